@@ -1,0 +1,295 @@
+"""Data types, and which type a computation on several of them has.
+
+A `dtype` is a constant such as `float32`; there is one object for each, so they are compared with `is`. The objects hold
+their NumPy counterpart in `.np`; `OF` maps back. The result type of mixed operands is decided here and nowhere else.
+
+PyTorch's names that would hide Python's (`bool`, `int`, `float`) and its other aliases stand in `ALIASES`, from which the
+package takes them; inside Rushlight the type of truth values is `bool_`. `dtypes.bool` from outside works too.
+
+>>> promote_types(int32, float16)
+torch.float16
+>>> result_dtype(float16, float64, None)        # a tensor with dimensions decides over a 0-d one
+torch.float16
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+# At module level: 4 ms once NumPy is there, and a bfloat16 that appeared later would be missing in OF.
+import ml_dtypes
+import numpy as np
+
+if TYPE_CHECKING:
+    from builtins import bool as Bool
+    from typing import NoReturn
+
+
+class _Constant:
+    """A named constant of the package: one object per name, not to be made by users, pickled and copied as itself."""
+
+    __slots__ = ("name",)
+
+    name: str
+
+    def __new__(cls, *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError(f"cannot create 'torch.{cls.__name__}' instances")
+
+    def __setattr__(self, attribute: str, value: object) -> None:
+        if attribute in dir(self):
+            raise AttributeError(
+                f"attribute {attribute!r} of 'torch.{type(self).__name__}' objects is not writable"
+            )
+        raise AttributeError(f"'torch.{type(self).__name__}' object has no attribute {attribute!r}")
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+def _make(cls: type, **values: object) -> Any:
+    """An instance of a `_Constant` class, past its `__new__` and `__setattr__`, which are closed to users."""
+    self = object.__new__(cls)
+    for attribute, value in values.items():
+        object.__setattr__(self, attribute, value)
+    return self
+
+
+class dtype(_Constant):
+    """The type of a tensor's elements.
+
+    >>> float32.itemsize, float32.is_floating_point, float32.to_complex()
+    (4, True, torch.complex64)
+    """
+
+    __slots__ = (
+        "abbr",
+        "is_complex",
+        "is_floating_point",
+        "is_signed",
+        "itemsize",
+        "kind",
+        "np",
+        "scalar_name",
+    )
+
+    np: np.dtype[Any]  # the NumPy dtype, native byte order
+    itemsize: int  # bytes
+    is_floating_point: Bool  # False for complex types
+    is_complex: Bool
+    is_signed: Bool
+    kind: int  # 0 truth values < 1 integers < 2 floating < 3 complex: the order of promotion
+    abbr: str  # PyTorch's short name: f32
+    scalar_name: str  # PyTorch's inner name, which its error texts and tensor type names use: Float
+
+    def to_real(self) -> dtype:
+        """The type of the real part: float32 for complex64; a type that is not complex is its own."""
+        return _REAL.get(self, self)
+
+    def to_complex(self) -> dtype:
+        """The complex type with parts of this type; RuntimeError if there is none (integers, bool, float16)."""
+        if self.is_complex:
+            return self
+        if self in _COMPLEX:
+            return _COMPLEX[self]
+        if self is float16:
+            raise RuntimeError(
+                "to_complex: the complex type of float16 is complex32, which Rushlight does not have; "
+                "convert to float32 first"
+            )
+        raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_name}")
+
+
+def _dtype(name: str, abbr: str, scalar_name: str, storage: Any = None) -> dtype:
+    as_np = np.dtype(storage or name)
+    # ml_dtypes' bfloat16 has NumPy's kind 'V' (or 'f' in later versions), so the name decides.
+    kind = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}["f" if name == "bfloat16" else as_np.kind]
+    return _make(
+        dtype,
+        name=name,
+        np=as_np,
+        itemsize=as_np.itemsize,
+        is_floating_point=kind == 2,
+        is_complex=kind == 3,
+        is_signed=name != "bool" and name[0] != "u",
+        kind=kind,
+        abbr=abbr,
+        scalar_name=scalar_name,
+    )
+
+
+bool_ = _dtype("bool", "b8", "Bool")
+uint8 = _dtype("uint8", "u8", "Byte")
+uint16 = _dtype("uint16", "u16", "UInt16")
+uint32 = _dtype("uint32", "u32", "UInt32")
+uint64 = _dtype("uint64", "u64", "UInt64")
+int8 = _dtype("int8", "i8", "Char")
+int16 = _dtype("int16", "i16", "Short")
+int32 = _dtype("int32", "i32", "Int")
+int64 = _dtype("int64", "i64", "Long")
+float16 = _dtype("float16", "f16", "Half")
+bfloat16 = _dtype("bfloat16", "bf16", "BFloat16", ml_dtypes.bfloat16)
+float32 = _dtype("float32", "f32", "Float")
+float64 = _dtype("float64", "f64", "Double")
+complex64 = _dtype("complex64", "c64", "ComplexFloat")
+complex128 = _dtype("complex128", "c128", "ComplexDouble")
+
+ALL: tuple[dtype, ...] = (
+    *(bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64),
+    *(float16, bfloat16, float32, float64, complex64, complex128),
+)
+OF: dict[np.dtype[Any], dtype] = {each.np: each for each in ALL}
+ALIASES: dict[str, dtype] = {
+    "bool": bool_,
+    "short": int16,
+    "int": int32,
+    "long": int64,
+    "half": float16,
+    "float": float32,
+    "double": float64,
+    "cfloat": complex64,
+    "cdouble": complex128,
+}
+# Python's own types, where PyTorch takes them for a dtype: `torch.zeros(2, dtype=float)`.
+OF_PYTHON: dict[type, dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}
+
+_REAL = {complex64: float32, complex128: float64}
+_COMPLEX = {bfloat16: complex64, float32: complex64, float64: complex128}
+_UNSIGNED_ONLY_STORED = (uint16, uint32, uint64)
+
+
+def __getattr__(name: str) -> dtype:
+    """`dtypes.bool`, `dtypes.float`: the aliases, for pickles and for callers outside this file."""
+    try:
+        return ALIASES[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+
+# -- promotion --------------------------------------------------------------------------------------------------------
+
+
+def _promoted(a: dtype, b: dtype) -> dtype | None:
+    """The common type of two types by PyTorch's rules (its documentation, "Type Promotion"), or None if there is none."""
+    if a is b:
+        return a
+    low, high = sorted((a, b), key=lambda each: (each.kind, each.itemsize))
+    if low in _UNSIGNED_ONLY_STORED or high in _UNSIGNED_ONLY_STORED:
+        return high if high.is_floating_point else None
+    if low.kind != high.kind:
+        return complex128 if high is complex64 and low is float64 else high
+    if {low, high} == {float16, bfloat16}:
+        return float32  # neither holds all numbers of the other
+    if {low, high} == {uint8, int8}:
+        return int16
+    return high
+
+
+_PROMOTED = {(a, b): both for a in ALL for b in ALL if (both := _promoted(a, b)) is not None}
+
+
+def promote_types(type1: dtype, type2: dtype) -> dtype:
+    """The smallest type that holds both, by category first (bool < integer < floating < complex).
+
+    RuntimeError if one is uint16, uint32 or uint64, the other differs and is not floating: these types are for storage.
+
+    >>> promote_types(uint8, int8), promote_types(complex64, float64)
+    (torch.int16, torch.complex128)
+    """
+    try:
+        return _PROMOTED[type1, type2]
+    except (KeyError, TypeError):
+        check_dtype("promote_types", "type1", 1, type1)
+        check_dtype("promote_types", "type2", 2, type2)
+        raise RuntimeError(
+            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+            f"{type1.scalar_name} and {type2.scalar_name}; convert one of them first, for example .to(torch.int64)"
+        ) from None
+
+
+def can_cast(from_: dtype, to: dtype) -> Bool:
+    """Whether a result of type `from_` may be written to an output of type `to`: never to a lower category.
+
+    >>> can_cast(float64, float16), can_cast(float16, int64)
+    (True, False)
+    """
+    check_dtype("can_cast", "from_", 1, from_)
+    check_dtype("can_cast", "to", 2, to)
+    return to.kind >= from_.kind
+
+
+def result_dtype(dim: dtype | None, zero: dtype | None, wrapped: dtype | None) -> dtype:
+    """The common type of the operands of one operation, from the common types of three groups of them.
+
+    `dim`: of the tensors that have dimensions; `zero`: of the 0-d tensors; `wrapped`: of the Python numbers
+    (`modes.scalar_dtype` of each). None where a group is empty; at least one is not. Within a group the caller has
+    promoted by `promote_types`. An earlier group decides unless a later one is of a higher category; it then gives its
+    category, and its width only where the earlier group has none to give (integers or bool).
+
+    >>> result_dtype(int8, None, int64), result_dtype(int8, None, float32), result_dtype(float16, None, int64)
+    (torch.int8, torch.float32, torch.float16)
+    >>> result_dtype(float64, None, complex64)       # the category of the number, the width of the tensor
+    torch.complex128
+    """
+    if zero is None:
+        lower = wrapped
+    elif wrapped is None:
+        lower = zero
+    else:
+        lower = _decide(zero, wrapped)
+    if dim is None:
+        if lower is None:
+            raise RuntimeError("result_dtype: there are no operands to take a type from")
+        return lower
+    return dim if lower is None else _decide(dim, lower)
+
+
+def _decide(first: dtype, second: dtype) -> dtype:
+    if second.kind <= first.kind:
+        return first
+    if first.kind == 2:  # floating, and the second is complex
+        return first.to_complex()
+    return promote_types(first, second)
+
+
+def check_dtype(function: str, argument: str, position: int, value: object) -> None:
+    """TypeError, in PyTorch's words, if `value` is not a dtype."""
+    if not isinstance(value, dtype):
+        raise TypeError(
+            f"{function}(): argument '{argument}' (position {position}) must be torch.dtype, "
+            f"not {type(value).__name__}"
+        )
+
+
+# -- memory formats and layouts ---------------------------------------------------------------------------------------
+
+
+class memory_format(_Constant):
+    """In which order of dimensions a tensor's elements lie: `channels_last` is N, H, W, C in memory."""
+
+    __slots__ = ()
+
+
+class layout(_Constant):
+    """How a tensor's elements are stored. Rushlight has `strided` alone; the other names exist to be compared with."""
+
+    __slots__ = ()
+
+
+contiguous_format: memory_format = _make(memory_format, name="contiguous_format")
+preserve_format: memory_format = _make(memory_format, name="preserve_format")
+channels_last: memory_format = _make(memory_format, name="channels_last")
+channels_last_3d: memory_format = _make(memory_format, name="channels_last_3d")
+MEMORY_FORMATS = (contiguous_format, preserve_format, channels_last, channels_last_3d)
+
+strided: layout = _make(layout, name="strided")
+sparse_coo: layout = _make(layout, name="sparse_coo")
+sparse_csr: layout = _make(layout, name="sparse_csr")
+sparse_csc: layout = _make(layout, name="sparse_csc")
+sparse_bsr: layout = _make(layout, name="sparse_bsr")
+sparse_bsc: layout = _make(layout, name="sparse_bsc")
+jagged: layout = _make(layout, name="jagged")
+_mkldnn: layout = _make(layout, name="_mkldnn")
+LAYOUTS = (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged, _mkldnn)
