@@ -233,17 +233,20 @@ def result_dtype(dim: dtype | None, zero: dtype | None, wrapped: dtype | None) -
     >>> result_dtype(float64, None, complex64)       # the category of the number, the width of the tensor
     torch.complex128
     """
-    if zero is None:
-        lower = wrapped
-    elif wrapped is None:
-        lower = zero
-    else:
-        lower = _decide(zero, wrapped)
-    if dim is None:
-        if lower is None:
-            raise RuntimeError("result_dtype: there are no operands to take a type from")
-        return lower
-    return dim if lower is None else _decide(dim, lower)
+    if dim is not None and dim.kind >= 2:
+        # Of the others only the category counts. Their own result need not exist: 0-d float16 with 1j has none.
+        return dim.to_complex() if _is_complex(zero) or _is_complex(wrapped) else dim
+    result = None
+    for group in (wrapped, zero, dim):
+        if group is not None:
+            result = group if result is None else _decide(group, result)
+    if result is None:
+        raise RuntimeError("result_dtype: there are no operands to take a type from")
+    return result
+
+
+def _is_complex(group: dtype | None) -> Bool:
+    return group is not None and group.is_complex
 
 
 def _decide(first: dtype, second: dtype) -> dtype:
@@ -251,7 +254,8 @@ def _decide(first: dtype, second: dtype) -> dtype:
         return first
     if first.kind == 2:  # floating, and the second is complex
         return first.to_complex()
-    return promote_types(first, second)
+    # Not always promote_types: uint16 with a complex number is complex64, though their promotion is an error.
+    return second if first.kind == 1 else promote_types(first, second)
 
 
 def check_dtype(function: str, argument: str, position: int, value: object) -> None:
