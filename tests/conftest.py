@@ -1,0 +1,6 @@
+"""One thread per test process, so that several of them share the machine; set before NumPy is imported."""
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")

@@ -1,0 +1,265 @@
+"""What keeps the tree in shape: layers, line budgets, public names, a test row for every op, a quick import."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pathlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import rushlight
+
+SRC = pathlib.Path(rushlight.__file__).parent
+
+# Lowest first. A module may import those of its own line and of the lines above it in this table, at module level.
+# An entry stands for the module and everything inside it; the most precise entry counts.
+LAYERS = [
+    "errors dtypes size layout data version",
+    "limits modes",
+    "device",
+    "generator compiler",
+    "backends",
+    "autograd.state autograd.graph autograd.engine autograd.views",
+    "ops.registry",
+    "autograd",
+    "tensor",
+    "ops",
+    "methods printing random",
+    "rushlight",  # the package itself: what stands below uses it as users do, by its public names
+    "utils",
+    "nn optim distributions",
+    "serialization",
+    "vision testing",
+    "cli __main__ door",
+]
+
+# Imports inside functions wait until the function runs, so they may point upwards; each one that does has its reason here:
+# (importing module, imported module): reason. A prefix stands for everything inside it.
+LAZY = {
+    ("tensor", "printing"): "repr() of a tensor; printing is only loaded when something is printed",
+}
+
+BUDGET = {}  # lines, where the default does not fit; a reason beside each
+DEFAULT_BUDGET = 600
+
+# Packages that may be absent: they are imported where they are used, with an error that names the extra.
+OPTIONAL = (
+    *("llvmlite", "scipy", "safetensors", "PIL", "matplotlib", "tqdm", "cupy", "tensorboard"),
+    *("torch", "pytest", "hypothesis"),
+)
+
+
+def name_of(path: pathlib.Path) -> str:
+    """The dotted name inside the package: `nn.modules.linear`; "rushlight" for the package itself."""
+    parts = path.relative_to(SRC).with_suffix("").parts
+    parts = parts[:-1] if parts[-1] == "__init__" else parts
+    return ".".join(parts) or "rushlight"
+
+
+MODULES = {name_of(path): path for path in sorted(SRC.rglob("*.py"))}
+
+
+def rank(module: str) -> int | None:
+    """The number of the most precise line of LAYERS that holds `module`; None if none does."""
+    best = (-1, None)
+    for level, line in enumerate(LAYERS):
+        for entry in line.split():
+            if module == entry or module.startswith(entry + "."):
+                best = max(best, (len(entry), level))
+    return best[1]
+
+
+def inside(name: str) -> str | None:
+    """`rushlight.nn.functional` -> `nn.functional`; None for what is not ours."""
+    if name == "rushlight":
+        return "rushlight"
+    return name.removeprefix("rushlight.") if name.startswith("rushlight.") else None
+
+
+def imported(node: ast.Import | ast.ImportFrom, package: str) -> list[str]:
+    """The modules of ours that one import statement loads, by their dotted names inside the package."""
+    if isinstance(node, ast.Import):
+        return [name for each in node.names if (name := inside(each.name))]
+    base = node.module or ""
+    if node.level:
+        parts = ["rushlight", *(package.split(".") if package else [])]
+        parts = parts[: len(parts) - node.level + 1]
+        base = ".".join([*parts, base] if base else parts)
+    inner = inside(base)
+    if inner is None:
+        return []
+    prefix = "" if inner == "rushlight" else inner + "."
+    return [prefix + each.name if prefix + each.name in MODULES else inner for each in node.names]
+
+
+def imports(module: str):
+    """Every import of ours in a module: (imported module, line, whether it stands inside a function)."""
+    path = MODULES[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    package = "" if package == "rushlight" else package
+
+    def walk(node: ast.AST, lazily: bool):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                continue
+            if isinstance(child, ast.Import | ast.ImportFrom):
+                for name in imported(child, package):
+                    yield name, child.lineno, lazily
+            yield from walk(child, lazily or isinstance(child, ast.FunctionDef | ast.Lambda))
+
+    yield from walk(ast.parse(path.read_text("utf-8")), False)
+
+
+def allowed_lazily(module: str, target: str) -> bool:
+    return any(
+        (module + ".").startswith(a + ".") and (target + ".").startswith(b + ".") for a, b in LAZY
+    )
+
+
+def test_every_module_has_a_layer():
+    assert [name for name in MODULES if rank(name) is None] == []
+
+
+def test_layers_import_downwards_only():
+    upward = [
+        f"{module}:{line} imports {target}"
+        for module in MODULES
+        for target, line, lazily in imports(module)
+        if rank(target) > rank(module) and not (lazily and allowed_lazily(module, target))
+    ]
+    assert not upward, "move what is shared to a lower layer, or name a lazy import in LAZY:\n" + (
+        "\n".join(upward)
+    )
+
+
+def test_every_lazy_exception_is_used():
+    used = {(m, t) for m in MODULES for t, _, lazily in imports(m) if lazily and rank(t) > rank(m)}
+    stale = [
+        pair
+        for pair in LAZY
+        if not any((m + ".").startswith(pair[0] + ".") and (t + ".").startswith(pair[1] + ".") for m, t in used)
+    ]
+    assert stale == []
+
+
+def test_import_reader_sees_upward_imports(tmp_path, monkeypatch):
+    (tmp_path / "dtypes.py").write_text(
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    import rushlight.nn\n"
+        "from .nn import functional\n"
+        "def late():\n    from rushlight import optim\n    import rushlight.tensor as t\n"
+    )
+    tables = {"nn": SRC, "nn.functional": SRC, "optim": SRC, "dtypes": tmp_path / "dtypes.py"}
+    monkeypatch.setitem(globals(), "MODULES", tables)
+    assert list(imports("dtypes")) == [
+        ("nn.functional", 4, False),
+        ("optim", 6, True),
+        ("tensor", 7, True),
+    ]
+
+
+def test_no_file_outgrows_its_budget():
+    lines = {name: len(path.read_text("utf-8").splitlines()) for name, path in MODULES.items()}
+    over = {m: n for m, n in lines.items() if n > BUDGET.get(m, DEFAULT_BUDGET)}
+    assert not over, f"split along a seam, not by cutting in two: {over}"
+
+
+def test_nothing_imports_pytorch():
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [each.name for each in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module]
+            foreign = [name for name in names if name.split(".")[0] in ("torch", "torchvision")]
+            assert not foreign, f"{module}:{node.lineno} imports {foreign}"
+
+
+def test_every_module_says_what_it_is():
+    silent = [m for m, path in MODULES.items() if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]
+    assert silent == []
+
+
+def public_packages():
+    """The package and those below it that have an `__all__`, without what runs when it is imported."""
+    yield rushlight
+    for found in pkgutil.walk_packages(rushlight.__path__, "rushlight."):
+        if "__main__" in found.name or any(part.startswith("_") for part in found.name.split(".")):
+            continue
+        try:
+            module = importlib.import_module(found.name)
+        except ImportError as error:
+            if error.name and error.name.split(".")[0] in OPTIONAL:
+                continue  # a back end whose package is not installed here
+            raise
+        if hasattr(module, "__all__"):
+            yield module
+
+
+def test_every_public_name_exists_and_is_documented():
+    missing, silent = [], []
+    for module in public_packages():
+        for name in module.__all__:
+            if not hasattr(module, name):
+                missing.append(f"{module.__name__}.{name}")
+                continue
+            thing = getattr(module, name)
+            if (inspect.isclass(thing) or inspect.isroutine(thing)) and not inspect.getdoc(thing):
+                silent.append(f"{module.__name__}.{name}")
+    assert not missing, f"named in __all__ but not there: {missing}"
+    assert not silent, f"without a docstring: {silent}"
+
+
+def ops():
+    try:
+        from rushlight.ops.registry import OPS
+    except ImportError as error:
+        pytest.skip(f"the registry is not there yet: {error}")
+    for found in pkgutil.iter_modules([str(SRC / "ops")]):
+        importlib.import_module(f"rushlight.ops.{found.name}")
+    return OPS
+
+
+def test_every_op_has_a_test_row():
+    declared = set(ops())
+    opdb = pytest.importorskip("opdb", reason="tests/opdb.py is not there yet")
+    rows = {row.name for row in opdb.ROWS} | set(getattr(opdb, "TESTED_ELSEWHERE", ()))
+    assert not declared - rows, f"no row in tests/opdb.py for {sorted(declared - rows)}"
+    assert not rows - declared, f"rows for what is no op: {sorted(rows - declared)}"
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_import_loads_no_optional_package():
+    loaded = run(
+        "import sys, numpy, ml_dtypes; before = set(sys.modules)\n"
+        "import rushlight; print(*set(sys.modules) - before)"
+    ).split()
+    assert sorted({name.split(".")[0] for name in loaded} & set(OPTIONAL)) == []
+
+
+def test_import_costs_little_more_than_numpy():
+    """At most 30 ms of processor time on top of NumPy's import, in the best of many tries (machines are busy)."""
+    code = (
+        "import time, numpy; start = time.process_time()\n"
+        "import rushlight; print(time.process_time() - start)"
+    )
+    best = 1.0
+    for _ in range(40):
+        best = min(best, float(run(code)))
+        if best <= 0.030:
+            return
+    pytest.fail(
+        f"import rushlight takes {1000 * best:.0f} ms more than NumPy; "
+        "`python -X importtime -c 'import rushlight'` shows which module to import lazily"
+    )
