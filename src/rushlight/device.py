@@ -48,7 +48,7 @@ class device:
                 f"device({type}) means accelerator {type}, and Rushlight has none; use device('cpu')"
             )
         if not isinstance(type, str):
-            _refuse(type) if index is None else _refuse(type, index)
+            _refuse(type, *([] if index is None else [index]))
         name, number = _parse(type)
         if index is not None:
             if number is not None:

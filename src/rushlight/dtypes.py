@@ -51,7 +51,7 @@ class _Constant:
 
 def _make(cls: type, **values: object) -> Any:
     """An instance of a `_Constant` class, past its `__new__` and `__setattr__`, which are closed to users."""
-    self = object.__new__(cls)
+    self: Any = object.__new__(cls)
     for attribute, value in values.items():
         object.__setattr__(self, attribute, value)
     return self
