@@ -71,7 +71,10 @@ def format_strides(shape: Ints, memory_format: dtypes.memory_format) -> Ints:
                     f"got shape {list(shape)}"
                 )
             return channels_last_strides(shape)
-    raise RuntimeError(f"unsupported memory format option {memory_format}")
+    raise RuntimeError(
+        f"unsupported memory format {memory_format!r}: a new tensor is contiguous_format, channels_last "
+        "or channels_last_3d"
+    )
 
 
 def _packed(shape: Ints, order: Sequence[int]) -> Ints:
@@ -320,16 +323,16 @@ def expand_strides(shape: Ints, strides: Ints, new_shape: Sequence[int]) -> tupl
                 )
             size = 1
             step = sizes[i + 1] * steps[i + 1] if shape else 0
-        if wanted < 0:
-            raise RuntimeError(
-                f"expand: invalid size {wanted} at dimension {i} of {list(new_shape)}"
-            )
         if size != wanted:
             if size != 1:
                 raise RuntimeError(
                     f"The expanded size of the tensor ({wanted}) must match the existing size ({size}) at "
                     f"non-singleton dimension {i}.  Target sizes: {list(new_shape)}.  "
                     f"Tensor sizes: {list(shape)}"
+                )
+            if wanted < 0:
+                raise RuntimeError(
+                    f"expand: invalid size {wanted} at dimension {i} of {list(new_shape)}"
                 )
             step = 0
         sizes[i], steps[i] = wanted, step
