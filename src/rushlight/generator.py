@@ -1,0 +1,243 @@
+"""`Generator`: the source of random numbers, bit for bit PyTorch's CPU generator.
+
+It is a Mersenne Twister (MT19937: Matsumoto and Nishimura, 1998; 624 words of 32 bits), run by NumPy's own bit generator
+in compiled code. `random.seed(5)` of NumPy's legacy interface and `manual_seed(5)` here and in PyTorch start the same
+stream. What is made of the stream (uniform, normal, ...) stands in `sampling`.
+
+>>> Generator().manual_seed(0).words(3).tolist()
+[2357136044, 2546248239, 3071714933]
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight.device import device as Device
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DEFAULT_SEED = (
+    67280421310721  # the largest prime factor of 2**128 + 1; what an unseeded PyTorch starts from
+)
+
+# PyTorch's state, as `get_state` hands it out: 5056 bytes, the words of the twister widened to 64 bits.
+STATE_BYTES = 5056
+_N = 624
+_STATE = {
+    "names": [
+        "seed",
+        "left",
+        "seeded",
+        "next",
+        "words",
+        "x",
+        "y",
+        "rho",
+        "y_valid",
+        "z",
+        "z_valid",
+    ],
+    "formats": ["<u8", "<i4", "<i4", "<u8", ("<u8", _N), "<f8", "<f8", "<f8", "<i4", "<f4", "u1"],
+    "offsets": [0, 8, 12, 16, 24, 5016, 5024, 5032, 5040, 5048, 5052],
+    "itemsize": STATE_BYTES,
+}
+
+_HIGH_21 = np.uint64((1 << 21) - 1)
+_LOW_24 = np.int32((1 << 24) - 1)
+_CHUNK = (
+    1 << 15
+)  # words drawn at a time where they pass through scratch memory: it stays in the cache
+
+
+class Generator:
+    """A stream of random numbers with a state of its own: `Generator("cpu")`.
+
+    Starts from PyTorch's default seed. Copies (`copy`, `pickle`, `clone_state`) go on with the same numbers,
+    independently. RuntimeError for a device that Rushlight has no generator for.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_draw",
+        "_engine",
+        "_seed",
+        "_started",
+        "device",
+        "spare",
+        "spare_float",
+    )
+
+    device: Device
+    spare: (
+        float | None
+    )  # the second half of the last scalar Box-Muller pair: the next scalar normal
+    spare_float: (
+        float | None
+    )  # as `spare`, in float32: kept for the exchange of states, never used on a CPU
+    _engine: Any
+    _draw: Callable[[int], np.ndarray] | None
+
+    def __init__(self, device: Device | str = "cpu") -> None:
+        self.device = Device(device)
+        if self.device.type != "cpu":
+            raise RuntimeError(
+                f"Cannot get a generator for device type {self.device.type!r}: Rushlight has CPU generators only"
+            )
+        self._start(DEFAULT_SEED)
+
+    def __repr__(self) -> str:
+        return f"<torch._C.Generator object at {id(self):#x}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (str(self.device), self.state_bytes())
+
+    def _start(self, seed: int) -> None:
+        """The state right after seeding. The engine is made at the first draw, so that seeding costs nothing."""
+        self._seed = seed
+        self._engine = None
+        self._draw = None
+        self._started = False
+        self.spare = None
+        self.spare_float = None
+
+    # -------------------------------------------------------------------------------------------------- seeds
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Starts the stream of `seed`, an integer in [-2**63, 2**64); negative ones count from 2**64. Returns itself.
+
+        The stream depends on the low 32 bits, `initial_seed()` gives all of them. ValueError out of that range.
+        """
+        seed = int(seed)
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise ValueError(
+                f"Overflow when unpacking long long: manual_seed wants a seed in [-2**63, 2**64), got {seed}"
+            )
+        self._start(seed % (1 << 64))
+        return self
+
+    def seed(self) -> int:
+        """Starts a stream from a seed that the operating system makes up, and returns that seed."""
+        seed = int.from_bytes(os.urandom(8), "little")
+        self._start(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """The seed that this stream was started from."""
+        return self._seed
+
+    def get_offset(self) -> int:
+        """RuntimeError: only generators of accelerators count their draws."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def set_offset(self, offset: int) -> None:
+        """RuntimeError: only generators of accelerators count their draws."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    # ------------------------------------------------------------------------------------------------- states
+
+    def state_bytes(self) -> np.ndarray:
+        """The whole state as uint8 [5056], in the layout of PyTorch's `get_state()`: either reads the other's."""
+        state = np.zeros((), _STATE)
+        if self._engine is None:
+            self._make_engine()
+        inner = self._engine.state["state"]
+        position = inner["pos"]
+        state["seed"], state["seeded"], state["words"] = self._seed, 1, inner["key"]
+        state["left"], state["next"] = (_N + 1 - position, position) if self._started else (1, 0)
+        if self.spare is not None:
+            state["y"], state["y_valid"] = self.spare, 1
+        if self.spare_float is not None:
+            state["z"], state["z_valid"] = self.spare_float, 1
+        return np.frombuffer(state.tobytes(), np.uint8).copy()
+
+    def load_state_bytes(self, state: np.ndarray) -> Generator:
+        """Takes over a state of `state_bytes()` or of PyTorch's `get_state()`: uint8 [5056]. Returns itself.
+
+        TypeError for another dtype, RuntimeError for another size or contents no generator can have.
+        """
+        if state.dtype != np.uint8:
+            raise TypeError(f"RNG state must be a torch.ByteTensor, got {state.dtype}")
+        if state.size != STATE_BYTES:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG state size to be {state.size}"
+            )
+        read = np.frombuffer(state.tobytes(), _STATE)[0]
+        left, position = int(read["left"]), int(read["next"])
+        # With left == 1 the next draw makes 624 new words, wherever `next` points: 0 after seeding, 624 after draws.
+        whole = (left == 1 and position <= _N) or (left > 1 and left + position == _N + 1)
+        if not (whole and read["seeded"] == 1):
+            raise RuntimeError(
+                f"Invalid mt19937 state: left={left}, next={position}, seeded={int(read['seeded'])}"
+            )
+        self._start(int(read["seed"]))
+        self._make_engine()
+        self._started = position != 0
+        self._engine.state = {
+            "bit_generator": "MT19937",
+            "state": {"key": read["words"].astype(np.uint32), "pos": _N + 1 - left},
+        }
+        self.spare = float(read["y"]) if read["y_valid"] else None
+        self.spare_float = float(read["z"]) if read["z_valid"] else None
+        return self
+
+    def clone_state(self) -> Generator:
+        """A new generator that goes on with the same numbers."""
+        return _restored(str(self.device), self.state_bytes())
+
+    def _make_engine(self) -> None:
+        # Imported at the first draw: numpy.random costs 10 ms, a third of what `import rushlight` may.
+        from numpy.random import MT19937
+
+        self._engine = MT19937(0)
+        # Seeding by an integer as in 2002; MT19937(seed) itself would hash the seed.
+        self._engine._legacy_seeding(self._seed & 0xFFFFFFFF)
+        self._draw = self._engine.random_raw
+
+    # -------------------------------------------------------------------------------------------------- draws
+
+    def words(self, n: int) -> np.ndarray:
+        """The next `n` words of 32 bits, as uint64 [n]."""
+        if n == 0:
+            return np.empty(0, np.uint64)
+        if self._draw is None:
+            self._make_engine()
+        self._started = True
+        return self._draw(n)  # type: ignore[misc]
+
+    def wide_words(self, n: int) -> np.ndarray:
+        """The next `n` words of 64 bits, each made of two of 32 bits, the high one first, as uint64 [n]."""
+        pairs = self.words(2 * n)
+        high = pairs[0::2] << np.uint64(32)
+        high |= pairs[1::2]
+        return high
+
+    def doubles(self, n: int) -> np.ndarray:
+        """The next `n` numbers in [0, 1), float64 [n]: the low 53 bits of 64, times 2**-53."""
+        pairs = self.words(2 * n)
+        high = pairs[0::2] & _HIGH_21
+        high <<= np.uint64(32)
+        high |= pairs[1::2]
+        # Signed: the conversion of int64 is one instruction where that of uint64 is several.
+        return np.multiply(high.view(np.int64), 2.0**-53)
+
+    def floats(self, n: int, out: np.ndarray | None = None) -> np.ndarray:
+        """The next `n` numbers in [0, 1), float32 [n]: the low 24 bits of 32, times 2**-24; into `out` where given."""
+        if out is None:
+            out = np.empty(n, np.float32)
+        for at in range(0, n, _CHUNK):
+            some = self.words(min(_CHUNK, n - at)).astype(np.uint32).view(np.int32)
+            some &= _LOW_24
+            np.multiply(some.astype(np.float32), np.float32(2.0**-24), out=out[at : at + _CHUNK])
+        return out
+
+
+def _restored(device: str, state: np.ndarray) -> Generator:
+    """What a pickle or a copy of a generator calls."""
+    return Generator(device).load_state_bytes(state)
+
+
+default_generator = Generator()

@@ -1,0 +1,545 @@
+"""Random numbers of a given distribution into an array: PyTorch's CPU samplers, number for number.
+
+Every function takes a NumPy array and a `Generator`, fills the array and leaves the generator in the state that PyTorch's
+would be in. An array that is not contiguous is filled in the order in which PyTorch's element-wise loops walk through
+memory. A call that raises has drawn nothing.
+
+What is equal bit for bit, with PyTorch 2.13 for x86-64 as the reference: everything in this file, for every dtype. The
+logarithms and exponentials behind float64 results are those of the C library, as in PyTorch, so there another version of
+that library may change the last bit; NumPy's own, which are faster and differ in the last bit now and then, serve where
+the result is rounded to float32 or less.
+
+>>> out = np.empty(3, np.float32)
+>>> uniform_(out, 0.0, 1.0, Generator().manual_seed(0))
+>>> out
+array([0.4962566 , 0.7682218 , 0.08847743], dtype=float32)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+
+from rushlight import box_muller
+from rushlight.generator import Generator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+# The bits of the significand: integers up to 2**digits are exact.
+_DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+# C++ names, as PyTorch's messages have them.
+_NAMES = dict(
+    pair.split(":")
+    for pair in (
+        "bool:Bool uint8:Byte int8:Char int16:Short int32:Int int64:Long uint16:UInt16 uint32:UInt32 uint64:UInt64 "
+        "float16:Half bfloat16:BFloat16 float32:Float float64:Double complex64:ComplexFloat complex128:ComplexDouble"
+    ).split()
+)
+_WIDE = 1 << 28  # from this range on, an integer is made of 64 bits
+_HUGE = (2**32 - 1) // 20  # from this length on, randperm draws 64 bits per element
+
+
+# ------------------------------------------------------------------------------------------------------ writing
+
+
+def memory_order(out: np.ndarray) -> tuple[int, ...]:
+    """The dimensions of `out`, slowest first, in the order of PyTorch's element-wise loops over it.
+
+    The dimension with the smallest stride moves fastest; of equal strides, the later dimension.
+    """
+    if out.flags.c_contiguous:
+        return tuple(range(out.ndim))
+    fast_first = list(range(out.ndim))[::-1]
+    for i in range(1, out.ndim):
+        here = i
+        for other in range(i - 1, -1, -1):
+            a, b = fast_first[other], fast_first[here]
+            if out.strides[a] == 0 or out.strides[b] == 0:
+                continue
+            if (out.strides[a], out.shape[a]) <= (out.strides[b], out.shape[b]):
+                break
+            fast_first[other], fast_first[here] = b, a
+            here = other
+    return tuple(fast_first[::-1])
+
+
+def _write(out: np.ndarray, values: np.ndarray) -> None:
+    """Puts `values` [n] into `out`, converted as C++ does it: float64 goes to the half types by way of float32."""
+    view = out.transpose(memory_order(out))
+    with np.errstate(all="ignore"):
+        if out.dtype.itemsize == 2 and values.dtype == np.float64 and is_floating(out.dtype):
+            values = values.astype(np.float32)
+        np.copyto(view, values.reshape(view.shape), casting="unsafe")
+
+
+def is_floating(dtype: np.dtype) -> bool:
+    """Whether `dtype` is a real floating-point type, bfloat16 among them."""
+    return dtype.kind == "f" or dtype == _BFLOAT16
+
+
+def _as_real(out: np.ndarray) -> np.ndarray:
+    """Complex `out` as a real array with one more dimension, of size 2; in the same memory."""
+    return out[..., None].view(np.float32 if out.dtype == np.complex64 else np.float64)
+
+
+def _refuse(kernel: str, out: np.ndarray) -> None:
+    raise NotImplementedError(f'"{kernel}" not implemented for {_NAMES[out.dtype.name]!r}')
+
+
+# -------------------------------------------------------------------------------------------------- arithmetic
+
+
+def _exactly(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:
+    """`function`, of the C library, of each element."""
+    return np.fromiter(map(function, x.tolist()), np.float64, x.size)
+
+
+def _function(name: str, dtype: np.dtype, n: int) -> Callable[[np.ndarray], np.ndarray]:
+    """The function `name` of float64 arrays of size `n`, good enough for results of `dtype`."""
+    if dtype == np.float64 or n < 16:
+        return lambda x: _exactly(getattr(math, name), x)
+    return getattr(np, name)  # an error in the last of 53 bits does not survive rounding to 24
+
+
+def _two_product(a: np.ndarray, b: float) -> tuple[np.ndarray, np.ndarray]:
+    """`a * b` and its rounding error (Dekker, 1971)."""
+    product = a * b
+    split = 134217729.0  # 2**27 + 1
+    t = split * a
+    a_high = t - (t - a)
+    a_low = a - a_high
+    t = split * b
+    b_high = t - (t - b)
+    b_low = b - b_high
+    error = a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
+    return product, error
+
+
+def _two_sum(a: np.ndarray | float, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`a + b` and its rounding error (Knuth)."""
+    total = a + b
+    t = total - a
+    return total, (a - (total - t)) + (b - t)
+
+
+def fused(a: np.ndarray, b: float, c: float) -> np.ndarray:
+    """`a * b + c`, rounded once, in float64: what the processor's fused multiply-add gives.
+
+    After Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums" (2008): the sum of the two lesser parts is
+    rounded to odd, so that the last addition cannot round twice. Numbers too large to split are rounded twice.
+    """
+    if c == 0.0 or math.frexp(b)[0] == 0.5 or not (1e-200 < abs(b) < 1e200 and abs(c) < 1e200):
+        return a * b + c
+    high, low = _two_product(a, b)
+    low_high, low_low = _two_sum(c, low)
+    top, middle = _two_sum(high, low_high)
+    rest, error = _two_sum(low_low, middle)
+    even = (rest.view(np.int64) & 1) == 0
+    np.copyto(rest, np.nextafter(rest, np.copysign(np.inf, error)), where=(error != 0) & even)
+    return top + rest
+
+
+# ----------------------------------------------------------------------------------------- uniform and normal
+
+
+def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> None:
+    """Uniform numbers of [`low`, `high`): 24 random bits, 53 for float64. Floating-point or complex `out`.
+
+    Computed in float32, in float64 for float64. Where rounding gives `high` there stands `low`. RuntimeError for bounds
+    that the dtype cannot hold, for `low > high`, and where the difference is not finite.
+    """
+    low, high = float(low), float(high)
+    if out.dtype.kind == "c":
+        out = _as_real(out)
+    if not is_floating(out.dtype):
+        _refuse("check_uniform_bounds", out)
+    top = float(ml_dtypes.finfo(out.dtype).max)
+    for bound, value in (("from", low), ("to", high)):
+        if not -top <= value <= top:
+            raise RuntimeError(
+                f"{bound} is out of bounds for {out.dtype.name}: uniform_ wants |{bound}| <= {top:g}, got {value:g}"
+            )
+    if low > high:
+        raise RuntimeError(
+            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
+        )
+    if high - low > top:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{_NAMES[out.dtype.name]}>::max(), "
+            f"but found to={high:g} and from={low:g} which result in to-from to exceed the limit"
+        )
+    plain = low == 0.0 and high == 1.0
+    if out.dtype == np.float64:
+        u = generator.doubles(out.size)
+        if not plain:
+            u = fused(u, high - low, low)
+            u[u == high] = low
+    elif plain and out.dtype == np.float32 and out.flags.c_contiguous:
+        generator.floats(out.size, out.reshape(-1))
+        return
+    else:
+        low32, high32 = np.float32(low), np.float32(high)
+        u = generator.floats(out.size)
+        if not plain:
+            u = box_muller.fused(u, float(high32 - low32), float(low32))
+        u = u.astype(out.dtype, copy=False)
+        u[u == high32.astype(out.dtype)] = low32.astype(out.dtype)
+    _write(out, u)
+
+
+def normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
+    """Normal numbers, floating-point or complex (where `std` is that of the complex number).
+
+    Contiguous arrays of 16 elements or more are filled with uniform numbers and transformed in blocks of 16; the last 16
+    are drawn anew where they are not a block. All others are drawn in pairs of float64, whose second half waits in the
+    generator for the next call. RuntimeError for a negative `std`.
+    """
+    mean, std = complex(mean) if isinstance(mean, complex) else float(mean), float(std)
+    if not std >= 0.0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if out.dtype.kind == "c":
+        out = _as_real(out)
+        std /= math.sqrt(2.0)
+    if not is_floating(out.dtype):
+        _refuse("normal_kernel_cpu", out)
+    if out.size >= 16 and out.flags.c_contiguous:
+        _normal_blocks(out.reshape(-1), mean, std, generator)
+    elif out.size:
+        z = scalar_normals(out.size, generator, out.dtype)
+        _write(out, fused(z, std, mean))
+
+
+def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
+    double, single = out.dtype == np.float64, out.dtype == np.float32
+    transform = _normal_float64 if double else box_muller.normal_float32
+    n, whole = out.size, out.size // 16 * 16
+    # The half types never draw the numbers that the last block replaces; the others do.
+    drawn = n if double or single else whole
+    u = generator.doubles(n) if double else generator.floats(drawn, out if single else None)
+    transform(u[:whole], mean, std)
+    if whole != n:
+        tail = generator.doubles(16) if double else generator.floats(16)
+        transform(tail, mean, std)
+        u = np.append(u[: n - 16], tail) if u is not out else u
+        u[n - 16 :] = tail
+    if u is not out:
+        with np.errstate(over="ignore"):
+            out[...] = u
+
+
+def _normal_float64(u: np.ndarray, mean: float, std: float) -> None:
+    pairs = u.reshape(-1, 2, 8)
+    log = _exactly(math.log, (1 - pairs[:, 0]).ravel())
+    radius = np.sqrt(-2 * log)
+    angle = (2 * math.pi * pairs[:, 1]).ravel()
+    pairs[:, 0] = fused(radius * np.cos(angle), std, mean).reshape(-1, 8)
+    pairs[:, 1] = fused(radius * np.sin(angle), std, mean).reshape(-1, 8)
+
+
+def scalar_normals(n: int, generator: Generator, dtype: np.dtype) -> np.ndarray:
+    """`n` standard normal numbers, float64 [n], one after the other as scalar code draws them; exact enough for `dtype`.
+
+    Two uniform numbers make two normal ones. The second is kept in the generator, and is the first of the next call.
+    """
+    z = np.empty(n + 2)
+    waiting = 0 if generator.spare is None else 1
+    pairs = (n - waiting + 1) // 2
+    z[0] = generator.spare or 0.0
+    if pairs > 0:
+        u = generator.doubles(2 * pairs)
+        log1p, cos, sin = (_function(name, dtype, n) for name in ("log1p", "cos", "sin"))
+        radius = np.sqrt(-2.0 * log1p(-u[1::2]))
+        angle = 2.0 * math.pi * u[0::2]
+        z[waiting : waiting + 2 * pairs : 2] = radius * cos(angle)
+        z[waiting + 1 : waiting + 1 + 2 * pairs : 2] = radius * sin(angle)
+    if n:
+        generator.spare = None
+        if waiting + 2 * pairs > n:
+            # Whoever comes next may want every bit of it.
+            radius_of_last = math.sqrt(-2.0 * math.log1p(-float(u[-1])))
+            generator.spare = radius_of_last * math.sin(2.0 * math.pi * float(u[-2]))
+    return z[:n]
+
+
+# --------------------------------------------------------------------------------------------------- integers
+
+
+def random_(
+    out: np.ndarray, generator: Generator, low: int | None = None, high: int | None = None
+) -> None:
+    """Integers of [`low`, `high`), of any dtype but the complex ones.
+
+    Without bounds: all non-negative integers that the dtype holds exactly. `low` alone: up to the largest of the dtype.
+    The remainder of 32 random bits, or of 64 where the range has 2**28 values or more. RuntimeError for an empty range
+    and for bounds that the dtype cannot hold.
+    """
+    kind = out.dtype.kind
+    if kind == "c":
+        _refuse("random_kernel_cpu", out)
+    floating = is_floating(out.dtype)
+    if low is None and high is None:
+        _random_all(out, generator)
+        return
+    low = 0 if low is None else int(low)
+    if floating:
+        low = _inward(low, 1, out.dtype)
+        high = None if high is None else _inward(int(high), -1, out.dtype)
+    least, most = _integers_of(out.dtype)
+    if high is None:
+        last = most
+        if floating and low > -(1 << 63):
+            last = 1 << _DIGITS[out.dtype.name]
+        if low > last or (floating and low == last):
+            raise RuntimeError(
+                f"random_ expects 'from' to be less than or equal to 'to_inc' but got from={low} > to_inc={last}"
+            )
+    else:
+        last = int(high) - 1
+        if low > last:
+            raise RuntimeError(
+                f"random_ expects 'from' to be less than 'to', but got from={low} >= to={last + 1}"
+            )
+    for bound, value in (("from", low), ("to - 1", last)):
+        if not least <= value <= most:
+            raise RuntimeError(
+                f"{bound} is out of bounds for {out.dtype.name}: {value} is not in [{least}, {most}]"
+            )
+    span = last - low + 1
+    if span == 1 << 64:
+        words, low = generator.wide_words(out.size), 0
+    elif span >= _WIDE:
+        words = generator.wide_words(out.size) % np.uint64(span)
+    else:
+        words = _remainder(generator.words(out.size), span)
+    if low:
+        words += np.uint64(low % (1 << 64))  # wraps, so that negative bounds come out right
+    if floating or kind == "i":
+        words = words.view(np.int64)
+    if out.dtype.itemsize == 2 and floating:
+        words = words.astype(np.float32)
+    _write(out, words)
+
+
+def _random_all(out: np.ndarray, generator: Generator) -> None:
+    dtype = out.dtype
+    if dtype.name in ("uint16", "uint32", "uint64"):
+        _refuse("random_kernel_cpu", out)
+    words = (generator.wide_words if dtype.name in ("int64", "float64") else generator.words)(
+        out.size
+    )
+    if is_floating(dtype):
+        words %= np.uint64((1 << _DIGITS[dtype.name]) + 1)
+    else:
+        bits = 1 if dtype.kind == "b" else 8 * dtype.itemsize - (dtype.kind == "i")
+        words &= np.uint64((1 << bits) - 1)
+    _write(out, words.view(np.int64))
+
+
+def _remainder(words: np.ndarray, span: int) -> np.ndarray:
+    """`words % span`, in place, by way of the quotient: that has a fast path for one divisor, the remainder has not."""
+    if span & (span - 1) == 0:
+        words &= np.uint64(span - 1)
+        return words
+    quotient = words // np.uint64(span)
+    quotient *= np.uint64(span)
+    words -= quotient
+    return words
+
+
+def _inward(bound: int, step: int, dtype: np.dtype) -> int:
+    """`bound`, moved inward by one spacing of the floating-point `dtype` where its neighbour rounds outwards past it."""
+    near = (
+        float(bound + step)
+        if dtype == np.float64
+        else float(np.float32(bound + step).astype(dtype))
+    )
+    neighbour = (
+        int(near) if abs(near) < 2.0**63 else -(1 << 63)
+    )  # what the processor makes of an overflow
+    if neighbour >= bound if step > 0 else neighbour < bound:
+        return bound
+    return neighbour + step * (1 << max(abs(bound + step).bit_length() - _DIGITS[dtype.name], 0))
+
+
+def _integers_of(dtype: np.dtype) -> tuple[int, int]:
+    """The least and the largest integer that bounds of `dtype` may be."""
+    if dtype.kind == "b":
+        return 0, 1
+    if is_floating(dtype):
+        most = min(int(float(ml_dtypes.finfo(dtype).max)), (1 << 63) - 1)
+        return (-(1 << 63) if most == (1 << 63) - 1 else -most), most
+    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    return least, min(most, (1 << 63) - 1)
+
+
+def randperm(n: int, generator: Generator, dtype: np.dtype | type = np.int64) -> np.ndarray:
+    """The numbers 0 to `n` - 1 in random order, as `dtype` [n]: Fisher and Yates' shuffle.
+
+    Element i changes places with element i + (word % (n - i)), for i = 0, 1, ... RuntimeError for a negative `n` and one
+    that the dtype cannot count to.
+    """
+    dtype = np.dtype(dtype)
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    if dtype.kind in "bc":
+        raise NotImplementedError(f'"randperm" not implemented for {_NAMES[dtype.name]!r}')
+    if is_floating(dtype):
+        if n > (1 << _DIGITS[dtype.name]) + 1:
+            raise RuntimeError(
+                f"n cannot be greater than 2^{_DIGITS[dtype.name]}+1 for {_NAMES[dtype.name]} type, got {n}."
+            )
+    elif n - 1 > np.iinfo(dtype).max:
+        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow: {n}")
+    if n < 2:
+        return np.zeros(n, dtype)
+    if n >= _HUGE:
+        return _shuffle_huge(n, generator).astype(dtype)
+    step = np.arange(n - 1)
+    target = (generator.words(n - 1) % np.arange(n, 1, -1, dtype=np.uint64)).view(np.int64)
+    target += step
+    return (_shuffle_small if n < 3000 else _shuffle)(n, target).astype(dtype, copy=False)
+
+
+def _shuffle_small(n: int, target: np.ndarray) -> np.ndarray:
+    order = list(range(n))
+    for i, j in enumerate(target.tolist()):
+        order[i], order[j] = order[j], order[i]
+    return np.array(order)
+
+
+def _shuffle(n: int, target: np.ndarray) -> np.ndarray:
+    """`_shuffle_small` without a loop over the elements.
+
+    What stands at i when its turn comes was put there by the last step j < i with target i, and stood at j when j's turn
+    came; so it is found by following such steps down to one that nothing was put to: by doubling, all i at once.
+    """
+    steps = np.arange(n)
+    # Steps sorted by target, then by time; the last step has only itself to choose.
+    key = np.append(target, n - 1)
+    key *= n
+    key += steps
+    key.sort()
+    place, step = np.divmod(key, n)
+    again = place[1:] == place[:-1]  # the step before has the same target
+    # Who last put something to i before its turn: the last step with target i, other than i itself.
+    came_from = steps.copy()
+    last = np.append(~again, True)
+    own = last & (
+        step == place
+    )  # i chose itself: look at the step before, where it has the same target
+    pick = last & ~own
+    came_from[place[pick]] = step[pick]
+    before = np.flatnonzero(own[1:] & again)
+    came_from[place[before]] = step[before]
+    while True:
+        further = came_from[came_from]
+        if np.array_equal(further, came_from):
+            break
+        came_from = further
+    # Step i takes what stands at its target: put there by the step before with that target, or there from the start.
+    found = np.where(own, came_from[place], place)
+    found[1:] = np.where(again, came_from[step[:-1]], found[1:])
+    order = np.empty(n, np.int64)
+    order[step] = found
+    return order
+
+
+def _shuffle_huge(n: int, generator: Generator) -> np.ndarray:
+    """For lengths where a remainder of 32 bits would favour small numbers: Fisher-Yates from the inside out."""
+    order = np.empty(n, np.int64)
+    for at in range(0, n, 1 << 20):
+        count = min(1 << 20, n - at)
+        draws = generator.wide_words(count) % np.arange(at + 1, at + 1 + count, dtype=np.uint64)
+        for i, j in enumerate(draws.tolist(), at):
+            order[i] = order[j] if j != i else i
+            order[j] = i
+    return order
+
+
+# ---------------------------------------------------------------------- one draw of 64 bits for each element
+
+
+def bernoulli_(out: np.ndarray, p: float | np.ndarray, generator: Generator) -> None:
+    """Ones with probability `p`, zeros otherwise; `p` a number, or a floating-point array that broadcasts to `out`.
+
+    A number or float64 probabilities are compared with 53 random bits, others with 24. RuntimeError for `p` outside of
+    [0, 1].
+    """
+    if out.dtype.kind == "c" or out.dtype.name in ("uint16", "uint32", "uint64"):
+        _refuse("bernoulli_scalar_cpu_", out)
+    if not isinstance(p, np.ndarray):
+        p = float(p)
+        if not 0.0 <= p <= 1.0:
+            raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+        # u < p for u = k / 2**53 is k < p * 2**53, and the right side is exact.
+        words = generator.wide_words(out.size)
+        words &= np.uint64((1 << 53) - 1)
+        _write(out, words.view(np.int64) < math.ceil(p * 2.0**53))
+        return
+    if not is_floating(p.dtype):
+        raise NotImplementedError(
+            f'"bernoulli_tensor_cpu_p_" not implemented for {_NAMES[p.dtype.name]!r}'
+        )
+    if p.size and not ((p >= 0).all() and (p <= 1).all()):
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+    p = np.broadcast_to(p, out.shape)
+    order = memory_order(out)
+    view = out.transpose(order)
+    u = (generator.doubles if p.dtype == np.float64 else generator.floats)(out.size)
+    np.copyto(view, u.reshape(view.shape) < p.transpose(order).astype(u.dtype), casting="unsafe")
+
+
+def exponential_(out: np.ndarray, rate: float, generator: Generator) -> None:
+    """Exponential numbers of mean 1 / `rate`: -log(1 - u) / rate. RuntimeError for a rate not above 0."""
+    if not is_floating(out.dtype):
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. "
+            f"dtype must be a floating point but you specified {_NAMES.get(out.dtype.name)}"
+        )
+    if not rate > 0.0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
+    u = generator.doubles(out.size)
+    _write(out, (-1.0 / rate) * _function("log1p", out.dtype, u.size)(-u))
+
+
+def cauchy_(out: np.ndarray, median: float, sigma: float, generator: Generator) -> None:
+    """Cauchy numbers: median + sigma tan(pi (u - 1/2)). RuntimeError for a `sigma` not above 0."""
+    if not is_floating(out.dtype):
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. "
+            f"dtype must be a floating point but you specified {out.dtype.name}"
+        )
+    if not sigma > 0.0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    u = generator.doubles(out.size)
+    u -= 0.5
+    u *= math.pi
+    _write(out, fused(_function("tan", out.dtype, u.size)(u), float(sigma), float(median)))
+
+
+def log_normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
+    """Numbers whose logarithm is normal. RuntimeError for a `std` not above 0."""
+    if not std > 0.0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+    if not is_floating(out.dtype):
+        _refuse("log_normal_cpu", out)
+    z = fused(scalar_normals(out.size, generator, out.dtype), float(std), float(mean))
+    with np.errstate(over="ignore"):
+        _write(out, _function("exp", out.dtype, z.size)(z))
+
+
+def geometric_(out: np.ndarray, p: float, generator: Generator) -> None:
+    """How many trials of probability `p` until the first success. RuntimeError for `p` outside of (0, 1)."""
+    if not 0.0 < p < 1.0:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    if out.dtype.kind in "bc" or out.dtype.name in ("uint16", "uint32", "uint64"):
+        _refuse("geometric_cpu", out)
+    u = generator.doubles(out.size)
+    with np.errstate(divide="ignore"):
+        log = np.log(u)  # the last bit is lost in the ceiling
+    _write(out, np.ceil(log / math.log1p(-p)))
