@@ -1,0 +1,30 @@
+"""Checkpoints: `save` and `load` in PyTorch's file format, and what a file may name.
+
+`archive` is the container, `saving` and `loading` are the two directions, `rebuild` makes tensors from what a file says,
+`names` translates between PyTorch's names and ours, `legacy` reads the format of old files; `copying` is
+`pickle.dumps` and `copy.deepcopy` of a tensor.
+"""
+
+from __future__ import annotations
+
+from rushlight.serialization.copying import deepcopy_tensor, reduce_tensor
+from rushlight.serialization.loading import get_unsafe_globals_in_checkpoint, load
+from rushlight.serialization.names import (
+    add_safe_globals,
+    clear_safe_globals,
+    get_safe_globals,
+    safe_globals,
+)
+from rushlight.serialization.saving import save
+
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "deepcopy_tensor",
+    "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
+    "load",
+    "reduce_tensor",
+    "safe_globals",
+    "save",
+]

@@ -1,0 +1,109 @@
+"""Copies of a tensor: `pickle.dumps(t)` and `copy.deepcopy(t)`."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from rushlight.tensor import Tensor, _wrap
+
+
+def root_of(array: np.ndarray) -> np.ndarray:
+    """The array that owns (or first wrapped) the memory of `array`: what PyTorch calls its storage."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def flat_bytes(root: np.ndarray) -> np.ndarray | None:
+    """The memory of `root` as bytes, in the order in which it lies there; None if it has gaps."""
+    if root.flags.c_contiguous:
+        return root.view(np.ndarray).reshape(-1).view(np.uint8)
+    if root.flags.f_contiguous:
+        return root.view(np.ndarray).T.reshape(-1).view(np.uint8)
+    return None
+
+
+def offset_in(array: np.ndarray, root: np.ndarray) -> int:
+    """Bytes from the first element of `root` to that of `array`, which is a view of it."""
+    places = (each.__array_interface__["data"][0] for each in (array, root))
+    return next(places) - next(places)
+
+
+def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
+    """How pickle takes a tensor apart: its elements, in the order in which they lie in memory, and its attributes.
+
+    Unlike `save`, which keeps tensors on one storage tied, it takes the elements alone: what another process needs.
+    """
+    array: np.ndarray = tensor._array
+    if tensor.is_meta:
+        content: Any = _shape_only(tensor)
+        order: tuple[int, ...] = ()
+    else:
+        # Innermost dimension last; np.argsort is stable, so equal strides keep their order.
+        order = tuple(int(d) for d in np.argsort([-s for s in array.strides], kind="stable"))
+        content = np.ascontiguousarray(array.view(np.ndarray).transpose(order))
+        content = content.reshape(
+            [array.shape[d] for d in order]
+        )  # ascontiguousarray makes 0-d 1-d
+    state = dict(tensor.__dict__)
+    return rebuild, (type(tensor), content, order, tensor.requires_grad, state)
+
+
+def rebuild(
+    kind: type, content: Any, order: tuple[int, ...], requires_grad: bool, state: dict[str, Any]
+) -> Tensor:
+    """The tensor that `reduce_tensor` took apart."""
+    if isinstance(content, np.ndarray):
+        if not content.flags.writeable:
+            content = content.copy()  # pickle's out-of-band buffers may be read-only
+        made = _wrap(content.transpose(np.argsort(order)) if order else content)
+    else:
+        import rushlight
+
+        shape, stride, dtype = content
+        made = rushlight.empty_strided(shape, stride, dtype=dtype, device="meta")
+    if kind is not Tensor:
+        made = Tensor._make_subclass(kind, made)
+    made.__dict__.update(state)
+    return made.requires_grad_() if requires_grad else made
+
+
+def deepcopy_tensor(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy with memory of its own, laid out alike; tensors that share memory share it in the copy too.
+
+    RuntimeError for a tensor with history: a graph is not copied.
+    """
+    if id(tensor) in memo:
+        return memo[id(tensor)]
+    if not tensor.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+            f"This one, of shape {list(tensor.shape)}, was made by {tensor.grad_fn.name()}: use detach().clone(), and "
+            "see whether a module holds a computed tensor as an attribute"
+        )
+    array: np.ndarray = tensor._array
+    content = _shape_only(tensor) if tensor.is_meta else _copied(array, memo)
+    made = rebuild(type(tensor), content, (), tensor.requires_grad, {})
+    memo[id(tensor)] = made
+    made.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
+    if tensor.grad is not None:
+        made.grad = copy.deepcopy(tensor.grad, memo)
+    return made
+
+
+def _shape_only(tensor: Tensor) -> tuple[Any, ...]:
+    return tuple(tensor.shape), tensor.stride(), tensor.dtype
+
+
+def _copied(array: np.ndarray, memo: dict[int, Any]) -> np.ndarray:
+    root = root_of(array)
+    content = flat_bytes(root)
+    if content is None or not array.size or type(root) is not np.ndarray:
+        return array.copy(order="K")
+    if id(root) not in memo:
+        memo[id(root)] = content.copy()
+    buffer = memo[id(root)]
+    return np.ndarray(array.shape, array.dtype, buffer, offset_in(array, root), array.strides)

@@ -1,0 +1,98 @@
+"""The format of PyTorch before 1.6: four pickles (a magic number, a version, the writer's system, the object), the list of
+storage keys, and the storages one after the other, each with its number of elements before it. Read only.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.serialization.loading import placed, storage_reference, swap, unpickle
+from rushlight.serialization.rebuild import Loaded
+
+MAGIC = 0x1950A86A20F9469CFC6C
+VERSION = 1001
+
+
+def load_legacy(file: Any, map_location: Any, restricted: bool, arguments: Any) -> Any:
+    """The object in a file of the older format; errors as those of `load`."""
+    start = file.tell()
+    end = file.seek(0, os.SEEK_END)
+    file.seek(start)
+
+    def refuse(why: str) -> Any:
+        raise RuntimeError(f"load: {why}: the file is damaged, or no checkpoint")
+
+    def no_storage(reference: Any) -> Any:
+        refuse("it refers to a storage before the first one")
+
+    def plain(what: str) -> Any:
+        try:
+            return unpickle(file, no_storage, True, {})
+        except Exception as error:
+            raise RuntimeError(
+                f"Invalid magic number; corrupt file? (load: {what} cannot be read: {type(error).__name__}; a file starts "
+                "with a zip archive, or with the pickled numbers of the older format)"
+            ) from error
+
+    if plain("the magic number") != MAGIC:
+        raise RuntimeError("Invalid magic number; corrupt file?")
+    version = plain("the version")
+    if version != VERSION:
+        raise RuntimeError(f"Invalid protocol version: {str(version)[:40]}")
+    system = plain("the description of the writer's system")
+    little = system.get("little_endian", True) if isinstance(system, dict) else True
+
+    found: dict[str, tuple[Loaded, dtypes.dtype]] = {}
+    claimed = 0
+
+    def find(reference: Any) -> Loaded:
+        nonlocal claimed
+        dtype, key, location, count = storage_reference(reference)
+        if key not in found:
+            size = count * dtype.itemsize
+            claimed += size
+            if claimed > end - start:
+                refuse(f"its storages claim {claimed} bytes, and it has {end - start}")
+            found[key] = (
+                placed(Loaded(np.zeros(size, np.uint8), dtype), location, map_location),
+                dtype,
+            )
+        storage, of = found[key]
+        if of is not dtype or len(storage.content) != count * dtype.itemsize:
+            refuse(f"storage {key!r} has two sizes or types")
+        view = reference[5] if len(reference) > 5 else None
+        if view is None:
+            return storage
+        if not (
+            isinstance(view, tuple) and len(view) == 3 and all(type(n) is int for n in view[1:])
+        ):
+            refuse(f"storage {key!r} has the view {str(view)[:80]}")
+        first, length = view[1] * dtype.itemsize, view[2] * dtype.itemsize
+        if not 0 <= first <= first + length <= len(storage.content):
+            refuse(f"a view reaches outside storage {key!r}")
+        return Loaded(storage.content[first : first + length], dtype, storage.meta)
+
+    result = unpickle(file, find, restricted, arguments)
+    keys = plain("the list of storages")
+    if not isinstance(keys, list) or set(map(str, keys)) != set(found):
+        refuse("its list of storages is not that of its tensors")
+    for key in keys:
+        storage, dtype = found[key]
+        header = file.read(8)
+        if len(header) < 8 or struct.unpack("<q" if little else ">q", header)[
+            0
+        ] * dtype.itemsize != len(storage.content):
+            refuse(f"storage {key!r} has no header, or one of another size")
+        content = file.read(len(storage.content))
+        if len(content) < len(storage.content):
+            refuse(f"storage {key!r} ends after {len(content)} of {len(storage.content)} bytes")
+        storage.content[:] = np.frombuffer(content, np.uint8)
+        if little != (sys.byteorder == "little"):
+            swap(storage.content, dtype)
+    return result

@@ -1,0 +1,276 @@
+"""`save`: an object, pickled under PyTorch's names, with the memory of its tensors beside it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections import OrderedDict
+from types import FunctionType
+from typing import IO, Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.device import device
+from rushlight.nn.parameter import Buffer, Parameter, _Uninitialized
+from rushlight.serialization.archive import ArchiveWriter
+from rushlight.serialization.copying import flat_bytes, offset_in, root_of
+from rushlight.serialization.names import Name, torch_name
+from rushlight.size import Size
+from rushlight.tensor import Tensor, _wrap
+
+
+def save(
+    obj: Any,
+    f: str | os.PathLike[str] | IO[bytes],
+    pickle_module: Any = pickle,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
+    """Write `obj` to the file `f` (a path, or an object with `write`), so that `load` and PyTorch's `torch.load` read it.
+
+    Tensors that share memory still share it when they come back; the whole storage behind a view is written. A file
+    named by a path is replaced in one step: an interrupted save leaves the old one. RuntimeError for a folder that is
+    not there and for one memory seen as two types; what pickle raises for objects that cannot be pickled.
+
+    >>> import io
+    >>> import rushlight as torch
+    >>> buffer = io.BytesIO()
+    >>> torch.save({"weight": torch.ones(2), "epoch": 3}, buffer)
+    >>> torch.load(buffer)
+    {'weight': tensor([1., 1.]), 'epoch': 3}
+    """
+    if pickle_module is not pickle:
+        raise ValueError(
+            "save: only Python's own pickle module is supported as pickle_module, "
+            f"got {getattr(pickle_module, '__name__', pickle_module)!r}"
+        )
+    if not _use_new_zipfile_serialization:
+        raise ValueError("save: only the zip format is written (the older format is read by load)")
+    if isinstance(f, str | os.PathLike):
+        _save_path(obj, os.fspath(f), pickle_protocol, not _disable_byteorder_record)
+    elif hasattr(f, "write"):
+        _write(obj, _Stream(f), "archive", pickle_protocol, not _disable_byteorder_record)
+    else:
+        raise AttributeError(
+            f"save: expected 'f' to be a path or an object with a write method, got {type(f).__name__}"
+        )
+
+
+def _save_path(obj: Any, path: str, protocol: int, order: bool) -> None:
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        raise RuntimeError(f"Parent directory {folder} does not exist.")
+    if os.path.isdir(path):
+        raise RuntimeError(f"File {path} cannot be opened: it is a directory.")
+    name = os.path.splitext(os.path.basename(path))[0]
+    path = os.path.realpath(path)  # the file behind a link is replaced, not the link
+    exists = os.path.exists(path)
+    if exists and not os.path.isfile(path):  # a pipe or a device has no beside
+        with open(path, "wb") as file:
+            _write(obj, _Stream(file), name, protocol, order)
+        return
+    beside = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(beside, "wb") as file:
+            if exists:
+                os.chmod(beside, os.stat(path).st_mode & 0o777)
+            _write(obj, file, name, protocol, order)
+        os.replace(beside, path)
+    except BaseException:
+        if os.path.exists(beside):
+            os.remove(beside)
+        raise
+
+
+class _Stream:
+    """What is left of a user's file object: `write`, counted from here, so that the archive starts where the file stands."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._position = file, 0
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        self._file.write(view)
+        self._position += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        return self._position
+
+    def flush(self) -> None:
+        getattr(self._file, "flush", lambda: None)()
+
+
+def _write(obj: Any, file: Any, folder: str, protocol: int, order: bool) -> None:
+    import io
+
+    pickled = io.BytesIO()
+    pickler = _Pickler(pickled, protocol)
+    pickler.dump(obj)
+    with ArchiveWriter(file, folder) as archive:
+        archive.write("data.pkl", pickled.getvalue())
+        archive.write(".format_version", b"1")
+        archive.write(".storage_alignment", b"64")
+        if order:
+            archive.write("byteorder", sys.byteorder.encode())
+        for storage in pickler.storages.values():
+            archive.write(f"data/{storage.key}", storage.content)
+        archive.write("version", b"3\n")
+
+
+class _Storage:
+    """The memory behind some tensors, as the pickle refers to it."""
+
+    __slots__ = ("content", "dtype", "key", "keep", "type")
+
+    def __init__(self, key: str, content: np.ndarray, dtype: dtypes.dtype, keep: Any) -> None:
+        self.key, self.content, self.dtype, self.keep = key, content, dtype, keep
+        untyped = dtype in (dtypes.uint16, dtypes.uint32, dtypes.uint64)
+        self.type = (
+            Name("torch.storage", "UntypedStorage")
+            if untyped
+            else Name("torch", f"{dtype.scalar_name}Storage")
+        )
+        self.dtype = dtypes.uint8 if untyped else dtype
+
+
+def _no_hooks() -> OrderedDict[int, Any]:
+    # A new one for each tensor: PyTorch hangs it on the tensor it reads, and hooks must not be shared.
+    # (`OrderedDict[int, Any]()` would put a note on the instance, which would then be in the file.)
+    return OrderedDict()
+
+
+# Classes that PyTorch's reader knows by one name only.
+_FIXED: dict[Any, tuple[str, str]] = {
+    Tensor: ("torch", "Tensor"),
+    Parameter: ("torch.nn.parameter", "Parameter"),
+    Buffer: ("torch.nn.parameter", "Buffer"),
+}
+
+
+class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
+    """Writes tensors as calls of PyTorch's functions on storages, and our classes under PyTorch's names.
+
+    Python's own pickler in Python: the one in C imports every name it writes to see whether it is there.
+    """
+
+    dispatch = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
+
+    def __init__(self, file: Any, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.storages: dict[Any, _Storage] = {}
+        self.names: dict[str, Name] = {}
+
+    # -- names
+
+    def name(self, module: str, name: str) -> Name:
+        """One Name for each name of a file: written once, then referred to."""
+        return self.names.setdefault(f"{module} {name}", Name(module, name))
+
+    def save_name(self, name: Name) -> None:
+        self.write(pickle.GLOBAL + f"{name.module}\n{name.name}\n".encode())
+        self.memoize(name)
+
+    dispatch[Name] = save_name
+
+    def save_dtype(self, dtype: dtypes.dtype) -> None:
+        self.save(self.name("torch", dtype.name))
+
+    dispatch[dtypes.dtype] = save_dtype
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        theirs = _FIXED.get(obj) or torch_name(obj)
+        if theirs is None:
+            super().save_global(obj, name)
+        else:
+            self.save(self.name(*theirs))
+
+    dispatch[FunctionType] = save_global
+
+    # -- values
+
+    def persistent_id(self, obj: Any) -> Any:
+        if type(obj) is not _Storage:
+            return None
+        count = obj.content.size // obj.dtype.itemsize
+        return ("storage", self.name(obj.type.module, obj.type.name), obj.key, "cpu", count)
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, Tensor):
+            return self._reduce_tensor(obj)
+        if isinstance(obj, Size):
+            return self.name("torch", "Size"), (tuple(obj),)
+        if isinstance(obj, device):
+            return self.name("torch", "device"), (
+                (obj.type,) if obj.index is None else (obj.type, obj.index)
+            )
+        if obj is dtypes.strided:
+            return self.name("torch.serialization", "_get_layout"), (repr(obj),)
+        return NotImplemented
+
+    def _reduce_tensor(self, obj: Tensor) -> Any:
+        kind, state = type(obj), dict(obj.__dict__)
+        if isinstance(obj, _Uninitialized):
+            return NotImplemented
+        if kind is Tensor or kind is Buffer:
+            function, arguments = self._plain(obj)
+            if not state:
+                return function, arguments
+        elif kind is Parameter:
+            data, hooks = _wrap(obj._array), _no_hooks()
+            if not state:
+                return self.name("torch._utils", "_rebuild_parameter"), (
+                    data,
+                    obj.requires_grad,
+                    hooks,
+                )
+            name = self.name("torch._utils", "_rebuild_parameter_with_state")
+            return name, (data, obj.requires_grad, hooks, state)
+        elif (
+            kind.__reduce_ex__ is not Tensor.__reduce_ex__
+            or kind.__reduce__ is not Tensor.__reduce__
+        ):
+            return NotImplemented  # the user's class says itself how it is pickled
+        else:
+            function, arguments = self._plain(obj)
+        name = self.name("torch._tensor", "_rebuild_from_type_v2")
+        return name, (function, kind, arguments, state)
+
+    def _plain(self, obj: Tensor) -> tuple[Name, tuple[Any, ...]]:
+        """The call that makes the tensor again: function and arguments."""
+        size, grad = tuple(obj.shape), obj.requires_grad
+        if obj.is_meta:
+            name = self.name("torch._utils", "_rebuild_meta_tensor_no_storage")
+            return name, (obj.dtype, size, tuple(obj.stride()), grad)
+        array, hooks = obj._array, _no_hooks()
+        storage, array = self._storage(array, obj.dtype)
+        offset = offset_in(array, storage.keep) // array.itemsize if array.size else 0
+        stride = tuple(s // array.itemsize for s in array.strides)
+        if storage.dtype is obj.dtype:
+            name = self.name("torch._utils", "_rebuild_tensor_v2")
+            return name, (storage, offset, size, stride, grad, hooks)
+        name = self.name("torch._utils", "_rebuild_tensor_v3")
+        return name, (storage, offset, size, stride, grad, hooks, obj.dtype)
+
+    def _storage(self, array: np.ndarray, dtype: dtypes.dtype) -> tuple[_Storage, np.ndarray]:
+        """The storage of `array`, written once for all arrays in it, and the array to be described within it."""
+        root = root_of(array)
+        content = flat_bytes(root)
+        if content is None:
+            # Memory with gaps that no array of ours owns: what is written is a copy without them.
+            root = array = array.copy(order="K")
+            content = flat_bytes(root)
+        place: Any = (root.ctypes.data, root.nbytes) if root.nbytes else len(self.storages)
+        storage = self.storages.get(place)
+        if storage is None:
+            storage = _Storage(str(len(self.storages)), content, dtype, root)
+            self.storages[place] = storage
+        elif storage.dtype is not dtype and storage.type.name != "UntypedStorage":
+            raise RuntimeError(
+                "Cannot save multiple tensors or storages that view the same data as different types: "
+                f"{storage.dtype} and {dtype}; clone() one of them first"
+            )
+        return storage, array
