@@ -39,7 +39,8 @@ def test_a_view_shows_the_same_elements(array, data):
     first = data.draw(st.sampled_from(sizes))
     new_shape = (first, 1, array.size // first) if first else (0, 3)
     new_strides = layout.view_strides(shape, strides, new_shape)
-    # Where each element of the old shape lies in memory; a view must visit the same places in the same order.
+    # Where each element of the old shape lies in memory; a view must visit the same places in the
+    # same order.
     places = sum((np.indices(shape)[d] * strides[d] for d in range(len(shape))), numbers * 0)
     if new_strides is None:
         assert not layout.is_contiguous(shape, strides)

@@ -24,10 +24,10 @@ MAX_INDEX = 127  # PyTorch keeps the index in eight bits
 
 
 class device:
-    """A device type and, where it is given, the index of the device: `device("cpu")`, `device("cuda", 1)`.
+    """A device type and perhaps an index: `device("cpu")`, `device("cuda", 1)`.
 
-    RuntimeError for a string that names no device. `device("cpu") != device("cpu:0")`, as in PyTorch. As a context
-    manager it is the default device of this thread until the block ends.
+    RuntimeError for a string that names no device. `device("cpu") != device("cpu:0")`, as in
+    PyTorch. As a context manager it is the default device of this thread until the block ends.
     """
 
     __slots__ = ("index", "type")
@@ -83,7 +83,8 @@ class device:
         return device, (self.type,) if self.index is None else (self.type, self.index)
 
     def __enter__(self) -> device:
-        # A stack, not a slot on self: one device object may be entered twice, and by several threads.
+        # A stack, not a slot on self: one device object may be entered twice, and by several
+        # threads.
         modes.here.device_stack = (modes.here.device, modes.here.device_stack)
         modes.here.device = self
         return self
@@ -100,13 +101,14 @@ def get_default_device() -> device:
 def set_default_device(device: str | device | None) -> None:
     """Make tensors on `device` in this thread from now on; None: on the CPU.
 
-    RuntimeError for a bad name; AssertionError for a device Rushlight cannot compute on, before anything changes.
+    RuntimeError for a bad name; AssertionError for a device Rushlight cannot compute on, before
+    anything changes.
     """
     modes.here.device = None if device is None else check_available(_device(device))
 
 
 def check_available(device: device) -> device:
-    """`device` itself if Rushlight can keep tensors there (cpu, meta); otherwise an AssertionError that says why not.
+    """`device` itself if tensors can be kept there (cpu, meta); else AssertionError.
 
     AssertionError and its first words are PyTorch's for a build without the device.
     """

@@ -1,10 +1,12 @@
 """Data types, and which type a computation on several of them has.
 
-A `dtype` is a constant such as `float32`; there is one object for each, so they are compared with `is`. The objects hold
-their NumPy counterpart in `.np`; `OF` maps back. The result type of mixed operands is decided here and nowhere else.
+A `dtype` is a constant such as `float32`; there is one object for each, so they are compared with
+`is`. The objects hold their NumPy counterpart in `.np`; `OF` maps back. The result type of mixed
+operands is decided here and nowhere else.
 
-PyTorch's names that would hide Python's (`bool`, `int`, `float`) and its other aliases stand in `ALIASES`, from which the
-package takes them; inside Rushlight the type of truth values is `bool_`. `dtypes.bool` from outside works too.
+PyTorch's names that would hide Python's (`bool`, `int`, `float`) and its other aliases stand in
+`ALIASES`, from which the package takes them; inside Rushlight the type of truth values is `bool_`.
+`dtypes.bool` from outside works too.
 
 >>> promote_types(int32, float16)
 torch.float16
@@ -16,7 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-# At module level: 4 ms once NumPy is there, and a bfloat16 that appeared later would be missing in OF.
+# At module level: 4 ms once NumPy is there, and a bfloat16 that appeared later would be missing in
+# OF.
 import ml_dtypes
 import numpy as np
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class _Constant:
-    """A named constant of the package: one object per name, not to be made by users, pickled and copied as itself."""
+    """A named constant: one object per name, not to be made by users, copied as itself."""
 
     __slots__ = ("name",)
 
@@ -50,7 +53,7 @@ class _Constant:
 
 
 def _make(cls: type, **values: object) -> Any:
-    """An instance of a `_Constant` class, past its `__new__` and `__setattr__`, which are closed to users."""
+    """An instance of a `_Constant` class, past its `__new__` and `__setattr__`."""
     self: Any = object.__new__(cls)
     for attribute, value in values.items():
         object.__setattr__(self, attribute, value)
@@ -85,11 +88,11 @@ class dtype(_Constant):
     scalar_name: str  # PyTorch's inner name, which its error texts and tensor type names use: Float
 
     def to_real(self) -> dtype:
-        """The type of the real part: float32 for complex64; a type that is not complex is its own."""
+        """The type of the real part: float32 for complex64, itself if it is not complex."""
         return _REAL.get(self, self)
 
     def to_complex(self) -> dtype:
-        """The complex type with parts of this type; RuntimeError if there is none (integers, bool, float16)."""
+        """The complex type with parts of this type; RuntimeError for integers, bool, float16."""
         if self.is_complex:
             return self
         if self in _COMPLEX:
@@ -168,11 +171,11 @@ def __getattr__(name: str) -> dtype:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
 
 
-# -- promotion --------------------------------------------------------------------------------------------------------
+# -- promotion -------------------------------------------------------------------------------------
 
 
 def _promoted(a: dtype, b: dtype) -> dtype | None:
-    """The common type of two types by PyTorch's rules (its documentation, "Type Promotion"), or None if there is none."""
+    """The common type by PyTorch's documentation, "Type Promotion"; None if there is none."""
     if a is b:
         return a
     low, high = sorted((a, b), key=lambda each: (each.kind, each.itemsize))
@@ -193,7 +196,8 @@ _PROMOTED = {(a, b): both for a in ALL for b in ALL if (both := _promoted(a, b))
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """The smallest type that holds both, by category first (bool < integer < floating < complex).
 
-    RuntimeError if one is uint16, uint32 or uint64, the other differs and is not floating: these types are for storage.
+    RuntimeError if one is uint16, uint32 or uint64, the other differs and is not floating: these
+    types are for storage.
 
     >>> promote_types(uint8, int8), promote_types(complex64, float64)
     (torch.int16, torch.complex128)
@@ -210,7 +214,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 
 def can_cast(from_: dtype, to: dtype) -> Bool:
-    """Whether a result of type `from_` may be written to an output of type `to`: never to a lower category.
+    """Whether a result of type `from_` may be written to `to`: never to a lower category.
 
     >>> can_cast(float64, float16), can_cast(float16, int64)
     (True, False)
@@ -221,20 +225,22 @@ def can_cast(from_: dtype, to: dtype) -> Bool:
 
 
 def result_dtype(dim: dtype | None, zero: dtype | None, wrapped: dtype | None) -> dtype:
-    """The common type of the operands of one operation, from the common types of three groups of them.
+    """The type of one operation, from the common types of three groups of its operands.
 
-    `dim`: of the tensors that have dimensions; `zero`: of the 0-d tensors; `wrapped`: of the Python numbers
-    (`modes.scalar_dtype` of each). None where a group is empty; at least one is not. Within a group the caller has
-    promoted by `promote_types`. An earlier group decides unless a later one is of a higher category; it then gives its
-    category, and its width only where the earlier group has none to give (integers or bool).
+    `dim`: of the tensors that have dimensions; `zero`: of the 0-d tensors; `wrapped`: of the Python
+    numbers (`modes.scalar_dtype` of each). None where a group is empty; at least one is not. Within
+    a group the caller has promoted by `promote_types`. An earlier group decides unless a later one
+    is of a higher category; it then gives its category, and its width only where the earlier group
+    has none to give (integers or bool).
 
-    >>> result_dtype(int8, None, int64), result_dtype(int8, None, float32), result_dtype(float16, None, int64)
-    (torch.int8, torch.float32, torch.float16)
-    >>> result_dtype(float64, None, complex64)       # the category of the number, the width of the tensor
+    >>> result_dtype(int8, None, int64), result_dtype(int8, None, float32)
+    (torch.int8, torch.float32)
+    >>> result_dtype(float64, None, complex64)  # the number's category, the tensor's width
     torch.complex128
     """
     if dim is not None and dim.kind >= 2:
-        # Of the others only the category counts. Their own result need not exist: 0-d float16 with 1j has none.
+        # Of the others only the category counts. Their own result need not exist: 0-d float16 with
+        # 1j has none.
         return dim.to_complex() if _is_complex(zero) or _is_complex(wrapped) else dim
     result = None
     for group in (wrapped, zero, dim):
@@ -254,7 +260,8 @@ def _decide(first: dtype, second: dtype) -> dtype:
         return first
     if first.kind == 2:  # floating, and the second is complex
         return first.to_complex()
-    # Not always promote_types: uint16 with a complex number is complex64, though their promotion is an error.
+    # Not always promote_types: uint16 with a complex number is complex64, though their promotion is
+    # an error.
     return second if first.kind == 1 else promote_types(first, second)
 
 
@@ -267,17 +274,17 @@ def check_dtype(function: str, argument: str, position: int, value: object) -> N
         )
 
 
-# -- memory formats and layouts ---------------------------------------------------------------------------------------
+# -- memory formats and layouts --------------------------------------------------------------------
 
 
 class memory_format(_Constant):
-    """In which order of dimensions a tensor's elements lie: `channels_last` is N, H, W, C in memory."""
+    """In which order the elements lie: `channels_last` is N, H, W, C in memory."""
 
     __slots__ = ()
 
 
 class layout(_Constant):
-    """How a tensor's elements are stored. Rushlight has `strided` alone; the other names exist to be compared with."""
+    """How elements are stored: `strided`. The other names exist to be compared with."""
 
     __slots__ = ()
 

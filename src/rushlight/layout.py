@@ -1,8 +1,9 @@
-"""Stride arithmetic: pure functions over shapes and strides, which views, operators, the compiler and tests share.
+"""Stride arithmetic: pure functions over shapes and strides, shared by all that need it.
 
-Strides count elements, as PyTorch's do (NumPy's count bytes). Shapes and strides are tuples of ints, none negative. Where
-a rule is PyTorch's choice among several (strides of size-1 and size-0 dimensions, ambiguous orders), it is followed to
-the letter, because `t.stride()` shows it; tests/oracle/test_layout_oracle.py compares every function.
+Strides count elements, as PyTorch's do (NumPy's count bytes). Shapes and strides are tuples of
+ints, none negative. Where a rule is PyTorch's choice among several (strides of size-1 and size-0
+dimensions, ambiguous orders), it is followed to the letter, because `t.stride()` shows it;
+tests/oracle/test_layout_oracle.py compares every function.
 
 >>> contiguous_strides((2, 3, 4)), channels_last_strides((2, 3, 4, 5))
 ((12, 4, 1), (60, 1, 15, 3))
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
 
     Ints = tuple[int, ...]
 
-# Dimensions from the innermost in memory to the outermost: C, then the spatial ones backwards, then N.
+# Dimensions from the innermost in memory to the outermost: C, then the spatial ones backwards, then
+# N.
 _CHANNELS_LAST_ORDER = {4: (1, 3, 2, 0), 5: (1, 4, 3, 2, 0)}
 _CHANNELS_LAST_FORMAT = {4: dtypes.channels_last, 5: dtypes.channels_last_3d}
 
 
-# -- the strides of the named memory formats ----------------------------------------------------------
+# -- the strides of the named memory formats -------------------------------------------------------
 
 
 def contiguous_strides(shape: Ints) -> Ints:
@@ -43,7 +45,7 @@ def contiguous_strides(shape: Ints) -> Ints:
 
 
 def channels_last_strides(shape: Ints) -> Ints:
-    """Strides with the elements in the order N, H, W, C for a shape (N, C, H, W), or N, D, H, W, C for (N, C, D, H, W).
+    """Strides that put N, C, H, W into memory as N, H, W, C, or N, C, D, H, W as N, D, H, W, C.
 
     RuntimeError for other numbers of dimensions. A size of 0 makes the strides further out 0.
     """
@@ -58,8 +60,8 @@ def channels_last_strides(shape: Ints) -> Ints:
 def format_strides(shape: Ints, memory_format: dtypes.memory_format) -> Ints:
     """The strides of a new tensor of `shape` in a memory format.
 
-    RuntimeError if channels_last meets other than 4 dimensions, channels_last_3d other than 5, and for preserve_format,
-    which means the strides of another tensor: see `preserve_strides`.
+    RuntimeError if channels_last meets other than 4 dimensions, channels_last_3d other than 5, and
+    for preserve_format, which means the strides of another tensor: see `preserve_strides`.
     """
     if memory_format is dtypes.contiguous_format:
         return contiguous_strides(shape)
@@ -78,7 +80,7 @@ def format_strides(shape: Ints, memory_format: dtypes.memory_format) -> Ints:
 
 
 def _packed(shape: Ints, order: Sequence[int]) -> Ints:
-    """Strides without gaps when `order` names the dimensions from the innermost to the outermost."""
+    """Strides without gaps; `order` names the dimensions from the innermost to the outermost."""
     strides = [1] * len(shape)
     step = 1
     for d in order:
@@ -87,11 +89,13 @@ def _packed(shape: Ints, order: Sequence[int]) -> Ints:
     return tuple(strides)
 
 
-# -- what given strides are ---------------------------------------------------------------------------
+# -- what given strides are ------------------------------------------------------------------------
 
 
 def is_contiguous(shape: Ints, strides: Ints) -> bool:
-    """Whether the elements lie in row-major order without gaps; strides of size-1 dimensions do not matter.
+    """Whether the elements lie in row-major order without gaps.
+
+    The strides of size-1 dimensions do not matter.
 
     >>> is_contiguous((2, 1, 3), (3, 99, 1)), is_contiguous((3, 2), (1, 3))
     (True, False)
@@ -100,9 +104,10 @@ def is_contiguous(shape: Ints, strides: Ints) -> bool:
 
 
 def is_channels_last(shape: Ints, strides: Ints, ndim: int | None = None) -> bool:
-    """`is_contiguous(memory_format=torch.channels_last)` for `ndim=4`, channels_last_3d for 5; None: either.
+    """`is_contiguous(memory_format=channels_last)` for `ndim=4`, channels_last_3d for 5.
 
-    False if the tensor has another number of dimensions. Unlike `is_contiguous`, an empty tensor's strides count.
+    `ndim=None`: the one that fits. False if the tensor has another number of dimensions. Unlike
+    `is_contiguous`, an empty tensor's strides count.
     """
     order = _CHANNELS_LAST_ORDER.get(len(shape))
     if order is None or ndim not in (None, len(shape)):
@@ -122,9 +127,10 @@ def _is_packed(shape: Ints, strides: Ints, order: Sequence[int]) -> bool:
 
 
 def is_channels_last_strides(shape: Ints, strides: Ints, ndim: int | None = None) -> bool:
-    """Whether the strides look like channels last, gaps allowed: they grow in the order C, W, (H,) ..., N.
+    """Whether the strides look like channels last, gaps allowed: they grow from C to N.
 
-    A slice of a channels-last tensor passes. What would also pass as row-major (N, 1, 1, 1 with equal strides) does not.
+    A slice of a channels-last tensor passes. What would also pass as row-major (N, 1, 1, 1 with
+    equal strides) does not.
     """
     order = _CHANNELS_LAST_ORDER.get(len(shape))
     if order is None or ndim not in (None, len(shape)) or strides[1] == 0:
@@ -133,7 +139,8 @@ def is_channels_last_strides(shape: Ints, strides: Ints, ndim: int | None = None
     for d in order:
         if shape[d] == 0 or strides[d] < least:
             return False
-        # Nothing between C and N has an extent, so the strides do not tell: (N, 1, 1, 1) @ (W, W, W, W).
+        # Nothing between C and N has an extent, so the strides do not tell: (N, 1, 1, 1) @ (W, W,
+        # W, W).
         if d == 0 and least == strides[1]:
             return False
         least = strides[d] * max(shape[d], 1)
@@ -157,14 +164,14 @@ def is_non_overlapping_and_dense(shape: Ints, strides: Ints) -> bool:
 
 
 def suggest_memory_format(shape: Ints, strides: Ints) -> dtypes.memory_format:
-    """The format an operator's result should have after an input with these strides: channels last or contiguous."""
+    """The format of a result after an input with these strides: channels last or contiguous."""
     if is_channels_last_strides(shape, strides):
         return _CHANNELS_LAST_FORMAT[len(shape)]
     return dtypes.contiguous_format
 
 
 def has_internal_overlap(shape: Ints, strides: Ints) -> bool:
-    """Whether two elements certainly share memory, as after `expand`: such a tensor must not be written to.
+    """Whether two elements certainly share memory, as after `expand`: never write to such.
 
     Overlap made by `as_strided` is not found where no stride is 0 (PyTorch: "too hard").
     """
@@ -174,14 +181,14 @@ def has_internal_overlap(shape: Ints, strides: Ints) -> bool:
     return False
 
 
-# -- the strides of results ---------------------------------------------------------------------------
+# -- the strides of results ------------------------------------------------------------------------
 
 
 def preserve_strides(shape: Ints, strides: Ints) -> Ints:
-    """The strides of `empty_like`, `clone` and `to` under preserve_format: dense, dimensions in the same order.
+    """The strides of `empty_like`, `clone`, `to` under preserve_format: dense, in the same order.
 
-    Dense strides are kept as they are, those of size-1 dimensions too. Otherwise gaps close and dimensions of stride 0
-    (expanded) keep their place among the others.
+    Dense strides are kept as they are, those of size-1 dimensions too. Otherwise gaps close and
+    dimensions of stride 0 (expanded) keep their place among the others.
 
     >>> preserve_strides((4, 3), (2, 16)), preserve_strides((4, 3), (0, 1))
     ((1, 4), (3, 1))
@@ -193,10 +200,13 @@ def preserve_strides(shape: Ints, strides: Ints) -> Ints:
 
 
 def elementwise_strides(shape: Ints, operands: Sequence[tuple[Ints, Ints]]) -> Ints:
-    """The strides of the result of an elementwise operation: `shape` broadcast from operands of (shape, strides).
+    """The strides of the result of an elementwise operation on operands of (shape, strides).
 
-    If all operands have one shape and are all contiguous, all channels last, or all dense with equal strides, so is the
-    result. Otherwise the result is dense with its dimensions in the order of the first operand that tells any two apart.
+    `shape` is the result's, to which the operands broadcast.
+
+    If all operands have one shape and are all contiguous, all channels last, or all dense with
+    equal strides, so is the result. Otherwise the result is dense with its dimensions in the order
+    of the first operand that tells any two apart.
 
     >>> elementwise_strides((2, 3), [((2, 3), (1, 2)), ((2, 3), (1, 2))])
     (1, 2)
@@ -219,7 +229,8 @@ def elementwise_strides(shape: Ints, operands: Sequence[tuple[Ints, Ints]]) -> I
     broadcast = []
     for own, strides in operands:
         missing = ndim - len(own)
-        # A size-1 dimension keeps its stride where the result has size 1 too: it then takes part in the order.
+        # A size-1 dimension keeps its stride where the result has size 1 too: it then takes part in
+        # the order.
         kept = (
             0 if size == 1 and shape[missing + d] != 1 else strides[d] for d, size in enumerate(own)
         )
@@ -231,10 +242,11 @@ def elementwise_strides(shape: Ints, operands: Sequence[tuple[Ints, Ints]]) -> I
 
 
 def _order(shape: Ints, operands: Sequence[Ints]) -> list[int]:
-    """The dimensions from the innermost to the outermost, by the strides of the operands (each of len(shape)).
+    """The dimensions from the innermost to the outermost, by the strides of the operands.
 
-    An insertion sort from row-major order in which a comparison may have no answer: a dimension is then carried past
-    the other without a swap. That is not a total order, so no sort of Python's gives the same result.
+    An insertion sort from row-major order in which a comparison may have no answer: a dimension is
+    then carried past the other without a swap. That is not a total order, so no sort of Python's
+    gives the same result.
     """
 
     def comes_after(inner: int, outer: int) -> bool | None:
@@ -262,10 +274,10 @@ def _order(shape: Ints, operands: Sequence[Ints]) -> list[int]:
 
 
 def view_strides(shape: Ints, strides: Ints, new_shape: Ints) -> Ints | None:
-    """The strides under which the same memory has `new_shape` (of as many elements), or None if a copy is needed.
+    """The strides under which the same memory has `new_shape`, or None if a copy is needed.
 
-    Old dimensions that lie in memory as one (stride = size * stride of the next) form a chunk; each chunk must be cut
-    into new dimensions exactly.
+    Both shapes have as many elements. Old dimensions that lie in memory as one (stride = size *
+    stride of the next) form a chunk; each chunk must be cut into new dimensions exactly.
 
     >>> view_strides((2, 6), (6, 1), (3, 4)), view_strides((6, 2), (1, 6), (12,))
     ((4, 1), None)
@@ -296,9 +308,10 @@ def view_strides(shape: Ints, strides: Ints, new_shape: Ints) -> Ints | None:
 
 
 def expand_strides(shape: Ints, strides: Ints, new_shape: Sequence[int]) -> tuple[Ints, Ints]:
-    """The shape and strides of `expand(new_shape)`: -1 keeps a size, an expanded dimension has stride 0.
+    """The shape and strides of `expand(new_shape)`: -1 keeps a size, expanding gives stride 0.
 
-    RuntimeError if a size other than 1 would change, if there are too few sizes, or if a new dimension is -1.
+    RuntimeError if a size other than 1 would change, if there are too few sizes, or if a new
+    dimension is -1.
 
     >>> expand_strides((3, 1), (1, 1), (2, -1, 4))
     ((2, 3, 4), (0, 1, 0))
@@ -339,11 +352,13 @@ def expand_strides(shape: Ints, strides: Ints, new_shape: Sequence[int]) -> tupl
     return tuple(sizes), tuple(steps)
 
 
-# -- shapes and dimension numbers ---------------------------------------------------------------------
+# -- shapes and dimension numbers ------------------------------------------------------------------
 
 
 def infer_size(new_shape: Sequence[int], numel: int) -> Ints:
-    """`new_shape` for `numel` elements, with a -1 in it replaced by what remains; RuntimeError if they do not fit.
+    """`new_shape` for `numel` elements, with a -1 in it replaced by what remains.
+
+    RuntimeError if they do not fit, or if what remains is not determined.
 
     >>> infer_size((2, -1), 6)
     (2, 3)
@@ -377,7 +392,8 @@ def infer_size(new_shape: Sequence[int], numel: int) -> Ints:
 def wrap_dim(dim: int, ndim: int, *, wrap_scalar: bool = True) -> int:
     """`dim` counted from the front: -1 becomes ndim - 1. IndexError if it is out of range.
 
-    A 0-d tensor has the dimensions 0 and -1, unless `wrap_scalar` is False (`size`, `select`, `unbind` refuse them).
+    A 0-d tensor has the dimensions 0 and -1, unless `wrap_scalar` is False (`size`, `select`,
+    `unbind` refuse them).
 
     >>> wrap_dim(-1, 3), wrap_dim(-1, 0)
     (2, 0)
@@ -396,7 +412,9 @@ def wrap_dim(dim: int, ndim: int, *, wrap_scalar: bool = True) -> int:
 
 
 def wrap_dims(dims: int | Sequence[int], ndim: int) -> Ints:
-    """`wrap_dim` of each of `dims`, in their order; RuntimeError if one comes twice. An int is one dimension.
+    """`wrap_dim` of each of `dims`, in their order. An int is one dimension.
+
+    RuntimeError if a dimension comes twice.
 
     >>> wrap_dims((-1, 0), 3)
     (2, 0)
@@ -411,7 +429,9 @@ def wrap_dims(dims: int | Sequence[int], ndim: int) -> Ints:
 
 
 def broadcast_shapes(*shapes: Ints) -> Ints:
-    """The common shape: aligned at the last dimension, sizes equal or 1. RuntimeError if they do not match.
+    """The common shape: aligned at the last dimension, sizes equal or 1.
+
+    RuntimeError if two sizes do not match.
 
     >>> broadcast_shapes((3, 1), (4,), ())
     (3, 4)

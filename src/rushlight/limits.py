@@ -16,7 +16,7 @@ from rushlight.modes import get_default_dtype
 
 
 class _Info:
-    """What `finfo` and `iinfo` share: read-only numbers about one dtype; equal for equal dtypes, not hashable."""
+    """What `finfo` and `iinfo` share: read-only, equal for equal dtypes, not hashable."""
 
     __slots__ = ("_type", "bits", "dtype", "max", "min")
 
@@ -42,10 +42,11 @@ class _Info:
 
 
 class finfo(_Info):
-    """Limits of a floating dtype, or of the parts of a complex one; without `type`, of the default dtype.
+    """Limits of a floating dtype, or of the parts of a complex one.
 
-    `eps` is the step from 1 to the next number, `tiny` (= `smallest_normal`) the least normal number above 0,
-    `resolution` 10 to the minus number of certain decimal digits.
+    Without `type`, of the default dtype. `eps` is the step from 1 to the next number, `tiny` (=
+    `smallest_normal`) the least normal number above 0, `resolution` 10 to the minus number of
+    certain decimal digits.
 
     >>> finfo(dtypes.float16).max
     65504.0

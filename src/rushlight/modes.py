@@ -1,6 +1,7 @@
 """State that a script switches: the default dtype, the default device.
 
-The default dtype is one for the whole process, as PyTorch's is; the default device is one for each thread.
+The default dtype is one for the whole process, as PyTorch's is; the default device is one for each
+thread.
 
 >>> get_default_dtype()
 torch.float32
@@ -30,12 +31,12 @@ here = PerThread()
 
 
 def get_default_dtype() -> dtypes.dtype:
-    """The floating type of `tensor([1.0])`, `zeros(2)`, and of Python floats that meet integer tensors."""
+    """The floating type of `zeros(2)`, and of Python floats that meet integer tensors."""
     return _default_dtype
 
 
 def set_default_dtype(d: dtypes.dtype, /) -> None:
-    """Set the floating type that is taken where none is given; TypeError if `d` is not a floating dtype."""
+    """Set the floating type taken where none is given; TypeError if `d` is no floating dtype."""
     global _default_dtype
     if not isinstance(d, dtypes.dtype):
         raise TypeError(

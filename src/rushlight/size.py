@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 class Size(tuple[int, ...]):
     """A tuple of ints that stays a Size when it is sliced, concatenated with a tuple, or repeated.
 
-    Anything with `__index__` is taken for an int (NumPy integers, integer tensors of one element); else TypeError.
-    Code that already holds a tuple of ints makes one without the check by `tuple.__new__(Size, shape)`.
+    Anything with `__index__` is taken for an int (NumPy integers, integer tensors of one element);
+    else TypeError. Code that already holds a tuple of ints makes one without the check by
+    `tuple.__new__(Size, shape)`.
 
     >>> Size([2, 3])[1:], Size([2, 3]).numel()
     (torch.Size([3]), 6)

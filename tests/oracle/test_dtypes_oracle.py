@@ -28,7 +28,7 @@ def ours(name):
 
 
 def outcome(call):
-    """What a call gives, in a form both sides share: its printed result, or the type of its error."""
+    """What a call gives, as both sides share it: the printed result or the type of the error."""
     try:
         return str(call())
     except Exception as error:
@@ -115,7 +115,7 @@ def combine(groups):
 
 
 def test_result_dtype_of_three_operands():
-    """A 1-d tensor, a 0-d tensor, a number: PyTorch has no call for it, so its answer is taken in two steps."""
+    """A 1-d tensor, a 0-d tensor, a number: PyTorch has no such call; it is asked in two steps."""
     for dim, zero, number in itertools.product(NAMES, NAMES, NUMBERS):
         triple = [("dim", dim), ("zero", zero), ("number", number)]
         try:
