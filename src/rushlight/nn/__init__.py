@@ -1,0 +1,58 @@
+"""Neural networks: modules, their parameters, and losses."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from rushlight.nn import functional, init
+from rushlight.nn.module import Module
+from rushlight.nn.parameter import (
+    Buffer,
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+)
+
+# Each file's public classes are public here.
+_FILES = [
+    "activation",
+    "batchnorm",
+    "container",
+    "conv",
+    "distance",
+    "dropout",
+    "flatten",
+    "fold",
+    "instancenorm",
+    "linear",
+    "loss",
+    "normalization",
+    "padding",
+    "pixelshuffle",
+    "pooling",
+    "sparse",
+    "upsampling",
+]
+
+__all__ = [
+    "Buffer",
+    "Module",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "functional",
+    "init",
+]
+
+for _name in _FILES:
+    _file = importlib.import_module(f"{__name__}.{_name}")
+    for _public in _file.__all__:
+        globals()[_public] = getattr(_file, _public)
+        __all__.append(_public)
+
+# PyTorch's longer paths, `torch.nn.modules.conv.Conv2d`, name the same files.
+modules = sys.modules[__name__]
+sys.modules[f"{__name__}.modules"] = modules
+for _name in [*_FILES, "module"]:
+    sys.modules[f"{__name__}.modules.{_name}"] = sys.modules[f"{__name__}.{_name}"]

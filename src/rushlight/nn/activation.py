@@ -1,0 +1,430 @@
+"""Activations: functions of each element, and the softmaxes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight.nn import functional as F
+from rushlight.nn import init
+from rushlight.nn.module import Module
+from rushlight.nn.parameter import Parameter
+from rushlight.tensor import Tensor
+
+__all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "PReLU",
+    "RReLU",
+    "ReLU",
+    "ReLU6",
+    "SELU",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softmax2d",
+    "Softmin",
+    "Softplus",
+    "Softshrink",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+    "Threshold",
+]
+
+
+class _MaybeInPlace(Module):
+    """An activation without parameters of its own that may overwrite its input."""
+
+    __constants__ = ["inplace"]
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        super().__setstate__(saved)
+        self.__dict__.setdefault("inplace", False)
+
+
+class ReLU(_MaybeInPlace):
+    """max(0, x)
+
+    >>> import rushlight as torch
+    >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu(input, inplace=self.inplace)
+
+
+class SiLU(_MaybeInPlace):
+    """x * sigmoid(x)"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.silu(input, inplace=self.inplace)
+
+
+class Mish(_MaybeInPlace):
+    """x * tanh(softplus(x))"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.mish(input, inplace=self.inplace)
+
+
+class SELU(_MaybeInPlace):
+    """scale * (max(0, x) + min(0, alpha * (exp(x) - 1))), self-normalising (Klambauer 2017)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.selu(input, self.inplace)
+
+
+class Hardsigmoid(_MaybeInPlace):
+    """x / 6 + 1 / 2, cut to [0, 1]."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardsigmoid(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        return ""
+
+
+class Hardswish(_MaybeInPlace):
+    """x * hardsigmoid(x)"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardswish(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        return ""
+
+
+class _Plain(Module):
+    """An activation without any setting."""
+
+    _function: Any = None
+
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, self._function)(input)
+
+
+class LogSigmoid(_Plain):
+    """log(sigmoid(x))"""
+
+    _function = "logsigmoid"
+
+
+class Softsign(_Plain):
+    """x / (1 + |x|)"""
+
+    _function = "softsign"
+
+
+class Tanhshrink(_Plain):
+    """x - tanh(x)"""
+
+    _function = "tanhshrink"
+
+
+class Sigmoid(Module):
+    """1 / (1 + exp(-x))"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return rushlight.sigmoid(input)
+
+
+class Tanh(Module):
+    """The hyperbolic tangent."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return rushlight.tanh(input)
+
+
+class Threshold(_MaybeInPlace):
+    """x where x > threshold, else `value`."""
+
+    __constants__ = ["threshold", "value", "inplace"]
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__(inplace)
+        self.threshold = threshold
+        self.value = value
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+    def extra_repr(self) -> str:
+        text = f"threshold={self.threshold}, value={self.value}"
+        return text + (", inplace=True" if self.inplace else "")
+
+
+class RReLU(_MaybeInPlace):
+    """Leaky relu whose slope is random in [lower, upper] while training, their mean after."""
+
+    __constants__ = ["lower", "upper", "inplace"]
+
+    def __init__(
+        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
+    ) -> None:
+        super().__init__(inplace)
+        self.lower = lower
+        self.upper = upper
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        text = f"lower={self.lower}, upper={self.upper}"
+        return text + (", inplace=True" if self.inplace else "")
+
+
+class Hardtanh(_MaybeInPlace):
+    """x, cut to [min_val, max_val]."""
+
+    __constants__ = ["min_val", "max_val", "inplace"]
+
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
+        super().__init__(inplace)
+        for old, new, value in (
+            ("min_value", "min_val", min_value),
+            ("max_value", "max_val", max_value),
+        ):
+            if value is not None:
+                import warnings
+
+                warnings.warn(
+                    f"keyword argument `{old}` is deprecated and rename to `{new}`",
+                    FutureWarning,
+                    stacklevel=2,
+                )
+        self.min_val = min_val if min_value is None else min_value
+        self.max_val = max_val if max_value is None else max_value
+        if not self.max_val > self.min_val:
+            raise AssertionError(f"max_val ({self.max_val}) must be > min_val ({self.min_val})")
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def extra_repr(self) -> str:
+        text = f"min_val={self.min_val}, max_val={self.max_val}"
+        return text + (", inplace=True" if self.inplace else "")
+
+
+class ReLU6(Hardtanh):
+    """min(max(0, x), 6)"""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
+
+
+class ELU(_MaybeInPlace):
+    """x where x > 0, else alpha * (exp(x) - 1)."""
+
+    __constants__ = ["alpha", "inplace"]
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(inplace)
+        self.alpha = alpha
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.elu(input, self.alpha, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
+
+
+class CELU(ELU):
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.celu(input, self.alpha, self.inplace)
+
+
+class LeakyReLU(_MaybeInPlace):
+    """x where x > 0, else negative_slope * x."""
+
+    __constants__ = ["inplace", "negative_slope"]
+
+    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
+        super().__init__(inplace)
+        self.negative_slope = negative_slope
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
+
+
+class GELU(Module):
+    """x * Phi(x), Phi the normal distribution's cdf; `approximate="tanh"` by a formula of tanh."""
+
+    __constants__ = ["approximate"]
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.gelu(input, approximate=self.approximate)
+
+    def extra_repr(self) -> str:
+        return f"approximate={self.approximate!r}"
+
+
+class GLU(Module):
+    """a * sigmoid(b), a and b the two halves of the input along `dim`."""
+
+    __constants__ = ["dim"]
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.glu(input, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class Hardshrink(Module):
+    """x where |x| > lambd, else 0."""
+
+    __constants__ = ["lambd"]
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        return f"{self.lambd}"
+
+
+class Softshrink(Module):
+    """x moved towards 0 by lambd, 0 within."""
+
+    __constants__ = ["lambd"]
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        return f"{self.lambd}"
+
+
+class Softplus(Module):
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+
+    __constants__ = ["beta", "threshold"]
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__()
+        self.beta = beta
+        self.threshold = threshold
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softplus(input, self.beta, self.threshold)
+
+    def extra_repr(self) -> str:
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class PReLU(Module):
+    """x where x > 0, else weight * x, with one learned slope or one per channel (dimension 1)."""
+
+    __constants__ = ["num_parameters"]
+
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.init = init
+        self.weight = Parameter(rushlight.empty(num_parameters, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the slopes to `init`."""
+        init.constant_(self.weight, self.init)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+class Softmax(Module):
+    """exp(x) / sum(exp(x)) along `dim`."""
+
+    __constants__ = ["dim"]
+    _function = "softmax"
+
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        super().__setstate__(saved)
+        self.__dict__.setdefault("dim", None)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, self._function)(input, self.dim, _stacklevel=5)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class LogSoftmax(Softmax):
+    """log(softmax(x)) along `dim`, computed stably."""
+
+    _function = "log_softmax"
+
+
+class Softmin(Softmax):
+    """softmax(-x) along `dim`."""
+
+    _function = "softmin"
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of [N, C, H, W] or [C, H, W]."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() not in (3, 4):
+            raise ValueError(
+                f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead"
+            )
+        return F.softmax(input, -3, _stacklevel=5)

@@ -1,0 +1,72 @@
+"""Dropout: random zeros while training, nothing in evaluation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.nn import functional as F
+from rushlight.nn.module import Module
+from rushlight.tensor import Tensor
+
+__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
+
+
+class _Dropout(Module):
+    __constants__ = ["p", "inplace"]
+    p: float
+    inplace: bool
+    _function: Any = None
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if p < 0 or p > 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        self.p = p
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, self._function)(input, self.p, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+_DropoutNd = _Dropout
+
+
+class Dropout(_Dropout):
+    """Each element is zero with probability p, else scaled by 1 / (1 - p) (Hinton 2012)."""
+
+    _function = "dropout"
+
+
+class Dropout1d(_Dropout):
+    """Whole channels of [N, C, L] are zero with probability p."""
+
+    _function = "dropout1d"
+
+
+class Dropout2d(_Dropout):
+    """Whole channels of [N, C, H, W] are zero with probability p."""
+
+    _function = "dropout2d"
+
+
+class Dropout3d(_Dropout):
+    """Whole channels of [N, C, D, H, W] are zero with probability p."""
+
+    _function = "dropout3d"
+
+
+class AlphaDropout(_Dropout):
+    """Dropout that keeps mean and variance of SELU's outputs (Klambauer 2017)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.alpha_dropout(input, self.p, self.training)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """AlphaDropout of whole channels."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.feature_alpha_dropout(input, self.p, self.training)

@@ -1,0 +1,337 @@
+"""Module hooks: what runs before and after a forward, and around its backward.
+
+`Module.__call__` comes here only when some hook was registered; a module without hooks never pays.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import rushlight
+from rushlight.tensor import Tensor
+from rushlight.utils.hooks import RemovableHandle
+
+if TYPE_CHECKING:
+    from rushlight.nn.module import Module
+
+Hooks = OrderedDict[int, Callable[..., Any]]
+
+# Hooks that hold for every module.
+forward_pre_hooks: Hooks = OrderedDict()
+forward_hooks: Hooks = OrderedDict()
+forward_hooks_always_called: dict[int, bool] = OrderedDict()
+forward_hooks_with_kwargs: dict[int, bool] = OrderedDict()
+backward_pre_hooks: Hooks = OrderedDict()
+backward_hooks: Hooks = OrderedDict()
+backward_hooks_are_full: bool | None = None
+parameter_registration_hooks: Hooks = OrderedDict()
+module_registration_hooks: Hooks = OrderedDict()
+buffer_registration_hooks: Hooks = OrderedDict()
+
+
+def add(
+    hooks: Hooks, hook: Callable[..., Any], *flags: dict[int, bool], prepend: bool = False
+) -> RemovableHandle:
+    """Register a hook in a table; `flags` are the side tables that shall name it too."""
+    handle = RemovableHandle(hooks, extra_dict=list(flags))
+    hooks[handle.id] = hook
+    for flag in flags:
+        flag[handle.id] = True
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def call_with_hooks(module: Module, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """One call of the module with every hook in PyTorch's order; see `Module.__call__`.
+
+    A hook with `always_call=True` runs even when the forward or an earlier hook raised; what it
+    raises itself is then only warned of, so that the first error is the one that is seen.
+    """
+    always = forward_hooks_always_called or module._forward_hooks_always_called
+    done: set[int] = set()
+    if not always:
+        return _call(module, args, kwargs, done)
+    try:
+        return _call(module, args, kwargs, done)
+    except Exception:
+        for hook_id, hook, with_kwargs in _forward_hooks_of(module):
+            always_called = (
+                hook_id in forward_hooks_always_called
+                or hook_id in module._forward_hooks_always_called
+            )
+            if always_called and hook_id not in done:
+                try:
+                    hook(module, args, kwargs, None) if with_kwargs else hook(module, args, None)
+                except Exception as error:
+                    import warnings
+
+                    warnings.warn(
+                        "module forward hook with ``always_call=True`` raised an exception that "
+                        f"was silenced as another error was raised in forward: {error}",
+                        stacklevel=2,
+                    )
+        raise
+
+
+def _forward_hooks_of(module: Module) -> list[tuple[int, Callable[..., Any], bool]]:
+    """All forward hooks in the order of their calls: global ones first."""
+    return [(i, h, i in forward_hooks_with_kwargs) for i, h in forward_hooks.items()] + [
+        (i, h, i in module._forward_hooks_with_kwargs) for i, h in module._forward_hooks.items()
+    ]
+
+
+def _call(module: Module, args: tuple, kwargs: dict[str, Any], done: set[int]) -> Any:
+    for hook in (*forward_pre_hooks.values(),):
+        changed = hook(module, args)
+        if changed is not None:
+            args = changed if isinstance(changed, tuple) else (changed,)
+    for hook_id, hook in (*module._forward_pre_hooks.items(),):
+        if hook_id in module._forward_pre_hooks_with_kwargs:
+            changed = hook(module, args, kwargs)
+            if changed is not None:
+                if not (isinstance(changed, tuple) and len(changed) == 2):
+                    raise RuntimeError(
+                        "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                        f"but got {changed}."
+                    )
+                args, kwargs = changed
+        else:
+            changed = hook(module, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+
+    pre = [*backward_pre_hooks.values(), *module._backward_pre_hooks.values()]
+    full: list[Callable[..., Any]] = []
+    partial: list[Callable[..., Any]] = []
+    (full if backward_hooks_are_full else partial).extend(backward_hooks.values())
+    (full if module._is_full_backward_hook else partial).extend(module._backward_hooks.values())
+
+    boundary = BackwardBoundary(module, full, pre) if full or pre else None
+    if boundary is not None:
+        args = boundary.enter(args)
+    result = module.forward(*args, **kwargs)
+    for hook_id, hook, with_kwargs in _forward_hooks_of(module):
+        done.add(hook_id)
+        changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
+        if changed is not None:
+            result = changed
+    if boundary is not None:
+        if not isinstance(result, (Tensor, tuple)):
+            import warnings
+
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of "
+                f"Tensors but received {type(result)}",
+                stacklevel=4,
+            )
+        result = boundary.leave(result)
+    if partial:
+        _attach_partial_hooks(module, partial, result)
+    return result
+
+
+def _attach_partial_hooks(module: Module, hooks: list[Callable[..., Any]], result: Any) -> None:
+    """The old kind of backward hook: it sees the last operation of the module only."""
+    output = result
+    while not isinstance(output, Tensor):
+        output = (
+            next((v for v in output.values() if isinstance(v, Tensor)), None)
+            if isinstance(output, dict)
+            else output[0]
+        )
+        if output is None:
+            return
+    node = output.grad_fn
+    if node is not None:
+        for hook in hooks:
+            node.register_hook(lambda g_in, g_out, hook=hook: hook(module, g_in, g_out))
+
+
+class BackwardBoundary:
+    """Two identity nodes, before and after a module, where its gradients come by.
+
+    The one behind the outputs sees `grad_output` first and remembers it; when the one before the
+    inputs has `grad_input`, the hooks run with both. A module none of whose inputs needs a gradient
+    has no second node, so its hooks run at the first, with `None` for each input.
+    """
+
+    def __init__(self, module: Module, hooks: list, pre_hooks: list) -> None:
+        self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
+        self.grad_outputs: tuple | None = None
+        self.input_places: list[int] | None = None
+        self.output_places: list[int] | None = None
+        self.inputs = self.outputs = 0
+
+    def enter(self, args: tuple) -> tuple:
+        """The arguments, routed through the node that sees `grad_input`."""
+        self.inputs = len(args)
+        changed, self.input_places, node = _through_identity(args)
+        if node is not None:
+            node.register_hook(self._at_inputs)
+        return changed
+
+    def leave(self, result: Any) -> Any:
+        """The result, routed through the node that sees `grad_output`."""
+        outputs = result if isinstance(result, tuple) else (result,)
+        self.outputs = len(outputs)
+        changed, self.output_places, node = _through_identity(outputs)
+        if node is None:
+            return result
+        node.register_prehook(self._at_outputs)
+        if not isinstance(result, tuple):
+            return changed[0]
+        # A named tuple is rebuilt as what it was.
+        return type(result)(*changed) if hasattr(result, "_fields") else changed
+
+    def _at_outputs(self, grads: tuple) -> tuple:
+        grad_output = _spread(grads, self.output_places, self.outputs)
+        for hook in self.pre_hooks:
+            changed = hook(self.module, grad_output)
+            if changed is not None:
+                grad_output = _checked(changed, self.outputs, "Backward pre hook", "grad_output")
+        self.grad_outputs = grad_output
+        if self.input_places is None:
+            nothing = (None,) * self.inputs
+            for hook in self.hooks:
+                changed = hook(self.module, nothing, grad_output)
+                if changed is not None and any(g is not None for g in changed):
+                    raise RuntimeError(
+                        "Backward hook for Modules where no input requires gradient should always "
+                        "return None or None for all gradients."
+                    )
+            self.grad_outputs = None
+        return tuple(grad_output[i] for i in self.output_places)
+
+    def _at_inputs(self, grads: tuple, _: tuple) -> tuple | None:
+        if self.grad_outputs is None:  # the inputs were used outside of the module only
+            return None
+        grad_input = _spread(grads, self.input_places, self.inputs)
+        for hook in self.hooks:
+            changed = hook(self.module, grad_input, self.grad_outputs)
+            if changed is not None:
+                grad_input = _checked(changed, self.inputs, "Backward hook", "grad_input")
+        self.grad_outputs = None
+        return tuple(grad_input[i] for i in self.input_places)
+
+
+def _spread(grads: tuple, places: list[int], count: int) -> tuple:
+    spread: list[Any] = [None] * count
+    for place, grad in zip(places, grads, strict=True):
+        spread[place] = grad
+    return tuple(spread)
+
+
+def _checked(changed: Any, count: int, who: str, what: str) -> tuple:
+    changed = changed if isinstance(changed, tuple) else (changed,)
+    if len(changed) != count:
+        raise RuntimeError(
+            f"{who} returned an invalid number of {what}, got {len(changed)}, but expected {count}"
+        )
+    return changed
+
+
+def _through_identity(values: tuple) -> tuple[tuple, list[int] | None, Any]:
+    """The values, their tensors passed through one identity node; the tensors' places; the node.
+
+    Without gradients to follow: the values as they are, None, None.
+    """
+    places = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
+    if not rushlight.is_grad_enabled() or not any(values[i].requires_grad for i in places):
+        return values, None, None
+    passed = _identity().apply(*(values[i] for i in places))
+    node = next((t.grad_fn for t in passed if t.grad_fn is not None), None)
+    if node is None:
+        raise RuntimeError("Error while setting up backward hooks: no output has a grad_fn.")
+    changed = list(values)
+    for place, tensor in zip(places, passed, strict=True):
+        changed[place] = tensor
+    return tuple(changed), places, node
+
+
+_Identity: Any = None
+
+
+def _identity() -> Any:
+    """The autograd Function that hands its inputs on; made at first use."""
+    global _Identity
+    if _Identity is None:
+
+        class BackwardHookFunction(rushlight.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, *tensors: Tensor) -> tuple:
+                ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))
+                return tensors
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Tensor) -> tuple:
+                return grads
+
+        _Identity = BackwardHookFunction
+    return _Identity
+
+
+def _hook_every_module() -> None:
+    from rushlight.nn.module import Module
+
+    Module._call_has_hooks = True
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, args)` before every forward of every module."""
+    _hook_every_module()
+    return add(forward_pre_hooks, hook)
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Call `hook(module, args, output)` after every forward of every module."""
+    _hook_every_module()
+    flags = [forward_hooks_with_kwargs] * with_kwargs + [forward_hooks_always_called] * always_call
+    return add(forward_hooks, hook, *flags)
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, grad_output)` when the gradients of any module's outputs are known."""
+    _hook_every_module()
+    return add(backward_pre_hooks, hook)
+
+
+def _register_backward(hook: Callable[..., Any], full: bool) -> RemovableHandle:
+    global backward_hooks_are_full
+    if backward_hooks_are_full is (not full):
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module "
+            "hook. Please use only one of them."
+        )
+    _hook_every_module()
+    backward_hooks_are_full = full
+    return add(backward_hooks, hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, grad_input, grad_output)` for every module in each backward pass."""
+    return _register_backward(hook, full=True)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """The older form, which sees only the last operation of each module."""
+    return _register_backward(hook, full=False)
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, parameter)` whenever a parameter is registered."""
+    return add(parameter_registration_hooks, hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, submodule)` whenever a module is registered in another."""
+    return add(module_registration_hooks, hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, buffer)` whenever a buffer is registered."""
+    return add(buffer_registration_hooks, hook)

@@ -1,0 +1,146 @@
+"""Padding: borders of zeros, a constant, or what the input itself has there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.nn import functional as F
+from rushlight.nn.module import Module
+from rushlight.nn.tuples import ntuple
+from rushlight.tensor import Tensor
+
+__all__ = [
+    f"{kind}Pad{n}d"
+    for kind in ("Circular", "Constant", "Reflection", "Replication", "Zero")
+    for n in (1, 2, 3)
+]
+
+
+class _Pad(Module):
+    """padding: one number, or (before, after) per dimension, the last dimension first."""
+
+    __constants__ = ["padding"]
+    _n = 0
+    _mode = "constant"
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__()
+        self.padding = ntuple(padding, 2 * self._n)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pad(input, self.padding, self._mode)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class _ConstantPad(_Pad):
+    __constants__ = ["padding", "value"]
+
+    def __init__(self, padding: Any, value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pad(input, self.padding, "constant", self.value)
+
+    def extra_repr(self) -> str:
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPad):
+    """A border of one value around the last dimension."""
+
+    _n = 1
+
+
+class ConstantPad2d(_ConstantPad):
+    """A border of one value around the last two dimensions."""
+
+    _n = 2
+
+
+class ConstantPad3d(_ConstantPad):
+    """A border of one value around the last three dimensions."""
+
+    _n = 3
+
+
+class _ZeroPad(_ConstantPad):
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class ZeroPad1d(_ZeroPad):
+    """A border of zeros around the last dimension."""
+
+    _n = 1
+
+
+class ZeroPad2d(_ZeroPad):
+    """A border of zeros around the last two dimensions."""
+
+    _n = 2
+
+
+class ZeroPad3d(_ZeroPad):
+    """A border of zeros around the last three dimensions."""
+
+    _n = 3
+
+
+class ReflectionPad1d(_Pad):
+    """The input mirrored at its ends, which are not repeated."""
+
+    _n, _mode = 1, "reflect"
+
+
+class ReflectionPad2d(_Pad):
+    """The input mirrored at its borders, which are not repeated."""
+
+    _n, _mode = 2, "reflect"
+
+
+class ReflectionPad3d(_Pad):
+    """The input mirrored at its borders, which are not repeated."""
+
+    _n, _mode = 3, "reflect"
+
+
+class ReplicationPad1d(_Pad):
+    """The input's first and last values repeated."""
+
+    _n, _mode = 1, "replicate"
+
+
+class ReplicationPad2d(_Pad):
+    """The input's border values repeated."""
+
+    _n, _mode = 2, "replicate"
+
+
+class ReplicationPad3d(_Pad):
+    """The input's border values repeated."""
+
+    _n, _mode = 3, "replicate"
+
+
+class CircularPad1d(_Pad):
+    """What comes in from the other end."""
+
+    _n, _mode = 1, "circular"
+
+
+class CircularPad2d(_Pad):
+    """What comes in from the other side."""
+
+    _n, _mode = 2, "circular"
+
+
+class CircularPad3d(_Pad):
+    """What comes in from the other side."""
+
+    _n, _mode = 3, "circular"

@@ -1,0 +1,211 @@
+"""Parameters and buffers: tensors that a Module registers when they are assigned to it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import rushlight
+from rushlight.tensor import Tensor
+
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
+
+
+class _ParameterType(type(Tensor)):
+    """Makes `isinstance(t, Parameter)` true for tensors of other classes marked `_is_param`."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        if cls is not Parameter or not isinstance(instance, Tensor):
+            return False
+        return getattr(instance, "_is_param", False)
+
+
+class Parameter(Tensor, metaclass=_ParameterType):
+    """A tensor that is learned: assigned to a Module it appears in `parameters()`.
+
+    It shares memory with `data`, is always a leaf, and requires gradients unless told otherwise.
+
+    >>> import rushlight as torch
+    >>> torch.nn.Parameter(torch.ones(2))
+    Parameter containing:
+    tensor([1., 1.], requires_grad=True)
+    """
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        if data is None:
+            data = rushlight.empty(0)
+        if type(data) is Tensor or isinstance(data, (Parameter, Buffer)):
+            return Tensor._make_subclass(cls, data, requires_grad)
+        # A tensor of the user's own class stays of that class: it is marked instead.
+        made = data.detach().requires_grad_(requires_grad)
+        if type(made) is not type(data):
+            raise RuntimeError(
+                f"Creating a Parameter from an instance of type {type(data).__name__} requires that "
+                f"detach() returns an instance of the same type, but it returned "
+                f"{type(made).__name__}. Implement detach() so that it keeps the class."
+            )
+        made._is_param = True
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        if id(self) not in memo:
+            copied = self.data.clone(memory_format=rushlight.preserve_format)
+            memo[id(self)] = _with_attributes(type(self)(copied, self.requires_grad), self)
+        return memo[id(self)]
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return "Parameter containing:\n" + super().__repr__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        hooks: OrderedDict[int, Any] = OrderedDict()
+        if self.__dict__:
+            state = dict(self.__dict__)
+            return _rebuild_parameter_with_state, (self.data, self.requires_grad, hooks, state)
+        return _rebuild_parameter, (self.data, self.requires_grad, hooks)
+
+
+def _with_attributes(copy: Tensor, source: Tensor) -> Tensor:
+    copy.__dict__.update(source.__dict__)
+    return copy
+
+
+def _rebuild_parameter(data: Tensor, requires_grad: bool, hooks: Any) -> Parameter:
+    return Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(
+    data: Tensor, requires_grad: bool, hooks: Any, state: dict[str, Any]
+) -> Parameter:
+    made = Parameter(data, requires_grad)
+    made.__dict__.update(state)
+    return made
+
+
+class _BufferType(type(Tensor)):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        if cls is not Buffer or not isinstance(instance, Tensor):
+            return False
+        return getattr(instance, "_is_buffer", False)
+
+
+class Buffer(Tensor, metaclass=_BufferType):
+    """A tensor that belongs to a Module but is not learned, such as a running mean.
+
+    Assigned to a Module it appears in `buffers()`, and in `state_dict()` where `persistent`.
+    """
+
+    persistent: bool
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
+        if data is None:
+            data = rushlight.empty(0)
+        made = Tensor._make_subclass(cls, data.detach(), data.requires_grad)
+        made.persistent = persistent
+        made._is_buffer = True
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+        if id(self) not in memo:
+            copied = self.data.clone(memory_format=rushlight.preserve_format)
+            memo[id(self)] = type(self)(
+                copied.requires_grad_(self.requires_grad), persistent=self.persistent
+            )
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _rebuild_buffer, (self.data, self.requires_grad, self.persistent)
+
+
+def _rebuild_buffer(data: Tensor, requires_grad: bool, persistent: bool) -> Buffer:
+    return Buffer(data.requires_grad_(requires_grad), persistent=persistent)
+
+
+class _Uninitialized:
+    """What a parameter without a shape refuses until `materialize` gives it one."""
+
+    _ALLOWED = "`.device`, `.dtype`, `.to()`, `.cpu()`, `.float()` and their relatives"
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become an ordinary parameter (buffer) of that shape, with memory but no values yet."""
+        device = self.data.device if device is None else device
+        dtype = self.data.dtype if dtype is None else dtype
+        self.data = rushlight.empty(shape, device=device, dtype=dtype)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually "
+            "happens in `load_state_dict` when trying to load an uninitialized parameter into an "
+            "initialized one. Call `forward` to initialize the parameters before accessing their "
+            "attributes."
+        )
+
+    def size(self, dim: int | None = None) -> Any:
+        return self.shape
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"<{type(self).__name__}>"
+
+    def share_memory_(self) -> Any:
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to "
+            "initialize the parameters before calling `module.share_memory()`."
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _rebuild_uninitialized, (
+            type(self),
+            self.requires_grad,
+            self.data.device,
+            self.data.dtype,
+        )
+
+
+def _rebuild_uninitialized(cls: type, requires_grad: bool, device: Any, dtype: Any) -> Tensor:
+    return cls(requires_grad, device=device, dtype=dtype)
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A parameter whose shape is not known until the first forward pass (see `LazyLinear`)."""
+
+    cls_to_become = Parameter
+
+    def __new__(
+        cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
+    ) -> UninitializedParameter:
+        data = rushlight.empty(0, device=device, dtype=dtype)
+        return Tensor._make_subclass(cls, data, requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return memo[id(self)]
+
+
+class UninitializedBuffer(_Uninitialized, Tensor):
+    """A buffer whose shape is not known until the first forward pass (see `LazyBatchNorm1d`)."""
+
+    cls_to_become = Tensor
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> UninitializedBuffer:
+        data = rushlight.empty(0, device=device, dtype=dtype)
+        made = Tensor._make_subclass(cls, data, requires_grad)
+        made.persistent = persistent
+        made._is_buffer = True
+        return made
+
+
+def is_lazy(tensor: Any) -> bool:
+    """Whether a parameter or buffer still waits for its shape."""
+    return isinstance(tensor, _Uninitialized)

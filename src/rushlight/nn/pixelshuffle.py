@@ -1,0 +1,57 @@
+"""Channels made pixels, and pixels channels."""
+
+from __future__ import annotations
+
+from rushlight.nn import functional as F
+from rushlight.nn.module import Module
+from rushlight.tensor import Tensor
+
+__all__ = ["ChannelShuffle", "PixelShuffle", "PixelUnshuffle"]
+
+
+class PixelShuffle(Module):
+    """[*, C * r * r, H, W] to [*, C, H * r, W * r] (Shi 2016)."""
+
+    __constants__ = ["upscale_factor"]
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """[*, C, H * r, W * r] to [*, C * r * r, H, W]: the reverse of PixelShuffle."""
+
+    __constants__ = ["downscale_factor"]
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"downscale_factor={self.downscale_factor}"
+
+
+class ChannelShuffle(Module):
+    """The channels of [N, C, ...] dealt out over `groups`."""
+
+    __constants__ = ["groups"]
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        return f"groups={self.groups}"
