@@ -1,0 +1,132 @@
+"""Timing of two libraries against each other: one process, turn and turn about, medians.
+
+A machine changes its speed while it runs: it warms up, it has other work. So neither side is timed by itself: each round
+times one short stretch of calls of either side, in an order that alternates, and the ratio is taken within the round.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import statistics
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def limit_threads(count: int) -> None:
+    """Set the number of threads of every numerical library; must run before any of them is imported."""
+    for variable in THREAD_VARIABLES:
+        os.environ[variable] = str(count)
+
+
+class Measured(NamedTuple):
+    """Seconds per call of either side (medians over the rounds), and the ratio ours / theirs: median and quartiles."""
+
+    ours: float
+    theirs: float
+    ratio: float
+    low: float
+    high: float
+
+
+def seconds(call: Callable[[], object], times: int) -> float:
+    """The time of one of `times` calls in a row."""
+    rounds = range(times)
+    start = time.perf_counter()
+    for _ in rounds:
+        call()
+    return (time.perf_counter() - start) / times
+
+
+def calls_that_take(call: Callable[[], object], stretch: float) -> int:
+    """How many calls fill about `stretch` seconds."""
+    times = 1
+    while (taken := seconds(call, times) * times) < stretch / 4:
+        times *= 2
+    return max(1, round(times * stretch / taken))
+
+
+def alternate(
+    ours: Callable[[], object],
+    theirs: Callable[[], object],
+    rounds: int = 25,
+    stretch: float = 0.04,
+) -> Measured:
+    """Time two callables in alternating rounds of about `stretch` seconds each, without garbage collection."""
+    for call in (ours, theirs):
+        seconds(call, 3)
+    counts = calls_that_take(ours, stretch), calls_that_take(theirs, stretch)
+    taken: list[tuple[float, float]] = []
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(rounds):
+            if number % 2:
+                b = seconds(theirs, counts[1])
+                a = seconds(ours, counts[0])
+            else:
+                a = seconds(ours, counts[0])
+                b = seconds(theirs, counts[1])
+            taken.append((a, b))
+    finally:
+        if collecting:
+            gc.enable()
+    low, ratio, high = statistics.quantiles([a / b for a, b in taken], n=4)
+    return Measured(
+        statistics.median([a for a, _ in taken]),
+        statistics.median([b for _, b in taken]),
+        ratio,
+        low,
+        high,
+    )
+
+
+def machine() -> str:
+    """Lines that belong above every table: processor, cores, load, threads, BLAS and its settings, versions."""
+    import numpy as np
+
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index, call-overload]
+    settings = [
+        f"{k}={v}"
+        for k, v in sorted(os.environ.items())
+        if k.startswith(("OPENBLAS_", "OMP_", "MKL_"))
+    ]
+    load = f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
+    return (
+        f"CPU      {_processor()}, {os.cpu_count()} cores seen, load {load}\n"
+        f"threads  {' '.join(settings) or 'no settings'}\n"
+        f"BLAS     {blas['name']} {blas['version']}\n"
+        f"Python   {platform.python_version()}, NumPy {np.__version__}, {platform.system()} {platform.machine()}"
+    )
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass  # not Linux: the standard library's name has to do
+    return platform.processor() or "unknown"
+
+
+def row(name: str, measured: Measured, target: float | None = None) -> str:
+    """One line of a table: the case, microseconds of either side, the ratio with its quartiles, the target."""
+    line = (
+        f"{name:<44} {measured.ours * 1e6:>11.2f} {measured.theirs * 1e6:>11.2f} "
+        f"{measured.ratio:>7.3f}  ({measured.low:.3f} .. {measured.high:.3f})"
+    )
+    if target is None:
+        return line
+    return f"{line}  <= {target:.2f} {'yes' if measured.ratio <= target else 'NO'}"
+
+
+HEADER = f"{'case':<44} {'Rushlight us':>11} {'PyTorch us':>11} {'ratio':>6}   (quartiles)         target"
