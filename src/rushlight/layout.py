@@ -195,8 +195,7 @@ def preserve_strides(shape: Ints, strides: Ints) -> Ints:
     """
     if is_non_overlapping_and_dense(shape, strides):
         return strides
-    order = _order(shape, [strides])
-    return _packed(tuple(max(size, 1) for size in shape), order)
+    return _packed(shape, _order(shape, [strides]))
 
 
 def elementwise_strides(shape: Ints, operands: Sequence[tuple[Ints, Ints]]) -> Ints:
