@@ -142,7 +142,10 @@ def test_every_lazy_exception_is_used():
     stale = [
         pair
         for pair in LAZY
-        if not any((m + ".").startswith(pair[0] + ".") and (t + ".").startswith(pair[1] + ".") for m, t in used)
+        if not any(
+            (m + ".").startswith(pair[0] + ".") and (t + ".").startswith(pair[1] + ".")
+            for m, t in used
+        )
     ]
     assert stale == []
 
@@ -182,7 +185,11 @@ def test_nothing_imports_pytorch():
 
 
 def test_every_module_says_what_it_is():
-    silent = [m for m, path in MODULES.items() if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]
+    silent = [
+        m
+        for m, path in MODULES.items()
+        if not ast.get_docstring(ast.parse(path.read_text("utf-8")))
+    ]
     assert silent == []
 
 

@@ -1,0 +1,122 @@
+"""The examples run as the README says, and reach what they promise."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import pathlib
+import re
+import subprocess
+import sys
+import urllib.error
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.data import digits
+
+EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
+
+pytest.importorskip("matplotlib", reason="the examples draw with matplotlib (extra: examples)")
+pytest.importorskip("tqdm", reason="the examples show tqdm's progress bars (extra: examples)")
+
+
+def run(script, *arguments):
+    command = [sys.executable, "-W", "error", str(EXAMPLES / script), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def load_example(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_digits_data():
+    images, labels = digits()
+    assert (images.shape, images.dtype) == ((1797, 8, 8), np.uint8)
+    assert (labels.shape, labels.dtype) == ((1797,), np.int64)
+    assert (images.min(), images.max()) == (0, 16)
+    # how many of each there are, as the repository's page lists them
+    assert np.bincount(labels).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+
+
+def test_digits(tmp_path):
+    text = run("digits.py", "--out", tmp_path)
+    accuracy = float(re.findall(r"test accuracy ([\d.]+)%", text)[-1])
+    assert accuracy >= 97.0, text
+    losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", text)]
+    assert len(losses) == 20
+    assert losses[-1] < 0.1 < 1.0 < losses[0]
+    checkpoint = torch.load(tmp_path / "digits.pt")
+    assert checkpoint["test_accuracy"] == pytest.approx(accuracy / 100, abs=1e-4)
+    assert (tmp_path / "digits.png").read_bytes().startswith(b"\x89PNG")
+
+
+def write_idx(path, array):
+    header = b"\0\0\x08" + bytes([array.ndim]) + b"".join(n.to_bytes(4, "big") for n in array.shape)
+    path.write_bytes(gzip.compress(header + array.tobytes()))
+
+
+def test_fashion_mnist_reads_idx_files(tmp_path):
+    array = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    write_idx(tmp_path / "x.gz", array)
+    read = load_example("fashion_mnist").read_idx(tmp_path / "x.gz")
+    assert read.dtype == np.uint8
+    assert (read == array).all()
+    assert read.flags.writeable
+
+
+def test_fashion_mnist_says_what_is_missing(tmp_path, monkeypatch):
+    example = load_example("fashion_mnist")
+
+    def offline(*_, **__):
+        raise urllib.error.URLError("no network in this test")
+
+    monkeypatch.setattr(example.urllib.request, "urlopen", offline)
+    with pytest.raises(SystemExit, match=r"(?s)is not there and .*cannot be reached.*--root"):
+        example.find(tmp_path, "train-images-idx3-ubyte.gz")
+    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(b"damaged")
+    with pytest.raises(SystemExit, match="is damaged"):
+        example.find(tmp_path, "train-images-idx3-ubyte.gz")
+
+
+def test_fashion_mnist_trains(tmp_path, monkeypatch):
+    """The whole program on a few pictures: classes that differ by which row is bright."""
+    import hashlib
+
+    example = load_example("fashion_mnist")
+    rng = np.random.default_rng(0)
+    for part, count in (("train", 640), ("t10k", 100)):
+        labels = rng.integers(0, 10, count).astype(np.uint8)
+        images = rng.integers(0, 60, (count, 28, 28)).astype(np.uint8)
+        images[np.arange(count), 2 * labels + 4] += 180
+        write_idx(tmp_path / f"{part}-images-idx3-ubyte.gz", images)
+        write_idx(tmp_path / f"{part}-labels-idx1-ubyte.gz", labels)
+    sums = {name: hashlib.md5((tmp_path / name).read_bytes()).hexdigest() for name in example.MD5}
+    monkeypatch.setattr(example, "MD5", sums)
+    arguments = [
+        "fashion_mnist.py",
+        "--root",
+        str(tmp_path),
+        "--out",
+        str(tmp_path / "out"),
+        "--epochs",
+        "4",
+    ]
+    monkeypatch.setattr(sys, "argv", [*arguments, "--batch-size", "32"])
+    example.main()
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "fashion_mnist.pt",
+        "fashion_mnist.png",
+    ]
+    model = example.Net()
+    model.load_state_dict(torch.load(tmp_path / "out" / "fashion_mnist.pt"))
+    test = torch.utils.data.DataLoader(example.load(tmp_path, "t10k"), batch_size=100)
+    loss, share = example.evaluate(model, test)
+    assert loss < 0.5
+    assert share > 0.9
