@@ -435,8 +435,8 @@ def broadcast_shapes(*shapes: Ints) -> Ints:
     >>> broadcast_shapes((3, 1), (4,), ())
     (3, 4)
     """
-    result: Ints = ()
-    for shape in shapes:
+    result: Ints = shapes[0] if shapes else ()
+    for shape in shapes[1:]:
         if shape == result:
             continue
         a, b = result, shape
