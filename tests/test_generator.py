@@ -10,7 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from rushlight import box_muller, sampling
+from rushlight import rejection, sampling
+from rushlight.fused import fused, fused_float32
 from rushlight.generator import DEFAULT_SEED, STATE_BYTES, Generator
 
 # Seed 7, 1001 elements: CRC-32 of the bytes in float32 and in bfloat16; first, last and sum in float64.
@@ -27,6 +28,16 @@ STORED = [
     ("log_normal_", (1.0, 0.5), 1498045570, 2985079396, (2.5259126709431747, 1.5932609249107483, 3104.0408285985377)),
     ("geometric_", (0.1,), 2974972513, 3395860011, (13.0, 5.0, 9726.0)),
 ]  # fmt: skip
+
+
+# Seed 7, one after the other.
+POISSON = [0.0, 0.0, 5.0, 6.0, 6.0, 62.0, 1000465.0]
+BINOMIAL = [0.0, 4.0, 2.0, 89.0, 293.0, 1000.0]
+MULTINOMIAL = [[2, 2, 2, 2, 2, 3], [1, 1, 0, 0, 3, 1]]
+WITHOUT_REPLACEMENT = [2, 3, 0]
+GAMMA = [0.24178260564804077, 0.2033068686723709, 4.129335403442383, 83.85758209228516]
+DIRICHLET = [9.284198654313514e-07, 0.0008791348082013428, 0.018183456733822823, 0.9809364676475525]
+NEXT = 0.4180375933647156
 
 
 def filled(name: str, args: tuple, out: np.ndarray, generator: Generator) -> np.ndarray:
@@ -190,13 +201,13 @@ def test_fused_rounds_once():
     r = np.random.RandomState(0)
     a, b = r.rand(2000), 1.1
     for c in (0.3, -0.55, 1e-17, -1.1 * 0.5):
-        got = sampling.fused(a, b, c)
+        got = fused(a, b, c)
         want = [float(Fraction(x) * Fraction(b) + Fraction(c)) for x in a.tolist()]
         assert got.tolist() == want
     single = a.astype(np.float32)
     b, c = float(np.float32(1.1)), float(np.float32(-0.3))
     exact = [Fraction(x) * Fraction(b) + Fraction(c) for x in single.tolist()]
-    near = box_muller.fused(single, b, c)
+    near = fused_float32(single, b, c)
     for got, want in zip(near.tolist(), exact):
         assert abs(got - want) <= np.spacing(np.float32(abs(got))) / 2
 
@@ -210,3 +221,41 @@ def test_values_follow_memory():
     with_gaps = np.empty((3, 8), np.float32)[:, ::2]
     sampling.uniform_(with_gaps, 0.0, 1.0, Generator().manual_seed(1))
     assert np.array_equal(flat, with_gaps)
+
+
+def test_counts_are_the_stored_ones():
+    g = Generator().manual_seed(7)
+    rates = np.array([0.0, 0.5, 3.0, 9.9, 10.0, 50.0, 1e6], np.float32)
+    assert rejection.poisson(rates, g).tolist() == POISSON
+    counts = np.array([0, 5, 30, 100, 1000, 1000], np.float32)
+    probs = np.array([0.5, 0.5, 0.1, 0.9, 0.3, 1.0], np.float32)
+    assert rejection.binomial(counts, probs, g).tolist() == BINOMIAL
+    weights = np.array([[0.1, 0.0, 3.0, 1.0], [1.0, 1.0, 1.0, 1.0]], np.float32)
+    assert rejection.multinomial(weights, 6, True, g).tolist() == MULTINOMIAL
+    assert rejection.multinomial(weights[1], 3, False, g).tolist() == WITHOUT_REPLACEMENT
+    alpha = np.array([0.1, 1.0, 2.5, 100.0], np.float32)
+    np.testing.assert_allclose(rejection.standard_gamma(alpha, g), GAMMA, rtol=1e-6)
+    np.testing.assert_allclose(rejection.dirichlet(alpha, g), DIRICHLET, rtol=1e-6)
+    assert g.words(1)[0] % 2**24 / 2**24 == NEXT
+
+
+@pytest.mark.parametrize(
+    "call, error, match",
+    [
+        (lambda g: rejection.poisson(np.array([-1.0]), g), RuntimeError, "non-negative"),
+        (lambda g: rejection.poisson(np.array([1]), g), NotImplementedError, "poisson_cpu"),
+        (lambda g: rejection.binomial(np.ones(2, int), np.ones(2), g), ValueError, "count"),
+        (lambda g: rejection.standard_gamma(np.ones(2, int), g), NotImplementedError, "gamma_cpu"),
+        (lambda g: rejection.dirichlet(np.ones(2, int), g), NotImplementedError, "dirichlet"),
+        (lambda g: rejection.multinomial(np.ones(3), 4, False, g), RuntimeError, "without repl"),
+        (lambda g: rejection.multinomial(np.ones(3), 0, True, g), RuntimeError, "n_sample <= 0"),
+        (lambda g: rejection.multinomial(np.zeros(3), 1, True, g), RuntimeError, "sum of prob"),
+        (lambda g: rejection.multinomial(-np.ones(3), 1, True, g), RuntimeError, "element < 0"),
+        (lambda g: rejection.multinomial(np.ones((1, 1, 1)), 1, True, g), RuntimeError, "1 or 2"),
+    ],
+)
+def test_a_refused_count_changes_nothing(call, error, match):
+    g = Generator().manual_seed(1)
+    with pytest.raises(error, match=match):
+        call(g)
+    assert np.array_equal(g.state_bytes(), Generator().manual_seed(1).state_bytes())

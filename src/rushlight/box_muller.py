@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rushlight.fused import fused_float32
+
 BLOCK = 16  # PyTorch pairs element j of a block of 16 with element j + 8
 _CHUNK = 4096  # pairs at a time: the scratch arrays stay in the cache
 
@@ -134,24 +136,6 @@ def _cos_sin(angle: np.ndarray, s: _Scratch) -> tuple[np.ndarray, np.ndarray]:
     return cosine, sine
 
 
-def fused(a: np.ndarray, b: float, c: float) -> np.ndarray:
-    """`a * b + c` rounded once, for float32 numbers `a`, `b`, `c`: float32.
-
-    The float64 sum is itself rounded; where it fell on the middle between two float32 numbers, the error of that first
-    rounding decides.
-    """
-    product = np.multiply(a, b, dtype=np.float64)
-    total = product + c
-    if c:
-        middle = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
-        if middle.any():
-            p, t = product[middle], total[middle]
-            back = t - p
-            error = (p - (t - back)) + (c - back)
-            total[middle] = np.where(error == 0, t, np.nextafter(t, np.copysign(np.inf, error)))
-    return total.astype(np.float32)
-
-
 def normal_float32(u: np.ndarray, mean: float, std: float) -> None:
     """Replaces the uniform numbers `u`, float32 [16 k], contiguous, by normal ones."""
     pairs = u.reshape(-1, 2, BLOCK // 2)
@@ -170,4 +154,4 @@ def normal_float32(u: np.ndarray, mean: float, std: float) -> None:
         for half, turn in enumerate(_cos_sin(angle, s)):
             turn *= radius
             s.round(turn)
-            block[:, half] = fused(turn, std, mean).reshape(-1, BLOCK // 2)
+            block[:, half] = fused_float32(turn, std, mean).reshape(-1, BLOCK // 2)

@@ -27,24 +27,38 @@ DEFAULT_SEED = (
 # PyTorch's state, as `get_state` hands it out: 5056 bytes, the words of the twister widened to 64 bits.
 STATE_BYTES = 5056
 _N = 624
-_STATE = {
-    "names": [
-        "seed",
-        "left",
-        "seeded",
-        "next",
-        "words",
-        "x",
-        "y",
-        "rho",
-        "y_valid",
-        "z",
-        "z_valid",
-    ],
-    "formats": ["<u8", "<i4", "<i4", "<u8", ("<u8", _N), "<f8", "<f8", "<f8", "<i4", "<f4", "u1"],
-    "offsets": [0, 8, 12, 16, 24, 5016, 5024, 5032, 5040, 5048, 5052],
-    "itemsize": STATE_BYTES,
-}
+_STATE = np.dtype(
+    {
+        "names": [
+            "seed",
+            "left",
+            "seeded",
+            "next",
+            "words",
+            "x",
+            "y",
+            "rho",
+            "y_valid",
+            "z",
+            "z_valid",
+        ],
+        "formats": [
+            "<u8",
+            "<i4",
+            "<i4",
+            "<u8",
+            ("<u8", _N),
+            "<f8",
+            "<f8",
+            "<f8",
+            "<i4",
+            "<f4",
+            "u1",
+        ],
+        "offsets": [0, 8, 12, 16, 24, 5016, 5024, 5032, 5040, 5048, 5052],
+        "itemsize": STATE_BYTES,
+    }
+)
 
 _HIGH_21 = np.uint64((1 << 21) - 1)
 _LOW_24 = np.int32((1 << 24) - 1)
@@ -233,6 +247,16 @@ class Generator:
             some &= _LOW_24
             np.multiply(some.astype(np.float32), np.float32(2.0**-24), out=out[at : at + _CHUNK])
         return out
+
+    def position(self) -> Any:
+        """Where the stream stands, for `go_back`."""
+        if self._engine is None:
+            self._make_engine()
+        return self._engine.state, self._started
+
+    def go_back(self, position: Any) -> None:
+        """Goes back to where the stream stood at a `position()` of this generator. `spare` is left alone."""
+        self._engine.state, self._started = position
 
 
 def _restored(device: str, state: np.ndarray) -> Generator:

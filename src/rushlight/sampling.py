@@ -24,6 +24,7 @@ import ml_dtypes
 import numpy as np
 
 from rushlight import box_muller
+from rushlight.fused import fused, fused_float32
 from rushlight.generator import Generator
 
 if TYPE_CHECKING:
@@ -33,13 +34,23 @@ _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # The bits of the significand: integers up to 2**digits are exact.
 _DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 # C++ names, as PyTorch's messages have them.
-_NAMES = dict(
-    pair.split(":")
-    for pair in (
-        "bool:Bool uint8:Byte int8:Char int16:Short int32:Int int64:Long uint16:UInt16 uint32:UInt32 uint64:UInt64 "
-        "float16:Half bfloat16:BFloat16 float32:Float float64:Double complex64:ComplexFloat complex128:ComplexDouble"
-    ).split()
-)
+_NAMES = {
+    "bool": "Bool",
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "uint16": "UInt16",
+    "uint32": "UInt32",
+    "uint64": "UInt64",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "float32": "Float",
+    "float64": "Double",
+    "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}
 _WIDE = 1 << 28  # from this range on, an integer is made of 64 bits
 _HUGE = (2**32 - 1) // 20  # from this length on, randperm draws 64 bits per element
 
@@ -106,44 +117,6 @@ def _function(name: str, dtype: np.dtype, n: int) -> Callable[[np.ndarray], np.n
     return getattr(np, name)  # an error in the last of 53 bits does not survive rounding to 24
 
 
-def _two_product(a: np.ndarray, b: float) -> tuple[np.ndarray, np.ndarray]:
-    """`a * b` and its rounding error (Dekker, 1971)."""
-    product = a * b
-    split = 134217729.0  # 2**27 + 1
-    t = split * a
-    a_high = t - (t - a)
-    a_low = a - a_high
-    t = split * b
-    b_high = t - (t - b)
-    b_low = b - b_high
-    error = a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
-    return product, error
-
-
-def _two_sum(a: np.ndarray | float, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`a + b` and its rounding error (Knuth)."""
-    total = a + b
-    t = total - a
-    return total, (a - (total - t)) + (b - t)
-
-
-def fused(a: np.ndarray, b: float, c: float) -> np.ndarray:
-    """`a * b + c`, rounded once, in float64: what the processor's fused multiply-add gives.
-
-    After Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums" (2008): the sum of the two lesser parts is
-    rounded to odd, so that the last addition cannot round twice. Numbers too large to split are rounded twice.
-    """
-    if c == 0.0 or math.frexp(b)[0] == 0.5 or not (1e-200 < abs(b) < 1e200 and abs(c) < 1e200):
-        return a * b + c
-    high, low = _two_product(a, b)
-    low_high, low_low = _two_sum(c, low)
-    top, middle = _two_sum(high, low_high)
-    rest, error = _two_sum(low_low, middle)
-    even = (rest.view(np.int64) & 1) == 0
-    np.copyto(rest, np.nextafter(rest, np.copysign(np.inf, error)), where=(error != 0) & even)
-    return top + rest
-
-
 # ----------------------------------------------------------------------------------------- uniform and normal
 
 
@@ -186,7 +159,7 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
         low32, high32 = np.float32(low), np.float32(high)
         u = generator.floats(out.size)
         if not plain:
-            u = box_muller.fused(u, float(high32 - low32), float(low32))
+            u = fused_float32(u, float(high32 - low32), float(low32))
         u = u.astype(out.dtype, copy=False)
         u[u == high32.astype(out.dtype)] = low32.astype(out.dtype)
     _write(out, u)
@@ -199,7 +172,7 @@ def normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> N
     are drawn anew where they are not a block. All others are drawn in pairs of float64, whose second half waits in the
     generator for the next call. RuntimeError for a negative `std`.
     """
-    mean, std = complex(mean) if isinstance(mean, complex) else float(mean), float(std)
+    mean, std = float(mean), float(std)
     if not std >= 0.0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if out.dtype.kind == "c":

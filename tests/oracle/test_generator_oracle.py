@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from rushlight import sampling
+from rushlight import rejection, sampling
 from rushlight.generator import Generator
 
 torch = pytest.importorskip("torch")
@@ -31,6 +31,12 @@ ARGUMENTS = {
     "log_normal_": [(1.0, 2.0), (0.3, 0.7)],
     "geometric_": [(0.3,), (0.01,), (0.99,)],
 }
+
+
+def array_of(tensor) -> np.ndarray:
+    """A tensor's elements, in the same dtype; bfloat16 included, which PyTorch does not hand to NumPy."""
+    name = str(tensor.dtype).removeprefix("torch.")
+    return tensor.double().numpy().astype(numpy_dtype(name))
 
 
 def numpy_dtype(name: str) -> np.dtype:
@@ -107,7 +113,7 @@ def test_calls_in_any_order(seed):
                 p = torch.from_numpy(np.random.RandomState(call).rand(*array.shape))
                 p = p.to(getattr(torch, kind))
                 tensor.bernoulli_(p, generator=theirs)
-                args = (p.double().numpy().astype(numpy_dtype(kind)),)
+                args = (array_of(p),)
             else:
                 getattr(tensor, name)(*args, generator=theirs)
         if name == "random_":
@@ -146,3 +152,59 @@ def test_permutations(n, dtype):
     assert got.dtype == want.dtype
     assert np.array_equal(got, want)
     assert np.array_equal(ours.state_bytes(), theirs.get_state().numpy())
+
+
+def uniform(shape, dtype, scale):
+    return (torch.rand(shape, generator=torch.Generator().manual_seed(5)) * scale).to(dtype)
+
+
+COUNTS = {
+    "poisson": [
+        (lambda n, dtype, s=s: (uniform(n, dtype, s),), torch.poisson) for s in (1, 9, 20, 1000)
+    ],
+    "binomial": [
+        (lambda n, dtype, c=c, p=p: (uniform(n, dtype, c).floor(), uniform(n, dtype, p)), torch.binomial)
+        for c, p in ((5, 1.0), (50, 0.1), (1000, 1.0), (1e6, 1.0))
+    ],
+    "standard_gamma": [
+        (lambda n, dtype, s=s: (uniform(n, dtype, s),), torch._standard_gamma) for s in (0.1, 1, 3, 50)
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(COUNTS))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("waiting", [False, True])
+def test_counts(name, dtype, waiting):
+    for make, function in COUNTS[name]:
+        for n in (0, 1, 2, 10, 100, 1000):
+            ours, theirs = Generator().manual_seed(n), torch.Generator().manual_seed(n)
+            if waiting:
+                sampling.normal_(np.empty(3), 0.0, 1.0, ours)
+                torch.empty(3).normal_(generator=theirs)
+            inputs = make(n, getattr(torch, dtype))
+            want = function(*inputs, generator=theirs)
+            got = getattr(rejection, name)(*map(array_of, inputs), ours)
+            assert np.array_equal(bits(got), bits(want))
+            assert np.array_equal(ours.state_bytes(), theirs.get_state().numpy())
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(1,), (7,), (3, 7), (2, 500), (0, 3)])
+def test_multinomial(dtype, shape):
+    weights = uniform(shape, getattr(torch, dtype), 1) + 0.01
+    half = weights.element_size() == 2  # where keys are equal, the order of indices may differ
+    for n, replacement in ((1, False), (1, True), (40, True), (1 if half else shape[-1], False)):
+        ours, theirs = Generator().manual_seed(n), torch.Generator().manual_seed(n)
+        want = torch.multinomial(weights, n, replacement, generator=theirs)
+        got = rejection.multinomial(array_of(weights), n, replacement, ours)
+        assert np.array_equal(got, want.numpy())
+        assert np.array_equal(ours.state_bytes(), theirs.get_state().numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_dirichlet(dtype):
+    alpha = uniform((50, 6), getattr(torch, dtype), 3)
+    want = torch._sample_dirichlet(alpha, generator=torch.Generator().manual_seed(1)).numpy()
+    got = rejection.dirichlet(array_of(alpha), Generator().manual_seed(1))
+    np.testing.assert_allclose(got, want, rtol=0 if dtype == "float32" else 1e-15)
