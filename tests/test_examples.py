@@ -111,8 +111,8 @@ def test_fashion_mnist_trains(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", [*arguments, "--batch-size", "32"])
     example.main()
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
-        "fashion_mnist.pt",
         "fashion_mnist.png",
+        "fashion_mnist.pt",
     ]
     model = example.Net()
     model.load_state_dict(torch.load(tmp_path / "out" / "fashion_mnist.pt"))

@@ -1,21 +1,24 @@
 """Checkpoints: `save` and `load` in PyTorch's file format, and what a file may name.
 
 `archive` is the container, `saving` and `loading` are the two directions, `rebuild` makes tensors from what a file says,
-`names` translates between PyTorch's names and ours, `legacy` reads the format of old files; `copying` is
-`pickle.dumps` and `copy.deepcopy` of a tensor.
+`names` translates between PyTorch's names and ours, `legacy` reads the format of old files; `copying` is `pickle.dumps`
+and `copy.deepcopy` of a tensor.
 """
 
 from __future__ import annotations
 
-from rushlight.serialization.copying import deepcopy_tensor, reduce_tensor
-from rushlight.serialization.loading import get_unsafe_globals_in_checkpoint, load
-from rushlight.serialization.names import (
-    add_safe_globals,
-    clear_safe_globals,
-    get_safe_globals,
-    safe_globals,
-)
-from rushlight.serialization.saving import save
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rushlight.serialization.copying import deepcopy_tensor, reduce_tensor
+    from rushlight.serialization.loading import get_unsafe_globals_in_checkpoint, load
+    from rushlight.serialization.names import (
+        add_safe_globals,
+        clear_safe_globals,
+        get_safe_globals,
+        safe_globals,
+    )
+    from rushlight.serialization.saving import save
 
 __all__ = [
     "add_safe_globals",
@@ -28,3 +31,26 @@ __all__ = [
     "safe_globals",
     "save",
 ]
+
+# Loaded when first asked for: a deep copy of a tensor needs neither zip files nor `nn`.
+_PLACES = {
+    "copying": ("deepcopy_tensor", "reduce_tensor"),
+    "loading": ("get_unsafe_globals_in_checkpoint", "load"),
+    "names": ("add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"),
+    "saving": ("save",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    for module, names in _PLACES.items():
+        if name in names:
+            found = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

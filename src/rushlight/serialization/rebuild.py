@@ -143,7 +143,7 @@ def _check_layout(offset: Any, size: Any, stride: Any) -> None:
     )
     for number in (offset, *size, *stride):
         _check(
-            type(number) is int and 0 <= number < 2**62,
+            type(number) is int and 0 <= number < 2**58,  # so that times 16 bytes fits into 64 bits
             f"a tensor has offset {_short(offset)}, size {_short(size)}, stride {_short(stride)}",
         )
 
@@ -167,7 +167,7 @@ def _tensor(storage: Loaded, dtype: dtypes.dtype, offset: Any, size: Any, stride
     if dtype is dtypes.bool_ and storage.content.size and storage.content.max() > 1:
         # A byte of 2 in a bool array is neither True nor False to NumPy's loops.
         np.not_equal(storage.content, 0, out=storage.content.view(np.bool_))
-    strides = [s * itemsize if n > 1 else itemsize for n, s in zip(size, stride)]
+    strides = [s * itemsize for s in stride]
     array: Any = np.ndarray(size, dtype.np, storage.content, offset * itemsize, strides)
     return _wrap(array)
 
