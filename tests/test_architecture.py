@@ -19,18 +19,19 @@ SRC = pathlib.Path(rushlight.__file__).parent
 # Lowest first. A module may import those of its own line and of the lines above it in this table, at module level.
 # An entry stands for the module and everything inside it; the most precise entry counts.
 LAYERS = [
-    "errors dtypes size layout data version",
+    "errors dtypes size layout data fused",
     "limits modes",
     "device",
-    "generator compiler",
+    "generator box_muller sampling rejection",
+    "compiler",
+    "autograd.state autograd.graph autograd.views",
     "backends",
-    "autograd.state autograd.graph autograd.engine autograd.views",
-    "ops.registry",
-    "autograd",
-    "tensor",
+    "tensor storage printing",
+    "autograd.engine",
     "ops",
-    "methods printing random",
+    "methods random",
     "rushlight",  # the package itself: what stands below uses it as users do, by its public names
+    "autograd",
     "utils",
     "nn optim distributions",
     "serialization",
@@ -41,7 +42,9 @@ LAYERS = [
 # Imports inside functions wait until the function runs, so they may point upwards; each one that does has its reason here:
 # (importing module, imported module): reason. A prefix stands for everything inside it.
 LAZY = {
-    ("tensor", "printing"): "repr() of a tensor; printing is only loaded when something is printed",
+    ("tensor", "autograd.engine"): "Tensor.backward",
+    ("tensor", "ops"): "constructors of the class and subclasses that override functions",
+    ("tensor", "serialization"): "pickle and deepcopy of a tensor",
 }
 
 BUDGET = {}  # lines, where the default does not fit; a reason beside each
