@@ -10,7 +10,7 @@ import struct
 import sys
 import zipfile
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class ArchiveWriter:
         padding = -(start + 4) % ALIGNMENT
         info.extra = _PADDING + struct.pack("<H", padding) + b"Z" * padding
         with self._zip.open(info, "w") as record:
-            record.write(content)
+            record.write(content if isinstance(content, bytes) else content.data)
         self._checksum = zlib.crc32(f"{name} {info.CRC}".encode(), self._checksum)
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ class ArchiveReader:
         self._file.seek(start)
         _fill(self._file, content, name)
         # PyTorch writes 0 where it was told not to compute checksums (torch.serialization.set_crc32_options).
-        if info.CRC and zlib.crc32(content) != info.CRC:
+        if info.CRC and zlib.crc32(content.data) != info.CRC:
             _refuse(f"record {name!r} does not match its checksum: the file is damaged")
         return content
 
@@ -168,7 +168,7 @@ def native_byte_order(archive: ArchiveReader) -> bool:
 
 
 def _fill(file: BinaryIO, content: np.ndarray, name: str) -> None:
-    view = memoryview(content)
+    view = content.data
     read_into = getattr(file, "readinto", None)
     done = 0
     while done < len(view):
@@ -183,5 +183,5 @@ def _fill(file: BinaryIO, content: np.ndarray, name: str) -> None:
         done += got
 
 
-def _refuse(why: str) -> Any:
+def _refuse(why: str) -> NoReturn:
     raise RuntimeError(f"PytorchStreamReader failed reading zip archive: {why}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import struct
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def load_legacy(file: Any, map_location: Any, restricted: bool, arguments: Any) 
     end = file.seek(0, os.SEEK_END)
     file.seek(start)
 
-    def refuse(why: str) -> Any:
+    def refuse(why: str) -> NoReturn:
         raise RuntimeError(f"load: {why}: the file is damaged, or no checkpoint")
 
     def no_storage(reference: Any) -> Any:

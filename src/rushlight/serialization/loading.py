@@ -168,7 +168,7 @@ def storage_reference(reference: Any) -> tuple[dtypes.dtype, str, str, int]:
 def placed(storage: Loaded, location: str, map_location: Any) -> Loaded:
     """`storage` where `map_location` wants what was saved at `location`; RuntimeError if that is not possible here."""
     if map_location is None:
-        target = location
+        target: Any = location
     elif isinstance(map_location, dict):
         target = map_location.get(location, location)
     elif isinstance(map_location, str | device):
@@ -209,7 +209,7 @@ def unpickle(
 ) -> Any:
     """The next pickle in `file`, with its references to storages looked up by `find_storage`."""
     if not restricted:
-        unpickler = _TrustingUnpickler(file, **arguments)
+        unpickler: Any = _TrustingUnpickler(file, **arguments)
         unpickler.persistent_load = find_storage
         return unpickler.load()
     try:
@@ -258,10 +258,13 @@ def _refused(what: str) -> Callable[[Any], None]:
     return refuse
 
 
-class _CarefulUnpickler(pickle._Unpickler):  # type: ignore[name-defined]
+_PythonUnpickler: Any = pickle._Unpickler  # type: ignore[attr-defined]
+
+
+class _CarefulUnpickler(_PythonUnpickler):
     """For `weights_only=True`: containers, numbers, text, and calls of what is allowed by name."""
 
-    dispatch = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined]
+    dispatch = dict(_PythonUnpickler.dispatch)
     for _code, _what in {
         # Ways to make or change objects that no checkpoint needs; each would need its own check.
         pickle.INST: "INST",
@@ -328,7 +331,7 @@ class _CarefulUnpickler(pickle._Unpickler):  # type: ignore[name-defined]
             if hasattr(target, "__setstate__"):
                 target.__setstate__(state)
             else:
-                slots = {}
+                slots: dict[str, Any] = {}
                 if isinstance(state, tuple) and len(state) == 2:
                     state, slots = state
                 target.__dict__.update(state or {})

@@ -60,6 +60,8 @@ class StorageType:
 
     __slots__ = ("_dtype",)
 
+    _dtype: dtypes.dtype | None
+
     def __init__(self, dtype: dtypes.dtype | None) -> None:
         object.__setattr__(self, "_dtype", dtype)
 

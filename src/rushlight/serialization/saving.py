@@ -151,13 +151,16 @@ _FIXED: dict[Any, tuple[str, str]] = {
 }
 
 
-class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
+_PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
+
+
+class _Pickler(_PythonPickler):
     """Writes tensors as calls of PyTorch's functions on storages, and our classes under PyTorch's names.
 
     Python's own pickler in Python: the one in C imports every name it writes to see whether it is there.
     """
 
-    dispatch = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
+    dispatch = dict(_PythonPickler.dispatch)
 
     def __init__(self, file: Any, protocol: int) -> None:
         super().__init__(file, protocol)
@@ -261,8 +264,8 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         content = flat_bytes(root)
         if content is None:
             # Memory with gaps that no array of ours owns: what is written is a copy without them.
-            root = array = array.copy(order="K")
-            content = flat_bytes(root)
+            root = array = array.copy(order="C")
+            content = array.reshape(-1).view(np.uint8)
         place: Any = (root.ctypes.data, root.nbytes) if root.nbytes else len(self.storages)
         storage = self.storages.get(place)
         if storage is None:
