@@ -212,6 +212,19 @@ def test_fused_rounds_once():
         assert abs(got - want) <= np.spacing(np.float32(abs(got))) / 2
 
 
+@pytest.mark.parametrize("n", [3, 20])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_infinite_results_are_results(n, dtype):
+    g, out = Generator(), np.empty(n, dtype)
+    sampling.log_normal_(out, 1000.0, 1.0, g)
+    assert np.isposinf(out).all()
+    sampling.exponential_(out, 1e-320, g)
+    assert np.isposinf(out).all()
+    sampling.normal_(out, 0.0, 1e308, g)
+    sampling.exponential_(out, float("inf"), g)
+    assert (out == 0).all()
+
+
 def test_values_follow_memory():
     """As PyTorch fills a transposed tensor: neighbours in memory come first."""
     flat, turned = np.empty((3, 4), np.float32), np.empty((3, 4), np.float32)

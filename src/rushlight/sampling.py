@@ -51,6 +51,7 @@ _NAMES = {
     "complex64": "ComplexFloat",
     "complex128": "ComplexDouble",
 }
+_CHUNK = 1 << 14  # elements at a time, where scratch arrays are needed: they stay in the cache
 _WIDE = 1 << 28  # from this range on, an integer is made of 64 bits
 _HUGE = (2**32 - 1) // 20  # from this length on, randperm draws 64 bits per element
 
@@ -81,6 +82,9 @@ def memory_order(out: np.ndarray) -> tuple[int, ...]:
 
 def _write(out: np.ndarray, values: np.ndarray) -> None:
     """Puts `values` [n] into `out`, converted as C++ does it: float64 goes to the half types by way of float32."""
+    if out.flags.c_contiguous and values.dtype == out.dtype:
+        out.reshape(-1)[...] = values
+        return
     view = out.transpose(memory_order(out))
     with np.errstate(all="ignore"):
         if out.dtype.itemsize == 2 and values.dtype == np.float64 and is_floating(out.dtype):
@@ -105,15 +109,18 @@ def _refuse(kernel: str, out: np.ndarray) -> None:
 # -------------------------------------------------------------------------------------------------- arithmetic
 
 
-def _exactly(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:
-    """`function`, of the C library, of each element."""
-    return np.fromiter(map(function, x.tolist()), np.float64, x.size)
+def _exactly(name: str, x: np.ndarray) -> np.ndarray:
+    """The C library's function `name` of each element."""
+    try:
+        return np.fromiter(map(getattr(math, name), x.tolist()), np.float64, x.size)
+    except OverflowError:  # Python's word for an infinite exp
+        return getattr(np, name)(x)
 
 
 def _function(name: str, dtype: np.dtype, n: int) -> Callable[[np.ndarray], np.ndarray]:
     """The function `name` of float64 arrays of size `n`, good enough for results of `dtype`."""
     if dtype == np.float64 or n < 16:
-        return lambda x: _exactly(getattr(math, name), x)
+        return lambda x: _exactly(name, x)
     return getattr(np, name)  # an error in the last of 53 bits does not survive rounding to 24
 
 
@@ -152,19 +159,26 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
         if not plain:
             u = fused(u, high - low, low)
             u[u == high] = low
-    elif plain and out.dtype == np.float32 and out.flags.c_contiguous:
-        generator.floats(out.size, out.reshape(-1))
+        _write(out, u)
         return
-    else:
+    direct = out.dtype == np.float32 and out.flags.c_contiguous
+    u = generator.floats(out.size, out.reshape(-1) if direct else None)
+    if not (plain and out.dtype == np.float32):
         low32, high32 = np.float32(low), np.float32(high)
-        u = generator.floats(out.size)
-        if not plain:
-            u = fused_float32(u, float(high32 - low32), float(low32))
-        u = u.astype(out.dtype, copy=False)
-        u[u == high32.astype(out.dtype)] = low32.astype(out.dtype)
-    _write(out, u)
+        least, most = low32.astype(out.dtype), high32.astype(out.dtype)
+        wide = float(high32 - low32)
+        for at in range(0, u.size, _CHUNK):
+            some = u[at : at + _CHUNK]
+            if not plain:
+                some[...] = fused_float32(some, wide, float(low32))
+            reached = some.astype(out.dtype, copy=False) == most
+            if reached.any():
+                some[reached] = least
+    if not direct:
+        _write(out, u)
 
 
+@np.errstate(all="ignore")
 def normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
     """Normal numbers, floating-point or complex (where `std` is that of the complex number).
 
@@ -201,13 +215,12 @@ def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generato
         u = np.append(u[: n - 16], tail) if u is not out else u
         u[n - 16 :] = tail
     if u is not out:
-        with np.errstate(over="ignore"):
-            out[...] = u
+        out[...] = u
 
 
 def _normal_float64(u: np.ndarray, mean: float, std: float) -> None:
     pairs = u.reshape(-1, 2, 8)
-    log = _exactly(math.log, (1 - pairs[:, 0]).ravel())
+    log = _exactly("log", (1 - pairs[:, 0]).ravel())
     radius = np.sqrt(-2 * log)
     angle = (2 * math.pi * pairs[:, 1]).ravel()
     pairs[:, 0] = fused(radius * np.cos(angle), std, mean).reshape(-1, 8)
@@ -391,32 +404,30 @@ def _shuffle(n: int, target: np.ndarray) -> np.ndarray:
     What stands at i when its turn comes was put there by the last step j < i with target i, and stood at j when j's turn
     came; so it is found by following such steps down to one that nothing was put to: by doubling, all i at once.
     """
-    steps = np.arange(n)
-    # Steps sorted by target, then by time; the last step has only itself to choose.
+    # The steps, sorted by target, then by time; the last has only itself to choose.
+    bits = n.bit_length()
     key = np.append(target, n - 1)
-    key *= n
-    key += steps
+    key <<= bits
+    key |= np.arange(n)
     key.sort()
-    place, step = np.divmod(key, n)
-    again = place[1:] == place[:-1]  # the step before has the same target
-    # Who last put something to i before its turn: the last step with target i, other than i itself.
-    came_from = steps.copy()
-    last = np.append(~again, True)
-    own = last & (
-        step == place
-    )  # i chose itself: look at the step before, where it has the same target
-    pick = last & ~own
-    came_from[place[pick]] = step[pick]
-    before = np.flatnonzero(own[1:] & again)
-    came_from[place[before]] = step[before]
+    place = (key >> bits).astype(np.int32)
+    step = (key & ((1 << bits) - 1)).astype(np.int32)
+    before = np.append(
+        np.int32(-1), step[:-1]
+    )  # the step before with the same target, where `again`
+    again = np.append(False, place[1:] == place[:-1])
+    own = step == place  # i chose itself; always the last of its target
+    # Who last put something to a place before its turn: of repeated indices, the last assignment stands.
+    came_from = np.arange(n, dtype=np.int32)
+    came_from[place] = np.where(own & again, before, step)
     while True:
         further = came_from[came_from]
         if np.array_equal(further, came_from):
             break
         came_from = further
     # Step i takes what stands at its target: put there by the step before with that target, or there from the start.
-    found = np.where(own, came_from[place], place)
-    found[1:] = np.where(again, came_from[step[:-1]], found[1:])
+    found = came_from[np.where(again, before, place)]
+    np.copyto(found, place, where=~(again | own))
     order = np.empty(n, np.int64)
     order[step] = found
     return order
@@ -467,6 +478,7 @@ def bernoulli_(out: np.ndarray, p: float | np.ndarray, generator: Generator) -> 
     np.copyto(view, u.reshape(view.shape) < p.transpose(order).astype(u.dtype), casting="unsafe")
 
 
+@np.errstate(all="ignore")
 def exponential_(out: np.ndarray, rate: float, generator: Generator) -> None:
     """Exponential numbers of mean 1 / `rate`: -log(1 - u) / rate. RuntimeError for a rate not above 0."""
     if not is_floating(out.dtype):
@@ -480,6 +492,7 @@ def exponential_(out: np.ndarray, rate: float, generator: Generator) -> None:
     _write(out, (-1.0 / rate) * _function("log1p", out.dtype, u.size)(-u))
 
 
+@np.errstate(all="ignore")
 def cauchy_(out: np.ndarray, median: float, sigma: float, generator: Generator) -> None:
     """Cauchy numbers: median + sigma tan(pi (u - 1/2)). RuntimeError for a `sigma` not above 0."""
     if not is_floating(out.dtype):
@@ -495,6 +508,7 @@ def cauchy_(out: np.ndarray, median: float, sigma: float, generator: Generator) 
     _write(out, fused(_function("tan", out.dtype, u.size)(u), float(sigma), float(median)))
 
 
+@np.errstate(all="ignore")
 def log_normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
     """Numbers whose logarithm is normal. RuntimeError for a `std` not above 0."""
     if not std > 0.0:
@@ -502,10 +516,10 @@ def log_normal_(out: np.ndarray, mean: float, std: float, generator: Generator) 
     if not is_floating(out.dtype):
         _refuse("log_normal_cpu", out)
     z = fused(scalar_normals(out.size, generator, out.dtype), float(std), float(mean))
-    with np.errstate(over="ignore"):
-        _write(out, _function("exp", out.dtype, z.size)(z))
+    _write(out, _function("exp", out.dtype, z.size)(z))
 
 
+@np.errstate(all="ignore")
 def geometric_(out: np.ndarray, p: float, generator: Generator) -> None:
     """How many trials of probability `p` until the first success. RuntimeError for `p` outside of (0, 1)."""
     if not 0.0 < p < 1.0:
@@ -513,6 +527,5 @@ def geometric_(out: np.ndarray, p: float, generator: Generator) -> None:
     if out.dtype.kind in "bc" or out.dtype.name in ("uint16", "uint32", "uint64"):
         _refuse("geometric_cpu", out)
     u = generator.doubles(out.size)
-    with np.errstate(divide="ignore"):
-        log = np.log(u)  # the last bit is lost in the ceiling
-    _write(out, np.ceil(log / math.log1p(-p)))
+    # The last bit of the logarithm is lost in the ceiling.
+    _write(out, np.ceil(np.log(u) / math.log1p(-p)))
