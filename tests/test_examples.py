@@ -16,7 +16,8 @@ import pytest
 import rushlight as torch
 from rushlight.data import digits
 
-EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
+ROOT = pathlib.Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
 
 pytest.importorskip("matplotlib", reason="the examples draw with matplotlib (extra: examples)")
 pytest.importorskip("tqdm", reason="the examples show tqdm's progress bars (extra: examples)")
@@ -34,6 +35,22 @@ def load_example(name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_readme_tour(tmp_path, monkeypatch, capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    (tour,) = [block for block in blocks if block.startswith("import rushlight as torch")]
+    monkeypatch.chdir(tmp_path)
+    exec(tour, {})
+    assert capsys.readouterr().out == "tensor([[2., 4.],\n        [6., 8.]])\n"
+    assert (tmp_path / "model.pt").exists()
+
+
+def test_readme_has_exactly_two_commands():
+    (first, second) = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    assert first.count("\n") == second.count("\n") == 1
+    assert first.endswith("examples/digits.py\n")
+    assert "pytest" in second
 
 
 def test_digits_data():
