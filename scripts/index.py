@@ -1,0 +1,67 @@
+"""Writes src/rushlight/ops/index.py: which family file each public name is in.
+
+    python scripts/index.py            # after adding an operator
+    python scripts/index.py --check    # fails when the file is not up to date
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OPS = ROOT / "src" / "rushlight" / "ops"
+INTERNAL = {"__init__", "registry", "generate", "calls", "overrides", "index"}
+
+
+def main() -> int:
+    sys.path.insert(0, str(ROOT / "src"))
+    target = OPS / "index.py"
+    if not target.exists():
+        target.write_text("FUNCTIONS = {}\nMETHODS = {}\nINPLACE = {}\n")
+    from rushlight.ops.registry import OPS as DECLARED
+    from rushlight.ops.registry import PUBLIC
+
+    families = sorted(p.stem for p in OPS.glob("*.py") if p.stem not in INTERNAL)
+    functions, methods, inplace = {}, {}, {}
+    seen = set()
+    for family in families:
+        try:
+            importlib.import_module(f"rushlight.ops.{family}")
+        except Exception as e:  # a file somebody is writing at this moment must not stop the others
+            print(f"{family}: not indexed, {type(e).__name__}: {e}", file=sys.stderr)
+            if "--check" in sys.argv:
+                raise
+    for path, op in DECLARED.items():
+        family = op.declared.__module__.rsplit(".", 1)[-1]
+        seen.add(path)
+        functions[path] = family
+        if op.method:
+            methods[op.name] = path
+        if op.has_inplace:
+            inplace[op.name + "_"] = path
+    for path, (function, method) in PUBLIC.items():
+        functions[path] = function.__module__.rsplit(".", 1)[-1]
+        if method:
+            methods[path.rsplit(".", 1)[-1]] = path
+    for name in list(inplace):
+        if name in methods:  # an in-place form declared on its own wins
+            del inplace[name]
+    text = '"""Which family file each public name is in. Written by scripts/index.py; do not edit."""\n'
+    for name, table in (("FUNCTIONS", functions), ("METHODS", methods), ("INPLACE", inplace)):
+        text += f"\n{name} = {{\n"
+        text += "".join(f'    "{k}": "{v}",\n' for k, v in sorted(table.items()))
+        text += "}\n"
+    if "--check" in sys.argv:
+        if target.read_text() != text:
+            print("src/rushlight/ops/index.py is not up to date: run scripts/index.py")
+            return 1
+        return 0
+    target.write_text(text)
+    print(f"{len(functions)} names, {len(methods)} methods, {len(inplace)} in-place methods")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,112 @@
+"""Rushlight: PyTorch's Python API, written from scratch in Python.
+
+    import rushlight as torch
+
+Nothing heavy is imported before it is used: operators resolve by their names (see ops/index.py),
+subpackages on first access.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module as _import_module
+from typing import Any
+
+from rushlight import dtypes as _dtypes
+from rushlight.autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from rushlight.device import device, get_default_device, set_default_device
+from rushlight.dtypes import (
+    bfloat16,
+    can_cast,
+    channels_last,
+    channels_last_3d,
+    complex64,
+    complex128,
+    contiguous_format,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    layout,
+    memory_format,
+    preserve_format,
+    promote_types,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from rushlight.limits import finfo, iinfo
+from rushlight.modes import get_default_dtype, set_default_dtype
+from rushlight.size import Size
+from rushlight.tensor import Tensor
+from rushlight import methods as _methods
+
+__version__ = "0.1.0"
+
+# The public names are the functions, not the modules of that name: `tensor(...)` is looked up below.
+del tensor  # type: ignore[name-defined]  # noqa: F821
+
+_ALIASES = _dtypes.ALIASES
+_SUBMODULES = (
+    "accelerator amp autograd backends cuda data distributions fft func hub jit linalg masked "
+    "multiprocessing nn onnx optim overrides profiler random return_types serialization signal sparse special "
+    "storage testing types utils version vision"
+).split()  # fmt: skip
+_ELSEWHERE = {  # public name -> module
+    "set_printoptions": "printing",
+    "Generator": "random",
+    "default_generator": "random",
+    "save": "serialization",
+    "load": "serialization",
+    "UntypedStorage": "storage",
+    "TypedStorage": "storage",
+}
+_CONSTANTS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
+_CONSTANTS["newaxis"] = None
+
+
+def __getattr__(name: str) -> Any:
+    if name in _methods.index.FUNCTIONS:
+        found = _methods.function(name)
+    elif name in _ALIASES:
+        found = _ALIASES[name]
+    elif name in _ELSEWHERE:
+        found = getattr(_import_module(f"rushlight.{_ELSEWHERE[name]}"), name)
+    elif name in _SUBMODULES:
+        try:
+            return _import_module(f"rushlight.{name}")
+        except ModuleNotFoundError as e:
+            if e.name != f"rushlight.{name}":
+                raise
+            raise AttributeError(f"module 'rushlight' has no submodule {name!r} yet") from None
+    elif name in _CONSTANTS:
+        found = _CONSTANTS[name]
+    else:
+        raise AttributeError(
+            f"module 'rushlight' has no attribute {name!r}: not implemented here; docs/coverage.md lists "
+            "what is"
+        )
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    names = {n for n in _methods.index.FUNCTIONS if "." not in n}
+    return sorted({*globals(), *names, *_ALIASES, *_ELSEWHERE, *_SUBMODULES, *_CONSTANTS})

@@ -1,0 +1,514 @@
+"""The walk back through the graph: every node runs once, after all of its consumers reported.
+
+Note [The walk]
+    First the edges that will report to each node are counted. Then nodes run from the roots on: a
+    node hands one gradient (or None) to each of its edges and counts them down; one whose count is
+    zero is ready. A node whose consumers all reported None still reports None to its own edges, or
+    half a graph would wait for ever. Nothing recurses, the tables are local to the call and die
+    with it; so depth is not limited, a backward may start another one, and threads do not meet but
+    at the leaves, where a lock is held.
+"""
+
+from __future__ import annotations
+
+import threading
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight import layout
+from rushlight.autograd.graph import AccumulateGrad, Output, new, version_of
+from rushlight.autograd.state import thread
+from rushlight.autograd.views import View, edge_of
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+grad_lock = threading.RLock()
+
+
+def run(
+    roots: list,
+    grads: list,
+    keep: bool,
+    create_graph: bool,
+    captures: dict | None = None,
+    accumulate_into: set | None = None,
+) -> None:
+    """Send `grads` from the edges `roots` to the leaves.
+
+    With `captures` ((node, output number) -> None) only what leads there is run, the gradient that
+    arrives is stored in it, and leaves are written to only when they stand in `accumulate_into`.
+    """
+    pruned = None if captures is None else prune(roots, captures)
+    waits: dict[Any, int] = {}
+    stack = []
+    for e in roots:
+        if e not in waits:
+            waits[e] = 0
+            stack.append(e)
+    while stack:
+        node = stack.pop()
+        for e in node.edges if pruned is None else pruned.get(node, ()):
+            if e is not None:
+                if e in waits:
+                    waits[e] += 1
+                else:
+                    waits[e] = 1
+                    stack.append(e)
+
+    flowing: dict[Any, Any] = {}
+    for e, g in zip(roots, grads, strict=True):
+        flowing[e] = g if e not in flowing or g is None else flowing[e] + g
+    ready = [e for e in dict.fromkeys(roots) if not waits[e]]
+    grads.clear()
+    g = gx = None
+
+    recording, thread.grad = thread.grad, create_graph
+    anomaly = thread.anomaly
+    rare = captures is not None or anomaly
+    add = Tensor.__add__
+    leaves: list = []
+    try:
+        while ready:
+            node = ready.pop()
+            g = flowing.pop(node, None)
+            edges = node.edges
+            if g is None or rare or node.hooks is not None:
+                if pruned is not None:
+                    edges = pruned.get(node, ())
+                gradients = run_rare(
+                    node, g, edges, keep, flowing, anomaly, captures, accumulate_into
+                )
+            else:
+                gradients = node.apply(g, edges, keep)
+            for e, gx in zip(edges, gradients):  # noqa: B905 - a pair each, checked where it can fail
+                if e is None:
+                    continue
+                if gx is not None:
+                    flowing[e] = add(flowing[e], gx) if e in flowing else gx
+                left = waits[e] = waits[e] - 1
+                if not left:
+                    if e.edges:
+                        ready.append(e)
+                    else:
+                        leaves.append(e)
+            if leaves:  # they run first, and see by reference counts who else holds their gradient
+                gx = gradients = None
+                ready += leaves
+                leaves.clear()
+    finally:
+        thread.grad = recording
+
+
+def prune(roots: Sequence, captures: dict) -> dict[Any, tuple]:
+    """For every node that leads to a captured one: its edges, None where an edge does not."""
+    wanted = {node for node, _ in captures}
+    leads: dict[Any, bool] = {}
+    stack = list(roots)
+    while stack:
+        node = stack[-1]
+        if node in leads:
+            stack.pop()
+            continue
+        todo = [e for e in node.edges if e is not None and e not in leads]
+        if todo:
+            stack += todo
+        else:
+            leads[node] = node in wanted or any(e is not None and leads[e] for e in node.edges)
+            stack.pop()
+    return {
+        node: tuple(e if e is not None and leads[e] else None for e in node.edges)
+        for node, lead in leads.items()
+        if lead
+    }
+
+
+def run_rare(
+    node: Any,
+    g: Any,
+    edges: tuple,
+    keep: bool,
+    flowing: dict,
+    anomaly: bool,
+    captures: dict | None,
+    accumulate_into: set | None,
+) -> Any:
+    """Run one node that has hooks, several outputs, no gradient, or that is asked for."""
+    if node.__class__ is Output:  # deliver into the list of its node
+        target = node.node
+        if g is not None:
+            into = flowing.get(target)
+            if into is None:
+                into = flowing[target] = [None] * target.n_outputs
+            into[node.nr] = g if into[node.nr] is None else into[node.nr] + g
+        return (None,)
+    many = node.n_outputs > 1
+    gs = g if g.__class__ is list else [g]
+    if many and g is None:
+        gs = [None] * node.n_outputs
+    hooks = node.hooks
+    if hooks is not None:
+        for nr, by_id in hooks.tensor_pre.items():
+            for hook in tuple(by_id.values()):
+                if gs[nr] is not None:
+                    gs[nr] = replaced(hook(gs[nr]), gs[nr])
+        for nr, kept in hooks.retain.items():
+            t = kept()
+            if t is not None and gs[nr] is not None:
+                t._grad = gs[nr] if getattr(t, "_grad", None) is None else t._grad + gs[nr]
+    if captures is not None:
+        for nr in range(len(gs)):
+            if (node, nr) in captures:
+                captures[node, nr] = gs[nr]
+    if hooks is not None:
+        for hook in tuple(hooks.pre.values()):
+            got = hook(tuple(gs))
+            if got is not None:
+                gs = list(got) if isinstance(got, (tuple, list)) else [got]
+    if node.__class__ is AccumulateGrad:
+        if (captures is None or accumulate_into and node in accumulate_into) and gs[0] is not None:
+            accumulate(node, gs[0])
+        gradients: tuple = ()
+    elif all(x is None for x in gs) and not getattr(node, "runs_on_none", False):
+        gradients = (None,) * len(edges)
+    elif not any(e is not None for e in edges):
+        gradients = (None,) * len(edges)
+    else:
+        from rushlight.autograd import anomaly_mode
+
+        g = gs if many else gs[0]
+        if anomaly:
+            gradients = anomaly_mode.apply(node, g, edges, keep)
+        else:
+            gradients = node.apply(g, edges, keep)
+    if hooks is not None:
+        for hook in tuple(hooks.post.values()):
+            got = hook(tuple(gradients), tuple(gs))
+            if got is not None:
+                gradients = got if isinstance(got, tuple) else (got,)
+        if node.__class__ is AccumulateGrad and hooks.accumulated and gs[0] is not None:
+            for hook in tuple(hooks.accumulated.values()):
+                hook(node.variable)
+    return gradients
+
+
+def replaced(new_value: Any, old: Tensor) -> Tensor:
+    """What a tensor hook returned, or the gradient it left alone."""
+    if new_value is None:
+        return old
+    if not isinstance(new_value, Tensor):
+        raise TypeError(f"hook returned {type(new_value).__name__}, expected a Tensor or None")
+    if new_value.shape != old.shape:
+        raise RuntimeError(
+            f"hook has changed the size of value: got {tuple(new_value.shape)}, had {tuple(old.shape)}"
+        )
+    return new_value
+
+
+# -- leaves ----------------------------------------------------------------------------------------
+
+
+def accumulate(node: AccumulateGrad, g: Tensor, edges: tuple = (), keep: bool = False) -> tuple:
+    """`AccumulateGrad.apply`: add `g` to the gradient of the leaf, in the layout of the leaf."""
+    mine = getrefcount(g) <= OWN and owned(g)  # read here, where the calibrated names hold it
+    t = node.leaf()
+    if t is None:
+        t = node.variable
+    with grad_lock:
+        old = getattr(t, "_grad", None)
+        if old is None:
+            t._grad = first_gradient(t, g, mine)
+        elif (
+            thread.grad
+            or old._edge is not None
+            or g._edge is not None
+            or old._array.__class__ is not np.ndarray
+            or g._array.__class__ is not np.ndarray
+        ):
+            t._grad = old + g
+        else:
+            with np.errstate(all="ignore"):
+                np.add(old._array, g._array, out=old._array, casting="unsafe")
+            version_of(old).n += 1
+    return ()
+
+
+AccumulateGrad.apply = accumulate  # type: ignore[assignment]
+
+
+def owned(g: Tensor) -> bool:
+    """Nobody but the tensor `g` holds its array, nor the memory beneath."""
+    a = g._array
+    if a.base is None:
+        return getrefcount(a) <= 3 and a.flags.owndata
+    b = a.base
+    return getrefcount(a) <= 3 and b.__class__ is np.ndarray and getrefcount(b) <= 3 and b.flags.owndata
+
+
+def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
+    """`g` itself when nobody else can see it and its layout fits, else a copy in the right layout."""
+    if thread.grad and g._edge is not None:
+        return g.clone()
+    a, like = g._array, t._array
+    if a.dtype is like.dtype and a.strides == like.strides and mine:
+        fits = True
+    else:
+        strides = [s // like.itemsize for s in like.strides]
+        if layout.is_non_overlapping_and_dense(like.shape, strides):
+            want = like.strides
+        else:
+            want = tuple(s * a.itemsize for s in layout.contiguous_strides(like.shape))
+        fits = mine and all(
+            s == w or n == 1 for s, w, n in zip(a.strides, want, a.shape, strict=True)
+        )
+    result = new(Tensor)
+    result._edge = result._counter = None
+    if fits:
+        result._array = a
+    else:
+        from rushlight.ops.registry import empty_like_strides
+
+        result._array = empty_like_strides(a, want if not mine or not fits else a.strides)
+        result._array[...] = a
+    return result
+
+
+def _calibrate() -> int:
+    """How many references `accumulate` sees on a gradient that only the walk holds."""
+
+    class Probe:
+        def apply(self, g: Any, edges: tuple, keep: bool) -> int:
+            return getrefcount(g)
+
+    node, g = Probe(), object()
+    return node.apply(g, (), False)
+
+
+OWN = _calibrate()
+
+
+# -- entry points ----------------------------------------------------------------------------------
+
+
+def root_of(t: Tensor, i: int) -> Any:
+    e = edge_of(t)
+    if e is None:
+        raise RuntimeError(
+            f"element {i} of tensors does not require grad and does not have a grad_fn"
+        )
+    return e
+
+
+def initial_gradients(outputs: Sequence, grads: Sequence, batched: bool = False) -> list:
+    """The gradients to start with: given ones checked, missing ones made for scalars."""
+    result = []
+    for i, (out, g) in enumerate(zip(outputs, grads, strict=True)):
+        if g is None:
+            if out.__class__ is not Tensor and not isinstance(out, Tensor):
+                raise RuntimeError("a GradientEdge needs an explicit gradient")
+            if not edge_of(out):
+                result.append(None)
+                continue
+            if out.numel() != 1:
+                raise RuntimeError(
+                    "grad can be implicitly created only for scalar outputs; this one has shape "
+                    f"{tuple(out.shape)}: reduce it (out.sum()) or pass gradient="
+                )
+            if not out.dtype.is_floating_point:
+                raise RuntimeError(
+                    f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
+                )
+            one = new(Tensor)
+            one._edge = one._counter = None
+            one._array = np.ones_like(out._array)
+            result.append(one)
+            continue
+        if not isinstance(g, Tensor):
+            raise TypeError(
+                f"gradients can be either Tensors or None, but got {type(g).__name__}"
+            )
+        if isinstance(out, Tensor):
+            if g.shape != out.shape:
+                raise RuntimeError(
+                    f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and "
+                    f"output[{i}] has a shape of {out.shape}."
+                )
+            if out.dtype.is_complex != g.dtype.is_complex:
+                raise RuntimeError(
+                    "For complex Tensors, both grad_output and output are required to have the same "
+                    f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and "
+                    f"output[{i}] has a dtype of {out.dtype}."
+                )
+            if g.dtype is not out.dtype:
+                g = g.to(out.dtype)
+        result.append(g)
+    return result
+
+
+def as_tuple(x: Any) -> tuple:
+    return (x,) if isinstance(x, Tensor) or hasattr(x, "output_nr") else tuple(x)
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Add the gradients of `tensors` with respect to the leaves of their graph to `leaf.grad`.
+
+    `grad_tensors`: for each tensor the gradient to start with, of its shape; may be left out for
+    scalars. `retain_graph`: keep what the graph saved for another backward (default: as
+    `create_graph`). `create_graph`: record the backward itself, for higher derivatives. `inputs`:
+    accumulate into these tensors only.
+
+    >>> import rushlight as torch
+    >>> w = torch.tensor([2.0, 3.0], requires_grad=True)
+    >>> torch.autograd.backward((w * w).sum())
+    >>> w.grad
+    tensor([4., 6.])
+    """
+    if grad_variables is not None:
+        import warnings
+
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) are both given")
+        grad_tensors = grad_variables
+    tensors = as_tuple(tensors)
+    given = (None,) * len(tensors) if grad_tensors is None else as_tuple(grad_tensors)
+    if len(given) != len(tensors):
+        raise RuntimeError(f"got {len(tensors)} tensors and {len(given)} gradients")
+    if inputs is not None:
+        inputs = as_tuple(inputs)
+        if not inputs:
+            raise RuntimeError("`inputs` argument to `backward` cannot be empty.")
+    edges = [edge_from(t, i) for i, t in enumerate(tensors)]
+    grads = initial_gradients(tensors, given)
+    keep = create_graph if retain_graph is None else retain_graph
+    if inputs is None:
+        return run(edges, grads, keep, create_graph)
+    captures, into = {}, set()
+    for t in inputs:
+        e = edge_from(t, None)
+        if e.__class__ is AccumulateGrad:
+            into.add(e)
+        captures[target(e)] = None
+    run(edges, grads, keep, create_graph, captures, into)
+    for t in inputs:
+        e = edge_from(t, None)
+        if e.__class__ is not AccumulateGrad and (g := captures[target(e)]) is not None:
+            old = t.grad
+            t.grad = g if old is None else old + g
+    return None
+
+
+def edge_from(t: Any, i: int | None) -> Any:
+    """The edge of a tensor or of a GradientEdge."""
+    if not isinstance(t, Tensor):
+        node, nr = t.node, t.output_nr
+        return Output(node, nr) if node.n_outputs > 1 else node
+    e = edge_of(t)
+    if e is None:
+        if i is None:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+        raise RuntimeError(
+            f"element {i} of tensors does not require grad and does not have a grad_fn"
+        )
+    return e
+
+
+def target(e: Any) -> tuple:
+    return (e.node, e.nr) if e.__class__ is Output else (e, 0)
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple:
+    """The gradients of `outputs` with respect to `inputs`, as a tuple; `.grad` is left alone.
+
+    `grad_outputs`: as `grad_tensors` of `backward`. `allow_unused`: give None for an input that the
+    outputs do not depend on, instead of an error; `materialize_grads`: give zeros instead of None.
+    `is_grads_batched`: the first dimension of every grad_output runs over several of them.
+
+    >>> import rushlight as torch
+    >>> x = torch.tensor([3.0], requires_grad=True)
+    >>> torch.autograd.grad(x**2, x)
+    (tensor([6.]),)
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True")
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    if not only_inputs:
+        import warnings
+
+        warnings.warn("only_inputs argument is deprecated and is ignored now", FutureWarning)
+    outputs, inputs = as_tuple(outputs), as_tuple(inputs)
+    given = (None,) * len(outputs) if grad_outputs is None else as_tuple(grad_outputs)
+    if len(given) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} outputs and {len(given)} gradients")
+    keep = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        return grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, materialize_grads)
+    edges = [edge_from(t, i) for i, t in enumerate(outputs)]
+    grads = initial_gradients(outputs, given)
+    captures = {target(edge_from(t, None)): None for t in inputs}
+    run(edges, grads, keep, create_graph, captures)
+    result = [captures[target(edge_from(t, None))] for t in inputs]
+    for i, g in enumerate(result):
+        if g is None:
+            if not allow_unused:
+                raise RuntimeError(
+                    "One of the differentiated Tensors appears to not have been used in the graph. "
+                    f"Set allow_unused=True if this is the desired behavior. (It is input {i}.)"
+                )
+            if materialize_grads:
+                result[i] = inputs[i].detach() * 0
+                result[i]._array[...] = 0
+        elif not create_graph and g._edge is not None:
+            result[i] = g.detach()
+    return tuple(result)
+
+
+def grad_batched(
+    outputs: tuple, inputs: tuple, given: tuple, keep: bool, create: bool, unused: bool, zeros: bool
+) -> tuple:
+    """One backward for each row of the batched gradients, stacked."""
+    import rushlight
+
+    sizes = {g.shape[0] for g in given if g is not None}
+    if len(sizes) != 1:
+        raise RuntimeError(f"is_grads_batched: the batch sizes of grad_outputs differ: {sizes}")
+    n = sizes.pop()
+    rows = [
+        grad(
+            outputs,
+            inputs,
+            tuple(None if g is None else g[i] for g in given),
+            retain_graph=keep or i < n - 1,
+            create_graph=create,
+            allow_unused=unused,
+            materialize_grads=zeros,
+        )
+        for i in range(n)
+    ]
+    return tuple(
+        None if column[0] is None else rushlight.stack(column) for column in zip(*rows, strict=True)
+    )
+
+
+__all__ = ["View", "backward", "grad"]

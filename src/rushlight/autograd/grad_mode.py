@@ -1,0 +1,167 @@
+"""Switching recording off and on: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`.
+
+All are context managers and decorators (of functions and generators), and hold for one thread.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from rushlight.autograd.state import thread
+from rushlight.ops import calls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Switch:
+    """A context manager that can decorate functions, generator functions and (by habit) classes."""
+
+    def clone(self) -> Any:
+        return type(self)()
+
+    def __call__(self, function: Callable) -> Callable:
+        import inspect
+
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def stepped(*args: Any, **kwargs: Any) -> Any:
+                with self.clone():
+                    generator = function(*args, **kwargs)
+                    item = next(generator, _end)
+                while item is not _end:
+                    try:
+                        sent = yield item
+                    except GeneratorExit:
+                        with self.clone():
+                            generator.close()
+                        raise
+                    except BaseException as e:
+                        with self.clone():
+                            try:
+                                item = generator.throw(e)
+                            except StopIteration as stop:
+                                return stop.value
+                    else:
+                        with self.clone():
+                            try:
+                                item = generator.send(sent)
+                            except StopIteration as stop:
+                                return stop.value
+                return None
+
+            return stepped
+
+        @functools.wraps(function)
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return decorated
+
+
+_end = object()
+
+
+class no_grad(Switch):
+    """Do not record what is computed inside.
+
+    >>> import rushlight as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> with torch.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
+
+    def __new__(cls, function: Callable | None = None) -> Any:
+        self = object.__new__(cls)
+        return self if function is None else self(function)
+
+    def __init__(self) -> None:
+        self.before: list[bool] = []
+
+    value = False
+
+    def __enter__(self) -> None:
+        self.before.append(thread.grad)
+        thread.grad = self.value
+
+    def __exit__(self, *exc: object) -> None:
+        thread.grad = self.before.pop()
+
+
+class enable_grad(no_grad):
+    """Record what is computed inside, also within `no_grad`."""
+
+    value = True
+
+
+class set_grad_enabled(Switch):
+    """Record or do not record, from the call on; as a context manager or decorator, inside only."""
+
+    def __init__(self, mode: bool) -> None:
+        self.before = thread.grad
+        self.mode = mode
+        thread.grad = mode
+
+    def __call__(self, function: Callable) -> Callable:
+        thread.grad = self.before
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        thread.grad = self.mode
+
+    def __exit__(self, *exc: object) -> None:
+        thread.grad = self.before
+
+    def __repr__(self) -> str:
+        return f"set_grad_enabled(mode={self.mode})"
+
+    __str__ = __repr__
+
+    def clone(self) -> set_grad_enabled:
+        fresh = object.__new__(set_grad_enabled)
+        fresh.before, fresh.mode = thread.grad, self.mode
+        return fresh
+
+
+class inference_mode(Switch):
+    """As `no_grad`, and results carry no version counter: they may not be used for recording later."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if callable(mode) and not isinstance(mode, bool):
+            return object.__new__(cls)._with(True)(mode)
+        return object.__new__(cls)
+
+    def __init__(self, mode: bool = True) -> None:
+        self._with(mode)
+
+    def _with(self, mode: bool) -> inference_mode:
+        self.mode, self.before = mode, []
+        return self
+
+    def clone(self) -> inference_mode:
+        return inference_mode(self.mode)
+
+    def __enter__(self) -> None:
+        self.before.append((thread.grad, thread.inference))
+        thread.grad = thread.grad and not self.mode if self.mode else True
+        thread.inference = self.mode
+        calls.scope["rare"] += 1
+
+    def __exit__(self, *exc: object) -> None:
+        thread.grad, thread.inference = self.before.pop()
+        calls.scope["rare"] -= 1
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are being recorded in this thread."""
+    return thread.grad
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is inside `inference_mode`."""
+    return thread.inference

@@ -1,0 +1,23 @@
+"""What autograd knows about the running thread: is it recording, is it in inference mode."""
+
+from __future__ import annotations
+
+import threading
+
+
+class ThreadState(threading.local):
+    """Autograd's switches, one set per thread; a new thread starts with these values."""
+
+    grad = True  # record operations for backward (`no_grad` and `set_grad_enabled` change it)
+    inference = False  # inside `inference_mode`: results carry neither history nor a version
+    multithreading = True  # accepted for PyTorch's sake; the engine runs in the calling thread
+    anomaly = False  # keep the forward line of every node, look for nan in every gradient
+    anomaly_nan = True
+    saved_hooks: tuple = ()  # stack of (pack, unpack) pairs for saved tensors
+    saved_hooks_error: str | None = None  # message while saved tensor hooks are forbidden
+    function_modes: tuple = ()  # stack of active TorchFunctionModes
+    function_disabled = False  # inside DisableTorchFunctionSubclass
+    autocast: tuple | None = None
+
+
+thread = ThreadState()

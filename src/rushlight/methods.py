@@ -1,0 +1,131 @@
+"""Attaches the operators to `Tensor`: methods, in-place methods, and Python's operators.
+
+`ops/index.py` (generated) says which family file each name is in. Nothing of a family is imported
+before one of its names is used: a method is a small placeholder until then.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from rushlight.ops import index
+from rushlight.tensor import Tensor
+
+# Python operator -> (operator, which form of it)
+OPERATORS = {
+    "__add__": "add", "__sub__": "sub", "__mul__": "mul", "__truediv__": "div",
+    "__floordiv__": "floor_divide", "__mod__": "remainder", "__pow__": "pow", "__matmul__": "matmul",
+    "__and__": "bitwise_and", "__or__": "bitwise_or", "__xor__": "bitwise_xor",
+    "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
+    "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
+}  # fmt: skip
+UNARY = {"__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__invert__": "bitwise_not"}
+INDEXING = {"__getitem__": "getitem", "__setitem__": "setitem", "__delitem__": "delitem"}
+
+
+def load(path: str) -> Any:
+    """The operator or plain function behind a public path, its family imported if need be."""
+    family = import_module(f"rushlight.ops.{index.FUNCTIONS[path]}")
+    from rushlight.ops.registry import OPS, PUBLIC
+
+    del family
+    return OPS[path] if path in OPS else PUBLIC[path][0]
+
+
+def function(path: str) -> Any:
+    """The public function behind a path such as `add` or `nn.functional.relu`."""
+    from rushlight.ops.registry import Op
+
+    found = load(path)
+    return found.function if isinstance(found, Op) else found
+
+
+class Lazy:
+    """A method that is not there yet: the first use loads it and puts it in its own place."""
+
+    __slots__ = ("name", "path", "form")
+
+    def __init__(self, name: str, path: str, form: str) -> None:
+        self.name, self.path, self.form = name, path, form
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        found = load(self.path)
+        if hasattr(found, "build"):
+            built = found.build()
+            if self.form == "operator":
+                made = built.operator or operator(built)
+            elif self.form == "reversed":
+                made = reversed_operator(built)
+            elif self.form == "inplace operator":
+                made = inplace_operator(built, self.name)
+            elif self.form == "inplace":
+                made = built.inplace
+            elif self.form == "method":
+                made = built.method
+            else:
+                made = built.function
+        else:
+            made = found
+        setattr(Tensor, self.name, made)
+        return made.__get__(instance, owner)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__get__(None, Tensor)(*args, **kwargs)
+
+
+def operator(built: Any) -> Any:
+    def method(self: Tensor, other: Any) -> Any:
+        return built.slow_operator(self, other)
+
+    return method
+
+
+def reversed_operator(built: Any) -> Any:
+    """`other <op> self` where `other` is no tensor."""
+
+    def method(self: Tensor, other: Any) -> Any:
+        return built.slow_operator(other, self)
+
+    return method
+
+
+def inplace_operator(built: Any, name: str) -> Any:
+    inplace = built.inplace
+
+    def method(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, (Tensor, int, float, complex)) and not hasattr(other, "dtype"):
+            return NotImplemented
+        return inplace(self, other)
+
+    method.__name__ = name
+    return method
+
+
+def attach() -> None:
+    """Put a placeholder on Tensor for every method in the index."""
+    for name, path in index.METHODS.items():
+        setattr(Tensor, name, Lazy(name, path, "method"))
+    for name, path in index.INPLACE.items():
+        setattr(Tensor, name, Lazy(name, path, "inplace"))
+    names = index.FUNCTIONS
+    for dunder, path in OPERATORS.items():
+        if path not in names:
+            continue
+        setattr(Tensor, dunder, Lazy(dunder, path, "operator"))
+        if dunder not in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+            r, i = f"__r{dunder[2:]}", f"__i{dunder[2:]}"
+            if r != "__rmatmul__":
+                commutes = dunder in ("__add__", "__mul__")
+                setattr(Tensor, r, Lazy(r, path, "operator" if commutes else "reversed"))
+            if path + "_" in index.INPLACE:
+                setattr(Tensor, i, Lazy(i, path, "inplace operator"))
+    for dunder, path in UNARY.items():
+        if path in names:
+            setattr(Tensor, dunder, Lazy(dunder, path, "function"))
+    for dunder, path in INDEXING.items():
+        if f"Tensor.{path}" in names:
+            setattr(Tensor, dunder, Lazy(dunder, f"Tensor.{path}", "function"))
+
+
+attach()

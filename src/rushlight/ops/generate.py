@@ -1,0 +1,449 @@
+"""Writes, for each operator, the straight-line Python of its commonest call.
+
+Note [Generated code]
+    The functions below produce the source of three kinds of functions: the public function, the
+    method behind a Python operator (`__add__`), and `apply` of the operator's node. They hold no
+    loop and no lookup by name: what is known from the declaration is written out. The source is
+    registered with `linecache`, so a debugger steps through it and a traceback shows it;
+    `source(op)` returns it.
+"""
+
+from __future__ import annotations
+
+import linecache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.autograd.graph import Node, freed, new, stale
+from rushlight.autograd.state import thread
+from rushlight.autograd.views import View
+from rushlight.backends import numpy as xp
+from rushlight.ops import calls
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.ops.registry import Op
+
+# What every generated function sees. `rare` counts the modes (profiler, anomaly, inference, ...) that
+# are on in any thread: when it is not zero, all calls take the slow way.
+scope = calls.scope
+scope |= {
+    "ndarray": np.ndarray,
+    "asarray": np.asarray,
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "i64": np.dtype(np.int64),
+    "new": new,
+    "Tensor": Tensor,
+    "View": View,
+    "thread": thread,
+    "xp": xp,
+    "OF": dtypes.OF,
+    "freed": freed,
+    "stale": stale,
+    "fit": calls.fit,
+    "__name__": "rushlight.ops.generated",
+}
+
+
+HAND_ON = (lambda g: g).__code__.co_code  # a rule that hands its gradient on needs no call
+
+
+def build(op: Op) -> calls.Built:
+    """The functions of one operator."""
+    built = calls.Built(op)
+    if op.composite:
+        built.function = calls.composite_function(op)
+    elif straight(op):
+        op.node_classes = {}
+        built.function = compile_function(op, function_source(op), built)
+        if len(op.inputs) == len(op.params) == 2 or (op.kernel and len(op.inputs) == 2):
+            built.operator = compile_operator(op, built)
+    else:
+        built.function = calls.plain_function(op)
+    built.inplace = calls.inplace_function(op)
+    built.method = calls.varargs_method(op, built.function) if op.varargs else built.function
+    return built
+
+
+def straight(op: Op) -> bool:
+    """Whether the commonest call is simple enough to be written out: one output, no lists."""
+    return not op.lists and op.outputs is None and 1 <= len(op.inputs) <= 3 and not op.names_node
+
+
+def optional(op: Op, name: str) -> bool:
+    return "None" in str(op.declared.__annotations__.get(name, ""))
+
+
+def signature(op: Op, *, out: bool = True) -> str:
+    parts = []
+    for i, p in enumerate(op.params):
+        if i == op.n_positional:
+            parts.append("*")
+        parts.append(f"{p}=d_{p}" if p in op.defaults else p)
+    extra = []
+    if "dim" in op.statics and "axis" not in op.statics:
+        extra.append("axis=None")
+    if "keepdim" in op.statics:
+        extra.append("keepdims=None")
+    if op.has_out and out:
+        extra.append("out=None")
+    if extra and "*" not in parts:
+        parts.append("*")
+    return ", ".join(parts + extra)
+
+
+def compile_function(op: Op, source: str, built: calls.Built) -> Any:
+    return evaluate(op, source, op.name.split(".")[-1], function_scope(op, built), "")
+
+
+def function_scope(op: Op, built: calls.Built) -> dict[str, Any]:
+    plain, scalar = node_class(op, op.node_name())[::2] if op.differentiable else (None, None)
+    names = {f"d_{p}": v for p, v in op.defaults.items()}
+    names |= {"op": op, "slow": built.slow, "N": plain, "NS": scalar, "kernel": None}
+    if op.kernel:
+        names["kernel"] = getattr(xp, op.kernel)
+    if op.has_body:
+        names["forward"] = op.declared
+    return names
+
+
+def evaluate(op: Op, source: str, name: str, names: dict[str, Any], kind: str) -> Any:
+    """Run generated source: its own names become defaults of a factory, `scope` its globals."""
+    file = f"<rushlight {op.path}{kind}>"
+    lines = [f"def make({', '.join(names)}):", *("    " + line for line in source.splitlines())]
+    lines.append(f"    return {name}")
+    text = "\n".join(lines) + "\n"
+    space: dict[str, Any] = {}
+    exec(compile(text, file, "exec"), scope, space)  # noqa: S102 - source written above, no input
+    linecache.cache[file] = len(text), None, text.splitlines(True), file
+    function = space["make"](**names)
+    function.__qualname__ = name
+    function.__doc__ = op.declared.__doc__
+    function.op = op
+    return function
+
+
+def source(op: Op) -> str:
+    """The generated source of an operator's public function, for the curious."""
+    op.build()
+    return function_source(op)
+
+
+# -- forward ---------------------------------------------------------------------------------------
+
+
+def dtype_test(op: Op, arrays: list[str]) -> list[str]:
+    """Conditions under which no promotion is needed, negated."""
+    if not op.elementwise or op.promote is None:
+        return []
+    tests = [f"(d := {arrays[0]}.dtype) is not {a}.dtype" for a in arrays[1:2]]
+    tests += [f"d is not {a}.dtype" for a in arrays[2:]]
+    if op.promote == "float":
+        tests.append(("(d is not f32" if tests else f"((d := {arrays[0]}.dtype) is not f32") + " and d is not f64)")
+    return tests
+
+
+def function_source(op: Op) -> str:
+    ins = op.inputs
+    everything = ", ".join((*op.params, "out") if op.has_out else op.params)
+    lines = [f"def {op.name}({signature(op)}):"]
+    if "dim" in op.statics and "axis" not in op.statics:
+        lines.append("    if axis is not None: dim = axis")
+    if "keepdim" in op.statics:
+        lines.append("    if keepdims is not None: keepdim = keepdims")
+    lines.append("    try:")
+    for i in ins:
+        value = f"{i}._array"
+        if optional(op, i):
+            value = f"None if {i} is None else {value}"
+        lines.append(f"        a_{i} = {value}")
+    lines += ["    except AttributeError:", f"        return slow({everything})"]
+    tests = [
+        f"a_{i}.__class__ is not ndarray" + (f" and {i} is not None" if optional(op, i) else "")
+        for i in ins
+    ]
+    tests = [f"({t})" if " and " in t else t for t in tests]
+    tests += dtype_test(op, [f"a_{i}" for i in ins])
+    if op.has_out:
+        tests.append("out is not None")
+    if op.kernel and op.has_body:
+        tests += [f"{s} is not d_{s}" for s in op.statics]
+    tests.append("rare")
+    lines += [f"    if {' or '.join(tests)}:", f"        return slow({everything})"]
+    if op.kernel:
+        call = f"kernel({', '.join('a_' + i for i in ins)})"
+    else:
+        call = "forward(xp, " + ", ".join(
+            (f"a_{p}" if p in ins else p) if k < op.n_positional else (
+                f"{p}=a_{p}" if p in ins else f"{p}={p}")
+            for k, p in enumerate(op.params)
+        ) + ")"
+    lines += [
+        "    try:",
+        f"        r = {call}",
+        "    except (ValueError, RuntimeWarning, TypeError, OverflowError):",
+        f"        return slow({everything})",
+        "    if r.__class__ is not ndarray: r = asarray(r)",
+    ]
+    lines += [*record_lines(op, ins, "N", f"slow({everything})"), *result_lines(op), "    return result"]
+    return "\n".join(lines)
+
+
+def wanted(op: Op) -> tuple[str, ...]:
+    return op.inputs if op.rule_all else tuple(i for i in op.inputs if i in op.rules)
+
+
+def saved_names(op: Op, only: tuple[str, ...] | None = None) -> dict[str, list[str]]:
+    """name -> the inputs whose rule reads it."""
+    readers: dict[str, list[str]] = {}
+    for wrt in wanted(op) if only is None else only:
+        _, names = op.rule_all or op.rules[wrt]
+        for n in names:
+            if n not in ("g", "needs"):
+                readers.setdefault(n, []).append(wrt)
+    return readers
+
+
+def record_lines(op: Op, ins: tuple[str, ...], node: str, again: str) -> list[str]:
+    """Lines that leave the recorded node, or None, in `node`.
+
+    `ins` are the inputs that are tensors, `again` is the call of the general way.
+    """
+    want = tuple(i for i in wanted(op) if i in ins)
+    lines = ["    node = None"]
+    if not want:
+        return lines
+    lines += [
+        f"    e_{i} = {i}._edge" + (f" if {i} is not None else None" if optional(op, i) else "")
+        for i in want
+    ]
+    some = " or ".join(f"e_{i} is not None" for i in want)
+    lines.append(f"    if ({some}) and thread.grad:")
+    lines += [f"        if e_{i}.__class__ is View: e_{i} = e_{i}.resolve()" for i in want]
+    if op.elementwise and op.promote == "same":  # other dtypes' rules may need conjugates or casts
+        d = "d" if len(ins) > 1 else f"(d := a_{ins[0]}.dtype)"
+        lines.append(f"        if {d} is not f32 and d is not f64: return {again}")
+    lines += [
+        f"        if {some}:",
+        f"            node = new({node})",
+        "            node.edges = ("
+        + ", ".join(f"e_{i}" if i in want else "None" for i in op.inputs)
+        + ",)",
+        "            node.hooks = None",
+        *save_lines(op, ins, want),
+    ]
+    if op.elementwise and len(ins) > 1:
+        same = " and ".join(f"a_{want[0]}.shape == a_{i}.shape" for i in ins if i != want[0])
+        fix = ", ".join(f"(a_{i}.shape, a_{i}.dtype)" if i in want else "None" for i in op.inputs)
+        lines.append(f"            node.fix = None if {same} else ({fix},)")
+    else:
+        lines.append("            node.fix = None")
+    return lines
+
+
+def result_lines(op: Op) -> list[str]:
+    """Lines that wrap the array `r` and hand it its history."""
+    edge, version = "node", "None"
+    if op.view:
+        source, statics = op.inputs[0], "".join(f"{s}, " for s in op.statics)
+        edge, version = f"View({source}, op, ({statics}), node)", f"{source}._counter"
+    return [
+        "    result = new(Tensor)",
+        "    result._array = r",
+        f"    result._edge = {edge}",
+        f"    result._counter = {version}",
+    ]
+
+
+def layout_of_saved(op: Op, ins: tuple[str, ...], want: tuple[str, ...]) -> tuple[list, list]:
+    """(saved, statics): names kept as tensors, and names kept as plain values."""
+    readers = saved_names(op, want)
+    tensors = [n for n in readers if n in ins or n == "result"]
+    return tensors, [n for n in readers if n not in tensors]
+
+
+def save_lines(op: Op, ins: tuple[str, ...], want: tuple[str, ...]) -> list[str]:
+    tensors, statics = layout_of_saved(op, ins, want)
+    readers = saved_names(op, want)
+    parts, lines = [], []
+    for n in tensors:
+        if n == "result":
+            parts.append("r")
+            lines.append("            node.result_version = None")
+            continue
+        seen = f"0 if {n}._counter is None else {n}._counter.n"
+        conditions = []
+        if optional(op, n):
+            conditions.append(f"{n} is not None")
+        if len(want) > 1 and set(readers[n]) != set(want):
+            conditions.append("(" + " or ".join(f"e_{w} is not None" for w in readers[n]) + ")")
+        if conditions:
+            test = " and ".join(conditions)
+            parts += [f"{n} if {test} else None", f"({seen}) if {test} else 0"]
+        else:
+            parts += [n, seen]
+    if tensors:
+        lines.append("            node.saved = (" + ", ".join(parts) + ",)")
+    else:
+        lines.append("            node.saved = None")
+    if statics:
+        lines.append("            node.statics = (" + ", ".join(map(static_value, statics)) + ",)")
+    return lines
+
+
+def static_value(name: str) -> str:
+    if name.endswith("_shape"):
+        return f"a_{name.removesuffix('_shape')}.shape"
+    if name.endswith("_dtype"):
+        return f"OF[a_{name.removesuffix('_dtype')}.dtype]"
+    return name
+
+
+# -- the method behind a Python operator -----------------------------------------------------------
+
+
+def compile_operator(op: Op, built: calls.Built) -> Any:
+    """`a <op> b`: as the function, without keyword arguments, and quick with Python numbers."""
+    x, y = op.inputs
+    tests = [f"a_{x}.__class__ is not ndarray", f"a_{y}.__class__ is not ndarray"]
+    tests += dtype_test(op, [f"a_{x}", f"a_{y}"]) + ["rare"]
+    lines = [
+        f"def {op.name}({x}, {y}):",
+        f"    c = {y}.__class__",
+        "    if c is float or c is int:",
+        *("    " + line for line in scalar_lines(op)),
+        "    try:",
+        f"        a_{x} = {x}._array",
+        f"        a_{y} = {y}._array",
+        "    except AttributeError:",
+        f"        return slow_operator({x}, {y})",
+        f"    if {' or '.join(tests)}:",
+        f"        return slow_operator({x}, {y})",
+        "    try:",
+        f"        r = kernel(a_{x}, a_{y})" if op.kernel else f"        r = forward(xp, a_{x}, a_{y})",
+        "    except (ValueError, RuntimeWarning, TypeError, OverflowError):",
+        f"        return slow_operator({x}, {y})",
+        "    if r.__class__ is not ndarray: r = asarray(r)",
+        *record_lines(op, op.inputs, "N", f"slow_operator({x}, {y})"),
+        *result_lines(op),
+        "    return result",
+    ]
+    text = "\n".join(lines)
+    for s in op.statics:  # static arguments have their defaults here
+        text = text.replace(f"node.statics = ({s},", f"node.statics = (d_{s},")
+    names = function_scope(op, built) | {"slow_operator": built.slow_operator}
+    return evaluate(op, text, op.name, names, " operator")
+
+
+def scalar_lines(op: Op) -> list[str]:
+    """The section for `tensor <op> number`: the number stays a Python number (NumPy's weak scalar)."""
+    x, y = op.inputs
+    if not op.kernel or not op.elementwise or op.promote is None:
+        return [f"    return slow_operator({x}, {y})"]
+    kinds = f"(a_{x}.dtype is not f32 and a_{x}.dtype is not f64"
+    kinds += ")" if op.promote == "float" else f" and (c is float or a_{x}.dtype is not i64))"
+    lines = [
+        f"    a_{x} = {x}._array",
+        f"    if a_{x}.__class__ is not ndarray or {kinds} or rare:",
+        f"        return slow_operator({x}, {y})",
+        "    try:",
+        f"        r = kernel(a_{x}, {y})",
+        "    except (ValueError, RuntimeWarning, TypeError, OverflowError):",
+        f"        return slow_operator({x}, {y})",
+        "    if r.__class__ is not ndarray: r = asarray(r)",
+        *record_lines(op, (x,), "NS", f"slow_operator({x}, {y})"),
+        *result_lines(op),
+        "    return result",
+    ]
+    return lines
+
+
+# -- nodes -----------------------------------------------------------------------------------------
+
+
+def node_class(op: Op, name: str) -> tuple[type, type, type]:
+    """(plain, general, scalar): the node classes of an operator under one name, made once."""
+    classes = op.node_classes.get(name)
+    if classes is None:
+        saves_result = any(n == "result" for n in saved_names(op))
+        base = {"__slots__": (), "op": op, "saves_result": saves_result, "__module__": "torch.autograd"}
+        general = type(name, (calls.GeneralNode,), dict(base, saves_result=False))
+        plain = scalar = general
+        if straight_rules(op):
+            plain = plain_class(op, name, base, op.inputs)
+            if len(op.inputs) == 2 and wanted(op)[:1] == op.inputs[:1]:
+                scalar = plain_class(op, name, base, op.inputs[:1])
+        classes = op.node_classes[name] = (plain, general, scalar)
+    return classes
+
+
+def straight_rules(op: Op) -> bool:
+    return not op.lists and op.outputs is None and 1 <= len(op.inputs) <= 3
+
+
+def plain_class(op: Op, name: str, base: dict, ins: tuple[str, ...]) -> type:
+    want = tuple(i for i in wanted(op) if i in ins)
+    tensors, statics = layout_of_saved(op, ins, want)
+    rules = {f"rule_{i}": op.rules[i][0] for i in want if i in op.rules}
+    if op.rule_all:
+        rules = {"rule_all": op.rule_all[0]}
+    lines = ["def apply(self, g, edges, keep):"]
+    if tensors:
+        names = ", ".join("r" if n == "result" else f"{n}, v_{n}" for n in tensors)
+        lines += [
+            "    try:",
+            f"        {names}, = self.saved",
+            "    except TypeError:",
+            "        freed(self)",
+            "    if not keep: self.saved = None",
+        ]
+    if statics:
+        lines.append(f"    {', '.join(statics)}, = self.statics")
+    for n in tensors:
+        if n == "result":
+            lines += [
+                "    if self.result_version is not None and self.result_version.n:",
+                f"        stale(self, {n!r}, r.shape, r.dtype, self.result_version.n, 0)",
+                "    result = new(Tensor)",
+                "    result._array = r",
+                "    result._counter = self.result_version",
+                "    result._edge = self",
+            ]
+        else:
+            lines += [
+                f"    if {n} is not None and {n}._counter is not None and {n}._counter.n != v_{n}:",
+                f"        stale(self, {n!r}, {n}.shape, {n}.dtype, {n}._counter.n, v_{n})",
+            ]
+    edge = {i: f"e_{i} is None" for i in want}
+    if len(want) > 1 and not op.rule_all:
+        lines.append(f"    {', '.join('e_' + i if i in want else '_' for i in op.inputs)} = edges")
+    if op.rule_all:
+        needs = ", ".join(f"edges[{k}] is not None" for k in range(len(op.inputs)))
+        args = ", ".join(f"({needs},)" if n == "needs" else n for n in op.rule_all[1])
+        value = f"rule_all({args})"
+    else:
+        parts = []
+        for i in op.inputs:
+            if i not in want:
+                parts.append("None")
+                continue
+            call = f"rule_{i}({', '.join(op.rules[i][1])})"
+            if op.rules[i][0].__code__.co_code == HAND_ON:
+                call = "g"
+            parts.append(call if len(want) == 1 else f"None if {edge[i]} else {call}")
+        value = "(" + ", ".join(parts) + ",)"
+    if op.elementwise and len(op.inputs) > 1:
+        lines += [
+            f"    if self.fix is None: return {value}",
+            f"    return fit({value}, self.fix)",
+        ]
+    else:
+        lines.append(f"    return {value}")
+    apply = evaluate(op, "\n".join(lines), "apply", rules, " backward" + str(len(ins)))
+    return type(name, (calls.OpNode,), dict(base, apply=apply, saved_layout=(tensors, statics)))
+
+
+Node.__getattr__ = calls.saved_attribute  # type: ignore[attr-defined]
