@@ -1,0 +1,94 @@
+"""Adadelta."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.optim.optimizer import (
+    RuleOptimizer,
+    advance,
+    check,
+    check_lr,
+    new_step,
+    number,
+    zeros_like,
+)
+from rushlight.tensor import Tensor
+
+__all__ = ["Adadelta"]
+
+
+class Adadelta(RuleOptimizer):
+    """Steps in the unit of the parameters, so that no rate needs choosing (Zeiler 2012).
+
+    State: `step`; `square_avg` v, the moving mean of g ** 2; `acc_delta` u, that of the steps.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check(0.0 <= rho <= 1.0, "rho value", rho)
+        check(eps >= 0.0, "epsilon value", eps)
+        check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": new_step(), "square_avg": zeros_like(p), "acc_delta": zeros_like(p)}
+
+    def _update(self, p: Tensor, grad: Tensor, state: Any, group: Any, run: Any) -> None:
+        advance(state)
+        run(
+            adadelta,
+            (p, grad, state["square_avg"], state["acc_delta"]),
+            group["lr"] if group["differentiable"] else number(group["lr"]),
+            group["rho"],
+            group["eps"],
+            group["weight_decay"],
+            group["maximize"],
+        )
+
+
+def adadelta(
+    xp: Any,
+    p: Any,
+    g: Any,
+    v: Any,
+    u: Any,
+    lr: Any,
+    rho: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
+    """Zeiler 2012, algorithm 1."""
+    if maximize:
+        g = -g
+    if weight_decay:
+        g = g + weight_decay * p
+    v *= rho
+    v += (1 - rho) * (g * g)
+    delta = xp.sqrt(u + eps) / xp.sqrt(v + eps) * g
+    u *= rho
+    u += (1 - rho) * (delta * delta)
+    p -= lr * delta

@@ -1,0 +1,102 @@
+"""Adagrad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight.optim.optimizer import (
+    RuleOptimizer,
+    advance,
+    check,
+    check_fused,
+    check_lr,
+    new_step,
+    number,
+)
+from rushlight.tensor import Tensor
+
+__all__ = ["Adagrad"]
+
+
+class Adagrad(RuleOptimizer):
+    """Steps divided by the root of the sum of all squared gradients (Duchi 2011).
+
+    State: `step`; `sum`, the sum of g ** 2. It exists from the beginning, before any step.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_lr(lr)
+        check(lr_decay >= 0.0, "lr_decay value", lr_decay)
+        check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        check(
+            initial_accumulator_value >= 0.0,
+            "initial_accumulator_value value",
+            initial_accumulator_value,
+        )
+        check(eps >= 0.0, "epsilon value", eps)
+        check_fused(fused, foreach, differentiable)
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p] = self._start(p, group)
+
+    def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        value = group["initial_accumulator_value"]
+        if p.is_complex():
+            value = complex(value, value)
+        full = rushlight.full_like(p, value, memory_format=rushlight.preserve_format)
+        return {"step": new_step(), "sum": full.detach()}
+
+    def share_memory(self) -> None:
+        """Move the sums into memory that other processes can see."""
+        for state in self.state.values():
+            state["sum"].share_memory_()
+
+    def _update(self, p: Tensor, grad: Tensor, state: Any, group: Any, run: Any) -> None:
+        t = advance(state)
+        lr = group["lr"] if group["differentiable"] else number(group["lr"])
+        run(
+            adagrad,
+            (p, grad, state["sum"]),
+            lr / (1 + (t - 1) * group["lr_decay"]),
+            group["eps"],
+            group["weight_decay"],
+            group["maximize"],
+        )
+
+
+def adagrad(
+    xp: Any, p: Any, g: Any, total: Any, rate: Any, eps: float, weight_decay: float, maximize: bool
+) -> None:
+    """Duchi et al. 2011, figure 1, with a diagonal matrix."""
+    if maximize:
+        g = -g
+    if weight_decay:
+        g = g + weight_decay * p
+    total += g * g
+    p -= rate * g / (xp.sqrt(total) + eps)

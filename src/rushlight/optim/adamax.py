@@ -1,0 +1,96 @@
+"""Adamax: Adam with the largest gradient instead of the mean square."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.optim.optimizer import (
+    RuleOptimizer,
+    advance,
+    check,
+    check_betas,
+    check_lr,
+    new_step,
+    number,
+    zeros_like,
+)
+from rushlight.tensor import Tensor
+
+__all__ = ["Adamax"]
+
+
+class Adamax(RuleOptimizer):
+    """Adam in the infinity norm (Kingma and Ba 2014, section 7.1).
+
+    State: `step`; `exp_avg` m, the moving mean of g; `exp_inf` u, a decaying maximum of |g|.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 2e-3,
+        betas: Any = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_lr(lr, foreach, capturable)
+        check(eps >= 0.0, "epsilon value", eps)
+        check_betas(betas)
+        check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": new_step(), "exp_avg": zeros_like(p), "exp_inf": zeros_like(p)}
+
+    def _update(self, p: Tensor, grad: Tensor, state: Any, group: Any, run: Any) -> None:
+        beta1, beta2 = group["betas"]
+        run(
+            adamax,
+            (p, grad, state["exp_avg"], state["exp_inf"]),
+            group["lr"] if group["differentiable"] else number(group["lr"]),
+            beta1,
+            beta2,
+            group["eps"],
+            group["weight_decay"],
+            group["maximize"],
+            advance(state),
+        )
+
+
+def adamax(
+    xp: Any,
+    p: Any,
+    g: Any,
+    m: Any,
+    u: Any,
+    lr: Any,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    maximize: bool,
+    t: float,
+) -> None:
+    """Kingma and Ba 2014, algorithm 2."""
+    if maximize:
+        g = -g
+    if weight_decay:
+        g = g + weight_decay * p
+    m += (1 - beta1) * (g - m)
+    u[...] = xp.maximum(beta2 * u, xp.abs(g) + eps)
+    p -= (lr / (1 - beta1**t)) * m / u

@@ -1,0 +1,105 @@
+"""Averaged stochastic gradient descent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight.optim.optimizer import (
+    RuleOptimizer,
+    advance,
+    check,
+    check_lr,
+    new_step,
+    number,
+    zeros_like,
+)
+from rushlight.tensor import Tensor
+
+__all__ = ["ASGD"]
+
+
+class ASGD(RuleOptimizer):
+    """SGD with a decaying rate that also keeps the mean of its parameters (Polyak 1992).
+
+    State: `step`; `eta`, the rate; `mu`, the weight of the newest parameters in `ax`, their mean
+    since step `t0`.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        lr = number(group["lr"])
+        return {
+            "step": new_step(),
+            "eta": rushlight.tensor(float(lr), dtype=rushlight.float32),
+            "mu": rushlight.ones((), dtype=rushlight.float32),
+            "ax": zeros_like(p),
+        }
+
+    def _update(self, p: Tensor, grad: Tensor, state: Any, group: Any, run: Any) -> None:
+        t = advance(state)
+        run(
+            asgd,
+            (p, grad, state["ax"]),
+            state["eta"].item(),
+            state["mu"].item(),
+            group["lambd"],
+            group["weight_decay"],
+            group["maximize"],
+        )
+        lr = number(group["lr"])
+        eta = lr / (1 + group["lambd"] * lr * t) ** group["alpha"]
+        state["eta"] = rushlight.tensor(eta, dtype=rushlight.float32)
+        mu = 1 / max(1, t - group["t0"])
+        state["mu"] = rushlight.tensor(mu, dtype=rushlight.float32)
+
+
+def asgd(
+    xp: Any,
+    p: Any,
+    g: Any,
+    mean: Any,
+    eta: float,
+    mu: float,
+    lambd: float,
+    weight_decay: float,
+    maximize: bool,
+) -> None:
+    """Polyak and Juditsky 1992; the schedule of eta as in Bottou 2010, section 5."""
+    if maximize:
+        g = -g
+    if weight_decay:
+        g = g + weight_decay * p
+    p *= 1 - lambd * eta
+    p -= eta * g
+    if mu == 1:
+        mean[...] = p
+    else:
+        mean += mu * (p - mean)

@@ -1,0 +1,126 @@
+"""NAdam: Adam with Nesterov's momentum."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rushlight
+from rushlight.optim.optimizer import (
+    RuleOptimizer,
+    advance,
+    check,
+    check_betas,
+    check_lr,
+    new_step,
+    number,
+    zeros_like,
+)
+from rushlight.tensor import Tensor
+
+__all__ = ["NAdam"]
+
+
+class NAdam(RuleOptimizer):
+    """Adam that steps along the momentum it will have next (Dozat 2016).
+
+    State: `step`; `mu_product`, the product of the momenta so far; `exp_avg` m and `exp_avg_sq` v.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 2e-3,
+        betas: Any = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr, foreach, capturable)
+        check(eps >= 0.0, "epsilon value", eps)
+        check_betas(betas)
+        check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        check(momentum_decay >= 0.0, "momentum_decay value", momentum_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "step": new_step(),
+            "mu_product": rushlight.ones((), dtype=rushlight.float32),
+            "exp_avg": zeros_like(p),
+            "exp_avg_sq": zeros_like(p),
+        }
+
+    def _update(self, p: Tensor, grad: Tensor, state: Any, group: Any, run: Any) -> None:
+        beta1, beta2 = group["betas"]
+        t = advance(state)
+        mu = beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"]))
+        mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((t + 1) * group["momentum_decay"]))
+        with rushlight.no_grad():
+            state["mu_product"] *= mu
+        product = state["mu_product"].item()
+        lr = group["lr"] if group["differentiable"] else number(group["lr"])
+        run(
+            nadam,
+            (p, grad, state["exp_avg"], state["exp_avg_sq"]),
+            lr,
+            beta1,
+            beta2,
+            group["eps"],
+            group["weight_decay"],
+            group["decoupled_weight_decay"],
+            group["maximize"],
+            (1.0 - mu) / (1.0 - product),
+            mu_next / (1.0 - product * mu_next),
+            t,
+        )
+
+
+def nadam(
+    xp: Any,
+    p: Any,
+    g: Any,
+    m: Any,
+    v: Any,
+    lr: Any,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    decoupled: bool,
+    maximize: bool,
+    of_gradient: float,
+    of_momentum: float,
+    t: float,
+) -> None:
+    """Dozat 2016, algorithm 2: `of_gradient` g + `of_momentum` m in the place of Adam's m."""
+    if maximize:
+        g = -g
+    if weight_decay and decoupled:
+        p *= 1 - lr * weight_decay
+    elif weight_decay:
+        g = g + weight_decay * p
+    m += (1 - beta1) * (g - m)
+    v *= beta2
+    v += (1 - beta2) * (g * g)
+    scale = math.sqrt(1 - beta2**t)
+    direction = of_gradient * g + of_momentum * m
+    p -= (lr * scale) * direction / (xp.sqrt(v) + eps * scale)

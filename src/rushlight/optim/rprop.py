@@ -1,0 +1,90 @@
+"""Rprop: resilient backpropagation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight.optim.optimizer import (
+    RuleOptimizer,
+    advance,
+    check,
+    check_lr,
+    new_step,
+    number,
+    zeros_like,
+)
+from rushlight.tensor import Tensor
+
+__all__ = ["Rprop"]
+
+
+class Rprop(RuleOptimizer):
+    """Steps by the gradient's sign, longer while it stays, shorter when it turns (Riedmiller 1993).
+
+    State: `step`; `prev`, the last gradient, 0 where the sign turned; `step_size`.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check(0.0 < etas[0] < 1.0 < etas[1], "eta values", *etas)
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        lr = number(group["lr"])
+        first = complex(lr, lr) if p.is_complex() else lr
+        sizes = rushlight.full_like(p, first, memory_format=rushlight.preserve_format)
+        return {"step": new_step(), "prev": zeros_like(p), "step_size": sizes.detach()}
+
+    def _update(self, p: Tensor, grad: Tensor, state: Any, group: Any, run: Any) -> None:
+        advance(state)
+        run(
+            rprop,
+            (p, grad, state["prev"], state["step_size"]),
+            *group["etas"],
+            *group["step_sizes"],
+            group["maximize"],
+        )
+
+
+def rprop(
+    xp: Any,
+    p: Any,
+    g: Any,
+    previous: Any,
+    size: Any,
+    shrink: float,
+    grow: float,
+    smallest: float,
+    largest: float,
+    maximize: bool,
+) -> None:
+    """Riedmiller and Braun 1993, without taking steps back (Igel and Hüsken 2000, iRprop-)."""
+    if maximize:
+        g = -g
+    agreement = g * previous
+    changed = xp.where(agreement > 0, size * grow, xp.where(agreement < 0, size * shrink, size))
+    size[...] = xp.clip(changed, smallest, largest)
+    g = xp.where(agreement < 0, xp.zeros_like(g), g)
+    p -= xp.sign(g) * size
+    previous[...] = g

@@ -1,0 +1,61 @@
+"""How an update rule is run.
+
+A rule is a function `rule(xp, p, g, *state, *numbers)` in plain arithmetic and in functions of `xp`.
+It writes the new values into `p` and the state by in-place operations, and makes new values for all
+else. Normally it gets arrays, large ones in blocks, so that what it makes in between stays in the
+cache. With `differentiable=True` it gets tensors, and autograd follows every step of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import rushlight
+from rushlight.tensor import Tensor
+
+# Elements. The arrays of a block and what is computed in between fit into the second-level cache.
+BLOCK = 32768
+
+Rule = Callable[..., None]
+
+
+def quiet() -> Any:
+    """A context in which overflow and division by zero pass without NumPy's warnings."""
+    return np.errstate(all="ignore")
+
+
+def on_arrays(rule: Rule, tensors: tuple[Tensor | None, ...], *numbers: Any) -> None:
+    """Run a rule on the arrays of the tensors, `None` staying `None`; the second is the gradient."""
+    arrays = [None if t is None else t._array for t in tensors]
+    first = arrays[0]
+    if first.dtype.kind == "c":
+        # Real and imaginary parts count as parameters of their own, as in PyTorch.
+        for part in ("real", "imag"):
+            rule(np, *(None if a is None else getattr(a, part) for a in arrays), *numbers)
+        return
+    if first.dtype.itemsize == 2:
+        # float16 and bfloat16 are computed in float32 and rounded once, at the end.
+        wide = [None if a is None else a.astype(np.float32) for a in arrays]
+        rule(np, *wide, *numbers)
+        for array, value in zip(arrays, wide, strict=True):
+            if array is not None and array is not arrays[1]:
+                array[...] = value
+        return
+    size = first.size
+    if size <= BLOCK or not all(a is None or a.flags.c_contiguous for a in arrays):
+        rule(np, *arrays, *numbers)
+        return
+    flat = [None if a is None else a.reshape(-1) for a in arrays]
+    for start in range(0, size, BLOCK):
+        stop = start + BLOCK
+        rule(np, *(None if a is None else a[start:stop] for a in flat), *numbers)
+
+
+def on_tensors(rule: Rule, tensors: tuple[Tensor | None, ...], *numbers: Any) -> None:
+    """Run a rule on the tensors themselves, recorded."""
+    if tensors[0].is_complex():
+        tensors = tuple(t if t is None else rushlight.view_as_real(t) for t in tensors)
+    rule(rushlight, *tensors, *numbers)

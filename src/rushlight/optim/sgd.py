@@ -1,0 +1,113 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.optim.optimizer import (
+    RuleOptimizer,
+    check,
+    check_fused,
+    check_lr,
+    number,
+    zeros_like,
+)
+
+__all__ = ["SGD"]
+
+
+class SGD(RuleOptimizer):
+    """p -= lr * g, with momentum (Sutskever 2013) and Nesterov's form of it.
+
+    State: `momentum_buffer` b, where momentum is used. The first gradient is b itself; then
+    b = momentum * b + (1 - dampening) * g.
+
+    >>> import rushlight as torch
+    >>> p = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> (p * 3).sum().backward()
+    >>> torch.optim.SGD([p], lr=0.1).step()
+    >>> p
+    Parameter containing:
+    tensor([0.7000], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: Any = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_lr(lr)
+        check(momentum >= 0.0, "momentum value", momentum)
+        check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        check_fused(fused, foreach, differentiable)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        return {"momentum_buffer": None} if group["momentum"] else {}
+
+    def _update(self, p: Any, grad: Any, state: Any, group: Any, run: Any) -> None:
+        lr, momentum, decay = group["lr"], group["momentum"], group["weight_decay"]
+        if not group["differentiable"]:
+            lr, decay = number(lr), number(decay)
+        buffer = state.get("momentum_buffer") if momentum else None
+        dampening = group["dampening"]
+        if momentum and buffer is None:
+            # The first gradient is the whole of the buffer: no dampening yet.
+            state["momentum_buffer"] = buffer = zeros_like(p)
+            dampening = 0.0
+        run(
+            sgd,
+            (p, grad, buffer),
+            lr,
+            momentum,
+            dampening,
+            decay,
+            group["nesterov"],
+            group["maximize"],
+        )
+
+
+def sgd(
+    xp: Any,
+    p: Any,
+    g: Any,
+    buffer: Any,
+    lr: Any,
+    momentum: float,
+    dampening: float,
+    weight_decay: Any,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
+    """Sutskever et al. 2013, with the learning rate outside of the buffer."""
+    if maximize:
+        g = -g
+    if weight_decay:
+        g = g + weight_decay * p
+    if buffer is not None:
+        buffer *= momentum
+        buffer += g if dampening == 0 else (1 - dampening) * g
+        g = g + momentum * buffer if nesterov else buffer
+    p -= lr * g
