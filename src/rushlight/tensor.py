@@ -515,15 +515,15 @@ class Tensor:
 
     def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
         """Whether memory order is that of the dimensions (or that of `memory_format`)."""
-        from rushlight import layout
+        from rushlight import geometry
 
         a = self._array
         if memory_format is dtypes.contiguous_format:
             return a.flags.c_contiguous
         if memory_format is dtypes.channels_last:
-            return layout.is_channels_last(a.shape, self.stride(), 4)
+            return geometry.is_channels_last(a.shape, self.stride(), 4)
         if memory_format is dtypes.channels_last_3d:
-            return layout.is_channels_last(a.shape, self.stride(), 5)
+            return geometry.is_channels_last(a.shape, self.stride(), 5)
         raise RuntimeError("unsupported memory format option " + str(memory_format))
 
     def __deepcopy__(self, memo: dict) -> Tensor:
@@ -575,11 +575,11 @@ class Tensor:
 
 
 def _existing_dim(a: np.ndarray, dim: int) -> int:
-    from rushlight import layout
+    from rushlight import geometry
 
     if not a.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return layout.wrap_dim(dim, a.ndim)
+    return geometry.wrap_dim(dim, a.ndim)
 
 
 def _array_for(cls: type, a: np.ndarray) -> np.ndarray:

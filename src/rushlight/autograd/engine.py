@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import layout
+from rushlight import geometry
 from rushlight.autograd.graph import AccumulateGrad, Output, new, version_of
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import View, edge_of
@@ -212,7 +212,7 @@ def replaced(new_value: Any, old: Tensor) -> Tensor:
 
 
 def accumulate(node: AccumulateGrad, g: Tensor, edges: tuple = (), keep: bool = False) -> tuple:
-    """`AccumulateGrad.apply`: add `g` to the gradient of the leaf, in the layout of the leaf."""
+    """`AccumulateGrad.apply`: add `g` to the gradient of the leaf, with the strides of the leaf."""
     mine = getrefcount(g) <= OWN and owned(g)  # read here, where the calibrated names hold it
     t = node.leaf()
     if t is None:
@@ -257,10 +257,10 @@ def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
         fits = True
     else:
         strides = [s // like.itemsize for s in like.strides]
-        if layout.is_non_overlapping_and_dense(like.shape, strides):
+        if geometry.is_non_overlapping_and_dense(like.shape, strides):
             want = like.strides
         else:
-            want = tuple(s * a.itemsize for s in layout.contiguous_strides(like.shape))
+            want = tuple(s * a.itemsize for s in geometry.contiguous_strides(like.shape))
         fits = mine and all(
             s == w or n == 1 for s, w, n in zip(a.strides, want, a.shape, strict=True)
         )

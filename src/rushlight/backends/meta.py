@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import layout
+from rushlight import geometry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def forward(op: Any, values: list, run: Callable) -> Any:
         return run(op, values)
     if op.elementwise and op.outputs is None:
         shapes = [np.shape(a) for a in arrays if a is not None]
-        shape = layout.broadcast_shapes(*shapes)
+        shape = geometry.broadcast_shapes(*shapes)
         dtype = dtype_of(op, values, run)
         return empty(shape, dtype)
     results = run(op, [stand_in(v) for v in values])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, layout, modes
+from rushlight import dtypes, geometry, modes
 from rushlight.autograd.graph import (
     Hooks,
     Node,
@@ -293,7 +293,7 @@ def run(op: Op, values: list) -> Any:
         if "broadcast" not in str(e):
             raise
         shapes = [np.shape(v) for p, v in zip(op.params, values, strict=True) if p in op.inputs]
-        layout.broadcast_shapes(*shapes)  # raises PyTorch's error
+        geometry.broadcast_shapes(*shapes)  # raises PyTorch's error
         raise
     except TypeError as e:
         if "ufunc" not in str(e) and "not supported for" not in str(e):

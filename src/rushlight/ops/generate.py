@@ -48,7 +48,19 @@ scope |= {
 }
 
 
-HAND_ON = (lambda g: g).__code__.co_code  # a rule that hands its gradient on needs no call
+def hands_on(rule: Any) -> bool:
+    """The rule is `lambda g: g`: it needs no call."""
+    return rule.__code__.co_code == (lambda g: g).__code__.co_code
+
+
+def arithmetic(rule: Any) -> bool:
+    """The rule uses nothing but arithmetic on its parameters: no name, attribute or function.
+
+    Such a rule gives the same on arrays as on tensors. A backward that is not recorded runs it on the
+    arrays and saves the tensors in between.
+    """
+    code = rule.__code__
+    return not (code.co_names or code.co_freevars or code.co_cellvars)
 
 
 def build(op: Op) -> calls.Built:
@@ -70,7 +82,9 @@ def build(op: Op) -> calls.Built:
 
 def straight(op: Op) -> bool:
     """Whether the commonest call is simple enough to be written out: one output, no lists."""
-    return not op.lists and op.outputs is None and 1 <= len(op.inputs) <= 3 and not op.names_node
+    return not op.lists and op.outputs is None and 1 <= len(op.inputs) <= 3 and (
+        not op.names_node or op.node_pair
+    )
 
 
 def optional(op: Op, name: str) -> bool:
@@ -103,6 +117,8 @@ def function_scope(op: Op, built: calls.Built) -> dict[str, Any]:
     plain, scalar = node_class(op, op.node_name())[::2] if op.differentiable else (None, None)
     names = {f"d_{p}": v for p, v in op.defaults.items()}
     names |= {"op": op, "slow": built.slow, "N": plain, "NS": scalar, "kernel": None}
+    if op.node_pair:
+        names["N1"] = node_class(op, op.node_name({"dim": 0}))[0]
     if op.kernel:
         names["kernel"] = getattr(xp, op.kernel)
     if op.has_body:
@@ -228,7 +244,7 @@ def record_lines(op: Op, ins: tuple[str, ...], node: str, again: str) -> list[st
         lines.append(f"        if {d} is not f32 and d is not f64: return {again}")
     lines += [
         f"        if {some}:",
-        f"            node = new({node})",
+        f"            node = new({node if not op.node_pair else 'N if dim is None else N1'})",
         "            node.edges = ("
         + ", ".join(f"e_{i}" if i in want else "None" for i in op.inputs)
         + ",)",
@@ -384,6 +400,49 @@ def straight_rules(op: Op) -> bool:
     return not op.lists and op.outputs is None and 1 <= len(op.inputs) <= 3
 
 
+def array_lines(op: Op, want: tuple[str, ...], ins: tuple[str, ...]) -> list[str]:
+    """Lines of `apply` that run arithmetic rules on arrays and wrap what they give."""
+
+    def on_arrays(name: str) -> str:
+        if name == "g":
+            return "a"
+        if name == "result":
+            return "r"
+        return f"{name}._array" if name in ins else name
+
+    lines = ["    if not thread.grad and (a := g._array).__class__ is ndarray:", "        try:"]
+    results = ["None"] * len(op.inputs)
+    for i in want:
+        rule, names = op.rules[i]
+        at = op.inputs.index(i)
+        if hands_on(rule):
+            results[at] = "g" if len(want) == 1 else f"None if e_{i} is None else g"
+            continue
+        make = [
+            f"y = rule_{i}({', '.join(map(on_arrays, names))})",
+            f"g_{i} = new(Tensor)",
+            f"g_{i}._array = y if y.__class__ is ndarray else asarray(y)",
+            f"g_{i}._edge = g_{i}._counter = None",
+        ]
+        if len(want) > 1:
+            lines += [f"            if e_{i} is None: g_{i} = None", "            else:"]
+            lines += ["                " + line for line in make]
+        else:
+            lines += ["            " + line for line in make]
+        results[at] = f"g_{i}"
+    value = "(" + ", ".join(results) + ",)"
+    if all(hands_on(op.rules[i][0]) for i in want):
+        return []
+    if op.elementwise and len(op.inputs) > 1:
+        lines += [
+            f"            if self.fix is None: return {value}",
+            f"            return fit({value}, self.fix)",
+        ]
+    else:
+        lines.append(f"            return {value}")
+    return [*lines, "        except RuntimeWarning:  # warnings are errors: the tensors know how to hush", "            pass"]
+
+
 def plain_class(op: Op, name: str, base: dict, ins: tuple[str, ...]) -> type:
     want = tuple(i for i in wanted(op) if i in ins)
     tensors, statics = layout_of_saved(op, ins, want)
@@ -417,23 +476,22 @@ def plain_class(op: Op, name: str, base: dict, ins: tuple[str, ...]) -> type:
                 f"    if {n} is not None and {n}._counter is not None and {n}._counter.n != v_{n}:",
                 f"        stale(self, {n!r}, {n}.shape, {n}.dtype, {n}._counter.n, v_{n})",
             ]
-    edge = {i: f"e_{i} is None" for i in want}
-    if len(want) > 1 and not op.rule_all:
-        lines.append(f"    {', '.join('e_' + i if i in want else '_' for i in op.inputs)} = edges")
     if op.rule_all:
         needs = ", ".join(f"edges[{k}] is not None" for k in range(len(op.inputs)))
         args = ", ".join(f"({needs},)" if n == "needs" else n for n in op.rule_all[1])
         value = f"rule_all({args})"
     else:
-        parts = []
-        for i in op.inputs:
-            if i not in want:
-                parts.append("None")
-                continue
+        if len(want) > 1:
+            lines.append(f"    {', '.join('e_' + i if i in want else '_' for i in op.inputs)} = edges")
+        if all(arithmetic(op.rules[i][0]) for i in want):
+            lines += array_lines(op, want, ins)
+        parts = ["None"] * len(op.inputs)
+        for i in want:
             call = f"rule_{i}({', '.join(op.rules[i][1])})"
-            if op.rules[i][0].__code__.co_code == HAND_ON:
+            if hands_on(op.rules[i][0]):
                 call = "g"
-            parts.append(call if len(want) == 1 else f"None if {edge[i]} else {call}")
+            at = op.inputs.index(i)
+            parts[at] = call if len(want) == 1 else f"None if e_{i} is None else {call}"
         value = "(" + ", ".join(parts) + ",)"
     if op.elementwise and len(op.inputs) > 1:
         lines += [

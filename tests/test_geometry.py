@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rushlight import dtypes, layout
+from rushlight import dtypes, geometry
 
 
 @st.composite
@@ -28,7 +28,7 @@ def geometry(array):
 
 @given(arrays())
 def test_is_contiguous_as_numpy(array):
-    assert layout.is_contiguous(*geometry(array)) == array.flags.c_contiguous
+    assert geometry.is_contiguous(*geometry(array)) == array.flags.c_contiguous
 
 
 @given(arrays(), st.data())
@@ -38,12 +38,12 @@ def test_a_view_shows_the_same_elements(array, data):
     sizes = [d for d in range(1, array.size + 1) if array.size % d == 0] or [0]
     first = data.draw(st.sampled_from(sizes))
     new_shape = (first, 1, array.size // first) if first else (0, 3)
-    new_strides = layout.view_strides(shape, strides, new_shape)
+    new_strides = geometry.view_strides(shape, strides, new_shape)
     # Where each element of the old shape lies in memory; a view must visit the same places in the
     # same order.
     places = sum((np.indices(shape)[d] * strides[d] for d in range(len(shape))), numbers * 0)
     if new_strides is None:
-        assert not layout.is_contiguous(shape, strides)
+        assert not geometry.is_contiguous(shape, strides)
         return
     new_places = sum(
         (np.indices(new_shape)[d] * new_strides[d] for d in range(len(new_shape))),
@@ -55,11 +55,11 @@ def test_a_view_shows_the_same_elements(array, data):
 @given(arrays())
 def test_preserved_strides_are_dense_and_kept(array):
     shape, strides = geometry(array)
-    preserved = layout.preserve_strides(shape, strides)
-    assert layout.is_non_overlapping_and_dense(shape, preserved)
-    assert layout.preserve_strides(shape, preserved) == preserved
-    result = layout.elementwise_strides(shape, [(shape, strides)])
-    assert layout.is_non_overlapping_and_dense(shape, result)
+    preserved = geometry.preserve_strides(shape, strides)
+    assert geometry.is_non_overlapping_and_dense(shape, preserved)
+    assert geometry.preserve_strides(shape, preserved) == preserved
+    result = geometry.elementwise_strides(shape, [(shape, strides)])
+    assert geometry.is_non_overlapping_and_dense(shape, result)
 
 
 @given(arrays(), arrays())
@@ -68,10 +68,10 @@ def test_broadcast_shapes_as_numpy(a, b):
         expected = np.broadcast_shapes(a.shape, b.shape)
     except ValueError:
         with pytest.raises(RuntimeError, match=r"The size of tensor a \(\d\) must match"):
-            layout.broadcast_shapes(a.shape, b.shape)
+            geometry.broadcast_shapes(a.shape, b.shape)
         return
-    assert layout.broadcast_shapes(a.shape, b.shape) == expected
-    assert layout.expand_strides(*geometry(a), expected)[0] == expected
+    assert geometry.broadcast_shapes(a.shape, b.shape) == expected
+    assert geometry.expand_strides(*geometry(a), expected)[0] == expected
 
 
 NHWC = (60, 1, 15, 3)  # of the shape (2, 3, 4, 5)
@@ -92,33 +92,33 @@ NHWC = (60, 1, 15, 3)  # of the shape (2, 3, 4, 5)
     ],
 )
 def test_elementwise_strides_follow_channels_last(operands, expected):
-    assert layout.elementwise_strides((2, 3, 4, 5), operands) == expected
+    assert geometry.elementwise_strides((2, 3, 4, 5), operands) == expected
 
 
 def test_channels_last():
     shape = (2, 3, 4, 5)
-    assert layout.channels_last_strides(shape) == NHWC
-    assert layout.is_channels_last(shape, NHWC) and layout.is_channels_last(shape, NHWC, 4)
-    assert not layout.is_channels_last(shape, NHWC, 5)
-    assert layout.suggest_memory_format(shape, NHWC) is dtypes.channels_last
-    assert layout.suggest_memory_format((2, 3, 2, 5), NHWC) is dtypes.channels_last  # a slice
-    assert layout.suggest_memory_format(shape, (60, 20, 5, 1)) is dtypes.contiguous_format
-    assert layout.suggest_memory_format((2, 1, 1, 1), (1, 1, 1, 1)) is dtypes.contiguous_format
+    assert geometry.channels_last_strides(shape) == NHWC
+    assert geometry.is_channels_last(shape, NHWC) and geometry.is_channels_last(shape, NHWC, 4)
+    assert not geometry.is_channels_last(shape, NHWC, 5)
+    assert geometry.suggest_memory_format(shape, NHWC) is dtypes.channels_last
+    assert geometry.suggest_memory_format((2, 3, 2, 5), NHWC) is dtypes.channels_last  # a slice
+    assert geometry.suggest_memory_format(shape, (60, 20, 5, 1)) is dtypes.contiguous_format
+    assert geometry.suggest_memory_format((2, 1, 1, 1), (1, 1, 1, 1)) is dtypes.contiguous_format
     deep = (2, 3, 4, 5, 6)
     assert (
-        layout.suggest_memory_format(deep, layout.channels_last_strides(deep))
+        geometry.suggest_memory_format(deep, geometry.channels_last_strides(deep))
         is dtypes.channels_last_3d
     )
     with pytest.raises(RuntimeError, match="required rank 4 tensor to use channels_last format"):
-        layout.format_strides((2, 3), dtypes.channels_last)
+        geometry.format_strides((2, 3), dtypes.channels_last)
     with pytest.raises(RuntimeError, match="unsupported memory format torch.preserve_format"):
-        layout.format_strides(shape, dtypes.preserve_format)
+        geometry.format_strides(shape, dtypes.preserve_format)
 
 
 def test_internal_overlap():
-    assert layout.has_internal_overlap((2, 3), (1, 0))
-    assert not layout.has_internal_overlap((2, 1), (1, 0))
-    assert not layout.has_internal_overlap((0, 3), (1, 0))
+    assert geometry.has_internal_overlap((2, 3), (1, 0))
+    assert not geometry.has_internal_overlap((2, 1), (1, 0))
+    assert not geometry.has_internal_overlap((0, 3), (1, 0))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_internal_overlap():
 )
 def test_infer_size_errors(new_shape, numel, words):
     with pytest.raises(RuntimeError) as caught:
-        layout.infer_size(new_shape, numel)
+        geometry.infer_size(new_shape, numel)
     assert words in str(caught.value)
 
 
@@ -141,33 +141,33 @@ def test_infer_size_errors(new_shape, numel, words):
     "call, error, words",
     [
         (
-            lambda: layout.wrap_dim(2, 2),
+            lambda: geometry.wrap_dim(2, 2),
             IndexError,
             "Dimension out of range (expected to be in range of [-2, 1], but got 2)",
         ),
         (
-            lambda: layout.wrap_dim(0, 0, wrap_scalar=False),
+            lambda: geometry.wrap_dim(0, 0, wrap_scalar=False),
             IndexError,
             "Dimension specified as 0 but tensor has no dimensions",
         ),
         (
-            lambda: layout.wrap_dims((0, 1, -2), 2),
+            lambda: geometry.wrap_dims((0, 1, -2), 2),
             RuntimeError,
             "dim 0 appears multiple times in the list of dims",
         ),
         (
-            lambda: layout.broadcast_shapes((2, 3), (2, 4)),
+            lambda: geometry.broadcast_shapes((2, 3), (2, 4)),
             RuntimeError,
             "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1",
         ),
         (
-            lambda: layout.expand_strides((3,), (1,), (2, 4)),
+            lambda: geometry.expand_strides((3,), (1,), (2, 4)),
             RuntimeError,
             "The expanded size of the tensor (4) must match the existing size (3) at non-singleton dimension 1.  Target sizes: [2, 4].  Tensor sizes: [3]",
         ),
-        (lambda: layout.expand_strides((1,), (1,), (-2,)), RuntimeError, "invalid size -2"),
+        (lambda: geometry.expand_strides((1,), (1,), (-2,)), RuntimeError, "invalid size -2"),
         (
-            lambda: layout.expand_strides((2, 3), (3, 1), (3,)),
+            lambda: geometry.expand_strides((2, 3), (3, 1), (3,)),
             RuntimeError,
             "the number of sizes provided (1) must be greater or equal to the number of dimensions",
         ),

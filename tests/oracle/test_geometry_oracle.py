@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rushlight import layout
+from rushlight import geometry
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
@@ -29,14 +29,14 @@ def strides_for(draw, shape):
     if how == "any":
         return tuple(draw(st.lists(st.integers(0, 8), min_size=ndim, max_size=ndim)))
     if how == "channels_last" and ndim in (4, 5):
-        strides = list(layout.channels_last_strides(shape))
+        strides = list(geometry.channels_last_strides(shape))
     elif how == "permuted":
         strides, step = [1] * ndim, 1
         for d in draw(st.permutations(range(ndim))):
             strides[d] = step
             step *= max(shape[d], 1) * draw(st.sampled_from([1, 1, 1, 1, 2]))
     else:
-        strides = list(layout.contiguous_strides(shape))
+        strides = list(geometry.contiguous_strides(shape))
     change = draw(st.sampled_from(["none", "none", "expand", "ones", "slice", "equal"]))
     for d in range(ndim):
         if change == "expand" and draw(st.integers(0, 2)) == 0:
@@ -93,14 +93,14 @@ def same_error(mine, expected):
 @often
 @given(shapes())
 def test_strides_of_memory_formats(shape):
-    assert layout.contiguous_strides(shape) == torch.empty(shape).stride()
+    assert geometry.contiguous_strides(shape) == torch.empty(shape).stride()
     for mine, theirs in (
         (layout.dtypes.contiguous_format, torch.contiguous_format),
         (layout.dtypes.channels_last, torch.channels_last),
         (layout.dtypes.channels_last_3d, torch.channels_last_3d),
     ):
         same_outcome(
-            lambda: layout.format_strides(shape, mine),
+            lambda: geometry.format_strides(shape, mine),
             lambda: torch.empty(shape, memory_format=theirs).stride(),
         )
 
@@ -109,18 +109,18 @@ def test_strides_of_memory_formats(shape):
 @given(geometries())
 def test_predicates(geometry):
     t = tensor(*geometry)
-    assert layout.is_contiguous(*geometry) == t.is_contiguous()
+    assert geometry.is_contiguous(*geometry) == t.is_contiguous()
     aten = torch.ops.aten
-    assert layout.is_non_overlapping_and_dense(*geometry) == aten.is_non_overlapping_and_dense(t)
-    assert layout.has_internal_overlap(*geometry) == (aten._debug_has_internal_overlap(t) == 1)
+    assert geometry.is_non_overlapping_and_dense(*geometry) == aten.is_non_overlapping_and_dense(t)
+    assert geometry.has_internal_overlap(*geometry) == (aten._debug_has_internal_overlap(t) == 1)
     for ndim, theirs in ((4, torch.channels_last), (5, torch.channels_last_3d)):
         if t.dim() == ndim:
-            assert layout.is_channels_last(*geometry, ndim) == t.is_contiguous(memory_format=theirs)
+            assert geometry.is_channels_last(*geometry, ndim) == t.is_contiguous(memory_format=theirs)
         else:
-            assert not layout.is_channels_last(*geometry, ndim)
+            assert not geometry.is_channels_last(*geometry, ndim)
         like = aten.is_strides_like_format(t, theirs)
-        assert layout.is_channels_last_strides(*geometry, ndim) == like
-        suggested = layout.suggest_memory_format(*geometry)
+        assert geometry.is_channels_last_strides(*geometry, ndim) == like
+        suggested = geometry.suggest_memory_format(*geometry)
         assert (repr(suggested) == repr(theirs)) == like
 
 
@@ -128,7 +128,7 @@ def test_predicates(geometry):
 @given(geometries())
 def test_preserve_strides(geometry):
     t = tensor(*geometry)
-    mine = layout.preserve_strides(*geometry)
+    mine = geometry.preserve_strides(*geometry)
     assert mine == torch.empty_like(t).stride()
     assert mine == t.clone().stride()
     assert mine == t.to(torch.float64).stride()
@@ -138,7 +138,7 @@ def test_preserve_strides(geometry):
 def views(draw):
     """A geometry and a shape of as many elements: chunks of it merged and split at random."""
     shape, strides = draw(geometries())
-    rest = layout.numel(shape)
+    rest = geometry.numel(shape)
     new = []
     while rest > 1 and len(new) < 6:
         size = draw(st.sampled_from([d for d in range(1, rest + 1) if rest % d == 0]))
@@ -159,7 +159,7 @@ def test_view_strides(view):
     if expected and expected[0] is RuntimeError:
         assert "view size is not compatible" in expected[1]
         expected = None
-    assert layout.view_strides(shape, strides, new_shape) == expected
+    assert geometry.view_strides(shape, strides, new_shape) == expected
 
 
 @often
@@ -183,7 +183,7 @@ def test_view_strides_of_merged_neighbours(geometry, data):
 def test_infer_size(new_shape, shape):
     t = torch.empty(shape)
     same_outcome(
-        lambda: layout.infer_size(new_shape, t.numel()), lambda: tuple(t.reshape(new_shape).shape)
+        lambda: geometry.infer_size(new_shape, t.numel()), lambda: tuple(t.reshape(new_shape).shape)
     )
 
 
@@ -210,25 +210,25 @@ def test_expand_strides(geometry, new_shape, fitting, data):
     wanted = outcome(expected)
     if shape == () and -1 in new_shape:  # PyTorch: an overflow, or even a tensor of shape (-1, 0)
         with pytest.raises(RuntimeError, match="leading, non-existing dimension"):
-            layout.expand_strides(shape, strides, new_shape)
+            geometry.expand_strides(shape, strides, new_shape)
     elif isinstance(wanted[0], type) and "number of sizes provided" in wanted[1]:
         with pytest.raises(RuntimeError, match="number of sizes provided"):
-            layout.expand_strides(shape, strides, new_shape)
+            geometry.expand_strides(shape, strides, new_shape)
     else:
-        same_outcome(lambda: layout.expand_strides(shape, strides, new_shape), expected)
+        same_outcome(lambda: geometry.expand_strides(shape, strides, new_shape), expected)
 
 
 @pytest.mark.parametrize("ndim", range(4))
 def test_wrap_dim(ndim):
     t = torch.ones([1] * ndim)
     for dim in range(-6, 6):
-        same_error(lambda: layout.wrap_dim(dim, ndim), lambda: t.softmax(dim))
-        same_error(lambda: layout.wrap_dim(dim, ndim, wrap_scalar=False), lambda: t.size(dim))
+        same_error(lambda: geometry.wrap_dim(dim, ndim), lambda: t.softmax(dim))
+        same_error(lambda: geometry.wrap_dim(dim, ndim, wrap_scalar=False), lambda: t.size(dim))
         if -ndim <= dim < ndim:
             unlike = torch.empty(tuple(range(2, 2 + ndim)))
-            assert unlike.size(dim) == 2 + layout.wrap_dim(dim, ndim)
+            assert unlike.size(dim) == 2 + geometry.wrap_dim(dim, ndim)
     for dims in itertools.product(range(-3, 3), repeat=2):
-        same_error(lambda: layout.wrap_dims(dims, ndim), lambda: t.sum(dims))
+        same_error(lambda: geometry.wrap_dims(dims, ndim), lambda: t.sum(dims))
 
 
 @often
@@ -239,7 +239,7 @@ def test_broadcast_shapes(all_shapes):
         function = torch.add if len(tensors) == 2 else torch.addcmul
         return tuple(function(*tensors).shape)
 
-    same_outcome(lambda: layout.broadcast_shapes(*all_shapes), expected)
+    same_outcome(lambda: geometry.broadcast_shapes(*all_shapes), expected)
 
 
 @st.composite
@@ -268,14 +268,14 @@ def operands(draw):
 def test_elementwise_strides(given_operands):
     tensors = [tensor(*each) for each in given_operands]
     function = {1: torch.neg, 2: torch.add, 3: torch.addcmul}[len(tensors)]
-    shape = layout.broadcast_shapes(*[shape for shape, _ in given_operands])
+    shape = geometry.broadcast_shapes(*[shape for shape, _ in given_operands])
     expected = function(*tensors)
     assert shape == tuple(expected.shape)
-    assert layout.elementwise_strides(shape, given_operands) == expected.stride()
+    assert geometry.elementwise_strides(shape, given_operands) == expected.stride()
 
 
 @often
 @given(geometries())
 def test_elementwise_strides_with_a_number(geometry):
     expected = (tensor(*geometry) * 2).stride()
-    assert layout.elementwise_strides(geometry[0], [geometry, ((), ())]) == expected
+    assert geometry.elementwise_strides(geometry[0], [geometry, ((), ())]) == expected
