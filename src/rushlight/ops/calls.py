@@ -171,7 +171,8 @@ def call(op: Op, values: Sequence) -> Any:
     n = len(op.params)
     out = values[n] if len(values) > n else None
     values = list(values[:n])
-    if (handled := overrides.dispatch(op.function, op, values, out)) is not overrides.NOTHING:
+    function = op.face or op.function
+    if (handled := overrides.dispatch(function, op, values, out)) is not overrides.NOTHING:
         return handled
     if scope["rare"]:
         for enter in around:
@@ -385,7 +386,9 @@ def named_tuple(op: Op) -> Any:
     if op.path not in _tuples:
         from rushlight import return_types
 
-        _tuples[op.path] = return_types.make(op.path.replace(".", "_"), op.outputs)
+        # a path such as `_dim.max` stands for one form of a public function
+        name = op.name if op.where[:1] == "_" else op.path.replace(".", "_")
+        _tuples[op.path] = return_types.make(name, op.outputs)
     return _tuples[op.path]
 
 

@@ -70,7 +70,7 @@ class Op:
         out: bool = True,
         name: str | None = None,
         where: str = "",
-        node: str | Callable | None = None,
+        node: str | tuple[str, str] | Callable | None = None,
         composite: bool = False,
         method: bool | None = None,
         holomorphic: bool | None = None,
@@ -106,6 +106,7 @@ class Op:
         self.rule_all: tuple[Callable, tuple[str, ...]] | None = None
         self.node_classes: dict[str, tuple[type, type]] = {}
         self.built: calls.Built | None = None
+        self.face: Callable | None = None  # the plain function that calls it: `max` for max over a dim
         if self.path in OPS:
             raise TypeError(f"[{self.path}] is declared twice")
         OPS[self.path] = self
@@ -148,6 +149,8 @@ class Op:
         """The name of the recorded node: PyTorch's, from the operator's unless declared."""
         if callable(self._node):
             return self._node(**(statics or {}))
+        if self._node.__class__ is tuple:  # without and with `dim`: SumBackward0, SumBackward1
+            return self._node[bool(statics) and statics["dim"] is not None]
         if self._node:
             return self._node
         words = (self.where.removeprefix("nn.functional") + "_" + self.name).split("_")
@@ -156,7 +159,12 @@ class Op:
     @property
     def names_node(self) -> bool:
         """The node's name depends on the static arguments."""
-        return callable(self._node)
+        return callable(self._node) or self._node.__class__ is tuple
+
+    @property
+    def node_pair(self) -> bool:
+        """One node name without `dim`, another with it."""
+        return self._node.__class__ is tuple
 
     # -- calling: the first call generates the functions and puts them in place --------------------
 
