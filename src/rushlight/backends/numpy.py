@@ -27,6 +27,20 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
 )
 
 from rushlight import dtypes
+from rushlight.backends.numpy_products import (  # noqa: F401 - kernels
+    adjoint_times,
+    bmm,
+    broadcast_to,
+    dot,
+    linear,
+    matmul,
+    mm,
+    mv,
+    plus,
+    times,
+    times_adjoint,
+    vdot,
+)
 
 
 def cast(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
