@@ -1,0 +1,1 @@
+"""What programs need around tensors: data loading, hooks."""

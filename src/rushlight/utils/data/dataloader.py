@@ -1,0 +1,306 @@
+"""DataLoader: batches of a data set, in an order, from this process or from workers."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from rushlight.utils.data.collate import default_collate, default_convert
+from rushlight.utils.data.dataset import IterableDataset
+from rushlight.utils.data.fetch import make_fetcher
+from rushlight.utils.data.sampler import (
+    BatchSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    draw_seed,
+)
+
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+def get_worker_info() -> Any:
+    """In a worker its id, seed, data set and the number of workers; elsewhere None."""
+    from rushlight.utils.data import worker
+
+    return worker.info
+
+
+class _InfiniteConstantSampler(Sampler):
+    """None, for ever: what an iterable data set is asked with."""
+
+    def __iter__(self) -> Iterator[None]:
+        while True:
+            yield None
+
+
+class DataLoader(Generic[T_co]):
+    """Iterates over a data set in batches.
+
+    `dataset`: anything with `__getitem__` and `__len__`, or an IterableDataset. Order and batches
+    come from `shuffle`, or a `sampler` of indices, or a `batch_sampler` of lists of indices;
+    `batch_size=None` yields samples as they are. `collate_fn` makes a batch of a list of samples.
+    With `generator`, orders and worker seeds are drawn from it.
+
+    `num_workers` processes (or threads, `worker_method="thread"`) load ahead, `prefetch_factor`
+    batches each; `timeout` seconds are waited for one; `persistent_workers` stay between epochs;
+    `in_order=False` yields batches as they become ready.
+
+    >>> import rushlight as torch
+    >>> for batch in torch.utils.data.DataLoader([1.0, 2.0, 3.0], batch_size=2):
+    ...     print(batch)
+    tensor([1., 2.], dtype=torch.float64)
+    tensor([3.], dtype=torch.float64)
+    """
+
+    _iterator: Any = None
+    __initialized = False
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler | Iterable | None = None,
+        batch_sampler: Sampler[list] | Iterable[list] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+        worker_method: str = "process",
+    ) -> None:
+        if num_workers < 0:
+            raise ValueError(
+                "num_workers option should be non-negative; use num_workers=0 to disable "
+                "multiprocessing."
+            )
+        if timeout < 0:
+            raise ValueError("timeout option should be non-negative")
+        if num_workers == 0 and prefetch_factor is not None:
+            raise ValueError(
+                "prefetch_factor option could only be specified in multiprocessing."
+                "let num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to "
+                "None."
+            )
+        if prefetch_factor is not None and prefetch_factor < 0:
+            raise ValueError("prefetch_factor option should be non-negative")
+        if persistent_workers and num_workers == 0:
+            raise ValueError("persistent_workers option needs num_workers > 0")
+        if worker_method not in ("process", "thread"):
+            raise ValueError(
+                f"worker_method should be 'process' or 'thread', but got {worker_method!r}"
+            )
+        self.dataset = dataset
+        self.num_workers = num_workers
+        self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.in_order = in_order
+        self.worker_method = worker_method
+        self._iterable = isinstance(dataset, IterableDataset)
+
+        if self._iterable:
+            given = {"sampler": sampler, "batch_sampler": batch_sampler}
+            if shuffle:
+                given = {"shuffle": shuffle}
+            for name, value in given.items():
+                if value is not None:
+                    raise ValueError(
+                        f"DataLoader with IterableDataset: expected unspecified {name} option, but "
+                        f"got {name}={value}"
+                    )
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError(
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, "
+                    "and drop_last"
+                )
+            batch_size = None
+        elif batch_size is None and drop_last:
+            raise ValueError(
+                "batch_size=None option disables auto-batching and is mutually exclusive with "
+                "drop_last"
+            )
+        if sampler is None:
+            if self._iterable:
+                sampler = _InfiniteConstantSampler()
+            elif shuffle:
+                sampler = RandomSampler(dataset, generator=generator)
+            else:
+                sampler = SequentialSampler(dataset)
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.generator = generator
+        if collate_fn is None:
+            collate_fn = default_collate if self._auto_collation else default_convert
+        self.collate_fn = collate_fn
+        self.persistent_workers = persistent_workers
+        self._length: int | None = None
+        self.__initialized = True
+
+    _FIXED = frozenset(
+        ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+    )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # The samplers were made from these: a later value would be ignored.
+        if self.__initialized and name in self._FIXED:
+            raise ValueError(
+                f"{name} attribute should not be set after {type(self).__name__} is initialized"
+            )
+        super().__setattr__(name, value)
+
+    @property
+    def multiprocessing_context(self) -> Any:
+        """How worker processes start: a context of `multiprocessing`, or None for its default."""
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        if context is not None:
+            if self.num_workers == 0:
+                raise ValueError(
+                    "multiprocessing_context can only be used with multi-process loading "
+                    f"(num_workers > 0), but got num_workers={self.num_workers}"
+                )
+            import multiprocessing
+
+            if isinstance(context, str):
+                methods = multiprocessing.get_all_start_methods()
+                if context not in methods:
+                    raise ValueError(
+                        "multiprocessing_context option should specify a valid start method in "
+                        f"{methods!r}, but got multiprocessing_context={context!r}"
+                    )
+                context = multiprocessing.get_context(context)
+            if not isinstance(context, multiprocessing.context.BaseContext):
+                raise TypeError(
+                    "multiprocessing_context option should be a valid context object or a string "
+                    f"specifying the start method, but got multiprocessing_context={context}"
+                )
+        self._context = context
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Any:
+        """What one batch is fetched by: lists of indices, or single ones."""
+        return self.batch_sampler if self._auto_collation else self.sampler
+
+    def __len__(self) -> int:
+        if not self._iterable:
+            return len(self._index_sampler)
+        # Only a promise of the data set: iteration warns when it yields more.
+        length = self._length = len(self.dataset)
+        if self.batch_size is not None:
+            if self.drop_last:
+                return length // self.batch_size
+            return math.ceil(length / self.batch_size)
+        return length
+
+    def __iter__(self) -> Any:
+        if self.persistent_workers and self.num_workers > 0:
+            if self._iterator is None:
+                self._iterator = self._get_iterator()
+            else:
+                self._iterator._reset(self)
+            return self._iterator
+        return self._get_iterator()
+
+    def _get_iterator(self) -> Any:
+        if self.num_workers == 0:
+            return _SingleProcessDataLoaderIter(self)
+        from rushlight.utils.data.worker import WorkerIterator
+
+        return WorkerIterator(self)
+
+    def _fetcher(self) -> Callable[[Any], Any]:
+        return make_fetcher(
+            self.dataset, self._iterable, self._auto_collation, self.collate_fn, self.drop_last
+        )
+
+
+class _BaseDataLoaderIter:
+    """One pass over a loader: counts what it yields; subclasses say where the next comes from."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self._loader = loader
+        if loader.pin_memory:
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device "
+                "pinned memory won't be used.",
+                stacklevel=4,
+            )
+        self._reset(loader)
+
+    def _reset(self, loader: DataLoader) -> None:
+        # Drawn before the sampler draws, and also when there are no workers: the seeds that a script
+        # sees later depend on it.
+        self._base_seed = draw_seed(loader.generator)
+        self._sampler_iter = iter(loader._index_sampler)
+        self._num_yielded = 0
+
+    def __iter__(self) -> Any:
+        return self
+
+    def _next_data(self) -> Any:
+        raise NotImplementedError
+
+    def __next__(self) -> Any:
+        data = self._next_data()
+        self._num_yielded += 1
+        promised = self._loader._length
+        if promised is not None and self._num_yielded > len(self._loader):
+            message = (
+                f"Length of IterableDataset {self._loader.dataset} was reported to be {promised} "
+                f"(when accessing len(dataloader)), but {self._num_yielded} samples have been "
+                "fetched. "
+            )
+            if self._loader.num_workers > 0:
+                message += (
+                    "For multiprocessing data-loading, this could be caused by not properly "
+                    "configuring the IterableDataset replica at each worker. Please see "
+                    "get_worker_info for how to divide the data among workers."
+                )
+            warnings.warn(message, stacklevel=2)
+        return data
+
+    def __len__(self) -> int:
+        return len(self._loader._index_sampler)
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """Fetches each batch when it is asked for, here."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        if loader.timeout != 0:
+            raise AssertionError("timeout needs num_workers > 0")
+        self._fetch = loader._fetcher()
+
+    def _next_data(self) -> Any:
+        return self._fetch(next(self._sampler_iter))
