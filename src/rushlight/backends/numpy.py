@@ -27,6 +27,34 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
 )
 
 from rushlight import dtypes
+from rushlight.backends.numpy_reduce import (  # noqa: F401 - kernels
+    anywhere,
+    argmax,
+    argmin,
+    average,
+    everywhere,
+    largest,
+    product,
+    running,
+    smallest,
+    spread,
+    sum_to,
+    total,
+    variance,
+    widened,
+)
+from rushlight.backends.numpy_conv import (  # noqa: F401 - kernels
+    convolve,
+    convolve_transposed,
+    convolve_weight,
+)
+from rushlight.backends.numpy_views import (  # noqa: F401 - array geometry
+    address,
+    elements,
+    plain,
+    root,
+    strided,
+)
 from rushlight.backends.numpy_products import (  # noqa: F401 - kernels
     adjoint_times,
     bmm,

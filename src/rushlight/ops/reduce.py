@@ -1,26 +1,535 @@
-"""Reductions: one value from many."""
+"""Reductions: one value from many, over all dimensions or over some.
+
+`dim` is None (all), an int, or where it makes sense a tuple of ints; `keepdim` keeps the dimensions
+reduced over with size 1. A tensor without dimensions has the dimensions 0 and -1.
+"""
 
 from __future__ import annotations
 
-from rushlight.ops.registry import Array, op
+import builtins
+from typing import TYPE_CHECKING, Any
+
+from rushlight import dtypes, geometry
+from rushlight.ops.registry import Array, op, public
+
+if TYPE_CHECKING:
+    from builtins import bool as Bool
+
+Tensor = Any  # annotation only
 
 
-@op()
-def sum(xp, input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: DType = None):
-    return input.sum(axis=dim, keepdims=keepdim)
+# -- dimensions ------------------------------------------------------------------------------------
 
 
-sum.grad(input=lambda g, input_shape, dim, keepdim: g.expand(input_shape))
+def axes(dim: Any, ndim: int) -> Any:
+    """`dim` as the back ends take it: None for all, an int, or a tuple. An empty tuple means all."""
+    if dim.__class__ is int and -ndim <= dim < ndim:
+        return dim
+    if dim is None or dim.__class__ in (tuple, list) and not dim:
+        return None
+    check_ints(dim)
+    wrapped = geometry.wrap_dims(dim, ndim)
+    if not ndim:
+        return None
+    return wrapped[0] if len(wrapped) == 1 else wrapped
 
 
-@op(where="Tensor")
+def axis(dim: Any, ndim: int, name: str) -> Any:
+    """One dimension: an int in range; None for a tensor without dimensions."""
+    if dim.__class__ is int and -ndim <= dim < ndim:
+        return dim
+    if dim.__class__ in (tuple, list, float, bool, str) or dim is None:
+        raise TypeError(
+            f"{name}(): argument 'dim' (position 2) must be int, not {type(dim).__name__}: {dim!r}"
+        )
+    dim = geometry.wrap_dim(int(dim), ndim)
+    return dim if ndim else None
+
+
+def check_ints(dim: Any) -> None:
+    """TypeError, in PyTorch's words, unless `dim` is an int or a sequence of ints."""
+    for d in dim if dim.__class__ in (tuple, list) else (dim,):
+        if d.__class__ is bool or not hasattr(d, "__index__"):
+            raise TypeError(
+                f"received an invalid combination of arguments: argument 'dim' must be tuple of ints, "
+                f"not {dim!r}"
+            )
+
+
+def kept_shape(shape: tuple, dim: Any) -> tuple:
+    """`shape` with size 1 in the dimensions reduced over."""
+    over = axes(dim, len(shape))
+    if over is None:
+        return (1,) * len(shape)
+    if over.__class__ is int:
+        over = (over % len(shape),)
+    return tuple([1 if d in over else n for d, n in enumerate(shape)])
+
+
+def reduced_count(shape: tuple, dim: Any) -> int:
+    """How many elements make one of the result."""
+    over = axes(dim, len(shape))
+    n = 1
+    for d in range(len(shape)) if over is None else (over,) if over.__class__ is int else over:
+        n *= shape[d]
+    return n
+
+
+def keep(t: Tensor, shape: tuple, dim: Any, keepdim: Bool) -> Tensor:
+    """A result (or its gradient) with the dimensions reduced over put back as size 1."""
+    if dim is None and not keepdim or keepdim or not shape:
+        return t
+    return t.reshape(kept_shape(shape, dim))
+
+
+def real_input(name: str, input: Any) -> None:
+    if input.dtype.kind == "c":
+        raise NotImplementedError(
+            f"\"{name}\" not implemented for '{dtypes.OF[input.dtype].scalar_name}': complex numbers have "
+            "no order"
+        )
+
+
+@op(where="_all", name="expand", out=False)
+def spread(xp, input: Array, shape: Any, dim: Any, keepdim: bool):
+    """The gradient of a sum: `input` repeated over the dimensions that were summed, without a copy."""
+    if dim is None or keepdim or not shape:
+        return xp.spread(input, shape, None)
+    return xp.spread(input, shape, kept_shape(shape, dim))
+
+
+spread.grad(input=lambda g, dim, keepdim: g.sum(dim, keepdim))
+
+
+# -- sums ------------------------------------------------------------------------------------------
+
+
+@op(node=("SumBackward0", "SumBackward1"))
+def sum(xp, input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None):
+    """The sum over `dim` (an int or several). Integers and bool give int64 unless `dtype` is given.
+
+    float16 and bfloat16 accumulate in float32.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).sum(dim=0)
+    tensor([4, 6])
+    """
+    if dim is not None:
+        dim = axes(dim, input.ndim)
+    return xp.total(input, dim, keepdim, dtype and dtype.np)
+
+
+def sum_backward(
+    g: Tensor, input_shape: tuple, dim: Any, keepdim: Bool, dtype: Any, input_dtype: Any
+) -> Tensor:
+    g = spread(g, input_shape, dim, keepdim)
+    return g if dtype is None else g.to(input_dtype)
+
+
+sum.grad(input=sum_backward)
+
+
+@op(where="Tensor", node="SumBackward1")
 def sum_to_size(xp, input: Array, size: Sizes):
-    """Sum over the dimensions that `expand` stretched, so that the result has the shape `size`."""
-    lead = input.ndim - len(size)
-    axes = tuple(range(lead)) + tuple(
-        i + lead for i, n in enumerate(size) if n == 1 and input.shape[i + lead] != 1
-    )
-    return input.sum(axis=axes, keepdims=True).reshape(size)
+    """The sum over the dimensions that broadcasting from `size` stretched; the result has that shape.
+
+    >>> import rushlight as torch
+    >>> torch.ones(3, 2).sum_to_size(1, 2)
+    tensor([[3., 3.]])
+    """
+    size, own = tuple(size), input.shape
+    lead = len(own) - len(size)
+    if size == own:
+        return input.copy()
+    if lead < 0 or builtins.any(n != 1 and n != m for n, m in zip(size, own[lead:])):
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(own)}}}.")
+    return xp.sum_to(input, size)
 
 
 sum_to_size.grad(input=lambda g, input_shape: g.expand(input_shape))
+
+
+@op(node=("MeanBackward0", "MeanBackward1"))
+def mean(xp, input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None):
+    """The mean over `dim`; nan of nothing. RuntimeError for integers unless `dtype` is floating.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]]).mean(dim=1)
+    tensor([1.5000, 3.5000])
+    """
+    if dim is not None:
+        dim = axes(dim, input.ndim)
+    if dtype is not None or input.dtype.kind in "iub":
+        inexact("mean", input, dtype)
+    return xp.average(input, dim, keepdim, dtype and dtype.np)
+
+
+def inexact(name: str, input: Any, dtype: Any) -> None:
+    d = dtypes.OF[input.dtype] if dtype is None else dtype
+    if not (d.is_floating_point or d.is_complex):
+        raise RuntimeError(
+            f"{name}(): could not infer output dtype. {'Input' if dtype is None else 'Optional'} dtype must "
+            f"be either a floating point or complex dtype. Got: {d.scalar_name}"
+        )
+
+
+def mean_backward(
+    g: Tensor, input_shape: tuple, dim: Any, keepdim: Bool, dtype: Any, input_dtype: Any
+) -> Tensor:
+    g = spread(g / builtins.max(reduced_count(input_shape, dim), 1), input_shape, dim, keepdim)
+    return g if dtype is None else g.to(input_dtype)
+
+
+mean.grad(input=mean_backward)
+
+
+@op(node=("ProdBackward0", "ProdBackward1"))
+def prod(xp, input: Array, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None):
+    """The product over `dim`. Integers and bool give int64 unless `dtype` is given.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([2, 3, 4]).prod()
+    tensor(24)
+    """
+    over = None if dim is None else axis(dim, input.ndim, "prod")
+    return xp.product(input, over, keepdim, dtype and dtype.np)
+
+
+def prod_backward(
+    g: Tensor, input: Tensor, result: Tensor, dim: Any, keepdim: Bool, dtype: Any
+) -> Tensor:
+    """The gradient is the product of the others: result / input, unless there are zeros."""
+    x = input if dtype is None else input.to(dtype)
+    if not x.ndim:
+        return g.to(input.dtype)
+    if dim is None:
+        others = others_product(x.reshape(-1), 0).reshape(x.shape) if has_zero(x) else result.conj() / x.conj()
+        return (g * others).to(input.dtype)
+    if not keepdim:
+        g, result = g.unsqueeze(dim), result.unsqueeze(dim)
+    others = others_product(x, dim) if has_zero(x) else result.conj() / x.conj()
+    return (g * others).to(input.dtype)
+
+
+def has_zero(x: Tensor) -> Bool:
+    return x._array.size > 0 and not x._array.all()
+
+
+def others_product(x: Tensor, dim: int) -> Tensor:
+    """For each element the product (conjugated) of all others along `dim`, without dividing."""
+    x = x.conj()
+    n = x.shape[dim]
+    one = x.new_ones(x.narrow(dim, 0, 1).shape)
+    from rushlight import cat
+
+    before = cat([one, x.narrow(dim, 0, n - 1)], dim).cumprod(dim)
+    after = cat([one, x.narrow(dim, 1, n - 1).flip(dim)], dim).cumprod(dim).flip(dim)
+    return before * after
+
+
+prod.grad(input=prod_backward)
+
+
+# -- truth -----------------------------------------------------------------------------------------
+
+
+def truth_axes(dim: Any, ndim: int) -> Any:
+    """As `axes`, but an empty tuple means no dimension."""
+    return () if dim.__class__ in (tuple, list) and not dim else axes(dim, ndim)
+
+
+@op()
+def any(xp, input: Array, dim: Dims = None, keepdim: bool = False):
+    """Whether any element is not zero, over `dim`. bool; uint8 for uint8.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[0, 1], [0, 0]]).any(dim=1)
+    tensor([ True, False])
+    """
+    return xp.anywhere(input, truth_axes(dim, input.ndim), keepdim)
+
+
+@op()
+def all(xp, input: Array, dim: Dims = None, keepdim: bool = False):
+    """Whether no element is zero, over `dim`. bool; uint8 for uint8.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1, 1], [0, 1]]).all(dim=1)
+    tensor([ True, False])
+    """
+    return xp.everywhere(input, truth_axes(dim, input.ndim), keepdim)
+
+
+# -- spread ----------------------------------------------------------------------------------------
+
+
+def settings(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
+    """(dim, correction): `var(False)` and `var(0, False)` say `unbiased` where a dimension may be."""
+    if dim.__class__ is bool:
+        dim, unbiased = None, dim
+    if unbiased is None:
+        return dim, 1 if correction is None else correction
+    if correction is not None:
+        raise TypeError("var() takes `unbiased` or `correction`, not both")
+    return dim, 1 if unbiased else 0
+
+
+def spread_input(input: Any, over: Any, correction: float) -> None:
+    if input.dtype.kind in "iub":
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    n = reduced_count(input.shape, over)
+    if n <= correction:
+        import warnings
+
+        warnings.warn(
+            "var(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
+            f"factor (input numel divided by output numel): {n} elements, correction {correction}",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+@op()
+def var(
+    xp, input: Array, dim: Dims = None, unbiased: bool | None = None, keepdim: bool = False,
+    *, correction: float | None = None,
+):  # fmt: skip
+    """The variance over `dim`: the squared distances from the mean, divided by n - `correction`.
+
+    `correction` is 1 unless given; `unbiased=False` means 0. Where n - `correction` is not positive
+    the divisor is 0 and a warning says so. Two passes; of complex numbers the squared absolute
+    distances, so the result is real.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1.0, 2.0, 3.0, 4.0]).var()
+    tensor(1.6667)
+    """
+    dim, correction = settings(dim, unbiased, correction)
+    over = axes(dim, input.ndim)
+    spread_input(input, over, correction)
+    return xp.variance(input, over, keepdim, correction)[0]
+
+
+def var_backward(
+    g: Tensor, input: Tensor, dim: Any, unbiased: Any, keepdim: Bool, correction: Any
+) -> Tensor:
+    dim, correction = settings(dim, unbiased, correction)
+    n = reduced_count(input.shape, dim)
+    if n == 0:
+        return input * 0
+    g = keep(g, input.shape, dim, keepdim)
+    left = n - correction
+    scale = 2.0 / left if left > 0 else float("inf")
+    if not left > 0:  # the divisor was 0: 0/0 is nan, as it was in the forward
+        return g * ((input - input.mean(dim, True)) * scale if n > 1 else input * float("nan"))
+    return (g * scale) * (input - input.mean(dim, True))
+
+
+var.grad(input=var_backward)
+
+
+@op()
+def std(
+    xp, input: Array, dim: Dims = None, unbiased: bool | None = None, keepdim: bool = False,
+    *, correction: float | None = None,
+):  # fmt: skip
+    """The square root of `var`. Its gradient where it is 0 is 0, not nan.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1.0, 2.0, 3.0, 4.0]).std(unbiased=False)
+    tensor(1.1180)
+    """
+    dim, correction = settings(dim, unbiased, correction)
+    over = axes(dim, input.ndim)
+    spread_input(input, over, correction)
+    v = xp.sqrt(xp.variance(xp.widened(input), over, keepdim, correction)[0])
+    return v if v.dtype is input.dtype or input.dtype.kind == "c" else v.astype(input.dtype)
+
+
+def std_backward(
+    g: Tensor, input: Tensor, result: Tensor, dim: Any, unbiased: Any, keepdim: Bool, correction: Any
+) -> Tensor:
+    g = (g / (result * 2)).masked_fill(result == 0, 0)
+    return var_backward(g, input, dim, unbiased, keepdim, correction)
+
+
+std.grad(input=std_backward)
+
+
+# -- extremes --------------------------------------------------------------------------------------
+
+
+def nonempty(name: str, input: Any, over: Any, error: type = RuntimeError) -> None:
+    """Raise unless every result is made of at least one element: an extreme has no identity."""
+    if input.size:
+        return
+    if over is None:
+        more = " Specify the reduction dim with the 'dim' argument." if error is RuntimeError else ""
+        if input.ndim:
+            raise error(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0.{more} The "
+                f"operation does not have an identity; the shape is {list(input.shape)}."
+            )
+    else:
+        for d in over if over.__class__ is tuple else (over,):
+            if not input.shape[d]:
+                raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+
+
+@op()
+def argmax(xp, input: Array, dim: int | None = None, keepdim: bool = False):
+    """The index of the maximum over `dim` (None: of the flattened tensor); the first of several, a nan
+    counts as largest. int64. IndexError where there is nothing to choose from.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).argmax(dim=1)
+    tensor([1, 0])
+    """
+    return xp.argmax(input, arg_axis("argmax", input, dim), keepdim)
+
+
+@op()
+def argmin(xp, input: Array, dim: int | None = None, keepdim: bool = False):
+    """The index of the minimum over `dim` (None: of the flattened tensor); the first of several, a nan
+    counts as smallest. int64. IndexError where there is nothing to choose from.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).argmin(dim=1)
+    tensor([0, 1])
+    """
+    return xp.argmin(input, arg_axis("argmin", input, dim), keepdim)
+
+
+def arg_axis(name: str, input: Any, dim: Any) -> Any:
+    if input.dtype.kind in "cb":
+        kind = "complex" if input.dtype.kind == "c" else "bool"
+        raise RuntimeError(f"{name}(): does not support {kind} input")
+    over = None if dim is None else axis(dim, input.ndim, name)
+    if not input.size:
+        nonempty(name, input, over, IndexError)
+    return over
+
+
+@op(where="_all", name="max", node="MaxBackward1")
+def max_all(xp, input: Array):
+    real_input("max_all", input)
+    nonempty("max", input, None)
+    return xp.largest(input, None, False)
+
+
+@op(where="_all", name="min", node="MinBackward1")
+def min_all(xp, input: Array):
+    real_input("min_all", input)
+    nonempty("min", input, None)
+    return xp.smallest(input, None, False)
+
+
+def evenly(g: Tensor, input: Tensor, result: Tensor, dim: Any = None, keepdim: Bool = False) -> Tensor:
+    """The gradient of an extreme value, shared evenly by all elements that have it."""
+    result = keep(result, input.shape, dim, keepdim)
+    g = keep(g, input.shape, dim, keepdim)
+    same = (input == result) | ((input != input) & (result != result))
+    return same * (g / same.sum(dim, True))
+
+
+max_all.grad(input=lambda g, input, result: evenly(g, input, result))
+min_all.grad(input=lambda g, input, result: evenly(g, input, result))
+
+
+@op(where="_dim", name="max", node="MaxBackward0", outputs=("values", "indices"))
+def max_dim(xp, input: Array, dim: int, keepdim: bool = False):
+    real_input("max", input)
+    over = axis(dim, input.ndim, "max")
+    nonempty("max", input, over)
+    return xp.largest(input, over, keepdim), xp.argmax(input, over, keepdim)
+
+
+@op(where="_dim", name="min", node="MinBackward0", outputs=("values", "indices"))
+def min_dim(xp, input: Array, dim: int, keepdim: bool = False):
+    real_input("min", input)
+    over = axis(dim, input.ndim, "min")
+    nonempty("min", input, over)
+    return xp.smallest(input, over, keepdim), xp.argmin(input, over, keepdim)
+
+
+def to_chosen(g: Tensor, input_shape: tuple, indices: Tensor, dim: int, keepdim: Bool) -> Tensor:
+    """The gradient of values chosen along `dim`: to the chosen elements, zero elsewhere."""
+    if not input_shape:
+        return g
+    if not keepdim:
+        g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
+    return g.new_zeros(input_shape).scatter(dim, indices, g)
+
+
+max_dim.grad(input=to_chosen)
+min_dim.grad(input=to_chosen)
+
+
+@public(method=True)
+def max(
+    input: Tensor, dim: Any = None, keepdim: Bool = False, *,
+    other: Any = None, out: Any = None, axis: Any = None, keepdims: Any = None,
+) -> Any:  # fmt: skip
+    """The maximum of all elements; with `dim` (values, indices) over it; with a tensor `maximum`.
+
+    nan is larger than any number; the index is that of the first maximum. Of all elements, the
+    gradient is shared evenly by those that have the maximum; over `dim` it goes to the index.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).max(1).values
+    tensor([5., 7.])
+    """
+    return extreme("max", max_all, max_dim, input, dim, keepdim, other, out, axis, keepdims)
+
+
+@public(method=True)
+def min(
+    input: Tensor, dim: Any = None, keepdim: Bool = False, *,
+    other: Any = None, out: Any = None, axis: Any = None, keepdims: Any = None,
+) -> Any:  # fmt: skip
+    """The minimum of all elements; with `dim` (values, indices) over it; with a tensor `minimum`.
+
+    nan is smaller than any number; the index is that of the first minimum. Of all elements, the
+    gradient is shared evenly by those that have the minimum; over `dim` it goes to the index.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).min(1).indices
+    tensor([0, 1])
+    """
+    return extreme("min", min_all, min_dim, input, dim, keepdim, other, out, axis, keepdims)
+
+
+def extreme(
+    name: str, of_all: Any, of_dim: Any, input: Tensor, dim: Any, keepdim: Any, other: Any, out: Any,
+    axis: Any, keepdims: Any,
+) -> Any:  # fmt: skip
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
+    if dim is None and other is None:
+        if keepdim is not False:
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments: keepdim={keepdim!r} needs a dim"
+            )
+        return of_all(input, out=out)
+    if other is None and hasattr(dim, "_array"):
+        other = dim
+    if other is not None:
+        import rushlight
+
+        return getattr(rushlight, name + "imum")(input, other, out=out)
+    if dim.__class__ is not int and (dim.__class__ is bool or not hasattr(dim, "__index__")):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments: expected a Tensor or an int, got "
+            f"{dim!r}; for several dimensions use a{name}()"
+        )
+    if keepdim.__class__ is not bool:
+        raise TypeError(
+            f"{name}(): argument 'keepdim' (position 3) must be bool, not {type(keepdim).__name__}"
+        )
+    return of_dim(input, dim, keepdim, out=out)
+
+
+max_all.face = max_dim.face = max
+min_all.face = min_dim.face = min
