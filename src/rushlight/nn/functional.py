@@ -1,0 +1,50 @@
+"""`torch.nn.functional`: every function of it, found by name in the operators' index.
+
+A function that PyTorch has both at the top and here (`conv2d`, `relu`, `sigmoid`) and that differs
+in neither place is declared once, at the top.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import methods
+
+# Functions of the top namespace that are public here too.
+TOP = frozenset(
+    """
+    adaptive_avg_pool1d adaptive_max_pool1d alpha_dropout alpha_dropout_ avg_pool1d batch_norm bilinear
+    binary_cross_entropy_with_logits celu celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
+    conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity ctc_loss
+    dropout dropout_ embedding embedding_bag feature_alpha_dropout feature_alpha_dropout_ group_norm
+    hardshrink hinge_embedding_loss instance_norm kl_div layer_norm log_softmax margin_ranking_loss
+    max_pool1d max_pool1d_with_indices max_pool2d max_pool3d native_channel_shuffle pairwise_distance
+    pdist pixel_shuffle pixel_unshuffle poisson_nll_loss prelu relu relu_ rms_norm rrelu rrelu_ selu
+    selu_ sigmoid softmax tanh threshold threshold_ triplet_margin_loss
+    """.split()
+)
+
+
+def __getattr__(name: str) -> Any:
+    names = methods.index.FUNCTIONS
+    if f"nn.functional.{name}" in names:
+        found = methods.function(f"nn.functional.{name}")
+    elif name in TOP and name in names:
+        found = methods.function(name)
+    elif name in TOP and name[-1] == "_" and name in methods.index.INPLACE:
+        found = methods.load(methods.index.INPLACE[name]).build().inplace
+    elif name[-1:] == "_" and f"nn.functional.{name[:-1]}" in methods.index.INPLACE.values():
+        found = methods.load(f"nn.functional.{name[:-1]}").build().inplace
+    else:
+        raise AttributeError(
+            f"module 'rushlight.nn.functional' has no attribute {name!r}: not implemented here; "
+            "docs/coverage.md lists what is"
+        )
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    names = methods.index.FUNCTIONS
+    own = {n.removeprefix("nn.functional.") for n in names if n.startswith("nn.functional.")}
+    return sorted({n for n in own if "." not in n} | {n for n in TOP if n in names})
