@@ -7,29 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import storage
 from rushlight.tensor import Tensor, _wrap
-
-
-def root_of(array: np.ndarray) -> np.ndarray:
-    """The array that owns (or first wrapped) the memory of `array`: what PyTorch calls its storage."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
-def flat_bytes(root: np.ndarray) -> np.ndarray | None:
-    """The memory of `root` as bytes, in the order in which it lies there; None if it has gaps."""
-    if root.flags.c_contiguous:
-        return root.view(np.ndarray).reshape(-1).view(np.uint8)
-    if root.flags.f_contiguous:
-        return root.view(np.ndarray).T.reshape(-1).view(np.uint8)
-    return None
-
-
-def offset_in(array: np.ndarray, root: np.ndarray) -> int:
-    """Bytes from the first element of `root` to that of `array`, which is a view of it."""
-    places = (each.__array_interface__["data"][0] for each in (array, root))
-    return next(places) - next(places)
 
 
 def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
@@ -99,11 +78,10 @@ def _shape_only(tensor: Tensor) -> tuple[Any, ...]:
 
 
 def _copied(array: np.ndarray, memo: dict[int, Any]) -> np.ndarray:
-    root = root_of(array)
-    content = flat_bytes(root)
-    if content is None or not array.size or type(root) is not np.ndarray:
+    memory, root = storage.memory(array), storage.root(array)
+    if not array.size:
         return array.copy(order="K")
     if id(root) not in memo:
-        memo[id(root)] = content.copy()
-    buffer = memo[id(root)]
-    return np.ndarray(array.shape, array.dtype, buffer, offset_in(array, root), array.strides)
+        memo[id(root)] = memory.copy()
+    offset = storage.address(array) - storage.address(root)
+    return np.ndarray(array.shape, array.dtype, memo[id(root)], offset, array.strides)

@@ -13,7 +13,8 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.serialization.loading import placed, storage_reference, swap, unpickle
-from rushlight.serialization.rebuild import Loaded
+from rushlight.serialization.rebuild import loaded
+from rushlight.storage import TypedStorage
 
 MAGIC = 0x1950A86A20F9469CFC6C
 VERSION = 1001
@@ -48,10 +49,10 @@ def load_legacy(file: Any, map_location: Any, restricted: bool, arguments: Any) 
     system = plain("the description of the writer's system")
     little = system.get("little_endian", True) if isinstance(system, dict) else True
 
-    found: dict[str, tuple[Loaded, dtypes.dtype]] = {}
+    found: dict[str, TypedStorage] = {}
     claimed = 0
 
-    def find(reference: Any) -> Loaded:
+    def find(reference: Any) -> TypedStorage:
         nonlocal claimed
         dtype, key, location, count = storage_reference(reference)
         if key not in found:
@@ -59,40 +60,39 @@ def load_legacy(file: Any, map_location: Any, restricted: bool, arguments: Any) 
             claimed += size
             if claimed > end - start:
                 refuse(f"its storages claim {claimed} bytes, and it has {end - start}")
-            found[key] = (
-                placed(Loaded(np.zeros(size, np.uint8), dtype), location, map_location),
-                dtype,
-            )
-        storage, of = found[key]
-        if of is not dtype or len(storage.content) != count * dtype.itemsize:
+            found[key] = placed(loaded(np.zeros(size, np.uint8), dtype), location, map_location)
+        whole = found[key]
+        if whole.dtype is not dtype or whole.size() != count:
             refuse(f"storage {key!r} has two sizes or types")
         view = reference[5] if len(reference) > 5 else None
         if view is None:
-            return storage
+            return whole
         if not (
             isinstance(view, tuple) and len(view) == 3 and all(type(n) is int for n in view[1:])
         ):
             refuse(f"storage {key!r} has the view {str(view)[:80]}")
-        first, length = view[1] * dtype.itemsize, view[2] * dtype.itemsize
-        if not 0 <= first <= first + length <= len(storage.content):
+        _, first, length = view
+        if not 0 <= first <= first + length <= count:
             refuse(f"a view reaches outside storage {key!r}")
-        return Loaded(storage.content[first : first + length], dtype, storage.meta)
+        part = whole.untyped()[first * dtype.itemsize : (first + length) * dtype.itemsize]
+        return TypedStorage(wrap_storage=part, dtype=dtype)
 
     result = unpickle(file, find, restricted, arguments)
     keys = plain("the list of storages")
     if not isinstance(keys, list) or set(map(str, keys)) != set(found):
         refuse("its list of storages is not that of its tensors")
     for key in keys:
-        storage, dtype = found[key]
+        memory, dtype = found[key].untyped()._memory, found[key].dtype
         header = file.read(8)
-        if len(header) < 8 or struct.unpack("<q" if little else ">q", header)[
-            0
-        ] * dtype.itemsize != len(storage.content):
+        count = struct.unpack("<q" if little else ">q", header)[0] if len(header) == 8 else -1
+        if count != found[key].size():
             refuse(f"storage {key!r} has no header, or one of another size")
-        content = file.read(len(storage.content))
-        if len(content) < len(storage.content):
-            refuse(f"storage {key!r} ends after {len(content)} of {len(storage.content)} bytes")
-        storage.content[:] = np.frombuffer(content, np.uint8)
+        content = file.read(memory.size)
+        if len(content) < memory.size:
+            refuse(f"storage {key!r} ends after {len(content)} of {memory.size} bytes")
+        memory[:] = np.frombuffer(content, np.uint8)
         if little != (sys.byteorder == "little"):
-            swap(storage.content, dtype)
+            swap(memory, dtype)
+        if dtype is dtypes.bool_:
+            memory[:] = memory != 0  # see the same line in rebuild
     return result

@@ -19,7 +19,8 @@ from rushlight.serialization.names import (
     resolve,
     vouched_for,
 )
-from rushlight.serialization.rebuild import Loaded
+from rushlight.serialization.rebuild import loaded
+from rushlight.storage import TypedStorage
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -122,9 +123,9 @@ class _Storages:
     def __init__(self, archive: ArchiveReader, map_location: Any) -> None:
         self._archive, self._map = archive, map_location
         self._native = native_byte_order(archive)
-        self._found: dict[str, Loaded] = {}
+        self._found: dict[str, TypedStorage] = {}
 
-    def find(self, reference: Any) -> Loaded:
+    def find(self, reference: Any) -> TypedStorage:
         dtype, key, location, count = storage_reference(reference)
         size = count * dtype.itemsize
         if f"data/{key}" not in self._archive or self._archive.size(f"data/{key}") != size:
@@ -136,9 +137,11 @@ class _Storages:
             content = self._archive.array(f"data/{key}")
             if not self._native:
                 swap(content, dtype)
-            self._found[key] = placed(Loaded(content, dtype), location, self._map)
+            self._found[key] = placed(loaded(content, dtype), location, self._map)
         found = self._found[key]
-        return found if found.dtype is dtype else Loaded(found.content, dtype, found.meta)
+        if found.dtype is dtype:
+            return found
+        return TypedStorage(wrap_storage=found.untyped(), dtype=dtype)
 
 
 def swap(content: np.ndarray, dtype: dtypes.dtype) -> None:
@@ -165,7 +168,7 @@ def storage_reference(reference: Any) -> tuple[dtypes.dtype, str, str, int]:
     return reference[1].dtype, reference[2], reference[3], reference[4]
 
 
-def placed(storage: Loaded, location: str, map_location: Any) -> Loaded:
+def placed(storage: TypedStorage, location: str, map_location: Any) -> TypedStorage:
     """`storage` where `map_location` wants what was saved at `location`; RuntimeError if that is not possible here."""
     if map_location is None:
         target: Any = location
@@ -197,7 +200,7 @@ def placed(storage: Loaded, location: str, map_location: Any) -> Loaded:
             f"don't know how to restore data location of a storage (tagged with {location}): "
             "use torch.load with map_location='cpu'"
         )
-    storage.meta = where.type == "meta"
+    storage.untyped()._meta = where.type == "meta"
     return storage
 
 
@@ -205,7 +208,7 @@ def placed(storage: Loaded, location: str, map_location: Any) -> Loaded:
 
 
 def unpickle(
-    file: Any, find_storage: Callable[[Any], Loaded], restricted: bool, arguments: Any
+    file: Any, find_storage: Callable[[Any], TypedStorage], restricted: bool, arguments: Any
 ) -> Any:
     """The next pickle in `file`, with its references to storages looked up by `find_storage`."""
     if not restricted:

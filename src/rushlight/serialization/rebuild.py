@@ -11,30 +11,29 @@ from typing import Any
 import numpy as np
 
 import rushlight
-from rushlight import dtypes
+from rushlight import dtypes, storage
 from rushlight.nn.parameter import Buffer, Parameter
+from rushlight.storage import TypedStorage, UntypedStorage
 from rushlight.tensor import Tensor, _wrap
 
 MAX_DIMS = 64  # NumPy's own limit
 
 
-class Loaded:
-    """The bytes of one storage from a file: `content` (uint8, writable), the type it was saved as, and where it goes."""
-
-    __slots__ = ("content", "dtype", "meta")
-
-    def __init__(self, content: np.ndarray, dtype: dtypes.dtype, meta: bool = False) -> None:
-        self.content, self.dtype, self.meta = content, dtype, meta
+def loaded(memory: np.ndarray, dtype: dtypes.dtype) -> TypedStorage:
+    """The storage that has these bytes (uint8, writable): what the first argument of the functions below is."""
+    untyped = UntypedStorage(0)
+    untyped._memory = memory
+    return TypedStorage(wrap_storage=untyped, dtype=dtype)
 
 
-def tensor_v1(storage: Any, offset: Any, size: Any, stride: Any) -> Tensor:
-    """A tensor that shares the storage's memory; `offset` and `stride` count elements."""
-    _check_storage(storage)
-    return _tensor(storage, storage.dtype, offset, size, stride)
+def tensor_v1(source: Any, offset: Any, size: Any, stride: Any) -> Tensor:
+    """A tensor that shares the memory of `source`; `offset` and `stride` count elements."""
+    _check_storage(source)
+    return _tensor(source, source.dtype, offset, size, stride)
 
 
 def tensor_v2(
-    storage: Any,
+    source: Any,
     offset: Any,
     size: Any,
     stride: Any,
@@ -43,11 +42,11 @@ def tensor_v2(
     metadata: Any = None,
 ) -> Tensor:
     """As `tensor_v1`, with `requires_grad`. Hooks are not restored: they are code, which tensors in files cannot carry."""
-    return _finished(tensor_v1(storage, offset, size, stride), requires_grad, metadata)
+    return _finished(tensor_v1(source, offset, size, stride), requires_grad, metadata)
 
 
 def tensor_v3(
-    storage: Any,
+    source: Any,
     offset: Any,
     size: Any,
     stride: Any,
@@ -57,9 +56,9 @@ def tensor_v3(
     metadata: Any = None,
 ) -> Tensor:
     """As `tensor_v2` for the types without a storage class of their own: the storage holds bytes, `dtype` tells."""
-    _check_storage(storage)
+    _check_storage(source)
     _check(isinstance(dtype, dtypes.dtype), f"dtype is {_short(dtype)}")
-    return _finished(_tensor(storage, dtype, offset, size, stride), requires_grad, metadata)
+    return _finished(_tensor(source, dtype, offset, size, stride), requires_grad, metadata)
 
 
 def meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
@@ -130,8 +129,8 @@ def _check(holds: bool, what: str) -> None:
         raise RuntimeError(f"load: the file is damaged or hostile: {what}")
 
 
-def _check_storage(storage: Any) -> None:
-    _check(type(storage) is Loaded, f"a tensor's storage is {_short(storage)}")
+def _check_storage(source: Any) -> None:
+    _check(type(source) is TypedStorage, f"a tensor's storage is {_short(source)}")
 
 
 def _check_layout(offset: Any, size: Any, stride: Any) -> None:
@@ -148,27 +147,18 @@ def _check_layout(offset: Any, size: Any, stride: Any) -> None:
         )
 
 
-def _tensor(storage: Loaded, dtype: dtypes.dtype, offset: Any, size: Any, stride: Any) -> Tensor:
+def _tensor(
+    source: TypedStorage, dtype: dtypes.dtype, offset: Any, size: Any, stride: Any
+) -> Tensor:
     _check_layout(offset, size, stride)
-    size, stride, itemsize = tuple(size), tuple(stride), dtype.itemsize
-    count = prod(size)
-    extent = offset + 1 + sum((n - 1) * s for n, s in zip(size, stride)) if count else 0
-    if extent * itemsize > len(storage.content) or count * itemsize >= 2**62:
-        raise RuntimeError(
-            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {itemsize} "
-            f"requiring a storage size of {extent * itemsize} are out of bounds for storage of size "
-            f"{len(storage.content)}: the file is damaged or hostile"
-        )
-    if storage.meta:
+    size, stride, memory = tuple(size), tuple(stride), source.untyped()._memory
+    _check(prod(size) < 2**58, f"a tensor has size {size}")
+    array = storage.strided(memory, dtype.np, offset, size, stride)
+    if source.device.type == "meta":
         return rushlight.empty_strided(size, stride, dtype=dtype, device="meta")
-    if not count:
-        # NumPy checks strides that are never used; an empty tensor has nothing to share.
-        return _wrap(np.empty(size, dtype.np))
-    if dtype is dtypes.bool_ and storage.content.size and storage.content.max() > 1:
+    if dtype is dtypes.bool_ and memory.size and memory.max() > 1:
         # A byte of 2 in a bool array is neither True nor False to NumPy's loops.
-        np.not_equal(storage.content, 0, out=storage.content.view(np.bool_))
-    strides = [s * itemsize for s in stride]
-    array: Any = np.ndarray(size, dtype.np, storage.content, offset * itemsize, strides)
+        memory[:] = memory != 0
     return _wrap(array)
 
 

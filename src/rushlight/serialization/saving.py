@@ -11,13 +11,13 @@ from typing import IO, Any
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight import dtypes, storage
 from rushlight.device import device
 from rushlight.nn.parameter import Buffer, Parameter, _Uninitialized
 from rushlight.serialization.archive import ArchiveWriter
-from rushlight.serialization.copying import flat_bytes, offset_in, root_of
 from rushlight.serialization.names import Name, torch_name
 from rushlight.size import Size
+from rushlight.storage import TypedStorage, UntypedStorage
 from rushlight.tensor import Tensor, _wrap
 
 
@@ -116,25 +116,21 @@ def _write(obj: Any, file: Any, folder: str, protocol: int, order: bool) -> None
         archive.write(".storage_alignment", b"64")
         if order:
             archive.write("byteorder", sys.byteorder.encode())
-        for storage in pickler.storages.values():
-            archive.write(f"data/{storage.key}", storage.content)
+        for record in pickler.records.values():
+            archive.write(f"data/{record.key}", record.content)
         archive.write("version", b"3\n")
 
 
-class _Storage:
-    """The memory behind some tensors, as the pickle refers to it."""
+class _Record:
+    """A storage as the pickle refers to it: the key of its record, its bytes, and the type it is saved as."""
 
-    __slots__ = ("content", "dtype", "key", "keep", "type")
+    __slots__ = ("content", "dtype", "key", "type")
 
-    def __init__(self, key: str, content: np.ndarray, dtype: dtypes.dtype, keep: Any) -> None:
-        self.key, self.content, self.dtype, self.keep = key, content, dtype, keep
+    def __init__(self, key: str, content: np.ndarray, dtype: dtypes.dtype) -> None:
         untyped = dtype in (dtypes.uint16, dtypes.uint32, dtypes.uint64)
-        self.type = (
-            Name("torch.storage", "UntypedStorage")
-            if untyped
-            else Name("torch", f"{dtype.scalar_name}Storage")
-        )
+        self.key, self.content = key, content
         self.dtype = dtypes.uint8 if untyped else dtype
+        self.type = f"{dtype.scalar_name}Storage" if not untyped else "UntypedStorage"
 
 
 def _no_hooks() -> OrderedDict[int, Any]:
@@ -150,7 +146,6 @@ _FIXED: dict[Any, tuple[str, str]] = {
     Buffer: ("torch.nn.parameter", "Buffer"),
 }
 
-
 _PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
 
 
@@ -164,7 +159,7 @@ class _Pickler(_PythonPickler):
 
     def __init__(self, file: Any, protocol: int) -> None:
         super().__init__(file, protocol)
-        self.storages: dict[Any, _Storage] = {}
+        self.records: dict[Any, _Record] = {}
         self.names: dict[str, Name] = {}
 
     # -- names
@@ -196,10 +191,15 @@ class _Pickler(_PythonPickler):
     # -- values
 
     def persistent_id(self, obj: Any) -> Any:
-        if type(obj) is not _Storage:
+        if isinstance(obj, TypedStorage):
+            obj = self._record(obj.untyped()._memory, obj.dtype)
+        elif isinstance(obj, UntypedStorage):
+            obj = self._record(obj._memory, dtypes.uint8)
+        elif type(obj) is not _Record:
             return None
         count = obj.content.size // obj.dtype.itemsize
-        return ("storage", self.name(obj.type.module, obj.type.name), obj.key, "cpu", count)
+        module = "torch.storage" if obj.type == "UntypedStorage" else "torch"
+        return ("storage", self.name(module, obj.type), obj.key, "cpu", count)
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Tensor):
@@ -249,31 +249,24 @@ class _Pickler(_PythonPickler):
             name = self.name("torch._utils", "_rebuild_meta_tensor_no_storage")
             return name, (obj.dtype, size, tuple(obj.stride()), grad)
         array, hooks = obj._array, _no_hooks()
-        storage, array = self._storage(array, obj.dtype)
-        offset = offset_in(array, storage.keep) // array.itemsize if array.size else 0
-        stride = tuple(s // array.itemsize for s in array.strides)
-        if storage.dtype is obj.dtype:
+        record = self._record(array, obj.dtype)
+        offset, stride = obj.storage_offset(), tuple(obj.stride())
+        if record.dtype is obj.dtype:
             name = self.name("torch._utils", "_rebuild_tensor_v2")
-            return name, (storage, offset, size, stride, grad, hooks)
+            return name, (record, offset, size, stride, grad, hooks)
         name = self.name("torch._utils", "_rebuild_tensor_v3")
-        return name, (storage, offset, size, stride, grad, hooks, obj.dtype)
+        return name, (record, offset, size, stride, grad, hooks, obj.dtype)
 
-    def _storage(self, array: np.ndarray, dtype: dtypes.dtype) -> tuple[_Storage, np.ndarray]:
-        """The storage of `array`, written once for all arrays in it, and the array to be described within it."""
-        root = root_of(array)
-        content = flat_bytes(root)
-        if content is None:
-            # Memory with gaps that no array of ours owns: what is written is a copy without them.
-            root = array = array.copy(order="C")
-            content = array.reshape(-1).view(np.uint8)
-        place: Any = (root.ctypes.data, root.nbytes) if root.nbytes else len(self.storages)
-        storage = self.storages.get(place)
-        if storage is None:
-            storage = _Storage(str(len(self.storages)), content, dtype, root)
-            self.storages[place] = storage
-        elif storage.dtype is not dtype and storage.type.name != "UntypedStorage":
+    def _record(self, array: np.ndarray, dtype: dtypes.dtype) -> _Record:
+        """The record for the memory of `array`: one for all arrays in it."""
+        content = storage.memory(array)
+        place: Any = (storage.address(content), content.size) if content.size else len(self.records)
+        if place not in self.records:
+            self.records[place] = _Record(str(len(self.records)), content, dtype)
+        record = self.records[place]
+        if record.dtype is not dtype and record.type != "UntypedStorage":
             raise RuntimeError(
                 "Cannot save multiple tensors or storages that view the same data as different types: "
-                f"{storage.dtype} and {dtype}; clone() one of them first"
+                f"{record.dtype} and {dtype}; clone() one of them first"
             )
-        return storage, array
+        return record
