@@ -6,7 +6,8 @@ from collections import OrderedDict
 from typing import Any
 
 import rushlight
-from rushlight.tensor import Tensor
+from rushlight.ops.overrides import disabled
+from rushlight.tensor import Tensor, _plain_classes
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 
@@ -32,6 +33,9 @@ class Parameter(Tensor, metaclass=_ParameterType):
     Parameter containing:
     tensor([1., 1.], requires_grad=True)
     """
+
+    __torch_function__ = disabled  # what is computed from a parameter is a plain tensor
+    __hash__ = object.__hash__  # an optimizer looks its state up by parameter, each at each step
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
@@ -99,6 +103,7 @@ class Buffer(Tensor, metaclass=_BufferType):
     """
 
     persistent: bool
+    __torch_function__ = disabled
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         if data is None:
@@ -191,6 +196,7 @@ class UninitializedBuffer(_Uninitialized, Tensor):
     """A buffer whose shape is not known until the first forward pass (see `LazyBatchNorm1d`)."""
 
     cls_to_become = Tensor
+    __torch_function__ = disabled
 
     def __new__(
         cls,
@@ -209,3 +215,6 @@ class UninitializedBuffer(_Uninitialized, Tensor):
 def is_lazy(tensor: Any) -> bool:
     """Whether a parameter or buffer still waits for its shape."""
     return isinstance(tensor, _Uninitialized)
+
+
+_plain_classes.update((Parameter, Buffer, UninitializedParameter, UninitializedBuffer))
