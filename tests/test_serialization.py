@@ -522,7 +522,7 @@ def good() -> bytes:
 REFUSALS = (RuntimeError, pickle.UnpicklingError, EOFError, ValueError)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, 10**6))
 def test_truncated_files_are_refused(cut):
     content = good()
@@ -530,7 +530,7 @@ def test_truncated_files_are_refused(cut):
         torch.load(io.BytesIO(content[: cut % len(content)]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.integers(0, 10**6), st.integers(1, 255))
 def test_a_changed_byte_is_refused_or_harmless(place, change):
     content = bytearray(good())
@@ -541,7 +541,7 @@ def test_a_changed_byte_is_refused_or_harmless(place, change):
         pass
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.integers(0, 10**6), st.binary(min_size=1, max_size=4))
 def test_a_changed_pickle_with_the_right_checksum_is_refused_or_harmless(place, new):
     def change(data):
