@@ -20,6 +20,7 @@ def main() -> int:
     target = OPS / "index.py"
     if not target.exists():
         target.write_text("FUNCTIONS = {}\nMETHODS = {}\nINPLACE = {}\n")
+    from rushlight.ops.registry import ALIASES
     from rushlight.ops.registry import OPS as DECLARED
     from rushlight.ops.registry import PUBLIC
 
@@ -41,6 +42,12 @@ def main() -> int:
             methods[op.name] = path
         if op.has_inplace:
             inplace[op.name + "_"] = path
+    for path, op in ALIASES.items():
+        functions[path] = op.declared.__module__.rsplit(".", 1)[-1]
+        if "." not in path and op.method:
+            methods[path] = path
+        if "." not in path and op.has_inplace:
+            inplace[path + "_"] = path
     for path, (function, method) in PUBLIC.items():
         functions[path] = function.__module__.rsplit(".", 1)[-1]
         if method:

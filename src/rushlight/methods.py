@@ -27,10 +27,10 @@ INDEXING = {"__getitem__": "getitem", "__setitem__": "setitem", "__delitem__": "
 def load(path: str) -> Any:
     """The operator or plain function behind a public path, its family imported if need be."""
     family = import_module(f"rushlight.ops.{index.FUNCTIONS[path]}")
-    from rushlight.ops.registry import OPS, PUBLIC
+    from rushlight.ops.registry import ALIASES, OPS, PUBLIC
 
     del family
-    return OPS[path] if path in OPS else PUBLIC[path][0]
+    return OPS.get(path) or ALIASES.get(path) or PUBLIC[path][0]
 
 
 def function(path: str) -> Any:
@@ -115,9 +115,10 @@ def attach() -> None:
         setattr(Tensor, dunder, Lazy(dunder, path, "operator"))
         if dunder not in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
             r, i = f"__r{dunder[2:]}", f"__i{dunder[2:]}"
-            if r != "__rmatmul__":
-                commutes = dunder in ("__add__", "__mul__")
-                setattr(Tensor, r, Lazy(r, path, "operator" if commutes else "reversed"))
+            if r not in index.METHODS and r != "__rmatmul__":
+                of = {"__rsub__": "rsub"}.get(r, path)
+                straight = of == "rsub" or dunder in ("__add__", "__mul__")
+                setattr(Tensor, r, Lazy(r, of, "operator" if straight else "reversed"))
             if path + "_" in index.INPLACE:
                 setattr(Tensor, i, Lazy(i, path, "inplace operator"))
     for dunder, path in UNARY.items():

@@ -12,16 +12,36 @@ import numpy as np
 from numpy import (  # noqa: F401 - these are the kernels themselves
     absolute,
     add,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    cos,
     divide,
+    dtype,
+    equal,
     exp,
+    fmax,
+    fmin,
+    full,
+    greater,
+    greater_equal,
+    invert,
+    less,
+    less_equal,
     log,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
     maximum,
     minimum,
     multiply,
     negative,
+    not_equal,
+    reciprocal,
     sin,
-    cos,
     sqrt,
+    square,
     subtract,
     tanh,
 )
@@ -43,10 +63,53 @@ from rushlight.backends.numpy_reduce import (  # noqa: F401 - kernels
     variance,
     widened,
 )
+from rushlight.backends.numpy_elementwise import (  # noqa: F401 - kernels
+    add_product,
+    add_quotient,
+    add_scaled,
+    ceil,
+    clip,
+    clip_arrays,
+    copy_of,
+    degrees_to_radians,
+    floor,
+    floor_divide,
+    fmod,
+    frac,
+    gcd,
+    heaviside,
+    is_exact,
+    is_float,
+    isfinite,
+    isinf,
+    isnan,
+    lerp,
+    load_exponent,
+    logaddexp,
+    nextafter,
+    power,
+    radians_to_degrees,
+    remainder,
+    replace_nonfinite,
+    reverse_subtract,
+    rint,
+    round_to,
+    rsqrt,
+    sgn,
+    sigmoid,
+    sign,
+    signbit,
+    trunc,
+    trunc_divide,
+)
 from rushlight.backends.numpy_conv import (  # noqa: F401 - kernels
     convolve,
     convolve_transposed,
     convolve_weight,
+)
+from rushlight.backends.numpy_indexing import (  # noqa: F401 - kernels
+    index_add_at,
+    index_take,
 )
 from rushlight.backends.numpy_views import (  # noqa: F401 - array geometry
     address,
@@ -54,6 +117,23 @@ from rushlight.backends.numpy_views import (  # noqa: F401 - array geometry
     plain,
     root,
     strided,
+)
+from rushlight.backends.numpy_pool import (  # noqa: F401 - kernels
+    adaptive_counts,
+    adaptive_sums,
+    adaptive_tables,
+    add_at_places,
+    max_by_tables,
+    max_pool,
+    max_pool_gradient,
+    places_by_plane,
+    put_places,
+    quotient,
+    take_places,
+    window_counts,
+    window_sums,
+    window_sums_adjoint,
+    window_tables,
 )
 from rushlight.backends.numpy_products import (  # noqa: F401 - kernels
     adjoint_times,
@@ -91,3 +171,13 @@ def number(value: Any, dtype: np.dtype) -> np.ndarray:
         return np.array(int(value), np.int64).astype(dtype)
     with np.errstate(all="ignore"):
         return np.array(value).astype(dtype)
+
+
+def __getattr__(name: str) -> Any:
+    """`xp.linalg` and `xp.fft`: kernels that are loaded when the first of them is used."""
+    if name not in ("linalg", "fft"):
+        raise AttributeError(f"the NumPy back end has no kernel {name!r}")
+    from importlib import import_module
+
+    module = globals()[name] = import_module(f"rushlight.backends.numpy_{name}")
+    return module

@@ -188,6 +188,8 @@ around: list[Callable] = []
 
 def execute(op: Op, values: list, out: Any) -> Any:
     named = dict(zip(op.params, values, strict=True))
+    if op.variant is not None and (other := op.variant(**named)) is not None:
+        return execute(other, [named[p] for p in other.params], out)
     tensors = input_tensors(op, named)
     if out is not None and thread.grad and any(t is not None and t.requires_grad for t in tensors):
         raise RuntimeError(
@@ -289,7 +291,7 @@ def run(op: Op, values: list) -> Any:
         if op.has_body:
             n = op.n_positional
             return op.declared(xp, *values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
-        return getattr(xp, op.kernel)(*values)
+        return getattr(xp, op.kernel)(*[v for p, v in zip(op.params, values) if p in op.inputs])
     except ValueError as e:
         if "broadcast" not in str(e):
             raise
@@ -325,8 +327,10 @@ def common_dtype(op: Op, arrays: dict[str, Any]) -> dtypes.dtype:
 
 def promote(op: Op, arrays: dict[str, Any]) -> None:
     d = common_dtype(op, arrays)
-    if op.promote == "float" and not (d.is_floating_point or d.is_complex):
+    if op.promote == "float" and d.kind < 2:
         d = modes.get_default_dtype()
+    if op.accepts is not None and "bifc"[d.kind] not in op.accepts:
+        raise RuntimeError(f'"{op.name}_cpu" not implemented for \'{d.scalar_name}\'')
     for i, a in arrays.items():
         if a.__class__ is list:
             arrays[i] = [b if b.dtype is d.np else xp.cast(b, d.np) for b in a]
@@ -498,23 +502,20 @@ def inplace(op: Op, values: list) -> Tensor:
 def execute_inplace(op: Op, values: list) -> Tensor:
     t, label = values[0], op.name + "_"
     named = dict(zip(op.params, values, strict=True))
+    if op.variant is not None and (other := op.variant(**named)) is not None:
+        return execute_inplace(other, [named[p] for p in other.params])
     tensors = input_tensors(op, named)
     recording = thread.grad and any(x is not None and edge_of(x) is not None for x in tensors)
     check_inplace(t, label, recording)
     a = t._array
-    if op.elementwise and op.promote is not None:
-        arrays = {i: v._array if isinstance(v := named[i], Tensor) else v for i in op.inputs}
-        d = common_dtype(op, arrays)
-        if op.promote == "float" and not (d.is_floating_point or d.is_complex):
-            d = modes.get_default_dtype()
-        if op.promote == "bool":
-            d = dtypes.bool_
-        if not dtypes.can_cast(d, dtypes.OF[a.dtype]):
+    r = forward(op, named)
+    if op.elementwise:
+        d, mine = dtypes.OF[r.dtype], dtypes.OF[a.dtype]
+        if not dtypes.can_cast(d, mine):
             raise RuntimeError(
                 f"result type {d.scalar_name} can't be cast to the desired output type "
-                f"{dtypes.OF[a.dtype].scalar_name}"
+                f"{mine.scalar_name}"
             )
-    r = forward(op, named)
     if np.shape(r) != a.shape:
         raise RuntimeError(
             f"[{label}] output with shape {list(a.shape)} doesn't match the broadcast shape "
@@ -690,6 +691,11 @@ def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node
         return None
     statics = {s: named[s] for s in op.statics}
     name = op.node_name(named if op.names_node else None)
+    if op.scalar_nodes:  # PowBackward0 of `x ** 2`, PowBackward2 of `2 ** x`
+        for at, i in enumerate(reversed(op.inputs)):
+            if isinstance(named[i], NUMBERS) and at < len(op.scalar_nodes):
+                name = op.scalar_nodes[at]
+                break
     node = new(node_class(op, name)[1])
     node.edges, node.fix, node.hooks, node.result_version = tuple(edges), tuple(fix), None, None
     node.outputs = [None if t is None else OutputInfo(t._array) for t in wrapped]
@@ -749,7 +755,7 @@ class GeneralNode(OpNode):
     def n_outputs(self) -> int:  # type: ignore[override]
         return len(self.outputs)
 
-    def apply(self, g: Any, edges: tuple, keep: bool) -> tuple:
+    def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         op = self.op
         values, has_saved = self.statics
         env = dict(values)
@@ -844,6 +850,13 @@ def conjugated(v: Any) -> Any:
     return v.conjugate() if v.__class__ is complex else v
 
 
+def d0(value: Any, dtype: dtypes.dtype) -> Tensor:
+    """A Python number as a 0-d tensor."""
+    t = new(Tensor)
+    t._array, t._edge, t._counter = xp.number(value, dtype.np), None, None
+    return t
+
+
 def zeros(shape: tuple, dtype: dtypes.dtype) -> Tensor:
     t = new(Tensor)
     t._array, t._edge, t._counter = np.zeros(shape, dtype.np), None, None
@@ -868,13 +881,9 @@ def fit(gradients: tuple, fix: tuple) -> tuple:
     return tuple(fitted)
 
 
-def saved_attribute(node: Node, name: str) -> Any:
-    """`grad_fn._saved_self` and its like; `_saved_result`, `_saved_other`, `_saved_dim`..."""
-    if not name.startswith("_saved_") or not isinstance(node, OpNode):
-        raise AttributeError(f"'{type(node).__name__}' object has no attribute {name!r}")
-    op, name = node.op, name.removeprefix("_saved_")
-    if name == "self":
-        name = op.inputs[0] if op.inputs and op.inputs[0] == "input" else name
+def saved_attribute(node: OpNode, name: str) -> Any:
+    """`grad_fn._saved_other` and its like: what the node saved under a rule's name."""
+    op = node.op
     if isinstance(node, GeneralNode):
         values, has_saved = node.statics
         if name in values:

@@ -1,16 +1,163 @@
-"""Arithmetic, element by element."""
+"""Arithmetic, element by element: `add` to `pow`, bounds and extremes, fused forms."""
 
 from __future__ import annotations
 
-from rushlight.ops.registry import Array, elementwise
+from typing import TYPE_CHECKING
+
+from rushlight.ops import calls
+from rushlight.ops.registry import Array, composite, elementwise, public
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    Number = Any
 
 
-@elementwise(kernel="add")
-def add(input: Array, other: Array):
-    """`input + other`."""
+def zero(g: Tensor) -> Tensor:
+    """The gradient of what is constant between its jumps."""
+    return calls.zeros(g._array.shape, g.dtype)
+
+
+def no_derivative(name: str) -> Any:
+    """The rule of an input for which PyTorch has no derivative either."""
+
+    def rule(g: Tensor) -> Tensor:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return rule
+
+
+# -- sums ------------------------------------------------------------------------------------------
+
+
+def check_alpha(input: Any, other: Any, alpha: Any) -> None:
+    if isinstance(alpha, bool) and not all(
+        isinstance(t, bool) or (isinstance(t, Tensor) and t._array.dtype.kind == "b")
+        for t in (input, other)
+    ):
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, (float, complex)):
+        kinds = {calls.dtypes.OF[t._array.dtype].kind for t in (input, other) if isinstance(t, Tensor)}
+        if not any(k >= 2 for k in kinds) and not isinstance(other, (float, complex)):
+            raise RuntimeError(
+                "For integral input tensors, argument alpha must not be a floating point number."
+            )
+        if isinstance(alpha, complex) and 3 not in kinds:
+            raise RuntimeError(
+                "For non-complex input tensors, argument alpha must not be a complex number."
+            )
+
+
+def scaled_add(input: Any, other: Any, alpha: Any) -> Any:
+    check_alpha(input, other, alpha)
+    return None if alpha == 1 else _add_scaled
+
+
+@elementwise(kernel="add", variant=scaled_add)
+def add(input: Array, other: Array, *, alpha: Number = 1):
+    """`input + alpha * other`.
+
+    >>> import rushlight as torch
+    >>> torch.add(torch.tensor([1, 2]), torch.tensor([10, 20]), alpha=2)
+    tensor([21, 42])
+    """
 
 
 add.grad(input=lambda g: g, other=lambda g: g)
+
+
+@elementwise(name="_add_scaled", node="AddBackward0", method=False, inplace=False)
+def _add_scaled(xp, input: Array, other: Array, *, alpha: Number = 1):
+    """`add` with an `alpha`."""
+    return xp.add_scaled(input, other, alpha)
+
+
+_add_scaled.grad(input=lambda g: g, other=lambda g, alpha: g * conjugate(alpha))
+
+
+def conjugate(number: Any) -> Any:
+    return number.conjugate() if isinstance(number, complex) else number
+
+
+def refuse_bool(input: Any, other: Any) -> None:
+    kinds = [
+        isinstance(t, bool) or (isinstance(t, Tensor) and t._array.dtype.kind == "b")
+        for t in (input, other)
+    ]
+    if all(kinds):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
+    if any(kinds):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+            "invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+
+
+def scaled_sub(input: Any, other: Any, alpha: Any) -> Any:
+    refuse_bool(input, other)
+    check_alpha(input, other, alpha)
+    return None if alpha == 1 else _sub_scaled
+
+
+@elementwise(kernel="subtract", variant=scaled_sub)
+def sub(input: Array, other: Array, *, alpha: Number = 1):
+    """`input - alpha * other`; RuntimeError for bool."""
+
+
+sub.grad(input=lambda g: g, other=lambda g: -g)
+sub.alias("subtract")
+
+
+@elementwise(name="_sub_scaled", node="SubBackward0", method=False, inplace=False)
+def _sub_scaled(xp, input: Array, other: Array, *, alpha: Number = 1):
+    """`sub` with an `alpha`."""
+    return xp.add_scaled(input, other, -alpha)
+
+
+_sub_scaled.grad(input=lambda g: g, other=lambda g, alpha: g * conjugate(-alpha))
+
+
+def scaled_rsub(input: Any, other: Any, alpha: Any) -> Any:
+    refuse_bool(input, other)
+    check_alpha(input, other, alpha)
+    return None if alpha == 1 else _rsub_scaled
+
+
+@elementwise(
+    kernel="reverse_subtract",
+    variant=scaled_rsub,
+    inplace=False,
+    method=False,
+    node="RsubBackward0",
+    scalar_nodes=("RsubBackward1",),
+)
+def rsub(input: Array, other: Array, *, alpha: Number = 1):
+    """`other - alpha * input`: what `1 - x` calls."""
+
+
+rsub.grad(input=lambda g: -g, other=lambda g: g)
+
+
+@elementwise(
+    name="_rsub_scaled",
+    node="RsubBackward0",
+    scalar_nodes=("RsubBackward1",),
+    method=False,
+    inplace=False,
+)
+def _rsub_scaled(xp, input: Array, other: Array, *, alpha: Number = 1):
+    """`rsub` with an `alpha`."""
+    return xp.add_scaled(other, input, -alpha)
+
+
+_rsub_scaled.grad(input=lambda g, alpha: g * conjugate(-alpha), other=lambda g: g)
+
+
+# -- products --------------------------------------------------------------------------------------
 
 
 @elementwise(kernel="multiply")
@@ -19,11 +166,378 @@ def mul(input: Array, other: Array):
 
 
 mul.grad(input=lambda g, other: g * other, other=lambda g, input: g * input)
+mul.alias("multiply")
 
 
-@elementwise(kernel="exp", promote="float")
-def exp(input: Array):
-    """e to the power of each element."""
+def rounded(input: Any, other: Any, rounding_mode: str | None) -> Any:
+    if rounding_mode is None:
+        return None
+    if rounding_mode not in ("trunc", "floor"):
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"'{rounding_mode}'"
+        )
+    return _div_rounded
 
 
-exp.grad(input=lambda g, result: g * result)
+@elementwise(kernel="divide", promote="float", variant=rounded)
+def div(input: Array, other: Array, *, rounding_mode: str | None = None):
+    """`input / other`; with `rounding_mode` "floor" or "trunc" the rounded quotient, of their dtype.
+
+    Integers give the default float dtype when nothing is rounded.
+
+    >>> import rushlight as torch
+    >>> torch.div(torch.tensor([-7, 7]), 2, rounding_mode="floor")
+    tensor([-4,  3])
+    """
+
+
+div.grad(
+    input=lambda g, other: g / other,
+    other=lambda g, input, other: -g * ((input / other) / other),
+)
+div.alias("divide")
+
+
+@elementwise(kernel="divide", promote="float")
+def true_divide(input: Array, other: Array):
+    """`input / other`: `div` without rounding."""
+
+
+true_divide._node = "DivBackward0"
+true_divide.grad(**{i: rule for i, (rule, _) in div.rules.items()})
+
+
+@elementwise(name="_div_rounded", node="DivBackward2", accepts="if", method=False, inplace=False)
+def _div_rounded(xp, input: Array, other: Array, *, rounding_mode: str | None = None):
+    """`div` with a rounding mode."""
+    return (xp.floor_divide if rounding_mode == "floor" else xp.trunc_divide)(input, other)
+
+
+_div_rounded.grad(input=zero, other=zero)
+
+
+@elementwise(kernel="floor_divide", accepts="if", node="NotImplemented")
+def floor_divide(input: Array, other: Array):
+    """The quotient rounded down; RuntimeError for an integer division by zero."""
+
+
+floor_divide.grad(input=no_derivative("floor_divide"), other=no_derivative("floor_divide"))
+
+
+@elementwise(
+    kernel="remainder",
+    accepts="if",
+    node="RemainderBackward1",
+    scalar_nodes=("RemainderBackward0",),
+)
+def remainder(input: Array, other: Array):
+    """The remainder of the division, with the sign of `other`: `input % other` as in Python."""
+
+
+remainder.grad(
+    input=lambda g: g,
+    other=lambda g, input, other: -g * input.div(other, rounding_mode="floor"),
+)
+
+
+@elementwise(
+    kernel="fmod", accepts="if", node="FmodBackward1", scalar_nodes=("FmodBackward0",)
+)
+def fmod(input: Array, other: Array):
+    """The remainder of the division, with the sign of `input`, as C's `fmod`."""
+
+
+fmod.grad(
+    input=lambda g: g,
+    other=lambda g, input, other: -g * input.div(other, rounding_mode="trunc"),
+)
+
+
+@elementwise(kernel="reciprocal", promote="float")
+def reciprocal(input: Array):
+    """`1 / input`."""
+
+
+reciprocal.grad(input=lambda g, result: -g * (result * result))
+
+
+@composite(where="Tensor", name="__rtruediv__")
+def divided_into(self: Tensor, other: Any) -> Any:
+    """`other / self` where `other` is a number: PyTorch's `reciprocal() * other`."""
+    return self.reciprocal() * other
+
+
+# -- powers ----------------------------------------------------------------------------------------
+
+
+def check_power(input: Any, exponent: Any) -> None:
+    if (
+        isinstance(exponent, int)
+        and exponent < 0
+        and isinstance(input, Tensor)
+        and input._array.dtype.kind in "iub"
+    ):
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+
+
+@elementwise(
+    kernel="power",
+    accepts="ifc",
+    variant=check_power,
+    node="PowBackward1",
+    scalar_nodes=("PowBackward0", "PowBackward2"),
+)
+def pow(input: Array, exponent: Array):
+    """`input` to the power of `exponent`; either may be a number.
+
+    >>> import rushlight as torch
+    >>> 2 ** torch.tensor([1.0, 2.0, 0.5])
+    tensor([2.0000, 4.0000, 1.4142])
+    """
+
+
+def pow_input(g: Tensor, input: Any, exponent: Any) -> Tensor:
+    if not isinstance(exponent, Tensor):
+        if exponent == 0:
+            return zero(g)
+        return g * (exponent * input ** (exponent - 1))
+    return (g * (exponent * input ** (exponent - 1))).masked_fill(exponent == 0, 0)
+
+
+def pow_exponent(g: Tensor, input: Any, exponent: Tensor, result: Tensor) -> Tensor:
+    real = exponent.real if exponent.is_complex() else exponent
+    if not isinstance(input, Tensor):
+        if input == 0:
+            return (result * g).masked_fill(real >= 0, 0)
+        if isinstance(input, complex) or (input < 0 and exponent.is_complex()):
+            import cmath
+
+            return g * (result * cmath.log(input))
+        import math
+
+        return g * (result * (math.log(input) if input > 0 else math.nan))
+    return (g * (result * input.log())).masked_fill((input == 0) & (real >= 0), 0)
+
+
+pow.grad(input=pow_input, exponent=pow_exponent)
+
+
+@elementwise(kernel="square", accepts="ifc", node="PowBackward0")
+def square(input: Array):
+    """`input * input`."""
+
+
+square.grad(input=lambda g, input: g * (2 * input))
+
+
+@composite(inplace=True)
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """`pow` computed in float64 (complex128 for complex operands)."""
+    d = calls.dtypes.float64
+    for t in (input, exponent):
+        if isinstance(t, complex) or (isinstance(t, Tensor) and t.is_complex()):
+            d = calls.dtypes.complex128
+    a, b = (t.to(d) if isinstance(t, Tensor) else t for t in (input, exponent))
+    if not isinstance(a, Tensor):
+        a = calls.d0(a, d)
+    return pow(a, b)
+
+
+# -- signs -----------------------------------------------------------------------------------------
+
+
+def refuse_bool_negation(input: Any) -> None:
+    if isinstance(input, Tensor) and input._array.dtype.kind == "b":
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert "
+            "a mask, use the `~` or `logical_not()` operator instead."
+        )
+
+
+@elementwise(kernel="negative", variant=refuse_bool_negation)
+def neg(input: Array):
+    """`-input`; RuntimeError for bool."""
+
+
+neg.grad(input=lambda g: -g)
+neg.alias("negative")
+
+
+@public(method=True)
+def positive(input: Tensor) -> Tensor:
+    """`+input`: the tensor itself; RuntimeError for bool."""
+    if input._array.dtype.kind == "b":
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+# -- extremes and bounds ---------------------------------------------------------------------------
+
+
+def larger_share(g: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """The gradient of `a` in `maximum(a, b)`: all of it, half of it where they are equal."""
+    return (g / 2).where(a == b, g).masked_fill(a < b, 0)
+
+
+@elementwise(kernel="maximum", accepts="bif")
+def maximum(input: Array, other: Array):
+    """The larger of both; NaN where either is NaN. Where they are equal, each gets half the gradient."""
+
+
+maximum.grad(
+    input=lambda g, input, other: larger_share(g, input, other),
+    other=lambda g, input, other: larger_share(g, other, input),
+)
+
+
+@elementwise(kernel="minimum", accepts="bif")
+def minimum(input: Array, other: Array):
+    """The smaller of both; NaN where either is NaN. Where they are equal, each gets half the gradient."""
+
+
+minimum.grad(
+    input=lambda g, input, other: larger_share(g, other, input),
+    other=lambda g, input, other: larger_share(g, input, other),
+)
+
+
+@elementwise(kernel="fmax", accepts="bif", inplace=False)
+def fmax(input: Array, other: Array):
+    """The larger of both; the number where one is NaN."""
+
+
+fmax.grad(
+    input=lambda g, input, other: g.masked_fill(~((input >= other) | other.isnan()), 0),
+    other=lambda g, input, other: g.masked_fill((input >= other) | other.isnan(), 0),
+)
+
+
+@elementwise(kernel="fmin", accepts="bif", inplace=False)
+def fmin(input: Array, other: Array):
+    """The smaller of both; the number where one is NaN."""
+
+
+fmin.grad(
+    input=lambda g, input, other: g.masked_fill(~((input <= other) | other.isnan()), 0),
+    other=lambda g, input, other: g.masked_fill((input <= other) | other.isnan(), 0),
+)
+
+
+def bounds_are_tensors(input: Any, min: Any, max: Any) -> Any:
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if isinstance(input, Tensor) and input.is_complex():
+        raise RuntimeError("clamp is not supported for complex types")
+    return _clamp_tensors if isinstance(min, Tensor) or isinstance(max, Tensor) else None
+
+
+@elementwise(node="ClampBackward1", accepts="bif", variant=bounds_are_tensors)
+def clamp(xp, input: Array, min: Number = None, max: Number = None):
+    """`input` brought between `min` and `max` (numbers or tensors; either may be left out).
+
+    NaN stays NaN; `max` wins over `min`. The gradient passes where nothing was cut, bounds included.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([-2.0, 0.5, 3.0]).clamp(0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    return xp.clip(input, min, max)
+
+
+def inside(g: Tensor, input: Tensor, min: Any, max: Any) -> Tensor:
+    """`g` where `input` was within its bounds."""
+    if min is None:
+        kept = input <= max
+    elif max is None:
+        kept = input >= min
+    else:
+        kept = (input >= min) & (input <= max)
+    return g.masked_fill(~kept, 0)
+
+
+clamp.grad(input=inside)
+clamp.alias("clip")
+
+
+@elementwise(
+    name="_clamp_tensors", node="ClampBackward0", accepts="bif", method=False, inplace=False
+)
+def _clamp_tensors(xp, input: Array, min: Array | None = None, max: Array | None = None):
+    """`clamp` with bounds of which at least one is a tensor."""
+    return xp.clip_arrays(input, min, max)
+
+
+def lower_bound(g: Tensor, input: Tensor, min: Any, max: Any) -> Tensor:
+    cut = input < min
+    return g.masked_fill(~(cut if max is None else cut & (min < max)), 0)
+
+
+def upper_bound(g: Tensor, input: Tensor, min: Any, max: Any) -> Tensor:
+    cut = input > max
+    return g.masked_fill(~(cut if min is None else cut | (max < min)), 0)
+
+
+_clamp_tensors.grad(input=inside, min=lower_bound, max=upper_bound)
+
+
+def min_is_tensor(input: Any, min: Any) -> Any:
+    return _clamp_min_tensor if isinstance(min, Tensor) else None
+
+
+@elementwise(node="ClampMinBackward0", accepts="bif", variant=min_is_tensor)
+def clamp_min(xp, input: Array, min: Number):
+    """`input`, but at least `min`."""
+    return xp.clip(input, min, None)
+
+
+clamp_min.grad(input=lambda g, input, min: g.masked_fill(~(input >= min), 0))
+
+
+@elementwise(
+    name="_clamp_min_tensor",
+    kernel="maximum",
+    node="ClampMinBackward1",
+    accepts="bif",
+    method=False,
+    inplace=False,
+)
+def _clamp_min_tensor(input: Array, min: Array):
+    """`clamp_min` with a tensor."""
+
+
+_clamp_min_tensor.grad(
+    input=lambda g, input, min: g.masked_fill(~(input >= min), 0),
+    min=lambda g, input, min: g.masked_fill(~(input < min), 0),
+)
+
+
+def max_is_tensor(input: Any, max: Any) -> Any:
+    return _clamp_max_tensor if isinstance(max, Tensor) else None
+
+
+@elementwise(node="ClampMaxBackward0", accepts="bif", variant=max_is_tensor)
+def clamp_max(xp, input: Array, max: Number):
+    """`input`, but at most `max`."""
+    return xp.clip(input, None, max)
+
+
+clamp_max.grad(input=lambda g, input, max: g.masked_fill(~(input <= max), 0))
+
+
+@elementwise(
+    name="_clamp_max_tensor",
+    kernel="minimum",
+    node="ClampMaxBackward1",
+    accepts="bif",
+    method=False,
+    inplace=False,
+)
+def _clamp_max_tensor(input: Array, max: Array):
+    """`clamp_max` with a tensor."""
+
+
+_clamp_max_tensor.grad(
+    input=lambda g, input, max: g.masked_fill(~(input <= max), 0),
+    max=lambda g, input, max: g.masked_fill(~(input > max), 0),
+)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight import dtypes
-from rushlight.autograd.graph import Node, freed, new, stale
+from rushlight.autograd.graph import freed, new, stale, version_of
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import View
 from rushlight.backends import numpy as xp
@@ -39,6 +39,8 @@ scope |= {
     "Tensor": Tensor,
     "View": View,
     "thread": thread,
+    "INFERENCE": calls.INFERENCE,
+    "version_of": version_of,
     "xp": xp,
     "OF": dtypes.OF,
     "freed": freed,
@@ -76,6 +78,8 @@ def build(op: Op) -> calls.Built:
     else:
         built.function = calls.plain_function(op)
     built.inplace = calls.inplace_function(op)
+    if quick_in_place(op):
+        built.inplace = compile_inplace(op, built)
     built.method = calls.varargs_method(op, built.function) if op.varargs else built.function
     return built
 
@@ -115,8 +119,12 @@ def compile_function(op: Op, source: str, built: calls.Built) -> Any:
 
 def function_scope(op: Op, built: calls.Built) -> dict[str, Any]:
     plain, scalar = node_class(op, op.node_name())[::2] if op.differentiable else (None, None)
+    if op.differentiable and op.scalar_nodes:
+        scalar = node_class(op, op.scalar_nodes[0])[2]
     names = {f"d_{p}": v for p, v in op.defaults.items()}
     names |= {"op": op, "slow": built.slow, "N": plain, "NS": scalar, "kernel": None}
+    if op.accepts is not None:
+        names["accepted"] = frozenset(d.np for d in dtypes.ALL if "bifc"[d.kind] in op.accepts)
     if op.node_pair:
         names["N1"] = node_class(op, op.node_name({"dim": 0}))[0]
     if op.kernel:
@@ -157,8 +165,10 @@ def dtype_test(op: Op, arrays: list[str]) -> list[str]:
         return []
     tests = [f"(d := {arrays[0]}.dtype) is not {a}.dtype" for a in arrays[1:2]]
     tests += [f"d is not {a}.dtype" for a in arrays[2:]]
-    if op.promote == "float":
-        tests.append(("(d is not f32" if tests else f"((d := {arrays[0]}.dtype) is not f32") + " and d is not f64)")
+    if op.promote == "float" or op.accepts is not None:
+        first = "(d is not f32" if tests else f"((d := {arrays[0]}.dtype) is not f32"
+        more = "" if op.promote == "float" else " and d not in accepted"
+        tests.append(f"{first} and d is not f64{more})")
     return tests
 
 
@@ -185,7 +195,7 @@ def function_source(op: Op) -> str:
     tests += dtype_test(op, [f"a_{i}" for i in ins])
     if op.has_out:
         tests.append("out is not None")
-    if op.kernel and op.has_body:
+    if op.kernel:
         tests += [f"{s} is not d_{s}" for s in op.statics]
     tests.append("rare")
     lines += [f"    if {' or '.join(tests)}:", f"        return slow({everything})"]
@@ -377,6 +387,78 @@ def scalar_lines(op: Op) -> list[str]:
     return lines
 
 
+# -- the in-place method ---------------------------------------------------------------------------
+
+
+def quick_in_place(op: Op) -> bool:
+    """Whether NumPy's own ufunc can write the result over the first input."""
+    return (
+        op.kernel is not None
+        and op.elementwise
+        and op.has_inplace
+        and op.promote in ("same", "float")
+        and len(op.inputs) <= 2
+        and isinstance(getattr(xp, op.kernel), np.ufunc)
+    )
+
+
+def compile_inplace(op: Op, built: calls.Built) -> Any:
+    """`name_`: when nothing is recorded, the kernel writes over the memory of the first input.
+
+    The errors that send the call to the general way are raised before anything is written;
+    RuntimeWarning (an overflow) comes after everything is, and is dropped.
+    """
+    x, y = op.inputs[0], op.inputs[1] if len(op.inputs) == 2 else None
+    name = f"{op.name}_"
+    everything = ", ".join(op.params)
+    again = f"        return slow_inplace({everything})"
+    tests = [f"a_{x}.__class__ is not ndarray", "rare", f"{x}._counter is INFERENCE"]
+    tests += [f"{s} is not d_{s}" for s in op.statics]
+    tests.append(f"{x}._edge is not None and (thread.grad or 0 in a_{x}.strides)")
+    lines = [f"def {name}({signature(op, out=False)}):", f"    a_{x} = {x}._array"]
+    if y is not None:
+        kinds = f"a_{x}.dtype is f32 or a_{x}.dtype is f64"
+        if op.promote == "same":
+            kinds += f" or c is int and a_{x}.dtype is i64"
+        lines += [
+            f"    c = {y}.__class__",
+            f"    if (c is float or c is int) and ({kinds}):",
+            f"        a_{y} = {y}",
+            "    else:",
+            "        try:",
+            f"            a_{y} = {y}._array",
+            "        except AttributeError:",
+            "    " + again,
+            f"        if a_{y}.__class__ is not ndarray or {' or '.join(dtype_test(op, ['a_' + x, 'a_' + y]))}"
+            f" or {y}._edge is not None and thread.grad:",
+            "    " + again,
+        ]
+    else:
+        tests += dtype_test(op, [f"a_{x}"])
+    args = ", ".join(f"a_{i}" for i in op.inputs)
+    lines += [
+        f"    if {' or '.join(tests)}:",
+        again,
+        "    try:",
+        f"        kernel({args}, out=a_{x})",
+        "    except RuntimeWarning:",
+        "        pass",
+        "    except (ValueError, TypeError, OverflowError):",
+        again,
+        f"    ({x}._counter or version_of({x})).n += 1",
+        f"    return {x}",
+    ]
+    slow = built.inplace  # bound as calls.inplace_function made it
+
+    def slow_inplace(*values: Any) -> Any:
+        return calls.inplace(op, list(values))
+
+    names = function_scope(op, built) | {"slow_inplace": slow_inplace}
+    function = evaluate(op, "\n".join(lines), name, names, " in place")
+    function.__doc__ = slow.__doc__
+    return function
+
+
 # -- nodes -----------------------------------------------------------------------------------------
 
 
@@ -386,6 +468,10 @@ def node_class(op: Op, name: str) -> tuple[type, type, type]:
     if classes is None:
         saves_result = any(n == "result" for n in saved_names(op))
         base = {"__slots__": (), "op": op, "saves_result": saves_result, "__module__": "torch.autograd"}
+        # properties, not __getattr__: a class that has one makes every attribute of a node slow to read
+        for n in saved_names(op):
+            public = "self" if n == "input" else n
+            base[f"_saved_{public}"] = property(lambda node, n=n: calls.saved_attribute(node, n))
         general = type(name, (calls.GeneralNode,), dict(base, saves_result=False))
         plain = scalar = general
         if straight_rules(op):
@@ -410,7 +496,7 @@ def array_lines(op: Op, want: tuple[str, ...], ins: tuple[str, ...]) -> list[str
             return "r"
         return f"{name}._array" if name in ins else name
 
-    lines = ["    if not thread.grad and (a := g._array).__class__ is ndarray:", "        try:"]
+    lines = ["    if not record and (a := g._array).__class__ is ndarray:", "        try:"]
     results = ["None"] * len(op.inputs)
     for i in want:
         rule, names = op.rules[i]
@@ -449,7 +535,7 @@ def plain_class(op: Op, name: str, base: dict, ins: tuple[str, ...]) -> type:
     rules = {f"rule_{i}": op.rules[i][0] for i in want if i in op.rules}
     if op.rule_all:
         rules = {"rule_all": op.rule_all[0]}
-    lines = ["def apply(self, g, edges, keep):"]
+    lines = ["def apply(self, g, edges, keep, record):"]
     if tensors:
         names = ", ".join("r" if n == "result" else f"{n}, v_{n}" for n in tensors)
         lines += [
@@ -502,6 +588,3 @@ def plain_class(op: Op, name: str, base: dict, ins: tuple[str, ...]) -> type:
         lines.append(f"    return {value}")
     apply = evaluate(op, "\n".join(lines), "apply", rules, " backward" + str(len(ins)))
     return type(name, (calls.OpNode,), dict(base, apply=apply, saved_layout=(tensors, statics)))
-
-
-Node.__getattr__ = calls.saved_attribute  # type: ignore[attr-defined]

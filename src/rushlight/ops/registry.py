@@ -37,16 +37,22 @@ Array = Any  # annotation of an input that is a tensor
 Arrays = Any  # annotation of an input that is a list of tensors
 
 OPS: dict[str, Op] = {}
+ALIASES: dict[str, Op] = {}  # further public paths of operators
 PUBLIC: dict[str, tuple[Any, bool]] = {}  # plain functions: path -> (function, is it a method)
 
 
-def public(where: str = "", *, name: str | None = None, method: bool = False) -> Callable:
+def public(
+    where: str = "", *, name: str | None = None, method: bool = False, overridable: bool = False
+) -> Callable:
     """Put a plain function (one that is no operator: `zeros`, `manual_seed`) under its public name.
 
     `where`: as for operators, "" the top namespace, "Tensor" a method only; `method`: both.
+    `overridable`: tensor subclasses and function modes are asked first.
     """
 
     def declare(function: Callable) -> Callable:
+        if overridable:
+            function = calls.overrides.overridable(function)
         path = f"{where}.{name or function.__name__}" if where else name or function.__name__
         PUBLIC[path] = (function, method or where == "Tensor")
         return function
@@ -74,6 +80,9 @@ class Op:
         composite: bool = False,
         method: bool | None = None,
         holomorphic: bool | None = None,
+        accepts: str | None = None,
+        variant: Callable | None = None,
+        scalar_nodes: tuple[str, ...] = (),
     ) -> None:
         self.declared = declared
         self.name = name or declared.__name__
@@ -82,6 +91,13 @@ class Op:
         self.has_inplace, self.has_out, self.composite = inplace, out and not view, composite
         self.path = f"{where}.{self.name}" if where else self.name
         self._node = node
+        # kinds of common dtype that an elementwise operator takes ("b" truth values, "i" integers,
+        # "f" floating, "c" complex); None: what its kernel takes
+        self.accepts = accepts
+        # function of the arguments: the operator that takes over when a static one is unusual
+        self.variant = variant
+        # names of the node when the second, or the first, input is a Python number
+        self.scalar_nodes = scalar_nodes
         # Tensor has a method of this name: so by default for what stands in the top namespace
         self.method = (where in ("", "Tensor")) if method is None else method
         # rules written for real numbers are right for complex ones when they read conjugates
@@ -124,6 +140,12 @@ class Op:
     def grad_all(self, rule: Callable) -> Op:
         """Declare one rule for all inputs: returns a tuple of gradients, may name `needs`."""
         self.rule_all = (rule, self._names(rule, "*", "needs"))
+        return self
+
+    def alias(self, *paths: str) -> Op:
+        """Further public names: `acos.alias("arccos")`, `sigmoid.alias("special.expit")`."""
+        for path in paths:
+            ALIASES[path] = self
         return self
 
     def _names(self, rule: Callable, wrt: str, *more: str) -> tuple[str, ...]:
