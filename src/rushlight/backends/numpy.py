@@ -15,6 +15,7 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     bitwise_and,
     bitwise_or,
     bitwise_xor,
+    concatenate,
     cos,
     divide,
     dtype,
@@ -44,6 +45,7 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     square,
     subtract,
     tanh,
+    zeros,
 )
 
 from rushlight import dtypes
@@ -53,7 +55,13 @@ from rushlight.backends.numpy_reduce import (  # noqa: F401 - kernels
     argmin,
     average,
     everywhere,
+    kth_index,
     largest,
+    logsumexp,
+    median,
+    median_index,
+    mode_index,
+    pick,
     product,
     running,
     smallest,
@@ -62,6 +70,7 @@ from rushlight.backends.numpy_reduce import (  # noqa: F401 - kernels
     total,
     variance,
     widened,
+    without_nan,
 )
 from rushlight.backends.numpy_elementwise import (  # noqa: F401 - kernels
     add_product,
@@ -113,6 +122,7 @@ from rushlight.backends.numpy_indexing import (  # noqa: F401 - kernels
 )
 from rushlight.backends.numpy_views import (  # noqa: F401 - array geometry
     address,
+    contiguous,
     elements,
     plain,
     root,

@@ -1,0 +1,117 @@
+"""Arrays on the memory of other arrays: any shape and strides, without a copy."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+make = np.ndarray.__new__
+
+
+def root(a: np.ndarray) -> np.ndarray:
+    """The array over the whole memory that `a` is a part of."""
+    base = a.base
+    while isinstance(base, np.ndarray):
+        a, base = base, base.base
+    return a
+
+
+def contiguous(a: np.ndarray) -> np.ndarray:
+    """`a`, or a row-major copy of it."""
+    return a if a.flags.c_contiguous else a.copy(order="C")
+
+
+def address(a: np.ndarray) -> int:
+    """Where the first element is in memory, in bytes."""
+    return a.__array_interface__["data"][0]
+
+
+class _Interface:
+    """What NumPy reads to make an array on foreign memory."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+
+def strided(a: np.ndarray, shape: tuple, strides: tuple, offset: int = 0) -> np.ndarray:
+    """An array on the memory of `a`, `offset` bytes after its first element; `strides` in bytes.
+
+    The caller answers for the bounds: they are those of the whole memory, not those of `a`.
+    """
+    if offset == 0:
+        try:  # quick, for contiguous arrays whose own memory suffices
+            return make(a.__class__, shape, a.dtype, a, 0, strides)
+        except (ValueError, TypeError, BufferError):
+            pass
+    whole = root(a)
+    try:
+        return make(a.__class__, shape, a.dtype, whole, address(a) - address(whole) + offset, strides)
+    except (ValueError, TypeError, BufferError):
+        pass
+    d = _Interface()  # memory that is no plain buffer: foreign, with gaps
+    i = a.__array_interface__
+    pointer = (i["data"][0] + offset, i["data"][1])
+    d.__array_interface__ = {
+        "shape": shape, "typestr": i["typestr"], "strides": strides, "data": pointer, "version": 3,
+    }  # fmt: skip
+    d.owner = a
+    r = np.asarray(d)
+    if r.dtype is not a.dtype:  # bfloat16 has no letter in the interface
+        r = r.view(a.dtype)
+    return r if a.__class__ is np.ndarray else r.view(a.__class__)
+
+
+def elements(a: np.ndarray) -> tuple[int, ...]:
+    """Strides in elements, as PyTorch counts them; those of an empty array are row-major.
+
+    NumPy makes all strides of an empty array 0.
+    """
+    if not a.size:
+        from rushlight import geometry
+
+        return geometry.contiguous_strides(a.shape)
+    k = a.itemsize
+    return tuple([s // k for s in a.strides])
+
+
+def plain(a: np.ndarray) -> bool:
+    """Row-major without gaps, and the strides of size-1 dimensions are row-major too."""
+    if not a.flags.c_contiguous:
+        return False
+    if a.base is None or 1 not in a.shape:
+        return True
+    step = a.itemsize
+    for n, s in zip(a.shape[::-1], a.strides[::-1]):
+        if s != step:
+            return False
+        step *= n
+    return True
+
+
+def storage_bounds(a: np.ndarray) -> tuple[int, int]:
+    """First byte of the whole memory, and the byte after its last."""
+    whole = root(a)
+    base = whole.base
+    if base is not None and not isinstance(base, np.ndarray):
+        try:
+            buffer: Any = np.frombuffer(base, np.uint8)
+            return address(buffer), address(buffer) + buffer.size
+        except (ValueError, TypeError, BufferError):
+            pass
+    low = high = address(whole)
+    if whole.size:
+        for n, s in zip(whole.shape, whole.strides):
+            if s < 0:
+                low += (n - 1) * s
+            else:
+                high += (n - 1) * s
+        high += whole.itemsize
+    return low, high
+
+
+def extent(shape: tuple, strides: tuple, itemsize: int) -> int:
+    """Bytes from the first element to the end of the last; strides in elements."""
+    if not prod(shape):
+        return 0
+    return (sum((n - 1) * s for n, s in zip(shape, strides)) + 1) * itemsize

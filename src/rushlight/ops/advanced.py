@@ -1,0 +1,258 @@
+"""Indexing by index tensors and masks: `x[idx]`, `x[mask] = v`, `index_put_`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes, geometry
+from rushlight.autograd.graph import new, stale
+from rushlight.autograd.state import thread
+from rushlight.autograd.views import edge_of, rebase
+from rushlight.backends.meta import Meta
+from rushlight.ops import calls, overrides
+from rushlight.ops.registry import Array, Op, op, public
+from rushlight.tensor import Tensor, _bump, _wrap
+
+ndarray = np.ndarray
+EVERYTHING = slice(None)
+NOT_AN_INDEX = "tensors used as indices must be long, int, byte or bool tensors"
+
+
+class At:
+    """Index tensors as NumPy takes them, and the versions they had: a later write to one is noticed.
+
+    `key` is a tuple of full slices and arrays (integers, or one truth value per element).
+    """
+
+    __slots__ = ("key", "seen")
+
+    def __init__(self, key: tuple, tensors: list) -> None:
+        self.key = key
+        self.seen = [(t, t._version) for t in tensors if t._counter is not calls.INFERENCE]
+
+    def check(self) -> tuple:
+        """The key; RuntimeError when an index was written to since."""
+        for t, version in self.seen:
+            if t._version != version:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an "
+                    f"inplace operation: index [{t.dtype} {list(t.shape)}] is at version {t._version}; "
+                    f"expected version {version} instead. Index with a clone() of it."
+                )
+        return self.key
+
+
+def positions(a: np.ndarray, indices: Any) -> At:
+    """The `At` of a list of index tensors (None for a full slice), checked against the array `a`.
+
+    IndexError for other dtypes, for masks of another shape, for index shapes that do not broadcast.
+    """
+    shape, n = a.shape, a.ndim
+    key: list = []
+    tensors: list = []
+    d = 0
+    for at, t in enumerate(indices):
+        if t is None:
+            key.append(EVERYTHING)
+            d += 1
+            continue
+        b = t._array
+        if b.__class__ is not ndarray and b.__class__ is not Meta:
+            b = b.view(ndarray)
+        kind = b.dtype.kind
+        if kind == "u" and b.dtype.itemsize == 1:
+            warn_uint8()
+            b = b.astype(bool)
+            kind = "b"
+        if kind == "b":
+            k = b.ndim
+            for i in range(k):
+                if d + i >= n or b.shape[i] != shape[d + i]:
+                    raise IndexError(
+                        f"The shape of the mask {list(b.shape)} at index {i} does not match the shape "
+                        f"of the indexed tensor {list(shape)} at index {d + i}"
+                    )
+            d += k
+        elif kind == "i" and b.dtype.itemsize >= 4:
+            d += 1
+        else:
+            raise IndexError(NOT_AN_INDEX)
+        key.append(b)
+        tensors.append(t)
+    if d > n:
+        raise IndexError(f"too many indices for tensor of dimension {n} (got {d})")
+    if len(tensors) > 1:
+        masks = sum(k.__class__ is not slice and k.dtype.kind == "b" for k in key)
+        if masks:  # as index arrays, since a mask next to other indices pairs up with them
+            opened: list = []
+            for k in key:
+                opened += k.nonzero() if k.__class__ is not slice and k.dtype.kind == "b" else (k,)
+            key = opened
+        shapes = [k.shape for k in key if k.__class__ is not slice]
+        try:
+            geometry.broadcast_shapes(*shapes)
+        except RuntimeError:
+            raise IndexError(
+                "shape mismatch: indexing tensors could not be broadcast together with shapes "
+                + ", ".join(str(list(s)) for s in shapes)
+            ) from None
+    return At(tuple(key), tensors)
+
+
+def warn_uint8() -> None:
+    import warnings
+
+    warnings.warn(
+        "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+        UserWarning,
+        stacklevel=5,
+    )
+
+
+def out_of_bounds(e: IndexError) -> IndexError:
+    """NumPy's error in PyTorch's words."""
+    return IndexError(str(e).replace("for axis", "for dimension"))
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+@op(where="aten", name="index", node="IndexBackward0", method=False)
+def index_at(xp, input: Array, at: Any):
+    """`input[indices]`."""
+    try:
+        return xp.index_take(input, at.key)
+    except IndexError as e:
+        if 0 in input.shape and "out of bounds" not in str(e):
+            raise
+        raise out_of_bounds(e) from None
+
+
+index_at.grad(input=lambda g, input_shape, at: index_back(g, input_shape, at))
+
+
+@op(where="aten", name="index_back", node="IndexBackwardBackward0", method=False)
+def index_back(xp, grad: Array, shape: Sizes, at: Any):
+    """Zeros of `shape` with `grad` added at the indices."""
+    key = at.check()
+    z = xp.zeros(shape, grad.dtype)
+    xp.index_add_at(z, key, grad)
+    return z
+
+
+index_back.grad(grad=lambda g, at: index_at(g, at))
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def write_part(op: Op, t: Tensor, named: dict, write: Any, label: str) -> Tensor:
+    """Write to a part of `t` by `write(array)`, and record it as the in-place form of `op`."""
+    recording = thread.grad and any(
+        isinstance(v, Tensor) and edge_of(v) is not None for v in named.values()
+    )
+    calls.check_inplace(t, label, recording)
+    a = t._array
+    if a.__class__ is not Meta:
+        with np.errstate(all="ignore"):
+            write(a)
+    _bump(t)
+    if recording:
+        before = new(Tensor)
+        before._array, before._edge, before._counter = a, calls.edge_before(t), None
+        named[op.inputs[0]] = before
+        rebase(t, calls.make_node(op, named, [t], inplace=True))
+    return t
+
+
+@op(where="aten", name="index_put", node="IndexPutBackward0", method=False)
+def index_put_at(xp, input: Array, values: Array, at: Any, accumulate: bool):
+    """A copy of `input` with `values` written (or added) at the indices."""
+    r = input.copy(order="K")
+    put(r, at, values, accumulate)
+    return r
+
+
+def put_input_back(g: Tensor, at: At, accumulate: bool) -> Tensor:
+    if accumulate:
+        return g
+    at.check()
+    return index_put_at(g, _wrap(np.zeros((), g._array.dtype)), at, False)
+
+
+def put_values_back(g: Tensor, at: At, values_shape: tuple) -> Tensor:
+    at.check()
+    return index_at(g, at).sum_to_size(values_shape)
+
+
+INDEX_PUT: Op = index_put_at.grad(input=put_input_back, values=put_values_back)
+
+
+def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:
+    """Write or add into `a`; RuntimeError when `values` does not broadcast."""
+    from rushlight.backends import numpy as xp
+
+    if values.dtype is not a.dtype and values.dtype != a.dtype:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{dtypes.OF[a.dtype].scalar_name} for the destination and "
+            f"{dtypes.OF[values.dtype].scalar_name} for the source."
+        )
+    try:
+        if accumulate:
+            if values.ndim:
+                a[at.key]  # bounds are checked before anything is written
+            xp.index_add_at(a, at.key, values)
+        else:
+            a[at.key] = values
+    except IndexError as e:
+        raise out_of_bounds(e) from None
+    except ValueError:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
+            f"indexing result of shape {list(a[at.key].shape)}"
+        ) from None
+
+
+def index_put_(t: Tensor, at: At, values: Tensor, accumulate: bool = False) -> Tensor:
+    named = {"input": t, "values": values, "at": at, "accumulate": accumulate}
+    v = values._array
+    if v.size and np.may_share_memory(v, t._array):
+        v = v.copy()
+    return write_part(INDEX_PUT, t, named, lambda a: put(a, at, v, accumulate), "index_put_")
+
+
+def read_indices(input: Tensor, indices: Any) -> At:
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError(
+            "index_put(): argument 'indices' (position 1) must be tuple of Tensors, not "
+            + calls.kind(indices)
+        )
+    return positions(input._array, indices)
+
+
+@public(name="index_put", method=True)
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """A copy of `input` in which `values` stands at `indices` (is added there: `accumulate`).
+
+    >>> import rushlight as torch
+    >>> torch.zeros(3).index_put((torch.tensor([0, 2]),), torch.tensor([1.0, 2.0]))
+    tensor([1., 0., 2.])
+    """
+    return index_put_at(input, values, read_indices(input, indices), accumulate)
+
+
+@public("Tensor", name="index_put_")
+def index_put_method(
+    self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
+) -> Tensor:
+    """In-place version of `index_put`."""
+    if self._array.__class__ is overrides.Tagged or values._array.__class__ is overrides.Tagged:
+        got = overrides.call_overrides(
+            Tensor.index_put_, (self, indices, values), {"accumulate": accumulate}
+        )
+        if got is not overrides.NOTHING:
+            return got
+    return index_put_(self, read_indices(self, indices), values, accumulate)

@@ -1,0 +1,256 @@
+"""Several tensors from one, and one from several: `split`, `unbind`, `cat`, `stack`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes, geometry
+from rushlight.ops import calls
+from rushlight.ops.indexing import place, select, slice_dim
+from rushlight.ops.registry import Array, Arrays, composite, op, public
+from rushlight.ops.shape import flatten, reshape, sizes
+from rushlight.tensor import Tensor
+
+EVERYTHING = slice(None)
+
+
+# -- one into several: all views -------------------------------------------------------------------
+
+
+def pieces(input: Any, dim: int, lengths: Any) -> list:
+    """Consecutive slices of an array."""
+    before = (EVERYTHING,) * dim
+    parts, start = [], 0
+    for n in lengths:
+        parts.append(input[(*before, slice(start, start + n))])
+        start += n
+    return parts
+
+
+def join_back(g: list, dim: int) -> Tensor:
+    return cat(g, dim)
+
+
+@op(view=True, outputs="list", where="aten", name="split", node="SplitBackward0", method=False)
+def split_even(xp, input: Array, split_size: int, dim: int):
+    """Slices of `split_size`, the last one shorter; `dim` is not negative."""
+    n = input.shape[dim]
+    count = max((n + split_size - 1) // split_size, 1) if split_size else 1
+    return pieces(input, dim, [min(split_size, n - i * split_size) for i in range(count)])
+
+
+split_even.grad(input=lambda g, dim: join_back(g, dim))
+
+
+@op(view=True, outputs="list", method=True, node="SplitWithSizesBackward0")
+def split_with_sizes(xp, input: Array, split_sizes: Any, dim: int = 0):
+    """Consecutive slices of the given lengths, which add up to the size of the dimension."""
+    if not input.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    dim = geometry.wrap_dim(dim, input.ndim)
+    for n in split_sizes:
+        if n < 0:
+            raise RuntimeError(
+                "split_with_sizes expects split_sizes have only non-negative entries, but got "
+                f"split_sizes={list(split_sizes)}"
+            )
+    if sum(split_sizes) != input.shape[dim]:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {input.shape[dim]} (input tensor's "
+            f"size at dimension {dim}), but got split_sizes={list(split_sizes)}"
+        )
+    return pieces(input, dim, split_sizes)
+
+
+split_with_sizes.grad(input=lambda g, dim: join_back(g, dim))
+
+
+@public(method=True)
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of consecutive parts, of one size (the last may be smaller) or of the sizes given.
+
+    >>> import rushlight as torch
+    >>> torch.arange(5).split(2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
+    size = split_size_or_sections
+    if isinstance(size, (tuple, list)):
+        return split_with_sizes(tensor, tuple(size), dim)
+    shape = tensor._array.shape
+    if not shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if isinstance(size, Tensor):
+        size = int(size)
+    if size < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+    dim = geometry.wrap_dim(dim, len(shape))
+    if not size and shape[dim]:
+        raise RuntimeError(
+            "split_size can only be 0 if dimension size is 0, but got dimension size of "
+            f"{shape[dim]}"
+        )
+    return split_even(tensor, size, dim)
+
+
+@public(method=True)
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` views of consecutive parts, equal but for a smaller last one.
+
+    >>> import rushlight as torch
+    >>> [len(c) for c in torch.arange(7).chunk(3)]
+    [3, 3, 1]
+    """
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    dim = geometry.wrap_dim(dim, len(shape))
+    size = (shape[dim] + chunks - 1) // chunks
+    if not size:  # nothing to share out: as many empty chunks as asked for
+        return split_with_sizes(input, (0,) * chunks, dim)
+    return split_even(input, size, dim)
+
+
+@op(view=True, outputs="list", node="UnbindBackward0")
+def unbind(xp, input: Array, dim: int = 0):
+    """All slices along a dimension, without it.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).unbind(1)
+    (tensor([1, 3]), tensor([2, 4]))
+    """
+    if not input.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    dim = geometry.wrap_dim(dim, input.ndim)
+    before = (EVERYTHING,) * dim
+    return [input[(*before, i, ...)] for i in range(input.shape[dim])]
+
+
+unbind.grad(input=lambda g, dim: stack(g, dim))
+
+
+# -- several into one ------------------------------------------------------------------------------
+
+
+def common(arrays: list) -> dtypes.dtype:
+    """The dtype that all arrays promote to; those without dimensions count less."""
+    dim = zero = None
+    for a in arrays:
+        d = dtypes.OF[a.dtype]
+        if a.ndim:
+            dim = d if dim is None else dtypes.promote_types(dim, d)
+        else:
+            zero = d if zero is None else dtypes.promote_types(zero, d)
+    return dtypes.result_dtype(dim, zero, None)
+
+
+@op(method=False)
+def cat(xp, tensors: Arrays, dim: int = 0):
+    """The tensors one after the other along a dimension; the other sizes agree.
+
+    Tensors of shape (0,) are left out, whatever the shape of the others.
+
+    >>> import rushlight as torch
+    >>> torch.cat((torch.tensor([1, 2]), torch.tensor([3])))
+    tensor([1, 2, 3])
+    """
+    if not tensors:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    first = tensors[0]
+    for i, a in enumerate(tensors):
+        if not a.ndim:
+            raise RuntimeError(
+                f"zero-dimensional tensor (at position {i}) cannot be concatenated"
+            )
+        if a.dtype is not first.dtype:
+            d = common(tensors).np
+            tensors = [b if b.dtype is d else xp.cast(b, d) for b in tensors]
+            break
+    try:
+        kept = [a for a in tensors if a.shape != (0,)]
+        if not kept:
+            geometry.wrap_dim(dim, 1)
+            return tensors[0].copy()
+        n = kept[0].ndim
+        dim = geometry.wrap_dim(dim, n)
+        if n >= 4 and all(geometry.is_channels_last(a.shape, xp.elements(a)) for a in kept) and not (
+            all(a.flags.c_contiguous for a in kept)
+        ):
+            order = (0, *range(2, n), 1)
+            back = (0, n - 1, *range(1, n - 1))
+            at = order.index(dim)
+            return xp.concatenate([a.transpose(order) for a in kept], at).transpose(back)
+        if kept[0].flags.c_contiguous or len(kept) == 0:
+            return xp.concatenate(kept, dim)
+        shape = list(kept[0].shape)
+        r = xp.concatenate(kept, dim)
+        return r if r.flags.c_contiguous else r.copy(order="C")
+    except ValueError:
+        first = kept[0]
+        for i, a in enumerate(tensors):
+            if a.shape == (0,):
+                continue
+            if a.ndim != first.ndim:
+                raise RuntimeError(
+                    f"Tensors must have same number of dimensions: got {first.ndim} and {a.ndim}"
+                ) from None
+            if a.shape[:dim] != first.shape[:dim] or a.shape[dim + 1 :] != first.shape[dim + 1 :]:
+                d = next(d for d in range(a.ndim) if d != dim and a.shape[d] != first.shape[d])
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {dim}. Expected size "
+                    f"{first.shape[d]} but got size {a.shape[d]} for tensor number {i} in the list."
+                ) from None
+        raise
+
+
+def cat_back(g: Tensor, tensors_shape: list, tensors_dtype: list, dim: int) -> list:
+    n = g._array.ndim
+    dim %= n
+    parts, start = [], 0
+    for shape, dtype in zip(tensors_shape, tensors_dtype, strict=True):
+        if shape == (0,) and n != 1:
+            parts.append(g.new_zeros((0,)))
+            continue
+        part = slice_dim(g, dim, start, start + shape[dim])
+        if part.dtype is not dtype:
+            part = part.real if part.dtype.is_complex and not dtype.is_complex else part
+        parts.append(part)
+        start += shape[dim]
+    return parts
+
+
+cat.grad(tensors=cat_back)
+
+
+@op(method=False)
+def stack(xp, tensors: Arrays, dim: int = 0):
+    """The tensors, all of one shape, along a new dimension.
+
+    >>> import rushlight as torch
+    >>> torch.stack((torch.tensor([1, 2]), torch.tensor([3, 4])), 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    first = tensors[0]
+    shape = first.shape
+    dim = geometry.wrap_dim(dim, len(shape) + 1)
+    for i, a in enumerate(tensors):
+        if a.shape != shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and "
+                f"{list(a.shape)} at entry {i}"
+            )
+        if a.dtype is not first.dtype:
+            d = common(tensors).np
+            tensors = [b if b.dtype is d else xp.cast(b, d) for b in tensors]
+    new = (*shape[:dim], 1, *shape[dim:])
+    r = xp.concatenate([a.reshape(new) for a in tensors], dim)
+    return r if r.flags.c_contiguous else r.copy(order="C")
+
+
+stack.grad(tensors=lambda g, dim: list(unbind(g, dim)))
