@@ -69,9 +69,9 @@ class Tensor:
     _grad: Tensor | None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        from rushlight.ops import creation
+        from rushlight.ops import legacy
 
-        return creation.legacy_new(cls, args, kwargs)
+        return legacy.legacy_new(cls, args, kwargs)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -336,11 +336,10 @@ class Tensor:
         inputs: Any = None,
     ) -> None:
         """Add the gradient of this tensor with respect to every leaf of its graph to `leaf.grad`."""
-        from rushlight.autograd import engine
+        import rushlight.autograd.engine  # puts the real method in this one's place
 
-        if gradient is not None:
-            gradient = (gradient,)
-        engine.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        del rushlight
+        self.backward(gradient, retain_graph, create_graph, inputs)
 
     def detach(self) -> Tensor:
         """A tensor on the same memory without history; it shares the version counter."""

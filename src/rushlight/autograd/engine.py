@@ -16,11 +16,13 @@ from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ones_like
 
 from rushlight import geometry
 from rushlight.autograd.graph import AccumulateGrad, Output, new, version_of
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import View, edge_of
+from rushlight.backends.numpy_views import strided
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ def run(
     flowing: dict[Any, Any] = {}
     for e, g in zip(roots, grads, strict=True):
         flowing[e] = g if e not in flowing or g is None else flowing[e] + g
-    ready = [e for e in dict.fromkeys(roots) if not waits[e]]
+    ready = [e for e in flowing if not waits[e]]
     grads.clear()
     g = gx = None
 
@@ -80,10 +82,10 @@ def run(
                 if pruned is not None:
                     edges = pruned.get(node, ())
                 gradients = run_rare(
-                    node, g, edges, keep, flowing, anomaly, captures, accumulate_into
+                    node, g, edges, keep, create_graph, flowing, anomaly, captures, accumulate_into
                 )
             else:
-                gradients = node.apply(g, edges, keep)
+                gradients = node.apply(g, edges, keep, create_graph)
             for e, gx in zip(edges, gradients):  # noqa: B905 - a pair each, checked where it can fail
                 if e is None:
                     continue
@@ -131,6 +133,7 @@ def run_rare(
     g: Any,
     edges: tuple,
     keep: bool,
+    record: bool,
     flowing: dict,
     anomaly: bool,
     captures: dict | None,
@@ -181,9 +184,9 @@ def run_rare(
 
         g = gs if many else gs[0]
         if anomaly:
-            gradients = anomaly_mode.apply(node, g, edges, keep)
+            gradients = anomaly_mode.apply(node, g, edges, keep, record)
         else:
-            gradients = node.apply(g, edges, keep)
+            gradients = node.apply(g, edges, keep, record)
     if hooks is not None:
         for hook in tuple(hooks.post.values()):
             got = hook(tuple(gradients), tuple(gs))
@@ -211,7 +214,9 @@ def replaced(new_value: Any, old: Tensor) -> Tensor:
 # -- leaves ----------------------------------------------------------------------------------------
 
 
-def accumulate(node: AccumulateGrad, g: Tensor, edges: tuple = (), keep: bool = False) -> tuple:
+def accumulate(
+    node: AccumulateGrad, g: Tensor, edges: tuple = (), keep: bool = False, record: bool = False
+) -> tuple:
     """`AccumulateGrad.apply`: add `g` to the gradient of the leaf, with the strides of the leaf."""
     mine = getrefcount(g) <= OWN and owned(g)  # read here, where the calibrated names hold it
     t = node.leaf()
@@ -269,9 +274,7 @@ def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
     if fits:
         result._array = a
     else:
-        from rushlight.ops.registry import empty_like_strides
-
-        result._array = empty_like_strides(a, want if not mine or not fits else a.strides)
+        result._array = strided(np.empty(a.size, a.dtype), a.shape, want)
         result._array[...] = a
     return result
 
@@ -280,11 +283,11 @@ def _calibrate() -> int:
     """How many references `accumulate` sees on a gradient that only the walk holds."""
 
     class Probe:
-        def apply(self, g: Any, edges: tuple, keep: bool) -> int:
+        def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> int:
             return getrefcount(g)
 
     node, g = Probe(), object()
-    return node.apply(g, (), False)
+    return node.apply(g, (), False, False)
 
 
 OWN = _calibrate()
@@ -406,6 +409,31 @@ def backward(
             old = t.grad
             t.grad = g if old is None else old + g
     return None
+
+
+def backward_of_tensor(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    a = self._array
+    if gradient is None and inputs is None and a.size == 1 and a.dtype.kind == "f":
+        one = new(Tensor)
+        one._edge = one._counter = None
+        one._array = ones_like(a)
+        keep = create_graph if retain_graph is None else retain_graph
+        if self.__class__ is Tensor and thread.function_modes == ():
+            return run([edge_from(self, 0)], [one], keep, create_graph)
+    return backward(
+        self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs
+    )
+
+
+backward_of_tensor.__name__ = "backward"
+backward_of_tensor.__doc__ = Tensor.backward.__doc__
+Tensor.backward = backward_of_tensor  # type: ignore[method-assign]
 
 
 def edge_from(t: Any, i: int | None) -> Any:

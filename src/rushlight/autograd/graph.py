@@ -94,14 +94,15 @@ class Node:
 
     `edges`: one entry per input. `saved`: what the gradient rules read. `fix`: None, or for each
     input the (shape, dtype) its gradient must be brought to. `hooks`: None, or `Hooks`.
-    `apply(g, edges, keep)` returns one gradient (or None) per edge.
+    `apply(g, edges, keep, record)` returns one gradient (or None) per edge: `keep` what was saved for
+    another backward, `record` the backward itself.
     """
 
     __slots__ = ("edges", "saved", "fix", "hooks", "result_version", "statics", "outputs", "__weakref__")
     saves_result = False
     n_outputs = 1
 
-    def apply(self, g: Any, edges: tuple, keep: bool) -> tuple:
+    def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         raise NotImplementedError(f"{self.name()} has no backward")
 
     def name(self) -> str:

@@ -102,12 +102,12 @@ class CopySlices(Node):
         self.edges = (base_edge, *(e for i, e in enumerate(inner.edges) if i != self_at))
         self.saved = self.fix = self.hooks = None
 
-    def apply(self, g: Any, edges: tuple, keep: bool) -> tuple:
+    def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         flow = g.clone()
         region = self.view.replay(flow)
         at = self.self_at
         inner_edges = (*edges[1 : at + 1], edges[0] or self, *edges[at + 1 :])
-        grads = self.inner.apply(region.clone(), inner_edges, keep)
+        grads = self.inner.apply(region.clone(), inner_edges, keep, record)
         if edges[0] is not None:
             if grads[at] is None:
                 region.zero_()

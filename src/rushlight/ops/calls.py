@@ -256,7 +256,7 @@ def forward(op: Op, named: dict) -> Any:
         elif v is None and "None" in str(op.declared.__annotations__.get(i)):
             arrays[i] = None
             continue
-        elif op.elementwise and isinstance(v, NUMBERS):
+        elif op.elementwise and i in op.numbers and isinstance(v, NUMBERS):
             arrays[i] = v
             continue
         else:
@@ -272,6 +272,8 @@ def forward(op: Op, named: dict) -> Any:
             " meta and cpu!"
         )
     if op.promote is not None:
+        if all(isinstance(a, NUMBERS) for a in arrays.values()):
+            raise not_a_tensor(op, op.inputs[0], named[op.inputs[0]])
         promote(op, arrays)
     for i, a in arrays.items():
         if a.__class__ is overrides.Tagged:
