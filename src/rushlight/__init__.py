@@ -73,10 +73,16 @@ _ELSEWHERE = {  # public name -> module
     "set_printoptions": "printing",
     "Generator": "random",
     "default_generator": "random",
+    "manual_seed": "random",
+    "seed": "random",
+    "initial_seed": "random",
+    "get_rng_state": "random",
+    "set_rng_state": "random",
     "save": "serialization",
     "load": "serialization",
     "UntypedStorage": "storage",
     "TypedStorage": "storage",
+    **{f"{d.scalar_name}Tensor": "ops.legacy" for d in _dtypes.ALL},
 }
 _CONSTANTS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
 _CONSTANTS["newaxis"] = None

@@ -20,6 +20,8 @@ from rushlight.device import device as Device
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rushlight.tensor import Tensor
+
 DEFAULT_SEED = (
     67280421310721  # the largest prime factor of 2**128 + 1; what an unseeded PyTorch starts from
 )
@@ -198,9 +200,28 @@ class Generator:
         self.spare_float = float(read["z"]) if read["z_valid"] else None
         return self
 
+    def get_state(self) -> Tensor:
+        """The whole state as a tensor, uint8 [5056]; PyTorch's `set_state` reads it too."""
+        from rushlight.tensor import _wrap
+
+        return _wrap(self.state_bytes())
+
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Goes on from a state of `get_state()`, ours or PyTorch's. Returns itself."""
+        array = getattr(new_state, "_array", None)
+        if array is None:
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
+        return self.load_state_bytes(array)
+
+    def graphsafe_set_state(self, state: Generator) -> Generator:
+        """Goes on from where another generator stands."""
+        return self.load_state_bytes(state.state_bytes())
+
     def clone_state(self) -> Generator:
         """A new generator that goes on with the same numbers."""
         return _restored(str(self.device), self.state_bytes())
+
+    graphsafe_get_state = clone_state
 
     def _make_engine(self) -> None:
         # Imported at the first draw: numpy.random costs 10 ms, a third of what `import rushlight` may.

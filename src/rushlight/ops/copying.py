@@ -1,28 +1,291 @@
-"""Copies: `clone`, `copy_`, conversion of dtype and device."""
+"""Copies and conversions: `clone`, `contiguous`, `to`, `copy_`, `fill_`.
+
+A copy keeps the order of its source's memory (PyTorch's preserve_format) unless told otherwise.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from rushlight import dtypes
+from rushlight import device as devices
+from rushlight import dtypes, geometry
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of, rebase
-from rushlight.ops import calls, overrides
-from rushlight.ops.registry import Array, op, public
+from rushlight.backends import meta
+from rushlight.ops import calls, creation, overrides
+from rushlight.ops.registry import Array, Op, op, public
 from rushlight.tensor import Tensor
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-@op()
+
+# -- out of place ----------------------------------------------------------------------------------
+
+
+@op(out=False)
 def clone(xp, input: Array, *, memory_format: MemoryFormat = None):
-    """A copy, recorded: gradients go through it."""
-    return input.copy(order="K")
+    """A copy of the tensor that gradients go through.
+
+    >>> import rushlight as torch
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> x.clone().sum().backward()
+    >>> x.grad
+    tensor([1., 1.])
+    """
+    return creation.copied(input, memory_format)
 
 
 clone.grad(input=lambda g: g)
 
 
-@op(where="Tensor", name="copy", node="CopyBackwards", method=False)
+@op(name="_to_copy", node="ToCopyBackward0", method=False, out=False)
+def to_copy(xp, input: Array, dtype: DType = None, memory_format: MemoryFormat = None):
+    """A copy in another dtype or memory format."""
+    return creation.copied(input, memory_format, None if dtype is None else dtype.np)
+
+
+to_copy.grad(input=lambda g, input_dtype: cast_back(g, input_dtype))
+
+
+def cast_back(g: Tensor, dtype: dtypes.dtype) -> Tensor:
+    """A gradient in the dtype of the input: the real part, where that is real."""
+    if g.is_complex() and not dtype.is_complex:
+        g = g.real
+    return g.to(dtype)
+
+
+@public("Tensor", overridable=True)
+def contiguous(self, memory_format=dtypes.contiguous_format):
+    """The tensor itself if it lies in memory in that order, else a copy that does."""
+    if memory_format is dtypes.contiguous_format:
+        return self if self._array.flags.c_contiguous else clone(self, memory_format=memory_format)
+    if memory_format is dtypes.preserve_format:
+        raise RuntimeError(
+            "preserve memory format is unsupported by the contiguous operator"
+        )
+    if self.is_contiguous(memory_format=memory_format):
+        return self
+    return clone(self, memory_format=memory_format)
+
+
+def convert(
+    t: Tensor, dtype: Any = None, device: Any = None, copy: bool = False, memory_format: Any = None
+) -> Tensor:
+    """What `to` and its relatives do: `t` itself when nothing changes and no copy is asked for."""
+    a = t._array
+    if dtype is not None and dtype.__class__ is not dtypes.dtype:
+        dtype = dtypes.OF[creation.element_type("to", dtype)]
+    if device is not None or a.__class__ is meta.Meta:
+        is_meta = a.__class__ is meta.Meta
+        wants_meta = is_meta if device is None else creation.on_meta(device)
+        if wants_meta and not is_meta:
+            return _to_meta(t, dtype, memory_format)
+        if is_meta and not wants_meta:
+            raise NotImplementedError(
+                "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead "
+                "of torch.nn.Module.to() when moving module from meta to a different device."
+            )
+    if dtype is None or dtype.np is a.dtype:
+        if not copy and (
+            memory_format is None
+            or memory_format is dtypes.preserve_format
+            or geometry.suggest_memory_format(a.shape, t.stride()) is memory_format
+        ):
+            return t
+        dtype = None
+    elif dtype.kind < 2:  # no gradient goes through integers
+        if t._edge is not None:
+            t = t.detach()
+    if dtype is not None and dtype.kind not in (0, 3) and a.dtype.kind == "c":
+        import warnings
+
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4
+        )
+    return to_copy(t, dtype, memory_format)
+
+
+def _to_meta(t: Tensor, dtype: Any, memory_format: Any) -> Tensor:
+    d = t._array.dtype if dtype is None else dtype.np
+    strides = creation.preserved(t._array, memory_format)
+    steps = geometry.contiguous_strides(t._array.shape) if strides is None else strides
+    return creation._meta_strided(t._array.shape, steps, d, t.requires_grad)
+
+
+@public("Tensor", overridable=True)
+def to(self, *args, device=None, dtype=None, other=None, non_blocking=False, copy=False,
+       memory_format=None):  # fmt: skip
+    """The tensor as another dtype, on another device: `to(dtype)`, `to(device, dtype)`, `to(other)`.
+
+    The tensor itself when nothing would change and `copy` is False; gradients go through.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1, 2]).to(torch.float16)
+    tensor([1., 2.], dtype=torch.float16)
+    """
+    if args:
+        first, *rest = args
+        if isinstance(first, Tensor):
+            other = first
+        elif isinstance(first, dtypes.dtype) or first in dtypes.OF_PYTHON:
+            dtype = first
+        else:
+            if first is not None and not isinstance(first, (str, int, devices.device)):
+                raise TypeError(
+                    f"to() received an invalid combination of arguments - got ({type(first).__name__})"
+                )
+            device = first
+            if rest:
+                dtype, *rest = rest
+        for value in rest[1:]:
+            copy = value
+            if len(rest) > 2:
+                raise TypeError("to() received an invalid combination of arguments: too many")
+    if other is not None:
+        dtype, device = other.dtype, other.device
+    return convert(self, dtype, device, copy, memory_format)
+
+
+def _declare_conversions() -> None:
+    names = {
+        "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16,
+        "bfloat16": dtypes.bfloat16, "int": dtypes.int32, "long": dtypes.int64,
+        "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool_,
+        "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
+    }  # fmt: skip
+
+    def declare(name: str, dtype: dtypes.dtype) -> None:
+        def conversion(self, memory_format=None):
+            return convert(self, dtype, None, False, memory_format)
+
+        conversion.__name__ = conversion.__qualname__ = name
+        conversion.__doc__ = f"`self.to(torch.{dtype.name})`."
+        public("Tensor", overridable=True)(conversion)
+
+    for name, dtype in names.items():
+        declare(name, dtype)
+
+    def declare_device(name: str) -> None:
+        def conversion(self, device=None, non_blocking=False, memory_format=None):
+            return convert(self, None, name if device is None else device, False, memory_format)
+
+        conversion.__name__ = conversion.__qualname__ = name
+        conversion.__doc__ = f"`self.to('{name}')`; AssertionError where there is no such device."
+        public("Tensor", overridable=True)(conversion)
+
+    for name in ("cpu", "cuda", "xpu", "hpu", "ipu", "mtia"):
+        declare_device(name)
+
+
+_declare_conversions()
+
+
+@public("Tensor", overridable=True)
+def type_as(self, other):
+    """`self.to(other.dtype)`."""
+    if not isinstance(other, Tensor):
+        raise TypeError(
+            f"type_as(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}"
+        )
+    return convert(self, other.dtype, other.device)
+
+
+@public("Tensor", name="type", overridable=True)
+def type_(self, dtype=None, non_blocking=False, **kwargs):
+    """The name of the tensor's type, such as `torch.FloatTensor`; with `dtype`, a conversion to it."""
+    if dtype is None:
+        on = "meta." if self.is_meta else ""
+        return f"torch.{on}{self.dtype.scalar_name}Tensor"
+    from rushlight.ops import legacy
+
+    return convert(self, legacy.dtype_named(dtype), None)
+
+
+# -- in place --------------------------------------------------------------------------------------
+
+
+def overwriting(name: str, node: str) -> Op:
+    """The operator that stands in the graph for a write which does not read: no gradient passes."""
+
+    def forward(xp, input: Array):
+        return input
+
+    forward.__name__ = name
+    declared = op(where="Tensor", name=name, node=node, method=False, out=False)(forward)
+    return declared.grad(input=lambda g: g.new_zeros(g.shape))
+
+
+def overwrite(t: Tensor, label: str, write: Callable, recorded: Op) -> Tensor:
+    """Let `write(array)` fill the memory of `t`, count the write, record it."""
+    recording = thread.grad and edge_of(t) is not None
+    calls.check_inplace(t, label, recording)
+    a = t._array
+    if a.__class__ is not meta.Meta:
+        write(a if a.__class__ is np.ndarray else a.view(np.ndarray))
+    calls.bump(t)
+    if recording:
+        before = new(Tensor)
+        before._array, before._edge, before._counter = a, calls.edge_before(t), None
+        rebase(t, calls.make_node(recorded, {"input": before}, [t], inplace=True))
+    return t
+
+
+zero_node = overwriting("zero", "ZeroBackward0")
+fill_node = overwriting("fill_number", "FillBackward0")
+
+
+@op(where="Tensor", name="fill_tensor", node="FillBackward1", method=False, out=False)
+def fill_tensor(xp, input: Array, value: Array):
+    """The forward of `fill_` with a tensor."""
+    return np.broadcast_to(value, input.shape)
+
+
+fill_tensor.grad(input=lambda g: g.new_zeros(g.shape), value=lambda g: g.sum())
+
+
+@public("Tensor", overridable=True)
+def zero_(self):
+    """Overwrite by zeros."""
+    return overwrite(self, "zero_", lambda a: a.fill(0), zero_node)
+
+
+@public("Tensor", overridable=True)
+def fill_(self, value):
+    """Overwrite every element by a number, or by the value of a 0-d tensor."""
+    if isinstance(value, Tensor):
+        if value._array.ndim:
+            raise RuntimeError(
+                "fill_ only supports 0-dimension value tensor but got tensor with "
+                f"{value._array.ndim} dimensions."
+            )
+        if thread.grad and value._edge is not None:
+            return _copied_into(self, value, "fill_", fill_tensor, "value")
+        value = value.item()
+    elif not isinstance(value, creation.NUMBERS):
+        raise TypeError(
+            f"fill_(): argument 'value' (position 1) must be Number, not {type(value).__name__}"
+        )
+    scalar = creation.converted(creation._number("fill_", value, 1, "value"), self._array.dtype)
+    return overwrite(self, "fill_", lambda a: a.__setitem__(..., scalar), fill_node)
+
+
+@public()
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A copy of `input` with every element overwritten by `value`."""
+    return input.clone().fill_(value)
+
+
+@public(name="zero")
+def zero(input: Tensor) -> Tensor:
+    """Zeros of the shape of `input`."""
+    return input.clone().zero_()
+
+
+@op(where="Tensor", name="copy", node="CopyBackwards", method=False, out=False)
 def copy_into(xp, input: Array, src: Array):
     """The forward of `copy_`: the values of `src` in the shape of `input`."""
     return src if src.shape == input.shape else np.broadcast_to(src, input.shape)
@@ -45,30 +308,31 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
             return got
     if self is src:
         return self
+    return _copied_into(self, src, "copy_", copy_into, "src")
+
+
+def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Op, name: str) -> Tensor:
     recording = thread.grad and (edge_of(self) is not None or edge_of(src) is not None)
-    calls.check_inplace(self, "copy_", recording)
+    calls.check_inplace(self, label, recording)
     a, b = self._array, src._array
+    if b.__class__ is meta.Meta and a.__class__ is not meta.Meta:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if a.shape != b.shape:
         try:
             b = np.broadcast_to(b, a.shape)
         except ValueError:
+            geometry.broadcast_shapes(a.shape, b.shape)  # raises PyTorch's error
             raise RuntimeError(
-                f"[copy_] output with shape {list(a.shape)} doesn't match the broadcast shape: "
-                f"the source has shape {list(b.shape)}"
+                f"[{label}] output with shape {list(a.shape)} doesn't match the broadcast shape "
+                f"{list(geometry.broadcast_shapes(a.shape, b.shape))}: the source has shape "
+                f"{list(b.shape)}"
             ) from None
-    if a.dtype.kind != "c" and b.dtype.kind == "c":
-        b = b.real
+    if a.dtype is not b.dtype and a.__class__ is not meta.Meta:
+        b = calls.xp.cast(b, a.dtype)
     calls.write(self, b)
     if recording:
         before = new(Tensor)
         before._array, before._edge, before._counter = a, calls.edge_before(self), None
-        node = calls.make_node(copy_into, {"input": before, "src": src}, [self], inplace=True)
-        rebase(self, node)
+        named = {"input": before, name: src}
+        rebase(self, calls.make_node(recorded, named, [self], inplace=True))
     return self
-
-
-@public("Tensor")
-def to(self: Tensor, dtype: dtypes.dtype) -> Tensor:
-    return self
-
-

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight import dtypes
 from rushlight.autograd.state import thread
 from rushlight.tensor import Tensor
 
@@ -71,6 +72,28 @@ def dispatch(function: Callable, op: Op, values: list, out: Any) -> Any:
     if out is not None:
         kwargs["out"] = out
     return call_overrides(function, args, kwargs)
+
+
+_PLAIN = frozenset({Tensor, int, float, bool, complex, str, type(None), dtypes.dtype})
+
+
+def overridable(function: Callable) -> Callable:
+    """A plain function (no operator) that asks modes and overriding arguments first."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if thread.function_modes:
+            got = call_overrides(call, args, kwargs)
+            if got is not NOTHING:
+                return got
+        for a in args:
+            if a.__class__ not in _PLAIN and any(overriding(v) for v in arguments(args, kwargs)):
+                return call_overrides(call, args, kwargs)
+        return function(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = function.__name__
+    call.__doc__, call.__module__ = function.__doc__, function.__module__
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    return call
 
 
 def arguments(args: tuple, kwargs: dict) -> list:

@@ -83,6 +83,7 @@ class Op:
         accepts: str | None = None,
         variant: Callable | None = None,
         scalar_nodes: tuple[str, ...] = (),
+        numbers: tuple[str, ...] | None = None,
     ) -> None:
         self.declared = declared
         self.name = name or declared.__name__
@@ -113,6 +114,8 @@ class Op:
         self.defaults.update(declared.__kwdefaults__ or {})
         notes = declared.__annotations__
         self.inputs = tuple(p for p in self.params if str(notes.get(p, "")).startswith("Array"))
+        # inputs of an elementwise operator that may be Python numbers: all but the first
+        self.numbers = self.inputs[1:] if numbers is None else numbers
         self.lists = frozenset(p for p in self.inputs if str(notes[p]).startswith("Arrays"))
         self.statics = tuple(p for p in self.params if p not in self.inputs)
         self.varargs = next(

@@ -1,0 +1,643 @@
+"""New tensors of a given shape: `zeros`, `full`, `empty_strided`, `ones_like`, `Tensor.new_zeros`...
+
+Every function takes `dtype=` (default: `get_default_dtype()`, for the `_like` and `new_` functions
+that of the tensor), `device=`, `requires_grad=`, `layout=` (strided only) and `pin_memory=` (needs an
+accelerator); the functions of the top namespace also `out=`.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight import device as devices
+from rushlight import dtypes, geometry, modes
+from rushlight.autograd.state import thread
+from rushlight.backends import meta
+from rushlight.backends import numpy as xp
+from rushlight.ops import calls, overrides
+from rushlight.ops.registry import public
+from rushlight.size import Size
+from rushlight.tensor import Tensor, _wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Shape = tuple[int, ...]
+
+_SEQUENCES = frozenset({tuple, list, Size})
+NUMBERS = (int, float, complex, np.number, np.bool_)
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+def sizes(name: str, args: tuple, size: Any = None, argument: str = "size") -> Shape:
+    """The shape given as `f(2, 3)`, `f((2, 3))` or `f(size=(2, 3))`."""
+    if size is not None:
+        if args:
+            raise TypeError(f"{name}() got multiple values for argument '{argument}'")
+        args = (size,)
+    if len(args) == 1 and args[0].__class__ in _SEQUENCES:
+        args = args[0]
+    for n in args:
+        if n.__class__ is not int or n < 0:
+            return checked_sizes(name, args, argument)
+    return tuple(args)
+
+
+def checked_sizes(name: str, args: Any, argument: str = "size") -> Shape:
+    """`sizes` where something is not a plain int: NumPy integers and integer tensors are taken."""
+    if len(args) > 1 and args[0].__class__ in _SEQUENCES:
+        raise TypeError(f"{name}() takes 1 positional argument but {len(args)} were given")
+    shape = []
+    for k, n in enumerate(args):
+        try:
+            if isinstance(n, bool):
+                raise TypeError
+            shape.append(index(n))
+        except TypeError:
+            if len(args) == 1:
+                raise TypeError(
+                    f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not "
+                    f"{type(n).__name__}"
+                ) from None
+            raise TypeError(
+                f"{name}(): argument '{argument}' failed to unpack the object at pos {k + 1} with error "
+                f'"type must be tuple of ints,but got {type(n).__name__}"'
+            ) from None
+    for n in shape:
+        if n < 0:
+            raise RuntimeError(
+                f"{name}: Dimension size must be non-negative. Trying to create tensor with negative "
+                f"dimension {n}: {shape}"
+            )
+    return tuple(shape)
+
+
+def element_type(name: str, dtype: Any, default: np.dtype | None = None) -> np.dtype:
+    """The NumPy dtype of `dtype=`; Python's `float`, `int`, `bool`, `complex` are taken too."""
+    if dtype is None:
+        return modes._default_dtype.np if default is None else default
+    if dtype.__class__ is dtypes.dtype:
+        return dtype.np
+    if isinstance(dtype, type) and dtype in dtypes.OF_PYTHON:
+        return dtypes.OF_PYTHON[dtype].np
+    raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+
+
+def on_meta(device: Any) -> bool:
+    """Whether `device=` (None: the default device) is the meta device; raises for unavailable ones."""
+    if device is None:
+        device = modes.here.device
+        if device is None:
+            return False
+    elif device.__class__ is not devices.device:
+        device = devices.device(device)
+    return devices.check_available(device).type == "meta"
+
+
+def check_options(name: str, layout: Any, pin_memory: bool) -> None:
+    if layout is not None and layout is not dtypes.strided:
+        if not isinstance(layout, dtypes.layout):
+            raise TypeError(
+                f"{name}(): argument 'layout' must be torch.layout, not {type(layout).__name__}"
+            )
+        raise RuntimeError(
+            f"[{name}] layout {layout} is not supported: Rushlight has strided tensors only"
+        )
+    if pin_memory:
+        raise RuntimeError(
+            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator "
+            "is available on this system."
+        )
+
+
+def finished(array: np.ndarray, requires_grad: bool = False) -> Tensor:
+    """A new tensor around `array`."""
+    t = _wrap(array)
+    if requires_grad:
+        d = t.dtype
+        if not (d.is_floating_point or d.is_complex):
+            raise RuntimeError(
+                f"Only Tensors of floating point and complex dtype can require gradients, got {d}"
+            )
+        t.requires_grad_()
+    return t
+
+
+def factory(where: str = "", *, name: str | None = None, method: bool = False) -> Callable:
+    """Declare a public function without tensor inputs, which function modes can take over."""
+
+    def declare(function: Callable) -> Callable:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if thread.function_modes:
+                got = overrides.call_overrides(call, args, kwargs)
+                if got is not overrides.NOTHING:
+                    return got
+            return function(*args, **kwargs)
+
+        call.__name__ = call.__qualname__ = name or function.__name__
+        call.__doc__, call.__module__ = function.__doc__, function.__module__
+        call.__wrapped__ = function  # type: ignore[attr-defined]
+        return public(where, method=method)(call)
+
+    return declare
+
+
+# -- arrays ----------------------------------------------------------------------------------------
+
+
+def empty_array(shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> np.ndarray:
+    """Uninitialised memory; `strides` in elements, dense."""
+    if strides is None:
+        try:
+            return np.empty(shape, dtype)
+        except (ValueError, MemoryError) as e:
+            raise too_large(shape, dtype, e) from None
+    return arranged(np.empty(geometry.numel(shape), dtype), shape, strides)
+
+
+def arranged(flat: np.ndarray, shape: Shape, strides: Shape) -> np.ndarray:
+    """The memory of `flat` [n], as `shape` with `strides` in elements."""
+    if not flat.size:
+        return np.ndarray(shape, flat.dtype)
+    size = flat.itemsize
+    return np.ndarray(shape, flat.dtype, flat, 0, tuple([s * size for s in strides]))
+
+
+def too_large(shape: Shape, dtype: np.dtype, e: Exception) -> RuntimeError:
+    if isinstance(e, MemoryError):
+        n = geometry.numel(shape) * dtype.itemsize
+        return RuntimeError(f"not enough memory: you tried to allocate {n} bytes for {list(shape)}")
+    return RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
+
+
+def preserved(a: np.ndarray, memory_format: Any = None) -> Shape | None:
+    """The strides (in elements) of a new tensor like `a`; None where they are the contiguous ones."""
+    if memory_format is None or memory_format is dtypes.preserve_format:
+        if a.flags.c_contiguous and 1 not in a.shape:
+            return None
+        size = a.itemsize
+        return geometry.preserve_strides(a.shape, tuple([s // size for s in a.strides]))
+    if memory_format is dtypes.contiguous_format:
+        return None
+    if not isinstance(memory_format, dtypes.memory_format):
+        raise TypeError(
+            f"argument 'memory_format' must be torch.memory_format, not {type(memory_format).__name__}"
+        )
+    return geometry.format_strides(a.shape, memory_format)
+
+
+def copied(a: np.ndarray, memory_format: Any = None, dtype: np.dtype | None = None) -> np.ndarray:
+    """A copy of `a`, in another memory format, another dtype."""
+    a = a if a.__class__ is np.ndarray else a.view(np.ndarray)
+    strides = preserved(a, memory_format)
+    if dtype is not None and dtype is not a.dtype:
+        a = xp.cast(a, dtype)
+        if strides is None and a.flags.c_contiguous:
+            return a
+    elif strides is None:
+        return a.copy()
+    made = empty_array(a.shape, a.dtype, strides)
+    made[...] = a
+    return made
+
+
+# -- shape given -----------------------------------------------------------------------------------
+
+
+def made(
+    name: str, fill: Callable, shape: Shape, out: Any, dtype: Any, layout: Any, device: Any,
+    pin_memory: bool, requires_grad: bool,
+) -> Tensor:  # fmt: skip
+    """What all of these functions do; `fill(shape, dtype)` is NumPy's."""
+    if out is not None:
+        return filled_out(name, fill, shape, out, dtype)
+    if layout is not None or pin_memory:
+        check_options(name, layout, pin_memory)
+    d = element_type(name, dtype)
+    if (device is not None or modes.here.device is not None) and on_meta(device):
+        return finished(meta.empty(shape, d), requires_grad)
+    try:
+        array = fill(shape, d)
+    except (ValueError, MemoryError) as e:
+        raise too_large(shape, d, e) from None
+    return finished(array, True) if requires_grad else _wrap(array)
+
+
+def filled_out(name: str, fill: Callable, shape: Shape, out: Tensor, dtype: Any = None) -> Tensor:
+    """The values into `out`, resized when its shape differs."""
+    target = check_out(name, out, dtype)
+    resize_out(name, out, shape)
+    if fill is not np.empty and not out.is_meta:
+        values = fill(shape, target)
+        with np.errstate(all="ignore"):
+            np.copyto(out._array, values, casting="unsafe")
+    calls.bump(out)
+    return out
+
+
+def check_out(name: str, out: Any, dtype: Any = None) -> np.dtype:
+    """The dtype of `out`; raises where it differs from `dtype=`, or where out wants a gradient."""
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if dtype is not None and element_type(name, dtype) is not out._array.dtype:
+        raise RuntimeError(
+            f"dtype {dtypes.OF[element_type(name, dtype)].scalar_name} does not match dtype of out "
+            f"parameter ({out.dtype.scalar_name})"
+        )
+    if thread.grad and out.requires_grad:
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
+            "one of the arguments requires grad."
+        )
+    return out._array.dtype
+
+
+def resize_out(name: str, out: Tensor, shape: Shape) -> None:
+    """Give `out` the shape of the result; warns when it had elements and another shape."""
+    if out._array.shape == shape:
+        return
+    if out._array.size:
+        import warnings
+
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape "
+            f"{list(out._array.shape)}, which does not match the required output shape {list(shape)}. "
+            "This behavior is deprecated; resize the output to zero elements first.",
+            UserWarning,
+            stacklevel=5,
+        )
+    from rushlight.ops import memory
+
+    memory.resize(out, shape)
+
+
+def _ones(shape: Shape, d: np.dtype) -> np.ndarray:
+    a = np.empty(shape, d)
+    a.fill(1)
+    return a
+
+
+@factory()
+def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
+          requires_grad=False):  # fmt: skip
+    """Zeros of a shape: `zeros(2, 3)` or `zeros((2, 3))`.
+
+    >>> import rushlight as torch
+    >>> torch.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    if not args and size is None:
+        raise TypeError('zeros() missing 1 required positional arguments: "size"')
+    shape = sizes("zeros", args, size)
+    return made("zeros", np.zeros, shape, out, dtype, layout, device, pin_memory, requires_grad)
+
+
+@factory()
+def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
+         requires_grad=False):  # fmt: skip
+    """Ones of a shape: `ones(2, 3)` or `ones((2, 3))`."""
+    if not args and size is None:
+        raise TypeError('ones() missing 1 required positional arguments: "size"')
+    shape = sizes("ones", args, size)
+    return made("ones", _ones, shape, out, dtype, layout, device, pin_memory, requires_grad)
+
+
+@factory()
+def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
+          requires_grad=False, memory_format=None):  # fmt: skip
+    """Memory of a shape, with whatever it held before."""
+    if not args and size is None:
+        raise TypeError('empty() missing 1 required positional arguments: "size"')
+    shape = sizes("empty", args, size)
+    fill: Callable = np.empty
+    if memory_format is not None and memory_format is not dtypes.contiguous_format:
+        if memory_format is dtypes.preserve_format:
+            raise RuntimeError("[empty] unsupported memory format Preserve")
+        strides = geometry.format_strides(shape, memory_format)
+        if device is not None and on_meta(device):
+            return _meta_strided(shape, strides, element_type("empty", dtype), requires_grad)
+        fill = lambda s, d: empty_array(s, d, strides)  # noqa: E731
+    return made("empty", fill, shape, out, dtype, layout, device, pin_memory, requires_grad)
+
+
+def _meta_strided(shape: Shape, strides: Shape, d: np.dtype, requires_grad: bool) -> Tensor:
+    return finished(meta.empty(shape, d, tuple(s * d.itemsize for s in strides)), requires_grad)
+
+
+@factory()
+def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False,
+         requires_grad=False):  # fmt: skip
+    """`fill_value` everywhere; its type decides the dtype where none is given."""
+    shape = _only_sequence("full", size)
+    value = _number("full", fill_value, 2)
+    if out is not None:
+        d = check_out("full", out, dtype)
+    else:
+        d = element_type("full", dtype, modes.scalar_dtype(value).np if dtype is None else None)
+        dtype = dtypes.OF[d]
+    scalar = converted(value, d)
+
+    def fill(shape: Shape, d: np.dtype) -> np.ndarray:
+        a = np.empty(shape, d)
+        a[...] = scalar
+        return a
+
+    return made("full", fill, shape, out, dtype, layout, device, pin_memory, requires_grad)
+
+
+def _only_sequence(name: str, size: Any, argument: str = "size") -> Shape:
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not "
+            f"{type(size).__name__}"
+        )
+    return sizes(name, (size,), None, argument)
+
+
+def _number(name: str, value: Any, position: int, argument: str = "fill_value") -> Any:
+    """A Python number from a number, a NumPy number, a 0-d tensor."""
+    if isinstance(value, NUMBERS):
+        return value.item() if isinstance(value, (np.number, np.bool_)) else value
+    if isinstance(value, Tensor) and not value._array.ndim:
+        return value.item()
+    raise TypeError(
+        f"{name}(): argument '{argument}' (position {position}) must be Number, not "
+        f"{type(value).__name__}"
+    )
+
+
+_CPP = {"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+        "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
+        "float64": "double"}  # fmt: skip
+
+
+def converted(value: Any, d: np.dtype) -> np.ndarray:
+    """A Python number as a 0-d array; RuntimeError when the dtype cannot hold it.
+
+    Negative integers wrap around in unsigned dtypes, infinities stay infinite.
+    """
+    kind = dtypes.OF[d]
+    if kind is dtypes.bool_:
+        return np.array(bool(value))
+    bad = False
+    if isinstance(value, complex) and not kind.is_complex:
+        bad = value.imag != 0
+        value = value.real
+    if kind.kind == 1 and not bad:
+        least, most = (info := np.iinfo(d)).min, info.max
+        if isinstance(value, float):
+            bad = not (value == value and least <= value <= most)  # a nan is unequal to itself
+        elif most < value < 1 << 63 and not kind.is_signed and d.itemsize < 8:
+            bad = True
+        else:
+            bad = not (-most <= value <= most if not kind.is_signed else least <= value <= most)
+        if not bad:
+            return np.array(int(value) % (most + 1) if not kind.is_signed else int(value), d)
+    elif not bad:
+        try:
+            number = complex(value) if kind.is_complex else float(value)
+        except OverflowError:
+            number, bad = 0.0, True
+        parts = (number.real, number.imag) if kind.is_complex else (number,)
+        with np.errstate(all="ignore"):
+            array = np.array(number).astype(d)
+            limit = _LARGEST[kind]
+            bad = bad or any(abs(p) > limit and abs(p) != np.inf for p in parts)
+        if not bad:
+            return array
+    name = _CPP.get(kind.name, kind.name)
+    raise RuntimeError(f"value cannot be converted to type {name} without overflow: {value!r}")
+
+
+_LARGEST = {
+    dtypes.float16: 65504.0,
+    dtypes.bfloat16: 3.3895313892515355e38,
+    dtypes.float32: 3.4028234663852886e38,
+    dtypes.float64: 1.7976931348623157e308,
+}
+_LARGEST[dtypes.complex64] = _LARGEST[dtypes.float32]
+_LARGEST[dtypes.complex128] = _LARGEST[dtypes.float64]
+
+
+@factory()
+def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False,
+                  pin_memory=False):  # fmt: skip
+    """Memory of a shape with the given strides, which may overlap or leave gaps."""
+    shape = _only_sequence("empty_strided", size)
+    steps = tuple(index(s) for s in stride)
+    check_options("empty_strided", layout, pin_memory)
+    d = element_type("empty_strided", dtype)
+    return finished(_strided(shape, steps, d, on_meta(device)), requires_grad)
+
+
+def _strided(shape: Shape, steps: Shape, d: np.dtype, is_meta: bool) -> np.ndarray:
+    if len(shape) != len(steps):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})"
+        )
+    if any(s < 0 for s in steps):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}: "
+            "strides must not be negative"
+        )
+    if is_meta:
+        return meta.empty(shape, d, tuple(s * d.itemsize for s in steps))
+    if 0 in shape:
+        return np.ndarray(shape, d)
+    n = 1 + sum((k - 1) * s for k, s in zip(shape, steps, strict=True))
+    return arranged(np.empty(n, d), shape, steps)
+
+
+@factory()
+def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=None,
+                   requires_grad=False, pin_memory=False):  # fmt: skip
+    """Dense memory of a shape whose dimensions lie in the order `physical_layout`, outermost first.
+
+    >>> import rushlight as torch
+    >>> torch.empty_permuted((2, 3, 5), (0, 2, 1)).stride()
+    (15, 1, 3)
+    """
+    shape = _only_sequence("empty_permuted", size)
+    if len(shape) != len(physical_layout):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {len(shape)} is not equal to len(physical_layout) = {len(physical_layout)}"
+        )
+    order = []
+    for p in physical_layout:
+        if not 0 <= p < len(shape):
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {p})"
+            )
+        if p in order:
+            raise RuntimeError(f"Duplicate dim not allowed, got physical_layout {physical_layout}")
+        order.append(p)
+    check_options("empty_permuted", layout, pin_memory)
+    steps, step = [0] * len(shape), 1
+    for p in reversed(order):
+        steps[p] = step
+        step *= max(shape[p], 1)
+    d = element_type("empty_permuted", dtype)
+    return finished(_strided(shape, tuple(steps), d, on_meta(device)), requires_grad)
+
+
+# -- shape of a tensor -----------------------------------------------------------------------------
+
+
+def like(
+    name: str, fill: Callable | None, input: Any, dtype: Any, layout: Any, device: Any,
+    pin_memory: bool, requires_grad: bool, memory_format: Any,
+) -> Tensor:  # fmt: skip
+    """A tensor with the shape and the memory order of `input`; `fill(array)` gives it values."""
+    try:
+        a = input._array
+    except AttributeError:
+        raise TypeError(
+            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        ) from None
+    if layout is not None or pin_memory:
+        check_options(name, layout, pin_memory)
+    d = a.dtype if dtype is None else element_type(name, dtype)
+    strides = preserved(a, memory_format)
+    if on_meta(device) if device is not None else a.__class__ is meta.Meta:
+        steps = geometry.contiguous_strides(a.shape) if strides is None else strides
+        return _meta_strided(a.shape, steps, d, requires_grad)
+    array = np.empty(a.shape, d) if strides is None else empty_array(a.shape, d, strides)
+    if fill is not None:
+        fill(array)
+    return finished(array, True) if requires_grad else _wrap(array)
+
+
+@public(overridable=True)
+def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+               memory_format=None):  # fmt: skip
+    """Zeros of the shape, dtype and (by default) memory order of `input`."""
+    return like(
+        "zeros_like", _fill_0, input, dtype, layout, device, pin_memory, requires_grad, memory_format
+    )
+
+
+@public(overridable=True)
+def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+              memory_format=None):  # fmt: skip
+    """Ones of the shape, dtype and (by default) memory order of `input`."""
+    return like(
+        "ones_like", _fill_1, input, dtype, layout, device, pin_memory, requires_grad, memory_format
+    )
+
+
+@public(overridable=True)
+def empty_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+               memory_format=None):  # fmt: skip
+    """Memory of the shape, dtype and (by default) memory order of `input`."""
+    return like(
+        "empty_like", None, input, dtype, layout, device, pin_memory, requires_grad, memory_format
+    )
+
+
+@public(overridable=True)
+def full_like(input, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False,
+              requires_grad=False, memory_format=None):  # fmt: skip
+    """`fill_value` in the shape, dtype and (by default) memory order of `input`."""
+    value = _number("full_like", fill_value, 2)
+    if isinstance(input, Tensor):
+        scalar = converted(value, element_type("full_like", dtype, input._array.dtype))
+    return like(
+        "full_like", lambda a: a.__setitem__(..., scalar), input, dtype, layout, device, pin_memory,
+        requires_grad, memory_format,
+    )  # fmt: skip
+
+
+def _fill_0(a: np.ndarray) -> None:
+    a.fill(0)
+
+
+def _fill_1(a: np.ndarray) -> None:
+    a.fill(1)
+
+
+# -- dtype and device of a tensor ------------------------------------------------------------------
+
+
+def new_one(
+    name: str, self: Tensor, fill: Callable, shape: Shape, dtype: Any, layout: Any, device: Any,
+    pin_memory: bool, requires_grad: bool,
+) -> Tensor:  # fmt: skip
+    if layout is not None or pin_memory:
+        check_options(name, layout, pin_memory)
+    a = self._array
+    d = a.dtype if dtype is None else element_type(name, dtype)
+    if on_meta(device) if device is not None else a.__class__ is meta.Meta:
+        return finished(meta.empty(shape, d), requires_grad)
+    try:
+        array = fill(shape, d)
+    except (ValueError, MemoryError) as e:
+        raise too_large(shape, d, e) from None
+    return finished(array, True) if requires_grad else _wrap(array)
+
+
+@public("Tensor", overridable=True)
+def new_zeros(self, *args, size=None, dtype=None, layout=None, device=None, pin_memory=False,
+              requires_grad=False):  # fmt: skip
+    """Zeros of a shape, with the dtype and device of this tensor."""
+    if not args and size is None:
+        raise TypeError('new_zeros() missing 1 required positional arguments: "size"')
+    shape = sizes("new_zeros", args, size)
+    return new_one(
+        "new_zeros", self, np.zeros, shape, dtype, layout, device, pin_memory, requires_grad
+    )
+
+
+@public("Tensor", overridable=True)
+def new_ones(self, *args, size=None, dtype=None, layout=None, device=None, pin_memory=False,
+             requires_grad=False):  # fmt: skip
+    """Ones of a shape, with the dtype and device of this tensor."""
+    if not args and size is None:
+        raise TypeError('new_ones() missing 1 required positional arguments: "size"')
+    shape = sizes("new_ones", args, size)
+    return new_one("new_ones", self, _ones, shape, dtype, layout, device, pin_memory, requires_grad)
+
+
+@public("Tensor", overridable=True)
+def new_empty(self, *args, size=None, dtype=None, layout=None, device=None, pin_memory=False,
+              requires_grad=False):  # fmt: skip
+    """Memory of a shape, with the dtype and device of this tensor."""
+    if not args and size is None:
+        raise TypeError('new_empty() missing 1 required positional arguments: "size"')
+    shape = sizes("new_empty", args, size)
+    return new_one(
+        "new_empty", self, np.empty, shape, dtype, layout, device, pin_memory, requires_grad
+    )
+
+
+@public("Tensor", overridable=True)
+def new_full(self, size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False,
+             requires_grad=False):  # fmt: skip
+    """`fill_value` in a shape, with the dtype and device of this tensor."""
+    shape = _only_sequence("new_full", size)
+    d = element_type("new_full", dtype, self._array.dtype)
+    scalar = converted(_number("new_full", fill_value, 2), d)
+
+    def fill(shape: Shape, d: np.dtype) -> np.ndarray:
+        a = np.empty(shape, d)
+        a[...] = scalar
+        return a
+
+    return new_one("new_full", self, fill, shape, dtype, layout, device, pin_memory, requires_grad)
+
+
+@public("Tensor", overridable=True)
+def new_empty_strided(self, size, stride, *, dtype=None, layout=None, device=None, pin_memory=False,
+                      requires_grad=False):  # fmt: skip
+    """As `empty_strided`, with the dtype and device of this tensor."""
+    shape = _only_sequence("new_empty_strided", size)
+    check_options("new_empty_strided", layout, pin_memory)
+    d = element_type("new_empty_strided", dtype, self._array.dtype)
+    is_meta = on_meta(device) if device is not None else self.is_meta
+    return finished(_strided(shape, tuple(index(s) for s in stride), d, is_meta), requires_grad)
