@@ -64,24 +64,38 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Tensor:
-    """Fill from the normal distribution cut off outside of [a, b], by its inverse cdf."""
+    """Fill from the normal distribution cut off outside of [a, b], by rejection.
 
-    def cdf(x: float) -> float:
-        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
-
+    What is drawn is normal where at least 0.3 of the distribution is inside, uniform in [a, b]
+    elsewhere (Robert 1995); a round draws anew for every element and keeps those not yet accepted.
+    """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
             "values may be incorrect.",
             stacklevel=2,
         )
+
+    def cdf(x: float) -> float:
+        return (1.0 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2.0
+
     with rushlight.no_grad():
-        low, high = cdf((a - mean) / std), cdf((b - mean) / std)
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        if cdf(b) - cdf(a) >= 0.3:
+            tensor.normal_(mean, std, generator=generator)
+            while (outside := (tensor < a) | (tensor > b)).any():
+                drawn = rushlight.empty_like(tensor).normal_(mean, std, generator=generator)
+                tensor.copy_(rushlight.where(outside, drawn, tensor))
+            return tensor
+        nearest = (min(max(mean, a), b) - mean) ** 2
+        waiting = rushlight.ones_like(tensor, dtype=rushlight.bool)
+        while waiting.any():
+            drawn = rushlight.empty_like(tensor).uniform_(a, b, generator=generator)
+            height = rushlight.empty_like(tensor).uniform_(generator=generator)
+            density = rushlight.exp((nearest - (drawn - mean) ** 2) / (2 * std**2))
+            accepted = waiting & (height <= density)
+            tensor.copy_(rushlight.where(accepted, drawn, tensor))
+            waiting &= ~accepted
+        return tensor
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
