@@ -217,3 +217,167 @@ def running(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None)
         return a.astype(dtype)
     r = ufunc.accumulate(a, axis, wide)
     return np.ascontiguousarray(r if wide is dtype else r.astype(dtype))
+
+
+def without_nan(a: np.ndarray) -> np.ndarray:
+    """`a` with 0 in place of nan."""
+    return a if a.dtype.kind in "iub" else np.where(np.isnan(a), a.dtype.type(0), a)
+
+
+def logsumexp(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+    """log(sum(exp(a))), the maximum (of the real parts) taken out first."""
+    d = a.dtype
+    if not a.size:
+        return np.log(total(widened(a), axis, keepdims)).astype(d)
+    a = widened(a)
+    m = np.maximum.reduce(a.real, axis, None, None, True)
+    m = np.where(np.isinf(m), m.dtype.type(0), m)
+    r = np.log(total(np.exp(a - m), axis, keepdims)) + (m if keepdims else m.reshape(_less(a, axis)))
+    return r.astype(d)
+
+
+def _less(a: np.ndarray, axis: Any) -> tuple:
+    """The shape without the axes reduced over."""
+    if axis is None:
+        return ()
+    gone = {d % a.ndim for d in (axis if axis.__class__ is tuple else (axis,))}
+    return tuple(n for d, n in enumerate(a.shape) if d not in gone)
+
+
+# -- order statistics ------------------------------------------------------------------------------
+
+
+def pick(a: np.ndarray, axis: int | None, keepdims: bool, index: np.ndarray) -> tuple[Any, Any]:
+    """(values, indices) for `index`, which has size 1 along `axis` (None: `a` is 0-d)."""
+    if axis is None:
+        return a.copy(), np.zeros((), np.int64)
+    values = np.take_along_axis(a, index, axis)
+    if not keepdims:
+        values, index = values.squeeze(axis), index.squeeze(axis)
+    return contiguous(values), contiguous(index.astype(np.int64, copy=False))
+
+
+def kth_index(a: np.ndarray, axis: int | None, k: int) -> np.ndarray:
+    """Where the k-th smallest is, counted from 0; nan is largest."""
+    if axis is None:
+        return np.zeros((), np.int64)
+    order = np.argpartition(exact(a), k, axis)
+    return order.take([k], axis)
+
+
+def median_index(a: np.ndarray, axis: int | None, skip_nan: bool) -> np.ndarray:
+    """Where the lower median is: at the first nan if there is one, or of the others (`skip_nan`)."""
+    if axis is None or not a.size:
+        return kth_index(a, axis, 0) if axis is None else np.zeros(kept(a, axis), np.int64)
+    n = a.shape[axis]
+    if a.dtype.kind in "iub":
+        return kth_index(a, axis, (n - 1) // 2)
+    nan = np.isnan(a)
+    if not nan.any():
+        return kth_index(a, axis, (n - 1) // 2)
+    if skip_nan:
+        k = np.maximum((n - nan.sum(axis, keepdims=True) - 1) // 2, 0)
+        return np.take_along_axis(np.argsort(exact(a), axis, kind="stable"), k, axis)
+    index = kth_index(a, axis, (n - 1) // 2)
+    return np.where(nan.any(axis, keepdims=True), nan.argmax(axis, keepdims=True), index)
+
+
+def kept(a: np.ndarray, axis: int) -> tuple:
+    """The shape with size 1 along `axis`."""
+    return a.shape[: axis % a.ndim] + (1,) + a.shape[axis % a.ndim + 1 :]
+
+
+def median(a: np.ndarray, skip_nan: bool) -> Any:
+    """The lower median of all elements; nan of nothing."""
+    if not a.size:
+        return np.full((), np.nan).astype(a.dtype)
+    flat = a.reshape(-1)
+    return flat[median_index(flat, 0, skip_nan)[0]]
+
+
+def mode_index(a: np.ndarray, axis: int | None) -> np.ndarray:
+    """Where the commonest value is: of several the smallest, of its places the last."""
+    if axis is None:
+        return np.zeros((), np.int64)
+    if not a.size:
+        return np.zeros(kept(a, axis), np.int64)
+    x = np.moveaxis(exact(a), axis, -1)
+    order = np.argsort(x, -1, kind="stable")
+    s = np.take_along_axis(x, order, -1)
+    place = np.arange(x.shape[-1])
+    starts = np.zeros(s.shape, np.int64)
+    starts[..., 1:] = np.where(s[..., 1:] != s[..., :-1], place[1:], 0)
+    length = place - np.maximum.accumulate(starts, -1)  # how often the value came before
+    at = length.argmax(-1, keepdims=True)
+    return np.moveaxis(np.take_along_axis(order, at, -1), -1, axis)
+
+
+# -- running -------------------------------------------------------------------------------------------
+
+
+def running_extreme(a: np.ndarray, axis: int | None, ufunc: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(values, indices) of the maximum (`ufunc`) up to each place; equal ones move the index on."""
+    if axis is None:
+        return a.copy(), np.zeros((), np.int64)
+    x = exact(a)
+    m = ufunc.accumulate(x, axis)
+    shape = [1] * a.ndim
+    shape[axis] = -1
+    place = np.arange(a.shape[axis]).reshape(shape)
+    here = x == m
+    if a.dtype.kind not in "iub":
+        here |= np.isnan(x)
+    index = np.maximum.accumulate(np.where(here, place, 0), axis)
+    return contiguous(m.astype(a.dtype, copy=False)), contiguous(index)
+
+
+def logcumsumexp(a: np.ndarray, axis: int | None) -> np.ndarray:
+    """log(cumsum(exp(a))) in float64, one logaddexp a step."""
+    if axis is None:
+        return a.copy()
+    d = a.dtype
+    if d.kind != "c":
+        return contiguous(np.logaddexp.accumulate(a.astype(_f64), axis).astype(d))
+    x = np.moveaxis(a.astype(np.complex128), axis, 0).copy()
+    for i in range(1, len(x)):
+        low = x[i].real < x[i - 1].real
+        small, large = np.where(low, x[i], x[i - 1]), np.where(low, x[i - 1], x[i])
+        x[i] = np.where(np.isneginf(small.real), large, large + np.log1p(np.exp(small - large)))
+    return np.ascontiguousarray(np.moveaxis(x, 0, axis).astype(d))
+
+
+_START = {"sum": 0, "mean": 0, "prod": 1, "max": -np.inf, "min": np.inf}
+_STEP = {"sum": np.add, "mean": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def segments(a: np.ndarray, kind: str, ends: np.ndarray, axis: int, initial: float | None) -> np.ndarray:
+    """Reduce a[..., ends[..., i]:ends[..., i + 1]] along `axis`; `ends` has the leading shape of `a`."""
+    d = a.dtype
+    x = widened(a)
+    lead = a.shape[:axis]
+    result = np.empty((*lead, ends.shape[-1] - 1, *a.shape[axis + 1 :]), x.dtype)
+    start = _START[kind] if initial is None else initial
+    for at in np.ndindex(*lead):
+        row, marks = x[at], ends[at].tolist()
+        for i, (lo, hi) in enumerate(zip(marks, marks[1:])):
+            value = _STEP[kind].reduce(row[lo:hi], 0, initial=start)
+            if kind == "mean":
+                n = hi - lo
+                value = value / n if n else value if initial is not None else value * np.nan
+            result[at][i] = value
+    return result.astype(d, copy=False)
+
+
+def segment_of(ends: np.ndarray, shape: tuple, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """For each element of an array of `shape` its segment along `axis` (-1: in none), and its length."""
+    lead = shape[:axis]
+    segment = np.full((*lead, shape[axis]), -1, np.int64)
+    count = np.ones((*lead, shape[axis]), np.int64)
+    for at in np.ndindex(*lead):
+        marks = ends[at].tolist()
+        for i, (lo, hi) in enumerate(zip(marks, marks[1:])):
+            segment[at][lo:hi] = i
+            count[at][lo:hi] = hi - lo
+    rest = (1,) * (len(shape) - axis - 1)
+    whole = np.broadcast_to(segment.reshape(segment.shape + rest), shape).copy()
+    return whole, np.broadcast_to(count.reshape(count.shape + rest), shape).copy()

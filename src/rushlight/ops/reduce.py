@@ -9,8 +9,8 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes, geometry
-from rushlight.ops.registry import Array, op, public
+from rushlight import dtypes, geometry, modes
+from rushlight.ops.registry import Array, composite, op, public
 
 if TYPE_CHECKING:
     from builtins import bool as Bool
@@ -129,24 +129,33 @@ def sum_backward(
 sum.grad(input=sum_backward)
 
 
-@op(where="Tensor", node="SumBackward1")
-def sum_to_size(xp, input: Array, size: Sizes):
-    """The sum over the dimensions that broadcasting from `size` stretched; the result has that shape.
-
-    >>> import rushlight as torch
-    >>> torch.ones(3, 2).sum_to_size(1, 2)
-    tensor([[3., 3.]])
-    """
-    size, own = tuple(size), input.shape
+@op(where="_all", name="sum_to_size", node="SumBackward1", out=False)
+def sum_to(xp, input: Array, size: Any):
+    own = input.shape
     lead = len(own) - len(size)
-    if size == own:
-        return input.copy()
     if lead < 0 or builtins.any(n != 1 and n != m for n, m in zip(size, own[lead:])):
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(own)}}}.")
     return xp.sum_to(input, size)
 
 
-sum_to_size.grad(input=lambda g, input_shape: g.expand(input_shape))
+sum_to.grad(input=lambda g, input_shape: g.expand(input_shape))
+
+
+@public("Tensor")
+def sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """The sum over the dimensions that broadcasting from `size` stretched; the result has that shape.
+
+    The tensor itself if it has it already.
+
+    >>> import rushlight as torch
+    >>> torch.ones(3, 2).sum_to_size(1, 2)
+    tensor([[3., 3.]])
+    """
+    shape = tuple(size[0]) if len(size) == 1 and size[0].__class__ is not int else size
+    return self if self._array.shape == shape else sum_to(self, shape)
+
+
+sum_to.face = sum_to_size
 
 
 @op(node=("MeanBackward0", "MeanBackward1"))
@@ -230,6 +239,78 @@ def others_product(x: Tensor, dim: int) -> Tensor:
 prod.grad(input=prod_backward)
 
 
+@op()
+def nansum(xp, input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None):
+    """The sum over `dim` with nan counted as 0.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1.0, float("nan"), 2.0]).nansum()
+    tensor(3.)
+    """
+    if input.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    return xp.total(xp.without_nan(input), axes(dim, input.ndim), keepdim, dtype and dtype.np)
+
+
+nansum.grad(
+    input=lambda g, input, dim, keepdim: spread(g, input.shape, dim, keepdim).to(input.dtype)
+    * (input == input)
+)
+
+
+@composite
+def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None):
+    """The mean over `dim` of what is not nan; nan where everything is.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1.0, float("nan"), 2.0]).nanmean()
+    tensor(1.5000)
+    """
+    if input._array.dtype.kind in "iub":
+        raise RuntimeError(
+            "nanmean(): expected input to have floating point or complex dtype but got "
+            f"{input.dtype.scalar_name}"
+        )
+    total = input.nansum(dim, keepdim, dtype=dtype)
+    return total / (input == input).detach().sum(dim, keepdim)
+
+
+@op()
+def logsumexp(xp, input: Array, dim: Dims, keepdim: bool = False):
+    """The logarithm of the sum of e**input over `dim`, without overflow: the maximum is taken out.
+
+    -inf of nothing. Integers become the default dtype.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1000.0, 1000.0]).logsumexp(0)
+    tensor(1000.6932)
+    """
+    if input.dtype.kind in "iub":
+        input = input.astype(modes.get_default_dtype().np)
+    return xp.logsumexp(input, axes(dim, input.ndim), keepdim)
+
+
+def logsumexp_backward(g: Tensor, input: Tensor, result: Tensor, dim: Any, keepdim: Bool) -> Tensor:
+    if not keepdim:
+        g, result = keep(g, input.shape, dim, keepdim), keep(result, input.shape, dim, keepdim)
+    weights = (input - result).exp()
+    return g * (weights.conj() if weights.is_complex() else weights)
+
+
+logsumexp.grad(input=logsumexp_backward)
+
+
+@op()
+def count_nonzero(xp, input: Array, dim: Dims = None):
+    """How many elements over `dim` are not zero (nan is not zero). int64.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[0, 1], [2, 3]]).count_nonzero(dim=0)
+    tensor([1, 2])
+    """
+    return xp.total(input != 0, axes(dim, input.ndim), False)
+
+
 # -- truth -----------------------------------------------------------------------------------------
 
 
@@ -258,102 +339,6 @@ def all(xp, input: Array, dim: Dims = None, keepdim: bool = False):
     tensor([ True, False])
     """
     return xp.everywhere(input, truth_axes(dim, input.ndim), keepdim)
-
-
-# -- spread ----------------------------------------------------------------------------------------
-
-
-def settings(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
-    """(dim, correction): `var(False)` and `var(0, False)` say `unbiased` where a dimension may be."""
-    if dim.__class__ is bool:
-        dim, unbiased = None, dim
-    if unbiased is None:
-        return dim, 1 if correction is None else correction
-    if correction is not None:
-        raise TypeError("var() takes `unbiased` or `correction`, not both")
-    return dim, 1 if unbiased else 0
-
-
-def spread_input(input: Any, over: Any, correction: float) -> None:
-    if input.dtype.kind in "iub":
-        raise RuntimeError("std and var only support floating point and complex dtypes")
-    n = reduced_count(input.shape, over)
-    if n <= correction:
-        import warnings
-
-        warnings.warn(
-            "var(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
-            f"factor (input numel divided by output numel): {n} elements, correction {correction}",
-            UserWarning,
-            stacklevel=2,
-        )
-
-
-@op()
-def var(
-    xp, input: Array, dim: Dims = None, unbiased: bool | None = None, keepdim: bool = False,
-    *, correction: float | None = None,
-):  # fmt: skip
-    """The variance over `dim`: the squared distances from the mean, divided by n - `correction`.
-
-    `correction` is 1 unless given; `unbiased=False` means 0. Where n - `correction` is not positive
-    the divisor is 0 and a warning says so. Two passes; of complex numbers the squared absolute
-    distances, so the result is real.
-
-    >>> import rushlight as torch
-    >>> torch.tensor([1.0, 2.0, 3.0, 4.0]).var()
-    tensor(1.6667)
-    """
-    dim, correction = settings(dim, unbiased, correction)
-    over = axes(dim, input.ndim)
-    spread_input(input, over, correction)
-    return xp.variance(input, over, keepdim, correction)[0]
-
-
-def var_backward(
-    g: Tensor, input: Tensor, dim: Any, unbiased: Any, keepdim: Bool, correction: Any
-) -> Tensor:
-    dim, correction = settings(dim, unbiased, correction)
-    n = reduced_count(input.shape, dim)
-    if n == 0:
-        return input * 0
-    g = keep(g, input.shape, dim, keepdim)
-    left = n - correction
-    scale = 2.0 / left if left > 0 else float("inf")
-    if not left > 0:  # the divisor was 0: 0/0 is nan, as it was in the forward
-        return g * ((input - input.mean(dim, True)) * scale if n > 1 else input * float("nan"))
-    return (g * scale) * (input - input.mean(dim, True))
-
-
-var.grad(input=var_backward)
-
-
-@op()
-def std(
-    xp, input: Array, dim: Dims = None, unbiased: bool | None = None, keepdim: bool = False,
-    *, correction: float | None = None,
-):  # fmt: skip
-    """The square root of `var`. Its gradient where it is 0 is 0, not nan.
-
-    >>> import rushlight as torch
-    >>> torch.tensor([1.0, 2.0, 3.0, 4.0]).std(unbiased=False)
-    tensor(1.1180)
-    """
-    dim, correction = settings(dim, unbiased, correction)
-    over = axes(dim, input.ndim)
-    spread_input(input, over, correction)
-    v = xp.sqrt(xp.variance(xp.widened(input), over, keepdim, correction)[0])
-    return v if v.dtype is input.dtype or input.dtype.kind == "c" else v.astype(input.dtype)
-
-
-def std_backward(
-    g: Tensor, input: Tensor, result: Tensor, dim: Any, unbiased: Any, keepdim: Bool, correction: Any
-) -> Tensor:
-    g = (g / (result * 2)).masked_fill(result == 0, 0)
-    return var_backward(g, input, dim, unbiased, keepdim, correction)
-
-
-std.grad(input=std_backward)
 
 
 # -- extremes --------------------------------------------------------------------------------------
@@ -533,3 +518,70 @@ def extreme(
 
 max_all.face = max_dim.face = max
 min_all.face = min_dim.face = min
+
+
+def extreme_over(name: str, xp: Any, kernel: Any, input: Any, dim: Any, keepdim: Bool) -> Any:
+    real_input(f"{name[1:]}_values_cpu" if name != "aminmax" else "aminmax_cpu", input)
+    over = axes(dim, input.ndim)
+    nonempty(name, input, over)
+    return kernel(input, over, keepdim)
+
+
+@op()
+def amax(xp, input: Array, dim: Dims = (), keepdim: bool = False):
+    """The maximum over `dim` (one, several, or all); nan where there is one.
+
+    The gradient is shared evenly by all elements that have the maximum.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).amax(dim=(0, 1))
+    tensor(7.)
+    """
+    return extreme_over("amax", xp, xp.largest, input, dim, keepdim)
+
+
+@op()
+def amin(xp, input: Array, dim: Dims = (), keepdim: bool = False):
+    """The minimum over `dim` (one, several, or all); nan where there is one.
+
+    The gradient is shared evenly by all elements that have the minimum.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).amin(dim=0)
+    tensor([1., 2.])
+    """
+    return extreme_over("amin", xp, xp.smallest, input, dim, keepdim)
+
+
+amax.grad(input=evenly)
+amin.grad(input=evenly)
+
+
+@op(outputs=("min", "max"))
+def aminmax(xp, input: Array, *, dim: int | None = None, keepdim: bool = False):
+    """(min, max) over `dim`, or of all elements; nan where there is one.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([3.0, 1.0, 2.0]).aminmax()
+    torch.return_types.aminmax(
+    min=tensor(1.),
+    max=tensor(3.))
+    """
+    real_input("aminmax_cpu", input)
+    if dim is None and not input.size:
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
+    over = None if dim is None else axis(dim, input.ndim, "aminmax")
+    nonempty("aminmax", input, over)
+    return xp.smallest(input, over, keepdim), xp.largest(input, over, keepdim)
+
+
+def aminmax_backward(
+    g_min: Tensor, g_max: Tensor, input: Tensor, min: Tensor, max: Tensor, dim: Any, keepdim: Bool
+) -> Tensor:
+    low = evenly(g_min, input, min, dim, keepdim)
+    return low + evenly(g_max, input, max, dim, keepdim)
+
+
+aminmax.grad(input=aminmax_backward)
