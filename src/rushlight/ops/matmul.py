@@ -83,6 +83,7 @@ def matmul_other(g, input, other_shape):
 
 
 matmul.grad(input=matmul_input, other=matmul_other)
+matmul.alias("linalg.matmul")
 
 
 @op(kernel="mm")
@@ -90,7 +91,8 @@ def mm(input: Array, mat2: Array):
     """The product of two matrices [n, k] @ [k, m]; no broadcasting."""
 
 
-mm.grad(input=lambda g, mat2: times_adjoint(g, mat2), mat2=lambda g, input: adjoint_times(input, g))
+mm.grad(mat2=lambda g, input: adjoint_times(input, g))
+mm.grad(input=lambda g, mat2: times_adjoint(g, mat2))  # noqa: PLW0108 - a rule's names count
 
 
 @op(kernel="bmm")
@@ -98,9 +100,8 @@ def bmm(input: Array, mat2: Array):
     """The products of two equally long batches of matrices [b, n, k] @ [b, k, m] -> [b, n, m]."""
 
 
-bmm.grad(
-    input=lambda g, mat2: times_adjoint(g, mat2), mat2=lambda g, input: adjoint_times(input, g)
-)
+bmm.grad(mat2=lambda g, input: adjoint_times(input, g))
+bmm.grad(input=lambda g, mat2: times_adjoint(g, mat2))  # noqa: PLW0108 - a rule's names count
 
 
 @op(kernel="mv")
@@ -130,7 +131,7 @@ def vdot(input: Array, other: Array):
 vdot.grad(input=lambda g, other: g.conj() * other, other=lambda g, input: g * input)
 
 
-@op(where="nn.functional", node="AddmmBackward0", out=False)
+@op(where="nn.functional", node="AddmmBackward0")
 def linear(xp, input: Array, weight: Array, bias: Array | None = None):
     """input [..., k] @ weight [m, k]ᵀ + bias [m] -> [..., m]: the affine map of `nn.Linear`.
 

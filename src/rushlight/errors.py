@@ -1,0 +1,10 @@
+"""Exceptions that have a name of their own in PyTorch's interface."""
+
+from __future__ import annotations
+
+
+class LinAlgError(RuntimeError):
+    """A factorization or a solution does not exist, or was not found: `linalg.LinAlgError`."""
+
+
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
