@@ -233,8 +233,47 @@ def logaddexp(a: Any, b: Any) -> Any:
     return np.where(same, high, high + np.log1p(np.exp(low - high)))
 
 
-def gcd(a: Any, b: Any) -> Any:
-    return np.gcd(a, b)
+@wide
+def logaddexp2(a: Any, b: Any) -> Any:
+    """log2(2**a + 2**b)."""
+    return np.logaddexp2(a, b)
+
+
+@wide
+def hypot(a: Any, b: Any) -> Any:
+    return np.hypot(a, b)
+
+
+def copysign(a: Any, b: Any) -> Any:
+    return np.copysign(a, b)
+
+
+def frexp(a: Any) -> Any:
+    """Mantissa and exponent (int32); of NaN and the infinities the exponent is 0."""
+    if a.dtype in NARROW:
+        m, e = np.frexp(a.astype(F32))
+        return m.astype(a.dtype), e
+    return np.frexp(a)
+
+
+def out_of_range(b: Any, bits: int) -> Any:
+    return (np.less(b, 0) if np.asarray(b).dtype.kind == "i" else False) | np.greater_equal(b, bits)
+
+
+def shift_left(a: Any, b: Any) -> Any:
+    """`a << b`, 0 for a shift that is negative or no less than the number of bits."""
+    odd = out_of_range(b, a.dtype.itemsize * 8)
+    zero = np.zeros((), a.dtype)
+    return np.where(odd, zero, np.left_shift(a, np.where(odd, zero, b)))
+
+
+def shift_right(a: Any, b: Any) -> Any:
+    """`a >> b`, filled with the sign; out of range all bits are the sign."""
+    bits = a.dtype.itemsize * 8
+    last = np.asarray(bits - 1, a.dtype)
+    return np.right_shift(a, np.where(out_of_range(b, bits), last, b)) if a.dtype.kind == "i" else (
+        np.where(out_of_range(b, bits), np.zeros((), a.dtype), np.right_shift(a, np.minimum(b, last)))
+    )
 
 
 def heaviside(a: Any, b: Any) -> Any:
@@ -250,6 +289,22 @@ def nextafter(a: Any, b: Any) -> Any:
 def load_exponent(a: Any, b: Any) -> Any:
     """a * 2**b."""
     return np.multiply(a, np.exp2(b))
+
+
+@wide
+def logit(a: Any, eps: float | None) -> Any:
+    """log(a / (1 - a))."""
+    if eps is not None:
+        a = np.minimum(np.maximum(a, a.dtype.type(eps)), a.dtype.type(1 - eps))
+    return np.log(np.divide(a, 1 - a))
+
+
+@wide
+def sinc(a: Any) -> Any:
+    """sin(pi a) / (pi a)."""
+    p = np.multiply(a, a.dtype.type(np.pi))
+    zero = np.equal(a, 0)
+    return np.where(zero, np.ones((), a.dtype), np.sin(p) / np.where(zero, np.ones((), a.dtype), p))
 
 
 # -- unary -----------------------------------------------------------------------------------------

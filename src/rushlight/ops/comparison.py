@@ -49,23 +49,17 @@ gt.alias("greater")
 ge.alias("greater_equal")
 
 
-def tensors_only(input: Any, other: Any) -> None:
-    for name, v in (("input", input), ("other", other)):
-        if not isinstance(v, Tensor):
-            raise TypeError(f"argument '{name}' must be Tensor, not {calls.kind(v)}")
-
-
-@elementwise(kernel="logical_and", promote="bool", variant=tensors_only)
+@elementwise(kernel="logical_and", promote="bool", numbers=())
 def logical_and(input: Array, other: Array):
     """Whether both are not zero."""
 
 
-@elementwise(kernel="logical_or", promote="bool", variant=tensors_only)
+@elementwise(kernel="logical_or", promote="bool", numbers=())
 def logical_or(input: Array, other: Array):
     """Whether either is not zero."""
 
 
-@elementwise(kernel="logical_xor", promote="bool", variant=tensors_only)
+@elementwise(kernel="logical_xor", promote="bool", numbers=())
 def logical_xor(input: Array, other: Array):
     """Whether exactly one is not zero."""
 
@@ -123,6 +117,9 @@ def isclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
     """Whether |input - other| <= atol + rtol * |other|; infinities are close to themselves only."""
+    for name, t in (("input", input), ("other", other)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"isclose(): argument '{name}' must be Tensor, not {calls.kind(t)}")
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.scalar_name} did not match {other.dtype.scalar_name}")
     for name, v in (("rtol", rtol), ("atol", atol)):

@@ -217,7 +217,7 @@ def _div_rounded(xp, input: Array, other: Array, *, rounding_mode: str | None = 
 _div_rounded.grad(input=zero, other=zero)
 
 
-@elementwise(kernel="floor_divide", accepts="if", node="NotImplemented")
+@elementwise(kernel="floor_divide", accepts="if", node="NotImplemented", numbers=("input", "other"))
 def floor_divide(input: Array, other: Array):
     """The quotient rounded down; RuntimeError for an integer division by zero."""
 
@@ -230,6 +230,7 @@ floor_divide.grad(input=no_derivative("floor_divide"), other=no_derivative("floo
     accepts="if",
     node="RemainderBackward1",
     scalar_nodes=("RemainderBackward0",),
+    numbers=("input", "other"),
 )
 def remainder(input: Array, other: Array):
     """The remainder of the division, with the sign of `other`: `input % other` as in Python."""
@@ -287,6 +288,7 @@ def check_power(input: Any, exponent: Any) -> None:
     variant=check_power,
     node="PowBackward1",
     scalar_nodes=("PowBackward0", "PowBackward2"),
+    numbers=("input", "exponent"),
 )
 def pow(input: Array, exponent: Array):
     """`input` to the power of `exponent`; either may be a number.
@@ -380,7 +382,7 @@ def larger_share(g: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return (g / 2).where(a == b, g).masked_fill(a < b, 0)
 
 
-@elementwise(kernel="maximum", accepts="bif")
+@elementwise(kernel="maximum", accepts="bif", inplace=False, numbers=())
 def maximum(input: Array, other: Array):
     """The larger of both; NaN where either is NaN. Where they are equal, each gets half the gradient."""
 
@@ -391,7 +393,7 @@ maximum.grad(
 )
 
 
-@elementwise(kernel="minimum", accepts="bif")
+@elementwise(kernel="minimum", accepts="bif", inplace=False, numbers=())
 def minimum(input: Array, other: Array):
     """The smaller of both; NaN where either is NaN. Where they are equal, each gets half the gradient."""
 
@@ -402,7 +404,7 @@ minimum.grad(
 )
 
 
-@elementwise(kernel="fmax", accepts="bif", inplace=False)
+@elementwise(kernel="fmax", accepts="bif", inplace=False, numbers=())
 def fmax(input: Array, other: Array):
     """The larger of both; the number where one is NaN."""
 
@@ -413,7 +415,7 @@ fmax.grad(
 )
 
 
-@elementwise(kernel="fmin", accepts="bif", inplace=False)
+@elementwise(kernel="fmin", accepts="bif", inplace=False, numbers=())
 def fmin(input: Array, other: Array):
     """The smaller of both; the number where one is NaN."""
 

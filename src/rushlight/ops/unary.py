@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rushlight.ops.elementwise import zero
-from rushlight.ops.registry import Array, elementwise, public
+from rushlight.ops.registry import OPS, Array, elementwise, op, public
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -64,6 +64,201 @@ sigmoid.grad(input=lambda g, result: g * ((1 - result) * result))
 sigmoid.alias("special.expit")
 
 
+@elementwise(kernel="expm1", promote="float")
+def expm1(input: Array):
+    """exp(input) - 1, exact near zero."""
+
+
+expm1.grad(input=lambda g, result: g * (result + 1))
+expm1.alias("special.expm1")
+
+
+@elementwise(kernel="exp2", promote="float")
+def exp2(input: Array):
+    """2 to the power of each element."""
+
+
+exp2.grad(input=lambda g, result: g * (result * 0.6931471805599453))
+exp2.alias("special.exp2")
+
+
+@elementwise(kernel="log1p", promote="float")
+def log1p(input: Array):
+    """log(1 + input), exact near zero."""
+
+
+log1p.grad(input=lambda g, input: g / (input + 1))
+log1p.alias("special.log1p")
+
+
+@elementwise(kernel="log2", promote="float")
+def log2(input: Array):
+    """The logarithm to base 2."""
+
+
+log2.grad(input=lambda g, input: g / (input * 0.6931471805599453))
+
+
+@elementwise(kernel="log10", promote="float")
+def log10(input: Array):
+    """The logarithm to base 10."""
+
+
+log10.grad(input=lambda g, input: g / (input * 2.302585092994046))
+
+
+def logit_slope(g: Tensor, input: Tensor, eps: float | None) -> Tensor:
+    slope = g / (input * (1 - input))
+    if eps is None:
+        return slope.masked_fill((input < 0) | (input > 1), float("nan"))
+    return slope.masked_fill((input < eps) | (input > 1 - eps), 0)
+
+
+@elementwise(promote="float", accepts="f")
+def logit(xp, input: Array, eps: float | None = None):
+    """log(input / (1 - input)); with `eps`, `input` is first brought into [eps, 1 - eps]."""
+    return xp.logit(input, eps)
+
+
+logit.grad(input=logit_slope)
+logit.alias("special.logit")
+
+
+# -- trigonometry ----------------------------------------------------------------------------------
+
+
+@elementwise(kernel="sin", promote="float")
+def sin(input: Array):
+    """The sine of radians."""
+
+
+sin.grad(input=lambda g, input: g * input.cos())
+
+
+@elementwise(kernel="cos", promote="float")
+def cos(input: Array):
+    """The cosine of radians."""
+
+
+cos.grad(input=lambda g, input: g * -input.sin())
+
+
+@elementwise(kernel="tan", promote="float")
+def tan(input: Array):
+    """The tangent of radians."""
+
+
+tan.grad(input=lambda g, result: g * (1 + result * result))
+
+
+@elementwise(kernel="arcsin", promote="float")
+def asin(input: Array):
+    """The inverse of the sine, in [-pi/2, pi/2]; NaN outside [-1, 1]."""
+
+
+asin.grad(input=lambda g, input: g * (1 - input * input).rsqrt())
+asin.alias("arcsin")
+
+
+@elementwise(kernel="arccos", promote="float")
+def acos(input: Array):
+    """The inverse of the cosine, in [0, pi]; NaN outside [-1, 1]."""
+
+
+acos.grad(input=lambda g, input: g * -(1 - input * input).rsqrt())
+acos.alias("arccos")
+
+
+@elementwise(kernel="arctan", promote="float")
+def atan(input: Array):
+    """The inverse of the tangent, in (-pi/2, pi/2)."""
+
+
+atan.grad(input=lambda g, input: g / (input * input + 1))
+atan.alias("arctan")
+
+
+@elementwise(kernel="sinh", promote="float")
+def sinh(input: Array):
+    """The hyperbolic sine."""
+
+
+sinh.grad(input=lambda g, input: g * input.cosh())
+
+
+@elementwise(kernel="cosh", promote="float")
+def cosh(input: Array):
+    """The hyperbolic cosine."""
+
+
+cosh.grad(input=lambda g, input: g * input.sinh())
+
+
+@elementwise(kernel="arcsinh", promote="float")
+def asinh(input: Array):
+    """The inverse of the hyperbolic sine."""
+
+
+asinh.grad(input=lambda g, input: g * (input * input + 1).rsqrt())
+asinh.alias("arcsinh")
+
+
+@elementwise(kernel="arccosh", promote="float")
+def acosh(input: Array):
+    """The inverse of the hyperbolic cosine; NaN below 1."""
+
+
+acosh.grad(
+    # two roots: of complex numbers, the root of the product has the wrong sign on half the plane
+    input=lambda g, input: (
+        g / ((input - 1).sqrt() * (input + 1).sqrt())
+        if input.is_complex()
+        else g * (input * input - 1).rsqrt()
+    )
+)
+acosh.alias("arccosh")
+
+
+@elementwise(kernel="arctanh", promote="float")
+def atanh(input: Array):
+    """The inverse of the hyperbolic tangent; NaN outside [-1, 1]."""
+
+
+atanh.grad(input=lambda g, input: g / (1 - input * input))
+atanh.alias("arctanh")
+
+
+@elementwise(kernel="degrees_to_radians", promote="float", accepts="f", node="Deg2RadBackward0")
+def deg2rad(input: Array):
+    """Degrees to radians."""
+
+
+deg2rad.grad(input=lambda g: g * 0.017453292519943295)
+
+
+@elementwise(kernel="radians_to_degrees", promote="float", accepts="f", node="Rad2DegBackward0")
+def rad2deg(input: Array):
+    """Radians to degrees."""
+
+
+rad2deg.grad(input=lambda g: g * 57.29577951308232)
+
+
+def sinc_slope(g: Tensor, input: Tensor) -> Tensor:
+    a = input * 3.141592653589793
+    slope = (a * a.cos() - a.sin()) / (a * input)
+    return g * slope.masked_fill(input == 0, 0)
+
+
+@elementwise(kernel="sinc", promote="float")
+def sinc(input: Array):
+    """sin(pi x) / (pi x), 1 at zero."""
+
+
+sinc.grad(input=sinc_slope)
+sinc.alias("special.sinc")
+
+
 # -- signs -----------------------------------------------------------------------------------------
 
 
@@ -81,7 +276,7 @@ def abs_(self: Tensor) -> Tensor:
     """In-place `abs`; RuntimeError for complex tensors, whose absolute value is real."""
     if self.is_complex():
         raise RuntimeError("In-place abs is not supported for complex tensors.")
-    return abs.build().inplace(self)
+    return OPS["abs"].build().inplace(self)
 
 
 @public("Tensor")
@@ -177,3 +372,39 @@ def frac(input: Array):
 
 
 frac.grad(input=lambda g: g)
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+@op(outputs=("mantissa", "exponent"))
+def frexp(xp, input: Array):
+    """Mantissa (in [0.5, 1)) and exponent: `input == mantissa * 2**exponent`; the exponent is int32.
+
+    >>> import rushlight as torch
+    >>> torch.frexp(torch.tensor([9.0]))
+    torch.return_types.frexp(
+    mantissa=tensor([0.5625]),
+    exponent=tensor([4], dtype=torch.int32))
+    """
+    if not xp.is_float(input):
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    return xp.frexp(input)
+
+
+frexp.grad(input=lambda g_mantissa, exponent: g_mantissa / exponent.exp2())
+
+
+@elementwise(promote=None)
+def nan_to_num(
+    xp,
+    input: Array,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+):
+    """NaN replaced by `nan` (0), the infinities by `posinf` and `neginf` (the dtype's extremes)."""
+    return xp.replace_nonfinite(input, nan, posinf, neginf)
+
+
+nan_to_num.grad(input=lambda g, input: g.masked_fill(~input.isfinite(), 0))
