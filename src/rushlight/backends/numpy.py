@@ -93,6 +93,15 @@ from rushlight.backends.numpy_reduce import (  # noqa: F401 - kernels
     widened,
     without_nan,
 )
+from rushlight.backends.numpy_sorting import (  # noqa: F401 - kernels
+    among,
+    search,
+    sort,
+    take_along,
+    topk,
+    unique,
+    unique_along,
+)
 from rushlight.backends.numpy_elementwise import (  # noqa: F401 - kernels
     add_product,
     add_quotient,

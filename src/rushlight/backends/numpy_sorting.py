@@ -1,0 +1,114 @@
+"""Sorting and searching on NumPy arrays in PyTorch's order, for the reference back end.
+
+`axis` is an int in range, or None for a 0-d array. nan is largest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.backends.numpy_reduce import contiguous, exact
+
+
+def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(values, indices), stable."""
+    if axis is None:
+        return a.copy(), np.zeros((), np.int64)
+    order = _order(exact(a), axis, descending)
+    return _as(a, np.take_along_axis(a, order, axis)), _as(a, order)
+
+
+def _order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    # ascending order of the reversed array, reversed: equal ones stay in order, nan comes first
+    order = np.argsort(np.flip(x, axis), axis, kind="stable")
+    return x.shape[axis] - 1 - np.flip(order, axis)
+
+
+def _as(a: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """`r` in the memory order of `a`."""
+    if a.flags.c_contiguous:
+        return np.ascontiguousarray(r)
+    result = np.empty_like(a, r.dtype)
+    result[...] = r
+    return result
+
+
+def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(values, indices) of the k largest or smallest, the most extreme first."""
+    if axis is None:
+        return a.copy(), np.zeros((), np.int64)
+    n = a.shape[axis]
+    x = exact(a)
+    some = (slice(None),) * (axis % a.ndim)
+    if 0 < k < n // 4 and n > 64:  # only the chosen ones are sorted
+        if largest:
+            chosen = np.argpartition(x, n - k, axis)[(*some, slice(n - k, None))]
+        else:
+            chosen = np.argpartition(x, k - 1, axis)[(*some, slice(k))]
+        chosen = np.sort(chosen, axis)
+        order = _order(np.take_along_axis(x, chosen, axis), axis, largest)
+        order = np.take_along_axis(chosen, order, axis)
+    else:
+        order = _order(x, axis, largest)[(*some, slice(k))]
+    return contiguous(np.take_along_axis(a, order, axis)), contiguous(order)
+
+
+def unique(a: np.ndarray, consecutive: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(values, inverse of the shape of `a`, counts) of the elements, sorted unless `consecutive`."""
+    flat = a.reshape(-1)
+    order = None if consecutive else np.argsort(exact(flat), kind="stable")
+    s = flat if order is None else flat[order]
+    values, inverse, counts = _runs(s, s[1:] != s[:-1], order)
+    return values, inverse.reshape(a.shape), counts
+
+
+def unique_along(a: np.ndarray, axis: int, consecutive: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(values, inverse, counts) of the slices along `axis`, in the order of their elements."""
+    rows = np.moveaxis(a, axis, 0) if a.ndim else a.reshape(1)
+    flat = rows.reshape(len(rows), -1) if rows.size else rows.reshape(len(rows), 0)
+    order = None
+    if not consecutive and flat.shape[1]:
+        order = np.lexsort(exact(flat).T[::-1])
+    s = rows if order is None else rows[order]
+    keys = flat if order is None else flat[order]
+    values, inverse, counts = _runs(s, (keys[1:] != keys[:-1]).any(1), order)
+    return np.ascontiguousarray(np.moveaxis(values, 0, axis)) if a.ndim else values, inverse, counts
+
+
+def _runs(s: np.ndarray, new: np.ndarray, order: np.ndarray | None) -> tuple:
+    """Each run of `s` once; the run of each original place; their lengths. `new`: a run starts."""
+    n = len(s)
+    starts = np.concatenate([np.zeros(min(n, 1), np.int64), np.flatnonzero(new) + 1])
+    run = np.zeros(n, np.int64)
+    run[1:] = np.cumsum(new)
+    inverse = run
+    if order is not None:
+        inverse = np.empty(n, np.int64)
+        inverse[order] = run
+    return s[starts], inverse, np.diff(starts, append=n)
+
+
+def take_along(a: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """The elements of `a` along its last dimension in the given order."""
+    return np.take_along_axis(a, order, -1)
+
+
+def search(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.ndarray:
+    """Where each element of `a` goes into `seq`, row by row when `seq` has several dimensions."""
+    side = "right" if right else "left"
+    seq, a = exact(seq), exact(a)
+    if seq.ndim == 1:
+        return np.searchsorted(seq, a, side).astype(dtype)
+    result = np.empty(a.shape, dtype)
+    for at in np.ndindex(*a.shape[:-1]):
+        result[at] = np.searchsorted(seq[at], a[at], side)
+    return result
+
+
+def among(a: np.ndarray, tests: np.ndarray, invert: bool) -> Any:
+    """Which elements of `a` are in `tests`."""
+    return np.isin(exact(a), exact(tests), invert=invert).reshape(a.shape)
