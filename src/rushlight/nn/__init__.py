@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-from rushlight.nn import functional, init
+from rushlight.nn import functional, init, utils
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import (
     Buffer,
@@ -43,6 +43,7 @@ __all__ = [
     "UninitializedParameter",
     "functional",
     "init",
+    "utils",
 ]
 
 for _name in _FILES:
@@ -56,3 +57,4 @@ modules = sys.modules[__name__]
 sys.modules[f"{__name__}.modules"] = modules
 for _name in [*_FILES, "module"]:
     sys.modules[f"{__name__}.modules.{_name}"] = sys.modules[f"{__name__}.{_name}"]
+sys.modules[f"{__name__}.modules.utils"] = sys.modules[f"{__name__}.tuples"]

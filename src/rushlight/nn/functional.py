@@ -12,16 +12,67 @@ from rushlight import methods
 
 # Functions of the top namespace that are public here too.
 TOP = frozenset(
-    """
-    adaptive_avg_pool1d adaptive_max_pool1d alpha_dropout alpha_dropout_ avg_pool1d batch_norm bilinear
-    binary_cross_entropy_with_logits celu celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
-    conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity ctc_loss
-    dropout dropout_ embedding embedding_bag feature_alpha_dropout feature_alpha_dropout_ group_norm
-    hardshrink hinge_embedding_loss instance_norm kl_div layer_norm log_softmax margin_ranking_loss
-    max_pool1d max_pool1d_with_indices max_pool2d max_pool3d native_channel_shuffle pairwise_distance
-    pdist pixel_shuffle pixel_unshuffle poisson_nll_loss prelu relu relu_ rms_norm rrelu rrelu_ selu
-    selu_ sigmoid softmax tanh threshold threshold_ triplet_margin_loss
-    """.split()
+    [
+        "adaptive_avg_pool1d",
+        "adaptive_max_pool1d",
+        "alpha_dropout",
+        "alpha_dropout_",
+        "avg_pool1d",
+        "batch_norm",
+        "bilinear",
+        "binary_cross_entropy_with_logits",
+        "celu",
+        "celu_",
+        "channel_shuffle",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_tbc",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+        "cosine_embedding_loss",
+        "cosine_similarity",
+        "ctc_loss",
+        "dropout",
+        "dropout_",
+        "embedding",
+        "embedding_bag",
+        "feature_alpha_dropout",
+        "feature_alpha_dropout_",
+        "group_norm",
+        "hardshrink",
+        "hinge_embedding_loss",
+        "instance_norm",
+        "kl_div",
+        "layer_norm",
+        "log_softmax",
+        "margin_ranking_loss",
+        "max_pool1d",
+        "max_pool1d_with_indices",
+        "max_pool2d",
+        "max_pool3d",
+        "native_channel_shuffle",
+        "pairwise_distance",
+        "pdist",
+        "pixel_shuffle",
+        "pixel_unshuffle",
+        "poisson_nll_loss",
+        "prelu",
+        "relu",
+        "relu_",
+        "rms_norm",
+        "rrelu",
+        "rrelu_",
+        "selu",
+        "selu_",
+        "sigmoid",
+        "softmax",
+        "tanh",
+        "threshold",
+        "threshold_",
+        "triplet_margin_loss",
+    ]
 )
 
 

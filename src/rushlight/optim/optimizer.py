@@ -431,9 +431,9 @@ def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) 
 
 def advance(state: dict[str, Any]) -> float:
     """Count one more step and say which it is."""
-    with rushlight.no_grad():
-        state["step"] += 1
-    return state["step"].item()
+    count = state["step"]._array
+    count += 1
+    return count.item()
 
 
 def new_step() -> Tensor:

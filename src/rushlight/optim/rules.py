@@ -19,6 +19,8 @@ from rushlight.tensor import Tensor
 # Elements. The arrays of a block and what is computed in between fit into the second-level cache.
 BLOCK = 32768
 
+_SIMPLE = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
+
 Rule = Callable[..., None]
 
 
@@ -31,6 +33,9 @@ def on_arrays(rule: Rule, tensors: tuple[Tensor | None, ...], *numbers: Any) -> 
     """Run a rule on the arrays of the tensors, `None` staying `None`; the second is the gradient."""
     arrays = [None if t is None else t._array for t in tensors]
     first = arrays[0]
+    if first.size <= BLOCK and first.dtype in _SIMPLE:
+        rule(np, *arrays, *numbers)
+        return
     if first.dtype.kind == "c":
         # Real and imaginary parts count as parameters of their own, as in PyTorch.
         for part in ("real", "imag"):
@@ -44,12 +49,11 @@ def on_arrays(rule: Rule, tensors: tuple[Tensor | None, ...], *numbers: Any) -> 
             if array is not None and array is not arrays[1]:
                 array[...] = value
         return
-    size = first.size
-    if size <= BLOCK or not all(a is None or a.flags.c_contiguous for a in arrays):
+    if not all(a is None or a.flags.c_contiguous for a in arrays):
         rule(np, *arrays, *numbers)
         return
     flat = [None if a is None else a.reshape(-1) for a in arrays]
-    for start in range(0, size, BLOCK):
+    for start in range(0, first.size, BLOCK):
         stop = start + BLOCK
         rule(np, *(None if a is None else a[start:stop] for a in flat), *numbers)
 

@@ -1,0 +1,235 @@
+"""Sequences of different lengths: padded into one tensor, or packed step by step."""
+
+from __future__ import annotations
+
+import itertools
+from collections import namedtuple
+from collections.abc import Iterable
+from typing import Any
+
+import rushlight
+from rushlight.tensor import Tensor
+
+__all__ = [
+    "PackedSequence",
+    "invert_permutation",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+    "unpack_sequence",
+    "unpad_sequence",
+]
+
+
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """The permutation that undoes another."""
+    if permutation is None:
+        return None
+    inverse = rushlight.empty_like(permutation)
+    inverse[permutation] = rushlight.arange(permutation.numel(), device=permutation.device)
+    return inverse
+
+
+_Packed = namedtuple("_Packed", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
+
+
+class PackedSequence(_Packed):
+    """Sequences cut into steps: all first elements, all second ones, and so on, longest first.
+
+    data: [sum of lengths, *]; batch_sizes: how many sequences still run at each step;
+    sorted_indices: how the batch was sorted, unsorted_indices: how to undo it.
+    """
+
+    def __new__(
+        cls,
+        data: Tensor,
+        batch_sizes: Tensor | None = None,
+        sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
+    ) -> PackedSequence:
+        if batch_sizes is not None and batch_sizes.device.type != "cpu":
+            raise ValueError(
+                "batch_sizes should always be on CPU. Instances of PackedSequence should never be "
+                "created manually. They should be instantiated by functions like "
+                "pack_sequence and pack_padded_sequence in nn.utils.rnn."
+            )
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """The data moved or converted, the indices with it."""
+        data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
+        kwargs = {k: v for k, v in kwargs.items() if k not in ("device", "dtype")}
+        indices = (
+            None if t is None else t.to(data.device, **kwargs)
+            for t in (self.sorted_indices, self.unsorted_indices)
+        )
+        return type(self)(data, self.batch_sizes, *indices)
+
+    def cpu(self) -> PackedSequence:
+        """On the CPU."""
+        return self.to("cpu")
+
+    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """On a GPU."""
+        return self.to(*args, **{"device": "cuda", **kwargs})
+
+    def double(self) -> PackedSequence:
+        """In float64."""
+        return self.to(dtype=rushlight.float64)
+
+    def float(self) -> PackedSequence:
+        """In float32."""
+        return self.to(dtype=rushlight.float32)
+
+    def half(self) -> PackedSequence:
+        """In float16."""
+        return self.to(dtype=rushlight.float16)
+
+    def long(self) -> PackedSequence:
+        """In int64."""
+        return self.to(dtype=rushlight.int64)
+
+    def int(self) -> PackedSequence:
+        """In int32."""
+        return self.to(dtype=rushlight.int32)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the data is on a GPU."""
+        return self.data.is_cuda
+
+    def is_pinned(self) -> bool:
+        """Whether the data is in page-locked memory."""
+        return self.data.is_pinned()
+
+
+def pack_padded_sequence(
+    input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """Pack [T, B, *] (or [B, T, *]) by the length of each sequence.
+
+    `enforce_sorted`: the lengths fall already; else the batch is sorted here.
+    """
+    lengths = rushlight.as_tensor(lengths, dtype=rushlight.int64, device="cpu")
+    sorted_indices = None
+    if not enforce_sorted:
+        lengths, sorted_indices = rushlight.sort(lengths, descending=True)
+        input = input.index_select(0 if batch_first else 1, sorted_indices)
+    if batch_first:
+        input = input.transpose(0, 1)
+    sizes = lengths.tolist()
+    if lengths.dim() != 1 or len(sizes) != input.size(1):
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} "
+            f"(batch_size={input.size(1)})"
+        )
+    if not sizes or sizes[-1] <= 0:
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' "
+            "that is <= 0"
+        )
+    if any(a < b for a, b in itertools.pairwise(sizes)):
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You "
+            "can pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to "
+            "sidestep this requirement if you do not need ONNX exportability."
+        )
+    # Steps during which the same sequences run are taken in one piece.
+    pieces, batch_sizes, start = [], [], 0
+    for running in range(len(sizes), 0, -1):
+        end = sizes[running - 1]
+        if end > start:
+            piece = input[start:end, :running]
+            pieces.append(piece.reshape(-1, *input.shape[2:]))
+            batch_sizes += [running] * (end - start)
+            start = end
+    counts = rushlight.tensor(batch_sizes, dtype=rushlight.int64)
+    return PackedSequence(rushlight.cat(pieces), counts, sorted_indices, None)
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    total_length: int | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The padded tensor and the lengths again, in the order before packing."""
+    batch_sizes = sequence.batch_sizes.tolist()
+    steps = len(batch_sizes)
+    if total_length is not None and total_length < steps:
+        raise ValueError(
+            "Expected total_length to be at least the length of the longest sequence in input, but "
+            f"got total_length={total_length} and max sequence length being {steps}"
+        )
+    data, length = sequence.data, total_length or steps
+    padded = data.new_full((length, batch_sizes[0], *data.shape[1:]), padding_value)
+    start = begin = 0
+    while begin < steps:
+        running, end = batch_sizes[begin], begin
+        while end < steps and batch_sizes[end] == running:
+            end += 1
+        stop = start + running * (end - begin)
+        piece = data[start:stop].reshape(end - begin, running, *data.shape[1:])
+        padded[begin:end, :running] = piece
+        start, begin = stop, end
+    lengths = [sum(size > i for size in batch_sizes) for i in range(batch_sizes[0])]
+    lengths = rushlight.tensor(lengths, dtype=rushlight.int64)
+    if batch_first:
+        padded = padded.transpose(0, 1)
+    order = sequence.unsorted_indices
+    if order is not None:
+        return padded.index_select(0 if batch_first else 1, order), lengths[order]
+    return padded, lengths
+
+
+def pad_sequence(
+    sequences: Any,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Tensor:
+    """Tensors [L_i, *] as one [T, B, *] (or [B, T, *]), the shorter ones filled up."""
+    if not isinstance(sequences, Iterable):
+        raise RuntimeError(
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
+        )
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(
+            f"pad_sequence: padding_side should be 'left' or 'right', but got {padding_side!r}"
+        )
+    sequences = list(sequences)
+    if not sequences:
+        raise RuntimeError("pad_sequence: received an empty list of sequences")
+    length = max(s.size(0) for s in sequences)
+    first = sequences[0]
+    shape = (length, *first.shape[1:])
+    padded = first.new_full((len(sequences), *shape), padding_value)
+    for i, s in enumerate(sequences):
+        start = length - s.size(0) if padding_side == "left" else 0
+        padded[i, start : start + s.size(0)] = s
+    return padded if batch_first else padded.transpose(0, 1)
+
+
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list:
+    """The sequences that `pad_sequence` padded."""
+    if not batch_first:
+        padded_sequences = padded_sequences.transpose(0, 1)
+    lengths = lengths.tolist() if isinstance(lengths, Tensor) else lengths
+    return [s[:n] for s, n in zip(padded_sequences, lengths, strict=True)]
+
+
+def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
+    """Tensors [L_i, *] packed."""
+    lengths = rushlight.tensor([s.size(0) for s in sequences])
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The sequences that `pack_sequence` packed."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)

@@ -1,0 +1,87 @@
+"""Modules called with parameters that are not their own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from rushlight.nn.module import Module
+from rushlight.tensor import Tensor
+
+__all__ = ["functional_call"]
+
+
+@contextlib.contextmanager
+def _with_tensors(module: Module, tensors: dict[str, Tensor], tie_weights: bool) -> Iterator[None]:
+    """Inside, the named parameters and buffers of the module are the given tensors."""
+    places: dict[str, tuple[dict[str, Any], str]] = {}
+    for path, owner in module.named_modules(remove_duplicate=False):
+        for table in (owner._parameters, owner._buffers):
+            for name in table:
+                places[f"{path}.{name}" if path else name] = (table, name)
+    chosen = {}
+    for path, tensor in tensors.items():
+        if path in places:
+            chosen[path] = tensor
+    if tie_weights:
+        # A tensor that has two names is replaced under both.
+        given = {id(table[name]): chosen[p] for p, (table, name) in places.items() if p in chosen}
+        for path, (table, name) in places.items():
+            if path not in chosen and table[name] is not None and id(table[name]) in given:
+                chosen[path] = given[id(table[name])]
+    before = [(*places[path], places[path][0][places[path][1]]) for path in chosen]
+    try:
+        for path, tensor in chosen.items():
+            table, name = places[path]
+            table[name] = tensor
+        yield
+    finally:
+        for table, name, tensor in before:
+            table[name] = tensor
+
+
+def functional_call(
+    module: Module,
+    parameters_and_buffers: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with other tensors in the place of its parameters and buffers, by name.
+
+    Names not given keep the module's own; with `strict` all must be given, and no others.
+    """
+    if isinstance(parameters_and_buffers, (tuple, list)):
+        merged: dict[str, Tensor] = {}
+        for part in parameters_and_buffers:
+            repeated = merged.keys() & part.keys()
+            if repeated:
+                raise ValueError(
+                    f"{sorted(repeated)} appeared in multiple dictionaries; behavior of functional "
+                    "call is ambiguous"
+                )
+            merged.update(part)
+        parameters_and_buffers = merged
+    if strict:
+        named = {n for n, _ in module.named_parameters(remove_duplicate=False)}
+        named |= {n for n, _ in module.named_buffers(remove_duplicate=False)}
+        missing, unexpected = (
+            named - parameters_and_buffers.keys(),
+            parameters_and_buffers.keys() - named,
+        )
+        if missing or unexpected:
+            text = "Error(s) in loading state_dict for " + type(module).__name__ + ":"
+            if unexpected:
+                text += f"\n\tUnexpected key(s): {', '.join(sorted(unexpected))}."
+            if missing:
+                text += f"\n\tMissing key(s): {', '.join(sorted(missing))}."
+            raise RuntimeError(text)
+    if args is None:
+        args = ()
+    elif not isinstance(args, tuple):
+        args = (args,)
+    with _with_tensors(module, parameters_and_buffers, tie_weights):
+        return module(*args, **(kwargs or {}))
