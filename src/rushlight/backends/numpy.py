@@ -95,6 +95,9 @@ from rushlight.backends.numpy_reduce import (  # noqa: F401 - kernels
 )
 from rushlight.backends.numpy_sorting import (  # noqa: F401 - kernels
     among,
+    bincount,
+    histc,
+    histogram,
     search,
     sort,
     take_along,

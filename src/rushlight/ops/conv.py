@@ -259,12 +259,8 @@ def conj(t: Tensor) -> Tensor:
 
 
 convolution.grad(
-    input=lambda g, weight, input_shape, stride, padding, dilation, transposed, groups: (
-        input_gradient(g, weight, input_shape, stride, padding, dilation, transposed, groups)
-    ),
-    weight=lambda g, input, weight_shape, stride, padding, dilation, transposed, groups: (
-        weight_gradient(g, input, weight_shape, stride, padding, dilation, transposed, groups)
-    ),
+    input=input_gradient,
+    weight=weight_gradient,
     bias=lambda g: g.sum((0, *range(2, g.ndim))),
 )
 

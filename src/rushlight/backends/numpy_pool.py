@@ -1,0 +1,371 @@
+"""Pooling kernels on NumPy arrays, over the last `len(kernel)` dimensions.
+
+Sums and maxima over windows are taken one dimension after the other: k + k steps instead of k * k.
+Where the place of a maximum is wanted, windows are given by tables of positions, so that ordinary,
+adaptive and fractional pooling are one kernel.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    Ints = tuple[int, ...]
+
+CHUNK = 1 << 18  # elements worked on at a time, so that the steps of one chunk find it in the cache
+
+
+def along(a: np.ndarray, axis: int, where: slice) -> np.ndarray:
+    """`a` with `where` taken along `axis`, a view."""
+    return a[(slice(None),) * axis + (where,)]
+
+
+def reached(
+    k: int, n: int, out: int, stride: int, padding: int, dilation: int
+) -> tuple[slice, slice]:
+    """For offset `k` of a window: the outputs for which it is inside the input, and where it is."""
+    at = k * dilation - padding
+    low = max(0, -(at // stride))
+    high = min(out, (n - 1 - at) // stride + 1)
+    if high <= low:
+        return slice(0, 0), slice(0, 0)
+    return slice(low, high), slice(at + low * stride, at + (high - 1) * stride + 1, stride)
+
+
+def wide(a: np.ndarray) -> np.ndarray:
+    """Half precision is summed in float32."""
+    return a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a
+
+
+def lowest(dtype: np.dtype) -> object:
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min
+    return False if dtype.kind == "b" else -np.inf
+
+
+def zeros(shape: Ints, like: np.ndarray) -> np.ndarray:
+    """Zeros in the order of memory of `like`, which has as many dimensions."""
+    if like.flags.c_contiguous:
+        return np.zeros(shape, like.dtype)
+    return np.zeros_like(like, shape=shape)
+
+
+def empty(shape: Ints, like: np.ndarray) -> np.ndarray:
+    if like.flags.c_contiguous:
+        return np.empty(shape, like.dtype)
+    return np.empty_like(like, shape=shape)
+
+
+def pieces(n: int, size: int) -> Iterator[slice]:
+    """Slices of a first dimension of length `n`, `size` elements together, of about CHUNK elements."""
+    step = max(1, CHUNK * n // max(size, 1))
+    for at in range(0, n, step):
+        yield slice(at, at + step)
+
+
+def flat(a: np.ndarray, nd: int) -> np.ndarray:
+    """All leading dimensions as one, where that needs no copy."""
+    if a.flags.c_contiguous and a.ndim > nd + 1:
+        return a.reshape(-1, *a.shape[a.ndim - nd :])
+    return a
+
+
+# -- maxima ----------------------------------------------------------------------------------------
+
+
+def max_pool(
+    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
+) -> np.ndarray:
+    """The maximum of each window; NaN where the window has one."""
+    nd = len(kernel)
+    y = empty((*x.shape[: x.ndim - nd], *out), x)
+    rows, results = flat(x, nd), flat(y, nd)
+    if results.ndim == nd or rows.ndim != results.ndim:
+        results[...] = _max_windows(x, kernel, stride, padding, dilation, out)
+        return y
+    for part in pieces(len(rows), rows.size):
+        results[part] = _max_windows(rows[part], kernel, stride, padding, dilation, out)
+    return y
+
+
+def _max_windows(
+    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
+) -> np.ndarray:
+    nd = len(kernel)
+    # the dimension with the fewest elements per step last in memory comes last: rows stay long
+    for i in range(nd):
+        axis, n = x.ndim - nd + i, x.shape[x.ndim - nd + i]
+        k, s, p, d, m = kernel[i], stride[i], padding[i], dilation[i], out[i]
+        inside = p == 0 and (m - 1) * s + (k - 1) * d < n
+        shape = (*x.shape[:axis], m, *x.shape[axis + 1 :])
+        if inside:
+            spans = [along(x, axis, slice(j * d, j * d + (m - 1) * s + 1, s)) for j in range(k)]
+            y = np.maximum(spans[0], spans[1]) if k > 1 else spans[0]
+            for span in spans[2:]:
+                np.maximum(y, span, out=y)
+        else:
+            y = empty(shape, x)
+            y[...] = lowest(x.dtype)
+            for j in range(k):
+                to, at = reached(j, n, m, s, p, d)
+                part = along(y, axis, to)
+                np.maximum(part, along(x, axis, at), out=part)
+        x = y
+    return x
+
+
+def max_pool_gradient(
+    g: np.ndarray,
+    x: np.ndarray,
+    y: np.ndarray,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+) -> np.ndarray:
+    """`g` at the place of each window's first maximum, zero elsewhere."""
+    nd = len(kernel)
+    lead = x.ndim - nd
+    if y.dtype.kind in "fV" and np.isnan(y).any():  # a NaN equals nothing: ask for places
+        tables = window_tables(x.shape[lead:], kernel, stride, padding, dilation, y.shape[lead:])
+        return add_at_places(g, max_by_tables(x, tables)[1], x.shape[lead:])
+    gx = zeros(x.shape, x)
+    together = gx.flags.c_contiguous and x.flags.c_contiguous and lead > 1
+    arrays = (
+        [flat(np.ascontiguousarray(a), nd) for a in (g, x, y, gx)] if together else [g, x, y, gx]
+    )
+    rows = len(arrays[0]) if arrays[0].ndim > nd else 0
+    overlap = any((k - 1) * d >= s for k, s, d in zip(kernel, stride, dilation, strict=True))
+    for part in pieces(rows, x.size) if rows else (...,):
+        gp, xp, yp, into = (a[part] for a in arrays)
+        free = np.ones(yp.shape, bool)
+        for k in product(*map(range, kernel)):
+            spans = [
+                reached(*each)
+                for each in zip(k, x.shape[lead:], y.shape[lead:], stride, padding, dilation)
+            ]
+            to, at = (..., *(s[0] for s in spans)), (..., *(s[1] for s in spans))
+            hit = xp[at] == yp[to]
+            left = free[to]
+            hit &= left
+            left ^= hit
+            target = into[at]
+            if overlap:
+                np.add(target, gp[to], out=target, where=hit)
+            else:
+                np.copyto(target, gp[to], where=hit)
+    return gx
+
+
+# -- maxima and their places -----------------------------------------------------------------------
+
+
+def window_tables(
+    sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
+) -> list[np.ndarray]:
+    """For each dimension a table (kernel, out) of positions; those outside repeat the nearest inside
+    one of their window, which changes neither the maximum nor which place comes first."""
+    tables = []
+    for n, k, s, p, d, m in zip(sizes, kernel, stride, padding, dilation, out, strict=True):
+        start = np.arange(m) * s - p
+        first = np.where(start < 0, start + -(start // d) * d, start)
+        last = start + (n - 1 - start) // d * d
+        table = start + np.arange(k)[:, None] * d
+        tables.append(np.clip(table, first, np.maximum(last, first)))
+    return tables
+
+
+def adaptive_tables(sizes: Ints, out: Ints) -> list[np.ndarray]:
+    """The tables of windows [i * n // m, ceil((i + 1) * n / m))."""
+    tables = []
+    for n, m in zip(sizes, out, strict=True):
+        start, end = adaptive_windows(n, m)
+        longest = int((end - start).max()) if m else 0
+        tables.append(np.minimum(start + np.arange(longest)[:, None], end - 1))
+    return tables
+
+
+def adaptive_windows(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    i = np.arange(m)
+    return i * n // max(m, 1), -(-(i + 1) * n // max(m, 1))
+
+
+def max_by_tables(x: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """(maxima, places): places count through the last `len(tables)` dimensions of `x`, row by row."""
+    nd = len(tables)
+    sizes = x.shape[x.ndim - nd :]
+    out = tuple(t.shape[-1] for t in tables)
+    shape = (*x.shape[: x.ndim - nd], *out)
+    if 0 in shape:
+        return empty(shape, x), np.empty(shape, np.int64)
+    best = places = None
+    may_be_nan = x.dtype.kind in "fV"
+    for k in product(*(range(len(t)) for t in tables)):
+        rows = [t[i] for t, i in zip(tables, k, strict=True)]
+        grid = np.ix_(*rows)
+        v = x[(..., *grid)]
+        at = grid[0]
+        for i in range(1, nd):
+            at = at * sizes[i] + grid[i]
+        if best is None:
+            best = empty(shape, x)
+            best[...] = v
+            places = np.empty_like(best, dtype=np.int64)
+            places[...] = at
+            continue
+        better = v > best
+        if may_be_nan:
+            better |= v != v
+        np.copyto(best, v, where=better)
+        np.copyto(places, np.broadcast_to(at, shape), where=better)
+    assert best is not None and places is not None
+    return best, places
+
+
+def places_by_plane(x: np.ndarray, starts: Sequence[np.ndarray], kernel: Ints) -> tuple:
+    """As `max_by_tables`, each plane of (N, C, *sizes) with windows of its own: starts (N, C, out)."""
+    n, c = x.shape[:2]
+    out = tuple(s.shape[-1] for s in starts)
+    y, places = np.empty((n, c, *out), x.dtype), np.empty((n, c, *out), np.int64)
+    for i, j in product(range(n), range(c)):
+        tables = [s[i, j] + np.arange(k)[:, None] for s, k in zip(starts, kernel, strict=True)]
+        y[i, j], places[i, j] = max_by_tables(x[i, j], tables)
+    return y, places
+
+
+def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
+    """Zeros over `sizes` with `g` added at `places`, plane by plane."""
+    nd = len(sizes)
+    lead = g.shape[: g.ndim - nd]
+    planes, each = prod(lead), prod(sizes)
+    dtype = np.float32 if g.dtype.itemsize == 2 and g.dtype.kind in "fV" else g.dtype
+    total = np.zeros(planes * each, dtype)
+    at = places.reshape(planes, -1) + np.arange(planes)[:, None] * each
+    np.add.at(total, at.ravel(), g.reshape(-1).astype(dtype, copy=False))
+    result = total.reshape(*lead, *sizes).astype(g.dtype, copy=False)
+    if not g.flags.c_contiguous:
+        like = empty(result.shape, g)
+        like[...] = result
+        return like
+    return result
+
+
+def take_places(x: np.ndarray, places: np.ndarray, nd: int) -> np.ndarray:
+    """`x` at `places`, plane by plane."""
+    planes = prod(x.shape[: x.ndim - nd])
+    rows = x.reshape(planes, -1)
+    return np.take_along_axis(rows, places.reshape(planes, -1), 1).reshape(places.shape)
+
+
+def put_places(x: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
+    """Zeros over `sizes` with `x` written at `places`: of several values the last stays."""
+    nd = len(sizes)
+    lead = x.shape[: x.ndim - nd]
+    planes, each = prod(lead), prod(sizes)
+    y = np.zeros((planes, each), x.dtype)
+    np.put_along_axis(y, places.reshape(planes, -1), x.reshape(planes, -1), 1)
+    return y.reshape(*lead, *sizes)
+
+
+# -- sums ------------------------------------------------------------------------------------------
+
+
+def window_sums(x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, out: Ints) -> np.ndarray:
+    """The sum of each window, zeros beyond the edge; half precision summed (and left) in float32."""
+    nd = len(kernel)
+    x = wide(x)
+    for i in range(nd):
+        axis, n = x.ndim - nd + i, x.shape[x.ndim - nd + i]
+        k, s, p, m = kernel[i], stride[i], padding[i], out[i]
+        shape = (*x.shape[:axis], m, *x.shape[axis + 1 :])
+        y = zeros(shape, x)
+        for j in range(k):
+            to, at = reached(j, n, m, s, p, 1)
+            part = along(y, axis, to)
+            part += along(x, axis, at)
+        x = y
+    return x
+
+
+def window_sums_adjoint(
+    g: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, sizes: Ints
+) -> np.ndarray:
+    """The transpose of `window_sums`: each value of `g` added to its whole window."""
+    nd = len(kernel)
+    g = wide(g)
+    for i in reversed(range(nd)):
+        axis, m = g.ndim - nd + i, g.shape[g.ndim - nd + i]
+        k, s, p, n = kernel[i], stride[i], padding[i], sizes[i]
+        x = zeros((*g.shape[:axis], n, *g.shape[axis + 1 :]), g)
+        for j in range(k):
+            to, at = reached(j, n, m, s, p, 1)
+            part = along(x, axis, at)
+            part += along(g, axis, to)
+        g = x
+    return g
+
+
+def window_counts(
+    kernel: Ints, stride: Ints, padding: Ints, sizes: Ints, out: Ints, include_pad: bool
+) -> np.ndarray:
+    """By how much each window's sum is divided, shape `out`."""
+    total = np.ones((), np.int64)
+    for k, s, p, n, m in zip(kernel, stride, padding, sizes, out, strict=True):
+        start = np.arange(m) * s - p
+        end = np.minimum(start + k, n + p)
+        if not include_pad:
+            start, end = np.maximum(start, 0), np.minimum(end, n)
+        total = total[..., None] * np.maximum(end - start, 1)
+    return total
+
+
+def adaptive_sums(x: np.ndarray, out: Ints) -> np.ndarray:
+    """The sums over the windows of adaptive pooling; `adaptive_sums(g, sizes)` is the transpose, since
+    input j is in window i exactly when window j of the way back has i."""
+    nd = len(out)
+    x = wide(x)
+    for i, m in enumerate(out):
+        axis, n = x.ndim - nd + i, x.shape[x.ndim - nd + i]
+        if m == n:
+            continue
+        if m == 0 or x.size == 0:
+            x = zeros((*x.shape[:axis], m, *x.shape[axis + 1 :]), x)
+            continue
+        if m == 1:
+            x = x.sum(axis, keepdims=True)
+            continue
+        start, end = adaptive_windows(n, m)
+        y = zeros((*x.shape[:axis], m, *x.shape[axis + 1 :]), x)
+        for j in range(int((end - start).max())):
+            has = np.flatnonzero(start + j < end)
+            index = (slice(None),) * axis
+            if len(has) == m:
+                y += x[(*index, start + j)]
+            else:
+                y[(*index, has)] += x[(*index, start[has] + j)]
+        x = y
+    return x
+
+
+def adaptive_counts(sizes: Ints, out: Ints) -> np.ndarray:
+    """The number of inputs in each window of adaptive pooling, shape `out`."""
+    total = np.ones((), np.int64)
+    for n, m in zip(sizes, out, strict=True):
+        start, end = adaptive_windows(n, m)
+        total = total[..., None] * (end - start)
+    return total
+
+
+def quotient(total: np.ndarray, count: np.ndarray | int, dtype: np.dtype) -> np.ndarray:
+    """`total / count` in `dtype`; integers are divided towards zero."""
+    if dtype.kind in "iu":
+        return (np.sign(total) * (np.abs(total) // count)).astype(dtype)
+    if isinstance(count, np.ndarray):
+        count = count.astype(total.dtype)
+    return (total / count).astype(dtype, copy=False)
