@@ -12,6 +12,7 @@ import numpy as np
 from numpy import (  # noqa: F401 - these are the kernels themselves
     absolute,
     add,
+    arange,
     arccos,
     arccosh,
     arcsin,
@@ -90,6 +91,7 @@ from rushlight.backends.numpy_reduce import (  # noqa: F401 - kernels
     sum_to,
     total,
     variance,
+    vector_norm,
     widened,
     without_nan,
 )
@@ -157,16 +159,26 @@ from rushlight.backends.numpy_conv import (  # noqa: F401 - kernels
     convolve_weight,
 )
 from rushlight.backends.numpy_indexing import (  # noqa: F401 - kernels
+    add_rows,
     index_add_at,
     index_take,
+    restrided,
 )
 from rushlight.backends.numpy_views import (  # noqa: F401 - array geometry
     address,
     contiguous,
     elements,
     plain,
+    reach,
     root,
     strided,
+)
+from rushlight.backends.numpy_pad import (  # noqa: F401 - kernels
+    columns_of,
+    columns_sum,
+    pad_constant,
+    pad_edges,
+    pad_edges_adjoint,
 )
 from rushlight.backends.numpy_pool import (  # noqa: F401 - kernels
     adaptive_counts,

@@ -196,6 +196,8 @@ def convolution(
     )
     check_dtypes(input, weight, bias)
     last = is_channels_last(input) or is_channels_last(weight)
+    if n == 3 and input.dtype.itemsize > 4:  # as PyTorch: double precision is contiguous there
+        last = False
     if transposed:
         out = transposed_sizes(input.shape, weight.shape, stride, padding, dilation, output_padding)
         y = xp.convolve_transposed(
