@@ -1,3 +1,51 @@
 """Automatic differentiation: recording, the walk back, and everything around it."""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# public name -> the module here that has it; resolved on first use
+_NAMES = {
+    "backward": "engine",
+    "grad": "engine",
+    "Function": "function",
+    "NestedIOFunction": "function",
+    "gradcheck": "gradcheck",
+    "gradgradcheck": "gradcheck",
+    "detect_anomaly": "anomaly_mode",
+    "set_detect_anomaly": "anomaly_mode",
+    "enable_grad": "grad_mode",
+    "no_grad": "grad_mode",
+    "set_grad_enabled": "grad_mode",
+    "inference_mode": "grad_mode",
+    "set_multithreading_enabled": "grad_mode",
+    "Variable": "variable",
+}
+_MODULES = (
+    "anomaly_mode",
+    "engine",
+    "forward_ad",
+    "function",
+    "functional",
+    "grad_mode",
+    "gradcheck",
+    "graph",
+    "profiler",
+    "variable",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        module = import_module(f"rushlight.autograd.{_NAMES[name]}")
+        found = getattr(module, name)
+        globals()[name] = found  # wins over a submodule of the same name (gradcheck)
+        return found
+    if name in _MODULES:
+        return import_module(f"rushlight.autograd.{name}")
+    raise AttributeError(f"module 'rushlight.autograd' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_NAMES, *_MODULES})

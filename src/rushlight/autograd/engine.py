@@ -69,6 +69,7 @@ def run(
     g = gx = None
 
     recording, thread.grad = thread.grad, create_graph
+    outer, thread.task = thread.task, waits
     anomaly = thread.anomaly
     rare = captures is not None or anomaly
     add = Tensor.__add__
@@ -102,7 +103,7 @@ def run(
                 ready += leaves
                 leaves.clear()
     finally:
-        thread.grad = recording
+        thread.grad, thread.task = recording, outer
 
 
 def prune(roots: Sequence, captures: dict) -> dict[Any, tuple]:

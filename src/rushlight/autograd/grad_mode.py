@@ -165,3 +165,16 @@ def is_grad_enabled() -> bool:
 def is_inference_mode_enabled() -> bool:
     """Whether this thread is inside `inference_mode`."""
     return thread.inference
+
+
+class set_multithreading_enabled(Switch):
+    """Accepted for PyTorch's sake: a backward runs in the thread that calls it."""
+
+    def __init__(self, mode: bool = True) -> None:
+        self.before, thread.multithreading = thread.multithreading, mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        thread.multithreading = self.before

@@ -235,3 +235,24 @@ def version_of(t: Tensor) -> Version:
             elif e.__class__.saves_result:
                 e.result_version = v
     return v
+
+
+_ELSEWHERE = (
+    "GradientEdge",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """The rest of the public `autograd.graph` stands in saved_hooks.py."""
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module 'rushlight.autograd.graph' has no attribute {name!r}")
+    from rushlight.autograd import saved_hooks
+
+    return getattr(saved_hooks, name)

@@ -1,0 +1,367 @@
+"""`Function`: operations with a backward written by the user.
+
+>>> import rushlight as torch
+>>> class Exp(torch.autograd.Function):
+...     @staticmethod
+...     def forward(ctx, x):
+...         result = x.exp()
+...         ctx.save_for_backward(result)
+...         return result
+...     @staticmethod
+...     def backward(ctx, g):
+...         (result,) = ctx.saved_tensors
+...         return g * result
+>>> x = torch.zeros(2, requires_grad=True)
+>>> Exp.apply(x).sum().backward()
+>>> x.grad
+tensor([1., 1.])
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from rushlight import dtypes
+from rushlight.autograd.graph import AccumulateGrad, Hooks, Node, Output, freed, new
+from rushlight.autograd.state import thread
+from rushlight.autograd.views import CUSTOM, View, check_writable, edge_of, rebase
+from rushlight.ops.calls import OutputInfo, Saved, bump, zeros
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class FunctionCtx:
+    """What `forward` and `backward` are handed as `ctx`: the node of the call itself."""
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep inputs or outputs for backward; they come back as `ctx.saved_tensors`."""
+        for t in tensors:
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument is of type "
+                    f"{type(t).__name__}; keep other values as attributes of ctx"
+                )
+        self._to_save = tensors
+
+    def save_for_forward(self, *tensors: Tensor) -> None:
+        """Accepted for PyTorch's sake; forward-mode differentiation does not use it."""
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say that these inputs were written to in place (and are returned)."""
+        self._dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say that these outputs have no gradient (integers need not be marked)."""
+        self._non_differentiable = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether backward gets zeros (the default) or None for an output nobody used."""
+        self._materialize = value
+
+
+class FunctionNode(Node, FunctionCtx):
+    """The node of one call of a custom function."""
+
+    runs_on_none = False
+
+    def __init__(self, function: type[Function], args: tuple) -> None:
+        self.edges: tuple = ()
+        self.saved: Any = None
+        self.fix = self.hooks = None
+        self.result_version = None
+        self.outputs: list = []
+        self._function = function
+        self._to_save: tuple = ()
+        self._dirty: tuple = ()
+        self._non_differentiable: tuple = ()
+        self._materialize = True
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        return len(self.outputs)
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def saved_tensors(self) -> tuple:
+        """The tensors given to `save_for_backward`, checked for writes since."""
+        if self.saved is None:
+            if self._to_save is None:
+                freed(self)
+            return self._to_save
+        return tuple(
+            None if pair is None else pair[0].unpack(self, "saved_tensors", pair[1])
+            for pair in self.saved
+        )
+
+    saved_variables = saved_tensors
+
+    def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
+        gs = list(g) if g.__class__ is list else [g]
+        if self._materialize:
+            gs = [
+                zeros(info.shape, info.dtype) if x is None and info is not None else x
+                for x, info in zip(gs, self.outputs, strict=True)
+            ]
+        function = self._function
+        backward = function.backward
+        if backward is Function.backward:
+            backward = function.vjp
+        got = backward(self, *gs)
+        if not keep:
+            self.saved, self._to_save = None, None
+        got = list(got) if isinstance(got, (tuple, list)) else [got]
+        n = len(edges)
+        if len(got) > n and all(x is None for x in got[n:]):
+            got = got[:n]
+        if len(got) != n:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients "
+                f"(expected {n}, got {len(got)})"
+            )
+        for i, (x, e, want) in enumerate(zip(got, edges, self.fix, strict=True)):
+            if x is None:
+                continue
+            if want is None:
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different from None at position "
+                    f"{i + 1}, but the corresponding forward input was not a Variable"
+                )
+            if e is None:
+                got[i] = None
+                continue
+            if not isinstance(x, Tensor):
+                raise TypeError(
+                    f"expected Variable or None (got {type(x).__name__}) as gradient {i} of {self.name()}"
+                )
+            got[i] = fitted(self, i, x, *want)
+        return tuple(got)
+
+
+def fitted(node: Node, i: int, g: Tensor, shape: tuple, dtype: Any) -> Tensor:
+    """A gradient brought to its input's shape and dtype; RuntimeError where that is impossible."""
+    if g._array.shape != shape:
+        lead = g.ndim - len(shape)
+        if lead < 0 or any(n not in (1, m) for n, m in zip(shape, g._array.shape[lead:], strict=True)):
+            raise RuntimeError(
+                f"Function {node.name()} returned an invalid gradient at index {i} - got "
+                f"{list(g.shape)} but expected shape compatible with {list(shape)}"
+            )
+        g = g.sum_to_size(shape)
+    d = dtypes.OF[dtype]
+    if g.dtype is not d:
+        if g.dtype.is_complex and not d.is_complex:
+            g = g.real
+        g = g.to(d)
+    return g
+
+
+class FunctionMeta(type):
+    """Gives each function class its node class, so that `grad_fn` is named after it."""
+
+    def __init__(cls, name: str, bases: tuple, namespace: dict) -> None:
+        super().__init__(name, bases, namespace)
+        cls._backward_cls = type(
+            name + "Backward", (FunctionNode,), {"_forward_cls": cls, "__module__": cls.__module__}
+        )
+
+
+class Function(metaclass=FunctionMeta):
+    """Base class of custom operations: write `forward` and `backward`, call `apply`.
+
+    Either `forward(ctx, *args)`, or `forward(*args)` with `setup_context(ctx, inputs, output)`;
+    `backward(ctx, *grad_outputs)` returns one gradient (or None) for each argument.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        import warnings
+
+        warnings.warn(
+            f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all "
+            "static, so you should invoke them on the class itself.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style "
+            "autograd function with static forward method: call it by .apply"
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Any) -> Any:
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to "
+            "use it with backward mode AD."
+        )
+
+    vjp = backward
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run `forward` on the arguments and record it."""
+        ctx = cls._backward_cls(cls, args)
+        with_setup = cls.setup_context is not Function.setup_context
+        if with_setup and kwargs:
+            import inspect
+
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, kwargs = bound.args, {}
+        edges = tuple([edge_of(a) if isinstance(a, Tensor) else None for a in args])
+        needs = tuple([e is not None for e in edges])
+        recording = thread.grad and any(needs)
+        ctx.needs_input_grad = needs
+        ctx.fix = tuple(
+            [(a._array.shape, a._array.dtype) if isinstance(a, Tensor) else None for a in args]
+        )
+        versions = {id(a): a._version for a in args if isinstance(a, Tensor) and not a.is_inference()}
+        was, thread.grad = thread.grad, False
+        try:
+            if with_setup:
+                output = cls.forward(*args)
+                cls.setup_context(ctx, args, output)
+            else:
+                output = cls.forward(ctx, *args, **kwargs)
+        finally:
+            thread.grad = was
+        several = isinstance(output, tuple)
+        outputs = list(output) if several else [output]
+        ctx.edges = edges
+        ctx.outputs = [OutputInfo(o._array) if isinstance(o, Tensor) else None for o in outputs]
+        finished = [
+            finish(ctx, nr, o, args, recording, versions) if isinstance(o, Tensor) else o
+            for nr, o in enumerate(outputs)
+        ]
+        if recording:
+            ctx.saved = [saved(ctx, t, outputs, finished) for t in ctx._to_save]
+            ctx._to_save = ()
+            if thread.anomaly:
+                from rushlight.autograd import anomaly_mode
+
+                ctx.hooks = Hooks()
+                anomaly_mode.trace(ctx)
+        return tuple(finished) if several else finished[0]
+
+
+def contains(tensors: tuple, t: Tensor) -> bool:
+    return any(x is t for x in tensors)
+
+
+def finish(
+    ctx: FunctionNode, nr: int, o: Tensor, args: tuple, recording: bool, versions: dict
+) -> Tensor:
+    """Give one output of `forward` its history."""
+    d = o.dtype
+    wants = recording and not contains(ctx._non_differentiable, o)
+    wants = wants and (d.is_floating_point or d.is_complex)
+    edge: Any = Output(ctx, nr) if len(ctx.outputs) > 1 else ctx
+    is_input = contains(args, o)
+    if contains(ctx._dirty, o):
+        if recording:
+            check_writable(o, ctx.name())
+            if o._edge.__class__ is View and len(ctx.outputs) > 1:
+                raise RuntimeError(
+                    "If your Function modifies inplace an input that is a view of another Tensor, your "
+                    "Function cannot return more than one Tensor. This is not supported by the current "
+                    "autograd engine."
+                )
+            at = next((i for i, a in enumerate(args) if a is o), None)
+            if at is None:
+                raise RuntimeError(f"{ctx.name()}: a tensor marked dirty must be an input")
+            if o._version == versions.get(id(o)):
+                bump(o)
+            rebase(o, edge, at)
+        return o
+    if is_input:
+        t = new(Tensor)
+        t._array, t._counter = o._array, o.detach()._counter
+        t._edge = None
+        if wants:
+            t._edge = View(o, identity, (), edge, CUSTOM)
+        return t
+    if wants:
+        if o._edge.__class__ is View:
+            o._edge.node, o._edge.kind = edge, CUSTOM
+        elif o._edge.__class__ is AccumulateGrad:
+            o = o.detach()
+            o._edge = edge
+        else:
+            o._edge = edge
+    elif recording and contains(ctx._non_differentiable, o):
+        o._edge = None
+    return o
+
+
+def identity(base: Tensor) -> Tensor:
+    return base.view_as(base)
+
+
+def saved(ctx: FunctionNode, t: Tensor | None, outputs: list, finished: list) -> Any:
+    """(Saved, edge) of one tensor given to save_for_backward."""
+    if t is None:
+        return None
+    for nr, o in enumerate(outputs):
+        if o is t and edge_of(finished[nr]) is not None and finished[nr] is t:
+            return Saved(t, True), Output(ctx, nr) if len(outputs) > 1 else ctx
+    return Saved(t, False), None
+
+
+def once_differentiable(function: Callable) -> Callable:
+    """Decorate a `backward` that must not be differentiated itself: it then raises instead."""
+
+    @functools.wraps(function)
+    def once(ctx: Any, *args: Any) -> Any:
+        was, thread.grad = thread.grad, False
+        try:
+            outputs = function(ctx, *args)
+        finally:
+            thread.grad = was
+        if not was or not any(isinstance(a, Tensor) and a.requires_grad for a in args):
+            return outputs
+        several = isinstance(outputs, tuple)
+        tensors = outputs if several else (outputs,)
+        refused = tuple(
+            Refuse.apply(o.detach().requires_grad_()) if isinstance(o, Tensor) else o for o in tensors
+        )
+        return refused if several else refused[0]
+
+    return once
+
+
+class Refuse(Function):
+    """The history of what a once-differentiable backward returned."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
+
+
+class NestedIOFunction(Function):
+    """PyTorch's name for functions over nested structures; the plain kind serves."""
+
+
+InplaceFunction = Function
+BackwardCFunction = FunctionNode

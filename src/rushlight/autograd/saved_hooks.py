@@ -1,0 +1,186 @@
+"""What users do with the graph: hooks on saved tensors, edges as values, hooks on several tensors.
+
+These are the public names of `autograd.graph` beside `Node`.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rushlight.autograd.grad_mode import Switch
+from rushlight.autograd.graph import Node, Output, RemovableHandle
+from rushlight.autograd.state import thread
+from rushlight.autograd.views import edge_of
+from rushlight.ops import calls
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class saved_tensors_hooks(Switch):
+    """Inside: what an operation saves for backward goes through `pack_hook(tensor)`, and comes back
+    through `unpack_hook(packed)`, which must return a tensor of the same value.
+
+    >>> import rushlight as torch
+    >>> seen = []
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> with torch.autograd.graph.saved_tensors_hooks(lambda t: seen.append(t) or t, lambda t: t):
+    ...     y = x * x
+    >>> len(seen)
+    2
+    """
+
+    def __init__(self, pack_hook: Callable, unpack_hook: Callable) -> None:
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def clone(self) -> saved_tensors_hooks:
+        return saved_tensors_hooks(self.pack_hook, self.unpack_hook)
+
+    def __enter__(self) -> None:
+        if thread.saved_hooks_error is not None:
+            raise RuntimeError(thread.saved_hooks_error)
+        thread.saved_hooks = (*thread.saved_hooks, (self.pack_hook, self.unpack_hook))
+        calls.scope["rare"] += 1
+
+    def __exit__(self, *exc: object) -> None:
+        thread.saved_hooks = thread.saved_hooks[:-1]
+        calls.scope["rare"] -= 1
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Inside: saved tensors wait for backward in CPU memory, as copies."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(t: Tensor) -> Any:
+            return t.device, t.detach().clone() if t.device.type == "cpu" else t.cpu()
+
+        def unpack(packed: Any) -> Tensor:
+            device, t = packed
+            return t.to(device)
+
+        super().__init__(pack, unpack)
+
+    def clone(self) -> save_on_cpu:
+        return save_on_cpu()
+
+
+class disable_saved_tensors_hooks(Switch):
+    """Inside: entering `saved_tensors_hooks` raises RuntimeError with `error_message`."""
+
+    def __init__(self, error_message: str) -> None:
+        self.message = error_message
+
+    def clone(self) -> disable_saved_tensors_hooks:
+        return disable_saved_tensors_hooks(self.message)
+
+    def __enter__(self) -> None:
+        if thread.saved_hooks:
+            raise RuntimeError(self.message)
+        self.before = thread.saved_hooks_error
+        thread.saved_hooks_error = self.message
+
+    def __exit__(self, *exc: object) -> None:
+        thread.saved_hooks_error = self.before
+
+
+class GradientEdge(NamedTuple):
+    """Where a gradient goes: output number `output_nr` of `node`. Stands for a tensor in
+    `autograd.backward` and `autograd.grad`, without keeping the tensor."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The edge of a tensor that requires grad."""
+    e = edge_of(tensor)
+    if e is None:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    if e.__class__ is Output:
+        return GradientEdge(e.node, e.nr)
+    return GradientEdge(e, 0)
+
+
+def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
+    """Tell autograd that a tensor's memory was written to behind its back."""
+    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        if t.is_inference():
+            raise RuntimeError("Inference tensors do not track version counter.")
+        calls.bump(t)
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable, *, mode: str = "all"
+) -> RemovableHandle:
+    """Call `fn` when the gradients of several tensors are there.
+
+    `mode="all"`: once per backward, with the list of gradients (None for a tensor that got none),
+    when all that take part have theirs. `mode="any"`: with the first of them.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    lock = threading.Lock()
+    waiting: dict[int, tuple[Any, list]] = {}  # by backward: its table, the gradients so far
+    edges = [edge_of(t) for t in tensors]
+    last: list = [None]
+
+    def hook_of(i: int) -> Callable:
+        def hook(g: Tensor) -> None:
+            task = thread.task
+            with lock:
+                if mode == "any":
+                    if last[0] is task:
+                        return
+                    last[0] = task
+                    ready: Any = g
+                else:
+                    _, grads = waiting.setdefault(id(task), (task, []))
+                    grads.append((i, g))
+                    taking_part = sum(
+                        task is None or (e.node if e.__class__ is Output else e) in task
+                        for e in edges
+                    )
+                    if len(grads) < taking_part:
+                        return
+                    del waiting[id(task)]
+                    by_index = dict(grads)
+                    ready = [by_index.get(k) for k in range(len(edges))]
+            fn(ready)
+
+        return hook
+
+    return MultiHandle([t.register_hook(hook_of(i)) for i, t in enumerate(tensors)])
+
+
+class MultiHandle(RemovableHandle):
+    """Removes all hooks of one `register_multi_grad_hook`."""
+
+    def __init__(self, handles: list[RemovableHandle]) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        for h in self.handles:
+            h.remove()
+
+
+class allow_mutation_on_saved_tensors(Switch):
+    """Inside: a tensor that was saved may be written to; what was saved is copied first."""
+
+    def __enter__(self) -> Any:
+        def pack(t: Tensor) -> Tensor:
+            return t.detach().clone()
+
+        self.inner = saved_tensors_hooks(pack, lambda t: t)
+        self.inner.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.inner.__exit__()
+
+    def clear(self) -> None:
+        """Nothing is kept beside the graph."""
+
+
