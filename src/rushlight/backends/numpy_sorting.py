@@ -112,3 +112,47 @@ def search(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.n
 def among(a: np.ndarray, tests: np.ndarray, invert: bool) -> Any:
     """Which elements of `a` are in `tests`."""
     return np.isin(exact(a), exact(tests), invert=invert).reshape(a.shape)
+
+
+# -- counting --------------------------------------------------------------------------------------
+
+
+def bincount(a: np.ndarray, weights: np.ndarray | None, minlength: int) -> np.ndarray:
+    """Counts (int64), or sums of weights in their dtype if that is float32, else float64."""
+    if weights is None:
+        return np.bincount(a, None, minlength)
+    r = np.bincount(a, weights.astype(np.float64), minlength)
+    return r.astype(np.float32) if weights.dtype == np.float32 else r
+
+
+def histc(a: np.ndarray, bins: int, low: float, high: float) -> np.ndarray:
+    """Counts in equal bins; the last one contains its right end."""
+    x = exact(a).reshape(-1)
+    x = x[(x >= low) & (x <= high)]
+    if x.dtype == np.float16:
+        x = x.astype(np.float32)
+    kind = x.dtype.type
+    at = ((x - kind(low)) * kind(bins) / (kind(high) - kind(low))).astype(np.int64)
+    return np.bincount(np.minimum(at, bins - 1), minlength=bins).astype(a.dtype)
+
+
+def histogram(
+    points: np.ndarray, edges: list, weights: np.ndarray | None, density: bool
+) -> np.ndarray:
+    """Counts (or weights) of the rows of `points` between the edges of each column."""
+    shape = tuple(len(e) - 1 for e in edges)
+    flat, inside = np.zeros(len(points), np.int64), np.ones(len(points), bool)
+    for d, e in enumerate(edges):
+        x = points[:, d]
+        at = np.searchsorted(e, x, "right") - 1
+        at -= x == e[-1]
+        inside &= (at >= 0) & (at < len(e) - 1) & (x <= e[-1])
+        flat = flat * shape[d] + at
+    w = None if weights is None else weights[inside]
+    n = int(np.prod(shape))
+    r = np.bincount(flat[inside], w, n).astype(points.dtype).reshape(shape)
+    if density:
+        r = r / r.sum()
+        for d, e in enumerate(edges):
+            r = r / np.diff(e).reshape([-1 if i == d else 1 for i in range(len(edges))])
+    return r.astype(points.dtype, copy=False)

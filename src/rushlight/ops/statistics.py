@@ -308,3 +308,223 @@ def kthvalue(xp, input: Array, k: int, dim: int = -1, keepdim: bool = False):
 
 mode.grad(input=to_chosen)
 kthvalue.grad(input=to_chosen)
+
+
+# -- quantiles -------------------------------------------------------------------------------------
+
+INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+@composite
+def quantile(
+    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Tensor:
+    """The `q`-th quantiles (a number in [0, 1], or a tensor of several) of all elements or over `dim`.
+
+    Between two elements `interpolation` decides: linear, lower, higher, midpoint or nearest. nan
+    where there is one. Several quantiles make a new first dimension.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([0.0, 1.0, 2.0, 3.0]).quantile(0.5)
+    tensor(1.5000)
+    """
+    return quantiles("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
+
+
+@composite
+def nanquantile(
+    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Tensor:
+    """As `quantile`, of what is not nan; nan where everything is.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([0.0, float("nan"), 3.0]).nanquantile(0.5)
+    tensor(1.5000)
+    """
+    return quantiles("nanquantile", input, q, dim, keepdim, interpolation, skip_nan=True)
+
+
+def check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
+    """`q` as a tensor of the dtype of `input`."""
+    from rushlight import tensor
+
+    if not input.numel():
+        raise RuntimeError(f"{name}() input tensor must be non-empty, got shape {list(input.shape)}")
+    if input.dtype not in (dtypes.float32, dtypes.float64):
+        raise RuntimeError(
+            f"{name}() input tensor must be either float or double dtype, not {input.dtype}"
+        )
+    if interpolation not in INTERPOLATIONS:
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
+            f"{interpolation}"
+        )
+    if not hasattr(q, "_array"):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
+        return tensor(q, dtype=input.dtype)
+    if q.ndim > 1:
+        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor, got shape {list(q.shape)}")
+    if q.dtype is not input.dtype:
+        raise RuntimeError(
+            f"{name}() q tensor must be same dtype as the input tensor: {q.dtype} and {input.dtype}"
+        )
+    if not ((q >= 0) & (q <= 1)).all():
+        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+    return q
+
+
+def quantiles(
+    name: str, input: Tensor, q: Any, dim: int | None, keepdim: Bool, interpolation: str, *, skip_nan: Bool
+) -> Tensor:
+    q = check_quantile(name, input, q, interpolation)
+    ndim = input.ndim
+    if dim is None:
+        x = input.reshape(-1)
+    elif ndim:
+        x = input.movedim(dim, -1)
+    else:
+        axis(dim, 0, name)
+        x = input.reshape(1)
+    x = x.sort(-1).values  # nan last
+    n = x.shape[-1]
+    several = q.reshape(-1)
+    nan = x != x
+    if skip_nan:
+        ranks = several * ((nan.logical_not().sum(-1, True) - 1).clamp(min=0)).to(x.dtype)
+    else:  # the last element is nan when any is
+        ranks = (several * (n - 1)).expand(*x.shape[:-1], several.shape[0]).masked_fill(
+            nan.any(-1, True), n - 1
+        )
+    if interpolation == "lower":
+        ranks = ranks.floor()
+    elif interpolation == "higher":
+        ranks = ranks.ceil()
+    elif interpolation == "nearest":
+        ranks = ranks.round()
+    below = ranks.to(dtypes.int64)
+    values = x.gather(-1, below)
+    if interpolation in ("linear", "midpoint"):
+        above = ranks.ceil().to(dtypes.int64)
+        weights = ranks * 0 + 0.5 if interpolation == "midpoint" else ranks - below
+        values = values.lerp(x.gather(-1, above), weights)
+    if q.ndim:
+        values = values.movedim(-1, 0)
+    else:
+        values = values.squeeze(-1)
+    if keepdim and ndim:
+        shape = [1] * ndim if dim is None else [*input.shape]
+        if dim is not None:
+            shape[dim] = 1
+        values = values.reshape(*q.shape, *shape)
+    elif dim is not None and not ndim:
+        values = values.reshape(q.shape)
+    return values
+
+
+# -- covariance ------------------------------------------------------------------------------------
+
+
+def check_weights(name: str, w: Tensor, n: int, kinds: str, words: str) -> None:
+    if w.ndim > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w.ndim} dimensions"
+        )
+    if w._array.dtype.kind not in kinds:
+        raise RuntimeError(
+            f"cov(): expected {name} to have {words} dtype but got {name} with {w.dtype.scalar_name} dtype"
+        )
+    if w.numel() != n:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+            f"{w.numel()} != {n}"
+        )
+    if n and (w < 0).any():
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+
+
+@composite(out=False)
+def cov(
+    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
+) -> Tensor:
+    """The covariance matrix of variables (rows) over observations (columns); 0-d for one variable.
+
+    `fweights`: how often each observation counts (integers), `aweights`: how much. The divisor is the
+    sum of the weights minus `correction` (scaled by the mean of `aweights`), at least 0.
+
+    >>> import rushlight as torch
+    >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    if input.ndim > 2:
+        raise RuntimeError(
+            "cov(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.ndim} dimensions"
+        )
+    if input._array.dtype.kind == "b":
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = input.reshape(1, -1) if input.ndim < 2 else input
+    n = x.shape[1]
+    w = None
+    if fweights is not None:
+        check_weights("fweights", fweights, n, "iu", "integral")
+        w = fweights
+    if aweights is not None:
+        check_weights("aweights", aweights, n, "fV", "floating point")
+        w = aweights if w is None else w * aweights
+    total = n if w is None else w.sum()
+    if w is not None and not total != 0:
+        raise RuntimeError("cov(): weights sum to zero, can't be normalized")
+    mean = (x if w is None else x * w).sum(1) / total
+    if w is None:
+        norm = total - correction
+    elif aweights is None or correction == 0:
+        norm = total - correction
+    else:
+        norm = total - correction * (w * aweights).sum() / total
+    if norm <= 0:
+        import warnings
+
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
+            f"observations: {n} observations, correction {correction}",
+            UserWarning,
+            stacklevel=3,
+        )
+        norm = norm * 0
+    x = x - mean.unsqueeze(1)
+    other = x if w is None else x * w
+    c = x @ (other.t().conj() if x.is_complex() else other.t())
+    if norm.__class__ is int:  # a tensor, so that 0 divides
+        from rushlight import tensor
+
+        norm = tensor(norm)
+    return (c / norm).squeeze()
+
+
+@composite(out=False)
+def corrcoef(input: Tensor) -> Tensor:
+    """The matrix of correlation coefficients of variables (rows) over observations (columns).
+
+    >>> import rushlight as torch
+    >>> torch.corrcoef(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    if input.ndim > 2:
+        raise RuntimeError(
+            "corrcoef(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.ndim} dimensions"
+        )
+    c = cov(input)
+    if not c.ndim:
+        return c / c
+    d = c.diagonal()
+    deviation = (d.real if d.is_complex() else d).sqrt()
+    c = c / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+    if c.is_complex():
+        from rushlight import complex as join
+
+        return join(c.real.clamp(-1, 1), c.imag.clamp(-1, 1))
+    return c.clamp(-1, 1)
