@@ -49,13 +49,15 @@ def _two_sum(a: np.ndarray | float, b: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return total, (a - (total - t)) + (b - t)
 
 
-def fused(a: np.ndarray, b: float, c: float) -> np.ndarray:
+def fused(a: np.ndarray, b: float, c: float | np.ndarray) -> np.ndarray:
     """`a * b + c`, rounded once, in float64: what the processor's fused multiply-add gives.
 
     After Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums" (2008): the sum of the two lesser parts is
     rounded to odd, so that the last addition cannot round twice. Numbers too large to split are rounded twice.
     """
-    if c == 0.0 or math.frexp(b)[0] == 0.5 or not (1e-200 < abs(b) < 1e200 and abs(c) < 1e200):
+    # A power of two, or 0: the product is exact.
+    simple = math.frexp(b)[0] == 0.5 or (not isinstance(c, np.ndarray) and c == 0.0)
+    if simple or not (1e-200 < abs(b) < 1e200 and np.all(np.abs(c) < 1e200)):
         return a * b + c
     high, low = _two_product(a, b)
     low_high, low_low = _two_sum(c, low)

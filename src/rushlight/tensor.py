@@ -485,7 +485,12 @@ class Tensor:
         """The steps in memory between neighbours, in elements, of all dimensions or of one."""
         a = self._array
         size = a.itemsize
-        strides = tuple([s // size for s in a.strides])
+        if a.size:
+            strides = tuple([s // size for s in a.strides])
+        else:  # NumPy gives empty arrays strides of 0
+            from rushlight.geometry import contiguous_strides
+
+            strides = contiguous_strides(a.shape)
         if dim is None:
             return strides
         return strides[_existing_dim(a, dim)]

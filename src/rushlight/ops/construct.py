@@ -43,8 +43,10 @@ def array_from(data: Any, dtype: np.dtype | None) -> np.ndarray:
             if not kinds <= _LISTS:
                 break
             lengths = set(map(len, flat))
-            if len(lengths) != 1:
+            if len(lengths) != 1 and len(flat[0]):
                 break
+            if not len(flat[0]):  # the rest is not looked at, as in PyTorch
+                return np.empty((*shape, 0), modes._default_dtype.np if dtype is None else dtype)
             shape.append(lengths.pop())
             flat = list(chain.from_iterable(flat))
     elif kind in _NUMBERS:
@@ -106,7 +108,11 @@ def narrowed(a: np.ndarray, d: np.dtype) -> np.ndarray:
 def _shape_of(data: Any) -> tuple[int, ...]:
     """The shape, as the first elements tell it."""
     shape: list[int] = []
-    while _is_sequence(data):
+    while True:
+        if isinstance(data, str):
+            raise ValueError("too many dimensions 'str'")
+        if isinstance(data, bytes) or not _is_sequence(data):
+            break
         shape.append(len(data))
         if len(shape) > 128:
             raise ValueError("too many dimensions 'list'")
@@ -167,8 +173,6 @@ def _types(data: Any, found: list[dtypes.dtype]) -> None:
         d = modes.scalar_dtype(data)
     elif not isinstance(data, (str, bytes)) and _is_sequence(data):
         for x in data:
-            if isinstance(x, str):
-                raise ValueError("too many dimensions 'str'")
             _types(x, found)
         return
     elif isinstance(data, (str, bytes)):

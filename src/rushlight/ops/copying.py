@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import device as devices
 from rushlight import dtypes, geometry
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of, rebase
 from rushlight.backends import meta
+from rushlight.device import device as Device
 from rushlight.ops import calls, creation, overrides
 from rushlight.ops.registry import Array, Op, op, public
 from rushlight.tensor import Tensor
@@ -134,7 +134,7 @@ def to(self, *args, device=None, dtype=None, other=None, non_blocking=False, cop
         elif isinstance(first, dtypes.dtype) or first in dtypes.OF_PYTHON:
             dtype = first
         else:
-            if first is not None and not isinstance(first, (str, int, devices.device)):
+            if first is not None and not isinstance(first, (str, int, Device)):
                 raise TypeError(
                     f"to() received an invalid combination of arguments - got ({type(first).__name__})"
                 )

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import device as devices
 from rushlight import dtypes, geometry, modes
 from rushlight.autograd.state import thread
 from rushlight.backends import meta
 from rushlight.backends import numpy as xp
+from rushlight.device import check_available
+from rushlight.device import device as Device
 from rushlight.ops import calls, overrides
 from rushlight.ops.registry import public
 from rushlight.size import Size
@@ -94,9 +95,9 @@ def on_meta(device: Any) -> bool:
         device = modes.here.device
         if device is None:
             return False
-    elif device.__class__ is not devices.device:
-        device = devices.device(device)
-    return devices.check_available(device).type == "meta"
+    elif device.__class__ is not Device:
+        device = Device(device)
+    return check_available(device).type == "meta"
 
 
 def check_options(name: str, layout: Any, pin_memory: bool) -> None:
@@ -258,19 +259,9 @@ def check_out(name: str, out: Any, dtype: Any = None) -> np.dtype:
 
 
 def resize_out(name: str, out: Tensor, shape: Shape) -> None:
-    """Give `out` the shape of the result; warns when it had elements and another shape."""
+    """Give `out` the shape of the result."""
     if out._array.shape == shape:
         return
-    if out._array.size:
-        import warnings
-
-        warnings.warn(
-            f"An output with one or more elements was resized since it had shape "
-            f"{list(out._array.shape)}, which does not match the required output shape {list(shape)}. "
-            "This behavior is deprecated; resize the output to zero elements first.",
-            UserWarning,
-            stacklevel=5,
-        )
     from rushlight.ops import memory
 
     memory.resize(out, shape)

@@ -41,7 +41,7 @@ def made(name: str, d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = Fa
             return _wrap(memory[: memory.size // d.itemsize * d.itemsize].view(d))
         if isinstance(first, (str, bytes)):
             raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
-        if not (isinstance(first, int) or hasattr(first, "__index__")) or isinstance(first, bool):
+        if isinstance(first, bool) or not isinstance(first, (int, np.integer)):
             from rushlight.size import Size
 
             if isinstance(first, Size):
@@ -111,9 +111,9 @@ def dtype_named(kind: Any) -> dtypes.dtype:
         if name in TYPES:
             return TYPES[name].dtype
         if name.startswith("cuda."):
-            from rushlight import device
+            from rushlight.device import check_available, device
 
-            device.check_available(device.device("cuda"))
+            check_available(device("cuda"))
         raise ValueError(f"invalid type: {kind!r}")
     raise RuntimeError(f"invalid type object: {kind!r}")
 
@@ -126,4 +126,12 @@ def set_default_tensor_type(t: Any) -> None:
         raise TypeError(
             f"only floating-point types are supported as the default type, got {d}"
         )
+    import warnings
+
+    warnings.warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
+        "torch.set_default_dtype() and torch.set_default_device() as alternatives.",
+        UserWarning,
+        stacklevel=2,
+    )
     modes.set_default_dtype(d)
