@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 DEFAULT, NO_GRAD, MULTI, INFERENCE, CUSTOM = range(5)
+FORBIDDEN = {  # kinds of views that lose their history with a write to their base, and why
+    NO_GRAD: "Given that this use case is ambiguous and error-prone, it is forbidden. Move both the "
+    "view and the write into the no_grad block, or both out.",
+    MULTI: "This view is the output of a function that returns multiple views. Such functions do not "
+    "allow the output views to be modified inplace. Replace the write by an out-of-place operation.",
+}
 
 
 class View:
@@ -67,6 +73,7 @@ class View:
                 if self.node.__class__ is not AccumulateGrad:
                     self.node = None
             else:
+                self.check_replay()
                 recording, thread.grad = thread.grad, True
                 try:
                     self.node = self.replay(self.base)._edge.node
@@ -75,14 +82,36 @@ class View:
             self.seen = self.version.n
         return self.node
 
-    def replay(self, base: Tensor) -> Tensor:
-        """The same view of another tensor with the base's shape and strides."""
+    def check_replay(self) -> None:
+        """Raise when the view may not, or cannot, be made again from its base."""
+        if self.kind in FORBIDDEN:
+            what = "A view was created in no_grad mode"
+            if self.kind == MULTI and self.node.__class__ is Output:
+                what = f"Output {self.node.nr} of {operation(self.node.node)} is a view"
+            raise RuntimeError(
+                f"{what} and its base or another view of its base has been modified "
+                f"inplace with grad mode enabled. {FORBIDDEN[self.kind]}"
+            )
+        seen = self.seen if self.seen >= 0 else ~self.seen
+        if seen < self.base.__dict__.get("_reshaped", 0):
+            raise RuntimeError(
+                "the base of this view got another shape by an in-place view operation (t_(), "
+                "squeeze_(), ...) and was written to since: the history of the view is lost. Use the "
+                "out-of-place operation."
+            )
+
+    def steps(self) -> tuple:
+        """How the view is made from its base: (function, arguments) in order."""
         steps, step = [], self
         while step is not None:
-            steps.append(step)
+            steps.append((step.make, step.args))
             step = step.parent
-        for step in reversed(steps):
-            base = step.make(base, *step.args)
+        return tuple(reversed(steps))
+
+    def replay(self, base: Tensor) -> Tensor:
+        """The same view of another tensor with the base's shape and strides."""
+        for make, args in self.steps():
+            base = make(base, *args)
         return base
 
 
@@ -92,19 +121,35 @@ def edge_of(t: Tensor) -> Any:
     return e.resolve() if e.__class__ is View else e
 
 
-class CopySlices(Node):
-    """History of a base after a write through one of its views."""
+def operation(node: Node) -> str:
+    """What a node's name says was done: Unbind of UnbindBackward0."""
+    return node.name().split("Backward")[0]
 
-    __slots__ = ("view", "inner", "self_at")
+
+class CopySlices(Node):
+    """History of a base after a write through one of its views.
+
+    It keeps how the view is made and the strides it is made from, not the base: the base's edge is
+    this node, and a graph has no cycles.
+    """
+
+    __slots__ = ("steps", "strides", "inner", "self_at")
 
     def __init__(self, base_edge: Any, view: View, inner: Node, self_at: int) -> None:
-        self.view, self.inner, self.self_at = view, inner, self_at
+        self.steps, self.strides = view.steps(), view.base._array.strides
+        self.inner, self.self_at = inner, self_at
         self.edges = (base_edge, *(e for i, e in enumerate(inner.edges) if i != self_at))
         self.saved = self.fix = self.hooks = None
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         flow = g.clone()
-        region = self.view.replay(flow)
+        if flow._array.strides != self.strides:  # a view may exist under the base's strides only
+            from rushlight.ops.views import laid_out
+
+            flow = laid_out(flow, self.strides)
+        region = flow
+        for make, args in self.steps:
+            region = make(region, *args)
         at = self.self_at
         inner_edges = (*edges[1 : at + 1], edges[0] or self, *edges[at + 1 :])
         grads = self.inner.apply(region.clone(), inner_edges, keep, record)
@@ -130,9 +175,10 @@ def check_writable(t: Tensor, name: str) -> None:
             )
         if e.kind != DEFAULT:
             node = e.resolve()
-            what = "a view" if node is None else f"Output {getattr(node, 'nr', 0)} of " + (
-                node.node if node.__class__ is Output else node
-            ).name() + " is a view"
+            what = "a view"
+            if node is not None:
+                own = node.node if node.__class__ is Output else node
+                what = f"Output {getattr(node, 'nr', 0)} of {operation(own)} is a view"
             if e.kind == NO_GRAD:
                 raise RuntimeError(
                     f"[{name}] A view was created in no_grad mode and is being modified inplace with "
@@ -167,7 +213,7 @@ def rebase(t: Tensor, node: Node | None, self_at: int = 0) -> None:
         if node is not None:
             base = e.base
             base._edge = CopySlices(base._edge, e, node, self_at)
-            e.seen = -1  # derive anew from the base
+            e.seen = ~e.version.n  # derive anew from the base (negative: known to be stale)
     else:
         t._edge = node
 
