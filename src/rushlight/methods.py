@@ -23,6 +23,11 @@ OPERATORS = {
 UNARY = {"__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__invert__": "bitwise_not"}
 INDEXING = {"__getitem__": "getitem", "__setitem__": "setitem", "__delitem__": "delitem"}
 
+PROPERTIES = {
+    "T": "Tensor.numpy_T", "mT": "Tensor.matrix_T", "H": "Tensor.matrix_H", "mH": "Tensor.matrices_H",
+    "real": "real", "imag": "imag",
+}  # fmt: skip
+
 
 def load(path: str) -> Any:
     """The operator or plain function behind a public path, its family imported if need be."""
@@ -72,6 +77,22 @@ class Lazy:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__get__(None, Tensor)(*args, **kwargs)
+
+
+def lazy_property(name: str, path: str) -> property:
+    """An attribute that is computed: `x.T`. The first use loads it and puts it in its own place."""
+
+    def set_part(self: Tensor, value: Any) -> None:  # x.real = v
+        getattr(self, name).copy_(value)
+
+    setter = set_part if path == name else None
+
+    def get(self: Tensor) -> Tensor:
+        found = function(path)
+        setattr(Tensor, name, property(found, setter))
+        return found(self)
+
+    return property(get, setter)
 
 
 def operator(built: Any) -> Any:
@@ -127,6 +148,9 @@ def attach() -> None:
     for dunder, path in INDEXING.items():
         if f"Tensor.{path}" in names:
             setattr(Tensor, dunder, Lazy(dunder, f"Tensor.{path}", "function"))
+    for name, path in PROPERTIES.items():
+        if path in names:
+            setattr(Tensor, name, lazy_property(name, path))
 
 
 attach()

@@ -91,7 +91,6 @@ from rushlight.backends.numpy_reduce import (  # noqa: F401 - kernels
     sum_to,
     total,
     variance,
-    vector_norm,
     widened,
     without_nan,
 )

@@ -6,6 +6,8 @@ from math import prod
 
 import numpy as np
 
+from rushlight.backends.numpy_views import reach, strided
+
 
 def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
     """`a[key]` for a tuple of full slices and index arrays, in row-major order."""
@@ -92,3 +94,34 @@ def index_add_at(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
     add_rows(flat, rows.reshape(-1), values)
     if not np.may_share_memory(flat, z):
         whole[...] = flat.reshape(shape)
+
+
+def restrided(a: np.ndarray, source: tuple, target: tuple, mean: str) -> np.ndarray:
+    """Add `a` into zeroed memory under the geometry `source`, read it under `target`.
+
+    A geometry is (shape, strides, offset), in elements. `mean`: under which of the two ("from",
+    "to") elements at one place share its value.
+    """
+    low = min(source[2], target[2])
+    places = np.arange(
+        max(max(offset + reach(shape, strides) for shape, strides, offset in (source, target)) - low, 1)
+    )
+    k = places.itemsize
+    at = {
+        end: strided(places, shape, tuple([s * k for s in strides]), (offset - low) * k).reshape(-1)
+        for end, (shape, strides, offset) in (("from", source), ("to", target))
+        if 0 not in shape
+    }
+    if len(at) < 2:
+        return np.zeros(target[0], a.dtype)
+    count = np.bincount(at[mean], minlength=places.size)[at[mean]]
+    shared = count.max() > 1
+    values = a.reshape(-1)
+    if shared and mean == "from":
+        values = (values / count).astype(a.dtype)
+    memory = np.zeros((places.size, 1), a.dtype)
+    add_rows(memory, at["from"], values[:, None])
+    result = memory[:, 0][at["to"]]
+    if shared and mean == "to":
+        result = (result / count).astype(a.dtype)
+    return result.reshape(target[0])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-from typing import Any
-
 import numpy as np
 
 make = np.ndarray.__new__
@@ -12,10 +9,14 @@ make = np.ndarray.__new__
 
 def root(a: np.ndarray) -> np.ndarray:
     """The array over the whole memory that `a` is a part of."""
-    base = a.base
-    while isinstance(base, np.ndarray):
-        a, base = base, base.base
-    return a
+    while True:
+        base = a.base
+        if base.__class__ is not np.ndarray:
+            if not isinstance(base, np.ndarray):
+                base = getattr(base, "base", None)  # `_Interface`, and what NumPy's as_strided uses
+            if not isinstance(base, np.ndarray):
+                return a
+        a = base
 
 
 def contiguous(a: np.ndarray) -> np.ndarray:
@@ -31,34 +32,36 @@ def address(a: np.ndarray) -> int:
 class _Interface:
     """What NumPy reads to make an array on foreign memory."""
 
-    __slots__ = ("__array_interface__", "owner")
+    __slots__ = ("__array_interface__", "base")
 
 
-def strided(a: np.ndarray, shape: tuple, strides: tuple, offset: int = 0) -> np.ndarray:
+def strided(
+    a: np.ndarray, shape: tuple, strides: tuple, offset: int = 0, dtype: np.dtype | None = None
+) -> np.ndarray:
     """An array on the memory of `a`, `offset` bytes after its first element; `strides` in bytes.
 
     The caller answers for the bounds: they are those of the whole memory, not those of `a`.
     """
+    if dtype is None:
+        dtype = a.dtype
     if offset == 0:
         try:  # quick, for contiguous arrays whose own memory suffices
-            return make(a.__class__, shape, a.dtype, a, 0, strides)
+            return make(a.__class__, shape, dtype, a, 0, strides)
         except (ValueError, TypeError, BufferError):
             pass
     whole = root(a)
     try:
-        return make(a.__class__, shape, a.dtype, whole, address(a) - address(whole) + offset, strides)
+        return make(a.__class__, shape, dtype, whole, address(a) - address(whole) + offset, strides)
     except (ValueError, TypeError, BufferError):
         pass
     d = _Interface()  # memory that is no plain buffer: foreign, with gaps
     i = a.__array_interface__
     pointer = (i["data"][0] + offset, i["data"][1])
     d.__array_interface__ = {
-        "shape": shape, "typestr": i["typestr"], "strides": strides, "data": pointer, "version": 3,
+        "shape": shape, "typestr": f"|V{dtype.itemsize}", "strides": strides, "data": pointer, "version": 3,
     }  # fmt: skip
-    d.owner = a
-    r = np.asarray(d)
-    if r.dtype is not a.dtype:  # bfloat16 has no letter in the interface
-        r = r.view(a.dtype)
+    d.base = a
+    r = np.asarray(d).view(dtype)
     return r if a.__class__ is np.ndarray else r.view(a.__class__)
 
 
@@ -89,29 +92,8 @@ def plain(a: np.ndarray) -> bool:
     return True
 
 
-def storage_bounds(a: np.ndarray) -> tuple[int, int]:
-    """First byte of the whole memory, and the byte after its last."""
-    whole = root(a)
-    base = whole.base
-    if base is not None and not isinstance(base, np.ndarray):
-        try:
-            buffer: Any = np.frombuffer(base, np.uint8)
-            return address(buffer), address(buffer) + buffer.size
-        except (ValueError, TypeError, BufferError):
-            pass
-    low = high = address(whole)
-    if whole.size:
-        for n, s in zip(whole.shape, whole.strides):
-            if s < 0:
-                low += (n - 1) * s
-            else:
-                high += (n - 1) * s
-        high += whole.itemsize
-    return low, high
-
-
-def extent(shape: tuple, strides: tuple, itemsize: int) -> int:
-    """Bytes from the first element to the end of the last; strides in elements."""
-    if not prod(shape):
+def reach(shape: tuple, strides: tuple) -> int:
+    """One more than the greatest distance of an element from the first, in the unit of `strides`."""
+    if 0 in shape:
         return 0
-    return (sum((n - 1) * s for n, s in zip(shape, strides)) + 1) * itemsize
+    return sum([(n - 1) * s for n, s in zip(shape, strides)]) + 1

@@ -170,6 +170,7 @@ FUNCTIONS = {
     "aten.index": "advanced",
     "aten.index_back": "advanced",
     "aten.index_put": "advanced",
+    "aten.laid_out": "views",
     "aten.place": "indexing",
     "aten.real": "views",
     "aten.restride": "views",

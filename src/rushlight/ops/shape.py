@@ -33,10 +33,12 @@ def view_as_sizes(xp, input: Array, size: Sizes):
     """The forward of `Tensor.view(size)`."""
     if xp.plain(input):
         try:
-            return input.reshape(size)
+            r = input.reshape(size)
         except ValueError:
+            r = None
+        if r is None or r.shape != size and min(size) < -1:  # NumPy takes -2 for -1
             geometry.infer_size(size, input.size)  # raises PyTorch's error
-            raise
+        return r
     size = geometry.infer_size(size, input.size)
     strides = geometry.view_strides(input.shape, xp.elements(input), size)
     if strides is None:
@@ -161,9 +163,12 @@ def ravel(input: Tensor):
     return input.reshape((-1,))
 
 
-@op(view=True, where="aten", name="view_dtype", node="ViewBackward1", method=False)
+@op(view=True, where="aten", name="view_dtype", method=False)
 def view_as_dtype(xp, input: Array, dtype: DType):
-    """The same bytes as elements of another dtype; the last dimension grows or shrinks to fit."""
+    """The same bytes as elements of another dtype; the last dimension grows or shrinks to fit.
+
+    No gradient goes through it, as in PyTorch.
+    """
     d = dtype.np
     a, b = input.itemsize, d.itemsize
     if a == b:
@@ -197,9 +202,6 @@ def view_as_dtype(xp, input: Array, dtype: DType):
                 "sizes)"
             )
     return input.view(d)
-
-
-view_as_dtype.grad(input=lambda g, input_dtype: g.view(input_dtype))
 
 
 # -- order of the dimensions -----------------------------------------------------------------------
@@ -430,7 +432,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
                 f"expected Tensor as element {k} in argument 0, but got {calls.kind(x)}"
             )
     shape = geometry.broadcast_shapes(*(x._array.shape for x in tensors))
-    return tuple([expand(x, shape) for x in tensors])
+    return tuple([x if x._array.shape == shape else expand(x, shape) for x in tensors])
 
 
 @public()
