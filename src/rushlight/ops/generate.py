@@ -316,16 +316,16 @@ def save_lines(op: Op, ins: tuple[str, ...], want: tuple[str, ...]) -> list[str]
     else:
         lines.append("            node.saved = None")
     if statics:
-        lines.append("            node.statics = (" + ", ".join(map(static_value, statics)) + ",)")
+        lines.append("            node.statics = (" + ", ".join(f"({static_value(op, n)})" for n in statics) + ",)")
     return lines
 
 
-def static_value(name: str) -> str:
-    if name.endswith("_shape"):
-        return f"a_{name.removesuffix('_shape')}.shape"
-    if name.endswith("_dtype"):
-        return f"OF[a_{name.removesuffix('_dtype')}.dtype]"
-    return name
+def static_value(op: Op, name: str) -> str:
+    if name in op.statics:
+        return name
+    source = name.removesuffix("_shape").removesuffix("_dtype")
+    value = f"a_{source}.shape" if name.endswith("_shape") else f"OF[a_{source}.dtype]"
+    return f"None if a_{source} is None else {value}" if optional(op, source) else value
 
 
 # -- the method behind a Python operator -----------------------------------------------------------
