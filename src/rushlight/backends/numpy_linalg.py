@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from rushlight import geometry
-from rushlight.backends.numpy_products import adjoint, matmul
+from rushlight.backends.numpy_products import adjoint, matmul, prod
 from rushlight.errors import LinAlgError
 
 BLOCK = 32  # columns that are worked on one by one before a product brings the rest up to date
@@ -41,8 +41,8 @@ def lu_factor(a: np.ndarray, pivot: bool = True) -> tuple[np.ndarray, np.ndarray
     """
     *lead, m, n = a.shape
     k = min(m, n)
-    w = wide(a).reshape(-1, m, n).copy()
-    count = len(w)
+    count = prod(lead)
+    w = wide(a).reshape(count, m, n).copy()
     rows = np.arange(count)
     pivots = np.empty((count, k), np.int32)
     with np.errstate(all="ignore"):
@@ -51,7 +51,7 @@ def lu_factor(a: np.ndarray, pivot: bool = True) -> tuple[np.ndarray, np.ndarray
             for j in range(start, stop):
                 p = np.full(count, j)
                 if pivot and count:
-                    size = np.abs(w[:, j:, j])
+                    size = magnitude(w[:, j:, j])
                     size[np.isnan(size)] = -1
                     p = size.argmax(1) + j
                     if (p != j).any():
@@ -74,9 +74,14 @@ def lu_factor(a: np.ndarray, pivot: bool = True) -> tuple[np.ndarray, np.ndarray
     )
 
 
+def magnitude(a: np.ndarray) -> np.ndarray:
+    """What LAPACK's pivoting compares: |re| + |im|."""
+    return np.abs(a.real) + np.abs(a.imag) if a.dtype.kind == "c" else np.abs(a)
+
+
 def permutation(pivots: np.ndarray, m: int) -> np.ndarray:
     """The order of the rows that a list of exchanges (counted from 1) leads to, [..., m]."""
-    flat = pivots.reshape(-1, pivots.shape[-1])
+    flat = pivots.reshape(prod(pivots.shape[:-1]), pivots.shape[-1])
     order = np.broadcast_to(np.arange(m), (len(flat), m)).copy()
     rows = np.arange(len(flat))
     for j in range(flat.shape[1]):
@@ -196,7 +201,7 @@ def cholesky(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     except np.linalg.LinAlgError:
         pass
     n = a.shape[-1]
-    w = np.tril(wide(a)).reshape(-1, n, n)
+    w = np.tril(wide(a)).reshape(prod(a.shape[:-2]), n, n)
     flat = np.zeros(len(w), np.int32)
     for i, m in enumerate(w):
         flat[i] = cholesky_one(m)
@@ -221,7 +226,7 @@ def ldl_factor(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, np.ndarray, 
     Bunch and Kaufman's pivoting (Golub and Van Loan, 4.4); two equal negative pivots mark a block.
     """
     n = a.shape[-1]
-    w = np.tril(wide(a)).reshape(-1, n, n)
+    w = np.tril(wide(a)).reshape(prod(a.shape[:-2]), n, n)
     pivots = np.zeros((len(w), n), np.int32)
     info = np.zeros(len(w), np.int32)
     for m, p, k in zip(w, pivots, range(len(w)), strict=True):
@@ -234,6 +239,9 @@ def ldl_one(m: np.ndarray, pivots: np.ndarray, hermitian: bool) -> int:
     n, info, k = len(m), 0, 0
     bound = (1 + 17**0.5) / 8
 
+    def size(x):
+        return abs(x.real) + abs(x.imag)
+
     def conj(x):
         return x.conj() if hermitian else x
 
@@ -241,17 +249,17 @@ def ldl_one(m: np.ndarray, pivots: np.ndarray, hermitian: bool) -> int:
         if hermitian:
             m[k, k] = m[k, k].real
         step, p = 1, k
-        below = np.abs(m[k + 1 :, k])
+        below = magnitude(m[k + 1 :, k])
         largest = below.max() if below.size else 0.0
-        if max(abs(m[k, k]), largest) == 0:
+        if max(size(m[k, k]), largest) == 0:
             info = info or k + 1
-        elif abs(m[k, k]) < bound * largest:
+        elif size(m[k, k]) < bound * largest:
             r = k + 1 + int(below.argmax())
-            row = np.concatenate([np.abs(m[r, k:r]), np.abs(m[r + 1 :, r])])
+            row = np.concatenate([magnitude(m[r, k:r]), magnitude(m[r + 1 :, r])])
             other = row.max()
-            if abs(m[k, k]) * other >= bound * largest**2:
+            if size(m[k, k]) * other >= bound * largest**2:
                 p = k
-            elif abs(m[r, r]) >= bound * other:
+            elif size(m[r, r]) >= bound * other:
                 p = r
             else:
                 p, step = r, 2
@@ -286,9 +294,10 @@ def ldl_solve(ld: np.ndarray, pivots: np.ndarray, b: np.ndarray, hermitian: bool
     """X of A X = B from `ldl_factor`."""
     ld, b = stack(ld, b)
     lead, (n, k) = b.shape[:-2], b.shape[-2:]
-    pivots = np.broadcast_to(pivots, (*lead, n)).reshape(-1, n)
-    x = wide(b).reshape(-1, n, k).copy()
-    for m, p, v in zip(wide(ld).reshape(-1, n, n), pivots, x, strict=True):
+    count = prod(lead)
+    pivots = np.broadcast_to(pivots, (*lead, n)).reshape(count, n)
+    x = wide(b).reshape(count, n, k).copy()
+    for m, p, v in zip(wide(ld).reshape(count, n, n), pivots, x, strict=True):
         starts = []
         j = 0
         while j < n:
@@ -455,3 +464,40 @@ def matrix_exp(a: np.ndarray) -> np.ndarray:
         for k in range(int(s.max())):
             r = np.where((s > k)[..., None, None], np.matmul(r, r), r)
     return r.astype(a.dtype)
+
+
+# -- norms -----------------------------------------------------------------------------------------
+
+
+def vector_norm(a: np.ndarray, order: float, axes: tuple[int, ...], keepdim: bool) -> np.ndarray:
+    """The norms along `axes`, in the real dtype of `a`."""
+    dtype = real_dtype(a) if a.dtype.kind == "c" else a.dtype
+    if a.dtype.itemsize == 2:
+        a = a.astype(np.float32)
+    with np.errstate(all="ignore"):
+        if not axes:  # a 0-d array
+            r = (a != 0).astype(dtype) if order == 0 else np.abs(a)
+        elif order == 2:
+            r = root_of_squares(a, axes, keepdim)
+        elif order == np.inf:
+            r = np.abs(a).max(axes, keepdims=keepdim)
+        elif order == -np.inf:
+            r = np.abs(a).min(axes, keepdims=keepdim)
+        elif order == 0:
+            r = np.count_nonzero(a, axis=axes, keepdims=keepdim)
+        elif order == 1:
+            r = np.abs(a).sum(axes, keepdims=keepdim)
+        else:
+            r = (np.abs(a) ** order).sum(axes, keepdims=keepdim) ** (1 / order)
+        return np.asarray(r).astype(dtype, copy=False)
+
+
+def root_of_squares(a: np.ndarray, axes: tuple[int, ...], keepdim: bool) -> np.ndarray:
+    if a.dtype.kind == "c":
+        squares = a.real**2 + a.imag**2
+    elif len(axes) == a.ndim and a.flags.c_contiguous and not keepdim:
+        flat = a.reshape(-1)
+        return np.sqrt(flat.dot(flat))  # one pass, in BLAS
+    else:
+        squares = a * a
+    return np.sqrt(squares.sum(axes, keepdims=keepdim))
