@@ -1,0 +1,235 @@
+"""Activation checkpointing: forget what a part of the forward saved, compute it again in backward.
+
+Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost". Trades one more forward of the
+part for the memory of everything it would keep.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from rushlight.autograd.function import Function
+from rushlight.autograd.grad_mode import enable_grad, no_grad
+from rushlight.autograd.saved_hooks import saved_tensors_hooks
+from rushlight.autograd.state import thread
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+DEFAULT_DETERMINISM_MODE = "default"
+
+
+class CheckpointError(RuntimeError):
+    """The recomputation saved other tensors than the forward did."""
+
+
+class _Enough(Exception):
+    """Everything that backward needs has been computed again."""
+
+
+@contextlib.contextmanager
+def _same_random_numbers(state: Any) -> Iterator[None]:
+    """Inside: the generator is where it was when `state` was taken."""
+    if state is None:
+        yield
+        return
+    import rushlight
+
+    now = rushlight.get_rng_state()
+    rushlight.set_rng_state(state)
+    try:
+        yield
+    finally:
+        rushlight.set_rng_state(now)
+
+
+def _rng_state(preserve: bool) -> Any:
+    import rushlight
+
+    return rushlight.get_rng_state() if preserve else None
+
+
+def checkpoint(
+    function: Callable,
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable | None = None,
+    determinism_check: str = DEFAULT_DETERMINISM_MODE,
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """`function(*args, **kwargs)`, whose intermediate values are computed again in backward.
+
+    `use_reentrant=False` (the better kind) works with any arguments and results, `autograd.grad` and
+    nested checkpoints; with True the recomputation is a backward inside the backward. The random
+    generator is put back for the recomputation unless `preserve_rng_state=False`.
+
+    >>> import rushlight as torch
+    >>> x = torch.ones(3, requires_grad=True)
+    >>> y = torch.utils.checkpoint.checkpoint(lambda x: (x * 2).exp(), x, use_reentrant=False)
+    >>> y.sum().backward()
+    """
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant is None:
+        import warnings
+
+        warnings.warn(
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. "
+            "use_reentrant=False is recommended, but if you need to preserve the current default "
+            "behavior, you can pass use_reentrant=True.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not None or debug:
+            raise ValueError(
+                "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
+            )
+        return _Reentrant.apply(function, preserve, *args)
+    return _recomputed(function, args, kwargs, preserve, context_fn, early_stop)
+
+
+def _recomputed(
+    function: Callable,
+    args: tuple,
+    kwargs: dict,
+    preserve: bool,
+    context_fn: Callable | None,
+    early_stop: bool,
+) -> Any:
+    forward_context, recompute_context = (
+        context_fn() if context_fn else (contextlib.nullcontext(), contextlib.nullcontext())
+    )
+    if not thread.grad:
+        with forward_context:
+            return function(*args, **kwargs)
+    state = _rng_state(preserve)
+    saved = 0  # how many tensors the forward saved
+    shapes: list[tuple] = []
+    again: dict[int, Tensor] = {}  # what the recomputation saved
+
+    def pack(t: Tensor) -> int:
+        nonlocal saved
+        shapes.append((tuple(t.shape), t.dtype))
+        saved += 1
+        return saved - 1
+
+    def unpack(k: int) -> Tensor:
+        if k not in again:
+            recompute()
+        if k not in again:
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original "
+                f"forward and recomputation.\nNumber of tensors saved during forward: {saved}\nNumber of "
+                f"tensors saved during recomputation: {len(again)}"
+            )
+        t = again.pop(k)
+        if (tuple(t.shape), t.dtype) != shapes[k]:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Recomputed values for the following tensors have different "
+                f"metadata than during the forward pass.\ntensor at position {k}:\nsaved metadata: "
+                f"{shapes[k]}\nrecomputed metadata: {(tuple(t.shape), t.dtype)}"
+            )
+        return t
+
+    def recompute() -> None:
+        count = 0
+
+        def keep(t: Tensor) -> None:
+            nonlocal count
+            again[count] = t.detach()
+            count += 1
+            if early_stop and count == saved:
+                raise _Enough
+
+        def refuse(_: None) -> Tensor:
+            raise CheckpointError("the recomputation's own graph was asked for a tensor")
+
+        with _same_random_numbers(state), enable_grad(), recompute_context:
+            with contextlib.suppress(_Enough), saved_tensors_hooks(keep, refuse):
+                function(*args, **kwargs)
+
+    with saved_tensors_hooks(pack, unpack), forward_context:
+        return function(*args, **kwargs)
+
+
+def detach_variable(inputs: tuple) -> tuple:
+    """The tensors among `inputs` cut off their graph, with the same `requires_grad`."""
+    return tuple(
+        x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs
+    )
+
+
+class _Reentrant(Function):
+    """Forward without recording; backward records it anew and runs a backward through that."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Callable, preserve: bool, *args: Any) -> Any:
+        ctx.function, ctx.args = function, args
+        ctx.state = _rng_state(preserve)
+        ctx.save_for_backward(*[a for a in args if isinstance(a, Tensor)])
+        with no_grad():
+            return function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        saved = list(ctx.saved_tensors)
+        args = tuple(saved.pop(0) if isinstance(a, Tensor) else a for a in ctx.args)
+        inputs = detach_variable(args)
+        with enable_grad(), _same_random_numbers(ctx.state):
+            outputs = ctx.function(*inputs)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        pairs = [
+            (o, g)
+            for o, g in zip(outputs, grads, strict=True)
+            if isinstance(o, Tensor) and o.requires_grad
+        ]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        from rushlight.autograd import engine
+
+        engine.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return (
+            None,
+            None,
+            *(x.grad if isinstance(x, Tensor) else None for x in inputs),
+        )
+
+
+def checkpoint_sequential(
+    functions: Any,
+    segments: int,
+    input: Any,
+    use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
+) -> Any:
+    """Run the modules of a Sequential (or list) one after the other, in checkpointed segments.
+
+    The last segment is not checkpointed: its backward comes first.
+    """
+    functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
+
+    def segment(start: int, end: int) -> Callable:
+        def forward(x: Any) -> Any:
+            for f in functions[start:end]:
+                x = f(x)
+            return x
+
+        return forward
+
+    size = len(functions) // segments
+    end = 0
+    for start in range(0, size * (segments - 1), size):
+        end = start + size
+        input = checkpoint(
+            segment(start, end),
+            input,
+            use_reentrant=use_reentrant,
+            preserve_rng_state=preserve_rng_state,
+        )
+    return segment(end, len(functions))(input)
