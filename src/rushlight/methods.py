@@ -136,7 +136,7 @@ def attach() -> None:
         setattr(Tensor, dunder, Lazy(dunder, path, "operator"))
         if dunder not in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
             r, i = f"__r{dunder[2:]}", f"__i{dunder[2:]}"
-            if r not in index.METHODS and r != "__rmatmul__":
+            if r not in index.METHODS:
                 of = {"__rsub__": "rsub"}.get(r, path)
                 straight = of == "rsub" or dunder in ("__add__", "__mul__")
                 setattr(Tensor, r, Lazy(r, of, "operator" if straight else "reversed"))
