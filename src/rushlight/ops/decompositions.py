@@ -31,6 +31,13 @@ def half_diagonal(x):
     return x.tril() - 0.5 * x.diagonal(0, -2, -1).diag_embed()
 
 
+def eye(like, n, m=None):
+    """The identity [n, m] in the dtype of `like`."""
+    from rushlight.methods import function
+
+    return function("eye")(n, n if m is None else m, dtype=like.dtype)
+
+
 def skew(x):
     return x - x.mH
 
@@ -168,7 +175,7 @@ def unit_lower(a):
     """The lower triangle with ones on its diagonal."""
     k = min(a.shape[-2:])
     low = a.tril(-1)[..., :k]
-    return low + low.new_zeros(low.shape[-2:]).fill_diagonal_(1)
+    return low + eye(low, *low.shape[-2:])
 
 
 lu_factor_ex.grad(A=lu_factor_input)
@@ -217,7 +224,7 @@ def lu_of_old(A: Array, pivot: bool = True, get_infos: bool = False):
     """Deprecated: use `linalg.lu_factor`."""
     lu, pivots, info = lu_factor_ex(A, pivot=pivot)
     if get_infos:
-        return lu, pivots, info
+        return named("_lu_with_info", ("LU", "pivots", "info"), (lu, pivots, info))
     if first_failure(info):
         raise singular_factor("torch.linalg.lu_factor", info)
     return lu, pivots
@@ -318,7 +325,7 @@ def reflectors(a, tau):
 
 def unit_lower_tall(a):
     low = a.tril(-1)
-    return low + low.new_zeros(low.shape[-2:]).fill_diagonal_(1)
+    return low + eye(low, *low.shape[-2:])
 
 
 @composite(where="linalg")
@@ -348,7 +355,7 @@ def householder_product(input: Array, tau: Array):
             f"{name}: tau dtype {check.dtype_name(tau)} does not match input dtype "
             f"{check.dtype_name(input)}"
         )
-    q = input.new_zeros(input.shape[-2:]).fill_diagonal_(1).expand(input.shape)
+    q = eye(input, *input.shape[-2:]).expand(input.shape)
     return reflected(reflectors(input, tau), tau, q, range(tau.shape[-1] - 1, -1, -1))
 
 
@@ -431,7 +438,7 @@ def uplo(text):
 def gaps(values):
     """The differences values_j - values_i, with ones on the diagonal."""
     d = values.unsqueeze(-2) - values.unsqueeze(-1)
-    return d + d.new_zeros(d.shape[-2:]).fill_diagonal_(1)
+    return d + eye(d, *d.shape[-2:])
 
 
 def off_diagonal(x):

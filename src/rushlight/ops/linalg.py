@@ -158,8 +158,9 @@ def matrix_power(A: Array, n: int):
     """A to the power of the integer `n`, by repeated squaring; the inverse for negative `n`."""
     check.square("linalg.matrix_power", A)
     if n == 0:
-        eye = A.new_zeros(A.shape[-2:]).fill_diagonal_(1)
-        return eye.expand(A.shape).clone()
+        from rushlight.ops.decompositions import eye
+
+        return eye(A, A.shape[-1]).expand(A.shape).clone()
     if n < 0:
         from rushlight.ops.solve import inv
 
@@ -296,14 +297,10 @@ def diagonal(A: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1):
 @composite(where="linalg")
 def vander(x: Array, *, N: int | None = None):
     """The powers 0 to N - 1 of the elements of x [..., n]: [..., n, N]; N defaults to n."""
-    if not x.ndim:
-        raise RuntimeError(
-            "linalg.vander: x must have at least one dimension. N must be greater than 1."
-        )
-    n = x.shape[-1] if N is None else N
-    if N is not None and N <= 1:
+    n = (x.shape[-1] if x.ndim else 1) if N is None else N
+    if n <= 1:
         raise RuntimeError("N must be greater than 1.")
-    return powers(x, n)
+    return powers(x if x.ndim else x.reshape(1), n)
 
 
 def powers(x, n):

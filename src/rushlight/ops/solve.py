@@ -10,6 +10,7 @@ from rushlight.errors import LinAlgError
 from rushlight.ops import matrix_checks as check
 from rushlight.ops.decompositions import (
     batch_element,
+    eye,
     first_failure,
     named,
     permutation_of,
@@ -218,8 +219,8 @@ def cholesky_solve(input: Array, L: Array, upper: bool = False):
 def cholesky_inverse(L: Array, upper: bool = False):
     """The inverse of the matrix whose Cholesky factor is L (Lᴴ if `upper`)."""
     check.square_floating("cholesky_inverse", L)
-    eye = L.new_zeros(L.shape[-2:]).fill_diagonal_(1)
-    return cholesky_solve(eye.expand(L.shape), L.triu() if upper else L.tril(), upper)
+    one = eye(L, L.shape[-1])
+    return cholesky_solve(one.expand(L.shape), L.triu() if upper else L.tril(), upper)
 
 
 # -- inverses --------------------------------------------------------------------------------------
@@ -374,7 +375,7 @@ def det_gradient(g, A, result):
     u, s, vh = svd(A, False)
     n = A.shape[-1]
     others = s.unsqueeze(-2).expand(*s.shape, n)  # row i: all values but the i-th
-    others = others.masked_fill(others.new_zeros(n, n).fill_diagonal_(1).bool(), 1).prod(-1)
+    others = others.masked_fill(eye(others, n) != 0, 1).prod(-1)
     phase = (det(u) * det(vh)).conj() * g
     return phase[..., None, None] * (u * others.unsqueeze(-2)) @ vh
 
@@ -471,7 +472,7 @@ def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | N
         rank = (values > rcond * values[..., :1]).sum(-1)
     else:
         rank = values.sum(-1).long()
-    residuals = solution.detach().new_zeros((0,)).real
+    residuals = solution.reshape(-1)[:0].abs()
     full = bool((rank == n).all())
     if m > n and driver != "gelsy" and full:
         rest = input @ solution - b
