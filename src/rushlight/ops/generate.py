@@ -321,7 +321,7 @@ def save_lines(op: Op, ins: tuple[str, ...], want: tuple[str, ...]) -> list[str]
 
 
 def static_value(op: Op, name: str) -> str:
-    if name in op.statics:
+    if name in op.statics or name in op.inputs:  # an input: a Python number in its place
         return name
     source = name.removesuffix("_shape").removesuffix("_dtype")
     value = f"a_{source}.shape" if name.endswith("_shape") else f"OF[a_{source}.dtype]"
