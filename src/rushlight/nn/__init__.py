@@ -16,6 +16,8 @@ from rushlight.nn.parameter import (
 
 # Each file's public classes are public here.
 _FILES = [
+    "adaptive",
+    "attention",
     "activation",
     "batchnorm",
     "container",
@@ -31,7 +33,9 @@ _FILES = [
     "padding",
     "pixelshuffle",
     "pooling",
+    "rnn",
     "sparse",
+    "transformer",
     "upsampling",
 ]
 

@@ -1,0 +1,152 @@
+"""Attention with several heads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight.nn import functional as F
+from rushlight.nn import init
+from rushlight.nn.linear import Linear
+from rushlight.nn.module import Module
+from rushlight.nn.parameter import Parameter
+from rushlight.tensor import Tensor
+
+__all__ = ["MultiheadAttention"]
+
+
+class NonDynamicallyQuantizableLinear(Linear):
+    """A Linear; its name is part of how PyTorch prints attention."""
+
+
+class MultiheadAttention(Module):
+    """softmax(q k.T / sqrt(d)) v in each head, the heads then mixed (Vaswani 2017).
+
+    query: [L, N, embed_dim] ([N, L, ...] with `batch_first`, [L, ...] without a batch); key, value:
+    [S, N, kdim], [S, N, vdim]. Masks: `key_padding_mask` [N, S], `attn_mask` [L, S] or [N * heads,
+    L, S]; True, or -inf, is left out. Returns the output and, with `need_weights`, the weights.
+
+    >>> import rushlight as torch
+    >>> x = torch.zeros(5, 2, 8)
+    >>> output, weights = torch.nn.MultiheadAttention(8, 4)(x, x, x)
+    >>> output.shape, weights.shape
+    (torch.Size([5, 2, 8]), torch.Size([2, 5, 5]))
+    """
+
+    __constants__ = ["batch_first"]
+    bias_k: Tensor | None
+    bias_v: Tensor | None
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if embed_dim <= 0 or num_heads <= 0:
+            raise ValueError(
+                "embed_dim and num_heads must be greater than 0, got "
+                f"embed_dim={embed_dim} and num_heads={num_heads} instead"
+            )
+        super().__init__()
+        self.embed_dim = embed_dim
+        self.kdim = kdim if kdim is not None else embed_dim
+        self.vdim = vdim if vdim is not None else embed_dim
+        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.batch_first = batch_first
+        self.head_dim = embed_dim // num_heads
+        if self.head_dim * num_heads != embed_dim:
+            raise AssertionError("embed_dim must be divisible by num_heads")
+
+        def new(*shape: int) -> Parameter:
+            return Parameter(rushlight.empty(shape, device=device, dtype=dtype))
+
+        separate = not self._qkv_same_embed_dim
+        shapes = {
+            "q_proj_weight": (embed_dim, embed_dim) if separate else None,
+            "k_proj_weight": (embed_dim, self.kdim) if separate else None,
+            "v_proj_weight": (embed_dim, self.vdim) if separate else None,
+            "in_proj_weight": None if separate else (3 * embed_dim, embed_dim),
+            "in_proj_bias": (3 * embed_dim,) if bias else None,
+        }
+        for name, shape in shapes.items():
+            self.register_parameter(name, None if shape is None else new(*shape))
+        self.out_proj = NonDynamicallyQuantizableLinear(
+            embed_dim, embed_dim, bias=bias, device=device, dtype=dtype
+        )
+        self.bias_k = new(1, 1, embed_dim) if add_bias_kv else None
+        self.bias_v = new(1, 1, embed_dim) if add_bias_kv else None
+        self.add_zero_attn = add_zero_attn
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        if self._qkv_same_embed_dim:
+            init.xavier_uniform_(self.in_proj_weight)
+        else:
+            init.xavier_uniform_(self.q_proj_weight)
+            init.xavier_uniform_(self.k_proj_weight)
+            init.xavier_uniform_(self.v_proj_weight)
+        if self.in_proj_bias is not None:
+            init.constant_(self.in_proj_bias, 0.0)
+            init.constant_(self.out_proj.bias, 0.0)
+        if self.bias_k is not None:
+            init.xavier_normal_(self.bias_k)
+        if self.bias_v is not None:
+            init.xavier_normal_(self.bias_v)
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        super().__setstate__(saved)
+        self.__dict__.setdefault("_qkv_same_embed_dim", True)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        swap = self.batch_first and query.dim() == 3
+        if swap:
+            # One tensor given three times stays one: its projections are then one product.
+            swapped = {id(t): t.transpose(0, 1) for t in (query, key, value)}
+            query, key, value = (swapped[id(t)] for t in (query, key, value))
+        output, weights = F.multi_head_attention_forward(
+            query,
+            key,
+            value,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            training=self.training,
+            key_padding_mask=key_padding_mask,
+            need_weights=need_weights,
+            attn_mask=attn_mask,
+            use_separate_proj_weight=not self._qkv_same_embed_dim,
+            q_proj_weight=self.q_proj_weight,
+            k_proj_weight=self.k_proj_weight,
+            v_proj_weight=self.v_proj_weight,
+            average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+        )
+        return (output.transpose(0, 1) if swap else output), weights

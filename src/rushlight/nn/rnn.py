@@ -1,0 +1,418 @@
+"""Recurrent networks and their single steps."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from typing import Any
+
+import rushlight
+from rushlight.nn import init
+from rushlight.nn.module import Module
+from rushlight.nn.parameter import Parameter
+from rushlight.nn.utils.rnn import PackedSequence
+from rushlight.tensor import Tensor
+
+__all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
+
+_GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
+class RNNBase(Module):
+    """What RNN, LSTM and GRU share: parameters per layer and direction, shapes, packed input.
+
+    Parameters of layer k: `weight_ih_lk` [gates * hidden, input], `weight_hh_lk` [gates * hidden,
+    hidden], `bias_ih_lk`, `bias_hh_lk`, with projections `weight_hr_lk`; those of the reverse
+    direction end in `_reverse`. All start uniform within 1 / sqrt(hidden_size).
+    """
+
+    __constants__ = [
+        "mode",
+        "input_size",
+        "hidden_size",
+        "num_layers",
+        "bias",
+        "batch_first",
+        "dropout",
+        "bidirectional",
+        "proj_size",
+    ]
+
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        self._check_settings(dropout)
+        directions = 2 if bidirectional else 1
+        gates = _GATES[mode] * hidden_size
+        state_size = proj_size or hidden_size
+        self._flat_weights_names: list[str] = []
+        self._all_weights: list[list[str]] = []
+        for layer in range(num_layers):
+            for direction in range(directions):
+                below = input_size if layer == 0 else state_size * directions
+                shapes: dict[str, tuple[int, ...]] = {
+                    "weight_ih": (gates, below),
+                    "weight_hh": (gates, state_size),
+                }
+                if bias:
+                    shapes |= {"bias_ih": (gates,), "bias_hh": (gates,)}
+                if proj_size:
+                    shapes["weight_hr"] = (proj_size, hidden_size)
+                end = f"_l{layer}" + ("_reverse" if direction else "")
+                for name, shape in shapes.items():
+                    made = rushlight.empty(shape, device=device, dtype=dtype)
+                    setattr(self, name + end, Parameter(made))
+                names = [name + end for name in shapes]
+                self._flat_weights_names += names
+                self._all_weights.append(names)
+        self.reset_parameters()
+
+    def _check_settings(self, dropout: Any) -> None:
+        if not isinstance(dropout, numbers.Number) or isinstance(dropout, bool):
+            raise ValueError(
+                "dropout should be a number in range [0, 1] representing the probability of an "
+                "element being zeroed"
+            )
+        if not 0 <= dropout <= 1:
+            raise ValueError(
+                "dropout should be a number in range [0, 1] representing the probability of an "
+                "element being zeroed"
+            )
+        if dropout > 0 and self.num_layers == 1:
+            warnings.warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero "
+                f"dropout expects num_layers greater than 1, but got dropout={dropout} and "
+                f"num_layers={self.num_layers}",
+                stacklevel=4,
+            )
+        if not isinstance(self.hidden_size, int):
+            raise TypeError(
+                f"hidden_size should be of type int, got: {type(self.hidden_size).__name__}"
+            )
+        if self.hidden_size <= 0:
+            raise ValueError("hidden_size must be greater than zero")
+        if self.num_layers <= 0:
+            raise ValueError("num_layers must be greater than zero")
+        if self.proj_size < 0:
+            raise ValueError(
+                "proj_size should be a positive integer or zero to disable projections"
+            )
+        if self.proj_size >= self.hidden_size:
+            raise ValueError("proj_size has to be smaller than hidden_size")
+        if self.mode not in _GATES:
+            raise ValueError("Unrecognized RNN mode: " + self.mode)
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def flatten_parameters(self) -> None:
+        """Present for PyTorch's sake: there is nothing to be laid out anew."""
+
+    @property
+    def _flat_weights(self) -> list[Tensor]:
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    @property
+    def all_weights(self) -> list[list[Tensor]]:
+        """The parameters of each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.proj_size != 0:
+            text += f", proj_size={self.proj_size}"
+        if self.num_layers != 1:
+            text += f", num_layers={self.num_layers}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        if self.batch_first is not False:
+            text += f", batch_first={self.batch_first}"
+        if self.dropout != 0:
+            text += f", dropout={self.dropout}"
+        if self.bidirectional is not False:
+            text += f", bidirectional={self.bidirectional}"
+        return text
+
+    # What differs for LSTM, whose state is a pair.
+
+    def _state_sizes(self) -> tuple[int, ...]:
+        return (self.proj_size or self.hidden_size,)
+
+    def _recurrence(self) -> Any:
+        return getattr(rushlight, self.mode.lower())
+
+    def _checked_states(self, hx: Any, batch: int, batched: bool) -> tuple[Tensor, ...]:
+        """The initial states as [layers * directions, batch, size] each."""
+        states = hx if isinstance(hx, tuple) else (hx,)
+        wanted = 3 if batched else 2
+        if any(state.dim() != wanted for state in states):
+            kind = "batched 3-D" if batched else "unbatched 2-D"
+            dims = " and ".join(f"{state.dim()}-D" for state in states)
+            raise RuntimeError(
+                f"For {kind} input, hx should also be {wanted}-D but got {dims} tensor"
+            )
+        if not batched:
+            states = tuple(state.unsqueeze(1) for state in states)
+        layers = self.num_layers * (2 if self.bidirectional else 1)
+        for i, (state, size) in enumerate(zip(states, self._state_sizes(), strict=True)):
+            expected = (layers, batch, size)
+            if tuple(state.size()) != expected:
+                which = f"hidden[{i}]" if len(states) > 1 else "hidden"
+                raise RuntimeError(f"Expected {which} size {expected}, got {list(state.size())}")
+        return states
+
+    def _check_input(self, features: int, dtype: Any) -> None:
+        weight = self._flat_weights[0]
+        if dtype != weight.dtype:
+            raise ValueError(
+                f"RNN input dtype ({dtype}) does not match weight dtype ({weight.dtype}). Convert "
+                f"input: input.to({weight.dtype}), or convert model: model.to({dtype})"
+            )
+        if features != self.input_size:
+            raise RuntimeError(
+                "input.size(-1) must be equal to input_size. Expected "
+                f"{self.input_size}, got {features}"
+            )
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        packed = isinstance(input, PackedSequence)
+        data, batch_sizes, order, undo = input if packed else (input, None, None, None)
+        if not packed and input.dim() not in (2, 3):
+            raise ValueError(
+                f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D instead"
+            )
+        batched = packed or input.dim() == 3
+        if not batched:
+            data = data.unsqueeze(0 if self.batch_first else 1)
+        self._check_input(data.size(-1), data.dtype)
+        batch = int(batch_sizes[0]) if packed else data.size(0 if self.batch_first else 1)
+        layers = self.num_layers * (2 if self.bidirectional else 1)
+        if hx is None:
+            states = tuple(data.new_zeros((layers, batch, size)) for size in self._state_sizes())
+        else:
+            states = self._checked_states(hx, batch, batched)
+            if order is not None:  # the batch was sorted when it was packed, so is its state
+                states = tuple(state.index_select(1, order) for state in states)
+        state_arg = states if len(states) > 1 else states[0]
+        settings = (self._flat_weights, self.bias, self.num_layers, self.dropout, self.training)
+        run = self._recurrence()
+        if packed:
+            results = run(data, batch_sizes, state_arg, *settings, self.bidirectional)
+        else:
+            results = run(data, state_arg, *settings, self.bidirectional, self.batch_first)
+        output, states = results[0], tuple(results[1:])
+        if packed:
+            output = PackedSequence(output, batch_sizes, order, undo)
+            if undo is not None:
+                states = tuple(state.index_select(1, undo) for state in states)
+        elif not batched:
+            output = output.squeeze(0 if self.batch_first else 1)
+            states = tuple(state.squeeze(1) for state in states)
+        return output, states if len(states) > 1 else states[0]
+
+
+class RNN(RNNBase):
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh) (Elman), or relu in the place of tanh.
+
+    input: [T, N, input_size] ([N, T, ...] with `batch_first`, [T, ...] without a batch) or packed;
+    output: the states of the last layer, and each layer's last state.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(
+                f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'."
+            )
+        mode = f"RNN_{nonlinearity.upper()}"
+        super().__init__(mode, input_size, hidden_size, num_layers, *args, **kwargs)
+        self.nonlinearity = nonlinearity
+
+
+class LSTM(RNNBase):
+    """Long short-term memory (Hochreiter 1997), gates in the order i, f, g, o; state (h, c).
+
+    With `proj_size` the state h is W_hr times that of the cell (Sak 2014).
+
+    >>> import rushlight as torch
+    >>> output, (h, c) = torch.nn.LSTM(10, 20, 2)(torch.zeros(5, 3, 10))
+    >>> output.shape, h.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__("LSTM", *args, **kwargs)
+
+    def _state_sizes(self) -> tuple[int, ...]:
+        return (self.proj_size or self.hidden_size, self.hidden_size)
+
+
+class GRU(RNNBase):
+    """Gated recurrent unit (Cho 2014), gates in the order r, z, n."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        super().__init__("GRU", *args, **kwargs)
+
+
+class RNNCellBase(Module):
+    """What the cells share: the parameters of one step."""
+
+    __constants__ = ["input_size", "hidden_size", "bias"]
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        rows = num_chunks * hidden_size
+        shapes = {"weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size)}
+        for name, shape in shapes.items():
+            made = rushlight.empty(shape, device=device, dtype=dtype)
+            setattr(self, name, Parameter(made))
+        for name in ("bias_ih", "bias_hh"):
+            made = rushlight.empty(rows, device=device, dtype=dtype) if bias else None
+            self.register_parameter(name, Parameter(made) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew, uniform within 1 / sqrt(hidden_size)."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        nonlinearity = getattr(self, "nonlinearity", "tanh")
+        return text + (f", nonlinearity={nonlinearity}" if nonlinearity != "tanh" else "")
+
+    def _step(self, function: str, input: Tensor, states: Any, count: int) -> Any:
+        """Run one step, with zero states where there are none, and without a batch too."""
+        name = type(self).__name__
+        if input.dim() not in (1, 2):
+            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
+        given = () if states is None else states if isinstance(states, tuple) else (states,)
+        for i, state in enumerate(given):
+            if state.dim() not in (1, 2):
+                which = f"hx[{i}]" if count > 1 else "hidden"
+                raise ValueError(
+                    f"{name}: Expected {which} to be 1D or 2D, got {state.dim()}D instead"
+                )
+        batched = input.dim() == 2
+        if not batched:
+            input = input.unsqueeze(0)
+            given = tuple(state.unsqueeze(0) for state in given)
+        if not given:
+            given = (input.new_zeros((input.size(0), self.hidden_size)),) * count
+        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        run = getattr(rushlight, function)
+        result = run(input, given if count > 1 else given[0], *weights)
+        if batched:
+            return result
+        if count > 1:
+            return tuple(state.squeeze(0) for state in result)
+        return result.squeeze(0)
+
+
+class RNNCell(RNNCellBase):
+    """One step of an RNN: input [N, input_size], state [N, hidden_size]."""
+
+    __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        return self._step(f"rnn_{self.nonlinearity}_cell", input, hx, 1)
+
+
+class LSTMCell(RNNCellBase):
+    """One step of an LSTM; the state is (h, c)."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(
+        self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        return self._step("lstm_cell", input, hx, 2)
+
+
+class GRUCell(RNNCellBase):
+    """One step of a GRU."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._step("gru_cell", input, hx, 1)

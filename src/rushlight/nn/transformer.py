@@ -1,0 +1,401 @@
+"""The Transformer and its layers (Vaswani 2017)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import rushlight
+from rushlight.nn import functional as F
+from rushlight.nn import init
+from rushlight.nn.attention import MultiheadAttention
+from rushlight.nn.container import ModuleList
+from rushlight.nn.dropout import Dropout
+from rushlight.nn.linear import Linear
+from rushlight.nn.module import Module
+from rushlight.nn.normalization import LayerNorm
+from rushlight.tensor import Tensor
+
+__all__ = [
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+]
+
+
+def _activation(name: Any) -> Callable[[Tensor], Tensor]:
+    if not isinstance(name, str):
+        return name
+    if name not in ("relu", "gelu"):
+        raise RuntimeError(f"activation should be relu/gelu, not {name}")
+    return getattr(F, name)
+
+
+def _clones(module: Module, count: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(module) for _ in range(count)])
+
+
+class _FeedForward(Module):
+    """What both layers share: the two linear maps after the attention."""
+
+    def _feed(self, x: Tensor) -> Tensor:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        super().__setstate__(saved)
+        if not hasattr(self, "activation"):
+            self.activation = F.relu
+
+
+class TransformerEncoderLayer(_FeedForward):
+    """Self-attention and two linear maps, each added to its input and normalised.
+
+    `norm_first` normalises before instead of after. src: [S, N, d_model], or [N, S, d_model] with
+    `batch_first`.
+    """
+
+    __constants__ = ["norm_first"]
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        place = {"device": device, "dtype": dtype}
+        super().__init__()
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **place
+        )
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **place)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **place)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
+        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.activation = _activation(activation)
+
+    def _attend(
+        self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        attended = self.self_attn(
+            x,
+            x,
+            x,
+            attn_mask=mask,
+            key_padding_mask=padding,
+            need_weights=False,
+            is_causal=is_causal,
+        )
+        return self.dropout1(attended[0])
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        masks = (src_mask, src_key_padding_mask, is_causal)
+        if self.norm_first:
+            x = src + self._attend(self.norm1(src), *masks)
+            return x + self.dropout2(self._feed(self.norm2(x)))
+        x = self.norm1(src + self._attend(src, *masks))
+        return self.norm2(x + self.dropout2(self._feed(x)))
+
+
+class TransformerDecoderLayer(_FeedForward):
+    """Self-attention, attention to the encoder's output, and two linear maps."""
+
+    __constants__ = ["norm_first"]
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        place = {"device": device, "dtype": dtype}
+        super().__init__()
+        heads = {"dropout": dropout, "batch_first": batch_first, "bias": bias, **place}
+        self.self_attn = MultiheadAttention(d_model, nhead, **heads)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, **heads)
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **place)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **place)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
+        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
+        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.dropout3 = Dropout(dropout)
+        self.activation = _activation(activation)
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        def own(x: Tensor) -> Tensor:
+            attended = self.self_attn(
+                x,
+                x,
+                x,
+                attn_mask=tgt_mask,
+                key_padding_mask=tgt_key_padding_mask,
+                is_causal=tgt_is_causal,
+                need_weights=False,
+            )
+            return self.dropout1(attended[0])
+
+        def other(x: Tensor) -> Tensor:
+            attended = self.multihead_attn(
+                x,
+                memory,
+                memory,
+                attn_mask=memory_mask,
+                key_padding_mask=memory_key_padding_mask,
+                is_causal=memory_is_causal,
+                need_weights=False,
+            )
+            return self.dropout2(attended[0])
+
+        if self.norm_first:
+            x = tgt + own(self.norm1(tgt))
+            x = x + other(self.norm2(x))
+            return x + self.dropout3(self._feed(self.norm3(x)))
+        x = self.norm1(tgt + own(tgt))
+        x = self.norm2(x + other(x))
+        return self.norm3(x + self.dropout3(self._feed(x)))
+
+
+class TransformerEncoder(Module):
+    """Copies of an encoder layer one after another, and a norm at the end if given.
+
+    Where PyTorch would take its fast way (evaluation, no gradients, `batch_first`, padding), the
+    padded positions are zero after the layers, as there.
+    """
+
+    __constants__ = ["norm"]
+
+    def __init__(
+        self,
+        encoder_layer: Any,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
+        super().__init__()
+        self.layers = _clones(encoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        self.mask_check = mask_check
+        self.use_nested_tensor = enable_nested_tensor and self._may_be_fast(encoder_layer)
+
+    @staticmethod
+    def _may_be_fast(layer: Any) -> bool:
+        return (
+            isinstance(layer, TransformerEncoderLayer)
+            and not layer.norm_first
+            and layer.self_attn.batch_first
+            and layer.self_attn._qkv_same_embed_dim
+            and layer.self_attn.in_proj_bias is not None
+            and layer.activation in (F.relu, F.gelu)
+            and layer.norm1.eps == layer.norm2.eps
+            and layer.self_attn.num_heads % 2 == 0
+        )
+
+    def _is_fast(self, src: Tensor, mask: Tensor | None) -> bool:
+        return (
+            self.use_nested_tensor
+            and not self.training
+            and mask is None
+            and src.dim() == 3
+            and not (
+                rushlight.is_grad_enabled()
+                and (src.requires_grad or any(p.requires_grad for p in self.layers.parameters()))
+            )
+        )
+
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
+        output = src
+        for layer in self.layers:
+            output = layer(
+                output,
+                src_mask=mask,
+                is_causal=bool(is_causal) and mask is not None,
+                src_key_padding_mask=src_key_padding_mask,
+            )
+        if src_key_padding_mask is not None and self._is_fast(src, mask):
+            hidden = src_key_padding_mask
+            hidden = hidden if hidden.dtype == rushlight.bool else hidden == float("-inf")
+            output = output.masked_fill(hidden.unsqueeze(-1), 0.0)
+        return output if self.norm is None else self.norm(output)
+
+
+class TransformerDecoder(Module):
+    """Copies of a decoder layer one after another, and a norm at the end if given."""
+
+    __constants__ = ["norm"]
+
+    def __init__(self, decoder_layer: Any, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = _clones(decoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        output = tgt
+        for layer in self.layers:
+            output = layer(
+                output,
+                memory,
+                tgt_mask=tgt_mask,
+                memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=bool(tgt_is_causal) and tgt_mask is not None,
+                memory_is_causal=memory_is_causal,
+            )
+        return output if self.norm is None else self.norm(output)
+
+
+class Transformer(Module):
+    """An encoder of the source and a decoder of the target.
+
+    src: [S, N, d_model], tgt: [T, N, d_model] (batch first with `batch_first`); output: as tgt.
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        place = {"device": device, "dtype": dtype}
+        super().__init__()
+        sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
+        rest = {"batch_first": batch_first, "norm_first": norm_first, "bias": bias, **place}
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
+
+        if custom_encoder is not None:
+            self.encoder = custom_encoder
+        else:
+            layer = TransformerEncoderLayer(*sizes, **rest)
+            self.encoder = TransformerEncoder(layer, num_encoder_layers, norm())
+        if custom_decoder is not None:
+            self.decoder = custom_decoder
+        else:
+            layer = TransformerDecoderLayer(*sizes, **rest)
+            self.decoder = TransformerDecoder(layer, num_decoder_layers, norm())
+        self._reset_parameters()
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        batch = 0 if self.batch_first else 1
+        if src.dim() == 3 and tgt.dim() == 3 and src.size(batch) != tgt.size(batch):
+            raise RuntimeError("the batch number of src and tgt must be equal")
+        if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
+            raise RuntimeError("the feature number of src and tgt must be equal to d_model")
+        memory = self.encoder(
+            src,
+            mask=src_mask,
+            src_key_padding_mask=src_key_padding_mask,
+            is_causal=src_is_causal,
+        )
+        return self.decoder(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+        """[sz, sz]: 0 on and below the diagonal, -inf above, where the future is."""
+        full = rushlight.full((sz, sz), float("-inf"), dtype=dtype, device=device)
+        return rushlight.triu(full, diagonal=1)
+
+    def _reset_parameters(self) -> None:
+        for p in self.parameters():
+            if p.dim() > 1:
+                init.xavier_uniform_(p)
