@@ -44,8 +44,8 @@ def main() -> int:
             inplace[op.name + "_"] = path
     for path, op in ALIASES.items():
         functions[path] = op.declared.__module__.rsplit(".", 1)[-1]
-        if "." not in path and op.method:
-            methods[path] = path
+        if path.startswith("Tensor.") or ("." not in path and op.method):
+            methods[path.rsplit(".", 1)[-1]] = path
         if "." not in path and op.has_inplace:
             inplace[path + "_"] = path
     for path, (function, method) in PUBLIC.items():

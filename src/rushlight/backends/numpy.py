@@ -24,6 +24,7 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     bitwise_or,
     bitwise_xor,
     concatenate,
+    conjugate,
     cos,
     cosh,
     divide,
@@ -61,6 +62,7 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     sqrt,
     square,
     subtract,
+    take,
     tan,
     tanh,
     zeros,
@@ -112,6 +114,7 @@ from rushlight.backends.numpy_elementwise import (  # noqa: F401 - kernels
     add_scaled,
     ceil,
     clip,
+    angle,
     clip_arrays,
     copy_of,
     copysign,
@@ -152,65 +155,22 @@ from rushlight.backends.numpy_elementwise import (  # noqa: F401 - kernels
     trunc,
     trunc_divide,
 )
-from rushlight.backends.numpy_special import (  # noqa: F401 - kernels
-    airy_ai,
-    entropy,
-    erf,
-    erfc,
-    erfcx,
-    erfinv,
-    i0,
-    i0e,
-    i1,
-    i1e,
-    j0,
-    j1,
-    k0,
-    k0e,
-    k1,
-    k1e,
-    log_ndtr,
-    ndtr,
-    ndtri,
-    spherical_j0,
-    y0,
-    y1,
-)
-from rushlight.backends.numpy_gamma import (  # noqa: F401 - kernels
-    digamma,
-    gammainc,
-    gammaincc,
-    lgamma,
-    mvlgamma,
-    polygamma,
-    xlog1py,
-    xlogy,
-    zeta,
-)
-from rushlight.backends.numpy_polynomials import (  # noqa: F401 - kernels
-    chebyshev_t,
-    chebyshev_u,
-    chebyshev_v,
-    chebyshev_w,
-    hermite_h,
-    hermite_he,
-    laguerre_l,
-    legendre_p,
-    shifted_chebyshev_t,
-    shifted_chebyshev_u,
-    shifted_chebyshev_v,
-    shifted_chebyshev_w,
-)
 from rushlight.backends.numpy_conv import (  # noqa: F401 - kernels
     convolve,
     convolve_transposed,
     convolve_weight,
 )
 from rushlight.backends.numpy_indexing import (  # noqa: F401 - kernels
+    add_along,
     add_rows,
+    along,
+    gather_along,
     index_add_at,
     index_take,
+    out_of_range,
+    reduce_at,
     restrided,
+    stack_columns,
 )
 from rushlight.backends.numpy_views import (  # noqa: F401 - array geometry
     address,
@@ -228,11 +188,21 @@ from rushlight.backends.numpy_pad import (  # noqa: F401 - kernels
     pad_edges,
     pad_edges_adjoint,
 )
+from rushlight.backends.numpy_resample import (  # noqa: F401 - kernels
+    affine_places,
+    affine_places_adjoint,
+    grid_gradients,
+    grid_values,
+    resample,
+    resample_adjoint,
+    taps_of,
+)
 from rushlight.backends.numpy_pool import (  # noqa: F401 - kernels
     adaptive_counts,
     adaptive_sums,
     adaptive_tables,
     add_at_places,
+    fractional_starts,
     max_by_tables,
     max_pool,
     max_pool_gradient,
@@ -283,11 +253,33 @@ def number(value: Any, dtype: np.dtype) -> np.ndarray:
         return np.array(value).astype(dtype)
 
 
+# Kernels that are loaded when the first of their file is used.
+LATER = {
+    "special": (
+        "airy_ai entropy erf erfc erfcx erfinv i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e log_ndtr ndtr "
+        "ndtri spherical_j0 y0 y1"
+    ),
+    "gamma": (
+        "digamma gammainc gammaincc lgamma mvlgamma polygamma xlog1py xlogy zeta"
+    ),
+    "polynomials": (
+        "chebyshev_t chebyshev_u chebyshev_v chebyshev_w hermite_h hermite_he laguerre_l "
+        "legendre_p shifted_chebyshev_t shifted_chebyshev_u shifted_chebyshev_v "
+        "shifted_chebyshev_w"
+    ),
+}
+
+
 def __getattr__(name: str) -> Any:
-    """`xp.linalg` and `xp.fft`: kernels that are loaded when the first of them is used."""
-    if name not in ("linalg", "fft"):
-        raise AttributeError(f"the NumPy back end has no kernel {name!r}")
+    """The kernels of LATER, and `xp.linalg` and `xp.fft`."""
     from importlib import import_module
 
-    module = globals()[name] = import_module(f"rushlight.backends.numpy_{name}")
-    return module
+    if name in ("linalg", "fft"):
+        module = globals()[name] = import_module(f"rushlight.backends.numpy_{name}")
+        return module
+    for family, names in LATER.items():
+        if name in names.split():
+            kernel = getattr(import_module(f"rushlight.backends.numpy_{family}"), name)
+            globals()[name] = kernel
+            return kernel
+    raise AttributeError(f"the NumPy back end has no kernel {name!r}")

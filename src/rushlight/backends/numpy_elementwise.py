@@ -341,6 +341,14 @@ def sgn(a: Any) -> Any:
     return np.where(size == 0, np.zeros((), a.dtype), a / np.where(size == 0, 1, size))
 
 
+def angle(a: Any) -> Any:
+    """The angle of complex numbers; pi below zero and 0 above of real ones, NaN of NaN."""
+    if a.dtype.kind == "c":
+        return np.arctan2(a.imag, a.real)
+    flat = np.less(a, 0) * a.dtype.type(np.pi)
+    return np.where(np.isnan(a), a, flat.astype(a.dtype))
+
+
 def copy_of(a: Any) -> Any:
     return a.copy(order="K")
 

@@ -269,6 +269,9 @@ def divided_into(self: Tensor, other: Any) -> Any:
     return self.reciprocal() * other
 
 
+divided_into.alias("Tensor.__rdiv__")
+
+
 # -- powers ----------------------------------------------------------------------------------------
 
 
@@ -333,17 +336,38 @@ def square(input: Array):
 square.grad(input=lambda g, input: g * (2 * input))
 
 
-@composite(inplace=True)
-def float_power(input: Any, exponent: Any) -> Tensor:
-    """`pow` computed in float64 (complex128 for complex operands)."""
-    d = calls.dtypes.float64
+def power_dtype(input: Any, exponent: Any) -> Any:
     for t in (input, exponent):
         if isinstance(t, complex) or (isinstance(t, Tensor) and t.is_complex()):
-            d = calls.dtypes.complex128
+            return calls.dtypes.complex128
+    return calls.dtypes.float64
+
+
+@composite
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """`pow` computed in float64 (complex128 for complex operands)."""
+    if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
+        raise TypeError(
+            f"float_power(): one of input and exponent must be a Tensor, got {calls.kind(input)} and "
+            f"{calls.kind(exponent)}"
+        )
+    d = power_dtype(input, exponent)
     a, b = (t.to(d) if isinstance(t, Tensor) else t for t in (input, exponent))
     if not isinstance(a, Tensor):
         a = calls.d0(a, d)
     return pow(a, b)
+
+
+@public("Tensor")
+def float_power_(self: Tensor, exponent: Any) -> Tensor:
+    """In-place `float_power`; RuntimeError unless the tensor is float64 (or complex128)."""
+    d = power_dtype(self, exponent)
+    if self.dtype is not d:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {self.dtype.scalar_name} but the operation's "
+            f"result requires dtype {d.scalar_name}"
+        )
+    return self.pow_(exponent.to(d) if isinstance(exponent, Tensor) else exponent)
 
 
 # -- signs -----------------------------------------------------------------------------------------

@@ -317,6 +317,35 @@ def sgn_gradient(g: Tensor, input: Tensor, result: Tensor) -> Tensor:
 sgn.grad(input=sgn_gradient)
 
 
+@elementwise(kernel="conjugate", holomorphic=False)
+def conj_physical(input: Array):
+    """The complex conjugates; a copy of real numbers."""
+
+
+conj_physical.grad(input=lambda g: g.conj_physical())
+
+
+def angle_slope(g: Tensor, input: Tensor) -> Tensor:
+    if not input.is_complex():
+        return zero(g)
+    size = input.abs()
+    turned = input * 1j / (size * size)
+    return g * turned.masked_fill(size == 0, 0)
+
+
+@elementwise(kernel="angle", promote="float", holomorphic=False, inplace=False)
+def angle(input: Array):
+    """The angle of complex numbers in radians; of real ones 0, or pi below zero.
+
+    >>> import rushlight as torch
+    >>> torch.angle(torch.tensor([-1.0, 1.0]))
+    tensor([3.1416, 0.0000])
+    """
+
+
+angle.grad(input=angle_slope)
+
+
 # -- rounding --------------------------------------------------------------------------------------
 
 
