@@ -16,10 +16,10 @@ _f32, _f64, _i64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64
 _bool, _u8 = np.dtype(np.bool_), np.dtype(np.uint8)
 _f16, _bf16 = np.dtype(np.float16), dtypes.bfloat16.np
 _halves = (_f16, _bf16)
-_add, _mul = np.add.reduce, np.multiply.reduce
+_add, _mul, _max, _min = (f.reduce for f in (np.add, np.multiply, np.maximum, np.minimum))
 # Where pairwise summation does not reach (a reduction across rows), sums of float32 are made of
 # pieces of this many rows, or the error would grow with the number of rows.
-PIECE = 512
+PIECE = 64
 
 
 def widened(a: np.ndarray) -> np.ndarray:
@@ -72,7 +72,7 @@ def _in_pieces(a: np.ndarray, axis: int, keepdims: bool) -> Any:
     head = a[(slice(None),) * axis + (slice(n),)]
     rest = a[(slice(None),) * axis + (slice(n, None),)]
     parts = head.reshape(*a.shape[:axis], n // PIECE, PIECE, *a.shape[axis + 1 :])
-    r = _add(_add(parts, axis + 1), axis, None, None, keepdims)
+    r = total(_add(parts, axis + 1), axis, keepdims)
     return contiguous(r + _add(rest, axis, None, None, keepdims))
 
 
@@ -91,9 +91,10 @@ def count(a: np.ndarray, axis: Any) -> int:
 def average(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The mean, in `dtype`; halves are divided in float32."""
     if a.dtype in _halves and (dtype is None or dtype in _halves):
-        r = _add(a, axis, _f32, None, keepdims) / _f32.type(count(a, axis))
+        r = average(a.astype(_f32), axis, keepdims)
         return contiguous(r.astype(dtype or a.dtype))
-    return total(a, axis, keepdims, dtype) / count(a, axis)
+    r, n = total(a, axis, keepdims, dtype), count(a, axis)
+    return r / n if n else r * np.nan
 
 
 def product(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
@@ -112,16 +113,18 @@ def product(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = N
 
 def largest(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The maximum; nan where there is one."""
-    d = a.dtype
-    r = np.maximum.reduce(exact(a), axis, None, None, keepdims)
-    return contiguous(r if d is not _bf16 else r.astype(d))
+    if a.dtype is _bf16:
+        return contiguous(_max(exact(a), axis, None, None, keepdims).astype(_bf16))
+    r = _max(a, axis, None, None, keepdims)
+    return r if axis is None else contiguous(r)
 
 
 def smallest(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The minimum; nan where there is one."""
-    d = a.dtype
-    r = np.minimum.reduce(exact(a), axis, None, None, keepdims)
-    return contiguous(r if d is not _bf16 else r.astype(d))
+    if a.dtype is _bf16:
+        return contiguous(_min(exact(a), axis, None, None, keepdims).astype(_bf16))
+    r = _min(a, axis, None, None, keepdims)
+    return r if axis is None else contiguous(r)
 
 
 def argmax(a: np.ndarray, axis: int | None, keepdims: bool = False) -> Any:
@@ -152,7 +155,11 @@ def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tup
         x *= x
     s = total(x, axis, keepdims)
     left = n - correction
-    v = s / (left if left > 0 else 0)
+    if left > 0:
+        v = s / left
+    else:  # 0 / 0, or infinite
+        with np.errstate(all="ignore"):
+            v = s / d.type(0).real
     if not keepdims:
         m = m.reshape(np.shape(v))
     return v, m
@@ -191,11 +198,11 @@ def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
     own = a.shape
     lead = len(own) - len(shape)
     if own[lead:] == shape:  # only new dimensions in front, as for a bias
-        return total(a, 0 if lead == 1 else tuple(range(lead)), False, a.dtype)
+        return total(a, 0 if lead == 1 else tuple(range(lead)), False)
     axes = tuple(range(lead)) + tuple(
         [i for i, n in enumerate(shape, lead) if n == 1 and own[i] != 1]
     )
-    return total(a, axes if len(axes) != 1 else axes[0], True, a.dtype).reshape(shape)
+    return total(a, axes if len(axes) != 1 else axes[0], True).reshape(shape)
 
 
 def running(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None) -> np.ndarray:

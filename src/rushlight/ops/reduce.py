@@ -27,11 +27,19 @@ def axes(dim: Any, ndim: int) -> Any:
         return dim
     if dim is None or dim.__class__ in (tuple, list) and not dim:
         return None
+    if dim.__class__ is tuple and (known := _known_axes.get((dim, ndim))) is not None:
+        return known
     check_ints(dim)
     wrapped = geometry.wrap_dims(dim, ndim)
     if not ndim:
         return None
-    return wrapped[0] if len(wrapped) == 1 else wrapped
+    over = wrapped[0] if len(wrapped) == 1 else wrapped
+    if dim.__class__ is tuple:
+        _known_axes[dim, ndim] = over
+    return over
+
+
+_known_axes: dict[tuple, Any] = {}  # tuples seen before: checking one costs as much as a small sum
 
 
 def axis(dim: Any, ndim: int, name: str) -> Any:
@@ -133,8 +141,10 @@ sum.grad(input=sum_backward)
 def sum_to(xp, input: Array, size: Any):
     own = input.shape
     lead = len(own) - len(size)
-    if lead < 0 or builtins.any(n != 1 and n != m for n, m in zip(size, own[lead:])):
-        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(own)}}}.")
+    if own[lead:] != size or lead < 0:
+        for n, m in zip(size, own[builtins.max(lead, 0) :]):
+            if n != 1 and n != m or lead < 0:
+                raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(own)}}}.")
     return xp.sum_to(input, size)
 
 
@@ -297,7 +307,7 @@ def logsumexp_backward(g: Tensor, input: Tensor, result: Tensor, dim: Any, keepd
     return g * (weights.conj() if weights.is_complex() else weights)
 
 
-logsumexp.grad(input=logsumexp_backward)
+logsumexp.grad(input=logsumexp_backward).alias("special.logsumexp")
 
 
 @op()
@@ -397,15 +407,17 @@ def arg_axis(name: str, input: Any, dim: Any) -> Any:
 
 @op(where="_all", name="max", node="MaxBackward1")
 def max_all(xp, input: Array):
-    real_input("max_all", input)
-    nonempty("max", input, None)
+    if not input.size or input.dtype.kind == "c":
+        real_input("max_all", input)
+        nonempty("max", input, None)
     return xp.largest(input, None, False)
 
 
 @op(where="_all", name="min", node="MinBackward1")
 def min_all(xp, input: Array):
-    real_input("min_all", input)
-    nonempty("min", input, None)
+    if not input.size or input.dtype.kind == "c":
+        real_input("min_all", input)
+        nonempty("min", input, None)
     return xp.smallest(input, None, False)
 
 
@@ -464,6 +476,8 @@ def max(
     >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).max(1).values
     tensor([5., 7.])
     """
+    if dim is None and other is out is axis is keepdims is None and keepdim is False:
+        return max_all(input)
     return extreme("max", max_all, max_dim, input, dim, keepdim, other, out, axis, keepdims)
 
 
@@ -481,6 +495,8 @@ def min(
     >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).min(1).indices
     tensor([0, 1])
     """
+    if dim is None and other is out is axis is keepdims is None and keepdim is False:
+        return min_all(input)
     return extreme("min", min_all, min_dim, input, dim, keepdim, other, out, axis, keepdims)
 
 

@@ -1,0 +1,93 @@
+"""Sorting and searching against NumPy; order of nan and of equals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("descending", [False, True])
+def test_sort(dim, descending):
+    a = np.random.RandomState(0).randint(0, 4, (5, 6))
+    values, indices = torch.tensor(a).sort(dim, descending)
+    sign = -1 if descending else 1
+    np.testing.assert_array_equal(indices.numpy(), np.argsort(sign * a, dim, kind="stable"))
+    np.testing.assert_array_equal(values.numpy(), sign * np.sort(sign * a, dim))
+
+
+def test_nan_is_largest():
+    x = torch.tensor([1.0, NAN, 3.0])
+    assert x.sort().indices.tolist() == [0, 2, 1]
+    assert x.sort(descending=True).indices.tolist() == [1, 2, 0]
+    assert x.topk(2).indices.tolist() == [1, 2]
+    assert x.to(torch.bfloat16).argsort().tolist() == [0, 2, 1]
+    assert x.kthvalue(2).values.item() == 3.0
+
+
+def test_sort_keeps_the_order_in_memory():
+    x = torch.arange(6.0).reshape(2, 3).t()
+    assert x.sort(0).values.stride() == x.stride() == (1, 3)
+
+
+@pytest.mark.parametrize("n", [5, 500])
+@pytest.mark.parametrize("largest", [False, True])
+def test_topk(n, largest):
+    a = np.random.RandomState(n).permutation(n * 3).reshape(3, n)
+    values, indices = torch.tensor(a).topk(4, largest=largest)
+    want = np.argsort(-a if largest else a, 1)[:, :4]
+    np.testing.assert_array_equal(indices.numpy(), want)
+    np.testing.assert_array_equal(values.numpy(), np.take_along_axis(a, want, 1))
+    with pytest.raises(RuntimeError, match="selected index k out of range"):
+        torch.tensor(a).topk(n + 1)
+
+
+def test_unique():
+    a = np.random.RandomState(0).randint(0, 5, (4, 6))
+    values, inverse, counts = torch.tensor(a).unique(return_inverse=True, return_counts=True)
+    v, i, c = np.unique(a, return_inverse=True, return_counts=True)
+    np.testing.assert_array_equal(values.numpy(), v)
+    np.testing.assert_array_equal(inverse.numpy(), i.reshape(a.shape))
+    np.testing.assert_array_equal(counts.numpy(), c)
+    assert torch.tensor([NAN, NAN, 1.0]).unique().numel() == 3
+
+
+def test_unique_slices():
+    a = np.array([[1, 2], [0, 5], [1, 2]])
+    values, inverse, counts = torch.tensor(a).unique(dim=0, return_inverse=True, return_counts=True)
+    assert values.tolist() == [[0, 5], [1, 2]]
+    assert inverse.tolist() == [1, 0, 1] and counts.tolist() == [1, 2]
+    assert torch.tensor(a).unique(dim=1).shape == (3, 2)
+
+
+def test_unique_consecutive():
+    x = torch.tensor([1, 1, 2, 2, 1])
+    values, inverse, counts = x.unique_consecutive(return_inverse=True, return_counts=True)
+    assert values.tolist() == [1, 2, 1]
+    assert inverse.tolist() == [0, 0, 1, 1, 2] and counts.tolist() == [2, 2, 1]
+    assert torch.empty(0).unique_consecutive().shape == (0,)
+
+
+def test_searchsorted():
+    edges = torch.tensor([1.0, 3.0, 5.0])
+    x = torch.tensor([0.0, 1.0, 4.0, 9.0, NAN])
+    assert torch.searchsorted(edges, x).tolist() == [0, 0, 2, 3, 3]
+    assert torch.searchsorted(edges, x, right=True).tolist() == [0, 1, 2, 3, 3]
+    assert torch.bucketize(x, edges, out_int32=True).dtype is torch.int32
+    assert torch.searchsorted(edges, 2).item() == 1
+    rows = torch.tensor([[1.0, 2.0], [5.0, 6.0]])
+    assert torch.searchsorted(rows, torch.tensor([[1.5], [1.5]])).tolist() == [[1], [0]]
+    with pytest.raises(RuntimeError, match="side and right can't be set to opposites"):
+        torch.searchsorted(edges, x, right=True, side="left")
+    with pytest.raises(RuntimeError, match="first N-1 dimensions"):
+        torch.searchsorted(rows, x)
+
+
+def test_isin():
+    x = torch.tensor([[0, 1], [2, 3]])
+    assert torch.isin(x, torch.tensor([1, 2])).tolist() == [[False, True], [True, False]]
+    assert torch.isin(x, 3, invert=True).tolist() == [[True, True], [True, False]]
