@@ -22,8 +22,6 @@ def ours(value):
     if isinstance(value, torch.Tensor):
         made = rushlight.from_numpy(value.detach().numpy().copy())
         return made.requires_grad_(value.requires_grad) if value.requires_grad else made
-    if isinstance(value, torch.nn.Module):
-        return getattr(nn, type(value).__name__)()
     if isinstance(value, dict):
         return {k: ours(v) for k, v in value.items()}
     if isinstance(value, (tuple, list)):
@@ -50,6 +48,8 @@ def cases():
             for given in inputs:
                 args, kwargs = given.constructor_input.args, dict(given.constructor_input.kwargs)
                 kwargs.pop("device", None)
+                if any(isinstance(arg, torch.nn.Module) for arg in args):
+                    continue
                 if str((name, args, kwargs)) not in seen:
                     seen.add(str((name, args, kwargs)))
                     yield pytest.param(info.module_cls, args, kwargs, id=f"{name}-{len(seen)}")

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from rushlight.nn.module import Module, _indented, typename
+from rushlight.nn.module import Module, indented
 from rushlight.nn.parameter import Parameter
+from rushlight.nn.registration import typename
 from rushlight.tensor import Tensor
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
@@ -191,7 +192,7 @@ class ModuleList(_Numbered):
             else f"({first}-{last}): {last - first + 1} x {text}"
             for first, last, text in runs
         ]
-        return f"{self._get_name()}(\n  " + "\n  ".join(map(_indented, lines)) + "\n)"
+        return f"{self._get_name()}(\n  " + "\n  ".join(map(indented, lines)) + "\n)"
 
 
 def _items_of(given: Any, what: str) -> Iterable[tuple[str, Any]]:

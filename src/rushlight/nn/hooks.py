@@ -44,6 +44,32 @@ def add(
     return handle
 
 
+def choose_backward(module: Module, full: bool) -> None:
+    """A module's backward hooks are all of one kind; the first one chooses."""
+    if module._is_full_backward_hook is (not full):
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks on a single Module. "
+            "Please use only one of them."
+        )
+    module._is_full_backward_hook = full
+
+
+def add_to(module: Module, *args: Any, prepend: bool = False) -> RemovableHandle:
+    """Register a hook in a module's table; from now on its calls look for hooks."""
+    module._call_has_hooks = True
+    return add(*args, prepend=prepend)
+
+
+class BoundHook:
+    """A load hook that is handed its module first; it follows the module through deepcopy."""
+
+    def __init__(self, module: Module, hook: Callable[..., Any]) -> None:
+        self.module, self.hook = module, hook
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.hook(self.module, *args, **kwargs)
+
+
 def call_with_hooks(module: Module, args: tuple, kwargs: dict[str, Any]) -> Any:
     """One call of the module with every hook in PyTorch's order; see `Module.__call__`.
 

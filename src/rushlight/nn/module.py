@@ -12,61 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import rushlight
-from rushlight.nn import convert, hooks, state
-from rushlight.nn.parameter import Buffer, Parameter
+from rushlight.nn import convert, hooks, registration, state
+from rushlight.nn.parameter import Buffer, Parameter, clear_grad
 from rushlight.tensor import Tensor
 from rushlight.utils.hooks import RemovableHandle
 
 __all__ = ["Module"]
-
-
-def typename(value: Any) -> str:
-    """What PyTorch's messages call the type of a value: `torch.FloatTensor`, `int`, `pkg.Class`."""
-    if isinstance(value, Tensor):
-        return value.type()
-    cls = type(value)
-    if cls.__module__ in ("builtins", "__builtin__", None):
-        return cls.__qualname__
-    return f"{cls.__module__}.{cls.__qualname__}"
-
-
-def _indented(text: str) -> str:
-    return text.replace("\n", "\n  ")
-
-
-def _check_new_name(module: Module, kind: str, name: Any, table: Mapping[str, Any]) -> None:
-    if not isinstance(name, str):
-        raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
-    got = f", got: {name}" if kind == "module" else ""
-    if "." in name:
-        raise KeyError(f'{kind} name can\'t contain "."{got}')
-    if name == "":
-        raise KeyError(f'{kind} name can\'t be empty string ""')
-    if name not in table and hasattr(module, name):
-        raise KeyError(f"attribute '{name}' already exists")
-
-
-def _check_assigned(name: str, value: Any, cls: Any, what: str, wanted: str) -> None:
-    if value is not None and not (cls is not None and isinstance(value, cls)):
-        raise TypeError(f"cannot assign '{typename(value)}' as {what} '{name}' ({wanted} expected)")
-
-
-def _forget(module: Module, name: str, except_for: str) -> None:
-    """Drop a name from everywhere but the table it will go into."""
-    own = module.__dict__
-    own.pop(name, None)
-    for table in ("_parameters", "_buffers", "_modules"):
-        if table != except_for:
-            own[table].pop(name, None)
-    if except_for != "_buffers":
-        own["_non_persistent_buffers_set"].discard(name)
-
-
-def _put_module(module: Module, name: str, child: Module | None) -> None:
-    for hook in hooks.module_registration_hooks.values():
-        changed = hook(module, name, child)
-        child = child if changed is None else changed
-    module._modules[name] = child
 
 
 def _step_down(module: Any, path: str) -> Module:
@@ -80,18 +31,18 @@ def _step_down(module: Any, path: str) -> Module:
     return module
 
 
-def _choose_backward_hooks(module: Module, full: bool) -> None:
-    if module._is_full_backward_hook is (not full):
-        raise RuntimeError(
-            "Cannot use both regular backward hooks and full backward hooks on a single Module. "
-            "Please use only one of them."
-        )
-    module._is_full_backward_hook = full
+def _parent_of(module: Module, path: str) -> tuple[Module, str]:
+    """The module that holds what a dotted path names, and its name there."""
+    path, _, name = path.rpartition(".")
+    parent = _step_down(module, path)
+    if not hasattr(parent, name):
+        raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+    return parent, name
 
 
-def _add_hook(module: Module, *args: Any, prepend: bool = False) -> RemovableHandle:
-    module._call_has_hooks = True
-    return hooks.add(*args, prepend=prepend)
+def indented(text: str) -> str:
+    """The text with its later lines moved to the right, as a child stands in its parent."""
+    return text.replace("\n", "\n  ")
 
 
 class Module:
@@ -183,10 +134,10 @@ class Module:
         """Add a tensor that is state but no parameter; `persistent` ones are saved."""
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
-        _check_new_name(self, "buffer", name, self._buffers)
+        registration.check_new_name(self, "buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
+                f"cannot assign '{registration.typename(tensor)}' object to buffer '{name}' "
                 "(torch Tensor or None required)"
             )
         for hook in hooks.buffer_registration_hooks.values():
@@ -202,11 +153,11 @@ class Module:
         """Add a parameter; `None` reserves the name, as `bias=False` does."""
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
-        _check_new_name(self, "parameter", name, self._parameters)
+        registration.check_new_name(self, "parameter", name, self._parameters)
         if param is not None:
             if not isinstance(param, Parameter):
                 raise TypeError(
-                    f"cannot assign '{typename(param)}' object to parameter '{name}' "
+                    f"cannot assign '{registration.typename(param)}' object to parameter '{name}' "
                     "(torch.nn.Parameter or None required)"
                 )
             if param.grad_fn is not None:
@@ -223,9 +174,9 @@ class Module:
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a module as a child under that name."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{typename(module)} is not a Module subclass")
-        _check_new_name(self, "module", name, self._modules)
-        _put_module(self, name, module)
+            raise TypeError(f"{registration.typename(module)} is not a Module subclass")
+        registration.check_new_name(self, "module", name, self._modules)
+        registration.put_module(self, name, module)
 
     register_module = add_module
 
@@ -234,22 +185,26 @@ class Module:
         if isinstance(value, Parameter):
             if "_parameters" not in own:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
-            _forget(self, name, "_parameters")
+            registration.forget(self, name, "_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Module):
             if "_modules" not in own:
                 raise AttributeError("cannot assign module before Module.__init__() call")
-            _forget(self, name, "_modules")
-            _put_module(self, name, value)
+            registration.forget(self, name, "_modules")
+            registration.put_module(self, name, value)
         elif name in own.get("_parameters", ()):
-            _check_assigned(name, value, None, "parameter", "torch.nn.Parameter or None")
+            registration.check_assigned(
+                name, value, None, "parameter", "torch.nn.Parameter or None"
+            )
             self.register_parameter(name, None)
         elif name in own.get("_modules", ()):
-            _check_assigned(name, value, None, "child module", "torch.nn.Module or None")
-            _put_module(self, name, None)
+            registration.check_assigned(
+                name, value, None, "child module", "torch.nn.Module or None"
+            )
+            registration.put_module(self, name, None)
         elif name in own.get("_buffers", ()):
             wanted = "torch.nn.Buffer, torch.Tensor or None"
-            _check_assigned(name, value, Tensor, "buffer", wanted)
+            registration.check_assigned(name, value, Tensor, "buffer", wanted)
             persistent = name not in self._non_persistent_buffers_set
             if isinstance(value, Buffer):
                 persistent = value.persistent
@@ -257,7 +212,7 @@ class Module:
         elif isinstance(value, Buffer):
             if "_buffers" not in own:
                 raise AttributeError("cannot assign buffer before Module.__init__() call")
-            _forget(self, name, "_buffers")
+            registration.forget(self, name, "_buffers")
             self.register_buffer(name, value, value.persistent)
         else:
             object.__setattr__(self, name, value)
@@ -315,10 +270,7 @@ class Module:
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a dotted path."""
-        path, _, name = target.rpartition(".")
-        parent = _step_down(self, path)
-        if not hasattr(parent, name):
-            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        parent, name = _parent_of(self, target)
         param = getattr(parent, name)
         if not isinstance(param, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
@@ -326,10 +278,7 @@ class Module:
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer at a dotted path."""
-        path, _, name = target.rpartition(".")
-        parent = _step_down(self, path)
-        if not hasattr(parent, name):
-            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        parent, name = _parent_of(self, target)
         if name not in parent._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
         return getattr(parent, name)
@@ -498,16 +447,7 @@ class Module:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters, or fill them with zeros."""
         for param in self.parameters():
-            if param.grad is None:
-                continue
-            if set_to_none:
-                param.grad = None
-                continue
-            if param.grad.grad_fn is not None:
-                param.grad.detach_()
-            else:
-                param.grad.requires_grad_(False)
-            param.grad.zero_()
+            clear_grad(param, set_to_none)
 
     # --------------------------------------------------------------------------- checkpoints
 
@@ -577,7 +517,7 @@ class Module:
     ) -> RemovableHandle:
         """Call `hook(module, args)` before forward; what it returns replaces the arguments."""
         flags = [self._forward_pre_hooks_with_kwargs] * with_kwargs
-        return _add_hook(self, self._forward_pre_hooks, hook, *flags, prepend=prepend)
+        return hooks.add_to(self, self._forward_pre_hooks, hook, *flags, prepend=prepend)
 
     def register_forward_hook(
         self,
@@ -590,25 +530,25 @@ class Module:
         """Call `hook(module, args, output)` after forward; what it returns replaces the output."""
         flags = [self._forward_hooks_with_kwargs] * with_kwargs
         flags += [self._forward_hooks_always_called] * always_call
-        return _add_hook(self, self._forward_hooks, hook, *flags, prepend=prepend)
+        return hooks.add_to(self, self._forward_hooks, hook, *flags, prepend=prepend)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Call `hook(module, grad_output)` before the module's backward."""
-        return _add_hook(self, self._backward_pre_hooks, hook, prepend=prepend)
+        return hooks.add_to(self, self._backward_pre_hooks, hook, prepend=prepend)
 
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` when the inputs' gradients are known."""
-        _choose_backward_hooks(self, full=True)
-        return _add_hook(self, self._backward_hooks, hook, prepend=prepend)
+        hooks.choose_backward(self, full=True)
+        return hooks.add_to(self, self._backward_hooks, hook, prepend=prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """The older form: it sees the gradients of the module's last operation only."""
-        _choose_backward_hooks(self, full=False)
-        return _add_hook(self, self._backward_hooks, hook)
+        hooks.choose_backward(self, full=False)
+        return hooks.add_to(self, self._backward_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, prefix, keep_vars)` before the module's state is collected."""
@@ -635,7 +575,7 @@ class Module:
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
         if with_module:
-            hook = _BoundHook(self, hook)
+            hook = hooks.BoundHook(self, hook)
         return hooks.add(self._load_state_dict_pre_hooks, hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -655,7 +595,7 @@ class Module:
         extra = self.extra_repr()
         extra_lines = extra.split("\n") if extra else []
         child_lines = [
-            f"({name}): {_indented(repr(module))}" for name, module in self._modules.items()
+            f"({name}): {indented(repr(module))}" for name, module in self._modules.items()
         ]
         lines = extra_lines + child_lines
         if not lines:
@@ -663,13 +603,3 @@ class Module:
         if len(lines) == 1 and not child_lines:
             return f"{self._get_name()}({lines[0]})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
-
-
-class _BoundHook:
-    """A load hook that is handed its module first; it follows the module through deepcopy."""
-
-    def __init__(self, module: Module, hook: Callable[..., Any]) -> None:
-        self.module, self.hook = module, hook
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.hook(self.module, *args, **kwargs)

@@ -12,7 +12,7 @@ from rushlight.tensor import Tensor, _plain_classes
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 
 
-class _ParameterType(type(Tensor)):
+class _ParameterType(type):
     """Makes `isinstance(t, Parameter)` true for tensors of other classes marked `_is_param`."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -87,7 +87,7 @@ def _rebuild_parameter_with_state(
     return made
 
 
-class _BufferType(type(Tensor)):
+class _BufferType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
             return True
@@ -210,6 +210,21 @@ class UninitializedBuffer(_Uninitialized, Tensor):
         made.persistent = persistent
         made._is_buffer = True
         return made
+
+
+def clear_grad(param: Tensor, set_to_none: bool) -> None:
+    """Drop a parameter's gradient, or fill it with zeros and cut it off its history."""
+    grad = param.grad
+    if grad is None:
+        return
+    if set_to_none:
+        param.grad = None
+        return
+    if grad.grad_fn is not None:
+        grad.detach_()
+    else:
+        grad.requires_grad_(False)
+    grad.zero_()
 
 
 def is_lazy(tensor: Any) -> bool:

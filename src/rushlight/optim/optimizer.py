@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any
 
 import rushlight
+from rushlight.nn.parameter import clear_grad
 from rushlight.optim import rules
 from rushlight.tensor import Tensor, _bump
 from rushlight.utils.hooks import RemovableHandle
@@ -220,14 +221,7 @@ class Optimizer:
         """Drop all gradients, or fill them with zeros."""
         for group in self.param_groups:
             for p in group["params"]:
-                if set_to_none:
-                    p.grad = None
-                elif p.grad is not None:
-                    if p.grad.grad_fn is not None:
-                        p.grad.detach_()
-                    else:
-                        p.grad.requires_grad_(False)
-                    p.grad.zero_()
+                clear_grad(p, set_to_none)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters once from their gradients; `closure` computes loss and gradients."""
