@@ -1,0 +1,203 @@
+"""Losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.ops.registry import Array, composite, op
+from rushlight.ops.softmax import log_softmax_of
+
+
+def reduced(loss: Any, reduction: str) -> Any:
+    """The elements' losses as they are, their mean, or their sum."""
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    if reduction == "none":
+        return loss
+    raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+def legacy_reduction(size_average: Any, reduce: Any, reduction: str) -> str:
+    """The meaning of PyTorch's two older arguments."""
+    if size_average is None and reduce is None:
+        return reduction
+    import warnings
+
+    size_average = True if size_average is None else size_average
+    reduce = True if reduce is None else reduce
+    new = "none" if not reduce else "mean" if size_average else "sum"
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{new}' instead.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return new
+
+
+@op(where="nn.functional", name="_nll_loss", node="NllLossBackward0", out=False)
+def nll(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
+    """-w[t] * x[t] for input (N, C) and target (N) of class numbers."""
+    n, c = input.shape
+    keep = target != ignore_index
+    at = np.where(keep, target, 0)
+    if at.size and (at.min() < 0 or at.max() >= c):
+        bad = target[(target != ignore_index) & ((target < 0) | (target >= c))][0]
+        raise IndexError(f"Target {bad} is out of bounds. (There are {c} classes, 0 to {c - 1}.)")
+    picked = input[np.arange(n), at]
+    w = keep.astype(input.dtype) if weight is None else np.where(keep, weight[at], 0)
+    losses = np.where(keep, -picked * w, 0).astype(input.dtype)
+    if reduction == "none":
+        return losses
+    wide = np.float32 if input.dtype.itemsize < 4 else input.dtype
+    total = losses.sum(dtype=wide)
+    if reduction == "mean":
+        total = total / w.sum(dtype=wide)
+    return np.asarray(total).astype(input.dtype)
+
+
+nll.grad(
+    input=lambda g, input_shape, target, weight, reduction, ignore_index: nll_backward(
+        g, target, weight, reduction, ignore_index, input_shape
+    )
+)
+
+
+@op(where="nn.functional", name="_nll_loss_backward", node="NllLossBackwardBackward0", out=False)
+def nll_backward(
+    xp,
+    grad_output: Array,
+    target: Array,
+    weight: Array | None,
+    reduction: str,
+    ignore_index: int,
+    shape: tuple,
+):
+    """The gradient of `nll`: -w[t] * g at the target's place of each row, zeros elsewhere."""
+    n, _ = shape
+    keep = target != ignore_index
+    at = np.where(keep, target, 0)
+    w = keep.astype(grad_output.dtype) if weight is None else np.where(keep, weight[at], 0)
+    value = -w * grad_output
+    if reduction == "mean":
+        value = value / w.sum()
+    out = np.zeros(shape, grad_output.dtype)
+    out[np.arange(n), at] = np.where(keep, value, 0)
+    return out
+
+
+nll_backward.grad(
+    grad_output=lambda g, target, weight, reduction, ignore_index: nll(
+        g, target, weight, reduction, ignore_index
+    )
+)
+
+
+@composite(where="nn.functional", inplace=False)
+def nll_loss(
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
+    """The negative log likelihood of classes `target` under log probabilities `input`.
+
+    `input`: (N, C), (C) or (N, C, d1, ...), `target`: (N), () or (N, d1, ...); `weight`: (C).
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if input.ndim == 1 and target.ndim == 0:
+        loss = nll(input.unsqueeze(0), target.unsqueeze(0), weight, reduction, ignore_index)
+        return loss.squeeze(0) if reduction == "none" else loss
+    if input.ndim < 2:
+        raise ValueError(f"Expected 2 or more dimensions (got {input.ndim})")
+    if input.shape[0] != target.shape[0]:
+        raise ValueError(
+            f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
+            f"({target.shape[0]})."
+        )
+    if target.shape[1:] != input.shape[2:]:
+        raise RuntimeError(
+            f"Expected target size {[input.shape[0], *input.shape[2:]]}, got {list(target.shape)}"
+        )
+    if weight is not None and weight.numel() != input.shape[1]:
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {input.shape[1]} classes or no classes but "
+            f"got weight tensor of shape: {list(weight.shape)}"
+        )
+    if input.ndim > 2:
+        rows = input.movedim(1, -1).reshape(-1, input.shape[1])
+        loss = nll(rows, target.reshape(-1), weight, reduction, ignore_index)
+        return loss.view(target.shape) if reduction == "none" else loss
+    return nll(input, target, weight, reduction, ignore_index)
+
+
+@composite(where="nn.functional", inplace=False)
+def cross_entropy(
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+):
+    """The cross entropy between logits `input` and classes (or class probabilities) `target`.
+
+    `input`: (C), (N, C) or (N, C, d1, ...); `target`: class numbers without the C dimension, or
+    probabilities in the shape of the input.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.cross_entropy(torch.zeros(1, 4), torch.tensor([2]))
+    tensor(1.3863)
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    c = 0 if input.ndim == 1 else 1
+    logs = log_softmax_of(input, c)
+    if target.dtype.is_floating_point:
+        return probabilities_cross_entropy(input, logs, target, weight, reduction, label_smoothing)
+    if not label_smoothing:
+        return nll_loss(logs, target, weight, None, ignore_index, None, reduction)
+    classes = input.shape[c]
+    hard = nll_loss(logs, target, weight, None, ignore_index, None, reduction)
+    scale = weight if weight is None else weight.view(*([1] * c), -1, *([1] * (input.ndim - c - 1)))
+    smooth = -(logs if scale is None else logs * scale).sum(c)
+    ignored = target == ignore_index
+    smooth = smooth.masked_fill(ignored, 0.0)
+    if reduction == "mean":
+        if weight is None:
+            smooth = smooth.sum() / (~ignored).sum()
+        else:
+            smooth = smooth.sum() / weight[target.masked_fill(ignored, 0)].masked_fill(ignored, 0).sum()
+    else:
+        smooth = reduced(smooth, reduction)
+    return (1 - label_smoothing) * hard + label_smoothing / classes * smooth
+
+
+def probabilities_cross_entropy(
+    input: Any, logs: Any, target: Any, weight: Any, reduction: str, label_smoothing: float
+) -> Any:
+    if target.shape != input.shape:
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities of shape "
+            f"{list(input.shape)}, got {list(target.shape)}"
+        )
+    c = 0 if input.ndim == 1 else 1
+    if label_smoothing:
+        target = target * (1 - label_smoothing) + label_smoothing / input.shape[c]
+    if weight is not None:
+        logs = logs * weight.view(*([1] * c), -1, *([1] * (input.ndim - c - 1)))
+    loss = -(logs * target)
+    if reduction == "mean":
+        return loss.sum() / (input.numel() / input.shape[c])
+    return loss.sum() if reduction == "sum" else loss.sum(c)
