@@ -478,29 +478,8 @@ class Module:
         """
         return state.load(self, state_dict, strict, assign)
 
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        state.save_own(self, destination, prefix, keep_vars)
-
-    def _load_from_state_dict(
-        self,
-        state_dict: Any,
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        state.load_own(
-            self,
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
-        )
+    _save_to_state_dict = state.save_own
+    _load_from_state_dict = state.load_own
 
     def get_extra_state(self) -> Any:
         """What a class wants saved besides tensors; define it together with `set_extra_state`."""

@@ -137,13 +137,13 @@ def load_own(
     prefix: str,
     local_metadata: dict[str, Any],
     strict: bool,
-    missing: list[str],
-    unexpected: list[str],
-    errors: list[str],
+    missing_keys: list[str],
+    unexpected_keys: list[str],
+    error_msgs: list[str],
 ) -> None:
     """Copy the module's own tensors out of `state_dict`, noting in the lists what did not fit."""
     for hook in module._load_state_dict_pre_hooks.values():
-        hook(state_dict, prefix, local_metadata, strict, missing, unexpected, errors)
+        hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
     assign = local_metadata.get("assign_to_params_buffers", False)
     for name, own in own_tensors(module):
         key = prefix + name
@@ -152,18 +152,18 @@ def load_own(
         if key in state_dict:
             problem = _load_tensor(module, name, own, key, state_dict[key], assign)
             if problem:
-                errors.append(problem)
+                error_msgs.append(problem)
         elif strict:
-            missing.append(key)
+            missing_keys.append(key)
 
     key = prefix + EXTRA_STATE
     if has_extra_state(module, "set_extra_state"):
         if key in state_dict:
             module.set_extra_state(state_dict[key])
         elif strict:
-            missing.append(key)
+            missing_keys.append(key)
     elif strict and key in state_dict:
-        unexpected.append(key)
+        unexpected_keys.append(key)
 
     if strict:
         own_names = dict(own_tensors(module))
@@ -172,7 +172,7 @@ def load_own(
                 first, *deeper = key[len(prefix) :].split(".", 1)
                 # A key of a child is the child's to judge; one that names neither is nobody's.
                 if first not in own_names if not deeper else first not in module._modules:
-                    unexpected.append(key)
+                    unexpected_keys.append(key)
 
 
 def _load_tensor(
