@@ -228,6 +228,23 @@ def max_by_tables(x: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[np.ndarr
     return best, places
 
 
+def fractional_starts(
+    samples: np.ndarray, sizes: Ints, kernel: Ints, out: Ints, order: Sequence[int]
+) -> list[np.ndarray]:
+    """For each dimension where the windows of each plane begin, (N, C, out): steps of random length.
+
+    `samples` (N, C, len(sizes)) are uniform; `order`: which of them is which dimension's.
+    """
+    starts = []
+    for column, size, k, m in zip(order, sizes, kernel, out, strict=True):
+        u = samples[:, :, column, None]
+        step = u.dtype.type(size - k) / u.dtype.type(max(m - 1, 1))
+        at = ((np.arange(m) + u) * step).astype(np.int64) - (u * step).astype(np.int64)
+        at[..., -1:] = size - k
+        starts.append(at)
+    return starts
+
+
 def places_by_plane(x: np.ndarray, starts: Sequence[np.ndarray], kernel: Ints) -> tuple:
     """As `max_by_tables`, each plane of (N, C, *sizes) with windows of its own: starts (N, C, out)."""
     n, c = x.shape[:2]

@@ -381,8 +381,6 @@ def declare_fractional(n: int) -> Any:
     )
     def fractional(xp, input: Array, samples: Array, kernel: Ints, output_size: Ints):
         out = output_size
-        import numpy as np
-
         if input.ndim not in (n + 1, n + 2):
             raise RuntimeError(
                 f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}"
@@ -396,14 +394,8 @@ def declare_fractional(n: int) -> Any:
                 )
         x = input.reshape(-1, *input.shape[input.ndim - n - 1 :])
         order = range(n) if n == 3 else (1, 0)  # in two dimensions the first sample is the width's
-        starts = []
-        for column, size, k, m in zip(order, sizes, kernel, out, strict=True):
-            u = samples.reshape(*x.shape[:2], n)[:, :, column, None]
-            alpha = u.dtype.type(size - k) / u.dtype.type(max(m - 1, 1))
-            i = np.arange(m)
-            at = ((i + u) * alpha).astype(np.int64) - (u * alpha).astype(np.int64)
-            at[..., -1:] = size - k
-            starts.append(at)
+        u = samples.reshape(*x.shape[:2], n)
+        starts = xp.fractional_starts(u, sizes, kernel, out, order)
         y, places = xp.places_by_plane(x, starts, kernel)
         shape = (*input.shape[: input.ndim - n], *out)
         return y.reshape(shape), places.reshape(shape)
