@@ -328,7 +328,17 @@ def pow_exponent(g: Tensor, input: Any, exponent: Tensor, result: Tensor) -> Ten
 pow.grad(input=pow_input, exponent=pow_exponent)
 
 
-@elementwise(kernel="square", accepts="ifc", node="PowBackward0")
+def square_of_bool(input: Any) -> Any:
+    return _square_bool if isinstance(input, Tensor) and input._array.dtype.kind == "b" else None
+
+
+@elementwise(name="_square_bool", method=False, inplace=False)
+def _square_bool(xp, input: Array):
+    """`square` of truth values: int64, as `input ** 2`."""
+    return xp.cast(input, xp.dtype("i8"))
+
+
+@elementwise(kernel="square", accepts="ifc", node="PowBackward0", variant=square_of_bool)
 def square(input: Array):
     """`input * input`."""
 

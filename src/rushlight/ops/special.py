@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from rushlight.ops.elementwise import no_derivative
-from rushlight.ops.registry import Array, elementwise
+from rushlight.ops.registry import Array, elementwise, public
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -108,8 +108,6 @@ digamma.alias("special.digamma", "special.psi")
 
 
 def check_order(n: Any, input: Any) -> None:
-    if isinstance(n, Tensor):  # the method form: x.polygamma(1)
-        return
     if not isinstance(n, int):
         raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}")
     if n < 0:
@@ -124,6 +122,24 @@ def polygamma(xp, n: int, input: Array):
 
 polygamma.grad(input=lambda g, n, input: g * polygamma(n + 1, input))
 polygamma.alias("special.polygamma")
+
+
+@public("Tensor", name="polygamma")
+def polygamma_method(self: Tensor, n: int) -> Tensor:
+    """`polygamma(n, self)`."""
+    return polygamma(n, self)
+
+
+@public("Tensor")
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """In-place `polygamma(n, self)`."""
+    r = polygamma(n, self.clone())  # saved for backward, so not what is written over
+    if not self.is_floating_point():
+        raise RuntimeError(
+            f"result type {r.dtype.scalar_name} can't be cast to the desired output type "
+            f"{self.dtype.scalar_name}"
+        )
+    return self.copy_(r)
 
 
 def log_gamma_of_dimension(input: Tensor, p: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rushlight.ops.elementwise import zero
-from rushlight.ops.registry import OPS, Array, elementwise, op, public
+from rushlight.ops.registry import OPS, Array, composite, elementwise, op, public
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -317,12 +317,21 @@ def sgn_gradient(g: Tensor, input: Tensor, result: Tensor) -> Tensor:
 sgn.grad(input=sgn_gradient)
 
 
-@elementwise(kernel="conjugate", holomorphic=False)
-def conj_physical(input: Array):
-    """The complex conjugates; a copy of real numbers."""
+@composite(inplace=True)
+def conj_physical(input: Tensor) -> Tensor:
+    """The complex conjugates; a real tensor as it is."""
+    return _conjugates(input) if input.is_complex() else input
 
 
-conj_physical.grad(input=lambda g: g.conj_physical())
+@elementwise(
+    name="_conjugates", kernel="conjugate", node="ConjPhysicalBackward0", holomorphic=False,
+    method=False, inplace=False,
+)  # fmt: skip
+def _conjugates(input: Array):
+    """`conj_physical` of complex numbers."""
+
+
+_conjugates.grad(input=lambda g: g.conj_physical())
 
 
 def angle_slope(g: Tensor, input: Tensor) -> Tensor:
