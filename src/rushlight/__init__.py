@@ -83,6 +83,7 @@ _ELSEWHERE = {  # public name -> module
     "UntypedStorage": "storage",
     "TypedStorage": "storage",
     **{f"{d.scalar_name}Tensor": "ops.legacy" for d in _dtypes.ALL},
+    **{f"{d.scalar_name}Storage": "storage" for d in _dtypes.ALL},
 }
 _CONSTANTS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
 _CONSTANTS["newaxis"] = None

@@ -157,7 +157,9 @@ class UntypedStorage:
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             if index.step not in (None, 1):
-                raise RuntimeError(f"Trying to slice with a step of {index.step}, but only 1 is supported")
+                raise RuntimeError(
+                    f"Trying to slice with a step of {index.step}, but only 1 is supported"
+                )
             part = UntypedStorage.__new__(UntypedStorage)
             part._memory, part._meta, part._shared = self._memory[index], self._meta, self._shared
             return part
@@ -181,9 +183,15 @@ class UntypedStorage:
 
     def copy_(self, source: Any, non_blocking: bool = False) -> UntypedStorage:
         """Overwrite by the bytes of `source`, of the same size."""
-        other = source._memory if isinstance(source, UntypedStorage) else source._untyped_storage._memory
+        other = (
+            source._memory
+            if isinstance(source, UntypedStorage)
+            else source._untyped_storage._memory
+        )
         if other.size != self._memory.size:
-            raise RuntimeError(f"size does not match, self was {self._memory.size} bytes but src was {other.size} bytes")
+            raise RuntimeError(
+                f"size does not match, self was {self._memory.size} bytes but src was {other.size} bytes"
+            )
         self._memory[...] = other
         return self
 
@@ -232,9 +240,7 @@ class UntypedStorage:
 
     def __repr__(self) -> str:
         lines = "".join(f" {v}\n" for v in self._memory.tolist())
-        return (
-            f"{lines}[torch.storage.UntypedStorage(device={self.device}) of size {self._memory.size}]"
-        )
+        return f"{lines}[torch.storage.UntypedStorage(device={self.device}) of size {self._memory.size}]"
 
 
 class TypedStorage:
@@ -243,7 +249,11 @@ class TypedStorage:
     __slots__ = ("_untyped_storage", "dtype")
 
     def __init__(
-        self, *content: Any, dtype: dtypes.dtype | None = None, wrap_storage: Any = None, device: Any = None
+        self,
+        *content: Any,
+        dtype: dtypes.dtype | None = None,
+        wrap_storage: Any = None,
+        device: Any = None,
     ) -> None:
         from rushlight import modes
 
@@ -372,6 +382,20 @@ class TypedStorage:
             f"{lines}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) "
             f"of size {self.size()}]"
         )
+
+
+def __getattr__(name: str) -> type:
+    """`FloatStorage`, `LongStorage`...: `TypedStorage` of one dtype."""
+    for d in dtypes.ALL:
+        if name == f"{d.scalar_name}Storage":
+
+            def __init__(self: Any, *content: Any, dtype: dtypes.dtype = d, **options: Any) -> None:
+                TypedStorage.__init__(self, *content, dtype=dtype, **options)
+
+            body = {"__init__": __init__, "__module__": "torch", "__slots__": ()}
+            globals()[name] = type(name, (TypedStorage,), body)
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def is_shared(tensor: Tensor) -> bool:

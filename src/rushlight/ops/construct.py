@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -95,8 +95,10 @@ def narrowed(a: np.ndarray, d: np.dtype) -> np.ndarray:
     if d.kind in "iu" and a.size and a.dtype.kind != "b":
         info = np.iinfo(d)
         least = -info.max if d.kind == "u" and a.dtype.kind == "i" else info.min
-        if not (a >= least).all() or not (a <= info.max).all() or (
-            a.dtype.kind == "f" and d.itemsize == 8 and (a >= 2.0**63).any()
+        if (
+            not (a >= least).all()
+            or not (a <= info.max).all()
+            or (a.dtype.kind == "f" and d.itemsize == 8 and (a >= 2.0**63).any())
         ):
             raise RuntimeError(
                 f"value cannot be converted to type {d.name} without overflow: the values are in "
@@ -323,7 +325,6 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0,
     return finished(np.asarray(memoryview(a)) if d is not dtypes.bfloat16.np else a, requires_grad)
 
 
-@public("utils.dlpack", name="from_dlpack")
 @public()
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor on the memory of anything with `__dlpack__`: arrays of NumPy, CuPy, JAX, tensors."""
@@ -338,7 +339,13 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     if device is not None:
         on_meta(device)
         options["device"] = "cpu"
-    a = np.from_dlpack(ext_tensor, **options)
+    try:
+        a = np.from_dlpack(ext_tensor, **options)
+    except ValueError as e:
+        raise RuntimeError(
+            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
+            f"once, so you might have already constructed a tensor from it once: {e}"
+        ) from None
     if not a.flags.writeable:  # NumPy marks what it imports read-only unless the producer says so
         try:
             a.flags.writeable = True
@@ -360,8 +367,6 @@ class _Capsule:
         return 1, 0
 
 
-@public("utils.dlpack", name="to_dlpack")
-@public()
 def to_dlpack(tensor: Tensor) -> Any:
     """A DLPack capsule that shares the memory of `tensor`."""
     return tensor.__dlpack__()
@@ -428,8 +433,6 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
             stacklevel=3,
         )
         return finished(_copy_of(data, d if dtype is not None else None, device), requires_grad)
-    if isinstance(data, np.ndarray) and dtype is None:
-        d = None
     a = array_from(data, d)
     if on_meta(device) if device is not None else self.is_meta:
         a = meta.empty(a.shape, a.dtype)
@@ -456,11 +459,11 @@ def as_tensor(data, dtype=None, device=None):
 
 
 @factory()
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     """`obj` as a tensor: shares memory with tensors, arrays, buffers and DLPack producers.
 
-    `copy`: True: always, None: where needed, False: ValueError where needed. The result has no
-    history unless `requires_grad` asks for it.
+    `copy`: True: always, None: where needed, False: ValueError where needed. `requires_grad`: None:
+    as `obj`; False: the result is detached.
     """
     d = None if dtype is None else element_type("asarray", dtype)
     if isinstance(obj, Tensor):
@@ -476,27 +479,38 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
         t = frombuffer(obj, dtype=dtypes.OF[d] if d is not None else modes.get_default_dtype())
     else:
         if copy is False:
-            raise ValueError("can't alias arbitrary sequence of objects: asarray(copy=False)")
+            raise ValueError("can't alias arbitrary sequence into a tensor: asarray(copy=False)")
         a = array_from(obj, d)
         if on_meta(device):
             a = meta.empty(a.shape, a.dtype)
-        return finished(a, requires_grad)
+        return finished(a, bool(requires_grad))
     wants = t._array.dtype if d is None else d
     to_meta = on_meta(device) if device is not None else t.is_meta
     differs = wants is not t._array.dtype or to_meta != t.is_meta
     if copy is False and differs:
-        what = "device" if to_meta != t.is_meta else "type"
+        if to_meta != t.is_meta:
+            raise ValueError(f"can't alias tensor from device '{t.device}' to '{device}'.")
         raise ValueError(
-            f"can't alias tensor with {what} {t.dtype} as one with {what} {dtypes.OF[wants]}: "
-            "asarray(copy=False)"
+            f"can't alias tensor with dtype '{t.dtype.scalar_name}' into dtype "
+            f"'{dtypes.OF[wants].scalar_name}'."
         )
     if copy or differs:
         t = t.to(device="meta" if to_meta else None, dtype=dtypes.OF[wants], copy=bool(copy))
+    if requires_grad is None:
+        if t.requires_grad:
+            import warnings
+
+            warnings.warn(
+                "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of "
+                "False. Pass requires_grad=False explicitly to get the old behavior and silence this "
+                "warning.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return t
     if requires_grad:
-        t = t.detach().requires_grad_() if not (t is obj and t.requires_grad) else t
-    elif t.requires_grad:
-        t = t.detach()
-    return t
+        return t if t.requires_grad else t.detach().requires_grad_()
+    return t.detach() if t.requires_grad else t
 
 
 def _has_buffer(obj: Any) -> bool:
@@ -508,7 +522,9 @@ def _has_buffer(obj: Any) -> bool:
 
 
 @factory()
-def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def scalar_tensor(
+    s, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+):
     """A 0-d tensor with the value `s`, in the default dtype unless `dtype` is given."""
     check_options("scalar_tensor", layout, pin_memory)
     d = element_type("scalar_tensor", dtype)

@@ -22,6 +22,9 @@ from rushlight.tensor import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    DType = dtypes.dtype | None
+    MemoryFormat = dtypes.memory_format | None
+
 
 # -- out of place ----------------------------------------------------------------------------------
 
@@ -48,14 +51,14 @@ def to_copy(xp, input: Array, dtype: DType = None, memory_format: MemoryFormat =
     return creation.copied(input, memory_format, None if dtype is None else dtype.np)
 
 
-to_copy.grad(input=lambda g, input_dtype: cast_back(g, input_dtype))
-
-
-def cast_back(g: Tensor, dtype: dtypes.dtype) -> Tensor:
+def cast_back(g: Tensor, input_dtype: dtypes.dtype) -> Tensor:
     """A gradient in the dtype of the input: the real part, where that is real."""
-    if g.is_complex() and not dtype.is_complex:
+    if g.is_complex() and not input_dtype.is_complex:
         g = g.real
-    return g.to(dtype)
+    return g.to(input_dtype)
+
+
+to_copy.grad(input=cast_back)
 
 
 @public("Tensor", overridable=True)
@@ -64,9 +67,9 @@ def contiguous(self, memory_format=dtypes.contiguous_format):
     if memory_format is dtypes.contiguous_format:
         return self if self._array.flags.c_contiguous else clone(self, memory_format=memory_format)
     if memory_format is dtypes.preserve_format:
-        raise RuntimeError(
-            "preserve memory format is unsupported by the contiguous operator"
-        )
+        if self._array.flags.c_contiguous:
+            return self
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     if self.is_contiguous(memory_format=memory_format):
         return self
     return clone(self, memory_format=memory_format)
@@ -101,12 +104,22 @@ def convert(
         if t._edge is not None:
             t = t.detach()
     if dtype is not None and dtype.kind not in (0, 3) and a.dtype.kind == "c":
+        _warn_of_lost_parts()
+    return to_copy(t, dtype, memory_format)
+
+
+_warned: list[bool] = []
+
+
+def _warn_of_lost_parts() -> None:
+    """Warn that a conversion drops imaginary parts: once in a process, as PyTorch does."""
+    if not _warned:
         import warnings
 
+        _warned.append(True)
         warnings.warn(
-            "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4
+            "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=5
         )
-    return to_copy(t, dtype, memory_format)
 
 
 def _to_meta(t: Tensor, dtype: Any, memory_format: Any) -> Tensor:
@@ -131,7 +144,7 @@ def to(self, *args, device=None, dtype=None, other=None, non_blocking=False, cop
         first, *rest = args
         if isinstance(first, Tensor):
             other = first
-        elif isinstance(first, dtypes.dtype) or first in dtypes.OF_PYTHON:
+        elif isinstance(first, (dtypes.dtype, type)):
             dtype = first
         else:
             if first is not None and not isinstance(first, (str, int, Device)):
@@ -215,6 +228,7 @@ def overwriting(name: str, node: str) -> Op:
         return input
 
     forward.__name__ = name
+    forward.__module__ = __name__
     declared = op(where="Tensor", name=name, node=node, method=False, out=False)(forward)
     return declared.grad(input=lambda g: g.new_zeros(g.shape))
 
@@ -235,54 +249,55 @@ def overwrite(t: Tensor, label: str, write: Callable, recorded: Op) -> Tensor:
 
 
 zero_node = overwriting("zero", "ZeroBackward0")
-fill_node = overwriting("fill_number", "FillBackward0")
+fill_node = overwriting("fill_number_", "FillBackward2")
+fill_copy_node = overwriting("fill_number", "FillBackward0")
 
 
-@op(where="Tensor", name="fill_tensor", node="FillBackward1", method=False, out=False)
-def fill_tensor(xp, input: Array, value: Array):
-    """The forward of `fill_` with a tensor."""
-    return np.broadcast_to(value, input.shape)
+def _filling(name: str, node: str) -> Op:
+    def forward(xp, input: Array, value: Array):
+        return np.broadcast_to(value, input.shape)
+
+    forward.__name__, forward.__module__ = name, __name__
+    declared = op(where="Tensor", name=name, node=node, method=False, out=False)(forward)
+    return declared.grad(input=lambda g: g.new_zeros(g.shape), value=lambda g: g.sum())
 
 
-fill_tensor.grad(input=lambda g: g.new_zeros(g.shape), value=lambda g: g.sum())
+fill_tensor = _filling("fill_tensor_", "FillBackward3")
+fill_copy_tensor = _filling("fill_tensor", "FillBackward1")
 
 
-@public("Tensor", overridable=True)
+@public(method=True, overridable=True)
 def zero_(self):
     """Overwrite by zeros."""
     return overwrite(self, "zero_", lambda a: a.fill(0), zero_node)
 
 
-@public("Tensor", overridable=True)
+@public(method=True, overridable=True)
 def fill_(self, value):
     """Overwrite every element by a number, or by the value of a 0-d tensor."""
+    return _filled(self, value, "fill_", fill_node, fill_tensor)
+
+
+def _filled(self: Tensor, value: Any, label: str, number_node: Op, tensor_node: Op) -> Tensor:
     if isinstance(value, Tensor):
         if value._array.ndim:
             raise RuntimeError(
                 "fill_ only supports 0-dimension value tensor but got tensor with "
                 f"{value._array.ndim} dimensions."
             )
-        if thread.grad and value._edge is not None:
-            return _copied_into(self, value, "fill_", fill_tensor, "value")
-        value = value.item()
-    elif not isinstance(value, creation.NUMBERS):
+        return _copied_into(self, value, label, tensor_node, "value")
+    if not isinstance(value, creation.NUMBERS):
         raise TypeError(
-            f"fill_(): argument 'value' (position 1) must be Number, not {type(value).__name__}"
+            f"{label}(): argument 'value' (position 1) must be Number, not {type(value).__name__}"
         )
-    scalar = creation.converted(creation._number("fill_", value, 1, "value"), self._array.dtype)
-    return overwrite(self, "fill_", lambda a: a.__setitem__(..., scalar), fill_node)
+    scalar = creation.converted(creation._number(label, value, 1, "value"), self._array.dtype)
+    return overwrite(self, label, lambda a: a.__setitem__(..., scalar), number_node)
 
 
-@public()
-def fill(input: Tensor, value: Any) -> Tensor:
+@public(overridable=True)
+def fill(input, value):
     """A copy of `input` with every element overwritten by `value`."""
-    return input.clone().fill_(value)
-
-
-@public(name="zero")
-def zero(input: Tensor) -> Tensor:
-    """Zeros of the shape of `input`."""
-    return input.clone().zero_()
+    return _filled(input.clone(), value, "fill", fill_copy_node, fill_copy_tensor)
 
 
 @op(where="Tensor", name="copy", node="CopyBackwards", method=False, out=False)
@@ -300,8 +315,12 @@ copy_into.grad(
 @public("Tensor")
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Overwrite this tensor's values by those of `src`, which is broadcast and converted."""
+    if isinstance(src, creation.NUMBERS):
+        return fill_(self, src)
     if not isinstance(src, Tensor):
-        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {calls.kind(src)}")
+        raise TypeError(
+            f"copy_(): argument 'other' (position 1) must be Tensor, not {calls.kind(src)}"
+        )
     if self._array.__class__ is overrides.Tagged or src._array.__class__ is overrides.Tagged:
         got = overrides.dispatch(Tensor.copy_, copy_into, [self, src], None)
         if got is not overrides.NOTHING:

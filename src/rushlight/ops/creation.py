@@ -255,6 +255,7 @@ def check_out(name: str, out: Any, dtype: Any = None) -> np.dtype:
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
             "one of the arguments requires grad."
         )
+    calls.check_inplace(out, name, False)
     return out._array.dtype
 
 
@@ -313,7 +314,7 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
         strides = geometry.format_strides(shape, memory_format)
         if device is not None and on_meta(device):
             return _meta_strided(shape, strides, element_type("empty", dtype), requires_grad)
-        fill = lambda s, d: empty_array(s, d, strides)  # noqa: E731
+        fill = lambda s, d: empty_array(s, d, strides)
     return made("empty", fill, shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
@@ -510,7 +511,15 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False,
                memory_format=None):  # fmt: skip
     """Zeros of the shape, dtype and (by default) memory order of `input`."""
     return like(
-        "zeros_like", _fill_0, input, dtype, layout, device, pin_memory, requires_grad, memory_format
+        "zeros_like",
+        _fill_0,
+        input,
+        dtype,
+        layout,
+        device,
+        pin_memory,
+        requires_grad,
+        memory_format,
     )
 
 

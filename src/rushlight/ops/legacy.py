@@ -25,7 +25,9 @@ def made(name: str, d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = Fa
     if kwargs:
         raise TypeError(f"new() got an unexpected keyword argument '{next(iter(kwargs))}'")
     if device is not None and creation.on_meta(device):
-        raise RuntimeError("legacy constructor expects device type: cpu but device type: meta was passed")
+        raise RuntimeError(
+            "legacy constructor expects device type: cpu but device type: meta was passed"
+        )
     if not args:
         return _wrap(np.empty(0, d))
     first = args[0]
@@ -123,9 +125,7 @@ def set_default_tensor_type(t: Any) -> None:
     """The older form of `set_default_dtype`: takes a tensor type or its name."""
     d = dtype_named(t)
     if not d.is_floating_point:
-        raise TypeError(
-            f"only floating-point types are supported as the default type, got {d}"
-        )
+        raise TypeError(f"only floating-point types are supported as the default type, got {d}")
     import warnings
 
     warnings.warn(

@@ -25,9 +25,7 @@ def resize(t: Tensor, shape: tuple, strides: tuple | None = None) -> None:
     n = 0 if 0 in shape else 1 + sum((k - 1) * s for k, s in zip(shape, strides, strict=True))
     memory = storage.memory(a)
     if (at + n) * a.itemsize > memory.size:
-        grown = np.empty((at + n) * a.itemsize, np.uint8)
-        grown[: memory.size] = memory
-        memory = grown
+        memory = _grown(memory, (at + n) * a.itemsize)
     t._array = storage.strided(memory, a.dtype, at, shape, strides)
 
 
@@ -52,7 +50,7 @@ def resize_(self, *args, size=None, memory_format=None):
     return self
 
 
-@public("Tensor", overridable=True)
+@public(method=True, overridable=True)
 def resize_as_(self, the_template, *, memory_format=None):
     """`resize_` to the shape of another tensor."""
     if memory_format is dtypes.preserve_format:
@@ -67,7 +65,9 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         self._array = np.empty(0, self._array.dtype)
         return self
     if self._edge is not None and calls.thread.grad:
-        raise RuntimeError("set_: a tensor that requires grad cannot be put on other memory; use .data")
+        raise RuntimeError(
+            "set_: a tensor that requires grad cannot be put on other memory; use .data"
+        )
     if isinstance(source, Tensor):
         if source.dtype is not self.dtype:
             raise RuntimeError(
@@ -90,9 +90,22 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
             size = (memory.size // self._array.itemsize - storage_offset,)
     shape = tuple(index(n) for n in ((size,) if isinstance(size, int) else size))
     steps = geometry.contiguous_strides(shape) if stride is None else tuple(map(index, stride))
-    self._array = storage.strided(memory, self._array.dtype, index(storage_offset), shape, steps)
+    at, d = index(storage_offset), self._array.dtype
+    n = at + 1 + sum((k - 1) * s for k, s in zip(shape, steps, strict=True))
+    if 0 not in shape and n * d.itemsize > memory.size:
+        memory = _grown(memory, n * d.itemsize)
+        if not isinstance(source, Tensor):
+            source.untyped()._memory = memory
+    self._array = storage.strided(memory, d, at, shape, steps)
     self._counter = None
     return self
+
+
+def _grown(memory: np.ndarray, n: int) -> np.ndarray:
+    """`n` bytes that begin with `memory`."""
+    grown = np.empty(n, np.uint8)
+    grown[: memory.size] = memory
+    return grown
 
 
 @public("utils", name="swap_tensors")
@@ -123,5 +136,3 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 def is_storage(obj: Any) -> bool:
     """Whether `obj` is a storage."""
     return isinstance(obj, (storage.UntypedStorage, storage.TypedStorage))
-
-

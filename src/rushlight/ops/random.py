@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry, modes, rejection, sampling
+from rushlight import dtypes, geometry, sampling
 from rushlight import generator as generators
-from rushlight.autograd.state import thread
 from rushlight.backends import meta
 from rushlight.ops import calls, creation
 from rushlight.ops.copying import overwrite, overwriting
 from rushlight.ops.creation import factory, finished
-from rushlight.ops.registry import Array, op, public
-from rushlight.tensor import Tensor, _wrap
+from rushlight.ops.registry import public
+from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,15 +122,15 @@ def _bounds(name: str, args: tuple, low: Any, high: Any, size: Any) -> tuple:
     elif rest:
         raise TypeError(f"{name}() received an invalid combination of arguments")
     if high is None or size is None:
-        raise TypeError(f"{name}() received an invalid combination of arguments: no high, or no size")
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments: no high, or no size"
+        )
     return 0 if low is None else _int(name, low), _int(name, high), size
 
 
-def _int(name: str, value: Any) -> int:
+def _int(name: str, value: Any, argument: str = "high") -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(
-            f"{name}(): argument 'high' must be int, not {type(value).__name__}"
-        )
+        raise TypeError(f"{name}(): argument '{argument}' must be int, not {type(value).__name__}")
     return value.__index__()
 
 
@@ -143,9 +142,9 @@ def _integers(a: np.ndarray, low: int, high: int, g: generators.Generator) -> No
 def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
     """The integers 0 to n - 1 in random order."""
-    n = _int("randperm", n)
+    n = _int("randperm", n, "n")
     if n < 0:
-        raise RuntimeError(f"n must be non-negative, got {n}")
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     creation.check_options("randperm", layout, pin_memory)
     g = source(generator)
     d = creation.element_type("randperm", dtype, dtypes.int64.np)
@@ -193,7 +192,7 @@ def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, 
 
 uniform_node = overwriting("uniform", "UniformBackward0")
 normal_node = overwriting("normal", "NormalBackward0")
-random_node = overwriting("random", "RandomBackward0")
+random_nodes = [overwriting(f"random_{k}", f"RandomBackward{k}") for k in (0, 1, 2)]
 bernoulli_node = overwriting("bernoulli_number", "BernoulliBackward2")
 bernoulli_tensor_node = overwriting("bernoulli_tensor", "BernoulliBackward1")
 exponential_node = overwriting("exponential", "ExponentialBackward0")
@@ -203,10 +202,15 @@ geometric_node = overwriting("geometric", "GeometricBackward0")
 
 
 @public("Tensor", overridable=True)
-def uniform_(self, from_=0.0, to=1.0, *, generator=None, **kwargs):
-    """Overwrite by uniform numbers in [from, to)."""
-    low = kwargs.pop("from", from_)
+def uniform_(self, *args, to=1.0, generator=None, **kwargs):
+    """Overwrite by uniform numbers in [from, to): `uniform_(from=0, to=1)`."""
+    low = kwargs.pop("from", 0.0)
     _no_more("uniform_", kwargs)
+    if len(args) > 2:
+        raise TypeError(
+            f"uniform_() takes from 0 to 2 positional arguments but {len(args)} were given"
+        )
+    low, to = (*args, *(low, to)[len(args) :])
     g = source(generator)
     return overwrite(self, "uniform_", lambda a: sampling.uniform_(a, low, to, g), uniform_node)
 
@@ -220,8 +224,6 @@ def _no_more(name: str, kwargs: dict) -> None:
 def normal_(self, mean=0.0, std=1.0, *, generator=None):
     """Overwrite by normal numbers."""
     g = source(generator)
-    if std < 0:
-        raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std:g}")
     return overwrite(self, "normal_", lambda a: sampling.normal_(a, mean, std, g), normal_node)
 
 
@@ -235,10 +237,10 @@ def random_(self, *args, to=None, generator=None, **kwargs):
     elif len(args) == 1:
         low, to = (low, args[0]) if to is None else (args[0], to)
     g = source(generator)
-    if to is None and low is None:
-        return overwrite(self, "random_", lambda a: sampling.random_(a, g), random_node)
-    low = 0 if low is None else low
-    return overwrite(self, "random_", lambda a: sampling.random_(a, g, low, to), random_node)
+    node = random_nodes[2 if to is None and low is None else 1 if low is None else 0]
+    if to is not None and low is None:
+        low = 0
+    return overwrite(self, "random_", lambda a: sampling.random_(a, g, low, to), node)
 
 
 @public("Tensor", overridable=True)
@@ -247,6 +249,7 @@ def bernoulli_(self, p=0.5, *, generator=None):
     g = source(generator)
     if isinstance(p, Tensor):
         array, node = p._array, bernoulli_tensor_node
+        geometry.expand_strides(array.shape, array.strides, self._array.shape)  # raises its error
         return overwrite(self, "bernoulli_", lambda a: sampling.bernoulli_(a, array, g), node)
     return overwrite(self, "bernoulli_", lambda a: sampling.bernoulli_(a, p, g), bernoulli_node)
 
@@ -281,6 +284,3 @@ def geometric_(self, p, *, generator=None):
     """Overwrite by the number of trials of probability `p` until the first success."""
     g = source(generator)
     return overwrite(self, "geometric_", lambda a: sampling.geometric_(a, p, g), geometric_node)
-
-
-_: Any = (Array, op, public, thread, geometry, modes, rejection, _wrap)

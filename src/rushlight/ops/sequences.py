@@ -15,7 +15,14 @@ from rushlight import dtypes, modes
 from rushlight.backends import meta
 from rushlight.fused import fused, fused_float32
 from rushlight.ops import creation
-from rushlight.ops.creation import check_options, check_out, element_type, factory, finished, on_meta
+from rushlight.ops.creation import (
+    check_options,
+    check_out,
+    element_type,
+    factory,
+    finished,
+    on_meta,
+)
 from rushlight.tensor import Tensor
 
 _STORED_ONLY = (dtypes.uint16.np, dtypes.uint32.np, dtypes.uint64.np)
@@ -76,6 +83,16 @@ def arange(*args, start=None, end=None, step=1, out=None, dtype=None, layout=Non
         n = -((start - end) // step)
     else:
         n = math.ceil((float(end) - float(start)) / float(step))
+    if out is not None and out._array.size not in (0, n):
+        import warnings
+
+        warnings.warn(
+            f"The number of elements in the out tensor of shape {list(out.shape)} is "
+            f"{out._array.size} which does not match the computed number of elements {n}. The out "
+            f"tensor will be resized to a tensor of shape ({n},).",
+            UserWarning,
+            stacklevel=3,
+        )
     return _deliver(
         "arange", lambda: _arange(start, step, n, d), (n,), d, out, layout, device, pin_memory,
         requires_grad,
@@ -137,7 +154,9 @@ def _arange(start: Any, step: Any, n: int, d: np.dtype) -> np.ndarray:
     if d.kind in "iu":
         first, by = _whole(start), _whole(step)
         if d.itemsize == 8 and d.kind == "i" and abs(first) + abs(by) * n < 1 << 62:
-            return np.arange(first, first + by * n, by, np.int64)[:n] if by else np.full(n, first, d)
+            return (
+                np.arange(first, first + by * n, by, np.int64)[:n] if by else np.full(n, first, d)
+            )
         i = np.arange(n, dtype=np.int64)
         with np.errstate(all="ignore"):
             return (np.int64(first) + np.int64(by) * i).astype(d)
@@ -315,9 +334,13 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     def make() -> np.ndarray:
         with np.errstate(all="ignore"):
             if d.kind == "c":
-                powers = np.power(np.complex128(base), _linspace(start, end, n, dtypes.complex128.np))
+                powers = np.power(
+                    np.complex128(base), _linspace(start, end, n, dtypes.complex128.np)
+                )
             elif d.kind in "iu":
-                powers = np.power(float(base), _linspace(start, end, n, dtypes.float64.np))
+                # PyTorch's exponents are float32 here, and its bounds are cut to integers first.
+                exponents = _linspace(int(start), int(end), n, dtypes.float32.np)
+                powers = np.power(float(base), exponents.astype(np.float64))
             else:
                 powers = np.power(float(base), _linspace(start, end, n, d).astype(np.float64))
             return powers.astype(d)

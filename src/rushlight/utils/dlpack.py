@@ -1,0 +1,15 @@
+"""Exchange of memory with other libraries through DLPack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.ops.construct import from_dlpack
+from rushlight.tensor import Tensor
+
+__all__ = ["from_dlpack", "to_dlpack"]
+
+
+def to_dlpack(tensor: Tensor) -> Any:
+    """A DLPack capsule that shares the memory of `tensor`; it can be taken over once."""
+    return tensor.__dlpack__()
