@@ -65,6 +65,7 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     take,
     tan,
     tanh,
+    where,
     zeros,
 )
 

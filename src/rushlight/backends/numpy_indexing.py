@@ -125,3 +125,103 @@ def restrided(a: np.ndarray, source: tuple, target: tuple, mean: str) -> np.ndar
     if shared and mean == "to":
         result = (result / count).astype(a.dtype)
     return result.reshape(target[0])
+
+
+# -- one index per element, along a dimension ------------------------------------------------------
+
+
+def along(shape: tuple, index: np.ndarray, dim: int) -> tuple:
+    """The key that reads, for each element of `index`, the place it names along `dim`."""
+    n = index.ndim
+    key: list = []
+    for d, size in enumerate(index.shape):
+        if d == dim:
+            key.append(index)
+        else:
+            key.append(np.arange(size).reshape((1,) * d + (size,) + (1,) * (n - d - 1)))
+    return tuple(key)
+
+
+def out_of_range(index: np.ndarray, size: int) -> int | None:
+    """An index that is negative or not below `size`, or None."""
+    if not index.size:
+        return None
+    low, high = index.min(), index.max()
+    return int(low) if low < 0 else int(high) if high >= size else None
+
+
+def gather_along(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray:
+    """`result[i][j] = a[i][index[i][j]]` for dim 1, and so on."""
+    r = a[along(a.shape, index, dim)]
+    return r if r.flags.c_contiguous else r.copy(order="C")
+
+
+IDENTITY = {"sum": 0, "mean": 0, "prod": 1}
+
+
+def identity(reduce: str, dtype: np.dtype) -> object:
+    """What a reduction starts with."""
+    if reduce in IDENTITY:
+        return IDENTITY[reduce]
+    if dtype.kind == "b":
+        return reduce == "amin"
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return limits.min if reduce == "amax" else limits.max
+    return -np.inf if reduce == "amax" else np.inf
+
+
+UFUNC = {
+    "sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum
+}  # fmt: skip
+
+
+def reduce_at(z: np.ndarray, key: tuple, values: np.ndarray, reduce: str, include: bool) -> None:
+    """`z[key] = reduce(z[key], values)`, one after the other where places repeat.
+
+    `include` False: what stands at those places is left out.
+    """
+    shape = z.shape
+    places = np.zeros((), np.int64)
+    for n, k in zip(shape, key):
+        places = places * n + k
+    places = np.broadcast_to(places, values.shape).reshape(-1)
+    flat = z.reshape(-1) if z.flags.c_contiguous else z.copy(order="C").reshape(-1)
+    count = None
+    if reduce == "mean":
+        count = np.bincount(places, minlength=flat.size)[places]
+    if not include:
+        flat[places] = identity(reduce, z.dtype)
+    values = values.reshape(-1)
+    if reduce == "sum" and not include and len(np.unique(places)) == len(places):
+        flat[places] = values
+    else:
+        UFUNC[reduce].at(flat, places, values)
+    if count is not None and count.size:
+        divisor = np.ones(flat.size, np.int64)
+        divisor[places] = count + include
+        if z.dtype.kind in "iu":
+            np.floor_divide(flat, divisor, out=flat, casting="unsafe")
+        else:
+            np.divide(flat, divisor, out=flat, casting="unsafe")
+    if not np.may_share_memory(flat, z):
+        z[...] = flat.reshape(shape)
+
+
+def add_along(shape: tuple, index: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
+    """Zeros of `shape` with `values` added where `index` says along `dim`."""
+    z = np.zeros(shape, values.dtype)
+    key = along(shape, index, dim)
+    if index.ndim and index.shape[dim] == 1:  # no place twice
+        z[key] = values
+    elif values.size:
+        reduce_at(z, key, values, "sum", True)
+    return z
+
+
+def stack_columns(columns: tuple, n: int) -> np.ndarray:
+    """Vectors as the columns of a matrix of n columns."""
+    r = np.empty((len(columns[0]), n), np.int64)
+    for k, c in enumerate(columns):
+        r[:, k] = c
+    return r
