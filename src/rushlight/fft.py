@@ -12,7 +12,6 @@ from typing import Any
 from rushlight import methods
 
 
-
 def __getattr__(name: str) -> Any:
     if f"fft.{name}" not in methods.index.FUNCTIONS:
         raise AttributeError(
