@@ -1,0 +1,45 @@
+"""`torch.masked`: what the mask leaves out does not count."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+A = np.random.RandomState(0).randn(4, 5)
+MASK = np.random.RandomState(1).rand(4, 5) > 0.4
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "var", "std", "amax", "amin"])
+@pytest.mark.parametrize("dim", [None, 0, 1])
+def test_reductions_are_those_of_masked_arrays(name, dim):
+    got = getattr(torch.masked, name)(torch.tensor(A), dim, mask=torch.tensor(MASK))
+    array = np.ma.masked_array(A, ~MASK)
+    options = {"ddof": 1} if name in ("var", "std") else {}
+    want = getattr(array, {"amax": "max", "amin": "min"}.get(name, name))(axis=dim, **options)
+    np.testing.assert_allclose(got.numpy(), np.asarray(want))
+
+
+def test_nothing_left_gives_the_identity():
+    x, none = torch.ones(2, 3), torch.zeros(3, dtype=torch.bool)
+    assert torch.masked.sum(x, 1, mask=none).tolist() == [0, 0]
+    assert torch.masked.prod(x, 1, mask=none).tolist() == [1, 1]
+    assert torch.masked.amax(x, 1, mask=none).tolist() == [-np.inf] * 2
+    assert np.isnan(torch.masked.mean(x, 1, mask=none).numpy()).all()
+
+
+def test_softmax_and_gradients_pass_the_mask_by():
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    mask = torch.tensor([True, True, False])
+    y = torch.masked.softmax(x, 0, mask=mask)
+    np.testing.assert_allclose(y.numpy(force=True), [*np.exp([1, 2]) / np.exp([1, 2]).sum(), 0], rtol=1e-6)
+    y[0].backward()
+    assert x.grad[2].item() == 0
+
+
+def test_a_mask_that_does_not_fit_is_an_error():
+    with pytest.raises(RuntimeError, match="expanded size"):
+        torch.masked.sum(torch.ones(2, 3), mask=torch.ones(3, 3, dtype=torch.bool))
+    with pytest.raises(ValueError, match="Could not infer output dtype"):
+        torch.masked.mean(torch.tensor([1, 2]))
