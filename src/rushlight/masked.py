@@ -89,7 +89,8 @@ def prod(
     result = _fill(input, mask, 1)
     over = _over(dim, input.ndim)
     if not over:
-        return _cast(result, dtype)
+        integer = not (result.dtype.is_floating_point or result.dtype.is_complex)
+        return _cast(result, dtypes.int64 if dtype is None and integer else dtype)
     if len(over) == input.ndim and not keepdim:
         return result.prod(dtype=dtype)
     for d in reversed(over):
