@@ -75,6 +75,8 @@ def build(op: Op) -> calls.Built:
         built.function = compile_function(op, function_source(op), built)
         if len(op.inputs) == len(op.params) == 2 or (op.kernel and len(op.inputs) == 2):
             built.operator = compile_operator(op, built)
+    elif straight_unrecorded(op):
+        built.function = compile_function(op, function_source(op), built)
     else:
         built.function = calls.plain_function(op)
     built.inplace = calls.inplace_function(op)
@@ -89,6 +91,12 @@ def straight(op: Op) -> bool:
     return not op.lists and op.outputs is None and 1 <= len(op.inputs) <= 3 and (
         not op.names_node or op.node_pair
     )
+
+
+def straight_unrecorded(op: Op) -> bool:
+    """Whether to write out the call that returns several named outputs and records nothing."""
+    several = op.outputs.__class__ is tuple and not op.view and not op.names_node
+    return several and not op.lists and 1 <= len(op.inputs) <= 3
 
 
 def optional(op: Op, name: str) -> bool:
@@ -123,6 +131,8 @@ def function_scope(op: Op, built: calls.Built) -> dict[str, Any]:
         scalar = node_class(op, op.scalar_nodes[0])[2]
     names = {f"d_{p}": v for p, v in op.defaults.items()}
     names |= {"op": op, "slow": built.slow, "N": plain, "NS": scalar, "kernel": None}
+    if op.outputs.__class__ is tuple:
+        names |= {"results": calls.named_tuple(op), "tuple_of": tuple.__new__}
     if op.accepts is not None:
         names["accepted"] = frozenset(d.np for d in dtypes.ALL if "bifc"[d.kind] in op.accepts)
     if op.node_pair:
@@ -198,6 +208,11 @@ def function_source(op: Op) -> str:
     if op.kernel:
         tests += [f"{s} is not d_{s}" for s in op.statics]
     tests.append("rare")
+    if op.outputs is not None:
+        tests += [
+            f"({f'{i} is not None and ' if optional(op, i) else ''}{i}._edge is not None and thread.grad)"
+            for i in wanted(op)
+        ]
     lines += [f"    if {' or '.join(tests)}:", f"        return slow({everything})"]
     if op.kernel:
         call = f"kernel({', '.join('a_' + i for i in ins)})"
@@ -212,10 +227,28 @@ def function_source(op: Op) -> str:
         f"        r = {call}",
         "    except (ValueError, RuntimeWarning, TypeError, OverflowError):",
         f"        return slow({everything})",
-        "    if r.__class__ is not ndarray: r = asarray(r)",
     ]
+    if op.outputs is not None:
+        return "\n".join([*lines, *several_lines(op)])
+    lines.append("    if r.__class__ is not ndarray: r = asarray(r)")
     lines += [*record_lines(op, ins, "N", f"slow({everything})"), *result_lines(op), "    return result"]
     return "\n".join(lines)
+
+
+def several_lines(op: Op) -> list[str]:
+    """Lines that wrap the arrays `r` of several outputs, of which nothing is recorded."""
+    lines = []
+    names = [f"t{k}" for k in range(len(op.outputs))]
+    for k, t in enumerate(names):
+        lines += [
+            f"    a = r[{k}]",
+            f"    if a is None: {t} = None",
+            "    else:",
+            f"        {t} = new(Tensor)",
+            f"        {t}._array = a if a.__class__ is ndarray else asarray(a)",
+            f"        {t}._edge = {t}._counter = None",
+        ]
+    return [*lines, f"    return tuple_of(results, ({', '.join(names)},))"]
 
 
 def wanted(op: Op) -> tuple[str, ...]:
