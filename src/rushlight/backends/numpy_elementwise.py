@@ -121,7 +121,7 @@ def power(a: Any, b: Any) -> Any:
             return np.square(a)
         if n == 1:
             return a.copy() if np.ndim(b) <= a.ndim else a
-        if n == 0.5:
+        if n == 0.5 and d is not dtypes.float16.np:
             return np.sqrt(a)
         if d not in NARROW:
             if n == 3:
@@ -154,6 +154,8 @@ def clip(a: np.ndarray, low: Any, high: Any) -> np.ndarray:
             if n is not None and not isinstance(n, (int, float, np.number, np.bool_)):
                 raise TypeError(f"clamp(): a bound must be a number or a tensor, not {n!r}")
         d = dtype_with(a, low, high)
+        if d.kind == "b":
+            raise RuntimeError("\"clamp_cpu\" not implemented for 'Bool'")
         if d is not a.dtype:
             a = a.astype(d)
         low = None if low is None else bound(low, d)
@@ -168,11 +170,7 @@ PLAIN = frozenset((float, int, type(None)))
 
 
 def bound(n: Any, d: np.dtype) -> Any:
-    if d.kind in "iu":
-        limits = np.iinfo(d)
-        if not limits.min <= n <= limits.max:
-            n = max(limits.min, min(n, limits.max))
-    return np.asarray(n).astype(d)
+    return (np.array(int(n), np.int64) if d.kind in "iu" else np.asarray(n)).astype(d)
 
 
 def clip_arrays(a: Any, low: Any, high: Any) -> Any:
@@ -278,6 +276,8 @@ def shift_right(a: Any, b: Any) -> Any:
 
 def heaviside(a: Any, b: Any) -> Any:
     """0 below zero, 1 above, `b` at zero; NaN counts as neither below nor zero."""
+    if a.dtype.kind == "c":
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     return np.where(np.equal(a, 0), b, np.asarray(np.greater(a, 0)).astype(a.dtype)).astype(a.dtype)
 
 
@@ -285,10 +285,13 @@ def nextafter(a: Any, b: Any) -> Any:
     return np.nextafter(a, b)
 
 
-@wide
 def load_exponent(a: Any, b: Any) -> Any:
-    """a * 2**b."""
-    return np.multiply(a, np.exp2(b))
+    """a * 2**b for integers `b`, in the dtype of `a`."""
+    if b.dtype.kind == "b":
+        raise RuntimeError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
+    d = a.dtype
+    a = a.astype(F32) if d in NARROW else a
+    return np.ldexp(a, np.clip(b, -30000, 30000).astype(np.int32)).astype(d)
 
 
 @wide
@@ -325,6 +328,7 @@ def sigmoid(a: Any) -> Any:
     return np.reciprocal(r, out=r)
 
 
+@wide
 def sign(a: Any) -> Any:
     """-1, 0 or 1; 0 for NaN."""
     if a.dtype.kind == "b":

@@ -233,7 +233,7 @@ def incomplete(a: Any, x: Any, upper: bool) -> Any:
     one, none = (0.0, 1.0) if upper else (1.0, 0.0)  # P is 1, or 0
     valid = (a >= 0) & (x >= 0)
     r[valid & (a == 0) & (x > 0)] = one
-    r[valid & (x == 0) & (a > 0)] = none
+    r[(x == 0) & ~(a <= 0)] = none
     r[valid & np.isinf(x) & np.isfinite(a)] = one
     r[valid & np.isinf(a) & np.isfinite(x)] = none
     return r

@@ -253,7 +253,7 @@ def bessel_i_scaled(y: Any, order: int) -> Any:
 @special
 def i0(x: Any) -> Any:
     y = np.abs(x)
-    return np.where(np.isinf(y), np.inf, bessel_i_scaled(y, 0) * np.exp(y))
+    return bessel_i_scaled(y, 0) * np.exp(y)  # NaN at infinity, as PyTorch's
 
 
 @special
@@ -264,7 +264,7 @@ def i0e(x: Any) -> Any:
 @special
 def i1(x: Any) -> Any:
     y = np.abs(x)
-    return np.copysign(np.where(np.isinf(y), np.inf, bessel_i_scaled(y, 1) * np.exp(y)), x)
+    return np.copysign(bessel_i_scaled(y, 1) * np.exp(y), x)
 
 
 @special

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rushlight.ops.elementwise import no_derivative, zero
-from rushlight.ops.registry import Array, elementwise
+from rushlight.ops.registry import Array, composite, elementwise
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -74,15 +74,26 @@ nextafter.grad(
 )
 
 
-@elementwise(kernel="load_exponent", promote="float", numbers=())
-def ldexp(input: Array, other: Array):
-    """input * 2**other."""
+@composite(inplace=True)
+def ldexp(input: Tensor, other: Tensor) -> Tensor:
+    """input * 2**other, exact for integers `other`."""
+    for name, t in (("input", input), ("other", other)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"ldexp(): argument '{name}' must be Tensor, not {type(t).__name__}")
+    if not input.is_floating_point() or other._array.dtype.kind not in "iub":
+        return input * 2.0**other
+    return _load_exponent(input, other)
 
 
-ldexp.grad(
-    input=lambda g, other: g * other.exp2(),
-    other=lambda g, result: g * (result * 0.6931471805599453),
-)
+@elementwise(
+    name="_load_exponent", kernel="load_exponent", promote=None, numbers=(), method=False,
+    inplace=False, node="LdexpBackward0",
+)  # fmt: skip
+def _load_exponent(input: Array, other: Array):
+    """`ldexp` for integer exponents."""
+
+
+_load_exponent.grad(input=lambda g, other: g * other.to(g.dtype).exp2())
 
 
 def same_dtype(input: Any, values: Any) -> None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rushlight.ops import calls
 from rushlight.ops.registry import Array, composite, elementwise, public
 from rushlight.tensor import Tensor
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @elementwise(kernel="equal", promote="bool")
@@ -84,21 +79,22 @@ def isfinite(input: Array):
     """Whether it is neither infinite nor NaN."""
 
 
-def refuse_complex(input: Any) -> None:
-    if isinstance(input, Tensor) and input.is_complex():
+def infinite(xp, input: Array, which: float) -> Array:
+    if input.dtype.kind == "c":
         raise RuntimeError("isposinf and isneginf do not support complex inputs.")
+    return xp.equal(input, which) if xp.is_float(input) else xp.full(input.shape, False)
 
 
-@elementwise(promote=None, inplace=False, variant=refuse_complex)
+@elementwise(promote=None, inplace=False)
 def isposinf(xp, input: Array):
     """Whether it is +infinity."""
-    return xp.equal(input, float("inf")) if xp.is_float(input) else xp.full(input.shape, False)
+    return infinite(xp, input, float("inf"))
 
 
-@elementwise(promote=None, inplace=False, variant=refuse_complex)
+@elementwise(promote=None, inplace=False)
 def isneginf(xp, input: Array):
     """Whether it is -infinity."""
-    return xp.equal(input, -float("inf")) if xp.is_float(input) else xp.full(input.shape, False)
+    return infinite(xp, input, -float("inf"))
 
 
 @elementwise(promote=None, inplace=False, out=False)

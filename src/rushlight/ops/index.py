@@ -132,6 +132,7 @@ FUNCTIONS = {
     "_dim.min": "reduce",
     "_dim.nanmedian": "statistics",
     "_div_rounded": "elementwise",
+    "_load_exponent": "binary",
     "_log_softmax": "softmax",
     "_log_softmax_backward_data": "softmax",
     "_pair.std_mean": "statistics",

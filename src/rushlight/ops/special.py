@@ -168,7 +168,7 @@ def incomplete_slope(g: Tensor, input: Tensor, other: Tensor) -> Tensor:
     return g * ((input - 1) * other.log() - other - input.lgamma()).exp()
 
 
-@elementwise(kernel="gammainc", promote="float", accepts="f", numbers=())
+@elementwise(kernel="gammainc", accepts="f", numbers=())
 def igamma(input: Array, other: Array):
     """The regularised lower incomplete gamma function P(input, other)."""
 
@@ -177,7 +177,7 @@ igamma.grad(input=no_derivative("igamma: input"), other=incomplete_slope)
 igamma.alias("special.gammainc")
 
 
-@elementwise(kernel="gammaincc", promote="float", accepts="f", numbers=())
+@elementwise(kernel="gammaincc", accepts="f", numbers=())
 def igammac(input: Array, other: Array):
     """The regularised upper incomplete gamma function Q(input, other) = 1 - P."""
 

@@ -262,7 +262,7 @@ sinc.alias("special.sinc")
 # -- signs -----------------------------------------------------------------------------------------
 
 
-@elementwise(kernel="absolute", holomorphic=False)
+@elementwise(kernel="absolute", accepts="ifc", holomorphic=False)
 def abs(input: Array):
     """The absolute value, real for complex numbers. Its gradient at zero is zero."""
 
