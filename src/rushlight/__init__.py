@@ -8,6 +8,7 @@ subpackages on first access.
 
 from __future__ import annotations
 
+import warnings as _warnings
 from importlib import import_module as _import_module
 from typing import Any
 
@@ -59,6 +60,10 @@ from rushlight.tensor import Tensor
 from rushlight import methods as _methods
 
 __version__ = "0.1.0"
+
+# An overflow or a 0 / 0 is a number (inf, nan) here, as in PyTorch, and no reason for NumPy to speak.
+# Where a user turns warnings into errors, the call is made again with NumPy told to be silent.
+_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"rushlight(\.|$)")
 
 # The public names are the functions, not the modules of that name: `tensor(...)` is looked up below.
 del tensor  # type: ignore[name-defined]  # noqa: F821

@@ -239,6 +239,9 @@ def cast(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
             if dtype.kind == "b":
                 return a.astype(bool)
             a = a.real
+        if dtype.itemsize == 2 and dtype.kind == "f" and a.dtype.itemsize == 8 and a.dtype.kind == "f":
+            # C++ has no conversion from double: 1.00048828125000001 becomes 1, not 1.0009765625.
+            a = a.astype(np.float32)
         return a.astype(dtype)
 
 
