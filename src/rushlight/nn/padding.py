@@ -128,19 +128,30 @@ class ReplicationPad3d(_Pad):
     _n, _mode = 3, "replicate"
 
 
-class CircularPad1d(_Pad):
+class _CircularPad(_Pad):
+    _mode = "circular"
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() not in (self._n + 1, self._n + 2):
+            raise ValueError(
+                f"expected {self._n + 1}D or {self._n + 2}D input (got {input.dim()}D input)"
+            )
+        return super().forward(input)
+
+
+class CircularPad1d(_CircularPad):
     """What comes in from the other end."""
 
-    _n, _mode = 1, "circular"
+    _n = 1
 
 
-class CircularPad2d(_Pad):
+class CircularPad2d(_CircularPad):
     """What comes in from the other side."""
 
-    _n, _mode = 2, "circular"
+    _n = 2
 
 
-class CircularPad3d(_Pad):
+class CircularPad3d(_CircularPad):
     """What comes in from the other side."""
 
-    _n, _mode = 3, "circular"
+    _n = 3

@@ -12,7 +12,7 @@ from rushlight.tensor import Tensor, _plain_classes
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 
 
-class _ParameterType(type):
+class _ParameterType(type(Tensor)):  # type: ignore[misc]
     """Makes `isinstance(t, Parameter)` true for tensors of other classes marked `_is_param`."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -87,7 +87,7 @@ def _rebuild_parameter_with_state(
     return made
 
 
-class _BufferType(type):
+class _BufferType(type(Tensor)):  # type: ignore[misc]
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
             return True

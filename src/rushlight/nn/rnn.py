@@ -90,12 +90,8 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def _check_settings(self, dropout: Any) -> None:
-        if not isinstance(dropout, numbers.Number) or isinstance(dropout, bool):
-            raise ValueError(
-                "dropout should be a number in range [0, 1] representing the probability of an "
-                "element being zeroed"
-            )
-        if not 0 <= dropout <= 1:
+        number = isinstance(dropout, numbers.Number) and not isinstance(dropout, bool)
+        if not number or not 0 <= dropout <= 1:
             raise ValueError(
                 "dropout should be a number in range [0, 1] representing the probability of an "
                 "element being zeroed"
@@ -107,10 +103,19 @@ class RNNBase(Module):
                 f"num_layers={self.num_layers}",
                 stacklevel=4,
             )
-        if not isinstance(self.hidden_size, int):
-            raise TypeError(
-                f"hidden_size should be of type int, got: {type(self.hidden_size).__name__}"
-            )
+        for name, kind in (
+            ("input_size", int),
+            ("hidden_size", int),
+            ("bias", bool),
+            ("batch_first", bool),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise TypeError(
+                    f"{name} should be of type {kind.__name__}, got: {type(value).__name__}"
+                )
+        if self.input_size <= 0:
+            raise ValueError("input_size must be greater than zero")
         if self.hidden_size <= 0:
             raise ValueError("hidden_size must be greater than zero")
         if self.num_layers <= 0:
