@@ -88,10 +88,8 @@ def from_type(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
         isinstance(kind, type) and issubclass(kind, Tensor),
         f"the class of a tensor is {_short(kind)}",
     )
-    if kind is Buffer:
-        made = Buffer(
-            made, persistent=bool(isinstance(state, dict) and state.get("persistent", True))
-        )
+    if kind is Buffer or (kind is Tensor and isinstance(state, dict) and state.get("_is_buffer")):
+        made = Buffer(made)
     elif kind is not Tensor:
         made = Tensor._make_subclass(kind, made, made.requires_grad)
     return _with_state(made, state)

@@ -219,6 +219,7 @@ class _Pickler(_PythonPickler):
         if isinstance(obj, _Uninitialized):
             return NotImplemented
         if kind is Tensor or kind is Buffer:
+            kind = Tensor  # PyTorch's buffers are plain tensors with the attribute `_is_buffer`
             function, arguments = self._plain(obj)
             if not state:
                 return function, arguments
