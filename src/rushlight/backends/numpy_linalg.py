@@ -21,6 +21,11 @@ def wide(a: np.ndarray) -> np.ndarray:
     return a.astype(np.complex128 if a.dtype.kind == "c" else np.float64, copy=False)
 
 
+def columns(a: np.ndarray) -> np.ndarray:
+    """`a` with its matrices column by column in memory, as LAPACK and so PyTorch leaves them."""
+    return np.ascontiguousarray(a.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
 def real_dtype(a: np.ndarray) -> np.dtype:
     return np.zeros((), a.dtype).real.dtype
 
@@ -68,7 +73,7 @@ def lu_factor(a: np.ndarray, pivot: bool = True) -> tuple[np.ndarray, np.ndarray
     zero = w[:, range(k), range(k)] == 0
     info = np.where(zero.any(1), zero.argmax(1) + 1, 0) if k else np.zeros(count)
     return (
-        w.astype(a.dtype).reshape(a.shape),
+        columns(w.reshape(a.shape)).astype(a.dtype, order="K", copy=False),
         pivots.reshape(*lead, k),
         info.astype(np.int32).reshape(lead),
     )
@@ -138,7 +143,7 @@ def solve_triangular(
             x = substitute(a[..., ::-1, ::-1], b[..., ::-1, :], unitriangular)[..., ::-1, :]
         else:
             x = substitute(a, b, unitriangular)
-        return x.astype(dtype)  # a fresh copy: no negative strides
+        return columns(x.astype(dtype))  # astype makes the strides positive again
 
 
 # -- general systems -------------------------------------------------------------------------------
@@ -148,7 +153,7 @@ def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """X of A X = B for square A; LinAlgError with the number of the singular one."""
     a, b = stack(a, b)
     try:
-        return np.linalg.solve(a, b)
+        return columns(np.linalg.solve(a, b))
     except np.linalg.LinAlgError:
         info = lu_factor(a)[2]
         at = element(info)
@@ -177,7 +182,7 @@ def lu_solve(lu: np.ndarray, pivots: np.ndarray, b: np.ndarray) -> np.ndarray:
 def inv(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(the inverse, info); where the matrix is singular, infinities and the number of the pivot."""
     try:
-        return np.linalg.inv(a), np.zeros(a.shape[:-2], np.int32)
+        return columns(np.linalg.inv(a)), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         eye = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
         return solve_anyway(a, eye)
@@ -197,7 +202,7 @@ def cholesky(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     try:
         r = np.linalg.cholesky(a)
         if not np.isnan(r).any():
-            return r, info
+            return columns(r), info
     except np.linalg.LinAlgError:
         pass
     n = a.shape[-1]
@@ -205,7 +210,7 @@ def cholesky(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     flat = np.zeros(len(w), np.int32)
     for i, m in enumerate(w):
         flat[i] = cholesky_one(m)
-    return w.astype(a.dtype).reshape(a.shape), flat.reshape(info.shape)
+    return columns(w.astype(a.dtype).reshape(a.shape)), flat.reshape(info.shape)
 
 
 def cholesky_one(m: np.ndarray) -> int:
@@ -232,7 +237,8 @@ def ldl_factor(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, np.ndarray, 
     for m, p, k in zip(w, pivots, range(len(w)), strict=True):
         info[k] = ldl_one(m, p, hermitian)
     lead = a.shape[:-2]
-    return w.astype(a.dtype).reshape(a.shape), pivots.reshape(*lead, n), info.reshape(lead)
+    ld = columns(w.astype(a.dtype).reshape(a.shape))
+    return ld, pivots.reshape(*lead, n), info.reshape(lead)
 
 
 def ldl_one(m: np.ndarray, pivots: np.ndarray, hermitian: bool) -> int:
@@ -317,7 +323,7 @@ def ldl_solve(ld: np.ndarray, pivots: np.ndarray, b: np.ndarray, hermitian: bool
             v[j : j + step] -= (low.conj() if hermitian else low).T @ v[j + step :]
             q, other = j + step - 1, abs(p[j]) - 1
             v[[q, other]] = v[[other, q]]
-    return x.astype(b.dtype).reshape(b.shape)
+    return columns(x.astype(b.dtype).reshape(b.shape))
 
 
 # -- spectra ---------------------------------------------------------------------------------------
@@ -333,7 +339,7 @@ def eigh(a: np.ndarray, uplo: str) -> tuple[np.ndarray, np.ndarray]:
         raise no_convergence(
             "linalg.eigh", "is ill-conditioned, has too many repeated eigenvalues or is not finite"
         )
-    return values, vectors
+    return values, columns(vectors)
 
 
 def eigvalsh(a: np.ndarray, uplo: str) -> np.ndarray:
@@ -355,7 +361,7 @@ def eig(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             ) from None
         raise no_convergence("linalg.eig", "is ill-conditioned") from None
     dtype = np.result_type(a.dtype, np.complex64)
-    return values.astype(dtype, copy=False), vectors.astype(dtype, copy=False)
+    return values.astype(dtype, copy=False), columns(vectors.astype(dtype, copy=False))
 
 
 def eigvals(a: np.ndarray) -> np.ndarray:
@@ -368,7 +374,8 @@ def eigvals(a: np.ndarray) -> np.ndarray:
 
 def svd(a: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     try:
-        return tuple(np.linalg.svd(a, full_matrices))
+        u, s, vh = np.linalg.svd(a, full_matrices)
+        return columns(u), s, columns(vh)
     except np.linalg.LinAlgError:
         raise not_finite(a) from None
 
@@ -391,14 +398,15 @@ def not_finite(a: np.ndarray) -> LinAlgError:
 
 def qr(a: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
     if mode == "r":
-        return np.zeros((0,), a.dtype), np.linalg.qr(a, "r")
-    return tuple(np.linalg.qr(a, mode))
+        return np.zeros((0,), a.dtype), columns(np.linalg.qr(a, "r"))
+    q, r = np.linalg.qr(a, mode)
+    return columns(q), columns(r)
 
 
 def geqrf(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(the reflectors below R, tau), as LAPACK's geqrf."""
     h, tau = np.linalg.qr(a, "raw")
-    return h.swapaxes(-1, -2).astype(a.dtype, copy=False), tau.astype(a.dtype, copy=False)
+    return columns(h.swapaxes(-1, -2).astype(a.dtype, copy=False)), tau.astype(a.dtype, copy=False)
 
 
 def det(a: np.ndarray) -> np.ndarray:

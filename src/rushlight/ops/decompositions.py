@@ -52,7 +52,7 @@ def cholesky_ex(xp, input: Array, *, upper: bool = False, check_errors: bool = F
     lower, info = xp.linalg.cholesky(xp.linalg.adjoint(input) if upper else input)
     if check_errors and info.any():
         raise not_positive("linalg.cholesky_ex", info)
-    return (xp.linalg.adjoint(lower) if upper else lower), info
+    return (xp.linalg.columns(xp.linalg.adjoint(lower)) if upper else lower), info
 
 
 def not_positive(name, info):
@@ -328,8 +328,8 @@ def unit_lower_tall(a):
     return low + eye(low, *low.shape[-2:])
 
 
-@composite(where="linalg")
-def householder_product(input: Array, tau: Array):
+@composite
+def orgqr(input: Array, tau: Array):
     """The first n columns of H1 H2 ... Hk, Hi = I - tau_i v_i v_iᴴ, v_i below the diagonal of column i.
 
     `input` [..., m, n], tau [..., k] with m >= n >= k, as `geqrf` returns them.
@@ -356,6 +356,8 @@ def householder_product(input: Array, tau: Array):
             f"{check.dtype_name(input)}"
         )
     q = eye(input, *input.shape[-2:]).expand(input.shape)
+    if not tau.shape[-1]:  # constant, but recorded as in PyTorch
+        return q + input.masked_fill(input == input, 0).masked_fill(input != input, 0)
     return reflected(reflectors(input, tau), tau, q, range(tau.shape[-1] - 1, -1, -1))
 
 
@@ -367,7 +369,7 @@ def reflected(v, tau, c, order):
     return c
 
 
-householder_product.alias("orgqr")
+orgqr.alias("linalg.householder_product")
 
 
 @composite

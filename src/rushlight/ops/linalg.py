@@ -153,14 +153,14 @@ def tensordot(a: Array, b: Array, dims: int = 2):
 # -- powers and functions of matrices --------------------------------------------------------------
 
 
-@composite(where="linalg")
+@composite(where="linalg", method=True)
 def matrix_power(A: Array, n: int):
     """A to the power of the integer `n`, by repeated squaring; the inverse for negative `n`."""
     check.square("linalg.matrix_power", A)
     if n == 0:
         from rushlight.ops.decompositions import eye
 
-        return eye(A, A.shape[-1]).expand(A.shape).clone()
+        return eye(A, A.shape[-1]) + A.masked_fill(A == A, 0).masked_fill(A != A, 0)
     if n < 0:
         from rushlight.ops.solve import inv
 
@@ -178,7 +178,7 @@ def matrix_power(A: Array, n: int):
 matrix_power.alias("matrix_power")
 
 
-@op(where="linalg", node="LinalgMatrixExpBackward0")
+@op(where="linalg", node="LinalgMatrixExpBackward0", method=True)
 def matrix_exp(xp, A: Array):
     """The exponentials of square matrices [..., n, n].
 

@@ -154,8 +154,8 @@ def triangular_solve(
     x = solve_triangular(a, input, upper=flipped, unitriangular=unitriangular)
     from rushlight.geometry import broadcast_shapes
 
-    a = A.expand(*broadcast_shapes(A.shape[:-2], input.shape[:-2]), *A.shape[-2:]).clone()
-    return named("triangular_solve", ("solution", "cloned_coefficient"), (x, a))
+    a = A.expand(*broadcast_shapes(A.shape[:-2], input.shape[:-2]), *A.shape[-2:])
+    return named("triangular_solve", ("solution", "cloned_coefficient"), (x, a.mT.contiguous().mT))
 
 
 @composite(where="linalg", name="lu_solve")
@@ -355,7 +355,7 @@ def pinverse(input: Array, rcond: float = 1e-15):
 # -- determinants ----------------------------------------------------------------------------------
 
 
-@op(where="linalg", node="LinalgDetBackward0")
+@op(where="linalg", node="LinalgDetBackward0", method=True)
 def det(xp, A: Array):
     """The determinants [...] of square matrices [..., n, n].
 
