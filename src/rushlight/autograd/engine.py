@@ -71,7 +71,7 @@ def run(
     recording, thread.grad = thread.grad, create_graph
     outer, thread.task = thread.task, waits
     anomaly = thread.anomaly
-    rare = captures is not None or anomaly
+    rare = captures is not None or anomaly or thread.node_watch is not None
     add = Tensor.__add__
     leaves: list = []
     try:
@@ -184,10 +184,11 @@ def run_rare(
         from rushlight.autograd import anomaly_mode
 
         g = gs if many else gs[0]
-        if anomaly:
-            gradients = anomaly_mode.apply(node, g, edges, keep, record)
+        run = anomaly_mode.apply if anomaly else type(node).apply
+        if thread.node_watch is None:
+            gradients = run(node, g, edges, keep, record)
         else:
-            gradients = node.apply(g, edges, keep, record)
+            gradients = thread.node_watch(node, lambda: run(node, g, edges, keep, record))
     if hooks is not None:
         for hook in tuple(hooks.post.values()):
             got = hook(tuple(gradients), tuple(gs))

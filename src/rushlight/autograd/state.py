@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 
 class ThreadState(threading.local):
@@ -10,6 +11,7 @@ class ThreadState(threading.local):
 
     grad = True  # record operations for backward (`no_grad` and `set_grad_enabled` change it)
     inference = False  # inside `inference_mode`: results carry neither history nor a version
+    node_watch: Any = None  # the profiler's: called as (node, run) around every node of a backward
     task: dict | None = None  # the table of the running backward: every node that takes part
     multithreading = True  # accepted for PyTorch's sake; the engine runs in the calling thread
     anomaly = False  # keep the forward line of every node, look for nan in every gradient

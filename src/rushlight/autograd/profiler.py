@@ -1,0 +1,250 @@
+"""The profiler: what ran, how long, on which shapes. It costs nothing while it is off.
+
+While a profile is on, calls take the general way, which asks `calls.around`; the walk back hands
+each node to the profiler. So an operator or a node never mentions it.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from rushlight.autograd.profiler_events import EventList, FunctionEvent, FunctionEventAvg
+from rushlight.autograd.state import thread
+from rushlight.ops import calls
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Recording:
+    """The events of one profile, of all threads, while it is on."""
+
+    def __init__(self, shapes: bool, memory: bool, stacks: bool) -> None:
+        self.shapes, self.memory, self.stacks = shapes, memory, stacks
+        self.events: list[FunctionEvent] = []
+        self.begun = time.perf_counter()
+        self.open = threading.local()
+        self.ids = itertools.count()
+
+    def enter(self, name: str, inputs: Any = ()) -> FunctionEvent:
+        stack = self.open.__dict__.setdefault("stack", [])
+        event = FunctionEvent(
+            next(self.ids), name, threading.get_ident(), 0.0, stack[-1] if stack else None
+        )
+        if self.shapes:
+            event.input_shapes = [list(v.shape) if isinstance(v, Tensor) else [] for v in inputs]
+        if self.stacks:
+            event.stack = user_stack()
+        self.events.append(event)
+        stack.append(event)
+        event.time_range.start = (time.perf_counter() - self.begun) * 1e6
+        return event
+
+    def leave(self, event: FunctionEvent, result: Any = None) -> None:
+        event.time_range.end = (time.perf_counter() - self.begun) * 1e6
+        stack = self.open.stack
+        while stack and stack.pop() is not event:
+            pass
+        if self.memory and result is not None:
+            results = result if isinstance(result, (tuple, list)) else (result,)
+            event.cpu_memory_usage = sum(
+                t.nbytes for t in results if isinstance(t, Tensor) and t._base is None
+            )
+
+
+_on: list[Recording] = []  # the profiles that are on; the newest records
+
+
+def user_stack() -> list[str]:
+    """The lines of the user's program that lead here, innermost first."""
+    import traceback
+    from pathlib import Path
+
+    import rushlight
+
+    inside = (str(Path(rushlight.__file__).parent), "<rushlight")
+    return [
+        f"{f.filename}({f.lineno}): {f.name}"
+        for f in reversed(traceback.extract_stack())
+        if not f.filename.startswith(inside)
+    ]
+
+
+def _around(op: Any, values: list, out: Any) -> Callable | None:
+    """Stands around every call while a profile is on."""
+    if not _on:
+        return None
+    recording = _on[-1]
+    inplace = out is not None and bool(values) and out is values[0]
+
+    def run() -> Any:
+        event = recording.enter("aten::" + op.path.split(".")[-1] + "_" * inplace, values)
+        result = None
+        try:
+            result = calls.execute_inplace(op, values) if inplace else calls.execute(op, values, out)
+        finally:
+            recording.leave(event, None if inplace else result)
+        return result
+
+    return run
+
+
+def run_node(node: Any, run: Callable) -> Any:
+    """Stands around every node of a backward while a profile is on."""
+    if not _on:
+        return run()
+    recording = _on[-1]
+    event = recording.enter(f"autograd::engine::evaluate_function: {node.name()}")
+    inner = recording.enter(node.name())
+    try:
+        return run()
+    finally:
+        recording.leave(inner)
+        recording.leave(event)
+
+
+def start(recording: Recording) -> None:
+    _on.append(recording)
+    if len(_on) == 1:
+        calls.around.append(_around)
+        thread.__class__.node_watch = staticmethod(run_node)
+    calls.scope["rare"] += 1
+
+
+def stop(recording: Recording) -> None:
+    _on.remove(recording)
+    calls.scope["rare"] -= 1
+    if not _on:
+        calls.around.remove(_around)
+        thread.__class__.node_watch = None
+
+
+class record_function:
+    """Give a block (or a function, as a decorator) a name in profiles.
+
+    >>> import rushlight as torch
+    >>> with torch.profiler.profile() as prof:
+    ...     with torch.profiler.record_function("mine"):
+    ...         _ = torch.ones(2) + 1
+    >>> "mine" in prof.key_averages().table()
+    True
+    """
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        self.name, self.args = name, args
+        self.event: Any = None
+
+    def __enter__(self) -> record_function:
+        if _on:
+            self.event = _on[-1], _on[-1].enter(self.name)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.event is not None:
+            recording, event = self.event
+            recording.leave(event)
+            self.event = None
+
+    def __call__(self, function: Callable) -> Callable:
+        @functools.wraps(function)
+        def named(*args: Any, **kwargs: Any) -> Any:
+            with record_function(self.name):
+                return function(*args, **kwargs)
+
+        return named
+
+
+class profile:
+    """Records the operators that run inside.
+
+    `record_shapes`: the shapes of their inputs; `profile_memory`: the bytes of their results;
+    `with_stack`: the lines that called them. `use_cuda` and its kin are accepted and have no effect
+    without such a device.
+    """
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        use_cuda: bool = False,
+        use_device: str | None = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: Any = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Any = None,
+        profile_name: str | None = None,
+    ) -> None:
+        self.enabled = enabled
+        self.record_shapes, self.profile_memory = record_shapes, profile_memory
+        self.with_stack = with_stack
+        self.profile_name = profile_name
+        self.recording: Recording | None = None
+        self.function_events: EventList | None = None
+        self.entered = False
+
+    def __enter__(self) -> profile:
+        if not self.enabled:
+            return self
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self.entered = True
+        self.recording = Recording(self.record_shapes, self.profile_memory, self.with_stack)
+        start(self.recording)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if not self.enabled or self.recording is None:
+            return
+        stop(self.recording)
+        self.function_events = EventList(self.recording.events, profile_memory=self.profile_memory)
+        if self.profile_name:
+            self.function_events.export_chrome_trace(self.profile_name)
+
+    def _events(self) -> EventList:
+        if self.function_events is None:
+            raise RuntimeError("Profiler didn't finish running")
+        return self.function_events
+
+    def __repr__(self) -> str:
+        return "<unfinished profiler_legacy.profile>" if self.function_events is None else str(self)
+
+    def __str__(self) -> str:
+        return str(self._events()) if self.function_events is not None else repr(self)
+
+    def table(self, sort_by: str | None = None, row_limit: int = 100, **options: Any) -> str:
+        return self._events().table(sort_by=sort_by, row_limit=row_limit, **options)
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **_: Any
+    ) -> EventList:
+        """The events summed up by name."""
+        return self._events().key_averages(group_by_input_shape, group_by_stack_n)
+
+    def total_average(self) -> FunctionEventAvg:
+        """All events as one."""
+        return self._events().total_average()
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write the events in the format of chrome://tracing."""
+        self._events().export_chrome_trace(path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write the stacks for flame graph tools; needs `with_stack=True`."""
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self._events().export_stacks(path, metric)
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return self._events().self_cpu_time_total
