@@ -97,3 +97,28 @@ def reach(shape: tuple, strides: tuple) -> int:
     if 0 in shape:
         return 0
     return sum([(n - 1) * s for n, s in zip(shape, strides)]) + 1
+
+
+def flipped(a: np.ndarray, dims: tuple) -> np.ndarray:
+    """`a` in reverse order along `dims`: negative strides, for copying from only."""
+    return a[tuple([slice(None, None, -1) if d in dims else slice(None) for d in range(a.ndim)])]
+
+
+def kept_layout(a: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """A copy of `a` with the order of dimensions in memory that `like` has."""
+    from rushlight import geometry
+
+    strides = geometry.preserve_strides(like.shape, elements(like))
+    k = a.itemsize
+    r = strided(np.empty(a.size, a.dtype), a.shape, tuple([s * k for s in strides]))
+    r[...] = a
+    return r
+
+
+def triangle(a: np.ndarray, diagonal: int, lower: bool) -> np.ndarray:
+    """The matrices of `a` with zeros on one side of a diagonal."""
+    rows, columns = a.shape[-2:]
+    mask = np.arange(columns) - np.arange(rows)[:, None] <= (diagonal if lower else diagonal - 1)
+    zero = np.zeros((), a.dtype)
+    r = np.where(mask, a, zero) if lower else np.where(mask, zero, a)
+    return r if r.flags.c_contiguous else r.copy(order="C")

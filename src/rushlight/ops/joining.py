@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from rushlight import dtypes, geometry
 from rushlight.ops import calls
-from rushlight.ops.indexing import place, select, slice_dim
-from rushlight.ops.registry import Array, Arrays, composite, op, public
-from rushlight.ops.shape import flatten, reshape, sizes
+from rushlight.ops.indexing import slice_dim
+from rushlight.ops.registry import Array, Arrays, op, public
+from rushlight.ops.shape import reshape
 from rushlight.tensor import Tensor
 
 EVERYTHING = slice(None)
@@ -222,7 +220,7 @@ def cat_back(g: Tensor, tensors_shape: list, tensors_dtype: list, dim: int) -> l
     return parts
 
 
-cat.grad(tensors=cat_back)
+cat.grad(tensors=cat_back).alias("concat", "concatenate")
 
 
 @op(method=False)
@@ -254,3 +252,68 @@ def stack(xp, tensors: Arrays, dim: int = 0):
 
 
 stack.grad(tensors=lambda g, dim: list(unbind(g, dim)))
+
+
+def joined(name: str, shaped: Any, dim: Any) -> Any:
+    """Declare `name`: the tensors, each brought to enough dimensions, joined along one of them."""
+
+    def function(tensors: Any, *, out: Any = None) -> Tensor:
+        if not isinstance(tensors, (tuple, list)):
+            raise TypeError(
+                f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
+                + calls.kind(tensors)
+            )
+        if not tensors:
+            raise RuntimeError(f"{name} expects a non-empty TensorList")
+        parts = [shaped(x) for x in tensors]
+        d = dim(parts)
+        return cat(parts, d) if out is None else cat(parts, d, out=out)
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+def column(x: Tensor) -> Tensor:
+    return reshape(x, (x.numel(), 1)) if x.ndim <= 1 else x
+
+
+def at_least(n: int) -> Any:
+    def shaped(x: Tensor) -> Tensor:
+        from rushlight.ops import views
+
+        return getattr(views, f"atleast_{n}d")(x)
+
+    return shaped
+
+
+hstack = joined("hstack", at_least(1), lambda parts: 0 if parts[0].ndim == 1 else 1)
+hstack.__doc__ = "The tensors side by side: along dimension 1, vectors along dimension 0."
+vstack = joined("vstack", at_least(2), lambda parts: 0)
+vstack.__doc__ = "The tensors on top of each other: along dimension 0, vectors as rows."
+dstack = joined("dstack", at_least(3), lambda parts: 2)
+dstack.__doc__ = "The tensors behind each other: along dimension 2."
+column_stack = joined("column_stack", column, lambda parts: 1)
+column_stack.__doc__ = "The tensors side by side, vectors as columns."
+for _f in (hstack, vstack, dstack, column_stack):
+    public()(_f)
+public(name="row_stack")(vstack)
+
+
+@public(method=True)
+def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """`split` whose parts may be written to: copies here."""
+    return tuple([x.clone() for x in split(input, split_size, dim)])
+
+
+@public(method=True)
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """`chunk` whose parts may be written to: copies here."""
+    return tuple([x.clone() for x in chunk(input, chunks, dim)])
+
+
+@public(method=True)
+def unsafe_split_with_sizes(
+    input: Tensor, split_sizes: Any, dim: int = 0
+) -> tuple[Tensor, ...]:
+    """`split_with_sizes` whose parts may be written to: copies here."""
+    return tuple([x.clone() for x in split_with_sizes(input, tuple(split_sizes), dim)])

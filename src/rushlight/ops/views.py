@@ -8,9 +8,11 @@ from rushlight import dtypes, geometry
 from rushlight.autograd.graph import AccumulateGrad, new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import View, check_writable, edge_of
-from rushlight.ops.indexing import slice_dim
+from rushlight.ops import calls
+from rushlight.ops.indexing import alias, narrow, select, slice_dim
+from rushlight.ops.joining import split, split_with_sizes, unbind
 from rushlight.ops.registry import Array, composite, op, public
-from rushlight.ops.shape import permute, reshape, squeeze, t, transpose, unsqueeze
+from rushlight.ops.shape import expand, permute, reshape, squeeze, t, transpose, unsqueeze, view
 from rushlight.tensor import Tensor, _bump
 
 if TYPE_CHECKING:
@@ -437,6 +439,47 @@ def split_along(name: str, least: int, dim: Any) -> Any:
 hsplit = split_along("hsplit", 1, lambda n: 0 if n == 1 else 1)
 vsplit = split_along("vsplit", 2, lambda n: 0)
 dsplit = split_along("dsplit", 3, lambda n: 2)
+
+
+# -- copies of views -------------------------------------------------------------------------------
+
+
+def copied(view: Tensor) -> Tensor:
+    """A row-major copy."""
+    return view.clone(memory_format=dtypes.contiguous_format)
+
+
+def clone_operator() -> Any:
+    from rushlight.ops import copying
+
+    return getattr(copying.clone, "op", copying.clone)
+
+
+def copy_of(name: str, make: Any) -> None:
+    """Declare `name_copy`: what the view function `name` shows, copied."""
+
+    def function(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        made = make(input, *args, **kwargs)
+        several = isinstance(made, tuple)
+        result = tuple([copied(v) for v in made]) if several else copied(made)
+        if out is None:
+            return result
+        calls.write_out(clone_operator(), out, result, (input,))
+        return None if several else out
+
+    function.__name__ = function.__qualname__ = name + "_copy"
+    function.__doc__ = f"A copy of what `{name}` shows."
+    public(method=name == "narrow")(function)
+
+
+for _name, _function in {
+    "alias": alias, "as_strided": as_strided, "detach": Tensor.detach, "diagonal": diagonal,
+    "expand": expand, "narrow": narrow, "permute": permute, "select": select, "slice": slice_dim,
+    "split": split, "split_with_sizes": split_with_sizes, "squeeze": squeeze, "t": t,
+    "transpose": transpose, "unbind": unbind, "unfold": unfold, "unsqueeze": unsqueeze,
+    "view": view, "view_as_real": view_as_real, "view_as_complex": view_as_complex,
+}.items():  # fmt: skip
+    copy_of(_name, _function)
 
 
 # -- at least so many dimensions -------------------------------------------------------------------
