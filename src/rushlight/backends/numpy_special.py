@@ -26,8 +26,11 @@ def special(kernel: Callable) -> Callable:
 
     def computed(*arrays: Any) -> Any:
         first = arrays[0]
-        if len(arrays) > 1:
-            arrays = np.broadcast_arrays(*arrays)
+        if len(arrays) > 1 and first.shape != arrays[1].shape:
+            with np.errstate(all="ignore"):  # an ordinary kernel says which strides the result has
+                result = np.empty_like(np.not_equal(*arrays), first.dtype)
+                result[...] = computed(*map(np.ascontiguousarray, np.broadcast_arrays(*arrays)))
+            return result
         with np.errstate(all="ignore"):
             if arrays[0].size <= BLOCK:
                 wide = [np.asarray(a, F64).reshape(a.shape or (1,)) for a in arrays]
