@@ -263,7 +263,7 @@ def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
     planes, each = prod(lead), prod(sizes)
     dtype = np.float32 if g.dtype.itemsize == 2 and g.dtype.kind in "fV" else g.dtype
     total = np.zeros(planes * each, dtype)
-    at = places.reshape(planes, -1) + np.arange(planes)[:, None] * each
+    at = places.reshape(planes, prod(places.shape[len(lead) :])) + np.arange(planes)[:, None] * each
     np.add.at(total, at.ravel(), g.reshape(-1).astype(dtype, copy=False))
     result = total.reshape(*lead, *sizes).astype(g.dtype, copy=False)
     if not g.flags.c_contiguous:
@@ -276,8 +276,9 @@ def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
 def take_places(x: np.ndarray, places: np.ndarray, nd: int) -> np.ndarray:
     """`x` at `places`, plane by plane."""
     planes = prod(x.shape[: x.ndim - nd])
-    rows = x.reshape(planes, -1)
-    return np.take_along_axis(rows, places.reshape(planes, -1), 1).reshape(places.shape)
+    rows = x.reshape(planes, prod(x.shape[x.ndim - nd :]))
+    at = places.reshape(planes, prod(places.shape[x.ndim - nd :]))
+    return np.take_along_axis(rows, at, 1).reshape(places.shape)
 
 
 def put_places(x: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
@@ -286,7 +287,8 @@ def put_places(x: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
     lead = x.shape[: x.ndim - nd]
     planes, each = prod(lead), prod(sizes)
     y = np.zeros((planes, each), x.dtype)
-    np.put_along_axis(y, places.reshape(planes, -1), x.reshape(planes, -1), 1)
+    count = prod(x.shape[len(lead) :])
+    np.put_along_axis(y, places.reshape(planes, count), x.reshape(planes, count), 1)
     return y.reshape(*lead, *sizes)
 
 
@@ -382,7 +384,8 @@ def adaptive_counts(sizes: Ints, out: Ints) -> np.ndarray:
 def quotient(total: np.ndarray, count: np.ndarray | int, dtype: np.dtype) -> np.ndarray:
     """`total / count` in `dtype`; integers are divided towards zero."""
     if dtype.kind in "iu":
-        return (np.sign(total) * (np.abs(total) // count)).astype(dtype)
+        sign = np.sign(total) * np.sign(count)
+        return (sign * (np.abs(total) // np.abs(count))).astype(dtype)
     if isinstance(count, np.ndarray):
         count = count.astype(total.dtype)
     return (total / count).astype(dtype, copy=False)

@@ -45,7 +45,7 @@ def taps_of(
         at = i + one(0.5) if mode == "nearest-exact" else i
         return np.minimum(np.floor(at * step).astype(np.int64), n - 1)[None], None
     if antialias:
-        return _filter_taps(n, i, step, FILTERS[mode], corners)
+        return _filter_taps(n, i, step, FILTERS[mode])
     at = i * step if corners else (i + one(0.5)) * step - one(0.5)
     if mode == "cubic":
         low = np.floor(at)
@@ -101,11 +101,11 @@ def lanczos(x: np.ndarray) -> np.ndarray:
 FILTERS = {"linear": (triangle, 2), "cubic": (keys, 4), "lanczos": (lanczos, 6)}
 
 
-def _filter_taps(n: int, i: np.ndarray, step: np.floating, kind: tuple, corners: bool) -> Taps:
+def _filter_taps(n: int, i: np.ndarray, step: np.floating, kind: tuple) -> Taps:
     """Taps of a filter that is stretched when shrinking, so that it covers what it replaces."""
     function, size = kind
     one = i.dtype.type
-    half = one(0 if corners else 0.5)
+    half = one(0.5)  # under align_corners too, as PyTorch has it
     support = one(size * 0.5) * max(step, one(1))
     center = step * (i + half)
     first = np.maximum((center - support + half).astype(np.int64), 0)
@@ -201,7 +201,7 @@ def _inside(at: np.ndarray, n: int, padding: str, corners: bool) -> tuple[np.nda
 def _place_taps(
     at: np.ndarray, n: int, mode: str, padding: str, corners: bool
 ) -> tuple[list[tuple], np.ndarray]:
-    """([(position, is it inside, weight, slope of the weight), ...], derivative of the coordinate)."""
+    """([(position, is it inside, weight, its slope, t), ...], derivative of the coordinate)."""
     one = at.dtype.type
     factor = one((n - 1) / 2 if corners else n / 2)
     at = (
@@ -223,15 +223,16 @@ def _place_taps(
         taps = []
         for k in range(4):
             x, _ = _inside(low + one(k - 1), n, padding, corners)
-            taps.append((*position(x), weights[k], slopes[k]))
+            taps.append((*position(x), weights[k], slopes[k], t))
         return taps, np.full_like(at, factor)
     at, slope = _inside(at, n, padding, corners)
     if mode == "nearest":
-        return [(*position(np.rint(at)), np.ones_like(at), np.zeros_like(at))], slope * factor
+        zero = np.zeros_like(at)
+        return [(*position(np.rint(at)), np.ones_like(at), zero, zero)], slope * factor
     low = np.floor(at)
     t = at - low
     minus, plus = np.full_like(at, -1), np.ones_like(at)
-    taps = [(*position(low), one(1) - t, minus), (*position(low + one(1)), t, plus)]
+    taps = [(*position(low), one(1) - t, minus, t), (*position(low + one(1)), t, plus, t)]
     return taps, slope * factor
 
 
@@ -250,9 +251,26 @@ def _taps_at(
 def _combined(each: Sequence[tuple], sizes: Ints) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(place in the image, is it inside, weight) of one tap from each dimension."""
     place, inside, weight = each[0][:3]
-    for (p, i, w, _), n in zip(each[1:], sizes[1:], strict=True):
+    for (p, i, w, *_), n in zip(each[1:], sizes[1:], strict=True):
         place, inside, weight = place * n + p, inside & i, weight * w
     return place, inside, weight
+
+
+def grid_taps(
+    grid: np.ndarray, sizes: Ints, mode: str, padding: str, corners: bool
+) -> tuple[np.ndarray, ...]:
+    """What of `grid_values` is piecewise constant in the grid, for each dimension of the image:
+
+    positions and which of them are inside (dimensions, taps, N, places), the weight of the second
+    tap (bilinear) or the distance to it (bicubic), and the derivative of that by the grid.
+    """
+    if grid.dtype.itemsize == 2:
+        grid = grid.astype(np.float32)
+    taps, slopes = _taps_at(grid, sizes, mode, padding, corners)
+    places = np.array([[p for p, *_ in each] for each in taps])
+    inside = np.array([[i for _, i, *_ in each] for each in taps])
+    distance = np.array([each[0][4] for each in taps])
+    return places, inside, distance, np.array(slopes)
 
 
 def grid_values(

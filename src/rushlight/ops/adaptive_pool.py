@@ -104,17 +104,20 @@ adaptive = {2: declare_adaptive(2), 3: declare_adaptive(3)}
 def wanted(name: str, input: Tensor, output_size: Any, n: int) -> Ints:
     """The output sizes: None keeps the input's."""
     check_tensor(name, input)
-    values = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * n
-    if input.ndim <= len(values):
-        if input.ndim == n:
-            check_sizes(name, input._array, values)
-        raise ValueError(f"Input dimension should be at least {len(values) + 1}")
+    several = isinstance(output_size, (tuple, list))
+    values = tuple(output_size) if several else (output_size,) * n
+    if several and input.ndim <= len(values):
+        raise ValueError(
+            f"Input dimension should be at least {len(values) + 1}, but {name} got {list(input.shape)}"
+        )
     if len(values) != n:
         if n == 1:
             raise RuntimeError(
                 f"{name}() argument 'output_size' should contain one int (got {len(values)})"
             )
         raise RuntimeError(f"{name}: output_size must be {n}")
+    if input.ndim not in (n + 1, n + 2):
+        check_sizes(name, input._array, values, "but got:" if "max" in name else "but got")
     shape = input.shape[input.ndim - n :]
     out = tuple(s if v is None else v for s, v in zip(shape, values, strict=True))
     for v in out:

@@ -290,7 +290,7 @@ def convolution_weight(
 
 convolution_weight.grad(
     input=lambda g, grad_output, input_shape, stride, padding, dilation, groups: input_gradient(
-        conj(grad_output), g, input_shape, stride, padding, dilation, False, groups
+        conj(grad_output), conj(g), input_shape, stride, padding, dilation, False, groups
     ),
     grad_output=lambda g, input, grad_output_shape, stride, padding, dilation, groups: clipped(
         convolution(
@@ -376,16 +376,15 @@ def conv_nd(
         x, padding = padding_for(x, weight, stride, padding, dilation, n)
     else:
         check_arguments(name, {}, {"padding": padding})
-    k = weight.ndim - 2
     y = convolution(
         x,
         weight,
         bias,
-        expanded(stride, k, "stride"),
-        expanded(padding, k, "padding"),
-        expanded(dilation, k, "dilation"),
+        expanded(stride, n, "stride"),
+        expanded(padding, n, "padding"),
+        expanded(dilation, n, "dilation"),
         False,
-        (0,) * k,
+        (0,) * n,
         groups,
     )
     return y.squeeze(0) if single else y
@@ -401,6 +400,10 @@ def padding_for(
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     if any(s != 1 for s in expanded(stride, n, "stride")):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
+    if weight.ndim != n + 2:
+        raise RuntimeError(
+            f"Expected {n + 2}-dimensional weight for a {n}-d convolution, but got {list(weight.shape)}"
+        )
     totals = [
         d * (k - 1)
         for k, d in zip(weight.shape[2:], expanded(dilation, n, "dilation"), strict=True)
@@ -436,16 +439,15 @@ def conv_transpose_nd(
         },
     )
     x, single = batched(name, input, n)
-    k = weight.ndim - 2
     y = convolution(
         x,
         weight,
         bias,
-        expanded(stride, k, "stride"),
-        expanded(padding, k, "padding"),
-        expanded(dilation, k, "dilation"),
+        expanded(stride, n, "stride"),
+        expanded(padding, n, "padding"),
+        expanded(dilation, n, "dilation"),
         True,
-        expanded(output_padding, k, "output_padding"),
+        expanded(output_padding, n, "output_padding"),
         groups,
     )
     return y.squeeze(0) if single else y

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from rushlight import dtypes
@@ -55,11 +56,70 @@ def check(a: np.ndarray, grid: np.ndarray, mode: int, n: int | None = None) -> N
         )
 
 
-def not_twice(*_: Any) -> Any:
-    raise NotImplementedError(
-        "derivative for grid_sampler_backward is not implemented: [grid_sample] cannot be "
-        "differentiated twice"
+@op(where="internal", name="grid_taps", outputs="list")
+def grid_taps(xp, grid: Array, sizes: Ints, mode: str, padding: str, corners: bool):
+    return xp.grid_taps(grid, sizes, mode, padding, corners)
+
+
+def weights_of(t: Tensor, mode: str) -> list[Any]:
+    if mode == "nearest":
+        return [1.0]
+    if mode == "bilinear":
+        return [1 - t, t]
+    a = -0.75  # Keys' kernel
+
+    def near(x: Tensor) -> Tensor:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: Tensor) -> Tensor:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+def composed(input: Tensor, grid: Tensor, mode: str, padding: str, corners: bool) -> Tensor:
+    """`grid_sample` in operators that have derivatives of every order."""
+    n, c, *sizes = input.shape
+    nd, out = len(sizes), grid.shape[1:-1]
+    places, inside, distances, slopes = grid_taps(
+        grid.detach(), tuple(sizes), mode, padding, corners
     )
+    u = grid.reshape(n, -1, nd)
+    u = u - u.detach()
+    weights = [weights_of(distances[d] + u[..., nd - 1 - d] * slopes[d], mode) for d in range(nd)]
+    image = input.reshape(n, c, -1)
+    y = None
+    for each in product(range(places.shape[1]), repeat=nd):
+        place, valid, weight = places[0, each[0]], inside[0, each[0]], weights[0][each[0]]
+        for d in range(1, nd):
+            place = place * sizes[d] + places[d, each[d]]
+            valid = valid & inside[d, each[d]]
+            weight = weight * weights[d][each[d]]
+        values = image.gather(2, place.unsqueeze(1).expand(n, c, place.shape[1]))
+        part = values * (weight * valid.to(input.dtype)).unsqueeze(1)
+        y = part if y is None else y + part
+    return y.reshape(n, c, *out)
+
+
+def second(g: Tensor, input: Tensor, grid: Tensor, how: tuple, h: list) -> tuple:
+    """The gradients of `grid_sample`'s gradient, by differentiating `composed` twice."""
+    from rushlight.autograd.engine import grad
+    from rushlight.autograd.grad_mode import enable_grad, is_grad_enabled
+
+    again = is_grad_enabled()
+    with enable_grad():
+        ts = [
+            t.clone() if t.requires_grad and again else t.detach().requires_grad_()
+            for t in (g, input, grid)
+        ]
+        y = composed(ts[1], ts[2], *how)
+        first = grad(y, ts[1:], ts[0], create_graph=True, allow_unused=True)
+        pairs = [(a, b) for a, b in zip(first, h, strict=True) if a is not None and a.requires_grad]
+        if not pairs:
+            return None, None, None
+        return grad(
+            [a for a, _ in pairs], ts, [b for _, b in pairs], create_graph=again, allow_unused=True
+        )
 
 
 def declare(n: int) -> Any:
@@ -111,7 +171,17 @@ def declare(n: int) -> Any:
         return tuple(t if needed else None for t, needed in zip(got, needs, strict=True))
 
     sampler.grad_all(rule)
-    gradient.grad_all(lambda g_grad_input, g_grad_grid: not_twice())
+    gradient.grad_all(
+        lambda g_grad_input, g_grad_grid, grad_output, input, grid, interpolation_mode, padding_mode, align_corners: (
+            second(
+                grad_output,
+                input,
+                grid,
+                (MODES[interpolation_mode], PADDINGS[padding_mode], align_corners),
+                [g_grad_input, g_grad_grid],
+            )
+        )
+    )
     return sampler
 
 
@@ -149,7 +219,6 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     A place is (x, y) from -1 to 1, where these are the centres of the corner pixels under
     `align_corners`, else their outer edges. `mode`: "bilinear", "nearest", "bicubic" (4-d input).
     `padding_mode`: outside there are zeros, the border, or the image mirrored ("reflection").
-    It cannot be differentiated twice.
 
     >>> import rushlight as torch
     >>> image, place = torch.arange(4.0).view(1, 1, 2, 2), torch.zeros(1, 1, 1, 2)
