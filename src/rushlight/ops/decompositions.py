@@ -181,7 +181,7 @@ def unit_lower(a):
 lu_factor_ex.grad(A=lu_factor_input)
 
 
-@op(where="Tensor", method=False, out=False)
+@op(where="internal", out=False)
 def permutation_of(xp, pivots: Array, like: Array, size: int):
     """The permutation matrix P [..., size, size] of A = P L U, in the dtype of `like`."""
     return xp.linalg.permutation_matrix(pivots, size, like.dtype)
@@ -456,7 +456,7 @@ def eigh_input(g_eigenvalues, g_eigenvectors, eigenvalues, eigenvectors):
 eigh.grad(A=eigh_input)
 
 
-@op(where="linalg", name="_eigvalsh", method=False)
+@op(where="internal", name="eigvalsh")
 def eigvalsh_alone(xp, A: Array, UPLO: str = "L"):
     """The eigenvalues without the vectors, not differentiable."""
     return xp.linalg.eigvalsh(A, UPLO)
@@ -505,7 +505,7 @@ def eig_input(g_eigenvalues, g_eigenvectors, eigenvalues, eigenvectors, A_dtype)
 eig.grad(A=eig_input)
 
 
-@op(where="linalg", name="_eigvals", method=False)
+@op(where="internal", name="eigvals")
 def eigvals_alone(xp, A: Array):
     """The eigenvalues without the vectors, not differentiable."""
     return xp.linalg.eigvals(A)
@@ -564,7 +564,7 @@ def svd_input(g_U, g_S, g_Vh, U, S, Vh, A_shape):
 svd.grad(A=svd_input)
 
 
-@op(where="linalg", name="_svdvals", method=False)
+@op(where="internal", name="svdvals")
 def svdvals_alone(xp, A: Array):
     """The singular values without the vectors, not differentiable."""
     return xp.linalg.svdvals(A)

@@ -58,7 +58,7 @@ def from_sublists(args: tuple) -> tuple[str, tuple]:
     return equation, args[: 2 * n : 2]
 
 
-@composite(where="Tensor", name="_einsum", method=False)
+@composite(where="internal", name="einsum")
 def contract(equation: str, operands: Arrays):
     """The operands contracted as the equation says."""
     if not operands:

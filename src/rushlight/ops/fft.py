@@ -17,7 +17,7 @@ INVERSE = {None: 2, "backward": 2, "ortho": 1, "forward": 0}
 # -- the three transforms --------------------------------------------------------------------------
 
 
-@op(where="fft", name="_c2c", method=False, node="FftC2CBackward0", out=False)
+@op(where="internal", name="c2c", node="FftC2CBackward0", out=False)
 def c2c(xp, input: Array, dims: tuple, scale: int, forward: bool):
     """Complex to complex; `scale` 0: none, 1: by the root of the number of points, 2: by the number."""
     return xp.fft.c2c(input, dims, scale, forward)
@@ -26,7 +26,7 @@ def c2c(xp, input: Array, dims: tuple, scale: int, forward: bool):
 c2c.grad(input=lambda g, dims, scale, forward: c2c(g, dims, scale, not forward))
 
 
-@op(where="fft", name="_r2c", method=False, node="FftR2CBackward0", out=False)
+@op(where="internal", name="r2c", node="FftR2CBackward0", out=False)
 def r2c(xp, input: Array, dims: tuple, scale: int):
     """Real to the first half, n // 2 + 1, of the spectrum along the last of `dims`."""
     return xp.fft.r2c(input, dims, scale)
@@ -42,7 +42,7 @@ def r2c_input(g, dims, scale, input_shape):
 r2c.grad(input=r2c_input)
 
 
-@op(where="fft", name="_c2r", method=False, node="FftC2RBackward0", out=False)
+@op(where="internal", name="c2r", node="FftC2RBackward0", out=False)
 def c2r(xp, input: Array, dims: tuple, scale: int, n: int):
     """Half of a Hermitian spectrum to `n` real values along the last of `dims` (inverse direction)."""
     return xp.fft.c2r(input, dims, scale, n)
@@ -63,7 +63,7 @@ def c2r_input(g, dims, scale, n):
 c2r.grad(input=c2r_input)
 
 
-@op(where="fft", name="_resized", method=False, node="ConstantPadNdBackward0", out=False)
+@op(where="internal", name="resized", node="ConstantPadNdBackward0", out=False)
 def resized(xp, input: Array, shape: tuple):
     """The input cut, or filled with zeros at the ends, to `shape`."""
     out = xp.zeros(shape, input.dtype)
@@ -379,13 +379,13 @@ def ifftshift(input: Array, dim: tuple | None = None):
 # -- short-time transforms -------------------------------------------------------------------------
 
 
-@op(where="fft", name="_frames", method=False, node="UnfoldBackward0", out=False)
+@op(where="internal", name="frames", node="UnfoldBackward0", out=False)
 def frames(xp, input: Array, n: int, hop: int):
     """Pieces [..., frame, n] of signals [..., time], `hop` apart."""
     return xp.fft.frames(input, n, hop)
 
 
-@op(where="fft", name="_overlap_add", method=False, node="UnfoldBackwardBackward0", out=False)
+@op(where="internal", name="overlap_add", node="UnfoldBackwardBackward0", out=False)
 def overlap_add(xp, input: Array, hop: int, size: int):
     """The signal [..., size] that frames [..., frame, n] add up to, `hop` apart."""
     return xp.fft.overlap_add(input, hop, size)

@@ -22,13 +22,13 @@ def scaled(g, factor):
     return g * (factor.conjugate() if isinstance(factor, complex) else factor)
 
 
-@op(where="Tensor", method=False, node="MmBackward0", out=False)
+@op(where="internal", node="MmBackward0", out=False)
 def times_adjoint(xp, input: Array, other: Array):
     """input [..., n, k] @ other [..., m, k]ᴴ: the gradient of a product's first factor."""
     return xp.times_adjoint(input, other)
 
 
-@op(where="Tensor", method=False, node="MmBackward0", out=False)
+@op(where="internal", node="MmBackward0", out=False)
 def adjoint_times(xp, input: Array, other: Array):
     """input [..., k, n]ᴴ @ other [..., k, m]: the gradient of a product's second factor."""
     return xp.adjoint_times(input, other)

@@ -289,7 +289,7 @@ def tolerances(a, atol, rtol):
     return np.asarray(0.0 if arrays[0] is None else arrays[0]), np.asarray(arrays[1])
 
 
-@op(where="linalg", name="_pinv", method=False, node="LinalgPinvBackward0")
+@op(where="internal", name="pinv", node="LinalgPinvBackward0")
 def pinv_op(
     xp, A: Array, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
 ):
