@@ -26,7 +26,8 @@ from rushlight import dtypes
 from rushlight.autograd.graph import AccumulateGrad, Hooks, Node, Output, freed, new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import CUSTOM, View, check_writable, edge_of, rebase
-from rushlight.ops.calls import OutputInfo, Saved, bump, zeros
+from rushlight.ops.calls import bump
+from rushlight.ops.recording import OutputInfo, Saved, zeros
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.autograd.profiler_events import EventList, FunctionEvent, FunctionEventAvg
 from rushlight.autograd.state import thread
 from rushlight.ops import calls
+from rushlight.ops.inplace import execute_inplace
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _around(op: Any, values: list, out: Any) -> Callable | None:
         event = recording.enter("aten::" + op.path.split(".")[-1] + "_" * inplace, values)
         result = None
         try:
-            result = calls.execute_inplace(op, values) if inplace else calls.execute(op, values, out)
+            result = execute_inplace(op, values) if inplace else calls.execute(op, values, out)
         finally:
             recording.leave(event, None if inplace else result)
         return result

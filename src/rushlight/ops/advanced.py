@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes, geometry
-from rushlight.autograd.graph import new, stale
+from rushlight.autograd.graph import new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of, rebase
 from rushlight.backends.meta import Meta
 from rushlight.ops import calls, overrides
-from rushlight.ops.registry import Array, Op, op, public
+from rushlight.ops.inplace import check_inplace, edge_before
+from rushlight.ops.recording import make_node
+from rushlight.ops.registry import Array, Op, Sizes, op, public
 from rushlight.tensor import Tensor, _bump, _wrap
 
 ndarray = np.ndarray
@@ -153,7 +155,7 @@ def write_part(op: Op, t: Tensor, named: dict, write: Any, label: str) -> Tensor
     recording = thread.grad and any(
         isinstance(v, Tensor) and edge_of(v) is not None for v in named.values()
     )
-    calls.check_inplace(t, label, recording)
+    check_inplace(t, label, recording)
     a = t._array
     if a.__class__ is not Meta:
         with np.errstate(all="ignore"):
@@ -161,9 +163,9 @@ def write_part(op: Op, t: Tensor, named: dict, write: Any, label: str) -> Tensor
     _bump(t)
     if recording:
         before = new(Tensor)
-        before._array, before._edge, before._counter = a, calls.edge_before(t), None
+        before._array, before._edge, before._counter = a, edge_before(t), None
         named[op.inputs[0]] = before
-        rebase(t, calls.make_node(op, named, [t], inplace=True))
+        rebase(t, make_node(op, named, [t], inplace=True))
     return t
 
 

@@ -17,6 +17,7 @@ from rushlight.tensor import Tensor, _wrap
 
 _NUMBERS = frozenset({int, float, bool, complex})
 _LISTS = frozenset({list, tuple})
+_OWN = {bool: dtypes.bool_.np, int: dtypes.int64.np}
 _SUPPORTED = (
     "The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, "
     "int16, int8, uint64, uint32, uint16, uint8, and bool."
@@ -50,6 +51,10 @@ def array_from(data: Any, dtype: np.dtype | None) -> np.ndarray:
             shape.append(lengths.pop())
             flat = list(chain.from_iterable(flat))
     elif kind in _NUMBERS:
+        if dtype is None and kind is not complex:
+            d = modes._default_dtype.np if kind is float else _OWN[kind]
+            if kind is bool or abs(data) < (1 << 63 if kind is int else 6e4):
+                return np.array(data, d)
         return _packed((data,), {kind}, (), dtype)
     return _array_from_anything(data, dtype)
 

@@ -16,6 +16,8 @@ from rushlight.autograd.views import edge_of, rebase
 from rushlight.backends import meta
 from rushlight.device import device as Device
 from rushlight.ops import calls, creation, overrides
+from rushlight.ops.inplace import check_inplace, edge_before, write
+from rushlight.ops.recording import fit, make_node
 from rushlight.ops.registry import Array, Op, op, public
 from rushlight.tensor import Tensor
 
@@ -236,15 +238,15 @@ def overwriting(name: str, node: str) -> Op:
 def overwrite(t: Tensor, label: str, write: Callable, recorded: Op) -> Tensor:
     """Let `write(array)` fill the memory of `t`, count the write, record it."""
     recording = thread.grad and edge_of(t) is not None
-    calls.check_inplace(t, label, recording)
+    check_inplace(t, label, recording)
     a = t._array
     if a.__class__ is not meta.Meta:
         write(a if a.__class__ is np.ndarray else a.view(np.ndarray))
     calls.bump(t)
     if recording:
         before = new(Tensor)
-        before._array, before._edge, before._counter = a, calls.edge_before(t), None
-        rebase(t, calls.make_node(recorded, {"input": before}, [t], inplace=True))
+        before._array, before._edge, before._counter = a, edge_before(t), None
+        rebase(t, make_node(recorded, {"input": before}, [t], inplace=True))
     return t
 
 
@@ -308,7 +310,7 @@ def copy_into(xp, input: Array, src: Array):
 
 copy_into.grad(
     input=lambda g: g.new_zeros(g.shape),
-    src=lambda g, src_shape, src_dtype: calls.fit((g,), ((src_shape, src_dtype.np),))[0],
+    src=lambda g, src_shape, src_dtype: fit((g,), ((src_shape, src_dtype.np),))[0],
 )
 
 
@@ -331,8 +333,10 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
 
 
 def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Op, name: str) -> Tensor:
+    if src._edge is not None and self.dtype.kind < 2:  # no gradient goes through integers
+        src = src.detach()
     recording = thread.grad and (edge_of(self) is not None or edge_of(src) is not None)
-    calls.check_inplace(self, label, recording)
+    check_inplace(self, label, recording)
     a, b = self._array, src._array
     if b.__class__ is meta.Meta and a.__class__ is not meta.Meta:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
@@ -348,10 +352,10 @@ def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Op, name: str)
             ) from None
     if a.dtype is not b.dtype and a.__class__ is not meta.Meta:
         b = calls.xp.cast(b, a.dtype)
-    calls.write(self, b)
+    write(self, b)
     if recording:
         before = new(Tensor)
-        before._array, before._edge, before._counter = a, calls.edge_before(self), None
+        before._array, before._edge, before._counter = a, edge_before(self), None
         named = {"input": before, name: src}
-        rebase(self, calls.make_node(recorded, named, [self], inplace=True))
+        rebase(self, make_node(recorded, named, [self], inplace=True))
     return self

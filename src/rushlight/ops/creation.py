@@ -19,6 +19,7 @@ from rushlight.backends import numpy as xp
 from rushlight.device import check_available
 from rushlight.device import device as Device
 from rushlight.ops import calls, overrides
+from rushlight.ops.inplace import check_inplace
 from rushlight.ops.registry import public
 from rushlight.size import Size
 from rushlight.tensor import Tensor, _wrap
@@ -192,12 +193,22 @@ def preserved(a: np.ndarray, memory_format: Any = None) -> Shape | None:
     return geometry.format_strides(a.shape, memory_format)
 
 
+# Between these NumPy's conversion is PyTorch's, whatever the values.
+_PLAIN = frozenset(
+    d.np
+    for d in (
+        *(dtypes.bool_, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64),
+        *(dtypes.float32, dtypes.float64),
+    )
+)
+
+
 def copied(a: np.ndarray, memory_format: Any = None, dtype: np.dtype | None = None) -> np.ndarray:
     """A copy of `a`, in another memory format, another dtype."""
     a = a if a.__class__ is np.ndarray else a.view(np.ndarray)
     strides = preserved(a, memory_format)
     if dtype is not None and dtype is not a.dtype:
-        a = xp.cast(a, dtype)
+        a = a.astype(dtype) if a.dtype in _PLAIN and dtype in _PLAIN else xp.cast(a, dtype)
         if strides is None and a.flags.c_contiguous:
             return a
     elif strides is None:
@@ -255,7 +266,7 @@ def check_out(name: str, out: Any, dtype: Any = None) -> np.dtype:
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
             "one of the arguments requires grad."
         )
-    calls.check_inplace(out, name, False)
+    check_inplace(out, name, False)
     return out._array.dtype
 
 
@@ -374,6 +385,11 @@ def converted(value: Any, d: np.dtype) -> np.ndarray:
 
     Negative integers wrap around in unsigned dtypes, infinities stay infinite.
     """
+    cls = value.__class__
+    if (cls is float or cls is int) and d in _FLOATS and -3e38 <= value <= 3e38:
+        return np.array(value, d)
+    if cls is int and d is _INT64 and -(1 << 63) <= value < 1 << 63:
+        return np.array(value, d)
     kind = dtypes.OF[d]
     if kind is dtypes.bool_:
         return np.array(bool(value))
@@ -407,6 +423,8 @@ def converted(value: Any, d: np.dtype) -> np.ndarray:
     raise RuntimeError(f"value cannot be converted to type {name} without overflow: {value!r}")
 
 
+_FLOATS = frozenset({dtypes.float32.np, dtypes.float64.np})
+_INT64 = dtypes.int64.np
 _LARGEST = {
     dtypes.float16: 65504.0,
     dtypes.bfloat16: 3.3895313892515355e38,

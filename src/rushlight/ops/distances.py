@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight import dtypes, geometry
 from rushlight.ops.norms import vector_norm, vector_norm_gradient
-from rushlight.ops.registry import Array, composite, op
+from rushlight.ops.registry import Array, DType, Dims, composite, op
 
 if TYPE_CHECKING:
     Bool = bool

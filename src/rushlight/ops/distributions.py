@@ -13,8 +13,9 @@ import numpy as np
 from rushlight import dtypes, geometry, rejection, sampling
 from rushlight.autograd.state import thread
 from rushlight.backends import meta
-from rushlight.ops import calls, creation
+from rushlight.ops import creation
 from rushlight.ops.random import drawn, source
+from rushlight.ops.recording import make_node
 from rushlight.ops.registry import Array, Op, op, public
 from rushlight.tensor import Tensor, _wrap
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 # -- history ---------------------------------------------------------------------------------------
 
 
-def sampled(name: str, node: str, *inputs: str) -> Op:
+def sampled(name: str, node: str) -> Op:
     """The operator that stands in the graph for a draw: its gradient is zero."""
 
     def forward(xp, input: Array):
@@ -36,12 +37,25 @@ def sampled(name: str, node: str, *inputs: str) -> Op:
     return declared.grad(input=lambda g, input_shape: g.new_zeros(input_shape))
 
 
+@op(where="Tensor", name="normal_3", node="NormalBackward3", method=False, out=False)
+def normal_of_tensors(xp, input: Array, std: Array):
+    """Stands in the graph for `normal` of two tensors."""
+    return input
+
+
+normal_of_tensors.grad(
+    input=lambda g, input_shape: g.new_zeros(input_shape),
+    std=lambda g, std_shape: g.new_zeros(std_shape),
+)
+
+
 def recorded(result: Tensor, recorder: Op, *inputs: Tensor) -> Tensor:
     """`result` with history if one of the tensors it was drawn from has any."""
     if thread.grad:
         for t in inputs:
             if t.requires_grad:
-                result._edge = calls.make_node(recorder, {"input": t}, [result])
+                named = dict(zip(recorder.inputs, inputs, strict=True))
+                result._edge = make_node(recorder, named, [result])
                 break
     return result
 
@@ -57,7 +71,8 @@ def unsupported(name: str) -> Op:
     return recorder.grad(input=rule)
 
 
-normal_nodes = [sampled(f"normal_{k}", f"NormalBackward{k}") for k in (1, 2, 3)]
+normal_nodes = [sampled(f"normal_{k}", f"NormalBackward{k}") for k in (1, 2)]
+normal_nodes.append(normal_of_tensors)
 bernoulli_node = sampled("bernoulli_draw", "BernoulliBackward0")
 bernoulli_p_node = unsupported("bernoulli_p")
 poisson_node = sampled("poisson_draw", "PoissonBackward0")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rushlight.ops import calls
+from rushlight.ops.recording import d0, zeros
 from rushlight.ops.registry import Array, composite, elementwise, public
 from rushlight.tensor import Tensor
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def zero(g: Tensor) -> Tensor:
     """The gradient of what is constant between its jumps."""
-    return calls.zeros(g._array.shape, g.dtype)
+    return zeros(g._array.shape, g.dtype)
 
 
 def no_derivative(name: str) -> Any:
@@ -196,7 +197,7 @@ div.grad(
     input=lambda g, other: g / other,
     other=lambda g, input, other: -g * ((input / other) / other),
 )
-div.alias("divide")
+div.alias("divide", "Tensor.__div__")
 
 
 @elementwise(kernel="divide", promote="float")
@@ -270,6 +271,12 @@ def divided_into(self: Tensor, other: Any) -> Any:
 
 
 divided_into.alias("Tensor.__rdiv__")
+
+
+@public("Tensor")
+def __idiv__(self: Tensor, other: Any) -> Tensor:
+    """`self /= other`, by its former name."""
+    return self.div_(other)
 
 
 # -- powers ----------------------------------------------------------------------------------------
@@ -364,7 +371,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     d = power_dtype(input, exponent)
     a, b = (t.to(d) if isinstance(t, Tensor) else t for t in (input, exponent))
     if not isinstance(a, Tensor):
-        a = calls.d0(a, d)
+        a = d0(a, d)
     return pow(a, b)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from rushlight import dtypes, geometry
 from rushlight.autograd.graph import new
 from rushlight.ops import calls
+from rushlight.ops.inplace import inplace
 from rushlight.ops.registry import OPS, Array, composite, elementwise, op, public
 from rushlight.tensor import Tensor, _wrap
 
@@ -377,7 +378,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any):
 @public("Tensor")
 def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """In-place version of `masked_fill`."""
-    return calls.inplace(FILL_TENSOR if isinstance(value, Tensor) else FILL, [self, mask, value])
+    return inplace(FILL_TENSOR if isinstance(value, Tensor) else FILL, [self, mask, value])
 
 
 # -- where something is ----------------------------------------------------------------------------

@@ -21,6 +21,8 @@ from rushlight.autograd.state import thread
 from rushlight.autograd.views import View
 from rushlight.backends import numpy as xp
 from rushlight.ops import calls
+from rushlight.ops.inplace import inplace, inplace_function
+from rushlight.ops.recording import GeneralNode, OpNode, fit, saved_attribute
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ scope |= {
     "OF": dtypes.OF,
     "freed": freed,
     "stale": stale,
-    "fit": calls.fit,
+    "fit": fit,
     "__name__": "rushlight.ops.generated",
 }
 
@@ -79,7 +81,7 @@ def build(op: Op) -> calls.Built:
         built.function = compile_function(op, function_source(op), built)
     else:
         built.function = calls.plain_function(op)
-    built.inplace = calls.inplace_function(op)
+    built.inplace = inplace_function(op)
     if quick_in_place(op):
         built.inplace = compile_inplace(op, built)
     built.method = calls.varargs_method(op, built.function) if op.varargs else built.function
@@ -481,10 +483,10 @@ def compile_inplace(op: Op, built: calls.Built) -> Any:
         f"    ({x}._counter or version_of({x})).n += 1",
         f"    return {x}",
     ]
-    slow = built.inplace  # bound as calls.inplace_function made it
+    slow = built.inplace  # bound as inplace_function made it
 
     def slow_inplace(*values: Any) -> Any:
-        return calls.inplace(op, list(values))
+        return inplace(op, list(values))
 
     names = function_scope(op, built) | {"slow_inplace": slow_inplace}
     function = evaluate(op, "\n".join(lines), name, names, " in place")
@@ -504,8 +506,8 @@ def node_class(op: Op, name: str) -> tuple[type, type, type]:
         # properties, not __getattr__: a class that has one makes every attribute of a node slow to read
         for n in saved_names(op):
             public = "self" if n == "input" else n
-            base[f"_saved_{public}"] = property(lambda node, n=n: calls.saved_attribute(node, n))
-        general = type(name, (calls.GeneralNode,), dict(base, saves_result=False))
+            base[f"_saved_{public}"] = property(lambda node, n=n: saved_attribute(node, n))
+        general = type(name, (GeneralNode,), dict(base, saves_result=False))
         plain = scalar = general
         if straight_rules(op):
             plain = plain_class(op, name, base, op.inputs)
@@ -620,4 +622,4 @@ def plain_class(op: Op, name: str, base: dict, ins: tuple[str, ...]) -> type:
     else:
         lines.append(f"    return {value}")
     apply = evaluate(op, "\n".join(lines), "apply", rules, " backward" + str(len(ins)))
-    return type(name, (calls.OpNode,), dict(base, apply=apply, saved_layout=(tensors, statics)))
+    return type(name, (OpNode,), dict(base, apply=apply, saved_layout=(tensors, statics)))

@@ -1,6 +1,8 @@
 """Which family file each public name is in. Written by scripts/index.py; do not edit."""
 
 FUNCTIONS = {
+    "Tensor.__div__": "elementwise",
+    "Tensor.__idiv__": "elementwise",
     "Tensor.__rdiv__": "elementwise",
     "Tensor.__rtruediv__": "elementwise",
     "Tensor.abs_": "unary",
@@ -873,6 +875,8 @@ FUNCTIONS = {
 }
 
 METHODS = {
+    "__div__": "Tensor.__div__",
+    "__idiv__": "Tensor.__idiv__",
     "__rdiv__": "Tensor.__rdiv__",
     "__rtruediv__": "Tensor.__rtruediv__",
     "abs": "abs",

@@ -19,6 +19,7 @@ from rushlight.autograd.views import edge_of
 from rushlight.backends import numpy as xp
 from rushlight.backends.meta import Meta
 from rushlight.ops import advanced, calls, overrides
+from rushlight.ops.inplace import check_inplace
 from rushlight.ops.registry import Array, op, public
 from rushlight.tensor import Tensor, _bump, _wrap
 
@@ -459,7 +460,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         return
     area = a if made is None else (region_with_new_dims if None in basic else region)(xp, a, basic)
     if 0 in area.strides and geometry.has_internal_overlap(area.shape, area.strides):
-        calls.check_inplace(_wrap(area), "setitem", False)  # raises
+        check_inplace(_wrap(area), "setitem", False)  # raises
     if found is None:
         v = value._array
         if v.ndim and v.shape != area.shape:

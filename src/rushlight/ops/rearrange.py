@@ -13,7 +13,7 @@ from rushlight.ops.views import DIAGONAL, copied, laid_out
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
-    from rushlight.ops.registry import Dims, Sizes  # type: ignore[attr-defined]
+    from rushlight.ops.registry import Sizes  # type: ignore[attr-defined]
 
     Ints = tuple[int, ...]
 
@@ -78,9 +78,7 @@ def roll(xp, input: Array, shifts: Any, dims: Any = None):
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
     for d in dims:
-        geometry.wrap_dim(d, input.ndim)
-    if not input.ndim:
-        return input.copy()
+        geometry.wrap_dim(d, input.ndim, wrap_scalar=False)
     return xp.contiguous(xp.roll(input, tuple(shifts), tuple(dims)))
 
 
@@ -428,7 +426,6 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         expand(v.view((1,) * k + (-1,) + (1,) * (n - k - 1)), shape) for k, v in enumerate(vectors)
     ]
     if swap:
-        grids = [g.swapdims(0, 1) for g in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 

@@ -162,7 +162,9 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     tensor([[3., 3.]])
     """
     shape = tuple(size[0]) if len(size) == 1 and size[0].__class__ is not int else size
-    return self if self._array.shape == shape else sum_to(self, shape)
+    if self._array.shape == shape:
+        return self if shape else self.sum()
+    return sum_to(self, shape)
 
 
 sum_to.face = sum_to_size

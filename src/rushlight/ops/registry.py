@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 Array = Any  # annotation of an input that is a tensor
 Arrays = Any  # annotation of an input that is a list of tensors
+Dims = Any  # annotation of dimensions: an int or several
+Sizes = Any  # annotation of a shape, which a method takes one by one too: `x.view(2, 3)`
+DType = Any
+MemoryFormat = Any
 
 OPS: dict[str, Op] = {}
 ALIASES: dict[str, Op] = {}  # further public paths of operators

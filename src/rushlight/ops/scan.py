@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight import dtypes
 from rushlight.ops.reduce import axis, has_zero, real_input
-from rushlight.ops.registry import Array, composite, op
+from rushlight.ops.registry import Array, DType, composite, op
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    pass
 
 Tensor = Any  # annotation only
 

@@ -15,6 +15,7 @@ from rushlight import dtypes, geometry
 from rushlight.ops import calls, overrides
 from rushlight.ops.advanced import write_part
 from rushlight.ops.gather import check_along, check_mask, fill_number, index_dtype
+from rushlight.ops.inplace import inplace
 from rushlight.ops.registry import OPS, Array, Op, composite, op, public
 from rushlight.tensor import Tensor
 
@@ -221,7 +222,7 @@ def scatter_(
     if got is not overrides.NOTHING:
         return got
     if form is COMBINE:
-        return calls.inplace(form, values)
+        return inplace(form, values)
     write = write_scatter if form is SRC else write_scatter_value
     return written(form, write, values, "scatter_")
 

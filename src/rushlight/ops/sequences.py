@@ -23,7 +23,7 @@ from rushlight.ops.creation import (
     finished,
     on_meta,
 )
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, _wrap
 
 _STORED_ONLY = (dtypes.uint16.np, dtypes.uint32.np, dtypes.uint64.np)
 _HALVES = (dtypes.float16.np, dtypes.bfloat16.np)
@@ -71,6 +71,11 @@ def arange(*args, start=None, end=None, step=1, out=None, dtype=None, layout=Non
     >>> torch.arange(1, 2.5, 0.5)
     tensor([1.0000, 1.5000, 2.0000])
     """
+    if len(args) == 1 and start is end is out is dtype is layout is device is None:
+        n = args[0]  # the commonest call
+        if n.__class__ is int and 0 <= n < 1 << 31 and step == 1 and not requires_grad:
+            if modes.here.device is None:
+                return _wrap(np.arange(n))
     start, end, step = _three("arange", args, start, end, step)
     d = _range_dtype("arange", (start, end, step), out, dtype)
     _refuse("arange", d)
@@ -365,7 +370,7 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
 
     def make() -> np.ndarray:
         a = np.zeros((rows, columns), d)
-        np.einsum("ii->i", a[: min(rows, columns), : min(rows, columns)])[...] = 1
+        a.reshape(-1)[: min(rows, columns) * (columns + 1) : columns + 1] = 1
         return a
 
     shape = (rows, columns)

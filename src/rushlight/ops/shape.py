@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight import dtypes, geometry
 from rushlight.ops import calls
-from rushlight.ops.registry import Array, composite, op, public
+from rushlight.ops.registry import Array, DType, Dims, composite, op, public
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight import dtypes
 from rushlight.ops.reduce import (
-    axes, axis, evenly, keep, nonempty, real_input, reduced_count, to_chosen,
+    axes,
+    axis,
+    evenly,
+    keep,
+    nonempty,
+    reduced_count,
+    to_chosen,
 )  # fmt: skip
 from rushlight.ops.registry import Array, composite, op, public
 

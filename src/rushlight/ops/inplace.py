@@ -1,0 +1,167 @@
+"""In-place forms: the same forward, written into the memory of the first input."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.autograd.graph import new
+from rushlight.autograd.state import thread
+from rushlight.autograd.views import View, check_writable, edge_of, rebase
+from rushlight.backends import meta
+from rushlight.ops import overrides
+from rushlight.ops.calls import (
+    around,
+    bind,
+    bump,
+    forward,
+    input_tensors,
+    not_a_tensor,
+    scope,
+)
+from rushlight.ops.recording import make_node
+from rushlight.tensor import INFERENCE, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.ops.registry import Op
+
+
+def inplace_function(op: Op) -> Callable:
+    """The method `name_`."""
+
+    def function(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        values, _ = bind(op, (self, *args), kwargs)
+        return inplace_composite(op, values) if op.composite else inplace(op, values)
+
+    function.__name__ = function.__qualname__ = op.name + "_"
+    function.__doc__ = f"In-place version of `{op.name}`."
+    function.op = op
+    return function
+
+
+def inplace_composite(op: Op, values: list) -> Tensor:
+    """Compute from the former values, then copy into the first input."""
+    t = values[0]
+    function = getattr(type(t), op.name + "_", op.function)
+    if (handled := overrides.dispatch(function, op, values, None)) is not overrides.NOTHING:
+        return handled
+    if thread.grad and any(isinstance(v, Tensor) and v._edge is not None for v in values):
+        check_inplace(t, op.name + "_", True)
+        before = new(Tensor)  # what is saved for backward must not see the write
+        before._array, before._edge, before._counter = t._array.copy(), edge_of(t), None
+        values = [before, *values[1:]]
+    n = op.n_positional
+    r = op.declared(*values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
+    if not dtypes.can_cast(r.dtype, t.dtype):
+        raise RuntimeError(
+            f"result type {r.dtype.scalar_name} can't be cast to the desired output type "
+            f"{t.dtype.scalar_name}"
+        )
+    if r._array.shape != t._array.shape:
+        raise RuntimeError(
+            f"[{op.name}_] output with shape {list(t.shape)} doesn't match the broadcast shape "
+            f"{list(r.shape)}"
+        )
+    return t.copy_(r)
+
+
+def inplace(op: Op, values: list) -> Tensor:
+    """`t.name_(...)`: the forward, written into the memory of the first input."""
+    t = values[0]
+    label = op.name + "_"
+    if not isinstance(t, Tensor):
+        raise not_a_tensor(op, op.inputs[0], t)
+    function = getattr(type(t), label, op.function)
+    if (handled := overrides.dispatch(function, op, values, None)) is not overrides.NOTHING:
+        return handled
+    if scope["rare"]:
+        for enter in around:
+            if (run_it := enter(op, values, t)) is not None:
+                return run_it()
+    return execute_inplace(op, values)
+
+
+def execute_inplace(op: Op, values: list) -> Tensor:
+    t, label = values[0], op.name + "_"
+    named = dict(zip(op.params, values, strict=True))
+    if op.variant is not None and (other := op.variant(**named)) is not None:
+        return execute_inplace(other, [named[p] for p in other.params])
+    tensors = input_tensors(op, named)
+    recording = thread.grad and any(x is not None and edge_of(x) is not None for x in tensors)
+    check_inplace(t, label, recording)
+    a = t._array
+    r = forward(op, named)
+    if op.elementwise:
+        d, mine = dtypes.OF[r.dtype], dtypes.OF[a.dtype]
+        if not dtypes.can_cast(d, mine):
+            raise RuntimeError(
+                f"result type {d.scalar_name} can't be cast to the desired output type "
+                f"{mine.scalar_name}"
+            )
+    if np.shape(r) != a.shape:
+        raise RuntimeError(
+            f"[{label}] output with shape {list(a.shape)} doesn't match the broadcast shape "
+            f"{list(np.shape(r))}"
+        )
+    old = None
+    if recording and op.differentiable:
+        first = op.inputs[0]
+        from rushlight.ops.generate import saved_names
+
+        others = [i for i in op.inputs if isinstance(named[i], Tensor)]
+        if first in saved_names(op, tuple(i for i in others if op.rule_all or i in op.rules)):
+            old = new(Tensor)
+            old._array, old._edge, old._counter = a.copy(), edge_of(t), None
+        elif edge_of(t) is not None:
+            old = t
+    write(t, r)
+    if recording:
+        if op.differentiable:
+            before = new(Tensor) if old is None or old is t else old
+            if before is not old:
+                before._array, before._edge, before._counter = a, edge_before(t), None
+            named[op.inputs[0]] = before
+            node = make_node(op, named, [t], inplace=True)
+        else:
+            node = None
+        rebase(t, node)
+    return t
+
+
+def edge_before(t: Tensor) -> Any:
+    """The edge of `t` as it was before the write that was just counted."""
+    e = t._edge
+    return e.node if e.__class__ is View else e
+
+
+def check_inplace(t: Tensor, label: str, recording: bool) -> None:
+    """Raise when writing to `t` is forbidden; nothing has been changed yet."""
+    a = t._array
+    if t._counter is INFERENCE:
+        if not thread.inference and recording:
+            raise RuntimeError(
+                f"[{label}] Inplace update to inference tensor outside InferenceMode is not allowed. "
+                "You can make a clone to get a normal tensor before doing inplace update."
+            )
+    elif recording:
+        check_writable(t, label)
+    if 0 in a.strides and a.size > 1 and any(
+        s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)
+    ):
+        raise RuntimeError(
+            f"[{label}] unsupported operation: more than one element of the written-to tensor refers "
+            "to a single memory location. Please clone() the tensor before performing the operation."
+        )
+
+
+def write(t: Tensor, r: Any) -> None:
+    """Put an array into the memory of `t` and count the write."""
+    if t._array.__class__ is not meta.Meta:
+        with np.errstate(all="ignore"):
+            np.copyto(t._array, r, casting="unsafe")
+    bump(t)
+

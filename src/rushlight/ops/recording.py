@@ -1,0 +1,366 @@
+"""Recording a call on the general way: the node, what it saves, and how it runs its rules.
+
+The straight-line functions of generate.py record the commonest calls themselves, with the same edges
+and the same rules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.autograd.graph import Hooks, Node, Output, freed, new, stale, version_of
+from rushlight.autograd.state import thread
+from rushlight.autograd.views import View, edge_of
+from rushlight.backends import numpy as xp
+from rushlight.tensor import INFERENCE, Tensor
+
+if TYPE_CHECKING:
+    from rushlight.ops.registry import Op
+
+NUMBERS = (int, float, complex, bool, np.number, np.bool_)
+
+
+class Saved:
+    """An array (or tensor) kept for backward, with the version it had."""
+
+    __slots__ = ("tensor", "array", "version", "seen", "packed", "unpack_hook")
+
+    def __init__(self, t: Tensor, is_result: bool) -> None:
+        self.packed = self.unpack_hook = None
+        if t._counter is INFERENCE:
+            raise RuntimeError(
+                "Inference tensors cannot be saved for backward. To work around you can make a clone "
+                "to get a normal tensor and use it in autograd."
+            )
+        if thread.saved_hooks_error is not None:
+            pass
+        if thread.saved_hooks:
+            pack, self.unpack_hook = thread.saved_hooks[-1]
+            hooks, thread.saved_hooks = thread.saved_hooks, ()
+            try:
+                handed = t.detach() if is_result else t
+                self.packed = pack(handed)
+            finally:
+                thread.saved_hooks = hooks
+            self.tensor = self.array = self.version = None
+            self.seen = (edge_of(t) if not is_result else None,)
+            return
+        self.version = version_of(t) if is_result else t._counter
+        self.seen = 0 if self.version is None else self.version.n
+        self.tensor, self.array = (None, t._array) if is_result else (t, None)
+
+    def unpack(self, node: Node, name: str, edge: Any) -> Tensor:
+        """The tensor as it was; RuntimeError when it was written to since."""
+        if self.unpack_hook is not None:
+            got = self.unpack_hook(self.packed)
+            if not isinstance(got, Tensor):
+                raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor")
+            edge = edge if edge is not None else self.seen[0]
+            if edge is None or got._edge is edge:
+                return got
+            t = new(Tensor)
+            t._array, t._counter, t._edge = got._array, got._counter, edge
+            return t
+        if self.tensor is not None:
+            t = self.tensor
+            version = t._counter
+            if version is not None and version.n != self.seen:
+                stale(node, name, t.shape, t.dtype, version.n, self.seen)
+            return t
+        if self.version.n != self.seen:
+            stale(node, name, self.array.shape, self.array.dtype, self.version.n, self.seen)
+        t = new(Tensor)
+        t._array, t._counter, t._edge = self.array, self.version, edge
+        return t
+
+
+class OutputInfo:
+    """Shape and dtype of one of several outputs, for the zeros of an unused one."""
+
+    __slots__ = ("shape", "dtype", "version")
+
+    def __init__(self, a: Any) -> None:
+        self.shape, self.dtype, self.version = a.shape, dtypes.OF[a.dtype], None
+
+
+def record(op: Op, named: dict, wrapped: list) -> None:
+    """Make the node of a call and hang it on its results."""
+    node = make_node(op, named, wrapped)
+    if node is None:
+        return
+    for nr, t in enumerate(wrapped):
+        if t is None or not (t._array.dtype.kind in "fcV" or t.dtype.is_floating_point):
+            continue
+        if isinstance(op.outputs, tuple) and not differentiable_output(op, nr):
+            continue
+        edge = Output(node, nr) if len(wrapped) > 1 else node
+        if t._edge.__class__ is View:
+            t._edge.node = edge
+        else:
+            t._edge = edge
+
+
+def differentiable_output(op: Op, nr: int) -> bool:
+    name = op.outputs[nr]
+    used = {n for _, names in op.rules.values() for n in names}
+    if op.rule_all:
+        used |= set(op.rule_all[1])
+    return f"g_{name}" in used or (nr == 0 and "g" in used)
+
+
+def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node | None:
+    """The general node of a call: edges, what the wanted rules read, traces."""
+    from rushlight.ops.generate import node_class, saved_names, wanted
+
+    want, edges, fix = [], [], []
+    ruled = wanted(op)
+    for i in op.inputs:
+        v = named[i]
+        for t in v if i in op.lists else (v,):
+            e = None
+            if i in ruled and isinstance(t, Tensor):
+                e = edge_of(t)
+                if e is not None and i not in want:
+                    want.append(i)
+            edges.append(e)
+            fix.append((t._array.shape, t._array.dtype) if e is not None else None)
+    if not want:
+        return None
+    statics = {s: named[s] for s in op.statics}
+    name = op.node_name(named if op.names_node else None)
+    if op.scalar_nodes:  # PowBackward0 of `x ** 2`, PowBackward2 of `2 ** x`
+        for at, i in enumerate(reversed(op.inputs)):
+            if isinstance(named[i], NUMBERS) and at < len(op.scalar_nodes):
+                name = op.scalar_nodes[at]
+                break
+    node = new(node_class(op, name)[1])
+    node.edges, node.fix, node.hooks, node.result_version = tuple(edges), tuple(fix), None, None
+    node.outputs = [None if t is None else OutputInfo(t._array) for t in wrapped]
+    saved: dict[str, Any] = {}
+    names = saved_names(op, tuple(want))
+    values: dict[str, Any] = {}
+    for n in names:
+        if n in op.lists:
+            saved[n] = [Saved(t, False) for t in named[n]]
+        elif n in op.inputs:
+            v = named[n]
+            if isinstance(v, Tensor):
+                saved[n] = Saved(v, False)
+            else:
+                values[n] = v
+        elif n == "result":
+            saved[n] = Saved(wrapped[0], True)
+        elif isinstance(op.outputs, tuple) and n in op.outputs:
+            saved[n] = Saved(wrapped[op.outputs.index(n)], True)
+        elif n in statics:
+            values[n] = statics[n]
+        elif n.endswith("_shape"):
+            v = named[n.removesuffix("_shape")]
+            if n.removesuffix("_shape") in op.lists:
+                values[n] = [t._array.shape for t in v]
+            else:
+                values[n] = v._array.shape if isinstance(v, Tensor) else ()
+        elif n.endswith("_dtype"):
+            v = named[n.removesuffix("_dtype")]
+            if n.removesuffix("_dtype") in op.lists:
+                values[n] = [t.dtype for t in v]
+            else:
+                values[n] = v.dtype if isinstance(v, Tensor) else None
+    node.saved, node.statics = saved or None, (values, bool(saved))
+    if thread.anomaly:
+        from rushlight.autograd import anomaly_mode
+
+        node.hooks = Hooks()
+        anomaly_mode.trace(node)
+    return node
+
+
+class OpNode(Node):
+    """A node that an operator recorded."""
+
+    __slots__ = ()
+    op: Op
+    saved_layout: tuple[list, list] = ([], [])
+
+
+class GeneralNode(OpNode):
+    """The node of a call that took the general way: reads its rules name by name."""
+
+    __slots__ = ()
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        return len(self.outputs)
+
+    def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
+        op = self.op
+        values, has_saved = self.statics
+        env = dict(values)
+        if has_saved:
+            if self.saved is None:
+                freed(self)
+            for n, s in self.saved.items():
+                edge = None
+                if n == "result":
+                    edge = self if len(self.outputs) == 1 else Output(self, 0)
+                elif isinstance(op.outputs, tuple) and n in op.outputs:
+                    nr = op.outputs.index(n)
+                    edge = Output(self, nr) if differentiable_output(op, nr) else None
+                if s.__class__ is list:
+                    env[n] = [x.unpack(self, n, None) for x in s]
+                else:
+                    env[n] = s.unpack(self, n, edge)
+            if not keep:
+                self.saved = None
+        if op.conjugates:
+            for n, v in env.items():
+                env[n] = conjugated(v)
+        if len(self.outputs) > 1:
+            self.spread(env, g)
+        else:
+            env["g"] = g if op.outputs != "list" else [g]
+        if op.rule_all:
+            rule, names = op.rule_all
+            at = 0
+            needs: list = []
+            for i in op.inputs:
+                k = self.width(i) if i in op.lists else 1
+                part = [e is not None for e in edges[at : at + k]]
+                needs.append(part if i in op.lists else part[0])
+                at += k
+            env["needs"] = tuple(needs)
+            got = rule(**{n: env[n] for n in names})
+            flat: list = []
+            for i, x in zip(op.inputs, got, strict=True):
+                if i in op.lists:
+                    flat += x if x is not None else [None] * self.width(i)
+                else:
+                    flat.append(x)
+            return fit(tuple(flat), self.fix)
+        flat = []
+        at = 0
+        for i in op.inputs:
+            if i in op.lists:
+                k = self.width(i)
+                if i in op.rules and any(e is not None for e in edges[at : at + k]):
+                    rule, names = op.rules[i]
+                    flat += rule(**{n: env[n] for n in names})
+                else:
+                    flat += [None] * k
+                at += k
+                continue
+            if edges[at] is not None and i in op.rules:
+                rule, names = op.rules[i]
+                flat.append(rule(**{n: env[n] for n in names}))
+            else:
+                flat.append(None)
+            at += 1
+        return fit(tuple(flat), self.fix)
+
+    def width(self, name: str) -> int:
+        """How many edges the list input `name` has."""
+        return len(self.edges) - (len(self.op.inputs) - 1)
+
+    def spread(self, env: dict, g: list) -> None:
+        """Name the gradients of several outputs; one that nobody sent is zeros."""
+        op = self.op
+        if op.outputs == "list":
+            env["g"] = [
+                x if x is not None else zeros(info.shape, info.dtype)
+                for x, info in zip(g, self.outputs, strict=True)
+            ]
+            return
+        asked = {n for _, names in op.rules.values() for n in names}
+        if op.rule_all:
+            asked |= set(op.rule_all[1])
+        for name, x, info in zip(op.outputs, g, self.outputs, strict=True):
+            if f"g_{name}" in asked:
+                env[f"g_{name}"] = x if x is not None else zeros(info.shape, info.dtype)
+        if "g" in asked:
+            info = self.outputs[0]
+            env["g"] = g[0] if g[0] is not None else zeros(info.shape, info.dtype)
+
+
+def conjugated(v: Any) -> Any:
+    if isinstance(v, Tensor):
+        return v.conj_physical() if v._array.dtype.kind == "c" else v
+    return v.conjugate() if v.__class__ is complex else v
+
+
+def d0(value: Any, dtype: dtypes.dtype) -> Tensor:
+    """A Python number as a 0-d tensor."""
+    t = new(Tensor)
+    t._array, t._edge, t._counter = xp.number(value, dtype.np), None, None
+    return t
+
+
+def zeros(shape: tuple, dtype: dtypes.dtype) -> Tensor:
+    t = new(Tensor)
+    t._array, t._edge, t._counter = np.zeros(shape, dtype.np), None, None
+    return t
+
+
+def fit(gradients: tuple, fix: tuple) -> tuple:
+    """Bring every gradient to the shape and dtype of its input: undoes broadcasting and promotion."""
+    fitted = []
+    for g, want in zip(gradients, fix, strict=True):
+        if g is not None and want is not None:
+            shape, dtype = want
+            if g._array.shape != shape:
+                g = g.sum_to_size(shape)
+            if g._array.dtype is not dtype and g._array.dtype != dtype:
+                d = dtypes.OF[dtype]
+                if g.dtype.is_complex and not d.is_complex:
+                    g = g.real
+                if g.dtype is not d:
+                    g = g.to(d)
+        fitted.append(g)
+    return tuple(fitted)
+
+
+def saved_attribute(node: OpNode, name: str) -> Any:
+    """`grad_fn._saved_other` and its like: what the node saved under a rule's name."""
+    op = node.op
+    if isinstance(node, GeneralNode):
+        values, has_saved = node.statics
+        if name in values:
+            return as_saved(op, name, values[name])
+        if has_saved:
+            if node.saved is None:
+                freed(node)
+            if name in node.saved:
+                s = node.saved[name]
+                edge = node if name == "result" else None
+                if s.__class__ is list:
+                    return tuple(x.unpack(node, name, None) for x in s)
+                return s.unpack(node, name, edge)
+        raise AttributeError(f"{node.name()} saved no {name!r}")
+    tensors, statics = node.saved_layout
+    if name in statics:
+        return as_saved(op, name, node.statics[statics.index(name)])
+    if name in tensors:
+        if node.saved is None:
+            freed(node)
+        at = 0
+        for n in tensors:
+            if n == name:
+                break
+            at += 1 if n == "result" else 2
+        value = node.saved[at]
+        if name == "result":
+            t = new(Tensor)
+            t._array, t._edge, t._counter = value, node, node.result_version
+            return t
+        return value
+    raise AttributeError(f"{node.name()} saved no {name!r}")
+
+
+def as_saved(op: Op, name: str, value: Any) -> Any:
+    if name in op.inputs and isinstance(value, (int, float, complex)):
+        t = new(Tensor)
+        t._array, t._edge, t._counter = np.asarray(value), None, None
+        return t
+    return value
