@@ -105,7 +105,7 @@ def real(name, x):
 
 
 def one_dim(x, dim):
-    if not x.ndim:
+    if not x.ndim:  # wrap_dim takes 0 for a 0-d tensor, as reductions do
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     return wrap_dim(dim, x.ndim)
 
@@ -117,7 +117,7 @@ def shape_and_dims(x, s, dim):
     if isinstance(s, int):
         s = (s,)
     if dim is not None:
-        dims = tuple(wrap_dim(d, x.ndim) for d in dim) if x.ndim or dim else ()
+        dims = tuple(one_dim(x, d) for d in dim)
         if len(set(dims)) < len(dims):
             raise RuntimeError(f"FFT dims must be unique, got {tuple(dim)}")
         if s is not None and len(s) != len(dims):
@@ -126,6 +126,8 @@ def shape_and_dims(x, s, dim):
                 f"{len(s)}"
             )
     elif s is not None:
+        if len(s) and not x.ndim:
+            raise IndexError("Dimension specified as 0 but tensor has no dimensions")
         if len(s) > x.ndim:
             raise RuntimeError(
                 f"Got shape with {len(s)} values but input tensor only has {x.ndim} dimensions."

@@ -631,6 +631,7 @@ FUNCTIONS = {
     "nn.functional.affine_grid": "grid",
     "nn.functional.avg_pool2d": "pool",
     "nn.functional.avg_pool3d": "pool",
+    "nn.functional.bilinear": "matmul",
     "nn.functional.cross_entropy": "loss",
     "nn.functional.dropout": "activation",
     "nn.functional.fold": "fold",

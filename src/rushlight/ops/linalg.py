@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from rushlight.geometry import broadcast_shapes, wrap_dim
 from rushlight.ops import matrix_checks as check
 from rushlight.ops.matmul import dot, matmul, vdot
 from rushlight.ops.registry import Array, Arrays, composite, op, public
@@ -125,8 +126,6 @@ def tensordot(a: Array, b: Array, dims: int = 2):
         )
     if a.dtype != b.dtype:
         raise RuntimeError(f"both inputs should have same dtype, got {a.dtype} and {b.dtype}")
-    from rushlight.geometry import wrap_dim
-
     wrapped_a = [wrap_dim(d, a.ndim) for d in first]
     wrapped_b = [wrap_dim(d, b.ndim) for d in second]
     for da, db, wa, wb in zip(first, second, wrapped_a, wrapped_b, strict=True):
@@ -216,6 +215,7 @@ def cross(input: Array, other: Array, *, dim: int = -1):
             "linalg.cross: inputs must have the same number of dimensions, got "
             f"{input.ndim} and {other.ndim}"
         )
+    wrap_dim(dim, input.ndim)
     if input.shape[dim] != 3 or other.shape[dim] != 3:
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and "
@@ -233,8 +233,6 @@ def cross_of_torch(input: Array, other: Array, dim: int | None = None):
                 "linalg.cross: inputs must have the same number of dimensions, got "
                 f"{input.ndim} and {other.ndim}"
             )
-        from rushlight.geometry import broadcast_shapes
-
         shape = broadcast_shapes(input.shape, other.shape)
         dim = next((d for d, n in enumerate(shape) if n == 3), None)
         if dim is None:

@@ -314,3 +314,34 @@ def inner(input: Array, other: Array):
         return input.new_zeros(input.shape[:-1] + other.shape[:-1])
     product = linear(input.reshape(rows, k), other.reshape(columns, k))
     return product.reshape((*input.shape[:-1], *other.shape[:-1]))
+
+
+@composite(where="nn.functional")
+def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = None):
+    """y[..., o] = Σ input1[..., i] weight[o, i, j] input2[..., j] + bias[o]."""
+    if input1.ndim != input2.ndim:
+        raise RuntimeError(
+            f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}"
+        )
+    for d in range(input1.ndim - 1):
+        if input1.shape[d] != input2.shape[d]:
+            raise RuntimeError(
+                f"bilinear(): input batch dimensions do not match at dim {d}: got {input1.shape[d]} "
+                f"and {input2.shape[d]}"
+            )
+    o, i, j = weight.shape
+    for k, (t, n) in enumerate(((input1, i), (input2, j)), 1):
+        if t.shape[-1] != n:
+            raise RuntimeError(
+                f"bilinear(): input{k} size does not match weight size: got {t.shape[-1]} but "
+                f"expected {n}"
+            )
+    if bias is not None and tuple(bias.shape) != (o,):
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {list(bias.shape)} but expected {o}"
+        )
+    lead = input1.shape[:-1]
+    rows = input1.numel() // max(i, 1) if i else input2.numel() // max(j, 1)
+    half = input1.reshape(rows, i).mm(weight.permute(1, 0, 2).reshape(i, o * j))
+    y = half.reshape(rows, o, j).bmm(input2.reshape(rows, j, 1)).reshape(*lead, o)
+    return y if bias is None else y + bias
