@@ -22,7 +22,9 @@ def series(f, nodes=64):
     xs = [mp.cos(mp.pi * (k + mp.mpf(1) / 2) / nodes) for k in range(nodes)]
     ys = [f(x) for x in xs]
     c = [
-        2 * mp.fsum(y * mp.cos(mp.pi * j * (k + mp.mpf(1) / 2) / nodes) for k, y in enumerate(ys)) / nodes
+        2
+        * mp.fsum(y * mp.cos(mp.pi * j * (k + mp.mpf(1) / 2) / nodes) for k, y in enumerate(ys))
+        / nodes
         for j in range(nodes)
     ]
     c[0] /= 2
@@ -38,9 +40,9 @@ def on(low, high, f, nodes=64):
     return series(lambda t: f((high - low) / 2 * t + (high + low) / 2), nodes)
 
 
-def inverse(f, tiny=mp.mpf(10) ** -12):
+def inverse(f):
     """`f` of 1/u for u >= 0, the limit taken from just beside 0."""
-    return lambda u: f(1 / max(u, tiny))
+    return lambda u: f(1 / max(u, mp.mpf(10) ** -12))
 
 
 def phase(order, which):
@@ -50,9 +52,11 @@ def phase(order, which):
         c = x - (2 * order + 1) * mp.pi / 4
         j, y = mp.besselj(order, x), mp.bessely(order, x)
         size = mp.sqrt(mp.pi * x / 2)
-        return size * (j * mp.cos(c) + y * mp.sin(c)) if which == "p" else size * (
-            y * mp.cos(c) - j * mp.sin(c)
-        ) * x
+        return (
+            size * (j * mp.cos(c) + y * mp.sin(c))
+            if which == "p"
+            else size * (y * mp.cos(c) - j * mp.sin(c)) * x
+        )
 
     return value
 
@@ -65,9 +69,11 @@ def airy_phase(which):
         s = zeta + mp.pi / 4
         a, b = mp.airyai(-z), mp.airybi(-z)
         size = mp.sqrt(mp.pi) * mp.root(z, 4)
-        return size * (a * mp.sin(s) + b * mp.cos(s)) if which == "f" else size * (
-            b * mp.sin(s) - a * mp.cos(s)
-        ) * zeta
+        return (
+            size * (a * mp.sin(s) + b * mp.cos(s))
+            if which == "f"
+            else size * (b * mp.sin(s) - a * mp.cos(s)) * zeta
+        )
 
     return value
 
@@ -94,51 +100,79 @@ def tables():
     e, k = mp.exp, mp.besselk
     i = mp.besseli
     yield "I0_SMALL", "exp(-x) I0(x) over x in [0, 8]", on(0, 8, lambda x: e(-x) * i(0, x))
-    yield "I1_SMALL", "exp(-x) I1(x) / x over x in [0, 8]", on(
-        0, 8, lambda x: e(-x) * i(1, x) / x if x else mp.mpf(1) / 2
+    yield (
+        "I1_SMALL",
+        "exp(-x) I1(x) / x over x in [0, 8]",
+        on(0, 8, lambda x: e(-x) * i(1, x) / x if x else mp.mpf(1) / 2),
     )
     for n in (0, 1):
-        yield f"I{n}_LARGE", f"sqrt(x) exp(-x) I{n}(x) over 1/x in [0, 1/8]", on(
-            0, mp.mpf(1) / 8, inverse(lambda x, n=n: mp.sqrt(x) * e(-x) * i(n, x))
+        yield (
+            f"I{n}_LARGE",
+            f"sqrt(x) exp(-x) I{n}(x) over 1/x in [0, 1/8]",
+            on(0, mp.mpf(1) / 8, inverse(lambda x, n=n: mp.sqrt(x) * e(-x) * i(n, x))),
         )
-    yield "K0_SMALL", "K0(x) + log(x/2) I0(x) over x^2 in [0, 4]", on(
-        0, 4, squared(lambda x: k(0, x) + mp.log(x / 2) * i(0, x))
+    yield (
+        "K0_SMALL",
+        "K0(x) + log(x/2) I0(x) over x^2 in [0, 4]",
+        on(0, 4, squared(lambda x: k(0, x) + mp.log(x / 2) * i(0, x))),
     )
-    yield "K1_SMALL", "x K1(x) - x log(x/2) I1(x) over x^2 in [0, 4]", on(
-        0, 4, squared(lambda x: x * (k(1, x) - mp.log(x / 2) * i(1, x)))
+    yield (
+        "K1_SMALL",
+        "x K1(x) - x log(x/2) I1(x) over x^2 in [0, 4]",
+        on(0, 4, squared(lambda x: x * (k(1, x) - mp.log(x / 2) * i(1, x)))),
     )
     for n in (0, 1):
-        yield f"K{n}_LARGE", f"sqrt(x) exp(x) K{n}(x) over 1/x in [0, 1/2]", on(
-            0, mp.mpf(1) / 2, inverse(lambda x, n=n: mp.sqrt(x) * e(x) * k(n, x))
+        yield (
+            f"K{n}_LARGE",
+            f"sqrt(x) exp(x) K{n}(x) over 1/x in [0, 1/2]",
+            on(0, mp.mpf(1) / 2, inverse(lambda x, n=n: mp.sqrt(x) * e(x) * k(n, x))),
         )
     top = BESSEL_SPLIT**2
     j, y = mp.besselj, mp.bessely
     yield "J0_SMALL", f"J0(x) over x^2 in [0, {top}]", on(0, top, squared(lambda x: j(0, x)))
-    yield "J1_SMALL", f"J1(x) / x over x^2 in [0, {top}]", on(0, top, squared(lambda x: j(1, x) / x))
-    yield "Y0_SMALL", f"Y0(x) - 2/pi log(x) J0(x) over x^2 in [0, {top}]", on(
-        0, top, squared(lambda x: y(0, x) - 2 / mp.pi * mp.log(x) * j(0, x))
+    yield (
+        "J1_SMALL",
+        f"J1(x) / x over x^2 in [0, {top}]",
+        on(0, top, squared(lambda x: j(1, x) / x)),
     )
-    yield "Y1_SMALL", f"(Y1(x) - 2/pi (log(x) J1(x) - 1/x)) / x over x^2 in [0, {top}]", on(
-        0, top, squared(lambda x: (y(1, x) - 2 / mp.pi * (mp.log(x) * j(1, x) - 1 / x)) / x)
+    yield (
+        "Y0_SMALL",
+        f"Y0(x) - 2/pi log(x) J0(x) over x^2 in [0, {top}]",
+        on(0, top, squared(lambda x: y(0, x) - 2 / mp.pi * mp.log(x) * j(0, x))),
+    )
+    yield (
+        "Y1_SMALL",
+        f"(Y1(x) - 2/pi (log(x) J1(x) - 1/x)) / x over x^2 in [0, {top}]",
+        on(0, top, squared(lambda x: (y(1, x) - 2 / mp.pi * (mp.log(x) * j(1, x) - 1 / x)) / x)),
     )
     for n in (0, 1):
         for w in "pq":
-            yield f"PHASE{n}_{w.upper()}", f"DLMF 10.17.3, {w} of order {n}, over 1/x^2 in [0, 1/{top}]", on(
-                0, mp.mpf(1) / top, lambda u, n=n, w=w: phase(n, w)(1 / mp.sqrt(max(u, mp.mpf(10) ** -12)))
+            yield (
+                f"PHASE{n}_{w.upper()}",
+                f"DLMF 10.17.3, {w} of order {n}, over 1/x^2 in [0, 1/{top}]",
+                on(
+                    0,
+                    mp.mpf(1) / top,
+                    lambda u, n=n, w=w: phase(n, w)(1 / mp.sqrt(max(u, mp.mpf(10) ** -12))),
+                ),
             )
     yield "AIRY_MIDDLE", f"Ai(x) over [{AIRY_LOW}, {AIRY_HIGH}]", on(AIRY_LOW, AIRY_HIGH, mp.airyai)
-    yield "AIRY_DECAY", "2 sqrt(pi) x^(1/4) exp(zeta) Ai(x) over 1/zeta in [0, 1/zeta(2)]", on(
-        0, 1 / zeta_of(AIRY_HIGH), inverse(airy_decay)
+    yield (
+        "AIRY_DECAY",
+        "2 sqrt(pi) x^(1/4) exp(zeta) Ai(x) over 1/zeta in [0, 1/zeta(2)]",
+        on(0, 1 / zeta_of(AIRY_HIGH), inverse(airy_decay)),
     )
     for w in "fg":
-        yield f"AIRY_PHASE_{w.upper()}", f"DLMF 9.7.9, {w}, over 1/zeta^2 in [0, 1/zeta(4)^2]", on(
-            0,
-            1 / zeta_of(-AIRY_LOW) ** 2,
-            lambda u, w=w: airy_phase(w)(1 / mp.sqrt(max(u, mp.mpf(10) ** -12))),
+        yield (
+            f"AIRY_PHASE_{w.upper()}",
+            f"DLMF 9.7.9, {w}, over 1/zeta^2 in [0, 1/zeta(4)^2]",
+            on(
+                0,
+                1 / zeta_of(-AIRY_LOW) ** 2,
+                lambda u, w=w: airy_phase(w)(1 / mp.sqrt(max(u, mp.mpf(10) ** -12))),
+            ),
         )
-    yield "ERF_SMALL", "erf(x) / x over x^2 in [0, 4]", on(
-        0, 4, squared(lambda x: mp.erf(x) / x)
-    )
+    yield "ERF_SMALL", "erf(x) / x over x^2 in [0, 4]", on(0, 4, squared(lambda x: mp.erf(x) / x))
 
 
 def main():

@@ -99,6 +99,8 @@ def __getattr__(name: str) -> Any:
         found = _methods.function(name)
     elif name in _ALIASES:
         found = _ALIASES[name]
+    elif name in _methods.WRITING:
+        found = getattr(Tensor, name)
     elif name in _ELSEWHERE:
         found = getattr(_import_module(f"rushlight.{_ELSEWHERE[name]}"), name)
     elif name in _SUBMODULES:

@@ -9,7 +9,9 @@ from rushlight import methods
 
 def __getattr__(name: str) -> Any:
     if f"special.{name}" not in methods.index.FUNCTIONS:
-        raise AttributeError(f"module 'torch.special' has no attribute {name!r}: not implemented here")
+        raise AttributeError(
+            f"module 'torch.special' has no attribute {name!r}: not implemented here"
+        )
     found = globals()[name] = methods.function(f"special.{name}")
     return found
 

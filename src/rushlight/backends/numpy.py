@@ -120,7 +120,6 @@ from rushlight.backends.numpy_elementwise import (  # noqa: F401 - kernels
     clip,
     angle,
     clip_arrays,
-    copy_of,
     copysign,
     degrees_to_radians,
     floor,

@@ -269,8 +269,14 @@ def shift_right(a: Any, b: Any) -> Any:
     """`a >> b`, filled with the sign; out of range all bits are the sign."""
     bits = a.dtype.itemsize * 8
     last = np.asarray(bits - 1, a.dtype)
-    return np.right_shift(a, np.where(out_of_range(b, bits), last, b)) if a.dtype.kind == "i" else (
-        np.where(out_of_range(b, bits), np.zeros((), a.dtype), np.right_shift(a, np.minimum(b, last)))
+    return (
+        np.right_shift(a, np.where(out_of_range(b, bits), last, b))
+        if a.dtype.kind == "i"
+        else (
+            np.where(
+                out_of_range(b, bits), np.zeros((), a.dtype), np.right_shift(a, np.minimum(b, last))
+            )
+        )
     )
 
 
@@ -351,10 +357,6 @@ def angle(a: Any) -> Any:
         return np.arctan2(a.imag, a.real)
     flat = np.less(a, 0) * a.dtype.type(np.pi)
     return np.where(np.isnan(a), a, flat.astype(a.dtype))
-
-
-def copy_of(a: Any) -> Any:
-    return a.copy(order="K")
 
 
 def rounding(function: Callable) -> Callable:

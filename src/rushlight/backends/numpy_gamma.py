@@ -10,7 +10,16 @@ import numpy as np
 from rushlight.backends.numpy_special import polynomial, special
 
 EULER = 0.57721566490153286061
-BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)  # B2, B4, ...
+BERNOULLI = (
+    1 / 6,
+    -1 / 30,
+    1 / 42,
+    -1 / 30,
+    5 / 66,
+    -691 / 2730,
+    7 / 6,
+    -3617 / 510,
+)  # B2, B4, ...
 STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI, 1))  # DLMF 5.11.1
 PSI = tuple(b / (2 * k) for k, b in enumerate(BERNOULLI, 1))  # DLMF 5.11.2
 HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
@@ -140,7 +149,9 @@ def polygamma(n: int, x: Any) -> Any:
         return digamma(x)
     if n == 1:
         return special(trigamma)(x)
-    factor = (-1.0) ** (n + 1) * math.factorial(n) if n < 170 else math.inf  # DLMF 5.15.1... 25.11.12
+    factor = (
+        (-1.0) ** (n + 1) * math.factorial(n) if n < 170 else math.inf
+    )  # DLMF 5.15.1... 25.11.12
     return special(lambda v: factor * hurwitz(np.full_like(v, n + 1.0), v))(x)
 
 

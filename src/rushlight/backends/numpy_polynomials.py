@@ -43,11 +43,17 @@ def chebyshev_kind(kind: str, shifted: bool = False) -> Callable:
             if kind == "t":
                 v = np.cos(m * t)
             elif kind == "u":
-                v = ratio(np.sin((m + 1) * t), np.sin(t), t, m + 1, np.where(m % 2, -1, 1) * (m + 1))
+                v = ratio(
+                    np.sin((m + 1) * t), np.sin(t), t, m + 1, np.where(m % 2, -1, 1) * (m + 1)
+                )
             elif kind == "v":
-                v = ratio(np.cos((m + 0.5) * t), np.cos(t / 2), t, 1, np.where(m % 2, -1, 1) * (2 * m + 1))
+                v = ratio(
+                    np.cos((m + 0.5) * t), np.cos(t / 2), t, 1, np.where(m % 2, -1, 1) * (2 * m + 1)
+                )
             else:
-                v = ratio(np.sin((m + 0.5) * t), np.sin(t / 2), t, 2 * m + 1, np.where(m % 2, -1.0, 1.0))
+                v = ratio(
+                    np.sin((m + 0.5) * t), np.sin(t / 2), t, 2 * m + 1, np.where(m % 2, -1.0, 1.0)
+                )
             r[by_angle] = v
         return r
 

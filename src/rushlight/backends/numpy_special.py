@@ -324,9 +324,7 @@ SPLIT = 5.0
 
 def oscillating(v: Any, order: int, second: bool) -> Any:
     """J(v), or Y(v) if second, for v >= 5: amplitude and phase [DLMF 10.17.3, 10.17.4]."""
-    p, q = (
-        (tables.PHASE0_P, tables.PHASE0_Q) if order == 0 else (tables.PHASE1_P, tables.PHASE1_Q)
-    )
+    p, q = (tables.PHASE0_P, tables.PHASE0_Q) if order == 0 else (tables.PHASE1_P, tables.PHASE1_Q)
     u = 1 / (v * v)
     high = 1 / SPLIT**2
     a, b = chebyshev(p, 0.0, high, u), chebyshev(q, 0.0, high, u) / v

@@ -156,7 +156,9 @@ def allclose(
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape and equal elements; NaN equals nothing."""
     if not isinstance(other, Tensor):
-        raise TypeError(f"equal(): argument 'other' (position 2) must be Tensor, not {calls.kind(other)}")
+        raise TypeError(
+            f"equal(): argument 'other' (position 2) must be Tensor, not {calls.kind(other)}"
+        )
     a, b = input._array, other._array
     if a.shape != b.shape:
         return False

@@ -109,7 +109,9 @@ digamma.alias("special.digamma", "special.psi")
 
 def check_order(n: Any, input: Any) -> None:
     if not isinstance(n, int):
-        raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}")
+        raise TypeError(
+            f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}"
+        )
     if n < 0:
         raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
 
@@ -208,9 +210,9 @@ zeta.grad(
 
 def xlogy_slope(g: Tensor, input: Any, other: Any) -> Tensor:
     if not isinstance(other, Tensor):
-        return (g * (math.log(other) if other > 0 else -math.inf if other == 0 else math.nan)).masked_fill(
-            (input == 0) if other <= 0 else input != input, 0
-        )
+        return (
+            g * (math.log(other) if other > 0 else -math.inf if other == 0 else math.nan)
+        ).masked_fill((input == 0) if other <= 0 else input != input, 0)
     return (g * other.log()).masked_fill((input == 0) & (other <= 0), 0)
 
 
@@ -301,8 +303,7 @@ def i1e(input: Array):
 
 
 i1e.grad(
-    input=lambda g, input, result: g
-    * (i0e(input) - result * input.sgn() - over(result, input))
+    input=lambda g, input, result: g * (i0e(input) - result * input.sgn() - over(result, input))
 )
 
 
@@ -316,7 +317,9 @@ def plain(name: str, kernel: str, meaning: str) -> Any:
         pass
 
     declared.__name__, declared.__doc__ = name, meaning
-    return elementwise(kernel=kernel, promote="float", accepts="f", where="special", inplace=False)(declared)
+    return elementwise(kernel=kernel, promote="float", accepts="f", where="special", inplace=False)(
+        declared
+    )
 
 
 bessel_j0 = plain("bessel_j0", "j0", "The Bessel function of the first kind, order 0.")

@@ -1,0 +1,46 @@
+"""The back end's closed list of kernels: complete, and the only thing operators use of it."""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+
+import pytest
+
+import rushlight
+from rushlight.backends import numpy as xp
+from rushlight.backends.base import KERNELS
+
+OPS = pathlib.Path(rushlight.__file__).parent / "ops"
+NAMESPACES = {"linalg", "fft"}  # families of kernels under a name of their own
+FILES = sorted(OPS.glob("*.py"))
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_the_reference_has_every_kernel(name):
+    assert callable(getattr(xp, name))
+
+
+def kernels_used(path: pathlib.Path) -> set[str]:
+    """Attributes of `xp`, and strings given as `kernel=`, in one file."""
+    used = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id == "xp":
+                used.add(node.attr)
+        elif isinstance(node, ast.keyword) and node.arg == "kernel":
+            if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+                used.add(node.value.value)
+    return used
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_operators_use_listed_kernels_only(path):
+    unknown = kernels_used(path) - KERNELS.keys() - NAMESPACES
+    assert not unknown, (
+        f"ops/{path.name} uses {sorted(unknown)}: add them to backends/base.py with one line of meaning"
+    )
+
+
+def test_every_listed_kernel_means_something():
+    assert not [name for name, meaning in KERNELS.items() if not meaning.strip()]
