@@ -120,6 +120,7 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, out=None, dtype=None
                 f"({type(mean).__name__}, {type(std).__name__}): a size is missing"
             )
         shape = creation._only_sequence("normal", size)
+        device = device or "cpu"  # PyTorch's default device does not reach this function
         return drawn(
             "normal", lambda a: sampling.normal_(a, mean, std, g), shape, out, dtype, layout, device,
             pin_memory, requires_grad,

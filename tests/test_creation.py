@@ -1,0 +1,250 @@
+"""New tensors, copies and conversions: what must hold without PyTorch at hand."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rushlight as torch
+
+NESTED = st.recursive(
+    st.one_of(st.booleans(), st.integers(-100, 100), st.floats(-1e3, 1e3)),
+    lambda inner: st.integers(0, 3).flatmap(lambda n: st.lists(inner, min_size=n, max_size=n)),
+    max_leaves=12,
+)
+
+
+@given(st.lists(st.floats(-1e30, 1e30), max_size=8))
+def test_a_list_of_floats_is_rounded_once(values):
+    made = torch.tensor(values)
+    assert made.dtype is torch.float32
+    assert made.tolist() == np.array(values, np.float32).tolist()
+
+
+@given(NESTED)
+def test_nested_sequences_give_their_shape_or_an_error(data):
+    try:
+        made = torch.tensor(data)
+    except (ValueError, TypeError):
+        return
+    shape, level = [], data
+    while isinstance(level, list):
+        shape.append(len(level))
+        if not level:
+            break
+        level = level[0]
+    assert list(made.shape) == shape
+
+
+def test_ragged_sequences_name_the_place():
+    with pytest.raises(ValueError, match=r"expected sequence of length 2 at dim 1 \(got 3\)"):
+        torch.tensor([[1, 2], [3, 4, 5]])
+
+
+@pytest.mark.parametrize("make", [torch.zeros, torch.ones, torch.empty, torch.rand, torch.randn])
+def test_sizes_in_every_form(make):
+    for args, kwargs in (((2, 3), {}), (((2, 3),), {}), (([2, 3],), {}), ((), {"size": (2, 3)})):
+        assert make(*args, **kwargs).shape == (2, 3)
+    assert make(np.int64(2), 3).shape == (2, 3)
+    assert make(()).shape == ()
+    with pytest.raises(RuntimeError, match="negative"):
+        make(2, -1)
+    with pytest.raises(TypeError, match="must be tuple of ints"):
+        make(2.5)
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty", "rand", "randn", "eye", "randperm"])
+def test_options(name):
+    make = getattr(torch, name)
+    size = (3,) if name in ("eye", "randperm") else (3, 3)
+    assert make(*size, dtype=torch.float64).dtype is torch.float64
+    assert make(*size, dtype=torch.float64, requires_grad=True).requires_grad
+    assert make(*size, device="meta").is_meta
+    with torch.device("meta"):
+        assert make(*size).is_meta
+    with pytest.raises(AssertionError, match="CUDA"):
+        make(*size, device="cuda")
+    with pytest.raises(RuntimeError, match="sparse"):
+        make(*size, layout=torch.sparse_coo)
+
+
+def test_out_is_filled_where_it_is():
+    out = torch.zeros(4)
+    where = out.data_ptr()
+    assert torch.arange(4, out=out) is out
+    assert out.tolist() == [0, 1, 2, 3]
+    assert out.data_ptr() == where
+    assert out._version == 1
+
+
+def test_from_numpy_shares_both_ways():
+    a = np.arange(6.0).reshape(2, 3)
+    t = torch.from_numpy(a[:, 1:])
+    t[0, 0] = 50
+    assert a[0, 1] == 50
+    a[1, 2] = 7
+    assert t[1, 1].item() == 7
+    assert t.storage_offset() == 0
+    assert t.numpy().base is not None
+
+
+def test_views_share_a_storage():
+    t = torch.arange(6.0)
+    v = t[2:].view(2, 2)
+    assert t.untyped_storage() == v.untyped_storage()
+    assert t.untyped_storage().data_ptr() == v.untyped_storage().data_ptr()
+    assert v.storage_offset() == 2
+    assert v.untyped_storage().nbytes() == 24
+    assert v.storage().tolist() == [0, 1, 2, 3, 4, 5]
+    assert t.clone().untyped_storage() != t.untyped_storage()
+
+
+def test_channels_last_storage_is_whole():
+    t = torch.ones(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+    assert t.untyped_storage().nbytes() == 480
+    assert (t + 1).untyped_storage().nbytes() == 480
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 0, 2)])
+def test_clone_keeps_the_order_of_memory(order):
+    t = torch.arange(24).view(2, 3, 4).permute(order)
+    copied = t.clone()
+    assert copied.stride() == t.stride()
+    assert copied.tolist() == t.tolist()
+    assert t.clone(memory_format=torch.contiguous_format).is_contiguous()
+
+
+def test_to_returns_itself_when_nothing_changes():
+    t = torch.ones(2)
+    assert t.to(torch.float32) is t
+    assert t.to("cpu") is t
+    assert t.float() is t
+    assert t.contiguous() is t
+    assert t.to(torch.float32, copy=True) is not t
+
+
+def test_gradients_go_through_conversions():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x.to(torch.float64)
+    assert y.grad_fn.name() == "ToCopyBackward0"
+    (y * y).sum().backward()
+    assert x.grad.dtype is torch.float32
+    assert x.grad.tolist() == [2, 4]
+
+
+def test_a_failing_copy_changes_nothing():
+    t = torch.zeros(3)
+    with pytest.raises(RuntimeError):
+        t.copy_(torch.ones(2))
+    with pytest.raises(NotImplementedError):
+        t.copy_(torch.ones(3, device="meta"))
+    with pytest.raises(RuntimeError):
+        t.int().fill_(1e30)
+    assert t.tolist() == [0, 0, 0]
+    assert t._version == 0
+
+
+def test_resize_keeps_what_fits():
+    t = torch.arange(6.0)
+    assert t.resize_(2, 2).tolist() == [[0, 1], [2, 3]]
+    assert t.resize_(6).tolist() == [0, 1, 2, 3, 4, 5]
+    assert t.resize_(8)[:6].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_legacy_types():
+    assert torch.FloatTensor([1, 2]).dtype is torch.float32
+    assert torch.LongTensor(2, 3).shape == (2, 3)
+    assert isinstance(torch.ones(1), torch.FloatTensor)
+    assert not isinstance(torch.ones(1), torch.LongTensor)
+    assert torch.ones(1).type() == "torch.FloatTensor"
+    assert torch.ones(1).type("torch.LongTensor").dtype is torch.int64
+
+
+def test_dlpack_both_ways():
+    t = torch.arange(3.0)
+    a = np.from_dlpack(t)
+    t[0] = 9
+    assert a[0] == 9
+    back = torch.from_dlpack(np.arange(3))
+    assert back.dtype is torch.int64
+    back[0] = 4
+    assert back.tolist() == [4, 1, 2]
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_pickle_and_deepcopy(channels_last):
+    t = torch.arange(120.0).view(2, 3, 4, 5)
+    if channels_last:
+        t = t.contiguous(memory_format=torch.channels_last)
+    for made in (pickle.loads(pickle.dumps(t)), copy.deepcopy(t)):
+        assert made.tolist() == t.tolist()
+        assert made.stride() == t.stride()
+        assert made.data_ptr() != t.data_ptr()
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_deepcopy_keeps_shared_memory_shared(channels_last):
+    t = torch.zeros(2, 3, 4, 5)
+    if channels_last:
+        t = torch.empty_like(t, memory_format=torch.channels_last).zero_()
+    first, second = copy.deepcopy([t, t[0]])
+    first[0, 0, 0, 0] = 5
+    assert second[0, 0, 0].item() == 5
+
+
+def test_generators_are_independent_and_restorable():
+    a, b = torch.Generator().manual_seed(1), torch.Generator().manual_seed(1)
+    first = torch.rand(3, generator=a)
+    torch.rand(5)
+    assert torch.rand(3, generator=b).tolist() == first.tolist()
+    state = a.get_state()
+    assert state.dtype is torch.uint8
+    assert state.shape == (5056,)
+    following = torch.randn(2, generator=a)
+    a.set_state(state)
+    assert torch.randn(2, generator=a).tolist() == following.tolist()
+
+
+def test_fork_rng_leaves_no_trace():
+    torch.manual_seed(5)
+    with torch.random.fork_rng():
+        torch.rand(10)
+    forked = torch.rand(2)
+    torch.manual_seed(5)
+    assert torch.rand(2).tolist() == forked.tolist()
+
+
+def test_meta_draws_nothing():
+    torch.manual_seed(0)
+    torch.rand(3, device="meta")
+    torch.empty(3, device="meta").normal_()
+    after = torch.rand(1)
+    torch.manual_seed(0)
+    assert torch.rand(1).tolist() == after.tolist()
+
+
+def test_random_writes_count_and_cut_history():
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    y.normal_()
+    assert y._version == 1
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 0, 0]
+    with pytest.raises(RuntimeError, match="leaf"):
+        x.uniform_()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@given(
+    start=st.floats(-50, 50), step=st.floats(0.01, 5), n=st.integers(2, 70), last=st.floats(0, 1)
+)
+def test_arange_is_close_to_its_formula(dtype, start, step, n, last):
+    made = torch.arange(start, start + step * (n - last), step, dtype=dtype).double().numpy()
+    exact = start + step * np.arange(len(made))
+    eps = float(torch.finfo(dtype).eps)
+    assert np.all(np.abs(made - exact) <= 3 * eps * (np.abs(exact) + 64 * step + abs(start)))
