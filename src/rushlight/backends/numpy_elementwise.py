@@ -139,6 +139,8 @@ def power(a: Any, b: Any) -> Any:
 
 def integer_power(a: np.ndarray, b: Any) -> Any:
     """Integers wrap around; a negative exponent gives 0, save for the bases 1 and -1."""
+    if b.__class__ is int and b < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
     b = np.asarray(b)
     if b.dtype.kind == "u" or not (b < 0).any():
         return np.power(a, b.astype(a.dtype))

@@ -26,14 +26,14 @@ def special(kernel: Callable) -> Callable:
 
     def computed(*arrays: Any) -> Any:
         first = arrays[0]
-        if len(arrays) > 1 and first.shape != arrays[1].shape:
+        if len(arrays) > 1 and first.shape != np.shape(arrays[1]):
             with np.errstate(all="ignore"):  # an ordinary kernel says which strides the result has
                 result = np.empty_like(np.not_equal(*arrays), first.dtype)
                 result[...] = computed(*map(np.ascontiguousarray, np.broadcast_arrays(*arrays)))
             return result
         with np.errstate(all="ignore"):
             if arrays[0].size <= BLOCK:
-                wide = [np.asarray(a, F64).reshape(a.shape or (1,)) for a in arrays]
+                wide = [np.asarray(a, F64).reshape(np.shape(a) or (1,)) for a in arrays]
                 return kernel(*wide).astype(first.dtype).reshape(arrays[0].shape)
             result = np.empty_like(arrays[0], first.dtype)
             order = "C" if len(arrays) > 1 or result.flags.c_contiguous else "A"

@@ -74,9 +74,9 @@ def build(op: Op) -> calls.Built:
         built.function = calls.composite_function(op)
     elif straight(op):
         op.node_classes = {}
-        built.function = compile_function(op, function_source(op), built)
         if len(op.inputs) == len(op.params) == 2 or (op.kernel and len(op.inputs) == 2):
             built.operator = compile_operator(op, built)
+        built.function = compile_function(op, function_source(op), built)
     elif straight_unrecorded(op):
         built.function = compile_function(op, function_source(op), built)
     else:
@@ -143,6 +143,8 @@ def function_scope(op: Op, built: calls.Built) -> dict[str, Any]:
         names["kernel"] = getattr(xp, op.kernel)
     if op.has_body:
         names["forward"] = op.declared
+    if takes_number(op):
+        names["operator"] = built.operator
     return names
 
 
@@ -198,7 +200,16 @@ def function_source(op: Op) -> str:
         if optional(op, i):
             value = f"None if {i} is None else {value}"
         lines.append(f"        a_{i} = {value}")
-    lines += ["    except AttributeError:", f"        return slow({everything})"]
+    lines.append("    except AttributeError:")
+    if takes_number(op):  # `x.mul(2)` goes the way of `x * 2`
+        usual = "".join(f" and {s} is d_{s}" for s in op.statics)
+        usual += " and out is None" if op.has_out else ""
+        lines += [
+            f"        c = {ins[1]}.__class__",
+            f"        if (c is float or c is int){usual} and hasattr({ins[0]}, '_array'):",
+            f"            return operator({ins[0]}, {ins[1]})",
+        ]
+    lines.append(f"        return slow({everything})")
     tests = [
         f"a_{i}.__class__ is not ndarray" + (f" and {i} is not None" if optional(op, i) else "")
         for i in ins
@@ -235,6 +246,17 @@ def function_source(op: Op) -> str:
     lines.append("    if r.__class__ is not ndarray: r = asarray(r)")
     lines += [*record_lines(op, ins, "N", f"slow({everything})"), *result_lines(op), "    return result"]
     return "\n".join(lines)
+
+
+def takes_number(op: Op) -> bool:
+    """Whether the second of two inputs may be a Python number, which the kernel takes as it is."""
+    return bool(
+        op.kernel
+        and op.elementwise
+        and op.promote is not None
+        and len(op.inputs) == 2
+        and op.inputs[1] in op.numbers
+    )
 
 
 def several_lines(op: Op) -> list[str]:
