@@ -171,6 +171,34 @@ def test_blocks_and_layouts_do_not_change_a_step(cls):
     assert (whole - turned).abs().max().item() < 1e-12
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    "cls", [c for c in ALL if c is not optim.Adafactor], ids=lambda c: c.__name__
+)
+def test_the_compiled_loop_gives_the_same_bits(cls, dtype, monkeypatch):
+    from rushlight.optim import fused
+
+    pytest.importorskip("llvmlite")
+
+    def run(worth_it):
+        monkeypatch.setattr(fused, "WORTH_IT", worth_it)
+        p = nn.Parameter(torch.arange(1000, dtype=dtype).sin())
+        optimizer = cls([p], lr=0.1)
+        for step in range(8):
+            p.grad = (p.detach() * (step + 1)).cos()
+            p.grad[:3] = torch.tensor([0.0, math.nan, math.inf])
+            optimizer.step()
+        return p.detach().numpy().tobytes()
+
+    fused_step_of_nothing = optim.Adam([nn.Parameter(torch.ones(0))])
+    fused_step_of_nothing.param_groups[0]["params"][0].grad = torch.ones(0)
+    monkeypatch.setattr(fused, "WORTH_IT", 0)
+    fused_step_of_nothing.step()
+    compiled = run(0)
+    assert any(fused._kernels.values())
+    assert compiled == run(10**18)
+
+
 def test_a_step_counts_as_a_write():
     p = parameter(1.0)
     product = (p * p).sum()

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 import rushlight
+from rushlight.optim import fused
 from rushlight.tensor import Tensor
 
 # Elements. The arrays of a block and what is computed in between fit into the second-level cache.
 BLOCK = 32768
-
 _SIMPLE = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 
 Rule = Callable[..., None]
@@ -33,9 +33,12 @@ def on_arrays(rule: Rule, tensors: tuple[Tensor | None, ...], *numbers: Any) -> 
     """Run a rule on the arrays of the tensors, `None` staying `None`; the second is the gradient."""
     arrays = [None if t is None else t._array for t in tensors]
     first = arrays[0]
-    if first.size <= BLOCK and first.dtype in _SIMPLE:
-        rule(np, *arrays, *numbers)
-        return
+    if first.dtype in _SIMPLE:
+        if fused.run(rule, arrays, numbers):
+            return
+        if first.size <= BLOCK:
+            rule(np, *arrays, *numbers)
+            return
     if first.dtype.kind == "c":
         # Real and imaginary parts count as parameters of their own, as in PyTorch.
         for part in ("real", "imag"):
