@@ -177,7 +177,7 @@ class Tensor:
     @property
     def requires_grad(self) -> bool:
         e = self._edge
-        return e is not None and (e.__class__ is not View or e.resolve() is not None)
+        return e is not None and (e.__class__ is not View or e.wants())
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:

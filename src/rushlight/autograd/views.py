@@ -82,6 +82,12 @@ class View:
             self.seen = self.version.n
         return self.node
 
+    def wants(self) -> bool:
+        """Whether the view requires grad; also where its history cannot be had."""
+        if self.kind in FORBIDDEN and self.seen != self.version.n and self.base._edge is not None:
+            return True
+        return self.resolve() is not None
+
     def check_replay(self) -> None:
         """Raise when the view may not, or cannot, be made again from its base."""
         if self.kind in FORBIDDEN:
@@ -159,6 +165,12 @@ class CopySlices(Node):
             else:
                 region.copy_(grads[at])
         return (None if edges[0] is None else flow, *grads[:at], *grads[at + 1 :])
+
+
+def hides_history(t: Tensor) -> bool:
+    """A view made under no_grad of a tensor with history: a write would be missing from that."""
+    e = t._edge
+    return e.__class__ is View and e.kind == NO_GRAD and e.base._edge is not None and thread.grad
 
 
 def check_writable(t: Tensor, name: str) -> None:

@@ -10,12 +10,40 @@ from rushlight.backends.numpy_views import reach, strided
 
 
 def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
-    """`a[key]` for a tuple of full slices and index arrays, in row-major order."""
-    arrays = [d for d, k in enumerate(key) if k.__class__ is np.ndarray]
-    if len(arrays) == 1 and key[arrays[0]].dtype.kind != "b":
-        return np.take(a, key[arrays[0]], axis=arrays[0])
-    r = a[key]
+    """`a[key]` for a tuple of full slices and index arrays, in the layout PyTorch gives it."""
+    at = [d for d, k in enumerate(key) if k.__class__ is np.ndarray]
+    if len(at) == 1 and key[at[0]].dtype.kind != "b":
+        r = np.take(a, key[at[0]], axis=at[0])
+    else:
+        r = a[key]
+    if not a.flags.c_contiguous or not all([key[d].flags.c_contiguous for d in at]):
+        return index_layout(a, key, r)
     return r if r.flags.c_contiguous else r.copy(order="C")
+
+
+def index_layout(a: np.ndarray, key: tuple, r: np.ndarray) -> np.ndarray:
+    """`r`, the result of `a[key]`, in the order of dimensions that `a` and the indices have."""
+    from rushlight import geometry
+
+    key = tuple(
+        [j for k in key for j in (k.nonzero() if k.__class__ is not slice and k.dtype.kind == "b" else (k,))]
+    )
+    arrays = [k for k in key if k.__class__ is not slice]
+    n = max(k.ndim for k in arrays)
+    first = place_of_index(a.ndim, key)
+    rest = [s for d, s in enumerate(a.strides) if d >= len(key) or key[d].__class__ is slice]
+    source = (*rest[:first], *(0,) * n, *rest[first:])
+    operands = [(r.shape, source)]
+    after = r.ndim - first - n
+    for k in arrays:
+        shape = (1,) * (first + n - k.ndim) + k.shape + (1,) * after
+        operands.append((shape, (0,) * (first + n - k.ndim) + k.strides + (0,) * after))
+    strides = tuple([s * r.itemsize for s in geometry.elementwise_strides(r.shape, operands)])
+    if strides == r.strides:
+        return r
+    laid = strided(np.empty(r.size, r.dtype), r.shape, strides)
+    laid[...] = r
+    return laid
 
 
 def index_rows(shape: tuple, key: tuple) -> tuple[np.ndarray, tuple, tuple]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from rushlight import dtypes, geometry
 from rushlight.autograd.state import thread
-from rushlight.autograd.views import edge_of
+from rushlight.autograd.views import check_writable, edge_of, hides_history
 from rushlight.backends import numpy as xp
 from rushlight.backends.meta import Meta
 from rushlight.ops import advanced, calls, overrides
@@ -458,6 +458,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             value = without_leading_ones(value, None)
             advanced.index_put_(view, advanced.positions(view._array, found), value)
         return
+    if hides_history(self):
+        check_writable(self, "setitem")
     area = a if made is None else (region_with_new_dims if None in basic else region)(xp, a, basic)
     if 0 in area.strides and geometry.has_internal_overlap(area.shape, area.strides):
         check_inplace(_wrap(area), "setitem", False)  # raises

@@ -9,7 +9,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import thread
-from rushlight.autograd.views import View, check_writable, edge_of, rebase
+from rushlight.autograd.views import View, check_writable, edge_of, hides_history, rebase
 from rushlight.backends import meta
 from rushlight.ops import overrides
 from rushlight.ops.calls import (
@@ -147,7 +147,7 @@ def check_inplace(t: Tensor, label: str, recording: bool) -> None:
                 f"[{label}] Inplace update to inference tensor outside InferenceMode is not allowed. "
                 "You can make a clone to get a normal tensor before doing inplace update."
             )
-    elif recording:
+    elif recording or hides_history(t):
         check_writable(t, label)
     if 0 in a.strides and a.size > 1 and any(
         s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)
