@@ -226,6 +226,7 @@ from rushlight.backends.numpy_products import (  # noqa: F401 - kernels
     adjoint_times,
     bmm,
     broadcast_to,
+    c_name,
     dot,
     linear,
     matmul,

@@ -101,8 +101,7 @@ def mm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[n, k] @ [k]."""
     if a.ndim != 2 or b.ndim != 1:
-        n = a.ndim - 1
-        raise RuntimeError(f"vector + matrix @ vector expected, got {b.ndim}, {n}, {n}")
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {a.ndim}, {b.ndim}")
     return matmul(a, b)
 
 
@@ -200,7 +199,7 @@ def broadcast_to(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
             f"dimensions in the tensor ({a.ndim})"
         )
     lead = len(shape) - a.ndim
-    for i, n in enumerate(a.shape):
+    for i, n in reversed(list(enumerate(a.shape))):
         if n not in (1, shape[lead + i]):
             raise RuntimeError(
                 f"The expanded size of the tensor ({shape[lead + i]}) must match the existing size ({n}) "
@@ -253,6 +252,12 @@ C_NAMES = {"float32": "float", "float64": "double", "int64": "long long", "int32
            "complex128": "c10::complex<double>"}  # fmt: skip
 
 
+def c_name(a: np.ndarray) -> str:
+    """The dtype as PyTorch's messages on products name it."""
+    name = dtypes.OF[a.dtype].name
+    return C_NAMES.get(name, name)
+
+
 def different(a: np.ndarray, b: np.ndarray) -> NoReturn:
     """Raise PyTorch's error for operands of different dtypes."""
     x, y = dtypes.OF[a.dtype], dtypes.OF[b.dtype]
@@ -269,8 +274,7 @@ def different(a: np.ndarray, b: np.ndarray) -> NoReturn:
     if b.ndim > 2:
         raise RuntimeError(f"expected scalar type {x.scalar_name} but found {y.scalar_name}")
     raise RuntimeError(
-        f"expected m1 and m2 to have the same dtype, but got: {C_NAMES.get(x.name, x.name)} != "
-        f"{C_NAMES.get(y.name, y.name)}"
+        f"expected m1 and m2 to have the same dtype, but got: {c_name(a)} != {c_name(b)}"
     )
 
 

@@ -7,6 +7,7 @@ again products of the three kinds, so that every derivative of any order is one 
 
 from __future__ import annotations
 
+from rushlight.ops import matrix_checks as check
 from rushlight.ops.registry import Array, composite, op
 
 
@@ -191,8 +192,8 @@ def baddbmm(xp, input: Array, batch1: Array, batch2: Array, *, beta: float = 1, 
     """beta * input + alpha * (batch1 [b, n, k] @ batch2 [b, k, m])."""
     if input.dtype != batch1.dtype or input.dtype != batch2.dtype:
         raise RuntimeError(
-            f"Input dtypes must be the same, got: input {input.dtype}, batch1: {batch1.dtype}, batch2: "
-            f"{batch2.dtype}"
+            f"Input dtypes must be the same, got: input {xp.c_name(input)}, batch1: "
+            f"{xp.c_name(batch1)}, batch2: {xp.c_name(batch2)}"
         )
     r = xp.bmm(batch1, batch2)
     return xp.plus(r if alpha == 1 else xp.times(r, alpha), input, beta)
@@ -232,12 +233,17 @@ def addmv(xp, input: Array, mat: Array, vec: Array, *, beta: float = 1, alpha: f
     """beta * input + alpha * (mat [n, k] @ vec [k])."""
     if mat.ndim != 2 or vec.ndim != 1 or input.ndim > 1:
         raise RuntimeError(
-            f"vector + matrix @ vector expected, got {vec.ndim}, {mat.ndim - 1}, {mat.ndim - 1}"
+            f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}"
         )
     if vec.shape[0] != mat.shape[1] or (input.ndim and input.shape[0] not in (1, mat.shape[0])):
         raise RuntimeError(
             f"size mismatch, got input ({input.shape[0] if input.ndim else mat.shape[0]}), mat "
             f"({mat.shape[0]}x{mat.shape[1]}), vec ({vec.shape[0]})"
+        )
+    if not input.dtype == mat.dtype == vec.dtype:
+        names = [check.dtype_name(a) for a in (input, mat, vec)]
+        raise RuntimeError(
+            f"addmv input tensors must have the same dtype, but got {names[0]}, {names[1]}, and {names[2]}"
         )
     r = xp.matmul(mat, vec)
     return xp.plus(r if alpha == 1 else xp.times(r, alpha), input, beta)
