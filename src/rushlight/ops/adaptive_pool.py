@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from rushlight.ops.conv import is_channels_last
 from rushlight.ops.pool import (
     add_places,
     avg_pool1d,
@@ -143,7 +144,8 @@ def adaptive_avg_pool(n: int, input: Tensor, output_size: Any) -> Tensor:
         return adaptive_avg_pool(2, input.unsqueeze(-2), (1, *out)).squeeze(-2)
     if all(v == 1 for v in out) and input.ndim in (n + 1, n + 2):
         check_sizes(name, input._array, out)
-        return input.mean(tuple(range(-n, 0)), keepdim=True)
+        if n == 3 or not is_channels_last(input._array):  # a mean's strides would not be
+            return input.mean(tuple(range(-n, 0)), keepdim=True)
     return adaptive[n][0](input, out)
 
 

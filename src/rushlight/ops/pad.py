@@ -92,7 +92,7 @@ def declare_edges(mode: str, kind: str, n: int) -> Any:
     def extended(xp, input: Array, pad: Ints):
         each = pairs(pad)
         check_edges(kind, input, each, mode)
-        if mode == "circular" or input.ndim != n + 2:  # PyTorch's results are contiguous there
+        if mode == "circular":  # PyTorch's result is contiguous
             input = input.copy()
         return xp.pad_edges(input, each, mode)
 
