@@ -74,6 +74,13 @@ _SUBMODULES = (
     "multiprocessing nn onnx optim overrides profiler random return_types serialization signal sparse special "
     "storage testing types utils version vision"
 ).split()  # fmt: skip
+_SETTINGS = (
+    "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
+    "get_float32_matmul_precision get_num_interop_threads get_num_threads "
+    "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled "
+    "set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal "
+    "set_num_interop_threads set_num_threads set_warn_always use_deterministic_algorithms "
+).split()
 _ELSEWHERE = {  # public name -> module
     "set_printoptions": "printing",
     "Generator": "random",
@@ -83,8 +90,11 @@ _ELSEWHERE = {  # public name -> module
     "initial_seed": "random",
     "get_rng_state": "random",
     "set_rng_state": "random",
+    "thread_safe_generator": "random",
+    **dict.fromkeys(_SETTINGS, "settings"),
     "save": "serialization",
     "load": "serialization",
+    "Storage": "storage",
     "UntypedStorage": "storage",
     "TypedStorage": "storage",
     **{f"{d.scalar_name}Tensor": "ops.legacy" for d in _dtypes.ALL},

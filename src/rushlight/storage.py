@@ -90,14 +90,13 @@ def strided(
 class UntypedStorage:
     """Bytes: `UntypedStorage(n)`, `UntypedStorage([1, 2, 255])`, or those beneath a tensor."""
 
-    __slots__ = ("_memory", "_meta", "_shared", "__weakref__")
+    __slots__ = ("_memory", "_meta", "__weakref__")
 
     _memory: np.ndarray
     _meta: bool
 
     def __init__(self, content: Any = 0, *, device: Any = None) -> None:
         self._meta = device is not None and _device(device).type == "meta"
-        self._shared = False
         if isinstance(content, int):
             self._memory = np.empty(content, np.uint8)
         elif isinstance(content, UntypedStorage):
@@ -109,7 +108,7 @@ class UntypedStorage:
     def _of(cls, tensor: Tensor) -> UntypedStorage:
         self = cls.__new__(cls)
         self._memory = memory(tensor._array)
-        self._meta, self._shared = tensor.is_meta, False
+        self._meta = tensor.is_meta
         return self
 
     def __reduce__(self) -> Any:
@@ -161,7 +160,7 @@ class UntypedStorage:
                     f"Trying to slice with a step of {index.step}, but only 1 is supported"
                 )
             part = UntypedStorage.__new__(UntypedStorage)
-            part._memory, part._meta, part._shared = self._memory[index], self._meta, self._shared
+            part._memory, part._meta = self._memory[index], self._meta
             return part
         return int(self._memory[_inside(index, self._memory.size)])
 
@@ -198,7 +197,7 @@ class UntypedStorage:
     def clone(self) -> UntypedStorage:
         """A storage of its own with the same bytes."""
         copy = UntypedStorage.__new__(UntypedStorage)
-        copy._memory, copy._meta, copy._shared = self._memory.copy(), self._meta, False
+        copy._memory, copy._meta = self._memory.copy(), self._meta
         return copy
 
     def __copy__(self) -> UntypedStorage:
@@ -227,7 +226,23 @@ class UntypedStorage:
         return False
 
     def is_shared(self) -> bool:
-        return self._shared
+        return _is_shared(self._memory) and not self._meta
+
+    def share_memory_(self) -> UntypedStorage:
+        """Move the bytes to where processes forked from now on see each other's writes."""
+        if not self.is_shared():
+            import mmap
+
+            n = self._memory.size
+            moved = np.frombuffer(mmap.mmap(-1, max(n, 1)), np.uint8)[:n]
+            moved[...] = self._memory
+            self._memory = moved
+        return self
+
+    @classmethod
+    def from_buffer(cls, buffer: Any, byte_order: Any = None, **options: Any) -> UntypedStorage:
+        """A copy of the bytes of a buffer."""
+        return _restored(bytes(buffer))
 
     def untyped(self) -> UntypedStorage:
         return self
@@ -370,6 +385,30 @@ class TypedStorage:
     def is_shared(self) -> bool:
         return self._untyped_storage.is_shared()
 
+    def share_memory_(self) -> TypedStorage:
+        self._untyped_storage.share_memory_()
+        return self
+
+    @property
+    def _dtype(self) -> dtypes.dtype:
+        return self.dtype
+
+    @classmethod
+    def from_buffer(cls, buffer: Any, byte_order: str = "native", **options: Any) -> TypedStorage:
+        """A copy of the elements in a buffer."""
+        made = cls(0, **options)
+        made._untyped_storage = _restored(bytes(buffer))
+        if byte_order not in ("native", __import__("sys").byteorder):
+            made._untyped_storage.byteswap(made.dtype)
+        return made
+
+    def to_dtype(self, dtype: dtypes.dtype) -> TypedStorage:
+        """The elements converted."""
+        made = TypedStorage(0, dtype=dtype)
+        with np.errstate(all="ignore"):
+            made._untyped_storage._memory = self._elements.astype(dtype.np).view(np.uint8)
+        return made
+
     def is_pinned(self, device: Any = None) -> bool:
         return False
 
@@ -384,8 +423,37 @@ class TypedStorage:
         )
 
 
+def _declare_conversions() -> None:
+    def declare(name: str, dtype: dtypes.dtype) -> None:
+        def typed(self: TypedStorage) -> TypedStorage:
+            return self if self.dtype is dtype else self.to_dtype(dtype)
+
+        def untyped(self: UntypedStorage) -> TypedStorage:
+            as_bytes = TypedStorage(wrap_storage=self, dtype=dtypes.uint8)
+            return as_bytes.to_dtype(dtype)
+
+        for owner, conversion in ((TypedStorage, typed), (UntypedStorage, untyped)):
+            conversion.__name__ = name
+            conversion.__doc__ = f"The elements converted to {dtype.name}."
+            setattr(owner, name, conversion)
+
+    for name, dtype in dtypes.ALIASES.items():
+        declare({"cfloat": "complex_float", "cdouble": "complex_double"}.get(name, name), dtype)
+    for name, dtype in (
+        ("byte", dtypes.uint8),
+        ("char", dtypes.int8),
+        ("bfloat16", dtypes.bfloat16),
+    ):
+        declare(name, dtype)
+
+
+_declare_conversions()
+
+
 def __getattr__(name: str) -> type:
     """`FloatStorage`, `LongStorage`...: `TypedStorage` of one dtype."""
+    if name == "Storage":
+        name = "FloatStorage"
     for d in dtypes.ALL:
         if name == f"{d.scalar_name}Storage":
 
@@ -399,8 +467,15 @@ def __getattr__(name: str) -> type:
 
 
 def is_shared(tensor: Tensor) -> bool:
-    """Whether other processes see the memory of `tensor`."""
-    return bool(tensor.__dict__.get("_shared", False))
+    """Whether forked processes see each other's writes to the memory of `tensor`."""
+    return _is_shared(tensor._array) and not tensor.is_meta
+
+
+def _is_shared(array: np.ndarray) -> bool:
+    base = root(array).base
+    while isinstance(base, memoryview):
+        base = base.obj
+    return type(base).__name__ == "mmap"
 
 
 def _inside(index: Any, size: int) -> int:

@@ -167,6 +167,8 @@ class Tensor:
         """Made inside `inference_mode`."""
         return self._counter is INFERENCE
 
+    name = property(lambda self: None)
+
     def is_conj(self) -> bool:
         return False
 
@@ -455,6 +457,10 @@ class Tensor:
         if not self._array.ndim:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
+
+    def __reversed__(self) -> Tensor:
+        """The tensor with its first dimension in reverse order."""
+        return self.flip(0) if self._array.ndim else self
 
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (Tensor, int, float, complex, bool)):

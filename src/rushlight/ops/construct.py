@@ -295,6 +295,24 @@ def from_numpy(ndarray: Any) -> Tensor:
 
 
 @public()
+def from_file(filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None,
+              layout: Any = None, device: Any = None, pin_memory: bool = False,
+              requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """`size` elements of a file, mapped into memory; `shared`: writes go to the file, which is made
+    where there is none."""
+    d = element_type("from_file", dtype)
+    n = (size or 0) * d.itemsize
+    if not shared:
+        a = np.memmap(filename, np.uint8, "c", shape=n)
+    else:
+        with open(filename, "ab") as file:
+            if file.tell() < n:
+                file.truncate(n)
+        a = np.memmap(filename, np.uint8, "r+", shape=n)
+    return finished(np.asarray(a).view(d), requires_grad)
+
+
+@public()
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0,
                requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A 1-d tensor on the memory of a Python buffer: `count` elements from byte `offset` on."""
@@ -372,6 +390,7 @@ class _Capsule:
         return 1, 0
 
 
+@public()
 def to_dlpack(tensor: Tensor) -> Any:
     """A DLPack capsule that shares the memory of `tensor`."""
     return tensor.__dlpack__()

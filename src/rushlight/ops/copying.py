@@ -63,6 +63,18 @@ def cast_back(g: Tensor, input_dtype: dtypes.dtype) -> Tensor:
 to_copy.grad(input=cast_back)
 
 
+@public(overridable=True)
+def detach(input):
+    """A tensor on the same memory without history; see `Tensor.detach`."""
+    return input.detach()
+
+
+@public(overridable=True)
+def detach_(input):
+    """Cut a tensor off its history; see `Tensor.detach_`."""
+    return input.detach_()
+
+
 @public("Tensor", overridable=True)
 def contiguous(self, memory_format=dtypes.contiguous_format):
     """The tensor itself if it lies in memory in that order, else a copy that does."""
@@ -235,7 +247,7 @@ def overwriting(name: str, node: str) -> Op:
     return declared.grad(input=lambda g: g.new_zeros(g.shape))
 
 
-def overwrite(t: Tensor, label: str, write: Callable, recorded: Op) -> Tensor:
+def overwrite(t: Tensor, label: str, write: Callable, recorded: Op, **statics: Any) -> Tensor:
     """Let `write(array)` fill the memory of `t`, count the write, record it."""
     recording = thread.grad and edge_of(t) is not None
     check_inplace(t, label, recording)
@@ -246,7 +258,7 @@ def overwrite(t: Tensor, label: str, write: Callable, recorded: Op) -> Tensor:
     if recording:
         before = new(Tensor)
         before._array, before._edge, before._counter = a, edge_before(t), None
-        rebase(t, make_node(recorded, {"input": before}, [t], inplace=True))
+        rebase(t, make_node(recorded, {"input": before, **statics}, [t], inplace=True))
     return t
 
 
@@ -300,6 +312,37 @@ def _filled(self: Tensor, value: Any, label: str, number_node: Op, tensor_node: 
 def fill(input, value):
     """A copy of `input` with every element overwritten by `value`."""
     return _filled(input.clone(), value, "fill", fill_copy_node, fill_copy_tensor)
+
+
+@op(where="Tensor", name="fill_diagonal", node="FillDiagonalBackward0", method=False, out=False)
+def fill_diagonal_node(xp, input: Array, wrap: bool = False):
+    """Stands in the graph for `fill_diagonal_`."""
+    return input
+
+
+fill_diagonal_node.grad(input=lambda g, wrap: g.clone().fill_diagonal_(0, wrap))
+
+
+@public("Tensor", overridable=True)
+def fill_diagonal_(self, fill_value, wrap=False):
+    """Overwrite the main diagonal by a number; `wrap`: of a tall matrix, again after n + 1 rows."""
+    shape, strides = self._array.shape, self._array.strides
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    scalar = creation.converted(
+        creation._number("fill_diagonal_", fill_value, 1), self._array.dtype
+    )
+
+    def write(a: np.ndarray) -> None:
+        n = min(shape)
+        for row in range(0, shape[0] if wrap and len(shape) == 2 else 1, n + 1 if n else 1):
+            part = a[row:]
+            k = min(part.shape)
+            np.lib.stride_tricks.as_strided(part, (k,), (sum(strides),))[...] = scalar
+
+    return overwrite(self, "fill_diagonal_", write, fill_diagonal_node, wrap=wrap)
 
 
 @op(where="Tensor", name="copy", node="CopyBackwards", method=False, out=False)

@@ -276,7 +276,7 @@ def resize_out(name: str, out: Tensor, shape: Shape) -> None:
         return
     from rushlight.ops import memory
 
-    memory.resize(out, shape)
+    memory.give_shape(out, shape)
 
 
 def _ones(shape: Shape, d: np.dtype) -> np.ndarray:

@@ -11,10 +11,10 @@ from rushlight import dtypes, geometry, storage
 from rushlight.backends import meta
 from rushlight.ops import calls, creation
 from rushlight.ops.registry import public
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, _wrap
 
 
-def resize(t: Tensor, shape: tuple, strides: tuple | None = None) -> None:
+def give_shape(t: Tensor, shape: tuple, strides: tuple | None = None) -> None:
     """Give `t` another shape on its memory; new memory, beginning with the old, when that is too small."""
     a = t._array
     strides = geometry.contiguous_strides(shape) if strides is None else strides
@@ -45,7 +45,7 @@ def resize_(self, *args, size=None, memory_format=None):
             raise RuntimeError("Unsupported memory format Preserve")
         strides = geometry.format_strides(shape, memory_format)
     if self._array.shape != shape or strides is not None:
-        resize(self, shape, strides)
+        give_shape(self, shape, strides)
     calls.bump(self)
     return self
 
@@ -121,9 +121,44 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
 
 @public("Tensor")
 def share_memory_(self: Tensor) -> Tensor:
-    """Accepted for PyTorch's sake: processes that are forked see this memory as it is then."""
-    self._shared = True
+    """Move the memory to where processes forked from now on see it, and each other's writes to it.
+
+    Views made before stay on the old memory.
+    """
+    a = self._array
+    if a.__class__ is meta.Meta or storage.is_shared(self):
+        return self
+    import mmap
+
+    old = storage.memory(a)
+    moved = np.frombuffer(mmap.mmap(-1, max(old.size, 1)), np.uint8)[: old.size]
+    moved[...] = old
+    strides = tuple(s // a.itemsize for s in a.strides)
+    _put_on(self, storage.strided(moved, a.dtype, storage.offset(self), a.shape, strides))
     return self
+
+
+def _put_on(t: Tensor, array: np.ndarray) -> None:
+    """Let `t` have other memory, history untouched."""
+    t.data = _wrap(array)
+
+
+@public("Tensor", overridable=True)
+def resize(self, *sizes):
+    """A copy of `resize_` that PyTorch calls deprecated."""
+    import warnings
+
+    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=3)
+    return resize_(self.clone(), *sizes)
+
+
+@public("Tensor", overridable=True)
+def resize_as(self, tensor):
+    """A copy of `resize_as_` that PyTorch calls deprecated."""
+    import warnings
+
+    warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=3)
+    return resize_(self.clone(), tensor._array.shape)
 
 
 @public("Tensor")

@@ -100,3 +100,61 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
         and a.strides == b.strides
         and self.data_ptr() == tensor.data_ptr()
     )
+
+
+@public("Tensor")
+def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions in the order in which they lie in memory, outermost first."""
+    strides = self.stride()
+    return tuple(sorted(range(self._array.ndim), key=lambda d: -strides[d]))
+
+
+@public("Tensor")
+def dense_dim(self: Tensor) -> int:
+    """The number of dimensions: all of a strided tensor are dense."""
+    return self._array.ndim
+
+
+@public("Tensor")
+def sparse_dim(self: Tensor) -> int:
+    """0: a strided tensor has no sparse dimensions."""
+    return 0
+
+
+def _refuse_strided(name: str) -> None:
+    def refuse(self: Tensor) -> Any:
+        raise RuntimeError(f"{name} expected sparse coordinate tensor layout but got Strided")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = "RuntimeError: Rushlight has strided tensors only."
+    public("Tensor")(refuse)
+
+
+for _name in ("coalesce", "is_coalesced", "indices", "values"):
+    _refuse_strided(_name)
+
+
+@public("Tensor", overridable=True)
+def to_dense(self, dtype=None, *, masked_grad=None):
+    """The tensor itself, which is dense, in another dtype where asked."""
+    return self if dtype is None else self.to(dtype)
+
+
+@public("Tensor")
+def storage_type(self: Tensor) -> type:
+    """The class of the typed storage, such as `FloatStorage`."""
+    from rushlight import storage
+
+    return getattr(storage, f"{self.dtype.scalar_name}Storage")
+
+
+@public()
+def typename(obj: Any) -> str:
+    """The name of a tensor's type, or the full name of any object's class."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    cls = obj if isinstance(obj, type) else type(obj)
+    module = cls.__module__
+    if module in ("builtins", "", None):
+        return cls.__qualname__
+    return f"{'torch' + module.removeprefix('rushlight') if module.startswith('rushlight') else module}.{cls.__qualname__}"

@@ -1,0 +1,137 @@
+"""Switches of a whole process that scripts set: threads, determinism, precision, warnings.
+
+Every computation here is deterministic and in full precision, so most of them only remember what
+they were told.
+"""
+
+from __future__ import annotations
+
+import os
+
+__all__ = [
+    "are_deterministic_algorithms_enabled",
+    "get_deterministic_debug_mode",
+    "get_float32_matmul_precision",
+    "get_num_interop_threads",
+    "get_num_threads",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "is_warn_always_enabled",
+    "set_deterministic_debug_mode",
+    "set_float32_matmul_precision",
+    "set_flush_denormal",
+    "set_num_interop_threads",
+    "set_num_threads",
+    "set_warn_always",
+    "use_deterministic_algorithms",
+]
+
+
+class _Settings:
+    threads: int | None = None  # None: one for each core
+    interop_threads: int | None = None
+    deterministic = False
+    warn_only = False
+    precision = "highest"
+    warn_always = False
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def get_num_threads() -> int:
+    """How many threads one operation may use."""
+    return _Settings.threads or _cores()
+
+
+def set_num_threads(n: int, /) -> None:
+    """Let one operation use `n` threads at most. RuntimeError for `n` below 1."""
+    _Settings.threads = _positive("set_num_threads", n)
+
+
+def get_num_interop_threads() -> int:
+    """Accepted for PyTorch's sake: operations run one after the other."""
+    return _Settings.interop_threads or _cores()
+
+
+def set_num_interop_threads(n: int, /) -> None:
+    """Accepted for PyTorch's sake: operations run one after the other."""
+    _Settings.interop_threads = _positive("set_num_interop_threads", n)
+
+
+def _positive(name: str, n: object) -> int:
+    if not isinstance(n, int) or isinstance(n, bool):
+        raise TypeError(f"{name} expects an int, but got {type(n).__name__}")
+    if n < 1:
+        raise RuntimeError(f"{name} expects a positive integer, got {n}")
+    return n
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Ask for deterministic algorithms: all of them are."""
+    _Settings.deterministic, _Settings.warn_only = bool(mode), bool(warn_only)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether deterministic algorithms were asked for."""
+    return _Settings.deterministic
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether they were asked for with `warn_only`."""
+    return _Settings.warn_only
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """0 or "default", 1 or "warn", 2 or "error"."""
+    names = {"default": 0, "warn": 1, "error": 2}
+    if isinstance(debug_mode, str):
+        if debug_mode not in names:
+            raise RuntimeError(
+                "invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got "
+                f"{debug_mode}"
+            )
+        debug_mode = names[debug_mode]
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(
+            f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}"
+        )
+    use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """0: not asked for, 1: warn, 2: error."""
+    if not _Settings.deterministic:
+        return 0
+    return 1 if _Settings.warn_only else 2
+
+
+def get_float32_matmul_precision() -> str:
+    """What was set; products of float32 matrices are computed in float32 whatever it is."""
+    return _Settings.precision
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """ "highest", "high" or "medium": the least precision asked for, which is always exceeded."""
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(
+            f"setFloat32MatmulPrecision: expected highest, high or medium, got {precision!r}"
+        )
+    _Settings.precision = precision
+
+
+def set_flush_denormal(mode: bool, /) -> bool:
+    """Whether the setting is supported: only leaving denormal numbers alone is."""
+    return not mode
+
+
+def set_warn_always(b: bool, /) -> None:
+    """Accepted for PyTorch's sake."""
+    _Settings.warn_always = bool(b)
+
+
+def is_warn_always_enabled() -> bool:
+    """What `set_warn_always` was told."""
+    return _Settings.warn_always
