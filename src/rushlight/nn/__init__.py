@@ -59,6 +59,6 @@ for _name in _FILES:
 # PyTorch's longer paths, `torch.nn.modules.conv.Conv2d`, name the same files.
 modules = sys.modules[__name__]
 sys.modules[f"{__name__}.modules"] = modules
-for _name in [*_FILES, "module"]:
+for _name in [*_FILES, "lazy", "module"]:
     sys.modules[f"{__name__}.modules.{_name}"] = sys.modules[f"{__name__}.{_name}"]
 sys.modules[f"{__name__}.modules.utils"] = sys.modules[f"{__name__}.tuples"]

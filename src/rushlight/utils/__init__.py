@@ -1,1 +1,18 @@
-"""What programs need around tensors: data loading, hooks."""
+"""What programs need around tensors: data loading, hooks, and more, each loaded when asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    path = f"{__name__}.{name}"
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name != path:
+            raise
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None

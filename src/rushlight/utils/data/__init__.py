@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from rushlight.utils.data.collate import default_collate, default_convert
 from rushlight.utils.data.dataloader import DataLoader, get_worker_info
 from rushlight.utils.data.dataset import (
@@ -45,3 +47,7 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+# Where PyTorch has the collation, and programs find it.
+sys.modules[f"{__name__}._utils"] = _utils = sys.modules[__name__]
+sys.modules[f"{__name__}._utils.collate"] = sys.modules[f"{__name__}.collate"]
