@@ -399,7 +399,7 @@ def declare_fractional(n: int) -> Any:
                 )
         x = input.reshape(-1, *input.shape[input.ndim - n - 1 :])
         order = range(n) if n == 3 else (1, 0)  # in two dimensions the first sample is the width's
-        u = samples.reshape(*x.shape[:2], n)
+        u = samples.reshape(-1, x.shape[1], n)[: len(x)]
         starts = xp.fractional_starts(u, sizes, kernel, out, order)
         y, places = xp.places_by_plane(x, starts, kernel)
         shape = (*input.shape[: input.ndim - n], *out)
