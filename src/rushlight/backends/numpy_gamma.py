@@ -152,7 +152,7 @@ def polygamma(n: int, x: Any) -> Any:
     factor = (
         (-1.0) ** (n + 1) * math.factorial(n) if n < 170 else math.inf
     )  # DLMF 5.15.1... 25.11.12
-    return special(lambda v: factor * hurwitz(np.full_like(v, n + 1.0), v))(x)
+    return special(lambda v: factor * zeta(np.full_like(v, n + 1.0), v))(x)
 
 
 def hurwitz(x: Any, q: Any) -> Any:

@@ -70,7 +70,7 @@ def nextafter(input: Array, other: Array):
 
 nextafter.grad(
     input=lambda g, input, other: g.masked_fill(input == other, 0),
-    other=lambda g, input, other: g.masked_fill(input != other, 0),
+    other=zero,
 )
 
 

@@ -321,7 +321,7 @@ def pow_exponent(g: Tensor, input: Any, exponent: Tensor, result: Tensor) -> Ten
     real = exponent.real if exponent.is_complex() else exponent
     if not isinstance(input, Tensor):
         if input == 0:
-            return (result * g).masked_fill(real >= 0, 0)
+            return (g * (result * -float("inf"))).masked_fill(real >= 0, 0)
         if isinstance(input, complex) or (input < 0 and exponent.is_complex()):
             import cmath
 

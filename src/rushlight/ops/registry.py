@@ -64,6 +64,13 @@ def public(
     return declare
 
 
+def capital(word: str) -> str:
+    """A word as it stands in the name of a node: `log1p` is Log1P, `pool2d` is Pool2D."""
+    return "".join(
+        c.upper() if k == 0 or word[k - 1].isdigit() else c for k, c in enumerate(word)
+    )
+
+
 class Op:
     """One operator: its forward, its gradient rules, and what is known about both."""
 
@@ -183,7 +190,7 @@ class Op:
         if self._node:
             return self._node
         words = (self.where.removeprefix("nn.functional") + "_" + self.name).split("_")
-        return "".join(w[:1].upper() + w[1:] for w in words if w) + "Backward0"
+        return "".join(map(capital, words)) + "Backward0"
 
     @property
     def names_node(self) -> bool:

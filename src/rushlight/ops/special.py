@@ -192,7 +192,9 @@ igammac.alias("special.gammaincc")
 
 
 @elementwise(
-    kernel="zeta", promote="float", accepts="f", where="special", inplace=False,
+    kernel="zeta",
+    node="SpecialZetaBackward0",
+    scalar_nodes=("SpecialZetaBackward2", "SpecialZetaBackward1"), promote="float", accepts="f", where="special", inplace=False,
     numbers=("input", "other"),
 )  # fmt: skip
 def zeta(input: Array, other: Array):
@@ -210,9 +212,9 @@ zeta.grad(
 
 def xlogy_slope(g: Tensor, input: Any, other: Any) -> Tensor:
     if not isinstance(other, Tensor):
-        return (
-            g * (math.log(other) if other > 0 else -math.inf if other == 0 else math.nan)
-        ).masked_fill((input == 0) if other <= 0 else input != input, 0)
+        if other > 0:
+            return g * math.log(other)
+        return (g * (-math.inf if other == 0 else math.nan)).masked_fill(input == 0, 0)
     return (g * other.log()).masked_fill((input == 0) & (other <= 0), 0)
 
 

@@ -111,7 +111,7 @@ def logit_slope(g: Tensor, input: Tensor, eps: float | None) -> Tensor:
     slope = g / (input * (1 - input))
     if eps is None:
         return slope.masked_fill((input < 0) | (input > 1), float("nan"))
-    return slope.masked_fill((input < eps) | (input > 1 - eps), 0)
+    return slope.masked_fill(~((input >= eps) & (input <= 1 - eps)), 0)
 
 
 @elementwise(promote="float", accepts="f")
