@@ -19,7 +19,7 @@ from rushlight.tensor import Tensor
 
 # Elements. The arrays of a block and what is computed in between fit into the second-level cache.
 BLOCK = 32768
-_SIMPLE = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 Rule = Callable[..., None]
 
@@ -33,18 +33,19 @@ def on_arrays(rule: Rule, tensors: tuple[Tensor | None, ...], *numbers: Any) -> 
     """Run a rule on the arrays of the tensors, `None` staying `None`; the second is the gradient."""
     arrays = [None if t is None else t._array for t in tensors]
     first = arrays[0]
-    if first.dtype in _SIMPLE:
+    dtype = first.dtype
+    if dtype is _FLOAT32 or dtype is _FLOAT64:
         if fused.run(rule, arrays, numbers):
             return
         if first.size <= BLOCK:
             rule(np, *arrays, *numbers)
             return
-    if first.dtype.kind == "c":
+    if dtype.kind == "c":
         # Real and imaginary parts count as parameters of their own, as in PyTorch.
         for part in ("real", "imag"):
             rule(np, *(None if a is None else getattr(a, part) for a in arrays), *numbers)
         return
-    if first.dtype.itemsize == 2:
+    if dtype.itemsize == 2:
         # float16 and bfloat16 are computed in float32 and rounded once, at the end.
         wide = [None if a is None else a.astype(np.float32) for a in arrays]
         rule(np, *wide, *numbers)
