@@ -140,12 +140,13 @@ def run(rule: Callable[..., None], arrays: list[np.ndarray | None], numbers: tup
     if _done < WORTH_IT:
         _done += first.size + CALL
         return False
-    given = [array for array in arrays if array is not None]
-    for array in given:
-        # Contiguous, aligned, and writeable: the loop would not notice memory that is not.
-        if not array.flags.carray:
-            return False
-    objects = [*map(id, given)]
+    objects = []
+    for array in arrays:
+        if array is not None:
+            # Contiguous, aligned, and writeable: the loop would not notice memory that is not.
+            if not array.flags.carray:
+                return False
+            objects.append(id(array))
     if first.size == 0:
         return True
     if objects[0] == objects[1]:  # a gradient that is its parameter: the loop assumes it is not
