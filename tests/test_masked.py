@@ -33,7 +33,9 @@ def test_softmax_and_gradients_pass_the_mask_by():
     x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
     mask = torch.tensor([True, True, False])
     y = torch.masked.softmax(x, 0, mask=mask)
-    np.testing.assert_allclose(y.numpy(force=True), [*np.exp([1, 2]) / np.exp([1, 2]).sum(), 0], rtol=1e-6)
+    np.testing.assert_allclose(
+        y.numpy(force=True), [*np.exp([1, 2]) / np.exp([1, 2]).sum(), 0], rtol=1e-6
+    )
     y[0].backward()
     assert x.grad[2].item() == 0
 

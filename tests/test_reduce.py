@@ -24,8 +24,10 @@ def axes(dim, a):
 @pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin", "var", "std", "any", "all"])
 def test_values_are_numpys(name, dim, keepdim):
     a = random(2, 3, 4)
-    got = getattr(torch.tensor(a), name)(dim=dim, keepdim=keepdim) if dim is not None else (
-        getattr(torch.tensor(a), name)()
+    got = (
+        getattr(torch.tensor(a), name)(dim=dim, keepdim=keepdim)
+        if dim is not None
+        else (getattr(torch.tensor(a), name)())
     )
     options = {"ddof": 1} if name in ("var", "std") else {}
     want = getattr(np, name)(a, axis=axes(dim, a), keepdims=keepdim and dim is not None, **options)

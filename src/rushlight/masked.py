@@ -76,14 +76,24 @@ def _count(input: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: B
 
 
 def sum(
-    input: Tensor, dim: Dims = None, *, keepdim: Bool = False, dtype: Any = None, mask: Tensor | None = None
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: Bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """The sum of what the mask leaves; integers give int64."""
     return _fill(input, mask, 0).sum(_over(dim, input.ndim), bool(keepdim), dtype=dtype)
 
 
 def prod(
-    input: Tensor, dim: Dims = None, *, keepdim: Bool = False, dtype: Any = None, mask: Tensor | None = None
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: Bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """The product of what the mask leaves; integers give int64."""
     result = _fill(input, mask, 1)
@@ -99,7 +109,12 @@ def prod(
 
 
 def mean(
-    input: Tensor, dim: Dims = None, *, keepdim: Bool = False, dtype: Any = None, mask: Tensor | None = None
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: Bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """The mean of what the mask leaves; nan of nothing. ValueError for integers without `dtype`."""
     wanted = input.dtype if dtype is None else dtype
@@ -117,7 +132,12 @@ def mean(
 
 
 def amax(
-    input: Tensor, dim: Dims = None, *, keepdim: Bool = False, dtype: Any = None, mask: Tensor | None = None
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: Bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """The maximum of what the mask leaves; the least number of nothing."""
     input = _cast(input, dtype)
@@ -126,7 +146,12 @@ def amax(
 
 
 def amin(
-    input: Tensor, dim: Dims = None, *, keepdim: Bool = False, dtype: Any = None, mask: Tensor | None = None
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: Bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """The minimum of what the mask leaves; the largest number of nothing."""
     input = _cast(input, dtype)
@@ -153,7 +178,12 @@ def argmin(
 
 
 def median(
-    input: Tensor, dim: int = -1, *, keepdim: Bool = False, dtype: Any = None, mask: Tensor | None = None
+    input: Tensor,
+    dim: int = -1,
+    *,
+    keepdim: Bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """The lower median over one dimension of what the mask leaves; nan of nothing."""
     input = _cast(input, dtype)
@@ -164,17 +194,28 @@ def median(
         raise ValueError(
             "masked median expects no fully masked out rows if dtype is not floating point"
         )
-    return _fill(input.to(dtypes.float64), mask, float("nan")).nanmedian(dim, bool(keepdim)).values.to(
-        input.dtype
+    return (
+        _fill(input.to(dtypes.float64), mask, float("nan"))
+        .nanmedian(dim, bool(keepdim))
+        .values.to(input.dtype)
     )
 
 
 def logsumexp(
-    input: Tensor, dim: Dims = None, *, keepdim: Bool = False, dtype: Any = None, mask: Tensor | None = None
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: Bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """`torch.logsumexp` of what the mask leaves; -inf of nothing."""
     result_dtype = input.dtype if dtype is None else dtype
-    x = input if input.is_floating_point() or input.is_complex() else input.to(torch.get_default_dtype())
+    x = (
+        input
+        if input.is_floating_point() or input.is_complex()
+        else input.to(torch.get_default_dtype())
+    )
     result = _fill(x, mask, float("-inf")).logsumexp(_over(dim, input.ndim), bool(keepdim))
     return _cast(result, result_dtype)
 
@@ -240,7 +281,9 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
     return torch.nn.functional.softmax(_fill(input, mask, float("-inf")), dim)
 
 
-def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+def log_softmax(
+    input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None
+) -> Tensor:
     """The logarithm of the softmax over what the mask leaves; -inf elsewhere."""
     input = _cast(input, dtype)
     return torch.nn.functional.log_softmax(_fill(input, mask, float("-inf")), dim)
@@ -252,7 +295,13 @@ def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
 
 
 def normalize(
-    input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Tensor | None = None
+    input: Tensor,
+    ord: float,
+    dim: int,
+    *,
+    eps: float = 1e-12,
+    dtype: Any = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """What the mask leaves divided by its norm over `dim` (at least `eps`); 0 elsewhere."""
     length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)

@@ -15,7 +15,18 @@ from typing import Any
 _VALUES = ("values", "indices")
 _FIELDS = {
     **dict.fromkeys(
-        ("max", "min", "median", "nanmedian", "mode", "kthvalue", "sort", "topk", "cummax", "cummin"),
+        (
+            "max",
+            "min",
+            "median",
+            "nanmedian",
+            "mode",
+            "kthvalue",
+            "sort",
+            "topk",
+            "cummax",
+            "cummin",
+        ),
         _VALUES,
     ),
     "aminmax": ("min", "max"),
@@ -44,7 +55,7 @@ class _Results(tuple):
     __slots__ = ()
     __match_args__: tuple[str, ...] = ()
 
-    def __new__(cls, values: Any, dict: Any = None) -> Any:  # noqa: A002 - as in PyTorch
+    def __new__(cls, values: Any, dict: Any = None) -> Any:
         self = tuple.__new__(cls, values)
         n = len(cls.__match_args__)
         if len(self) != n:
@@ -55,9 +66,11 @@ class _Results(tuple):
 
     def __repr__(self) -> str:
         fields = zip(self.__match_args__, self, strict=True)
-        return f"torch.return_types.{type(self).__name__}(\n" + ",\n".join(
-            f"{name}={value!r}" for name, value in fields
-        ) + ")"
+        return (
+            f"torch.return_types.{type(self).__name__}(\n"
+            + ",\n".join(f"{name}={value!r}" for name, value in fields)
+            + ")"
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("readonly attribute")

@@ -6,6 +6,7 @@ contiguous, whatever the order of the input in memory.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,12 @@ _f32, _f64, _i64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64
 _bool, _u8 = np.dtype(np.bool_), np.dtype(np.uint8)
 _f16, _bf16 = np.dtype(np.float16), dtypes.bfloat16.np
 _halves = (_f16, _bf16)
-_add, _mul, _max, _min = (f.reduce for f in (np.add, np.multiply, np.maximum, np.minimum))
+_add: Any = np.add.reduce  # NumPy's stubs have no positional form of these, which is the quick one
+_mul: Any = np.multiply.reduce
+_max: Any = np.maximum.reduce
+_min: Any = np.minimum.reduce
+_or: Any = np.logical_or.reduce
+_and: Any = np.logical_and.reduce
 # Where pairwise summation does not reach (a reduction across rows), sums of float32 are made of
 # pieces of this many rows, or the error would grow with the number of rows.
 PIECE = 64
@@ -102,7 +108,7 @@ def product(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = N
     d = a.dtype
     if dtype is None:
         dtype = _i64 if d.kind in "iub" else d
-    elif dtype.kind in "iub" and d.kind in "fcV" or d.kind == "c" and dtype.kind != "c":
+    elif (dtype.kind in "iub" and d.kind in "fcV") or (d.kind == "c" and dtype.kind != "c"):
         from rushlight.backends.numpy import cast
 
         a = cast(a, dtype)
@@ -146,20 +152,20 @@ def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tup
     if d in _halves:
         v, m = variance(a.astype(_f32), axis, keepdims, correction)
         return v.astype(d), m.astype(d)
+    if d.kind == "c":
+        (v, m), (w, o) = (variance(p, axis, keepdims, correction) for p in (a.real, a.imag))
+        return v + w, m + d.type(1j) * o
     n = count(a, axis)
     m = total(a, axis, True) / n if n else total(a, axis, True) * np.nan
     x = a - m
-    if d.kind == "c":
-        x = x.real * x.real + x.imag * x.imag
-    else:
-        x *= x
+    x *= x
     s = total(x, axis, keepdims)
     left = n - correction
     if left > 0:
         v = s / left
     else:  # 0 / 0, or infinite
         with np.errstate(all="ignore"):
-            v = s / d.type(0).real
+            v = s / d.type(0)
     if not keepdims:
         m = m.reshape(np.shape(v))
     return v, m
@@ -167,13 +173,13 @@ def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tup
 
 def anywhere(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """Whether any element is not zero; nan is not zero. bool, or uint8 for uint8."""
-    r = contiguous(np.logical_or.reduce(a, axis, None, None, keepdims))
+    r = contiguous(_or(a, axis, None, None, keepdims))
     return r.astype(_u8) if a.dtype is _u8 else r
 
 
 def everywhere(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """Whether no element is zero. bool, or uint8 for uint8."""
-    r = contiguous(np.logical_and.reduce(a, axis, None, None, keepdims))
+    r = contiguous(_and(a, axis, None, None, keepdims))
     return r.astype(_u8) if a.dtype is _u8 else r
 
 
@@ -213,7 +219,7 @@ def running(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None)
     d = a.dtype
     if dtype is None:
         dtype = _i64 if d.kind in "iub" else d
-    if dtype.kind in "iub" and d.kind in "fcV" or d.kind == "c" and dtype.kind != "c":
+    if (dtype.kind in "iub" and d.kind in "fcV") or (d.kind == "c" and dtype.kind != "c"):
         from rushlight.backends.numpy import cast
 
         a = cast(a, dtype)
@@ -237,9 +243,11 @@ def logsumexp(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     if not a.size:
         return np.log(total(widened(a), axis, keepdims)).astype(d)
     a = widened(a)
-    m = np.maximum.reduce(a.real, axis, None, None, True)
+    m = _max(a.real, axis, None, None, True)
     m = np.where(np.isinf(m), m.dtype.type(0), m)
-    r = np.log(total(np.exp(a - m), axis, keepdims)) + (m if keepdims else m.reshape(_less(a, axis)))
+    r = np.log(total(np.exp(a - m), axis, keepdims)) + (
+        m if keepdims else m.reshape(_less(a, axis))
+    )
     return r.astype(d)
 
 
@@ -357,7 +365,9 @@ _START = {"sum": 0, "mean": 0, "prod": 1, "max": -np.inf, "min": np.inf}
 _STEP = {"sum": np.add, "mean": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-def segments(a: np.ndarray, kind: str, ends: np.ndarray, axis: int, initial: float | None) -> np.ndarray:
+def segments(
+    a: np.ndarray, kind: str, ends: np.ndarray, axis: int, initial: float | None
+) -> np.ndarray:
     """Reduce a[..., ends[..., i]:ends[..., i + 1]] along `axis`; `ends` has the leading shape of `a`."""
     d = a.dtype
     x = widened(a)
@@ -366,7 +376,7 @@ def segments(a: np.ndarray, kind: str, ends: np.ndarray, axis: int, initial: flo
     start = _START[kind] if initial is None else initial
     for at in np.ndindex(*lead):
         row, marks = x[at], ends[at].tolist()
-        for i, (lo, hi) in enumerate(zip(marks, marks[1:])):
+        for i, (lo, hi) in enumerate(itertools.pairwise(marks)):
             value = _STEP[kind].reduce(row[lo:hi], 0, initial=start)
             if kind == "mean":
                 n = hi - lo
@@ -382,7 +392,7 @@ def segment_of(ends: np.ndarray, shape: tuple, axis: int) -> tuple[np.ndarray, n
     count = np.ones((*lead, shape[axis]), np.int64)
     for at in np.ndindex(*lead):
         marks = ends[at].tolist()
-        for i, (lo, hi) in enumerate(zip(marks, marks[1:])):
+        for i, (lo, hi) in enumerate(itertools.pairwise(marks)):
             segment[at][lo:hi] = i
             count[at][lo:hi] = hi - lo
     rest = (1,) * (len(shape) - axis - 1)

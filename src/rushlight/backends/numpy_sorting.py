@@ -66,7 +66,9 @@ def unique(a: np.ndarray, consecutive: bool) -> tuple[np.ndarray, np.ndarray, np
     return values, inverse.reshape(a.shape), counts
 
 
-def unique_along(a: np.ndarray, axis: int, consecutive: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def unique_along(
+    a: np.ndarray, axis: int, consecutive: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(values, inverse, counts) of the slices along `axis`, in the order of their elements."""
     rows = np.moveaxis(a, axis, 0) if a.ndim else a.reshape(1)
     flat = rows.reshape(len(rows), -1) if rows.size else rows.reshape(len(rows), 0)
@@ -76,7 +78,7 @@ def unique_along(a: np.ndarray, axis: int, consecutive: bool) -> tuple[np.ndarra
     s = rows if order is None else rows[order]
     keys = flat if order is None else flat[order]
     values, inverse, counts = _runs(s, (keys[1:] != keys[:-1]).any(1), order)
-    return np.ascontiguousarray(np.moveaxis(values, 0, axis)) if a.ndim else values, inverse, counts
+    return np.moveaxis(values, 0, axis) if a.ndim else values, inverse, counts
 
 
 def _runs(s: np.ndarray, new: np.ndarray, order: np.ndarray | None) -> tuple:
@@ -101,12 +103,28 @@ def search(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.n
     """Where each element of `a` goes into `seq`, row by row when `seq` has several dimensions."""
     side = "right" if right else "left"
     seq, a = exact(seq), exact(a)
+    if seq.dtype.kind == "f" and np.isnan(seq).any():
+        return _halving(np.broadcast_to(seq, a.shape[:-1] + seq.shape[-1:]), a, right).astype(dtype)
     if seq.ndim == 1:
         return np.searchsorted(seq, a, side).astype(dtype)
     result = np.empty(a.shape, dtype)
     for at in np.ndindex(*a.shape[:-1]):
         result[at] = np.searchsorted(seq[at], a[at], side)
     return result
+
+
+def _halving(seq: np.ndarray, a: np.ndarray, right: bool) -> np.ndarray:
+    """Binary search step by step: a nan counts as smaller than what is searched, wherever it is met."""
+    low, high = np.zeros(a.shape, np.int64), np.full(a.shape, seq.shape[-1], np.int64)
+    while (low < high).any():
+        middle = (low + high) // 2
+        if a.ndim:
+            met = np.take_along_axis(seq, np.minimum(middle, seq.shape[-1] - 1), -1)
+        else:
+            met = seq[np.minimum(middle, seq.shape[-1] - 1)]
+        up = ~((met > a) if right else (met >= a)) & (low < high)
+        low, high = np.where(up, middle + 1, low), np.where(up, high, np.minimum(middle, high))
+    return low
 
 
 def among(a: np.ndarray, tests: np.ndarray, invert: bool) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight import dtypes, geometry
 from rushlight.ops.norms import vector_norm, vector_norm_gradient
-from rushlight.ops.registry import Array, DType, Dims, composite, op
+from rushlight.ops.registry import Array, Dims, DType, composite, op
 
 if TYPE_CHECKING:
     Bool = bool
@@ -55,7 +55,9 @@ def dist(xp, input: Array, other: Array, p: float = 2):
     return xp.linalg.vector_norm(difference, float(p), tuple(range(difference.ndim)), False)
 
 
-def dist_backward(g: Tensor, input: Tensor, other: Tensor, result: Tensor, p: float, needs: tuple) -> tuple:
+def dist_backward(
+    g: Tensor, input: Tensor, other: Tensor, result: Tensor, p: float, needs: tuple
+) -> tuple:
     difference = input - other
     grad = vector_norm_gradient(g, difference, result, p, None, False, None, difference.dtype)
     return (
@@ -81,7 +83,9 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     if input.ndim < 2:
-        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions")
+        raise RuntimeError(
+            f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions"
+        )
     dim = geometry.wrap_dim(dim, input.ndim)
     lengths = vector_norm(input, p, tuple(d for d in range(input.ndim) if d != dim), True)
     factor = (maxnorm / (lengths + 1e-7)).where(lengths > maxnorm, 1.0)

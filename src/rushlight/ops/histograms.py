@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight import dtypes
-from rushlight.ops.reduce import real_input
+from rushlight.ops.extremes import real_input
 from rushlight.ops.registry import Array, Arrays, op, public
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def bincount(xp, input: Array, weights: Array | None = None, minlength: int = 0)
         )
     if minlength < 0:
         raise RuntimeError(f"minlength should be >= 0, got {minlength}")
-    if input.ndim != 1 or input.size and input.min() < 0:
+    if input.ndim != 1 or (input.size and input.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != input.shape:
         raise RuntimeError(
@@ -75,7 +75,9 @@ def histogram_parts(xp, input: Array, edges: Arrays, weight: Array | None, densi
 
 def check_histogram(input: Tensor, weight: Tensor | None) -> None:
     if input._array.dtype.kind in "iubc":
-        raise NotImplementedError(f"\"histogramdd\" not implemented for '{input.dtype.scalar_name}'")
+        raise NotImplementedError(
+            f"\"histogramdd\" not implemented for '{input.dtype.scalar_name}'"
+        )
     if input.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     if weight is not None:
@@ -130,7 +132,9 @@ def bin_edges(input: Tensor, bins: Any, given: Any) -> list[Tensor]:
     result = []
     for d, count in enumerate(bins):
         if count <= 0:
-            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension {d}")
+            raise RuntimeError(
+                f"torch.histogram(): bins must be > 0, but got {count} for dimension {d}"
+            )
         if given is not None:
             low, high = given[2 * d], given[2 * d + 1]
         elif not flat.numel():
@@ -138,7 +142,9 @@ def bin_edges(input: Tensor, bins: Any, given: Any) -> list[Tensor]:
         else:
             low, high = (t.item() for t in flat[:, d].aminmax())
         if not (abs(low) < float("inf") and abs(high) < float("inf")):
-            raise RuntimeError(f"torch.histogramdd: dimension {d}'s range [{low}, {high}] is not finite")
+            raise RuntimeError(
+                f"torch.histogramdd: dimension {d}'s range [{low}, {high}] is not finite"
+            )
         if low > high:
             raise RuntimeError(
                 f"torch.histogramdd: min should not exceed max, but got min {low} max {high} for dimension {d}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight import dtypes
-from rushlight.ops.reduce import axis, has_zero, real_input
+from rushlight.ops.extremes import real_input
+from rushlight.ops.reduce import axis, has_zero
 from rushlight.ops.registry import Array, DType, composite, op
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def cummax(xp, input: Array, dim: int):
     >>> torch.tensor([1, 3, 2]).cummax(0).values
     tensor([1, 3, 3])
     """
-    real_input("cummax_cpu", input)
+    if input.ndim:
+        real_input("cummax_cpu", input)
     return xp.running_extreme(input, axis(dim, input.ndim, "cummax"), xp.maximum)
 
 
@@ -94,7 +96,8 @@ def cummin(xp, input: Array, dim: int):
     >>> torch.tensor([2, 3, 1]).cummin(0).indices
     tensor([0, 0, 2])
     """
-    real_input("cummin_cpu", input)
+    if input.ndim:
+        real_input("cummin_cpu", input)
     return xp.running_extreme(input, axis(dim, input.ndim, "cummin"), xp.minimum)
 
 
@@ -131,7 +134,9 @@ def logcumsumexp_backward(g: Tensor, input: Tensor, result: Tensor, dim: int) ->
 
     if input.is_complex():
         return part(g.conj().log()).conj()
-    nothing = float("-inf")
+    from rushlight import finfo
+
+    nothing = finfo(g.dtype).min  # not -inf: second derivatives take differences of these
     up = part(g.masked_fill(g <= 0, 1).log().masked_fill(g <= 0, nothing))
     down = part((-g).masked_fill(g >= 0, 1).log().masked_fill(g >= 0, nothing))
     return up - down
@@ -145,7 +150,11 @@ logcumsumexp.grad(input=logcumsumexp_backward)
 
 @composite
 def diff(
-    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
+    input: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
 ) -> Tensor:
     """The differences of neighbours along `dim`, `n` times over. Of bool: whether they differ.
 
@@ -197,18 +206,19 @@ def widths(name: str, y: Tensor, x: Tensor, dim: int) -> Tensor:
     return x.narrow(dim, 1, max(x.shape[dim] - 1, 0)) - x.narrow(dim, 0, max(x.shape[dim] - 1, 0))
 
 
-def areas(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor:
-    """Width times mean height between each two neighbours."""
+def sides(y: Tensor, dim: int) -> Tensor:
+    """The sums of each two neighbours along `dim`."""
+    n = y.shape[dim]
+    return y.narrow(dim, 0, n - 1) + y.narrow(dim, 1, n - 1) if n else y
+
+
+def samples(name: str, y: Tensor, dim: int) -> int:
+    """`dim` counted from the front; RuntimeError for bool."""
     from rushlight import geometry
 
     if y._array.dtype.kind == "b":
         raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
-    dim = geometry.wrap_dim(dim, y.ndim, wrap_scalar=False)
-    n = y.shape[dim]
-    if not n:
-        return y.new_zeros(y.shape) if x is None else y * 0.0
-    heights = y.narrow(dim, 0, n - 1) + y.narrow(dim, 1, n - 1)
-    return heights * (widths(name, y, x, dim) if x is not None else dx) / 2.0
+    return geometry.wrap_dim(dim, y.ndim, wrap_scalar=False)
 
 
 def points(x: Any, dx: Any) -> tuple[Any, Any]:
@@ -217,7 +227,9 @@ def points(x: Any, dx: Any) -> tuple[Any, Any]:
 
 
 @composite(method=False, out=False)
-def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+def trapezoid(
+    y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1
+) -> Tensor:
     """The integral of samples `y` along `dim` by the trapezoidal rule.
 
     The sample points are `x` (one value each), or `dx` apart (1 unless given).
@@ -227,7 +239,12 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, di
     tensor(6.)
     """
     x, dx = points(x, dx)
-    return areas("trapezoid", y, x, dx, dim).sum(dim)
+    dim = samples("trapezoid", y, dim)
+    if not y.shape[dim]:
+        return y.new_zeros(y.shape[:dim] + y.shape[dim + 1 :])
+    if x is not None:
+        return (sides(y, dim) * widths("trapezoid", y, x, dim)).sum(dim) / 2.0
+    return (y.sum(dim) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * dx
 
 
 @composite(method=False, out=False)
@@ -247,12 +264,23 @@ def cumulative_trapezoid(
     tensor([2., 6.])
     """
     x, dx = points(x, dx)
-    return areas("cumulative_trapezoid", y, x, dx, dim).cumsum(dim)
+    dim = samples("cumulative_trapezoid", y, dim)
+    if x is not None:
+        return (sides(y, dim) * widths("cumulative_trapezoid", y, x, dim)).cumsum(dim) / 2.0
+    return (sides(y, dim) * (dx / 2.0)).cumsum(dim)
 
 
 # -- segments --------------------------------------------------------------------------------------
 
-NAMES = {"sum": "sum", "mean": "mean", "max": "max", "min": "min", "prod": "prod", "amax": "max", "amin": "min"}
+NAMES = {
+    "sum": "sum",
+    "mean": "mean",
+    "max": "max",
+    "min": "min",
+    "prod": "prod",
+    "amax": "max",
+    "amin": "min",
+}
 
 
 @op(method=False, out=False)
@@ -271,9 +299,13 @@ def segment_reduce(
     tensor([1., 5.])
     """
     if reduce not in NAMES:
-        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+        )
     axis %= data.ndim
-    return xp.segments(data, NAMES[reduce], bounds(lengths, offsets, data.shape[axis], unsafe), axis, initial)
+    return xp.segments(
+        data, NAMES[reduce], bounds(lengths, offsets, data.shape[axis], unsafe), axis, initial
+    )
 
 
 def bounds(lengths: Any, offsets: Any, n: int, unsafe: bool) -> Any:
@@ -306,7 +338,10 @@ def segment_backward(
     kind = NAMES[reduce]
     axis %= data.ndim
     ends = bounds(
-        None if lengths is None else lengths._array, None if offsets is None else offsets._array, 0, True
+        None if lengths is None else lengths._array,
+        None if offsets is None else offsets._array,
+        0,
+        True,
     )
     segment, count = xp.segment_of(ends, data.shape, axis)  # of each element; how long it is
     inside = _wrap(segment >= 0)

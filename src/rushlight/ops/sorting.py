@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight import dtypes, geometry
-from rushlight.ops.reduce import axis, to_chosen
+from rushlight.ops.extremes import to_chosen
+from rushlight.ops.reduce import axis
 from rushlight.ops.registry import Array, composite, op, public
 
 if TYPE_CHECKING:
@@ -16,7 +17,9 @@ Tensor = Any  # annotation only
 
 def no_complex(name: str, input: Any) -> None:
     if input.dtype.kind == "c":
-        raise RuntimeError(f"{name} does not support complex dtypes on CPU: complex numbers have no order")
+        raise RuntimeError(
+            f"{name} does not support complex dtypes on CPU: complex numbers have no order"
+        )
 
 
 @op(outputs=("values", "indices"))
@@ -41,7 +44,9 @@ sort.grad(input=back_to_places)
 
 
 @composite
-def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+def argsort(
+    input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False
+) -> Tensor:
     """The indices that sort `input` along `dim`; see `sort`.
 
     >>> import rushlight as torch
@@ -78,7 +83,9 @@ def topk(xp, input: Array, k: int, dim: int = -1, largest: bool = True, sorted: 
     over = axis(dim, input.ndim, "topk")
     n = 1 if over is None else input.shape[over]
     if not 0 <= k <= n:
-        raise RuntimeError(f"selected index k out of range: k is {k}, the size of dimension {dim} is {n}")
+        raise RuntimeError(
+            f"selected index k out of range: k is {k}, the size of dimension {dim} is {n}"
+        )
     return xp.topk(input, int(k), over, largest)
 
 
@@ -97,8 +104,8 @@ def unique_parts(xp, input: Array, dim: int | None, consecutive: bool):
         )
     if dim is None:
         return xp.unique(input, consecutive)
-    over = geometry.wrap_dim(dim, input.ndim)
-    if input.ndim and not input.size:
+    over = geometry.wrap_dim(dim, input.ndim, wrap_scalar=False)
+    if not input.size:
         empty = [d for d, n in enumerate(input.shape) if not n]
         if len(empty) > 1:
             raise RuntimeError(
@@ -154,12 +161,25 @@ unique_parts.face = unique
 
 @op(where="_all", name="searchsorted")
 def search(
-    xp, sorted_sequence: Array, input: Array, side: str, out_int32: bool, sorter: Array | None, label: str
+    xp,
+    sorted_sequence: Array,
+    input: Array,
+    side: str,
+    out_int32: bool,
+    sorter: Array | None,
+    label: str,
 ):
     right = side == "right"
+    kinds = {sorted_sequence.dtype.kind, input.dtype.kind}
+    if input.size and ("c" in kinds or kinds == {"b"}):
+        raise NotImplementedError(
+            f"\"{label}_out_cpu\" not implemented for '{dtypes.OF[sorted_sequence.dtype].scalar_name}'"
+        )
     if sorter is not None:
         sorted_sequence = xp.take_along(sorted_sequence, sorter)
-    return xp.search(sorted_sequence, input, right, dtypes.int32.np if out_int32 else dtypes.int64.np)
+    return xp.search(
+        sorted_sequence, input, right, dtypes.int32.np if out_int32 else dtypes.int64.np
+    )
 
 
 @public()
@@ -191,7 +211,9 @@ def searchsorted(
             f"boundaries tensor dim({len(own)}) and input value's dim(0) numel(1)"
         )
     if not own:
-        raise RuntimeError(f"{name}: boundaries tensor should have positive dimension, but got 0 dimension")
+        raise RuntimeError(
+            f"{name}: boundaries tensor should have positive dimension, but got 0 dimension"
+        )
     if len(own) != 1 and (len(own) != len(given) or own[:-1] != given[:-1]):
         raise RuntimeError(
             f"{name}: boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
@@ -233,7 +255,9 @@ def bucketize(
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
     input = as_tensor(input, boundaries)
     check_int_out("torch.bucketize()", out, out_int32)
-    return search(boundaries, input, "right" if right else "left", out_int32, None, "bucketize", out=out)
+    return search(
+        boundaries, input, "right" if right else "left", out_int32, None, "bucketize", out=out
+    )
 
 
 search.face = searchsorted
@@ -269,7 +293,12 @@ def among(xp, elements: Array, test_elements: Array, invert: bool):
 
 @public()
 def isin(
-    elements: Any, test_elements: Any, *, assume_unique: Bool = False, invert: Bool = False, out: Any = None
+    elements: Any,
+    test_elements: Any,
+    *,
+    assume_unique: Bool = False,
+    invert: Bool = False,
+    out: Any = None,
 ) -> Tensor:
     """Which of `elements` are in `test_elements` (with `invert`: are not). nan is in nothing.
 

@@ -5,16 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight import dtypes
-from rushlight.ops.reduce import (
-    axes,
-    axis,
-    evenly,
-    keep,
-    nonempty,
-    reduced_count,
-    to_chosen,
-)  # fmt: skip
-from rushlight.ops.registry import Array, composite, op, public
+from rushlight.ops.extremes import evenly, nonempty, to_chosen
+from rushlight.ops.reduce import axes, axis, keep, reduced_count
+from rushlight.ops.registry import Array, Dims, composite, op, public
 
 if TYPE_CHECKING:
     Bool = bool
@@ -109,14 +102,19 @@ def std(
 
 
 def std_backward(
-    g: Tensor, input: Tensor, result: Tensor, dim: Any, unbiased: Any, keepdim: Bool, correction: Any
+    g: Tensor,
+    input: Tensor,
+    result: Tensor,
+    dim: Any,
+    unbiased: Any,
+    keepdim: Bool,
+    correction: Any,
 ) -> Tensor:
     g = (g / (result * 2)).masked_fill(result == 0, 0)
     return var_backward(g, input, dim, unbiased, keepdim, correction)
 
 
 std.grad(input=std_backward)
-
 
 
 @op(where="_pair", name="var_mean", node="VarMeanBackward0", outputs=("var", "mean"))
@@ -128,14 +126,22 @@ def var_and_mean(xp, input: Array, dim: Any, unbiased: Any, keepdim: bool, corre
 
 
 def var_and_mean_backward(
-    g_var: Tensor, g_mean: Tensor, input: Tensor, dim: Any, unbiased: Any, keepdim: Bool, correction: Any
+    g_var: Tensor,
+    g_mean: Tensor,
+    input: Tensor,
+    dim: Any,
+    unbiased: Any,
+    keepdim: Bool,
+    correction: Any,
 ) -> Tensor:
     g = var_backward(g_var, input, dim, unbiased, keepdim, correction)
     return g + mean_part(g_mean, input, settings(dim, unbiased, correction)[0], keepdim)
 
 
 def mean_part(g: Tensor, input: Tensor, dim: Any, keepdim: Bool) -> Tensor:
-    return (keep(g, input.shape, dim, keepdim) / max(reduced_count(input.shape, dim), 1)).expand(input.shape)
+    return (keep(g, input.shape, dim, keepdim) / max(reduced_count(input.shape, dim), 1)).expand(
+        input.shape
+    )
 
 
 var_and_mean.grad(input=var_and_mean_backward)
@@ -198,22 +204,22 @@ var_and_mean.face, std_and_mean.face = var_mean, std_mean
 
 @op(where="_all", name="median", node="MedianBackward0")
 def median_all(xp, input: Array):
-    check_order("median_cpu", input)
+    check_order("median_cpu", input.reshape(-1))
     return xp.median(input, False)
 
 
 @op(where="_all", name="nanmedian", node="NanmedianBackward0")
 def nanmedian_all(xp, input: Array):
-    check_order("nanmedian_cpu", input)
+    check_order("nanmedian_cpu", input.reshape(-1))
     return xp.median(input, True)
 
 
-median_all.grad(input=lambda g, input, result: evenly(g, input, result))
-nanmedian_all.grad(input=lambda g, input, result: evenly(g, input, result))
+median_all.grad(input=evenly)
+nanmedian_all.grad(input=evenly)
 
 
 def check_order(name: str, input: Any, *, truth: Bool = False) -> None:
-    if input.dtype.kind == "c" or input.dtype.kind == "b" and not truth:
+    if input.ndim and (input.dtype.kind == "c" or (input.dtype.kind == "b" and not truth)):
         raise NotImplementedError(
             f"\"{name}\" not implemented for '{dtypes.OF[input.dtype].scalar_name}'"
         )
@@ -230,7 +236,7 @@ def nanmedian_dim(xp, input: Array, dim: int, keepdim: bool = False):
 
 
 def median_over(name: str, xp: Any, input: Any, dim: int, keepdim: Bool) -> tuple:
-    check_order(name + "_cpu", input)
+    check_order(name + "_out", input.reshape(-1))
     over = axis(dim, input.ndim, name)
     nonempty(name, input, over)
     return xp.pick(input, over, keepdim, xp.median_index(input, over, name == "nanmedian"))
@@ -323,7 +329,12 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 @composite
 def quantile(
-    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    input: Tensor,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
 ) -> Tensor:
     """The `q`-th quantiles (a number in [0, 1], or a tensor of several) of all elements or over `dim`.
 
@@ -339,7 +350,12 @@ def quantile(
 
 @composite
 def nanquantile(
-    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    input: Tensor,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
 ) -> Tensor:
     """As `quantile`, of what is not nan; nan where everything is.
 
@@ -355,7 +371,9 @@ def check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> Tens
     from rushlight import tensor
 
     if not input.numel():
-        raise RuntimeError(f"{name}() input tensor must be non-empty, got shape {list(input.shape)}")
+        raise RuntimeError(
+            f"{name}() input tensor must be non-empty, got shape {list(input.shape)}"
+        )
     if input.dtype not in (dtypes.float32, dtypes.float64):
         raise RuntimeError(
             f"{name}() input tensor must be either float or double dtype, not {input.dtype}"
@@ -381,7 +399,14 @@ def check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> Tens
 
 
 def quantiles(
-    name: str, input: Tensor, q: Any, dim: int | None, keepdim: Bool, interpolation: str, *, skip_nan: Bool
+    name: str,
+    input: Tensor,
+    q: Any,
+    dim: int | None,
+    keepdim: Bool,
+    interpolation: str,
+    *,
+    skip_nan: Bool,
 ) -> Tensor:
     q = check_quantile(name, input, q, interpolation)
     ndim = input.ndim
@@ -399,8 +424,10 @@ def quantiles(
     if skip_nan:
         ranks = several * ((nan.logical_not().sum(-1, True) - 1).clamp(min=0)).to(x.dtype)
     else:  # the last element is nan when any is
-        ranks = (several * (n - 1)).expand(*x.shape[:-1], several.shape[0]).masked_fill(
-            nan.any(-1, True), n - 1
+        ranks = (
+            (several * (n - 1))
+            .expand(*x.shape[:-1], several.shape[0])
+            .masked_fill(nan.any(-1, True), n - 1)
         )
     if interpolation == "lower":
         ranks = ranks.floor()
@@ -451,7 +478,11 @@ def check_weights(name: str, w: Tensor, n: int, kinds: str, words: str) -> None:
 
 @composite(out=False)
 def cov(
-    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
 ) -> Tensor:
     """The covariance matrix of variables (rows) over observations (columns); 0-d for one variable.
 
@@ -483,9 +514,7 @@ def cov(
     if w is not None and not total != 0:
         raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     mean = (x if w is None else x * w).sum(1) / total
-    if w is None:
-        norm = total - correction
-    elif aweights is None or correction == 0:
+    if w is None or aweights is None or correction == 0:
         norm = total - correction
     else:
         norm = total - correction * (w * aweights).sum() / total
