@@ -1,0 +1,1099 @@
+"""The package: what it imports, and the functions of ops/ in the top namespace. Written by scripts/stubs.py; do not edit."""
+
+import builtins
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from rushlight.device import device as _device
+from rushlight.dtypes import dtype as _dtype
+from rushlight.dtypes import layout as _layout
+from rushlight.dtypes import memory_format as _memory_format
+from rushlight.size import Size as Size
+from rushlight.autograd.grad_mode import enable_grad as enable_grad
+from rushlight.autograd.grad_mode import inference_mode as inference_mode
+from rushlight.autograd.grad_mode import is_grad_enabled as is_grad_enabled
+from rushlight.autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
+from rushlight.autograd.grad_mode import no_grad as no_grad
+from rushlight.autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from rushlight.device import device as device
+from rushlight.device import get_default_device as get_default_device
+from rushlight.device import set_default_device as set_default_device
+from rushlight.dtypes import bfloat16 as bfloat16
+from rushlight.dtypes import can_cast as can_cast
+from rushlight.dtypes import channels_last as channels_last
+from rushlight.dtypes import channels_last_3d as channels_last_3d
+from rushlight.dtypes import complex64 as complex64
+from rushlight.dtypes import complex128 as complex128
+from rushlight.dtypes import contiguous_format as contiguous_format
+from rushlight.dtypes import dtype as dtype
+from rushlight.dtypes import float16 as float16
+from rushlight.dtypes import float32 as float32
+from rushlight.dtypes import float64 as float64
+from rushlight.dtypes import int8 as int8
+from rushlight.dtypes import int16 as int16
+from rushlight.dtypes import int32 as int32
+from rushlight.dtypes import int64 as int64
+from rushlight.dtypes import layout as layout
+from rushlight.dtypes import memory_format as memory_format
+from rushlight.dtypes import preserve_format as preserve_format
+from rushlight.dtypes import promote_types as promote_types
+from rushlight.dtypes import sparse_bsc as sparse_bsc
+from rushlight.dtypes import sparse_bsr as sparse_bsr
+from rushlight.dtypes import sparse_coo as sparse_coo
+from rushlight.dtypes import sparse_csc as sparse_csc
+from rushlight.dtypes import sparse_csr as sparse_csr
+from rushlight.dtypes import strided as strided
+from rushlight.dtypes import uint8 as uint8
+from rushlight.dtypes import uint16 as uint16
+from rushlight.dtypes import uint32 as uint32
+from rushlight.dtypes import uint64 as uint64
+from rushlight.limits import finfo as finfo
+from rushlight.limits import iinfo as iinfo
+from rushlight.modes import get_default_dtype as get_default_dtype
+from rushlight.modes import set_default_dtype as set_default_dtype
+from rushlight.size import Size as Size
+from rushlight.tensor import Tensor as Tensor
+from rushlight import autograd as autograd
+from rushlight import backends as backends
+from rushlight import data as data
+from rushlight import fft as fft
+from rushlight import linalg as linalg
+from rushlight import masked as masked
+from rushlight import nn as nn
+from rushlight import optim as optim
+from rushlight import profiler as profiler
+from rushlight import random as random
+from rushlight import return_types as return_types
+from rushlight import serialization as serialization
+from rushlight import signal as signal
+from rushlight import special as special
+from rushlight import storage as storage
+from rushlight import utils as utils
+from rushlight.printing import set_printoptions as set_printoptions
+from rushlight.random import manual_seed as manual_seed
+from rushlight.random import seed as seed
+from rushlight.random import initial_seed as initial_seed
+from rushlight.random import get_rng_state as get_rng_state
+from rushlight.random import set_rng_state as set_rng_state
+from rushlight.random import thread_safe_generator as thread_safe_generator
+from rushlight.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from rushlight.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from rushlight.settings import get_float32_matmul_precision as get_float32_matmul_precision
+from rushlight.settings import get_num_interop_threads as get_num_interop_threads
+from rushlight.settings import get_num_threads as get_num_threads
+from rushlight.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
+from rushlight.settings import is_warn_always_enabled as is_warn_always_enabled
+from rushlight.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+from rushlight.settings import set_float32_matmul_precision as set_float32_matmul_precision
+from rushlight.settings import set_flush_denormal as set_flush_denormal
+from rushlight.settings import set_num_interop_threads as set_num_interop_threads
+from rushlight.settings import set_num_threads as set_num_threads
+from rushlight.settings import set_warn_always as set_warn_always
+from rushlight.settings import use_deterministic_algorithms as use_deterministic_algorithms
+from rushlight.serialization import save as save
+from rushlight.serialization import load as load
+from rushlight.storage import UntypedStorage as UntypedStorage
+from rushlight.storage import TypedStorage as TypedStorage
+_int = builtins.int
+_float = builtins.float
+_bool = builtins.bool
+_str = builtins.str
+_type = builtins.type
+_complex = builtins.complex
+_Number = builtins.bool | builtins.int | builtins.float | builtins.complex
+_Ints = builtins.int | Sequence[builtins.int]
+
+class _min_max(NamedTuple):
+    min: Tensor
+    max: Tensor
+
+class _values_indices(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class _mantissa_exponent(NamedTuple):
+    mantissa: Tensor
+    exponent: Tensor
+
+class _a_tau(NamedTuple):
+    a: Tensor
+    tau: Tensor
+
+bool: _dtype
+short: _dtype
+int: _dtype
+long: _dtype
+half: _dtype
+float: _dtype
+double: _dtype
+cfloat: _dtype
+cdouble: _dtype
+inf: _float
+nan: _float
+pi: _float
+e: _float
+newaxis: None
+__version__: _str
+Generator: Any
+default_generator: Any
+Storage: Any
+BoolTensor: Any
+ByteTensor: Any
+UInt16Tensor: Any
+UInt32Tensor: Any
+UInt64Tensor: Any
+CharTensor: Any
+ShortTensor: Any
+IntTensor: Any
+LongTensor: Any
+HalfTensor: Any
+BFloat16Tensor: Any
+FloatTensor: Any
+DoubleTensor: Any
+ComplexFloatTensor: Any
+ComplexDoubleTensor: Any
+BoolStorage: Any
+ByteStorage: Any
+UInt16Storage: Any
+UInt32Storage: Any
+UInt64Storage: Any
+CharStorage: Any
+ShortStorage: Any
+IntStorage: Any
+LongStorage: Any
+HalfStorage: Any
+BFloat16Storage: Any
+FloatStorage: Any
+DoubleStorage: Any
+ComplexFloatStorage: Any
+ComplexDoubleStorage: Any
+
+def _add_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
+    """`add` with an `alpha`."""
+def _clamp_max_tensor(input: Tensor, max: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`clamp_max` with a tensor."""
+def _clamp_min_tensor(input: Tensor, min: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`clamp_min` with a tensor."""
+def _clamp_tensors(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None, *, out: Any = None) -> Tensor:
+    """`clamp` with bounds of which at least one is a tensor."""
+def _close(input: Tensor, other: Tensor | _Number, rtol: _float, atol: _float, equal_nan: _bool) -> Tensor:
+    """The forward of `isclose`."""
+def _conjugates(input: Tensor, *, out: Any = None) -> Tensor:
+    """`conj_physical` of complex numbers."""
+def _div_rounded(input: Tensor, other: Tensor | _Number, *, rounding_mode: _str | None = None, out: Any = None) -> Tensor:
+    """`div` with a rounding mode."""
+def _load_exponent(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """`ldexp` for integer exponents."""
+def _log_softmax(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
+    """x - log(sum(exp(x))) along `dim`."""
+def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _int, *, out: Any = None) -> Tensor:
+    """The gradient of log_softmax from its output: g - exp(y) * sum(g)."""
+def _prelu_kernel(input: Tensor, weight: Tensor | _Number, *, out: Any = None) -> Tensor: ...
+def _round_decimals(input: Tensor, *, decimals: _int = 0, out: Any = None) -> Tensor:
+    """`round` to some digits."""
+def _rsub_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
+    """`rsub` with an `alpha`."""
+def _sample_dirichlet(input: Any, generator: Any = None) -> Any:
+    """Points of the simplex with the concentrations in `input` [..., k]."""
+def _softmax(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
+    """exp(x) / sum(exp(x)) along `dim`."""
+def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _int, *, out: Any = None) -> Tensor:
+    """The gradient of softmax from its output: y * (g - sum(g * y))."""
+def _square_bool(input: Tensor, *, out: Any = None) -> Tensor:
+    """`square` of truth values: int64, as `input ** 2`."""
+def _standard_gamma(input: Any, generator: Any = None) -> Any:
+    """Gamma numbers of shape `input` and scale 1."""
+def _sub_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
+    """`sub` with an `alpha`."""
+def _to_copy(input: Tensor, dtype: _dtype | None = None, memory_format: _memory_format | None = None) -> Tensor:
+    """A copy in another dtype or memory format."""
+def abs(input: Tensor, *, out: Any = None) -> Tensor:
+    """The absolute value, real for complex numbers. Its gradient at zero is zero."""
+def absolute(input: Tensor, *, out: Any = None) -> Tensor:
+    """The absolute value, real for complex numbers. Its gradient at zero is zero."""
+def acos(input: Tensor, *, out: Any = None) -> Tensor:
+    """The inverse of the cosine, in [0, pi]; NaN outside [-1, 1]."""
+def acosh(input: Tensor, *, out: Any = None) -> Tensor:
+    """The inverse of the hyperbolic cosine; NaN below 1."""
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
+    """The averages of `output_size` windows that cover (N, C, L) or (C, L)."""
+def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: Any = False) -> Tensor:
+    """The maxima of `output_size` windows that cover (N, C, L) or (C, L)."""
+def add(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
+    """`input + alpha * other`."""
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1, alpha: _float = 1, out: Any = None) -> Tensor:
+    """beta * input + alpha * the sum over b of batch1 [b, n, k] @ batch2 [b, k, m]."""
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1, out: Any = None) -> Tensor:
+    """input + value * tensor1 / tensor2; RuntimeError for a quotient of integers."""
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1, out: Any = None) -> Tensor:
+    """input + value * tensor1 * tensor2."""
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _float = 1, alpha: _float = 1, out: Any = None) -> Tensor:
+    """beta * input + alpha * (mat1 [n, k] @ mat2 [k, m]); `input` is broadcast to [n, m]."""
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _float = 1, alpha: _float = 1, out: Any = None) -> Tensor:
+    """beta * input + alpha * (mat [n, k] @ vec [k])."""
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _float = 1, alpha: _float = 1, out: Any = None) -> Tensor:
+    """beta * input + alpha * (vec1 [n] ⊗ vec2 [m]); `input` is broadcast to [n, m]."""
+def adjoint(input: Tensor, *, out: Any = None) -> Tensor:
+    """The matrices conjugated and transposed."""
+def affine_grid_generator(theta: Tensor, size: _Ints, align_corners: _bool) -> Tensor:
+    """The places that affine maps `theta` give a regular grid over `size`: see `affine_grid`."""
+def alias_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `alias` shows."""
+def all(input: Tensor, dim: _Ints | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
+    """Whether no element is zero, over `dim`. bool; uint8 for uint8."""
+def allclose(input: Tensor, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = False) -> _bool:
+    """Whether all elements are close: `isclose(...).all()` as a Python bool."""
+def alpha_dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor:
+    """Dropout that keeps mean and variance of selu's results."""
+def amax(input: Tensor, dim: _Ints | None = ..., keepdim: _bool = False, *, out: Any = None) -> Tensor:
+    """The maximum over `dim` (one, several, or all); nan where there is one."""
+def amin(input: Tensor, dim: _Ints | None = ..., keepdim: _bool = False, *, out: Any = None) -> Tensor:
+    """The minimum over `dim` (one, several, or all); nan where there is one."""
+def aminmax(input: Tensor, *, dim: _int | None = None, keepdim: _bool = False, out: Any = None) -> _min_max:
+    """(min, max) over `dim`, or of all elements; nan where there is one."""
+def angle(input: Tensor, *, out: Any = None) -> Tensor:
+    """The angle of complex numbers in radians; of real ones 0, or pi below zero."""
+def any(input: Tensor, dim: _Ints | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
+    """Whether any element is not zero, over `dim`. bool; uint8 for uint8."""
+def arange(*args: Any, start: Any = None, end: Any = None, step: Any = 1, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+    """start, start + step, ... below `end` (above it for a negative step): int64 for integers, else"""
+def arccos(input: Tensor, *, out: Any = None) -> Tensor:
+    """The inverse of the cosine, in [0, pi]; NaN outside [-1, 1]."""
+def arccosh(input: Tensor, *, out: Any = None) -> Tensor:
+    """The inverse of the hyperbolic cosine; NaN below 1."""
+def arcsin(input: Tensor, *, out: Any = None) -> Tensor:
+    """The inverse of the sine, in [-pi/2, pi/2]; NaN outside [-1, 1]."""
+def arcsinh(input: Tensor, *, out: Any = None) -> Tensor:
+    """The inverse of the hyperbolic sine."""
+def arctan(input: Tensor, *, out: Any = None) -> Tensor:
+    """The inverse of the tangent, in (-pi/2, pi/2)."""
+def arctan2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The angle of the point (other, input), in [-pi, pi]."""
+def arctanh(input: Tensor, *, out: Any = None) -> Tensor:
+    """The inverse of the hyperbolic tangent; NaN outside [-1, 1]."""
+def argmax(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
+    """The index of the maximum over `dim` (None: of the flattened tensor); the first of several, a nan"""
+def argmin(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
+    """The index of the minimum over `dim` (None: of the flattened tensor); the first of several, a nan"""
+def argsort(input: Tensor, dim: _int = -1, descending: _bool = False, *, stable: _bool = False, out: Any = None) -> Tensor:
+    """The indices that sort `input` along `dim`; see `sort`."""
+def argwhere(input: Tensor, *, out: Any = None) -> Tensor:
+    """`nonzero` under NumPy's name."""
+def as_strided(input: Tensor, size: _Ints, stride: Any, storage_offset: Any = None, *, out: Any = None) -> Tensor:
+    """The memory of `input` under any size and strides (in elements), from `storage_offset` on."""
+def as_strided_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `as_strided` shows."""
+def as_strided_scatter(input: Tensor, src: Tensor, size: _Ints, stride: Any, storage_offset: Any = None, *, out: Any = None) -> Tensor:
+    """A copy of `input` with `src` as its `as_strided(size, stride, storage_offset)`."""
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+    """`data` as a tensor, without copying where that is possible; history is kept."""
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None, requires_grad: Any = None) -> Any:
+    """`obj` as a tensor: shares memory with tensors, arrays, buffers and DLPack producers."""
+def asin(input: Tensor, *, out: Any = None) -> Tensor:
+    """The inverse of the sine, in [-pi/2, pi/2]; NaN outside [-1, 1]."""
+def asinh(input: Tensor, *, out: Any = None) -> Tensor:
+    """The inverse of the hyperbolic sine."""
+def atan(input: Tensor, *, out: Any = None) -> Tensor:
+    """The inverse of the tangent, in (-pi/2, pi/2)."""
+def atan2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The angle of the point (other, input), in [-pi, pi]."""
+def atanh(input: Tensor, *, out: Any = None) -> Tensor:
+    """The inverse of the hyperbolic tangent; NaN outside [-1, 1]."""
+def atleast_1d(*tensors: Any) -> Any:
+    """Each tensor with at least one dimension."""
+def atleast_2d(*tensors: Any) -> Any:
+    """Each tensor with at least two dimensions: (N,) becomes (1, N)."""
+def atleast_3d(*tensors: Any) -> Any:
+    """Each tensor with at least three dimensions: (N,) becomes (1, N, 1), (M, N) becomes (M, N, 1)."""
+def avg_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: Any = False, count_include_pad: Any = True) -> Tensor:
+    """The average of each window of (N, C, L) or (C, L)."""
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1, alpha: _float = 1, out: Any = None) -> Tensor:
+    """beta * input + alpha * (batch1 [b, n, k] @ batch2 [b, k, m])."""
+def bartlett_window(window_length: Any, periodic: Any = True, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+    """A triangle: 1 - |2k / N - 1|; N is the length, one less if not `periodic`."""
+def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
+    """Ones with the probabilities in `input`, zeros otherwise; with `p`, ones with probability `p`."""
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0, *, out: Any = None) -> Tensor:
+    """How often each of 0, 1, 2, ... occurs in a 1-d tensor of integers; or the sum of its `weights`."""
+def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
+    """How many of `count` trials of probability `prob` succeed; floating tensors of one dtype."""
+def bitwise_and(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input & other`."""
+def bitwise_left_shift(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input << other`; 0 when `other` is negative or no less than the number of bits."""
+def bitwise_not(input: Tensor, *, out: Any = None) -> Tensor:
+    """`~input`: all bits flipped; the negation of truth values."""
+def bitwise_or(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input | other`."""
+def bitwise_right_shift(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input >> other`, with the sign; only the sign is left of what is shifted out of range."""
+def bitwise_xor(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input ^ other`."""
+def blackman_window(window_length: Any, periodic: Any = True, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+    """0.42 - 0.5 cos(2πk / N) + 0.08 cos(4πk / N); N is the length, one less if not `periodic`."""
+def block_diag(*tensors: Any) -> Tensor:
+    """The matrix with the given ones along its diagonal, zeros elsewhere; vectors are rows."""
+def bmm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
+    """The products of two equally long batches of matrices [b, n, k] @ [b, k, m] -> [b, n, m]."""
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The common shape of tensors of these shapes."""
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """All tensors expanded to their common shape."""
+def broadcast_to(input: Tensor, size: _Ints, *, out: Any = None) -> Tensor:
+    """`input.expand(size)`."""
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: _bool = False, right: _bool = False, out: Any = None) -> Tensor:
+    """The number of the bucket each element of `input` falls into, between sorted `boundaries`."""
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """All combinations of one element of each vector, a row each; a single vector as it is."""
+def cat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
+    """The tensors one after the other along a dimension; the other sizes agree."""
+def cdist(x1: Tensor, x2: Tensor, p: _float = ..., compute_mode: _str | None = None, *, out: Any = None) -> Tensor:
+    """The p-norm distances of all rows of x1 [..., n, k] to all rows of x2 [..., m, k]: [..., n, m]."""
+def ceil(input: Tensor, *, out: Any = None) -> Tensor:
+    """Rounded up."""
+def celu(input: Tensor, alpha: _float = ..., *, out: Any = None) -> Tensor:
+    """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
+def chain_matmul(*matrices: Any, out: Any = None) -> Any:
+    """Deprecated: use `linalg.multi_dot`, which takes a list."""
+def channel_shuffle(input: Tensor, groups: _int) -> Tensor:
+    """(N, C, *) with its channels, as (groups, C / groups), transposed."""
+def cholesky(input: Tensor, upper: _bool = False, *, out: Any = None) -> Tensor:
+    """Deprecated: use `linalg.cholesky`."""
+def cholesky_inverse(L: Tensor, upper: _bool = False, *, out: Any = None) -> Tensor:
+    """The inverse of the matrix whose Cholesky factor is L (Lᴴ if `upper`)."""
+def cholesky_solve(input: Tensor, L: Tensor, upper: _bool = False, *, out: Any = None) -> Tensor:
+    """X of A X = B, with B the first argument and L the Cholesky factor of A (Lᴴ if `upper`)."""
+def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` views of consecutive parts, equal but for a smaller last one."""
+def clamp(input: Tensor, min: _Number | None = None, max: _Number | None = None, *, out: Any = None) -> Tensor:
+    """`input` brought between `min` and `max` (numbers or tensors; either may be left out)."""
+def clamp_max(input: Tensor, max: _Number, *, out: Any = None) -> Tensor:
+    """`input`, but at most `max`."""
+def clamp_min(input: Tensor, min: _Number, *, out: Any = None) -> Tensor:
+    """`input`, but at least `min`."""
+def clip(input: Tensor, min: _Number | None = None, max: _Number | None = None, *, out: Any = None) -> Tensor:
+    """`input` brought between `min` and `max` (numbers or tensors; either may be left out)."""
+def clone(input: Tensor, *, memory_format: _memory_format | None = None) -> Tensor:
+    """A copy of the tensor that gradients go through."""
+def column_stack(tensors: Any, *, out: Any = None) -> Tensor:
+    """The tensors side by side, vectors as columns."""
+def combinations(input: Tensor, r: _int = 2, with_replacement: _bool = False) -> Tensor:
+    """All selections of `r` elements of a vector in order, a row each."""
+def complex(real: Tensor, imag: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`real + 1j * imag` from two tensors of one floating dtype, with broadcasting."""
+def concat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
+    """The tensors one after the other along a dimension; the other sizes agree."""
+def concatenate(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
+    """The tensors one after the other along a dimension; the other sizes agree."""
+def conj(input: Tensor, *, out: Any = None) -> Tensor:
+    """The complex conjugates (a copy, see Note [Conjugates are copies]); a real tensor as it is."""
+def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
+    """The complex conjugates; a real tensor as it is."""
+def constant_pad_nd(input: Tensor, pad: _Ints, value: _float = 0) -> Tensor:
+    """`input` with `value` around its last dimensions; `pad`: (before, after) from the last dimension"""
+def conv1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1) -> Tensor:
+    """Convolution of (N, C, L) or (C, L) with weight (O, C / groups, k): see `convolution`."""
+def conv2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1) -> Tensor:
+    """Convolution of (N, C, H, W) or (C, H, W) with weight (O, C / groups, kh, kw)."""
+def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1) -> Tensor:
+    """Convolution of (N, C, D, H, W) or (C, D, H, W), weight (O, C / groups, kd, kh, kw)."""
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: Any = 0) -> Tensor:
+    """Convolution over time of (time, batch, channels) with weight (k, C, O) and bias (O)."""
+def conv_transpose1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: Any = 1, dilation: Any = 1) -> Tensor:
+    """The transpose of `conv1d`: (N, C, L) or (C, L), weight (C, O / groups, k)."""
+def conv_transpose2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: Any = 1, dilation: Any = 1) -> Tensor:
+    """The transpose of `conv2d`: (N, C, H, W) or (C, H, W), weight (C, O / groups, kh, kw)."""
+def conv_transpose3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: Any = 1, dilation: Any = 1) -> Tensor:
+    """The transpose of `conv3d`: (N, C, D, H, W), weight (C, O / groups, kd, kh, kw)."""
+def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: _Ints, padding: _Ints, dilation: _Ints, transposed: _bool, output_padding: _Ints, groups: _int) -> Tensor:
+    """Convolution (cross-correlation) in any number of dimensions, or its transpose."""
+def copysign(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """The magnitude of `input` with the sign of `other`."""
+def corrcoef(input: Tensor) -> Tensor:
+    """The matrix of correlation coefficients of variables (rows) over observations (columns)."""
+def cos(input: Tensor, *, out: Any = None) -> Tensor:
+    """The cosine of radians."""
+def cosh(input: Tensor, *, out: Any = None) -> Tensor:
+    """The hyperbolic cosine."""
+def count_nonzero(input: Tensor, dim: _Ints | None = None, *, out: Any = None) -> Tensor:
+    """How many elements over `dim` are not zero (nan is not zero). int64."""
+def cov(input: Tensor, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+    """The covariance matrix of variables (rows) over observations (columns); 0-d for one variable."""
+def cross(input: Tensor, other: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor:
+    """As `linalg.cross`; without `dim` along the first dimension of size 3."""
+def cummax(input: Tensor, dim: _int, *, out: Any = None) -> _values_indices:
+    """(values, indices): the maximum up to each place along `dim`, and where it last was."""
+def cummin(input: Tensor, dim: _int, *, out: Any = None) -> _values_indices:
+    """(values, indices): the minimum up to each place along `dim`, and where it last was."""
+def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    """The product of the elements up to each place along `dim`. Integers and bool give int64."""
+def cumsum(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    """The sum of the elements up to each place along `dim`. Integers and bool give int64."""
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: _float | None = None, dim: _int = -1) -> Tensor:
+    """The integral up to each sample point but the first; see `trapezoid`."""
+def deg2rad(input: Tensor, *, out: Any = None) -> Tensor:
+    """Degrees to radians."""
+def det(A: Tensor, *, out: Any = None) -> Tensor:
+    """The determinants [...] of square matrices [..., n, n]."""
+def detach(input: Any) -> Any:
+    """A tensor on the same memory without history; see `Tensor.detach`."""
+def detach_(input: Any) -> Any:
+    """Cut a tensor off its history; see `Tensor.detach_`."""
+def detach_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `detach` shows."""
+def diag(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
+    """The diagonal of a matrix (a copy), or the matrix with a vector on its diagonal."""
+def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1, *, out: Any = None) -> Tensor:
+    """Matrices with the last dimension of `input` as a diagonal, zeros elsewhere."""
+def diagflat(input: Tensor, offset: _int = 0, *, out: Any = None) -> Tensor:
+    """The matrix with the elements of `input` on a diagonal."""
+def diagonal(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+    """The diagonal of two dimensions as the last dimension; `offset` > 0: above the main one."""
+def diagonal_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `diagonal` shows."""
+def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Any = None) -> Tensor:
+    """A copy of `input` with `src` as its diagonal."""
+def diff(input: Tensor, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Any = None) -> Tensor:
+    """The differences of neighbours along `dim`, `n` times over. Of bool: whether they differ."""
+def digamma(input: Tensor, *, out: Any = None) -> Tensor:
+    """The derivative of `lgamma`."""
+def dist(input: Tensor, other: Tensor, p: _float = 2) -> Tensor:
+    """The `p`-norm of `input - other`, which broadcast."""
+def div(input: Tensor, other: Tensor | _Number, *, rounding_mode: _str | None = None, out: Any = None) -> Tensor:
+    """`input / other`; with `rounding_mode` "floor" or "trunc" the rounded quotient, of their dtype."""
+def divide(input: Tensor, other: Tensor | _Number, *, rounding_mode: _str | None = None, out: Any = None) -> Tensor:
+    """`input / other`; with `rounding_mode` "floor" or "trunc" the rounded quotient, of their dtype."""
+def dot(input: Tensor, tensor: Tensor, *, out: Any = None) -> Tensor:
+    """The sum of the products of two vectors [k]; complex ones are not conjugated."""
+def dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor:
+    """Zero elements with probability `p` and scale the rest by 1 / (1 - p), when training."""
+def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """`tensor_split` at dimension 2."""
+def dstack(tensors: Any, *, out: Any = None) -> Tensor:
+    """The tensors behind each other: along dimension 2."""
+def einsum(*args: Any) -> Any:
+    """Sum products of the operands' elements over the letters that the output does not name."""
+def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+    """Memory of a shape, with whatever it held before."""
+def empty_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+    """Memory of the shape, dtype and (by default) memory order of `input`."""
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+    """Dense memory of a shape whose dimensions lie in the order `physical_layout`, outermost first."""
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+    """Memory of a shape with the given strides, which may overlap or leave gaps."""
+def eq(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input == other`."""
+def equal(input: Tensor, other: Tensor) -> _bool:
+    """Whether both have the same shape and equal elements; NaN equals nothing."""
+def erf(input: Tensor, *, out: Any = None) -> Tensor:
+    """The error function 2/sqrt(pi) * the integral of exp(-t^2) over t in [0, input]."""
+def erfc(input: Tensor, *, out: Any = None) -> Tensor:
+    """1 - erf(input), exact where that is small."""
+def erfinv(input: Tensor, *, out: Any = None) -> Tensor:
+    """The inverse of `erf`; infinite at -1 and 1, NaN beyond."""
+def exp(input: Tensor, *, out: Any = None) -> Tensor:
+    """e to the power of each element."""
+def exp2(input: Tensor, *, out: Any = None) -> Tensor:
+    """2 to the power of each element."""
+def expand_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `expand` shows."""
+def expm1(input: Tensor, *, out: Any = None) -> Tensor:
+    """exp(input) - 1, exact near zero."""
+def eye(n: Any, m: Any = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+    """The identity matrix of n rows (and m columns): ones on the diagonal, zeros elsewhere."""
+def feature_alpha_dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor:
+    """As `alpha_dropout`, for whole channels."""
+def feature_dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor:
+    """As `dropout`, for whole channels."""
+def fill(input: Any, value: Any) -> Any:
+    """A copy of `input` with every element overwritten by `value`."""
+def fill_(self: Any, value: Any) -> Any:
+    """Overwrite every element by a number, or by the value of a 0-d tensor."""
+def fix(input: Tensor, *, out: Any = None) -> Tensor:
+    """Rounded towards zero."""
+def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = -1, *, out: Any = None) -> Tensor:
+    """The dimensions from `start_dim` to `end_dim` as one."""
+def flip(input: Tensor, dims: _Ints, *, out: Any = None) -> Tensor:
+    """The elements in reverse order along `dims`, copied."""
+def fliplr(input: Tensor, *, out: Any = None) -> Tensor:
+    """The columns in reverse order: `flip(1)` of at least two dimensions."""
+def flipud(input: Tensor, *, out: Any = None) -> Tensor:
+    """The rows in reverse order: `flip(0)` of at least one dimension."""
+def float_power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
+    """`pow` computed in float64 (complex128 for complex operands)."""
+def floor(input: Tensor, *, out: Any = None) -> Tensor:
+    """Rounded down."""
+def floor_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """The quotient rounded down; RuntimeError for an integer division by zero."""
+def fmax(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The larger of both; the number where one is NaN."""
+def fmin(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The smaller of both; the number where one is NaN."""
+def fmod(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """The remainder of the division, with the sign of `input`, as C's `fmod`."""
+def frac(input: Tensor, *, out: Any = None) -> Tensor:
+    """`input - trunc(input)`."""
+def frexp(input: Tensor, *, out: Any = None) -> _mantissa_exponent:
+    """Mantissa (in [0.5, 1)) and exponent: `input == mantissa * 2**exponent`; the exponent is int32."""
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: _bool | None = None) -> Tensor:
+    """A tensor on the memory of anything with `__dlpack__`: arrays of NumPy, CuPy, JAX, tensors."""
+def from_file(filename: _str, shared: _bool | None = None, size: _int | None = 0, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor:
+    """`size` elements of a file, mapped into memory; `shared`: writes go to the file, which is made"""
+def from_numpy(ndarray: Any) -> Tensor:
+    """A tensor on the memory of a NumPy array; writes to one are seen in the other."""
+def frombuffer(buffer: Any, *, dtype: Any, count: _int = -1, offset: _int = 0, requires_grad: _bool = False) -> Tensor:
+    """A 1-d tensor on the memory of a Python buffer: `count` elements from byte `offset` on."""
+def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+    """`fill_value` everywhere; its type decides the dtype where none is given."""
+def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+    """`fill_value` in the shape, dtype and (by default) memory order of `input`."""
+def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Any = None) -> Tensor:
+    """The elements that `index` names along `dim`; the result has the shape of `index`."""
+def gcd(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The greatest common divisor of integers."""
+def ge(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input >= other`."""
+def geqrf(input: Tensor, *, out: Any = None) -> _a_tau:
+    """(a, tau): R in the upper triangle of `a`, below it the vectors of the reflections whose product"""
+def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
+    """All products of two vectors: [n] and [m] give [n, m]."""
+def get_device(input: Any) -> Any:
+    """The index of the device of the tensor; -1 for the CPU."""
+def greater(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input > other`."""
+def greater_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input >= other`."""
+def grid_sampler(input: Any, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any) -> Tensor:
+    """`grid_sample` with its modes as numbers."""
+def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor: ...
+def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor: ...
+def gt(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input > other`."""
+def hamming_window(window_length: Any, periodic: Any = True, alpha: Any = ..., beta: Any = ..., *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+    """alpha - beta cos(2πk / N); N is the length, one less if not `periodic`."""
+def hann_window(window_length: Any, periodic: Any = True, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+    """0.5 - 0.5 cos(2πk / N); N is the length, one less if not `periodic`."""
+def hardshrink(input: Tensor, lambd: _float = ..., *, out: Any = None) -> Tensor:
+    """x where |x| > lambd, else 0."""
+def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor:
+    """0 where `input` is negative, 1 where it is positive, `values` where it is zero."""
+def histc(input: Tensor, bins: _int = 100, min: _float = 0, max: _float = 0, *, out: Any = None) -> Tensor:
+    """How many elements fall into each of `bins` equal bins from `min` to `max`, in the input's dtype."""
+def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: _bool = False, out: Any = None) -> Any:
+    """(hist, bin_edges): how many elements (or how much `weight`) fall between each two edges."""
+def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: _bool = False) -> Any:
+    """(hist, bin_edges): the histogram of points, whose coordinates are the last dimension of `input`."""
+def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """`tensor_split` at dimension 1 (0 of a vector)."""
+def hstack(tensors: Any, *, out: Any = None) -> Tensor:
+    """The tensors side by side: along dimension 1, vectors along dimension 0."""
+def hypot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """sqrt(input**2 + other**2), without overflow."""
+def i0(input: Tensor, *, out: Any = None) -> Tensor:
+    """The modified Bessel function of the first kind, order 0."""
+def igamma(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The regularised lower incomplete gamma function P(input, other)."""
+def igammac(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The regularised upper incomplete gamma function Q(input, other) = 1 - P."""
+def imag(input: Tensor, *, out: Any = None) -> Tensor:
+    """The imaginary parts, on the same memory; RuntimeError for real dtypes."""
+def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: Any = 1, out: Any = None) -> Tensor:
+    """A copy of `input` with `alpha * source` added to the slices that `index` names."""
+def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, out: Any = None) -> Tensor:
+    """A copy of `input` with the slices that `index` names replaced by those of `source`."""
+def index_fill(input: Tensor, dim: _int, index: Tensor, value: Any, *, out: Any = None) -> Tensor:
+    """A copy of `input` with `value` (a number or a 0-d tensor) in the slices that `index` names."""
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: _bool = False) -> Tensor:
+    """A copy of `input` in which `values` stands at `indices` (is added there: `accumulate`)."""
+def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True, out: Any = None) -> Tensor:
+    """`source` reduced into the slices of a copy of `input` that `index` names."""
+def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Any = None) -> Tensor:
+    """The slices of dimension `dim` that the vector `index` names, copied."""
+def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The sums of products over the last dimensions: [..., k] and [***, k] give [..., ***]."""
+def inverse(input: Tensor, *, out: Any = None) -> Tensor:
+    """Another name of `linalg.inv`."""
+def is_complex(input: Any) -> Any:
+    """Whether the dtype is complex."""
+def is_conj(input: Any) -> Any:
+    """Whether the tensor is lazily conjugated: never here, conj() computes."""
+def is_distributed(input: Any) -> Any:
+    """False: no tensor is."""
+def is_floating_point(input: Any) -> Any:
+    """Whether the dtype is a floating-point type (not complex)."""
+def is_inference(input: Any) -> Any:
+    """Whether the tensor was made in inference mode."""
+def is_neg(input: Any) -> Any:
+    """Whether the tensor is lazily negated: never here."""
+def is_nonzero(input: Any) -> Any:
+    """Whether the only element of a tensor is not 0; RuntimeError if it has not one element."""
+def is_same_size(input: Any, other: Any) -> Any:
+    """Whether two tensors have the same shape."""
+def is_signed(input: Any) -> Any:
+    """Whether the dtype holds negative numbers."""
+def is_storage(obj: Any) -> _bool:
+    """Whether `obj` is a storage."""
+def is_tensor(obj: Any) -> _bool:
+    """Whether `obj` is a tensor."""
+def isclose(input: Tensor, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = False, *, out: Any = None) -> Tensor:
+    """Whether |input - other| <= atol + rtol * |other|; infinities are close to themselves only."""
+def isfinite(input: Tensor) -> Tensor:
+    """Whether it is neither infinite nor NaN."""
+def isin(elements: Any, test_elements: Any, *, assume_unique: _bool = False, invert: _bool = False, out: Any = None) -> Tensor:
+    """Which of `elements` are in `test_elements` (with `invert`: are not). nan is in nothing."""
+def isinf(input: Tensor) -> Tensor:
+    """Whether it is infinite."""
+def isnan(input: Tensor) -> Tensor:
+    """Whether it is NaN."""
+def isneginf(input: Tensor, *, out: Any = None) -> Tensor:
+    """Whether it is -infinity."""
+def isposinf(input: Tensor, *, out: Any = None) -> Tensor:
+    """Whether it is +infinity."""
+def isreal(input: Tensor) -> Tensor:
+    """Whether the imaginary part is zero."""
+def istft(input: Any, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: Any = True, normalized: Any = False, onesided: Any = None, length: Any = None, return_complex: Any = False) -> Any:
+    """The signal whose `stft` is `input` [..., freq, frame]: the pieces' inverse transforms, windowed,"""
+def kaiser_window(window_length: Any, periodic: Any = True, beta: Any = ..., *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+    """I₀(beta √(1 - (2k / N - 1)²)) / I₀(beta); N is the length, one less if not `periodic`."""
+def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The Kronecker product: every element of `input` times the whole of `other`."""
+def kthvalue(input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Any = None) -> _values_indices:
+    """(values, indices): the k-th smallest over `dim`, counted from 1; nan is larger than any number."""
+def lcm(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The least common multiple of integers."""
+def ldexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """input * 2**other, exact for integers `other`."""
+def le(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input <= other`."""
+def lerp(input: Tensor, end: Tensor, weight: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """input + weight * (end - input); `weight` may be a number."""
+def less(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input < other`."""
+def less_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input <= other`."""
+def lgamma(input: Tensor, *, out: Any = None) -> Tensor:
+    """log |gamma(input)|; infinite at 0, -1, -2, ..."""
+def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+    """`steps` numbers from `start` to `end`, both included, at equal distances."""
+def lobpcg(A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, iK: Any = None, niter: Any = None, tol: Any = None, largest: Any = None, method: Any = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> Any:
+    """(E, X): the k largest (or smallest) eigenvalues of A x = e B x and their vectors."""
+def log(input: Tensor, *, out: Any = None) -> Tensor:
+    """The natural logarithm; NaN below zero, -inf at zero."""
+def log10(input: Tensor, *, out: Any = None) -> Tensor:
+    """The logarithm to base 10."""
+def log1p(input: Tensor, *, out: Any = None) -> Tensor:
+    """log(1 + input), exact near zero."""
+def log2(input: Tensor, *, out: Any = None) -> Tensor:
+    """The logarithm to base 2."""
+def log_softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
+    """log(softmax(x)) along `dim`, computed stably."""
+def logaddexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """log(exp(input) + exp(other)), without overflow."""
+def logaddexp2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """log2(2**input + 2**other), without overflow."""
+def logcumsumexp(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
+    """The logarithm of the sum of e**input up to each place along `dim`, without overflow."""
+def logdet(input: Tensor, *, out: Any = None) -> Tensor:
+    """The logarithms of the determinants; NaN where one is negative, -inf where it is zero."""
+def logical_and(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """Whether both are not zero."""
+def logical_not(input: Tensor, *, out: Any = None) -> Tensor:
+    """Whether it is zero."""
+def logical_or(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """Whether either is not zero."""
+def logical_xor(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """Whether exactly one is not zero."""
+def logit(input: Tensor, eps: _float | None = None, *, out: Any = None) -> Tensor:
+    """log(input / (1 - input)); with `eps`, `input` is first brought into [eps, 1 - eps]."""
+def logspace(start: Any, end: Any, steps: Any, base: Any = ..., *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+    """`base` to the power of `linspace(start, end, steps)`."""
+def logsumexp(input: Tensor, dim: _Ints | None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
+    """The logarithm of the sum of e**input over `dim`, without overflow: the maximum is taken out."""
+def lt(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input < other`."""
+def lu(A: Tensor, pivot: _bool = True, get_infos: _bool = False, *, out: Any = None) -> Tensor:
+    """Deprecated: use `linalg.lu_factor`."""
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor:
+    """Deprecated: use `linalg.lu_solve`, whose arguments are the other way round."""
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = True, unpack_pivots: _bool = True, *, out: Any = None) -> Tensor:
+    """(P, L, U) of what `linalg.lu_factor` returned; an empty tensor for what is not asked for."""
+def masked_fill(input: Tensor, mask: Tensor, value: Any, *, out: Any = None) -> Tensor:
+    """A copy of `input` with `value` (a number or a 0-d tensor) where `mask` is True."""
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor, *, out: Any = None) -> Tensor:
+    """A copy of `input` where the places with `mask` True hold the elements of `source`, in order."""
+def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
+    """The elements where `mask` is True, as one dimension; both are broadcast."""
+def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The product of matrices [..., n, k] @ [..., k, m] -> [..., n, m], also written `@`."""
+def matrix_exp(A: Tensor, *, out: Any = None) -> Tensor:
+    """The exponentials of square matrices [..., n, n]."""
+def matrix_power(A: Tensor, n: _int, *, out: Any = None) -> Tensor:
+    """A to the power of the integer `n`, by repeated squaring; the inverse for negative `n`."""
+def max(input: Tensor, dim: Any = None, keepdim: _bool = False, *, other: Any = None, out: Any = None, axis: Any = None, keepdims: Any = None) -> Any:
+    """The maximum of all elements; with `dim` (values, indices) over it; with a tensor `maximum`."""
+def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:
+    """The maximum of each window of (N, C, L) or (C, L); with `return_indices` also its place."""
+def max_pool1d_with_indices(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:
+    """`max_pool1d` with the place of each maximum."""
+def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:
+    """The maximum of each window of (N, C, H, W) or (C, H, W)."""
+def max_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:
+    """The maximum of each window of (N, C, D, H, W) or (C, D, H, W): as `max_pool2d`."""
+def maximum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The larger of both; NaN where either is NaN. Where they are equal, each gets half the gradient."""
+def mean(input: Tensor, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    """The mean over `dim`; nan of nothing. RuntimeError for integers unless `dtype` is floating."""
+def median(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Any = None, axis: Any = None, keepdims: Any = None) -> Any:
+    """The median of all elements, or (values, indices) over `dim`; of two middle ones the lower."""
+def meshgrid(*tensors: Any, indexing: _str | None = None) -> tuple[Tensor, ...]:
+    """The coordinates of the grid that vectors span, one tensor for each: all of one shape."""
+def min(input: Tensor, dim: Any = None, keepdim: _bool = False, *, other: Any = None, out: Any = None, axis: Any = None, keepdims: Any = None) -> Any:
+    """The minimum of all elements; with `dim` (values, indices) over it; with a tensor `minimum`."""
+def minimum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The smaller of both; NaN where either is NaN. Where they are equal, each gets half the gradient."""
+def mm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
+    """The product of two matrices [n, k] @ [k, m]; no broadcasting."""
+def mode(input: Tensor, dim: _int = -1, keepdim: _bool = False, *, out: Any = None) -> _values_indices:
+    """(values, indices): the commonest value over `dim`; of several the smallest; its last index."""
+def moveaxis(input: Tensor, source: Any, destination: Any, *, out: Any = None) -> Tensor:
+    """`movedim` under NumPy's name."""
+def movedim(input: Tensor, source: Any, destination: Any, *, out: Any = None) -> Tensor:
+    """The dimensions `source` at the places `destination`, the others in their order."""
+def msort(input: Tensor, *, out: Any = None) -> Tensor:
+    """`input` sorted along its first dimension."""
+def mul(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input * other`."""
+def multinomial(input: Any, num_samples: Any, replacement: Any = False, *, generator: Any = None, out: Any = None) -> Any:
+    """Indices drawn with probabilities in proportion to `input` [k] or [m, k]: int64 [n] or [m, n]."""
+def multiply(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input * other`."""
+def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor:
+    """The product of a matrix [n, k] and a vector [k]."""
+def mvlgamma(input: Tensor, p: _int, *, out: Any = None) -> Tensor:
+    """The logarithm of the gamma function of `p` dimensions."""
+def nan_to_num(input: Tensor, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None, *, out: Any = None) -> Tensor:
+    """NaN replaced by `nan` (0), the infinities by `posinf` and `neginf` (the dtype's extremes)."""
+def nanmean(input: Tensor, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    """The mean over `dim` of what is not nan; nan where everything is."""
+def nanmedian(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Any = None, axis: Any = None, keepdims: Any = None) -> Any:
+    """As `median`, of what is not nan; nan where everything is."""
+def nanquantile(input: Tensor, q: Any, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear', out: Any = None) -> Tensor:
+    """As `quantile`, of what is not nan; nan where everything is."""
+def nansum(input: Tensor, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    """The sum over `dim` with nan counted as 0."""
+def narrow(input: Tensor, dim: _int, start: Any, length: _int) -> Tensor:
+    """`length` elements of dimension `dim`, from `start` on."""
+def narrow_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `narrow` shows."""
+def native_channel_shuffle(input: Any, groups: Any) -> Tensor:
+    """`channel_shuffle`."""
+def ne(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input != other`."""
+def neg(input: Tensor, *, out: Any = None) -> Tensor:
+    """`-input`; RuntimeError for bool."""
+def negative(input: Tensor, *, out: Any = None) -> Tensor:
+    """`-input`; RuntimeError for bool."""
+def nextafter(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The next number after `input` towards `other`."""
+def nonzero(input: Tensor, *, out: Any = None, as_tuple: _bool = False) -> Any:
+    """The indices of the elements that are not zero, in row-major order: int64 (n, input.ndim)."""
+def norm(input: Tensor, p: _float | _str | None = 'fro', dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    """The `p`-norm of the tensor as one vector, or over `dim`."""
+def normal(mean: Any = ..., std: Any = ..., size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+    """Normal numbers; mean and standard deviation are tensors, or numbers with a `size`."""
+def not_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input != other`."""
+def numel(input: Any) -> Any:
+    """The number of elements."""
+def ones(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+    """Ones of a shape: `ones(2, 3)` or `ones((2, 3))`."""
+def ones_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+    """Ones of the shape, dtype and (by default) memory order of `input`."""
+def orgqr(input: Tensor, tau: Tensor, *, out: Any = None) -> Tensor:
+    """The first n columns of H1 H2 ... Hk, Hi = I - tau_i v_i v_iᴴ, v_i below the diagonal of column i."""
+def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: _bool = True, transpose: _bool = False, *, out: Any = None) -> Tensor:
+    """Q @ other (`left`) or other @ Q, Q the full product of the reflections that `geqrf` returned;"""
+def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
+    """All products of two vectors: [n] and [m] give [n, m]."""
+def pca_lowrank(A: Any, q: _int | None = None, center: _bool = True, niter: _int = 2) -> Any:
+    """(U, S, V) of the principal components: `svd_lowrank` of A with its column means taken off."""
+def pdist(input: Tensor, p: _float = ..., *, out: Any = None) -> Tensor:
+    """The p-norm distances of the pairs (i, j), i < j, of rows of [n, k]: a vector [n (n - 1) / 2]."""
+def permute(input: Tensor, dims: _Ints) -> Tensor:
+    """The dimensions in the given order."""
+def permute_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `permute` shows."""
+def pinverse(input: Tensor, rcond: _float = ..., *, out: Any = None) -> Tensor:
+    """The pseudoinverse with rtol = `rcond`; see `linalg.pinv`."""
+def pixel_shuffle(input: Tensor, upscale_factor: _int) -> Tensor:
+    """(*, C r r, H, W) to (*, C, H r, W r), r = `upscale_factor`: channels become pixels."""
+def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor:
+    """(*, C, H r, W r) to (*, C r r, H, W), r = `downscale_factor`: the inverse of `pixel_shuffle`."""
+def poisson(input: Any, generator: Any = None) -> Any:
+    """Poisson counts with the rates in `input`, in its shape and dtype."""
+def polar(abs: Tensor, angle: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`abs * (cos(angle) + 1j * sin(angle))` from two tensors of one floating dtype."""
+def polygamma(n: _int, input: Tensor, *, out: Any = None) -> Tensor:
+    """Derivative number `n` of `digamma`."""
+def positive(input: Tensor) -> Tensor:
+    """`+input`: the tensor itself; RuntimeError for bool."""
+def pow(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input` to the power of `exponent`; either may be a number."""
+def prelu(input: Tensor, weight: Tensor, *, out: Any = None) -> Tensor:
+    """x for x > 0, else weight * x; `weight`: one element, or one per channel (dimension 1)."""
+def prod(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    """The product over `dim`. Integers and bool give int64 unless `dtype` is given."""
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False, *, out: Any = None) -> Tensor:
+    """A copy of `input` with `source` at the places `index` of the flattened tensor."""
+def qr(input: Tensor, some: _bool = True, *, out: Any = None) -> Tensor:
+    """Deprecated: use `linalg.qr`."""
+def quantile(input: Tensor, q: Any, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear', out: Any = None) -> Tensor:
+    """The `q`-th quantiles (a number in [0, 1], or a tensor of several) of all elements or over `dim`."""
+def rad2deg(input: Tensor, *, out: Any = None) -> Tensor:
+    """Radians to degrees."""
+def rand(*args: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+    """Uniform numbers in [0, 1)."""
+def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+    """Uniform numbers in [0, 1), in the shape, dtype and memory order of `input`."""
+def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+    """Integers of [low, high), `randint(high, size)` or `randint(low, high, size)`; int64 by default."""
+def randint_like(input: Any, *args: Any, low: Any = None, high: Any = None, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+    """Integers of [low, high), in the shape, dtype and memory order of `input`."""
+def randn(*args: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+    """Normal numbers of mean 0 and standard deviation 1."""
+def randn_like(input: Any, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+    """Normal numbers, in the shape, dtype and memory order of `input`."""
+def randperm(n: Any, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+    """The integers 0 to n - 1 in random order."""
+def range(*args: Any, start: Any = None, end: Any = None, step: Any = 1, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+    """As `arange` with `end` included, floating; deprecated by PyTorch in favour of `arange`."""
+def ravel(input: Tensor, *, out: Any = None) -> Tensor:
+    """The elements in row-major order as one dimension; a view where possible."""
+def real(input: Tensor, *, out: Any = None) -> Tensor:
+    """The real parts, on the same memory; a real tensor as it is."""
+def reciprocal(input: Tensor, *, out: Any = None) -> Tensor:
+    """`1 / input`."""
+def relu(input: Tensor, *, out: Any = None) -> Tensor:
+    """max(x, 0), element by element."""
+def remainder(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """The remainder of the division, with the sign of `other`: `input % other` as in Python."""
+def renorm(input: Tensor, p: _float, dim: _int, maxnorm: _float, *, out: Any = None) -> Tensor:
+    """Every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
+def repeat_interleave(input: Tensor, repeats: Any = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
+    """Every slice along `dim` repeated, all `repeats` times or each its own number of times."""
+def reshape(input: Tensor, shape: _Ints, *, out: Any = None) -> Tensor:
+    """The elements in row-major order under another shape: a view where possible, else a copy."""
+def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+    """`resize_` to the shape of another tensor."""
+def resolve_conj(input: Tensor, *, out: Any = None) -> Tensor:
+    """`input`: no tensor here is a conjugate yet to be computed."""
+def resolve_neg(input: Tensor, *, out: Any = None) -> Tensor:
+    """`input`: no tensor here is a negative yet to be computed."""
+def result_type(tensor1: Any, tensor2: Any) -> Any:
+    """The dtype of an operation between two tensors or numbers."""
+def roll(input: Tensor, shifts: Any, dims: Any = None, *, out: Any = None) -> Tensor:
+    """The elements moved on by `shifts` along `dims`; what falls off comes in at the other end."""
+def rot90(input: Tensor, k: _int = 1, dims: Any = ..., *, out: Any = None) -> Tensor:
+    """The plane of two dimensions turned by 90 degrees `k` times, from the first towards the second."""
+def round(input: Tensor, *, decimals: _int = 0, out: Any = None) -> Tensor:
+    """Rounded to the nearest integer (or to `decimals` digits), halves to even."""
+def row_stack(tensors: Any, *, out: Any = None) -> Tensor:
+    """The tensors on top of each other: along dimension 0, vectors as rows."""
+def rrelu(input: Tensor, lower: _float = ..., upper: _float = ..., training: _bool = False, generator: Any = None, *, out: Any = None) -> Tensor:
+    """leaky_relu with a slope drawn from [lower, upper) for each element in training, else the mean."""
+def rsqrt(input: Tensor, *, out: Any = None) -> Tensor:
+    """1 / sqrt(input)."""
+def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
+    """`other - alpha * input`: what `1 - x` calls."""
+def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+    """A 0-d tensor with the value `s`, in the default dtype unless `dtype` is given."""
+def scatter(input: Tensor, dim: _int, index: Tensor, src: Any = None, *, value: Any = None, reduce: _str | None = None, out: Any = None) -> Tensor:
+    """A copy of `input` in which `src` (a tensor or a number) stands where `index` says along `dim`."""
+def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
+    """A copy of `input` with `src` added where `index` says along `dim`; places may repeat."""
+def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True, out: Any = None) -> Tensor:
+    """`src` reduced into a copy of `input` where `index` says along `dim`."""
+def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: _bool = False, right: _bool = False, side: _str | None = None, sorter: Tensor | None = None, out: Any = None, self: Any = None) -> Tensor:
+    """Where each element of `input` would go into `sorted_sequence` along the last dimension."""
+def segment_reduce(data: Tensor, reduce: _str, *, lengths: Tensor | None = None, indices: Any = None, offsets: Tensor | None = None, axis: _int = 0, unsafe: _bool = False, initial: _float | None = None) -> Tensor:
+    """The sum, mean, max, min or prod of consecutive segments of `data` along `axis`."""
+def select(input: Tensor, dim: _int, index: _int) -> Tensor:
+    """The slice at `index` of dimension `dim`, without that dimension."""
+def select_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `select` shows."""
+def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int, *, out: Any = None) -> Tensor:
+    """A copy of `input` with `src` as its slice `index` of dimension `dim`."""
+def selu(input: Tensor, *, out: Any = None) -> Tensor:
+    """The self-normalising elu (Klambauer et al. 2017, with its alpha and scale)."""
+def set_default_tensor_type(t: Any) -> None:
+    """The older form of `set_default_dtype`: takes a tensor type or its name."""
+def sgn(input: Tensor, *, out: Any = None) -> Tensor:
+    """The sign; of a complex number z / |z|, 0 at 0."""
+def sigmoid(input: Tensor, *, out: Any = None) -> Tensor:
+    """The logistic function 1 / (1 + exp(-input))."""
+def sign(input: Tensor, *, out: Any = None) -> Tensor:
+    """-1, 0 or 1."""
+def signbit(input: Tensor, *, out: Any = None) -> Tensor:
+    """Whether the sign is set: true for -0.0 too."""
+def sin(input: Tensor, *, out: Any = None) -> Tensor:
+    """The sine of radians."""
+def sinc(input: Tensor, *, out: Any = None) -> Tensor:
+    """sin(pi x) / (pi x), 1 at zero."""
+def sinh(input: Tensor, *, out: Any = None) -> Tensor:
+    """The hyperbolic sine."""
+def slice_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `slice` shows."""
+def slice_scatter(input: Tensor, src: Tensor, dim: _int = 0, start: Any = None, end: Any = None, step: _int = 1, *, out: Any = None) -> Tensor:
+    """A copy of `input` with `src` as its part `start:end:step` of dimension `dim`."""
+def slogdet(input: Tensor, *, out: Any = None) -> Tensor:
+    """Another name of `linalg.slogdet`."""
+def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
+    """exp(x) / sum(exp(x)) along `dim`; `dtype`: compute in it."""
+def sort(input: Tensor, dim: _int = -1, descending: _bool = False, *, stable: _bool | None = None, out: Any = None) -> _values_indices:
+    """(values, indices) sorted along `dim`. Always stable; nan comes last, first if `descending`."""
+def split(tensor: Tensor, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
+    """Views of consecutive parts, of one size (the last may be smaller) or of the sizes given."""
+def split_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `split` shows."""
+def split_with_sizes(input: Tensor, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
+    """Consecutive slices of the given lengths, which add up to the size of the dimension."""
+def split_with_sizes_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `split_with_sizes` shows."""
+def sqrt(input: Tensor, *, out: Any = None) -> Tensor:
+    """The square root; NaN below zero. Its gradient at zero is infinite."""
+def square(input: Tensor, *, out: Any = None) -> Tensor:
+    """`input * input`."""
+def squeeze(input: Tensor, dim: _Ints | None = None) -> Tensor:
+    """Without the dimensions of size 1: all, or those in `dim`."""
+def squeeze_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `squeeze` shows."""
+def stack(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
+    """The tensors, all of one shape, along a new dimension."""
+def std(input: Tensor, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, out: Any = None) -> Tensor:
+    """The square root of `var`. Its gradient where it is 0 is 0, not nan."""
+def std_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: _bool = False, *, correction: _float | None = None, axis: Any = None) -> Any:
+    """(standard deviation, mean) over `dim`; see `std`."""
+def stft(input: Any, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: Any = True, pad_mode: Any = 'reflect', normalized: Any = False, onesided: Any = None, return_complex: Any = None, align_to_window: Any = None) -> Any:
+    """The transforms of windowed pieces of a signal: [time] or [batch, time] gives [..., freq, frame]."""
+def sub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
+    """`input - alpha * other`; RuntimeError for bool."""
+def subtract(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
+    """`input - alpha * other`; RuntimeError for bool."""
+def sum(input: Tensor, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+    """The sum over `dim` (an int or several). Integers and bool give int64 unless `dtype` is given."""
+def svd(input: Tensor, some: _bool = True, compute_uv: _bool = True, *, out: Any = None) -> Tensor:
+    """(U, S, V) with A = U diag(S) Vᴴ; `linalg.svd` returns Vᴴ."""
+def svd_lowrank(A: Any, q: _int | None = 6, niter: _int | None = 2, M: Any = None) -> Any:
+    """(U, S, V) of rank `q` near A [..., m, n] (minus M), found from random directions and `niter`"""
+def swapaxes(input: Tensor, axis0: _int, axis1: _int, *, out: Any = None) -> Tensor:
+    """`transpose` under NumPy's name."""
+def swapdims(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tensor:
+    """`transpose` under another name."""
+def t(input: Tensor) -> Tensor:
+    """The transpose of a matrix; a vector or a 0-d tensor as it is."""
+def t_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `t` shows."""
+def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
+    """The elements at `index` of the flattened tensor; negative ones count from the end."""
+def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor:
+    """`gather` with broadcasting; without `dim` from the flattened tensor."""
+def tan(input: Tensor, *, out: Any = None) -> Tensor:
+    """The tangent of radians."""
+def tanh(input: Tensor, *, out: Any = None) -> Tensor:
+    """The hyperbolic tangent."""
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
+    """A new tensor with a copy of `data`: a number, nested sequences, an array."""
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: _int = 0, *, indices: Any = None, sections: Any = None) -> tuple[Tensor, ...]:
+    """Views of `n` parts as equal as can be, or of the parts between the given indices."""
+def tensordot(a: Tensor, b: Tensor, dims: _int = 2, *, out: Any = None) -> Tensor:
+    """Sum the products of `a` and `b` over pairs of dimensions."""
+def threshold_backward(grad_output: Tensor, input: Tensor, threshold: _float, *, out: Any = None) -> Tensor:
+    """The gradient where the input is above the threshold, else 0."""
+def tile(input: Tensor, dims: _Ints, *, out: Any = None) -> Tensor:
+    """`repeat`, where missing counts in front are 1."""
+def to_dlpack(tensor: Tensor) -> Any:
+    """A DLPack capsule that shares the memory of `tensor`."""
+def topk(input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: Any = None) -> _values_indices:
+    """(values, indices) of the `k` largest (or smallest) along `dim`, the most extreme first."""
+def trace(input: Tensor, *, out: Any = None) -> Tensor:
+    """The sum of the diagonal of a matrix [n, m]."""
+def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
+    """Two dimensions swapped."""
+def transpose_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `transpose` shows."""
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: _float | None = None, dim: _int = -1) -> Tensor:
+    """The integral of samples `y` along `dim` by the trapezoidal rule."""
+def trapz(y: Tensor, x: Tensor | None = None, *, dx: _float | None = None, dim: _int = -1) -> Tensor:
+    """Another name of `trapezoid`."""
+def triangular_solve(input: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False, *, out: Any = None) -> Tensor:
+    """Deprecated: use `linalg.solve_triangular`, whose arguments are the other way round."""
+def tril(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
+    """The lower triangle of matrices, zeros above the given diagonal."""
+def tril_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False) -> Any:
+    """Where the lower triangle of a row x col matrix is: [2, n], the rows and the columns."""
+def triu(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
+    """The upper triangle of matrices, zeros below the given diagonal."""
+def triu_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False) -> Any:
+    """Where the upper triangle of a row x col matrix is: [2, n], the rows and the columns."""
+def true_divide(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`input / other`: `div` without rounding."""
+def trunc(input: Tensor, *, out: Any = None) -> Tensor:
+    """Rounded towards zero."""
+def typename(obj: Any) -> _str:
+    """The name of a tensor's type, or the full name of any object's class."""
+def unbind(input: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
+    """All slices along a dimension, without it."""
+def unbind_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `unbind` shows."""
+def unflatten(input: Tensor, dim: _int, sizes: _Ints, *, out: Any = None) -> Tensor:
+    """The dimension `dim` cut into several of the given sizes, of which one may be -1."""
+def unfold_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `unfold` shows."""
+def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
+    """The different elements in order (or slices along `dim`), each nan by itself."""
+def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
+    """Every run of equal elements (or slices along `dim`) reduced to one; see `unique`."""
+def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+    """`chunk` whose parts may be written to: copies here."""
+def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+    """`split` whose parts may be written to: copies here."""
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
+    """`split_with_sizes` whose parts may be written to: copies here."""
+def unsqueeze(input: Tensor, dim: _int) -> Tensor:
+    """A new dimension of size 1 before `dim`."""
+def unsqueeze_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `unsqueeze` shows."""
+def vander(x: Tensor, N: _int | None = None, increasing: _bool = False, *, out: Any = None) -> Tensor:
+    """The powers of the elements of a vector [n] as columns, descending unless `increasing`."""
+def var(input: Tensor, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, out: Any = None) -> Tensor:
+    """The variance over `dim`: the squared distances from the mean, divided by n - `correction`."""
+def var_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: _bool = False, *, correction: _float | None = None, axis: Any = None) -> Any:
+    """(variance, mean) over `dim`; see `var`."""
+def vdot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+    """The inner product of two vectors [k]: the first one is conjugated."""
+def view_as_complex(input: Tensor) -> Tensor:
+    """Pairs of reals in the last dimension as complex numbers."""
+def view_as_complex_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `view_as_complex` shows."""
+def view_as_real(input: Tensor) -> Tensor:
+    """Complex numbers as pairs of reals: a new last dimension of size 2."""
+def view_as_real_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `view_as_real` shows."""
+def view_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy of what `view` shows."""
+def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """`tensor_split` at dimension 0."""
+def vstack(tensors: Any, *, out: Any = None) -> Tensor:
+    """The tensors on top of each other: along dimension 0, vectors as rows."""
+def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
+    """`input` where `condition` is True, else `other`; all three are broadcast, two of them promoted."""
+def xlogy(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """input * log(other), 0 where `input` is 0."""
+def zero_(self: Any) -> Any:
+    """Overwrite by zeros."""
+def zeros(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+    """Zeros of a shape: `zeros(2, 3)` or `zeros((2, 3))`."""
+def zeros_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+    """Zeros of the shape, dtype and (by default) memory order of `input`."""
+
+def __getattr__(name: _str) -> Any: ...
