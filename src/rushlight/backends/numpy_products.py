@@ -34,6 +34,8 @@ def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def matmul_other(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Products of dtypes that BLAS does not know."""
     d = a.dtype
+    if not a.ndim or not b.ndim:
+        mismatch(a, b)
     if d != b.dtype:
         different(a, b)
     if d in BLAS:  # equal to one of ours, but another object: an array made outside
@@ -44,7 +46,7 @@ def matmul_other(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             return r.astype(d)
     if d.kind == "b":
         refuse_bool(a, b)
-    if not a.ndim or not b.ndim or a.shape[-1] != b.shape[-min(b.ndim, 2)]:
+    if a.shape[-1] != b.shape[-min(b.ndim, 2)]:
         mismatch(a, b)
     if a.ndim > 2 or b.ndim > 2:
         check_batches(a, b)

@@ -458,7 +458,7 @@ def stft(
         x = function("nn.functional.pad")(x.unsqueeze(0), (n_fft // 2, n_fft // 2), pad_mode)
         x = x.squeeze(0)
     if not 0 < n_fft <= x.shape[-1]:
-        raise RuntimeError(f"{name}: expected 0 < n_fft <= {x.shape[-1]}, but got n_fft={n_fft}")
+        raise RuntimeError(f"{name}: expected 0 < n_fft < {x.shape[-1]}, but got n_fft={n_fft}")
     if hop <= 0:
         raise RuntimeError(f"{name}: expected hop_length > 0, but got hop_length={hop}")
     if not 0 < win_length <= n_fft:

@@ -403,3 +403,49 @@ def pca_lowrank(A, q: int | None = None, center: bool = True, niter: int = 2):
     if center:
         A = A - A.mean(-2, keepdim=True)
     return svd_lowrank(A, q, niter)
+
+
+@public()
+def lobpcg(
+    A,
+    k=None,
+    B=None,
+    X=None,
+    n=None,
+    iK=None,
+    niter=None,
+    tol=None,
+    largest=None,
+    method=None,
+    tracker=None,
+    ortho_iparams=None,
+    ortho_fparams=None,
+    ortho_bparams=None,
+):
+    """(E, X): the k largest (or smallest) eigenvalues of A x = e B x and their vectors.
+
+    A [..., m, m] symmetric, B symmetric positive-definite or None. Computed by one full factorization
+    and not by iteration, so that the arguments which steer iterations (X, iK, niter, tol, method) have
+    no say beyond the shape of X.
+    """
+    from rushlight.ops.decompositions import cholesky, eigh
+    from rushlight.ops.solve import solve_triangular
+
+    m = A.shape[-1]
+    k = k if k is not None else n if n is not None else X.shape[-1] if X is not None else 1
+    if m < 3 * k:
+        raise ValueError(
+            f"LPBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x "
+            f"the number of requested eigenpairs (={k})"
+        )
+    largest = True if largest is None else largest
+    if B is None:
+        values, vectors = eigh(A)
+    else:
+        low = cholesky(B)
+        half = solve_triangular(low, A, upper=False)
+        values, inner = eigh(solve_triangular(low.mH, half, upper=True, left=False))
+        vectors = solve_triangular(low.mH, inner, upper=True)
+    if largest:
+        values, vectors = values.flip(-1), vectors.flip(-1)
+    return values[..., :k], vectors[..., :k]

@@ -1,0 +1,221 @@
+"""Fourier transforms, short-time transforms and windows, against NumPy and against formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+NORMS = [None, "backward", "ortho", "forward"]
+
+
+def array(*shape, seed=0, dtype=np.float64):
+    r = np.random.RandomState(seed)
+    a = r.randn(*shape)
+    return np.asarray(a + 1j * r.randn(*shape) if np.dtype(dtype).kind == "c" else a).astype(dtype)
+
+
+def close(got, want):
+    got = got.detach().numpy()
+    assert got.shape == want.shape
+    single = got.dtype in (np.float32, np.complex64)
+    np.testing.assert_allclose(
+        got, want, rtol=1e-4 if single else 1e-9, atol=1e-5 if single else 1e-9
+    )
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("n", [None, 1, 4, 7])
+@pytest.mark.parametrize("dim", [0, -1])
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+def test_one_dimension(name, dim, n, norm):
+    for dtype in (np.float32, np.float64) + (
+        () if name in ("rfft", "ihfft") else (np.complex64, np.complex128)
+    ):
+        a = array(5, 6, dtype=dtype)
+        want = getattr(np.fft, name)(a, n, dim, norm)
+        got = getattr(torch.fft, name)(torch.tensor(a), n, dim, norm)
+        assert got.dtype.itemsize == want.dtype.itemsize
+        close(got, want)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize(
+    ("s", "dim"),
+    [(None, None), (None, (0, 2)), ((4, 3), None), ((2, 5), (2, 0)), ((3, -1), (0, 1))],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+def test_several_dimensions(name, s, dim, norm):
+    a = array(3, 4, 5, dtype=np.float64 if name == "rfftn" else np.complex128)
+    if s is not None and dim is None:
+        axes = tuple(range(3 - len(s), 3))
+    else:
+        axes = dim or (0, 1, 2)
+    sizes = s
+    if s is not None and -1 in s:
+        last = 2 * (a.shape[axes[-1]] - 1) if name == "irfftn" else a.shape[axes[-1]]
+        sizes = (*s[:-1], last)
+    want = getattr(np.fft, name)(a, sizes, axes, norm)
+    close(getattr(torch.fft, name)(torch.tensor(a), s, dim, norm), want)
+    if s is None and dim is None:
+        two = getattr(torch.fft, name[:-1] + "2")(torch.tensor(a), norm=norm)
+        close(two, getattr(np.fft, name)(a, None, (-2, -1), norm))
+
+
+def test_hermitian_transforms_invert_each_other():
+    a = torch.tensor(array(3, 4, 6))
+    for dim in (None, (0, 2), (2, 1)):
+        sizes = a.shape if dim is None else [a.shape[d] for d in dim]
+        close(torch.fft.hfftn(torch.fft.ihfftn(a, dim=dim), s=sizes, dim=dim), a.numpy())
+
+
+def test_integers_become_floating_and_half_is_an_error():
+    assert torch.fft.fft(torch.arange(4)).dtype is torch.complex64
+    with pytest.raises(RuntimeError, match="Unsupported dtype Half"):
+        torch.fft.fft(torch.ones(4, dtype=torch.float16))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (
+            lambda: torch.fft.fft(torch.ones(3), n=0),
+            RuntimeError,
+            r"Invalid number of data points \(0\)",
+        ),
+        (
+            lambda: torch.fft.fft(torch.ones(3), norm="x"),
+            RuntimeError,
+            'Invalid normalization mode: "x"',
+        ),
+        (lambda: torch.fft.fft(torch.tensor(1.0)), IndexError, "tensor has no dimensions"),
+        (
+            lambda: torch.fft.rfft(torch.ones(3) * 1j),
+            RuntimeError,
+            "rfft expects a real input tensor",
+        ),
+        (
+            lambda: torch.fft.fftn(torch.ones(2, 2), dim=(0, 0)),
+            RuntimeError,
+            "FFT dims must be unique",
+        ),
+        (lambda: torch.fft.fftn(torch.ones(2), s=(2, 2)), RuntimeError, "only has 1 dimensions"),
+        (
+            lambda: torch.stft(torch.ones(9), 4),
+            RuntimeError,
+            "requires the return_complex parameter",
+        ),
+        (lambda: torch.istft(torch.ones(3, 2), 4), RuntimeError, "requires a complex-valued input"),
+        (lambda: torch.hann_window(-1), RuntimeError, "non-negative window_length"),
+        (lambda: torch.signal.windows.hann(-1), ValueError, "non-negative window length, got M=-1"),
+    ],
+)
+def test_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: torch.fft.fft(x, 7),
+        lambda x: torch.fft.ifft(x, 3, norm="ortho"),
+        lambda x: torch.fft.rfft(x.real, 5),
+        lambda x: torch.fft.irfft(x, 6),
+        lambda x: torch.fft.irfft(x, 7, 0),
+        lambda x: torch.fft.hfft(x),
+        lambda x: torch.fft.ihfft(x.real),
+        lambda x: torch.fft.irfftn(x, (5, 4)),
+        lambda x: torch.fft.rfft2(x.real),
+        lambda x: torch.fft.hfftn(x),
+        lambda x: torch.stft(
+            x.real, 3, 2, window=torch.hann_window(3, dtype=torch.float64), return_complex=True
+        ),
+    ],
+)
+def test_gradients(f):
+    a = array(4, 5, dtype=np.complex128)
+    x = torch.tensor(a).requires_grad_()
+    y = f(x)
+    w = array(*y.shape, seed=1, dtype=y.detach().numpy().dtype)
+    y.backward(torch.tensor(w))
+    for at in [(0, 0), (1, 2), (3, 4), (2, 3)]:
+        for unit in (1, 1j):
+            moved = a.copy()
+            moved[at] += 1e-6 * unit
+            change = (f(torch.tensor(moved)) - f(torch.tensor(a))).numpy() / 1e-6
+            slope = (np.conj(w) * change).sum().real
+            g = x.grad.numpy()[at]
+            assert abs(slope - (g.real if unit == 1 else g.imag)) < 1e-5
+
+
+def test_frequencies_and_shifts():
+    for n in (0, 1, 4, 5):
+        if n:
+            close(torch.fft.fftfreq(n, 0.5), np.fft.fftfreq(n, 0.5))
+            close(torch.fft.rfftfreq(n, 0.5), np.fft.rfftfreq(n, 0.5))
+        a = array(n, 3)
+        for dim in (None, 0, (1,)):
+            close(torch.fft.fftshift(torch.tensor(a), dim), np.fft.fftshift(a, dim))
+            close(torch.fft.ifftshift(torch.tensor(a), dim), np.fft.ifftshift(a, dim))
+
+
+@pytest.mark.parametrize("onesided", [True, False])
+@pytest.mark.parametrize("normalized", [True, False])
+def test_istft_inverts_stft(onesided, normalized):
+    x = torch.tensor(array(2, 40))
+    w = torch.hann_window(6, dtype=torch.float64)
+    options = {
+        "hop_length": 2,
+        "win_length": 6,
+        "window": w,
+        "onesided": onesided,
+        "normalized": normalized,
+    }
+    spectrum = torch.stft(x, 8, return_complex=True, **options)
+    assert spectrum.shape == (2, 5 if onesided else 8, 21)
+    close(torch.istft(spectrum, 8, length=40, **options), x.numpy())
+
+
+def test_stft_is_the_transform_of_each_piece():
+    x, w = array(20), array(6, seed=1)
+    want = np.stack([np.fft.rfft(x[i : i + 6] * w) for i in range(0, 15, 3)], 1)
+    got = torch.stft(
+        torch.tensor(x), 6, 3, window=torch.tensor(w), center=False, return_complex=True
+    )
+    close(got, want)
+
+
+WINDOWS = {
+    "bartlett": np.bartlett,
+    "blackman": np.blackman,
+    "hamming": np.hamming,
+    "hann": np.hanning,
+    "kaiser": lambda m: np.kaiser(m, 12.0),
+}
+
+
+@pytest.mark.parametrize("m", [0, 1, 2, 7, 8])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows(name, m):
+    want = WINDOWS[name]
+    modern = getattr(torch.signal.windows, name)
+    elder = getattr(torch, name + "_window")
+    close(modern(m, dtype=torch.float64), want(m))
+    close(elder(m, periodic=False, dtype=torch.float64), want(m))
+    if m > 1:
+        close(modern(m, sym=False, dtype=torch.float64), want(m + 1)[:-1])
+        close(elder(m, dtype=torch.float64), want(m + 1)[:-1])
+    assert modern(m).dtype is torch.float32
+
+
+def test_other_windows():
+    k = np.arange(5)
+    f64 = torch.float64
+    close(torch.signal.windows.cosine(5, dtype=f64), np.sin(np.pi * (k + 0.5) / 5))
+    close(torch.signal.windows.gaussian(5, std=2, dtype=f64), np.exp(-((k - 2) ** 2) / 8))
+    close(torch.signal.windows.exponential(5, tau=2, dtype=f64), np.exp(-abs(k - 2) / 2))
+    close(torch.signal.windows.general_cosine(5, a=[1.0], dtype=f64), np.ones(5))
+    assert torch.signal.windows.nuttall(5, requires_grad=True).requires_grad

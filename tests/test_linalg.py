@@ -1,0 +1,516 @@
+"""Linear algebra: products, factorizations and solvers against NumPy and against their definitions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
+
+
+def array(*shape, seed=0, dtype=np.float64):
+    r = np.random.RandomState(seed)
+    a = r.randn(*shape)
+    if np.dtype(dtype).kind == "c":
+        a = a + 1j * r.randn(*shape)
+    return np.asarray(a).astype(dtype)
+
+
+def matrix(*shape, grad=False, **options):
+    return torch.tensor(array(*shape, **options)).requires_grad_(grad)
+
+
+def close(got, want, tolerance=1e-5):
+    got, want = (t.detach().numpy() if isinstance(t, torch.Tensor) else t for t in (got, want))
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+def differences(f, inputs, seed=1):
+    """The gradients of Re <cotangent, f(inputs)> by central differences, beside those of backward."""
+    ts = [torch.tensor(a).requires_grad_() for a in inputs]
+    out = f(*ts)
+    w = array(*out.shape, seed=seed, dtype=out.detach().numpy().dtype)
+    out.backward(torch.tensor(w))
+
+    def value(arrays):
+        r = f(*[torch.tensor(a) for a in arrays]).numpy()
+        return (np.conj(w) * r).sum().real
+
+    for k, t in enumerate(ts):
+        numeric = np.zeros_like(inputs[k])
+        for at in np.ndindex(inputs[k].shape):
+            for unit in (1, 1j) if inputs[k].dtype.kind == "c" else (1,):
+                moved = [a.copy() for a in inputs]
+                moved[k][at] += 1e-6 * unit
+                up = value(moved)
+                moved[k][at] -= 2e-6 * unit
+                numeric[at] += (up - value(moved)) / 2e-6 * unit
+        np.testing.assert_allclose(t.grad.numpy(), numeric, rtol=1e-5, atol=1e-5)
+
+
+# -- products --------------------------------------------------------------------------------------
+
+SHAPES = [
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((3,), (3, 2)),
+    ((2, 3), (3, 4)),
+    ((5, 2, 3), (3,)),
+    ((3,), (5, 3, 2)),
+    ((5, 2, 3), (3, 4)),
+    ((2, 3), (5, 3, 4)),
+    ((5, 2, 3), (5, 3, 4)),
+    ((5, 1, 2, 3), (4, 3, 2)),
+    ((1, 2, 3), (5, 3, 2)),
+    ((5, 2, 3), (1, 3, 2)),
+    ((2, 0), (0, 3)),
+    ((0, 3), (3, 2)),
+    ((2, 0, 3), (3, 4)),
+    ((1, 2, 0), (3, 0, 4)),
+]
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, np.int64, np.uint8], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+def test_matmul_is_numpys(shapes, dtype):
+    x, y = (array(*s, seed=i, dtype=np.float64) * 3 for i, s in enumerate(shapes))
+    x, y = x.astype(dtype), y.astype(dtype)
+    want = np.matmul(x, y)
+    got = torch.tensor(x) @ torch.tensor(y)
+    assert got.numpy().dtype == want.dtype
+    close(got, want, 1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("shapes", SHAPES[:12], ids=str)
+def test_gradient_of_matmul(shapes, dtype):
+    differences(lambda a, b: a @ b, [array(*s, seed=i, dtype=dtype) for i, s in enumerate(shapes)])
+
+
+def variants(*shape, seed):
+    """Tensors of one shape with all kinds of strides."""
+    *lead, n, m = shape
+    yield matrix(*shape, seed=seed)
+    yield matrix(*lead, m, n, seed=seed).mT
+    yield matrix(*lead, n, 2 * m, seed=seed)[..., ::2]
+    yield matrix(*lead, 3 * n, m, seed=seed)[..., ::3, :]
+    yield matrix(n, m, *lead, seed=seed).movedim((0, 1), (-2, -1))
+    yield matrix(*lead, 1, m, seed=seed).expand(shape)
+    yield matrix(*lead, n, 1, seed=seed).expand(shape)
+
+
+@pytest.mark.parametrize("lead", [(), (2,)], ids=str)
+def test_any_strides(lead):
+    for a, b in itertools.product(variants(*lead, 4, 5, seed=0), variants(*lead, 5, 3, seed=1)):
+        close(a @ b, a.numpy() @ b.numpy())
+
+
+def test_transposed_operands_are_not_copied():
+    from rushlight.backends.numpy_products import blas_strides
+
+    a = array(4, 3, 5)
+    assert blas_strides(a.swapaxes(-1, -2)).base is not None
+    assert blas_strides(a[..., ::2]).flags.c_contiguous
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_types_multiply_in_float32(dtype):
+    a = torch.full((1, 4096), 0.1).to(dtype)
+    exact = float((a.float() @ a.float().mT).item())
+    assert float((a @ a.mT).item()) == float(torch.tensor(exact).to(dtype).item())
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: matrix(2, 3) @ matrix(4, 5),
+            r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 4x5\)",
+        ),
+        (
+            lambda: matrix(2, 3) @ matrix(3, 2, dtype=np.float32),
+            "expected m1 and m2 to have the same dtype",
+        ),
+        (lambda: matrix(2, 2, 3) @ matrix(3, 3, 5), "must match the size of tensor b"),
+        (
+            lambda: matrix(2, 3).mv(matrix(4)),
+            r"size mismatch, got input \(2\), mat \(2x3\), vec \(4\)",
+        ),
+        (lambda: torch.dot(matrix(2), matrix(3)), "inconsistent tensor size"),
+        (lambda: torch.bmm(matrix(2, 3, 4), matrix(2, 5, 6)), r"batch2 tensor to be: \[2, 4\]"),
+        (lambda: torch.tensor(1.0) @ matrix(3), "both arguments to matmul need to be at least 1D"),
+    ],
+)
+def test_errors_of_products(call, text):
+    with pytest.raises(RuntimeError, match=text):
+        call()
+
+
+def test_linear_is_one_node_with_three_gradients():
+    x, w, b = matrix(4, 3, grad=True), matrix(2, 3, seed=1, grad=True), matrix(2, seed=2, grad=True)
+    y = torch.nn.functional.linear(x, w, b)
+    assert y.grad_fn.name() == "AddmmBackward0"
+    close(y, x.detach().numpy() @ w.detach().numpy().T + b.detach().numpy())
+    for shape in ((4, 3), (3,), (2, 4, 3)):
+        differences(
+            torch.nn.functional.linear, [array(*shape), array(2, 3, seed=1), array(2, seed=2)]
+        )
+    differences(
+        torch.nn.functional.linear,
+        [array(*s, dtype=np.complex128, seed=i) for i, s in enumerate(((4, 3), (2, 3), (2,)))],
+    )
+
+
+def test_beta_zero_does_not_read_the_input():
+    nan = torch.full((2, 2), float("nan"))
+    assert torch.addmm(nan, torch.ones(2, 3), torch.ones(3, 2), beta=0).tolist() == [[3, 3], [3, 3]]
+
+
+def test_second_derivatives_of_products():
+    a, b = matrix(2, 3, grad=True), matrix(3, 2, seed=1, grad=True)
+    (g,) = torch.autograd.grad((a @ b).pow(2).sum(), a, create_graph=True)
+    g.pow(2).sum().backward()
+    assert b.grad is not None
+    assert a.grad is not None
+
+
+# -- einsum ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij,jk->ik", [(2, 3), (3, 4)]),
+        ("ij,kj", [(2, 3), (4, 3)]),
+        ("ii->i", [(3, 3)]),
+        ("ii", [(3, 3)]),
+        ("ij->ji", [(2, 3)]),
+        ("ij->", [(2, 3)]),
+        ("i,j->ij", [(2,), (3,)]),
+        ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)]),
+        ("bhid,bhjd->bhij", [(2, 3, 4, 5), (2, 3, 6, 5)]),
+        ("...ij,...jk->...ik", [(5, 2, 3), (3, 4)]),
+        ("...i,...i->...", [(2, 3, 4), (3, 4)]),
+        ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]),
+        ("abc,cd,be,ef->adf", [(2, 3, 4), (4, 5), (3, 2), (2, 6)]),
+        ("ij,ij->ij", [(2, 3), (2, 3)]),
+        ("iij,jkk->ik", [(2, 2, 3), (3, 4, 4)]),
+        ("ij,k->k", [(2, 3), (4,)]),
+        (" a b , b c -> c a ", [(2, 3), (3, 4)]),
+    ],
+)
+def test_einsum(equation, shapes):
+    arrays = [array(*s, seed=i) for i, s in enumerate(shapes)]
+    close(
+        torch.einsum(equation, *map(torch.tensor, arrays)), np.asarray(np.einsum(equation, *arrays))
+    )
+    differences(lambda *ts: torch.einsum(equation, *ts), arrays)
+
+
+def test_einsum_with_lists_and_sizes_of_one():
+    a, b = array(2, 3), array(3, 4)
+    close(torch.einsum(torch.tensor(a), [0, 1], torch.tensor(b), [1, 2], [0, 2]), a @ b)
+    close(torch.einsum("ij,jk->ik", torch.tensor(a[:, :1]), torch.tensor(b)), a[:, :1] * b.sum(0))
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "text"),
+    [
+        ("ij,jk->ik", [(2, 3), (4, 5)], "does not broadcast"),
+        ("ij->ik", [(2, 3)], "output subscript k does not appear"),
+        ("ij->ii", [(2, 3)], "appears more than once"),
+        ("ijk->i", [(2, 3)], r"number of subscripts in the equation \(3\)"),
+        ("i1->i", [(2, 3)], "invalid subscript given at index 1"),
+        ("i,i", [(2,)], "fewer operands"),
+    ],
+)
+def test_errors_of_einsum(equation, shapes, text):
+    with pytest.raises(RuntimeError, match=text):
+        torch.einsum(equation, *[matrix(*s) for s in shapes])
+
+
+# -- factorizations --------------------------------------------------------------------------------
+
+
+def spd(*shape, dtype=np.float64):
+    a = array(*shape, dtype=dtype)
+    return a @ np.conj(a.swapaxes(-1, -2)) + shape[-1] * np.eye(shape[-1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)
+@pytest.mark.parametrize(
+    "shape", [(4, 4), (2, 5, 3), (3, 5), (0, 3), (2, 0, 0), (70, 70), (80, 40)], ids=str
+)
+def test_factors_give_the_matrix_back(shape, dtype):
+    a = torch.tensor(array(*shape, dtype=dtype))
+    p, low, up = torch.linalg.lu(a)
+    close(p @ low @ up, a, 2e-3)
+    q, r = torch.linalg.qr(a)
+    close(q @ r, a, 2e-3)
+    u, s, vh = torch.linalg.svd(a, full_matrices=False)
+    close((u * s.unsqueeze(-2)).to(a.dtype) @ vh, a, 2e-3)
+    h, tau = torch.geqrf(a[..., : min(shape[-2:])])
+    close(
+        torch.linalg.householder_product(h, tau),
+        torch.linalg.qr(a[..., : min(shape[-2:])])[0],
+        2e-3,
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)
+@pytest.mark.parametrize("shape", [(4, 4), (2, 3, 3), (65, 65)], ids=str)
+def test_spectra_and_solvers(shape, dtype):
+    a = torch.tensor(spd(*shape, dtype=dtype).astype(dtype))
+    b = matrix(*shape[:-1], 2, dtype=dtype, seed=3)
+    tolerance = 1e-3 if a.dtype.itemsize // (2 if a.is_complex() else 1) == 4 else 1e-8
+    values, vectors = torch.linalg.eigh(a)
+    close(a @ vectors, vectors * values.unsqueeze(-2), tolerance * 100)
+    values, vectors = torch.linalg.eig(a)
+    close(a.to(vectors.dtype) @ vectors, vectors * values.unsqueeze(-2), tolerance * 100)
+    low = torch.linalg.cholesky(a)
+    close(low @ low.mH, a, tolerance)
+    close(torch.linalg.cholesky(a, upper=True), low.mH, tolerance)
+    close(a @ torch.linalg.solve(a, b), b, tolerance)
+    close(b.mT.contiguous(), torch.linalg.solve(a, b.mT, left=False) @ a, tolerance)
+    close(a @ torch.cholesky_solve(b, low), b, tolerance)
+    close(torch.cholesky_inverse(low), torch.linalg.inv(a), tolerance)
+    for left, adjoint in itertools.product((True, False), repeat=2):
+        factors = torch.linalg.lu_factor(a)
+        c = b if left else b.mT
+        x = torch.linalg.lu_solve(*factors, c, left=left, adjoint=adjoint)
+        m = a.mH if adjoint else a
+        close(m @ x if left else x @ m, c, tolerance)
+    for upper, left, unit in itertools.product((True, False), repeat=3):
+        t = low.mH if upper else low
+        c = b if left else b.mT
+        x = torch.linalg.solve_triangular(t, c, upper=upper, left=left, unitriangular=unit)
+        m = (
+            t - t.diagonal(0, -2, -1).diag_embed() + torch.eye(shape[-1], dtype=a.dtype)
+            if unit
+            else t
+        )
+        if not unit:
+            close(m @ x if left else x @ m, c, tolerance)
+    ld, pivots = torch.linalg.ldl_factor(a, hermitian=True)
+    close(a @ torch.linalg.ldl_solve(ld, pivots, b, hermitian=True), b, tolerance)
+    close(torch.linalg.matrix_exp(torch.linalg.inv(a)) @ torch.linalg.matrix_exp(-torch.linalg.inv(a)),
+          np.broadcast_to(np.eye(shape[-1], dtype=dtype), shape), tolerance)  # fmt: skip
+
+
+def test_indefinite_ldl():
+    for seed in range(20):
+        for hermitian, dtype in (
+            (False, np.float64),
+            (True, np.complex128),
+            (False, np.complex128),
+        ):
+            a = array(6, 6, seed=seed, dtype=dtype)
+            a = a + (np.conj(a.T) if hermitian else a.T)
+            a[np.arange(6), np.arange(6)] *= seed % 3
+            b = array(6, 2, seed=1, dtype=dtype)
+            ld, pivots = torch.linalg.ldl_factor(torch.tensor(a), hermitian=hermitian)
+            close(
+                a
+                @ torch.linalg.ldl_solve(ld, pivots, torch.tensor(b), hermitian=hermitian).numpy(),
+                b,
+            )
+
+
+GRADIENTS = {
+    "inv": lambda a: torch.linalg.inv(a),
+    "det": lambda a: torch.linalg.det(a),
+    "logabsdet": lambda a: torch.linalg.slogdet(a).logabsdet,
+    "cholesky": lambda a: torch.linalg.cholesky(a @ a.mH + torch.eye(3, dtype=a.dtype)),
+    "lu": lambda a: (lambda f: f[1] @ f[2] @ f[2])(torch.linalg.lu(a)),
+    "qr": lambda a: (lambda f: f[0] @ f[1] @ f[1])(torch.linalg.qr(a)),
+    "eigh": lambda a: (lambda f: (f[1] * f[0].unsqueeze(-2).exp()) @ f[1].mH)(
+        torch.linalg.eigh(a + a.mH)
+    ),
+    "eig": lambda a: torch.linalg.eigvals(a).abs().sort().values,
+    "svd": lambda a: (lambda f: (f[0] * f[1].unsqueeze(-2).exp()) @ f[2])(torch.linalg.svd(a)),
+    "svdvals": lambda a: torch.linalg.svdvals(a),
+    "pinv": lambda a: torch.linalg.pinv(a[:, :2]),
+    "exp": lambda a: torch.linalg.matrix_exp(a),
+    "power": lambda a: torch.linalg.matrix_power(a, -3),
+    "nuclear": lambda a: torch.linalg.matrix_norm(a, "nuc"),
+    "cube": lambda a: torch.linalg.vector_norm(a, 3, 0),
+    "root": lambda a: torch.linalg.vector_norm(a, 0.5),
+    "vecdot": lambda a: torch.linalg.vecdot(a, a @ a),
+    "kron": lambda a: torch.kron(a, a[:2]),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients(name, dtype):
+    differences(GRADIENTS[name], [array(3, 3, dtype=dtype)])
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=lambda d: d.__name__)
+def test_gradients_of_oblong_factors(shape, dtype):
+    for name in ("lu", "qr", "svd"):
+
+        def f(a, name=name):
+            kwargs = {"full_matrices": False} if name == "svd" else {}
+            *_, x, y = getattr(torch.linalg, name)(a, **kwargs)
+            return (
+                x @ y if name != "svd" else x.to(y.dtype).unsqueeze(-2) @ (y @ y.mH)
+            ) + y.abs().sum()
+
+        differences(f, [array(*shape, dtype=dtype)])
+
+
+def test_gradient_of_a_singular_determinant_is_the_cofactor_matrix():
+    a = torch.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=torch.float64, requires_grad=True)
+    torch.linalg.det(a).backward()
+    close(a.grad, np.array([[4.0, -2.0], [-2.0, 1.0]]))
+
+
+def test_second_derivatives_of_solvers():
+    a, b = matrix(3, 3, grad=True), matrix(3, seed=1, grad=True)
+    (g,) = torch.autograd.grad(torch.linalg.solve(a, b).sum(), a, create_graph=True)
+    g.sum().backward()
+    inverse = np.linalg.inv(a.detach().numpy())
+    ones = np.ones(3)
+    # g = -u xᵀ with u = A⁻ᵀ 1 and x = A⁻¹ b: the sum is -(1·u)(1·x), and 1·x has the gradient u in b
+    close(b.grad, -(ones @ (inverse.T @ ones)) * (inverse.T @ ones), 1e-8)
+
+
+def test_singular_matrices():
+    zero = torch.zeros(2, 2)
+    with pytest.raises(torch.linalg.LinAlgError, match="The diagonal element 1 is zero"):
+        torch.linalg.inv(zero)
+    with pytest.raises(RuntimeError, match=r"\(Batch element 1\): The diagonal element 2 is zero"):
+        torch.linalg.inv(torch.tensor([[[1.0, 0], [0, 1]], [[1, 2], [2, 4]]]))
+    with pytest.raises(
+        torch.linalg.LinAlgError, match="The solver failed because the input matrix is singular"
+    ):
+        torch.linalg.solve(zero, torch.ones(2))
+    with pytest.raises(
+        torch.linalg.LinAlgError, match="the leading minor of order 2 is not positive"
+    ):
+        torch.linalg.cholesky(torch.tensor([[1.0, 2.0], [2.0, 1.0]]))
+    assert torch.linalg.inv_ex(zero).info.item() == 1
+    assert torch.linalg.cholesky_ex(-torch.eye(2)).info.item() == 1
+    assert torch.linalg.solve_ex(zero, torch.ones(2)).info.dtype is torch.int32
+    x = torch.linalg.solve_triangular(zero, torch.ones(2, 1), upper=True)
+    assert not x.isfinite().any()
+
+
+def test_results_have_names():
+    names = torch.linalg.eigh(torch.eye(2))._fields
+    assert names == ("eigenvalues", "eigenvectors")
+    assert type(torch.linalg.qr(torch.eye(2))).__name__ == "linalg_qr"
+    out = torch.empty(0), torch.empty(0, dtype=torch.int32)
+    torch.linalg.inv_ex(torch.eye(2), out=out)
+    assert out[0].tolist() == [[1, 0], [0, 1]]
+
+
+def test_namespace():
+    assert "svd" in dir(torch.linalg)
+    with pytest.raises(AttributeError, match="nothing_of_this_name"):
+        torch.linalg.nothing_of_this_name
+
+
+# -- norms -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [0, 0.5, 1, 2, 3, float("inf"), -float("inf"), -1])
+@pytest.mark.parametrize("dim", [None, 0, (0, 1)])
+def test_vector_norms(order, dim):
+    a = array(3, 4)
+    flat = a.reshape(-1) if dim is None or dim == (0, 1) else a
+    want = np.linalg.norm(flat, order, axis=0)
+    close(torch.linalg.vector_norm(torch.tensor(a), order, dim), np.asarray(want))
+
+
+@pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, float("inf"), -float("inf")])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_matrix_norms(order, keepdim):
+    a = array(2, 3, 4)
+    want = np.linalg.norm(a, order, axis=(2, 0), keepdims=keepdim)
+    close(torch.linalg.matrix_norm(torch.tensor(a), order, (2, 0), keepdim), want)
+
+
+def test_norm_at_zero_has_gradient_zero():
+    for order in (1, 1.5, 2, 3, 0.5):
+        x = torch.zeros(3, requires_grad=True)
+        torch.linalg.vector_norm(x, order).backward()
+        assert x.grad.tolist() == [0, 0, 0]
+
+
+def test_rank_and_condition():
+    a = np.diag([3.0, 1.0, 0.0])
+    assert torch.linalg.matrix_rank(torch.tensor(a)).item() == 2
+    assert torch.linalg.matrix_rank(torch.tensor(a), atol=2.0).item() == 1
+    assert torch.linalg.cond(torch.tensor(a)).item() == np.inf
+    close(torch.linalg.cond(matrix(3, 3), 1), np.asarray(np.linalg.cond(array(3, 3), 1)))
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, 3.0, float("inf")])
+def test_distances(p):
+    a, b = array(2, 4, 3), array(5, 3, seed=1)
+    want = np.linalg.norm(a[:, :, None] - b, p, axis=-1)
+    close(torch.cdist(torch.tensor(a), torch.tensor(b), p), want)
+    i, j = np.triu_indices(4, 1)
+    close(torch.pdist(torch.tensor(a[0]), p), np.linalg.norm(a[0][i] - a[0][j], p, axis=-1))
+    if p > 0.5:
+        differences(lambda x, y: torch.cdist(x, y, p), [a, b])
+
+
+def test_many_distances_by_a_product():
+    a, b = array(40, 3), array(30, 3, seed=1)
+    want = np.linalg.norm(a[:, None] - b, axis=-1)
+    close(torch.cdist(torch.tensor(a), torch.tensor(b)), want)
+    close(
+        torch.cdist(torch.tensor(a), torch.tensor(b), compute_mode="donot_use_mm_for_euclid_dist"),
+        want,
+    )
+
+
+# -- the rest --------------------------------------------------------------------------------------
+
+
+def test_chains_and_tensors():
+    ms = [array(a, b, seed=a) for a, b in ((2, 9), (9, 3), (3, 7), (7, 4))]
+    close(torch.linalg.multi_dot([torch.tensor(m) for m in ms]), np.linalg.multi_dot(ms))
+    a, b = array(3, 4, 5), array(4, 3, 2, seed=1)
+    close(
+        torch.tensordot(torch.tensor(a), torch.tensor(b), ([1, 0], [0, 1])),
+        np.tensordot(a, b, ([1, 0], [0, 1])),
+    )
+    c = array(2, 3, 6)
+    close(torch.linalg.tensorinv(torch.tensor(c)), np.linalg.tensorinv(c))
+    close(
+        torch.linalg.tensorsolve(torch.tensor(c), torch.tensor(array(2, 3))),
+        np.linalg.tensorsolve(c, array(2, 3)),
+    )
+    close(torch.kron(torch.tensor(a[0]), torch.tensor(b[0])), np.kron(a[0], b[0]))
+    close(
+        torch.linalg.cross(torch.tensor(a[:, :3, 0]), torch.tensor(a[:, :3, 1])),
+        np.cross(a[:, :3, 0], a[:, :3, 1]),
+    )
+    close(torch.vander(torch.tensor(a[0, :, 0])), np.vander(a[0, :, 0]))
+
+
+def test_least_squares():
+    a, b = array(5, 3), array(5, 2, seed=1)
+    want, residuals, rank, _ = np.linalg.lstsq(a, b)
+    got = torch.linalg.lstsq(torch.tensor(a), torch.tensor(b), driver="gelsd")
+    close(got.solution, want)
+    close(got.residuals, residuals)
+    assert got.rank.item() == rank
+
+
+def test_low_rank():
+    torch.manual_seed(0)
+    a = torch.tensor(array(30, 3) @ array(3, 20, seed=1))
+    for x in (a, a.mT):
+        u, s, v = torch.svd_lowrank(x, 4)
+        close((u * s) @ v.mT, x.contiguous(), 1e-8)
