@@ -20,7 +20,7 @@ SRC = pathlib.Path(rushlight.__file__).parent
 # An entry stands for the module and everything inside it; the most precise entry counts.
 LAYERS = [
     "errors dtypes size data fused version types",
-    "limits modes",
+    "limits modes settings",
     "device geometry",
     "generator box_muller sampling rejection",
     "compiler",
@@ -53,7 +53,7 @@ LAZY = {
         "ops.views",
     ): "a gradient is copied into the layout of the base it belongs to",
     ("generator", "tensor"): "get_state() and set_state() speak in tensors",
-    ("ops.calls", "autograd.anomaly_mode"): "as in the engine",
+    ("ops", "autograd.anomaly_mode"): "as in the engine",
     (
         "ops",
         "rushlight",
