@@ -376,10 +376,10 @@ class Tensor:
             raise TypeError(
                 f"Variable data has to be a tensor, but got {type(value).__name__}"
             )
-        self._array = value._array
+        self._array = _array_for(self.__class__, value._array)
         e = self._edge
         if e.__class__ is AccumulateGrad:
-            e.array = value._array
+            e.array = self._array
 
     # -- values ------------------------------------------------------------------------------------
 

@@ -62,21 +62,22 @@ def recorded(result: Tensor, recorder: Op, *inputs: Tensor) -> Tensor:
 
 def unsupported(name: str) -> Op:
     """As `sampled`, where PyTorch has no derivative: backward raises."""
-    recorder = sampled(name, "NotImplemented")
+    recorder = sampled(f"{name}_draw", "NotImplemented")
     recorder.rules.clear()
 
     def rule(g):
-        raise NotImplementedError(f"the derivative for 'aten::{name}' is not implemented.")
+        raise NotImplementedError(f"derivative for aten::{name} is not implemented")
 
     return recorder.grad(input=rule)
 
 
 normal_nodes = [sampled(f"normal_{k}", f"NormalBackward{k}") for k in (1, 2)]
 normal_nodes.append(normal_of_tensors)
-bernoulli_node = sampled("bernoulli_draw", "BernoulliBackward0")
-bernoulli_p_node = unsupported("bernoulli_p")
+bernoulli_node = sampled("bernoulli_from", "BernoulliBackward0")
+bernoulli_p_node = unsupported("bernoulli")
 poisson_node = sampled("poisson_draw", "PoissonBackward0")
-binomial_node = unsupported("binomial_draw")
+binomial_node = unsupported("binomial")
+dirichlet_node = unsupported("_sample_dirichlet")
 
 
 def delivered(
@@ -204,19 +205,52 @@ def binomial(count, prob, generator=None):
     return recorded(result, binomial_node, prob)
 
 
+@op(method=False, out=False)
+def _standard_gamma_grad(xp, input: Array, output: Array):
+    """How samples `output` of Gamma(input, 1) move with `input`."""
+    from rushlight.backends.numpy_samples import standard_gamma_grad
+
+    return standard_gamma_grad(input, output)
+
+
+@op(method=False, out=False)
+def _dirichlet_grad(xp, x: Array, alpha: Array, total: Array):
+    """How samples `x` of a Dirichlet distribution move with `alpha`; `total` is the sum of alphas."""
+    from rushlight.backends.numpy_samples import dirichlet_grad
+
+    return dirichlet_grad(x, alpha, total)
+
+
+@op(
+    where="Tensor",
+    name="standard_gamma_draw",
+    node="StandardGammaBackward0",
+    method=False,
+    out=False,
+)
+def gamma_node(xp, input: Array):
+    """Stands in the graph for a draw of gamma numbers."""
+    return input
+
+
+gamma_node.grad(input=lambda g, input, result: g * _standard_gamma_grad(input, result.detach()))
+
+
 @public(overridable=True)
 def _sample_dirichlet(input, generator=None):
     """Points of the simplex with the concentrations in `input` [..., k]."""
     a, g = plain(input), source(generator)
-    return delivered(
+    result = delivered(
         "_sample_dirichlet", lambda: rejection.dirichlet(a, g), a, a.shape, a.dtype, None
     )
+    return recorded(result, dirichlet_node, input)
 
 
 @public(overridable=True)
 def _standard_gamma(input, generator=None):
     """Gamma numbers of shape `input` and scale 1."""
     a, g = plain(input), source(generator)
-    return delivered(
+    result = delivered(
         "_standard_gamma", lambda: rejection.standard_gamma(a, g), a, a.shape, a.dtype, None
     )
+    return recorded(result, gamma_node, input)

@@ -11,7 +11,7 @@ from rushlight import dtypes, geometry, storage
 from rushlight.backends import meta
 from rushlight.ops import calls, creation
 from rushlight.ops.registry import public
-from rushlight.tensor import Tensor, _wrap
+from rushlight.tensor import Tensor, _array_for, _wrap
 
 
 def give_shape(t: Tensor, shape: tuple, strides: tuple | None = None) -> None:
@@ -26,7 +26,7 @@ def give_shape(t: Tensor, shape: tuple, strides: tuple | None = None) -> None:
     memory = storage.memory(a)
     if (at + n) * a.itemsize > memory.size:
         memory = _grown(memory, (at + n) * a.itemsize)
-    t._array = storage.strided(memory, a.dtype, at, shape, strides)
+    t._array = _array_for(t.__class__, storage.strided(memory, a.dtype, at, shape, strides))
 
 
 @public("Tensor", overridable=True)
@@ -74,7 +74,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
                 f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}"
             )
         if size is None:
-            self._array = source._array
+            self._array = _array_for(self.__class__, source._array)
             self._counter = None
             return self
         memory = storage.memory(source._array)
@@ -96,7 +96,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         memory = _grown(memory, n * d.itemsize)
         if not isinstance(source, Tensor):
             source.untyped()._memory = memory
-    self._array = storage.strided(memory, d, at, shape, steps)
+    self._array = _array_for(self.__class__, storage.strided(memory, d, at, shape, steps))
     self._counter = None
     return self
 
