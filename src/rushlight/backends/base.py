@@ -6,6 +6,15 @@ tests/test_backends.py checks that the list is what there is, and what is used.
 """
 
 KERNELS = {
+    # activations
+    "gelu": "a times the normal distribution function of a",
+    "gelu_slope": "the derivative of gelu",
+    "gelu_tanh": "gelu by its approximation with tanh",
+    "gelu_tanh_slope": "the derivative of gelu_tanh",
+    "mish": "a * tanh(softplus(a))",
+    "silu": "a * sigmoid(a)",
+    "silu_slope": "the derivative of silu",
+    "softplus": "log(1 + exp(a))",
     # NumPy's own
     "absolute": "|a|, real for complex numbers",
     "add": "a + b",

@@ -163,7 +163,9 @@ def clip(a: np.ndarray, low: Any, high: Any) -> np.ndarray:
         low = None if low is None else bound(low, d)
         high = None if high is None else bound(high, d)
     if low is None:
-        return a.copy() if high is None else np.minimum(a, high)
+        if high is None:
+            raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+        return np.minimum(a, high)
     r = np.maximum(a, low)
     return r if high is None else np.minimum(r, high)
 

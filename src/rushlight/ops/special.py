@@ -90,7 +90,7 @@ def lgamma(input: Array):
 
     >>> import rushlight as torch
     >>> torch.lgamma(torch.tensor([1.0, 4.0])).exp()
-    tensor([1.0000, 6.0000])
+    tensor([1., 6.])
     """
 
 

@@ -383,7 +383,7 @@ def round(input: Array, *, decimals: int = 0):
 
     >>> import rushlight as torch
     >>> torch.round(torch.tensor([0.5, 1.5, -2.5]))
-    tensor([0., 2., -2.])
+    tensor([ 0.,  2., -2.])
     """
 
 

@@ -1,0 +1,435 @@
+"""Elementwise operators against NumPy and the mathematics; writing in place; errors."""
+
+from __future__ import annotations
+
+import doctest
+import math
+import warnings
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.ops import generate, registry
+from rushlight.tensor import _wrap
+
+FAMILIES = ["elementwise", "bounds", "unary", "binary", "bitwise", "comparison", "special"]
+
+
+def f32(*values: float) -> torch.Tensor:
+    return _wrap(np.array(values, np.float32))
+
+
+def f64(*values: float) -> torch.Tensor:
+    return _wrap(np.array(values, np.float64))
+
+
+def i64(*values: int) -> torch.Tensor:
+    return _wrap(np.array(values, np.int64))
+
+
+def close(t: torch.Tensor, expected, tol: float = 1e-6) -> None:
+    np.testing.assert_allclose(t._array, np.asarray(expected), rtol=tol, atol=tol, equal_nan=True)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_examples_in_docstrings(family):
+    module = import_module(f"rushlight.ops.{family}")
+    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
+    for op in {*registry.OPS.values()}:
+        if op.declared.__module__ == module.__name__:
+            for test in finder.find(op.declared, op.name, globs={}):
+                runner.run(test)
+    assert not runner.failures
+
+
+# -- the straight path -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "neg", "exp", "tanh", "eq"])
+def test_the_common_call_is_one_kernel(name):
+    """What is generated runs the kernel at once: no loop, no static argument is saved."""
+    torch.add(f32(1), f32(2))
+    text = generate.source(operator(name))
+    assert "kernel(" in text and "for " not in text and "node.statics" not in text
+
+
+def operator(name: str):
+    getattr(torch, name)
+    return registry.OPS[name]
+
+
+def test_quick_and_general_ways_agree():
+    x, y = f32(1, -2, 3), f32(0.5, 4, -1)
+    for name in ("add", "sub", "mul", "div", "pow", "remainder", "eq"):
+        op = operator(name)
+        statics = [op.defaults[s] for s in op.statics]
+        quick, general = op.function(x, y), op.build().slow(x, y, *statics, None)
+        np.testing.assert_array_equal(quick._array, general._array)
+        quick, general = op.function(x, 2), op.build().slow(x, 2, *statics, None)
+        np.testing.assert_array_equal(quick._array, general._array)
+        assert quick.dtype is general.dtype
+
+
+def test_no_warning_of_numpy_becomes_an_error():
+    """With warnings as errors the straight path gives up, and the general way knows how to hush."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = f32(0, -1, 1000, math.inf)
+        for name in (
+            "log",
+            "sqrt",
+            "exp",
+            "reciprocal",
+            "rsqrt",
+            "acos",
+            "lgamma",
+            "erfinv",
+            "sigmoid",
+        ):
+            getattr(x, name)()
+        for call in (
+            lambda: x / 0, lambda: x % 0, lambda: x**-1, lambda: 0 / x, lambda: x // 0, lambda: x.clamp(0, 1),
+            lambda: x.clone().exp_(), lambda: x.clone().mul_(3e38), lambda: i64(1) / 0,
+        ):  # fmt: skip
+            call()
+
+
+# -- arithmetic ------------------------------------------------------------------------------------
+
+
+def test_alpha():
+    x, y = f32(1, 2), f32(10, 20)
+    close(torch.add(x, y, alpha=0.5), [6, 12])
+    close(x.sub(y, alpha=2), [-19, -38])
+    close(torch.rsub(x, y, alpha=3), [7, 14])
+    with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
+        torch.add(i64(1), i64(2), alpha=0.5)
+    with pytest.raises(RuntimeError, match="Boolean alpha"):
+        torch.add(x, y, alpha=True)
+
+
+def test_alpha_in_place_and_its_gradient():
+    x, y = f32(1, 2), f32(10, 20).requires_grad_()
+    z = x * 1
+    z.add_(y, alpha=3)
+    assert type(z.grad_fn).__name__ == "AddBackward0"
+    z.backward(f32(1, 1))
+    close(y.grad, [3, 3])
+
+
+def test_bool_is_not_for_subtraction():
+    b = _wrap(np.array([True, False]))
+    for call in (lambda: b - b, lambda: b - 1, lambda: 1 - b, lambda: -b):
+        with pytest.raises(RuntimeError, match="is not supported"):
+            call()
+    assert (b + b).dtype is torch.bool and (b * 2).dtype is torch.int64
+
+
+def test_division_rounds_as_asked():
+    x = i64(-7, 7)
+    assert (x / 2).dtype is torch.float32
+    assert torch.div(x, 2, rounding_mode="floor").tolist() == [-4, 3]
+    assert torch.div(x, 2, rounding_mode="trunc").tolist() == [-3, 3]
+    assert (x // 2).tolist() == [-4, 3]
+    assert (x % 4).tolist() == [1, 3]
+    assert torch.fmod(x, 4).tolist() == [-3, 3]
+    close(torch.div(f32(-7), f32(2), rounding_mode="trunc"), [-3])
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        x // i64(0)
+    with pytest.raises(RuntimeError, match="rounding_mode"):
+        torch.div(x, 2, rounding_mode="up")
+
+
+def test_remainder_keeps_the_sign_of_zero():
+    assert math.copysign(1, (f64(-4.0) % 2.0).item()) == -1
+
+
+def test_integers_wrap_and_powers():
+    u = _wrap(np.array([200, 100], np.uint8))
+    assert (u + u).tolist() == [144, 200]
+    assert (i64(2, -3) ** 3).tolist() == [8, -27]
+    assert (i64(2, 1, -1) ** i64(-1, -2, -3)).tolist() == [0, 1, -1]
+    for call in (lambda: i64(2) ** -1, lambda: i64(2).pow(-1), lambda: torch.pow(i64(2), -1)):
+        with pytest.raises(RuntimeError, match="negative integer powers"):
+            call()
+
+
+def test_half_types_are_computed_in_float32():
+    a = np.array([1.0, 0.1, 3.0], np.float16)
+    h = _wrap(a)
+    exact = a.astype(np.float32)
+    close(
+        torch.addcmul(h, h, h, value=0.1),
+        (exact + np.float32(0.1) * exact * exact).astype(np.float16),
+        0,
+    )
+    assert (h * 2.5).dtype is torch.float16
+    assert torch.sigmoid(h.to(torch.bfloat16)).dtype is torch.bfloat16
+
+
+def test_bounds():
+    x = f32(-2, 0.5, math.nan, 3)
+    close(x.clamp(-1, 1), [-1, 0.5, math.nan, 1])
+    close(x.clamp(max=f32(0, 0, 0, 0)), [-2, 0, math.nan, 0])
+    assert i64(1, 5).clamp(min=2.5).dtype is torch.float32
+    assert i64(1, 5).clamp(2, 4).tolist() == [2, 4]
+    with pytest.raises(RuntimeError, match="At least one of"):
+        x.clamp()
+    with pytest.raises(RuntimeError, match="result type Float can't be cast"):
+        i64(1).clamp_(0.5)
+    close(torch.maximum(f32(1, math.nan), f32(2, 0)), [2, math.nan])
+    close(torch.fmax(f32(1, math.nan), f32(2, 0)), [2, 0])
+
+
+def test_numbers_only_where_pytorch_takes_them():
+    x = f32(1)
+    for call in (
+        lambda: torch.maximum(x, 1), lambda: torch.exp(1.0), lambda: torch.add(1, 2),
+        lambda: torch.mul(1, x), lambda: torch.eq(1, x), lambda: torch.add(x, "a"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="must be Tensor"):
+            call()
+    close(torch.pow(2, x), [2])
+    close(torch.remainder(5, f32(3)), [2])
+
+
+def test_unknown_operands_are_left_to_python():
+    x = f32(1)
+    for call in (lambda: x + "a", lambda: x - None, lambda: {} * x):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            call()
+    assert (x == None) is False  # noqa: E711 - what is tested
+    assert (x != "a") is True
+
+
+# -- in place --------------------------------------------------------------------------------------
+
+
+def test_in_place_writes_the_same_memory():
+    x = f32(1, 2, 3)
+    memory, view = x._array, x[1:]
+    x += 1
+    x.mul_(f32(2, 2, 2)).sub_(1).exp_()
+    assert x._array is memory and x._version == 4 == view._version
+    close(view, np.exp([5.0, 7.0]), 1e-5)
+
+
+def test_in_place_refuses_a_lower_kind_and_a_larger_shape():
+    x, y = i64(1, 2), f32(1, 2)
+    for call in (lambda: x.add_(y), lambda: x.mul_(1.5), lambda: x.div_(2), lambda: x.exp_()):
+        with pytest.raises(
+            RuntimeError, match="result type Float can't be cast to the desired output"
+        ):
+            call()
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        y.add_(f32(1, 2).reshape(2, 1))
+    assert x.tolist() == [1, 2] and y.tolist() == [1, 2] and not x._version and not y._version
+
+
+def test_in_place_on_overlapping_memory():
+    x = f32(1, 2, 3, 4)
+    x[1:].add_(x[:-1])
+    assert x.tolist() == [1, 3, 5, 7]
+    with pytest.raises(RuntimeError, match="more than one element"):
+        f32(1).expand(3).add_(1)
+
+
+def test_overflow_in_place_is_written_once():
+    x = f32(3e38, 1)
+    x.mul_(10)
+    assert x.tolist() == [math.inf, 10]
+
+
+def test_in_place_with_gradients():
+    x = f32(1, 2).requires_grad_()
+    with pytest.raises(RuntimeError, match="leaf"):
+        x.add_(1)
+    y = x * 1
+    y.mul_(x).add_(1)
+    y.backward(f32(1, 1))
+    close(x.grad, [2, 4])
+
+
+def test_complex_absolute_value_is_not_written_in_place():
+    with pytest.raises(RuntimeError, match="In-place abs is not supported for complex"):
+        _wrap(np.array([3 + 4j])).abs_()
+
+
+# -- comparison ------------------------------------------------------------------------------------
+
+
+def test_comparison_and_closeness():
+    x = f32(1, math.nan, math.inf)
+    assert x.eq(x).tolist() == [True, False, True]
+    assert (x < 2).tolist() == [True, False, False]
+    assert torch.isclose(x, x).tolist() == [True, False, True]
+    assert torch.allclose(x, x, equal_nan=True) and not torch.allclose(x, x)
+    assert torch.equal(f32(1), f32(1)) and not torch.equal(f32(1), f32(1, 2))
+    assert x.isnan().tolist() == [False, True, False] and i64(1).isfinite().tolist() == [True]
+    with pytest.raises(RuntimeError, match="did not match"):
+        torch.isclose(x, f64(1, 2, 3))
+
+
+def test_aliases_are_the_same_operator():
+    x = f32(0.5)
+    for name, alias in (
+        ("acos", "arccos"),
+        ("mul", "multiply"),
+        ("gt", "greater"),
+        ("abs", "absolute"),
+    ):
+        assert getattr(torch, alias) is getattr(torch, name)
+        assert hasattr(x, alias)
+    assert torch.special.expit is torch.sigmoid
+    close(f32(0.5).arccos_(), [math.acos(0.5)])
+
+
+def test_bits():
+    x = i64(1, -8, 5)
+    assert (x << 2).tolist() == [4, -32, 20]
+    assert (x >> 1).tolist() == [0, -4, 2]
+    assert (x << 70).tolist() == [0, 0, 0] and (x >> 70).tolist() == [0, -1, 0]
+    assert (~x).tolist() == [-2, 7, -6] and (x & 3 | 8 ^ 1).tolist() == [9, 9, 9]
+    with pytest.raises(RuntimeError, match="not implemented for 'Float'"):
+        f32(1) & 1
+
+
+# -- functions -------------------------------------------------------------------------------------
+
+WITH_MATH = {
+    "exp": math.exp, "expm1": math.expm1, "log": math.log, "log2": math.log2, "log10": math.log10,
+    "log1p": math.log1p, "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos, "tan": math.tan,
+    "asin": math.asin, "acos": math.acos, "atan": math.atan, "sinh": math.sinh, "cosh": math.cosh,
+    "tanh": math.tanh, "asinh": math.asinh, "atanh": math.atanh, "erf": math.erf, "erfc": math.erfc,
+    "lgamma": math.lgamma, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc,
+    "sigmoid": lambda v: 1 / (1 + math.exp(-v)), "deg2rad": math.radians, "rad2deg": math.degrees,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITH_MATH)
+def test_functions_of_the_math_module(name):
+    values = [0.1, 0.25, 0.5, 0.75, 0.9]
+    expected = [WITH_MATH[name](v) for v in values]
+    close(getattr(torch, name)(f64(*values)), expected, 1e-14)
+    close(getattr(torch, name)(f32(*values)), expected, 1e-6)
+
+
+def test_special_values():
+    """Constants of DLMF and identities, to the precision of float64."""
+    s = torch.special
+    close(torch.digamma(f64(1, 2)), [-0.5772156649015329, 0.42278433509846714], 1e-15)
+    close(torch.polygamma(1, f64(1)), [math.pi**2 / 6], 1e-15)
+    close(s.zeta(f64(2, 4), 1), [math.pi**2 / 6, math.pi**4 / 90], 1e-15)
+    close(s.bessel_j0(f64(0, 2.404825557695773, 10)), [1, 0, -0.2459357644513483], 1e-15)
+    close(s.bessel_y1(f64(1, 10)), [-0.7812128213002887, 0.2490154242069539], 1e-15)
+    close(
+        s.airy_ai(f64(0, 1, -2.338107410459767)), [0.3550280538878172, 0.1352924163128814, 0], 1e-15
+    )
+    close(s.modified_bessel_k0(f64(1)), [0.42102443824070834], 1e-15)
+    close(torch.i0(f64(1, 20)) / f64(1, 1e7), [1.2660658777520084, 4.355828255955355], 1e-14)
+    close(torch.erfinv(torch.erf(f64(-0.3, 0.9))), [-0.3, 0.9], 1e-14)
+    close(s.ndtri(s.ndtr(f64(-3, 0.5))), [-3, 0.5], 1e-13)
+    close(s.log_ndtr(f64(-40)), [-804.608442013754], 1e-14)
+    p, q = (
+        torch.igamma(f64(2, 50, 1e4), f64(3, 45, 1e4)),
+        torch.igammac(f64(2, 50, 1e4), f64(3, 45, 1e4)),
+    )
+    close(p + q, [1, 1, 1], 1e-15)
+    close(p[:1], [1 - 4 * math.exp(-3)], 1e-15)
+    close(
+        torch.mvlgamma(f64(3), 2),
+        [math.log(math.pi) / 2 + math.lgamma(3) + math.lgamma(2.5)],
+        1e-15,
+    )
+
+
+def test_polynomials():
+    x = f64(0.3)
+    s = torch.special
+    t, v = math.acos(0.3), 0.3
+    close(s.chebyshev_polynomial_t(x, 20), [math.cos(20 * t)], 1e-13)
+    close(s.chebyshev_polynomial_u(x, 3), [8 * v**3 - 4 * v], 1e-13)
+    close(s.hermite_polynomial_h(x, 3), [8 * v**3 - 12 * v], 1e-13)
+    close(s.hermite_polynomial_he(x, 3), [v**3 - 3 * v], 1e-13)
+    close(s.laguerre_polynomial_l(x, 2), [v * v / 2 - 2 * v + 1], 1e-13)
+    close(s.legendre_polynomial_p(x, i64(2, -1, 0)), [1.5 * v * v - 0.5, 0, 1], 1e-13)
+
+
+def test_large_arrays_are_computed_block_by_block():
+    a = np.linspace(-3, 3, 50_000)
+    one = np.array([math.erf(v) for v in a[::997]])
+    close(torch.erf(_wrap(a))[::997], one, 1e-14)
+    crossed = _wrap(a.reshape(250, 200).T)
+    close(torch.erf(crossed), torch.erf(_wrap(a.reshape(250, 200)))._array.T, 0)
+    assert torch.erf(crossed).stride() == crossed.stride()
+
+
+def test_rounding():
+    assert torch.round(f32(0.5, 1.5, -2.5)).tolist() == [0, 2, -2]
+    close(torch.round(f64(1.2345, -6.5), decimals=2), [1.23, -6.5], 1e-15)
+    close(torch.round(f64(1234.5), decimals=-2), [1200], 1e-15)
+    assert torch.round(i64(3)).dtype is torch.int64
+    m, e = torch.frexp(f32(9, 0))
+    assert m.tolist() == [0.5625, 0] and e.tolist() == [4, 0] and e.dtype is torch.int32
+
+
+def test_shapes_without_elements_and_without_dimensions():
+    for name in (*WITH_MATH, "digamma", "i0", "sign", "square"):
+        assert getattr(torch, name)(_wrap(np.zeros((0, 3), np.float32))).shape == (0, 3)
+        assert getattr(torch, name)(_wrap(np.array(0.5, np.float32))).shape == ()
+
+
+GRADCHECKED = (
+    "exp log sqrt rsqrt reciprocal tanh sigmoid sin cos tan asin acos atan sinh cosh asinh atanh expm1 log1p "
+    "log2 log10 exp2 square abs erf erfc erfinv lgamma digamma i0 sinc logit deg2rad neg"
+)
+
+
+@pytest.mark.parametrize("name", GRADCHECKED.split(" "))
+def test_gradients_by_differences(name):
+    x = f64(0.2, 0.35, 0.5, 0.8).requires_grad_()
+    assert torch.autograd.gradcheck(getattr(torch, name), (x,))
+    assert torch.autograd.gradgradcheck(getattr(torch, name), (x,))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "pow",
+        "atan2",
+        "hypot",
+        "logaddexp",
+        "xlogy",
+        "maximum",
+        "fmin",
+        "remainder",
+    ],
+)
+def test_gradients_of_two_by_differences(name):
+    x, y = f64(0.2, 0.35, 1.5).requires_grad_(), f64(0.9, 0.7, 0.4).requires_grad_()
+    assert torch.autograd.gradcheck(getattr(torch, name), (x, y))
+    assert torch.autograd.gradgradcheck(getattr(torch, name), (x, y))
+
+
+def test_complex_gradients():
+    z = _wrap(np.array([0.3 + 0.4j, -0.2 + 1j])).requires_grad_()
+    for name in (
+        "exp",
+        "sin",
+        "tanh",
+        "reciprocal",
+        "sqrt",
+        "log",
+        "abs",
+        "angle",
+        "sgn",
+        "acosh",
+        "sigmoid",
+    ):
+        assert torch.autograd.gradcheck(getattr(torch, name), (z,)), name
