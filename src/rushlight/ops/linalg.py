@@ -369,7 +369,8 @@ def svd_lowrank(A, q: int | None = 6, niter: int | None = 2, M=None):
     """(U, S, V) of rank `q` near A [..., m, n] (minus M), found from random directions and `niter`
     rounds of subspace iteration (Halko, Martinsson and Tropp, 2009, algorithms 4.4 and 5.1)."""
     from rushlight.methods import function
-    from rushlight.ops.decompositions import qr, svd
+    from rushlight.ops.decompositions import qr
+    from rushlight.ops.spectra import svd
 
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     if M is not None:
@@ -428,8 +429,9 @@ def lobpcg(
     and not by iteration, so that the arguments which steer iterations (X, iK, niter, tol, method) have
     no say beyond the shape of X.
     """
-    from rushlight.ops.decompositions import cholesky, eigh
+    from rushlight.ops.decompositions import cholesky
     from rushlight.ops.solve import solve_triangular
+    from rushlight.ops.spectra import eigh
 
     m = A.shape[-1]
     k = k if k is not None else n if n is not None else X.shape[-1] if X is not None else 1

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from rushlight import dtypes
 from rushlight.geometry import wrap_dim
 from rushlight.ops import matrix_checks as check
-from rushlight.ops.decompositions import svdvals
 from rushlight.ops.registry import Array, composite, op
+from rushlight.ops.spectra import svdvals
 
 if TYPE_CHECKING:
     from rushlight.dtypes import dtype as DType
@@ -255,7 +255,7 @@ def matrix_rank(
     if tol is not None:
         atol, rtol = tol, 0.0
     if hermitian:
-        from rushlight.ops.decompositions import eigvalsh
+        from rushlight.ops.spectra import eigvalsh
 
         check.square("linalg.matrix_rank", input)
         s = eigvalsh(input.detach()).abs()

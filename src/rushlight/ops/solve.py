@@ -14,11 +14,11 @@ from rushlight.ops.decompositions import (
     first_failure,
     named,
     permutation_of,
-    svd,
     unit_lower,
 )
 from rushlight.ops.matmul import to_shape
 from rushlight.ops.registry import Array, composite, op
+from rushlight.ops.spectra import svd
 
 # -- general systems -------------------------------------------------------------------------------
 
