@@ -133,12 +133,12 @@ def smallest(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return r if axis is None else contiguous(r)
 
 
-def argmax(a: np.ndarray, axis: int | None, keepdims: bool = False) -> Any:
+def argmax(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
     """Where the first maximum (or the first nan) is."""
     return contiguous(exact(a).argmax(axis, keepdims=keepdims))
 
 
-def argmin(a: np.ndarray, axis: int | None, keepdims: bool = False) -> Any:
+def argmin(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
     """Where the first minimum (or the first nan) is."""
     return contiguous(exact(a).argmin(axis, keepdims=keepdims))
 
@@ -383,6 +383,12 @@ def segments(
                 value = value / n if n else value if initial is not None else value * np.nan
             result[at][i] = value
     return result.astype(d, copy=False)
+
+
+def ends_of(lengths: np.ndarray) -> np.ndarray:
+    """Where segments of these lengths start, and where the last one ends."""
+    ends = lengths.cumsum(-1)
+    return np.concatenate([np.zeros_like(ends[..., :1]), ends], -1)
 
 
 def segment_of(ends: np.ndarray, shape: tuple, axis: int) -> tuple[np.ndarray, np.ndarray]:

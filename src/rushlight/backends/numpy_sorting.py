@@ -101,7 +101,7 @@ def take_along(a: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 def search(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.ndarray:
     """Where each element of `a` goes into `seq`, row by row when `seq` has several dimensions."""
-    side = "right" if right else "left"
+    side: Any = "right" if right else "left"
     seq, a = exact(seq), exact(a)
     if seq.dtype.kind == "f" and np.isnan(seq).any():
         return _halving(np.broadcast_to(seq, a.shape[:-1] + seq.shape[-1:]), a, right).astype(dtype)

@@ -304,12 +304,12 @@ def segment_reduce(
         )
     axis %= data.ndim
     return xp.segments(
-        data, NAMES[reduce], bounds(lengths, offsets, data.shape[axis], unsafe), axis, initial
+        data, NAMES[reduce], bounds(xp, lengths, offsets, data.shape[axis], unsafe), axis, initial
     )
 
 
-def bounds(lengths: Any, offsets: Any, n: int, unsafe: bool) -> Any:
-    """Where the segments start and end, as an integer array; the places along its last dimension."""
+def bounds(xp: Any, lengths: Any, offsets: Any, n: int, unsafe: bool) -> Any:
+    """Where the segments start, and where the last one ends, along the last dimension."""
     if offsets is not None:
         return offsets
     if lengths is None:
@@ -322,30 +322,23 @@ def bounds(lengths: Any, offsets: Any, n: int, unsafe: bool) -> Any:
                 "segment_reduce(): Expected all rows of lengths along axis to sum to "
                 f"data.size(lengths.dim()-1) when !unsafe: they sum to {lengths.sum(-1)}, the size is {n}"
             )
-    ends = lengths.cumsum(-1)
-    import numpy as np
+    return xp.ends_of(lengths)
 
-    return np.concatenate([np.zeros_like(ends[..., :1]), ends], -1)
+
+@op(where="_all", name="segment_table", outputs="list", out=False)
+def segment_table(xp, lengths: Array | None, offsets: Array | None, shape: tuple, axis: int):
+    """(the segment of each element of `shape` along `axis`, -1 for none; how long that segment is)."""
+    return xp.segment_of(bounds(xp, lengths, offsets, 0, True), shape, axis)
 
 
 def segment_backward(
     g: Tensor, data: Tensor, result: Tensor, reduce: str, lengths: Any, offsets: Any, axis: int,
     initial: float | None,
 ) -> Tensor:  # fmt: skip
-    from rushlight.backends import numpy as xp
-    from rushlight.tensor import _wrap
-
     kind = NAMES[reduce]
     axis %= data.ndim
-    ends = bounds(
-        None if lengths is None else lengths._array,
-        None if offsets is None else offsets._array,
-        0,
-        True,
-    )
-    segment, count = xp.segment_of(ends, data.shape, axis)  # of each element; how long it is
-    inside = _wrap(segment >= 0)
-    where = _wrap(segment.clip(0))
+    segment, count = segment_table(lengths, offsets, tuple(data.shape), axis)
+    inside, where = segment >= 0, segment.clamp(min=0)
 
     def each(t: Tensor) -> Tensor:
         """The value of its segment for each element."""
@@ -354,7 +347,7 @@ def segment_backward(
     if kind == "sum":
         return each(g)
     if kind == "mean":
-        return each(g) / _wrap(count).to(g.dtype)
+        return each(g) / count.to(g.dtype)
     if kind == "prod":
         return each(g * result) / data
     same = (data == each(result)) & inside
