@@ -322,7 +322,7 @@ def inner(input: Array, other: Array):
     return product.reshape((*input.shape[:-1], *other.shape[:-1]))
 
 
-@composite(where="nn.functional")
+@composite(where="nn.functional", out=False)
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = None):
     """y[..., o] = Σ input1[..., i] weight[o, i, j] input2[..., j] + bias[o]."""
     if input1.ndim != input2.ndim:
@@ -351,3 +351,6 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = N
     half = input1.reshape(rows, i).mm(weight.permute(1, 0, 2).reshape(i, o * j))
     y = half.reshape(rows, o, j).bmm(input2.reshape(rows, j, 1)).reshape(*lead, o)
     return y if bias is None else y + bias
+
+
+bilinear.alias("bilinear")

@@ -280,3 +280,22 @@ def matrix_rank(
             atol.to(s.dtype) if hasattr(atol, "shape") else bound.new_full((), atol)
         )
     return (s > bound.unsqueeze(-1)).sum(-1)
+
+
+@composite(method=False)
+def frobenius_norm(input: Array, dim: Dims = (), keepdim: bool = False):
+    """The root of the sum of squares along up to two dimensions, all of them for none."""
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    if len(dims) > 2:
+        raise RuntimeError(
+            f"Expected at most 2 dimensions, but got {len(dims)} dimensions instead."
+        )
+    return vector_norm(input, 2, dims or None, keepdim)
+
+
+@composite(method=False)
+def nuclear_norm(input: Array, dim: Dims = (-2, -1), keepdim: bool = False):
+    """The sum of the singular values of the matrices in two dimensions."""
+    if isinstance(dim, bool):  # nuclear_norm(input, keepdim)
+        dim, keepdim = (-2, -1), dim
+    return matrix_norm(input, "nuc", dim, keepdim)
