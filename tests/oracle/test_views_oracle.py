@@ -56,15 +56,25 @@ def windows(t, p, q):
 
 
 def memory(t, p, q):
-    """`as_strided` within a contiguous tensor, elements may overlap."""
-    n = t.numel()
-    rows, columns = 1 + p % 2, 1 + q % 3
-    return t.contiguous().as_strided((rows, columns), (1, 1 + q % 2), 0) if n > 8 else t
+    """`as_strided` of a whole tensor, elements may overlap.
+
+    Of a part it may show memory outside of it, to which PyTorch sends gradients only after a write.
+    """
+    if t._is_view() or t.numel() < 8:
+        return t
+    return t.as_strided((2, 1 + p % 2), (1 + q % 3, 3), q % 2)
 
 
-def memory_of_view(t, p, q):
-    """`as_strided` of a view: sees the whole memory beneath it."""
-    return t.as_strided((2, 2), (1 + p % 2, 3), q % 3)
+def overlapping(t):
+    """Elements of `t` share memory; what a write then leaves behind is not defined."""
+    places = np.zeros((), int)
+    for n, s in zip(t.shape, t.stride(), strict=True):
+        places = places[..., None] + np.arange(n) * s
+    return np.unique(places).size < places.size
+
+
+def stretched(t):
+    return any(n > 1 and s == 0 for n, s in zip(t.shape, t.stride(), strict=True))
 
 
 def fitted(t, other):
@@ -92,7 +102,6 @@ VIEWS = {
     "diagonal": lambda m, t, o, p, q: t.diagonal(q % 3 - 1, dim(t, p), dim(t, p + 1)),
     "windows": lambda m, t, o, p, q: windows(t, p, q),
     "memory": lambda m, t, o, p, q: memory(t, p, q),
-    "memory of view": lambda m, t, o, p, q: memory_of_view(t, p, q),
     "unbind": lambda m, t, o, p, q: t.unbind(dim(t, p))[q % size(t, p)],
     "split": lambda m, t, o, p, q: t.split(1 + q % 2, dim(t, p))[-1],
     "chunk": lambda m, t, o, p, q: t.chunk(2, dim(t, p))[0],
@@ -130,7 +139,7 @@ WRITES = {
     "part mul_": lambda m, t, o, p, q: part(t, p, q).mul_(2),
     "pick add_": lambda m, t, o, p, q: pick(t, p, q).add_(o.sum() * 0.1),
     "quiet write": lambda m, t, o, p, q: quiet(m, lambda: t.add_(0.5)),
-    "requires_grad_": lambda m, t, o, p, q: t.requires_grad_(),
+    "requires_grad_": lambda m, t, o, p, q: t if t._is_view() else t.requires_grad_(),
 }
 
 
@@ -143,6 +152,7 @@ def quiet(m, run):
         return run()
 
 
+DEFINED = {"mul_", "mul_ by", "add_", "zero_", "fill_", "copy_", "set all"}  # on stretched memory
 INSTRUCTIONS = {**VIEWS, **COPIES, **WRITES}
 numbers = st.integers(0, 11)
 programs = st.lists(
@@ -176,15 +186,22 @@ def run_program(program):
     log = []
     for name, i, j, p, q in program:
         made, errors = [], []
+        target = worlds[1][1][i % len(worlds[1][1])]
+        if name in WRITES and overlapping(target) and not (stretched(target) and name in DEFINED):
+            continue
+        # PyTorch says that a view made under no_grad requires grad, though no gradient flows there.
+        other = worlds[1][1][j % len(worlds[1][1])]
+        hidden = other._is_view() and attempt(lambda: other.grad_fn)[0] is None  # noqa: B023
+        # PyTorch takes a view for a leaf when a write gave its base a history that nobody asked for
+        attempt(lambda: target.grad_fn)  # noqa: B023 - run at once
         for m, (_, pool) in zip(LIBRARIES, worlds, strict=True):
             t, o = pool[i % len(pool)], pool[j % len(pool)]
+            o = o.detach() if hidden else o
             result, error = attempt(lambda: INSTRUCTIONS[name](m, t, o, p, q))  # noqa: B023 - run at once
             made.append(result)
             errors.append(error)
         log.append((name, i, j, p, q, errors))
         assert (errors[0] is None) == (errors[1] is None), log
-        if errors[1] is not None and name in ("exp_",):  # the first half may have been done
-            continue
         if name in VIEWS or name in COPIES:
             for (_, pool), t in zip(worlds, made, strict=True):
                 if t is not None and t.numel() and t.dim() < 6:
@@ -192,10 +209,12 @@ def run_program(program):
     return worlds, log
 
 
-def alike(ours, theirs, log):
-    a, b = ours.detach(), theirs.detach()
+def alike(a, b, log, strides):
+    a, b = a.detach(), b.detach()
     assert tuple(a.shape) == tuple(b.shape), log
-    assert a.stride() == b.stride(), log
+    if strides:
+        for n, ours, theirs in zip(a.shape, a.stride(), b.stride(), strict=True):
+            assert n == 1 or ours == theirs, log
     np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12, atol=1e-12, err_msg=str(log))
 
 
@@ -203,13 +222,16 @@ def check(program):
     worlds, log = run_program(program)
     (our_leaves, ours), (their_leaves, theirs) = worlds
     assert len(ours) == len(theirs), log
+    # How the result of arithmetic lies in memory is not clear where elements of an input overlap.
+    clear = not any(overlapping(t) for t in theirs)
+    # PyTorch says True for views without history of a tensor that has one: no gradient flows there.
+    plain = not any(step[0] in ("quiet view", "requires_grad_") for step in program)
     for a, b in zip(ours, theirs, strict=True):
-        alike(a, b, log)
-        # PyTorch says True for a view made under no_grad, through which no gradient flows.
-        if not any(step[0] == "quiet view" for step in program):
+        alike(a, b, log, clear)
+        if plain:
             assert a.requires_grad == b.requires_grad, log
         assert a._version == b._version, log
-        assert a.storage_offset() == b.storage_offset(), log
+        assert a.storage_offset() == b.storage_offset() or not clear, log
         assert a._is_view() == b._is_view(), log
     for k, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         for c, d in zip(ours[:k], theirs[:k], strict=True):

@@ -106,6 +106,15 @@ class View:
                 "out-of-place operation."
             )
 
+    def of_leaf(self) -> bool:
+        """Whether it was made from a view that is a leaf itself."""
+        step = self.parent
+        while step is not None:
+            if step.node.__class__ is AccumulateGrad:
+                return True
+            step = step.parent
+        return False
+
     def steps(self) -> tuple:
         """How the view is made from its base: (function, arguments) in order."""
         steps, step = [], self
@@ -157,7 +166,7 @@ class CopySlices(Node):
         for make, args in self.steps:
             region = make(region, *args)
         at = self.self_at
-        inner_edges = (*edges[1 : at + 1], edges[0] or self, *edges[at + 1 :])
+        inner_edges = (*edges[1 : at + 1], edges[0], *edges[at + 1 :])
         grads = self.inner.apply(region.clone(), inner_edges, keep, record)
         if edges[0] is not None:
             if grads[at] is None:
@@ -168,16 +177,30 @@ class CopySlices(Node):
 
 
 def hides_history(t: Tensor) -> bool:
-    """A view made under no_grad of a tensor with history: a write would be missing from that."""
+    """A view without history of a tensor that has one: a write to it would be missing there.
+
+    So is a view made under no_grad, and one of a leaf that was told to require grad later. Views
+    as integers have no part in gradients.
+    """
     e = t._edge
-    return e.__class__ is View and e.kind == NO_GRAD and e.base._edge is not None and thread.grad
+    return (
+        e.__class__ is View
+        and thread.grad
+        and (above := e.base._edge) is not None
+        and (e.kind == NO_GRAD or above.__class__ is AccumulateGrad)
+        and t._array.dtype.kind in "fcV"
+    )
 
 
 def check_writable(t: Tensor, name: str) -> None:
     """Raise PyTorch's error when recording a write in place to `t` would make history wrong."""
     e = t._edge
     if e.__class__ is View:
-        if e.base._edge.__class__ is AccumulateGrad or e.resolve().__class__ is AccumulateGrad:
+        if (
+            e.base._edge.__class__ is AccumulateGrad
+            or e.resolve().__class__ is AccumulateGrad
+            or e.of_leaf()
+        ):
             what = "a view of a leaf Variable" if e.node.__class__ is not AccumulateGrad else (
                 "a leaf Variable"
             )

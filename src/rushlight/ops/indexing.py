@@ -461,7 +461,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if hides_history(self):
         check_writable(self, "setitem")
     area = a if made is None else (region_with_new_dims if None in basic else region)(xp, a, basic)
-    if 0 in area.strides and geometry.has_internal_overlap(area.shape, area.strides):
+    if found is None and value._array.ndim and 0 in area.strides and geometry.has_internal_overlap(area.shape, area.strides):
         check_inplace(_wrap(area), "setitem", False)  # raises
     if found is None:
         v = value._array

@@ -138,6 +138,10 @@ def edge_before(t: Tensor) -> Any:
     return e.node if e.__class__ is View else e
 
 
+# Writes that PyTorch allows where elements share memory: all write the same, or the last one wins.
+IDEMPOTENT = {"fill_", "zero_", "masked_fill_", "index_fill_", "index_put_", "masked_scatter_"}
+
+
 def check_inplace(t: Tensor, label: str, recording: bool) -> None:
     """Raise when writing to `t` is forbidden; nothing has been changed yet."""
     a = t._array
@@ -149,7 +153,7 @@ def check_inplace(t: Tensor, label: str, recording: bool) -> None:
             )
     elif recording or hides_history(t):
         check_writable(t, label)
-    if 0 in a.strides and a.size > 1 and any(
+    if 0 in a.strides and a.size > 1 and label not in IDEMPOTENT and any(
         s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)
     ):
         raise RuntimeError(
