@@ -30,16 +30,12 @@ CHUNK = 1 << 20  # bytes of columns gathered at a time: about what a core's cach
 WIDE = 128  # outputs of an image that fill a matrix product; fewer are joined over images
 
 
-def computing_dtype(a: np.ndarray) -> np.dtype:
-    """Half precision is computed in float32; bool is not computed."""
-    if a.dtype.kind == "b":
-        raise NotImplementedError("\"slow_conv2d_cpu\" not implemented for 'Bool'")
-    return np.dtype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a.dtype
-
-
 def widened(a: np.ndarray) -> np.ndarray:
-    d = computing_dtype(a)
-    return a if a.dtype == d else a.astype(d)
+    """Half precision is computed in float32; bool is not computed."""
+    kind = a.dtype.kind
+    if kind == "b":
+        raise NotImplementedError("\"slow_conv2d_cpu\" not implemented for 'Bool'")
+    return a.astype(np.float32) if a.dtype.itemsize == 2 and kind in "fV" else a
 
 
 def padded(x: np.ndarray, padding: Ints) -> np.ndarray:
@@ -55,11 +51,12 @@ def padded(x: np.ndarray, padding: Ints) -> np.ndarray:
 def windows(x: np.ndarray, kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> np.ndarray:
     """A view (N, C, *kernel, *out) of the padded `x`: element (k, o) is at o * stride + k * dilation."""
     steps = x.strides[2:]
-    inner = tuple(s * d for s, d in zip(steps, dilation, strict=True))
-    outer = tuple(s * t for s, t in zip(steps, stride, strict=True))
-    return np.lib.stride_tricks.as_strided(
-        x, (*x.shape[:2], *kernel, *out), (*x.strides[:2], *inner, *outer)
-    )
+    inner = [s * d for s, d in zip(steps, dilation, strict=True)]
+    outer = [s * t for s, t in zip(steps, stride, strict=True)]
+    shape, strides = (*x.shape[:2], *kernel, *out), (*x.strides[:2], *inner, *outer)
+    if x.flags.c_contiguous:
+        return np.ndarray(shape, x.dtype, x, 0, strides)  # as_strided takes ten times as long
+    return np.lib.stride_tricks.as_strided(x, shape, strides)
 
 
 def offsets(kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> Iterator[tuple[Ints, tuple]]:
@@ -109,6 +106,7 @@ def convolve(
     padding: Ints,
     dilation: Ints,
     groups: int,
+    out: Ints | None = None,
     channels_last: bool = False,
 ) -> np.ndarray:
     """Cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel): (N, O, *out)."""
@@ -116,7 +114,8 @@ def convolve(
     x, w = widened(x), widened(w)
     n, c = x.shape[:2]
     o, kernel = w.shape[0], w.shape[2:]
-    out = out_sizes(x.shape[2:], kernel, stride, padding, dilation)
+    if out is None:
+        out = out_sizes(x.shape[2:], kernel, stride, padding, dilation)
     y = empty((n, o, *out), x.dtype, channels_last)
     if not y.size or not w.size:
         y[...] = 0

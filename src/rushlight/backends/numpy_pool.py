@@ -7,6 +7,7 @@ adaptive and fractional pooling are one kernel.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
@@ -302,12 +303,17 @@ def window_sums(x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, out: I
     for i in range(nd):
         axis, n = x.ndim - nd + i, x.shape[x.ndim - nd + i]
         k, s, p, m = kernel[i], stride[i], padding[i], out[i]
-        shape = (*x.shape[:axis], m, *x.shape[axis + 1 :])
-        y = zeros(shape, x)
-        for j in range(k):
-            to, at = reached(j, n, m, s, p, 1)
-            part = along(y, axis, to)
-            part += along(x, axis, at)
+        if p == 0 and (m - 1) * s + k <= n:  # all windows inside: no zeros to start from
+            spans = [along(x, axis, slice(j, j + (m - 1) * s + 1, s)) for j in range(k)]
+            y = spans[0] + spans[1] if k > 1 else spans[0]
+            for span in spans[2:]:
+                y += span
+        else:
+            y = zeros((*x.shape[:axis], m, *x.shape[axis + 1 :]), x)
+            for j in range(k):
+                to, at = reached(j, n, m, s, p, 1)
+                part = along(y, axis, to)
+                part += along(x, axis, at)
         x = y
     return x
 
@@ -321,15 +327,20 @@ def window_sums_adjoint(
     for i in reversed(range(nd)):
         axis, m = g.ndim - nd + i, g.shape[g.ndim - nd + i]
         k, s, p, n = kernel[i], stride[i], padding[i], sizes[i]
-        x = zeros((*g.shape[:axis], n, *g.shape[axis + 1 :]), g)
+        shape = (*g.shape[:axis], n, *g.shape[axis + 1 :])
+        x = empty(shape, g) if s == k and p == 0 and m * s == n else zeros(shape, g)
         for j in range(k):
             to, at = reached(j, n, m, s, p, 1)
-            part = along(x, axis, at)
-            part += along(g, axis, to)
+            if s >= k:  # windows do not meet
+                along(x, axis, at)[...] = along(g, axis, to)
+            else:
+                part = along(x, axis, at)
+                part += along(g, axis, to)
         g = x
     return g
 
 
+@lru_cache(maxsize=256)
 def window_counts(
     kernel: Ints, stride: Ints, padding: Ints, sizes: Ints, out: Ints, include_pad: bool
 ) -> np.ndarray:
@@ -372,6 +383,7 @@ def adaptive_sums(x: np.ndarray, out: Ints) -> np.ndarray:
     return x
 
 
+@lru_cache(maxsize=256)
 def adaptive_counts(sizes: Ints, out: Ints) -> np.ndarray:
     """The number of inputs in each window of adaptive pooling, shape `out`."""
     total = np.ones((), np.int64)

@@ -10,6 +10,7 @@ their products.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
 # -- a regular grid: taps --------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=256)
 def taps_of(
     n: int, m: int, scale: float | None, mode: str, corners: bool, antialias: bool, dtype: np.dtype
 ) -> Taps:

@@ -7,6 +7,7 @@ three are each other's gradients, so any number of derivatives is at hand.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rushlight import dtypes, geometry
@@ -38,10 +39,30 @@ def c_name(dtype: dtypes.dtype) -> str:
     return C_NAMES.get(dtype.name, dtype.name)
 
 
+@lru_cache(maxsize=512)
+def planned(
+    x: Ints,
+    w: Ints,
+    bias: Ints | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    output_padding: Ints,
+    groups: int,
+) -> Ints:
+    """The spatial sizes of the output; raises PyTorch's error where sizes do not fit together."""
+    check_sizes(x, w, bias, stride, padding, dilation, transposed, output_padding, groups)
+    if transposed:
+        return transposed_sizes(x, w, stride, padding, dilation, output_padding)
+    each = zip(x[2:], w[2:], stride, padding, dilation, strict=True)
+    return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in each)
+
+
 def check_sizes(
     x: Ints,
     w: Ints,
-    bias: np.ndarray | None,
+    bias: Ints | None,
     stride: Ints,
     padding: Ints,
     dilation: Ints,
@@ -83,10 +104,10 @@ def check_sizes(
             f"but got {x[1]} channels instead"
         )
     results = w[1] * groups if transposed else w[0]
-    if bias is not None and bias.shape != (results,):
+    if bias is not None and bias != (results,):
         raise RuntimeError(
             f"Given {'transposed=1, ' if transposed else ''}weight of size {list(w)}, expected bias to "
-            f"be 1-dimensional with {results} elements, but got bias of size {list(bias.shape)} instead"
+            f"be 1-dimensional with {results} elements, but got bias of size {list(bias)} instead"
         )
     if not transposed:
         wide = [n + 2 * p for n, p in zip(x[2:], padding, strict=True)]
@@ -183,10 +204,10 @@ def convolution(
     stride, padding = expanded(stride, n, "stride"), expanded(padding, n, "padding")
     dilation = expanded(dilation, n, "dilation")
     output_padding = expanded(output_padding, n, "output_padding")
-    check_sizes(
+    out = planned(
         input.shape,
         weight.shape,
-        bias,
+        None if bias is None else bias.shape,
         stride,
         padding,
         dilation,
@@ -194,17 +215,13 @@ def convolution(
         output_padding,
         groups,
     )
-    check_dtypes(input, weight, bias)
+    if input.dtype is not weight.dtype or (bias is not None and bias.dtype is not input.dtype):
+        check_dtypes(input, weight, bias)
     last = is_channels_last(input) or is_channels_last(weight)
     if n == 3 and input.dtype.itemsize > 4:  # as PyTorch: double precision is contiguous there
         last = False
-    if transposed:
-        out = transposed_sizes(input.shape, weight.shape, stride, padding, dilation, output_padding)
-        y = xp.convolve_transposed(
-            input, weight, stride, padding, dilation, groups, out, channels_last=last
-        )
-    else:
-        y = xp.convolve(input, weight, stride, padding, dilation, groups, channels_last=last)
+    function = xp.convolve_transposed if transposed else xp.convolve
+    y = function(input, weight, stride, padding, dilation, groups, out, channels_last=last)
     if bias is not None:
         y += bias.reshape(-1, *(1,) * n)
     return y
@@ -314,33 +331,31 @@ def clipped(t: Tensor, shape: Ints) -> Tensor:
 
 def expanded(value: Any, n: int, name: str) -> Ints:
     """An int, or a tuple of 1 or `n` ints, as a tuple of `n` ints."""
-    if isinstance(value, int):
+    if value.__class__ is int:
         return (value,) * n
-    values = tuple(value)
-    if len(values) == 1 < n:
-        values *= n
-    if len(values) != n:
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    for v in values:
+        if v.__class__ is not int and (not hasattr(v, "__index__") or isinstance(v, Tensor)):
+            raise TypeError(
+                f"[convolution] argument '{name}' must be tuple of ints, not {type(v).__name__}"
+            )
+    if len(values) == n:
+        return values
+    if len(values) != 1:
         raise RuntimeError(
             f"expected {name} to be a single integer value or a list of {n} values to match the "
             f"convolution dimensions, but got {name}={list(values)}"
         )
-    return values
+    return values * n
 
 
-def check_arguments(name: str, tensors: dict[str, Any], ints: dict[str, Any]) -> None:
+def check_tensors(name: str, **tensors: Any) -> None:
     for i, (argument, t) in enumerate(tensors.items()):
         if not isinstance(t, Tensor) and not (t is None and argument == "bias"):
             raise TypeError(
                 f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, "
                 f"not {type(t).__name__}"
             )
-    for argument, v in ints.items():
-        for each in v if isinstance(v, (tuple, list)) else (v,):
-            if isinstance(each, (float, str, Tensor)) or each is None:
-                raise TypeError(
-                    f"{name}(): argument '{argument}' must be tuple of ints, not "
-                    f"{type(each).__name__}"
-                )
 
 
 def batched(name: str, input: Tensor, n: int) -> tuple[Tensor, bool]:
@@ -366,16 +381,10 @@ def conv_nd(
     groups: int,
 ) -> Tensor:
     name = f"conv{n}d"
-    check_arguments(
-        name,
-        {"input": input, "weight": weight, "bias": bias},
-        {"stride": stride, "dilation": dilation, "groups": groups},
-    )
+    check_tensors(name, input=input, weight=weight, bias=bias)
     x, single = batched(name, input, n)
     if isinstance(padding, str):
         x, padding = padding_for(x, weight, stride, padding, dilation, n)
-    else:
-        check_arguments(name, {}, {"padding": padding})
     y = convolution(
         x,
         weight,
@@ -427,17 +436,7 @@ def conv_transpose_nd(
     dilation: Any,
 ) -> Tensor:
     name = f"conv_transpose{n}d"
-    check_arguments(
-        name,
-        {"input": input, "weight": weight, "bias": bias},
-        {
-            "stride": stride,
-            "padding": padding,
-            "output_padding": output_padding,
-            "groups": groups,
-            "dilation": dilation,
-        },
-    )
+    check_tensors(name, input=input, weight=weight, bias=bias)
     x, single = batched(name, input, n)
     y = convolution(
         x,

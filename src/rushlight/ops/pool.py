@@ -7,6 +7,7 @@ each other's gradients; so are the sums over windows and their transposes.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rushlight import dtypes, geometry
@@ -72,6 +73,7 @@ def check_dtype(name: str, a: np.ndarray, kinds: str) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for '{d.scalar_name}'")
 
 
+@lru_cache(maxsize=512)
 def out_sizes(
     sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> Ints:
@@ -79,8 +81,6 @@ def out_sizes(
     left padding counts though it ends outside."""
     out = []
     for n, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True):
-        if s == 0:
-            raise RuntimeError("stride should not be zero")
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
         if p > ((k - 1) * d + 1) // 2:
@@ -95,6 +95,20 @@ def out_sizes(
     return tuple(out)
 
 
+def check_positive(n: int, kernel: Ints, stride: Ints, dilation: Ints) -> None:
+    if 0 in stride:
+        raise RuntimeError("stride should not be zero")
+    for what, short, values in (
+        ("kernel size", "k", kernel),
+        ("stride", "d", stride),
+        ("dilation", "dilation", dilation),
+    ):
+        if min(values) <= 0:
+            letters = ("T", "H", "W")[3 - n :]
+            got = " ".join(f"{short}{c}: {v}" for c, v in zip(letters, values, strict=True))
+            raise RuntimeError(f"{what} should be greater than zero, but got {got}")
+
+
 def planned(
     name: str,
     a: np.ndarray,
@@ -107,14 +121,8 @@ def planned(
 ) -> Ints:
     """The sizes of the output; raises when there is none."""
     n = len(kernel)
-    for what, values in (("kernel size", kernel), ("stride", stride), ("dilation", dilation)):
-        if any(v <= 0 for v in values) and not (what == "kernel size" and 0 in stride):
-            if what == "stride" and 0 in values:
-                continue  # out_sizes has its own words for that
-            letters = ("T", "H", "W")[3 - n :]
-            short = {"kernel size": "k", "stride": "d", "dilation": "dilation"}[what]
-            got = " ".join(f"{short}{c}: {v}" for c, v in zip(letters, values, strict=True))
-            raise RuntimeError(f"{what} should be greater than zero, but got {got}")
+    if min(kernel) <= 0 or min(stride) <= 0 or min(dilation) <= 0:
+        check_positive(n, kernel, stride, dilation)
     if a.ndim >= n:
         out = out_sizes(a.shape[a.ndim - n :], kernel, stride, padding, dilation, ceil_mode)
     check_input(name, a, n, kinds)
