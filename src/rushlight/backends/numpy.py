@@ -78,6 +78,7 @@ from rushlight.backends.numpy_reduce import (  # noqa: F401 - kernels
     argmax,
     argmin,
     average,
+    ends_of,
     everywhere,
     kth_index,
     largest,
@@ -111,6 +112,16 @@ from rushlight.backends.numpy_sorting import (  # noqa: F401 - kernels
     topk,
     unique,
     unique_along,
+)
+from rushlight.backends.numpy_activation import (  # noqa: F401
+    gelu,
+    gelu_slope,
+    gelu_tanh,
+    gelu_tanh_slope,
+    mish,
+    silu,
+    silu_slope,
+    softplus,
 )
 from rushlight.backends.numpy_elementwise import (  # noqa: F401 - kernels
     add_product,

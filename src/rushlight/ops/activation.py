@@ -1,15 +1,22 @@
-"""Activation functions."""
+"""Activation functions.
+
+Where a second derivative is wanted, rules are written in operators on the saved input; selections
+use `where`, never a product with a mask, so that an infinite value on the other side does no harm.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from rushlight.ops.registry import Array, composite, elementwise, op
+from rushlight.ops.registry import Array, Op, composite, elementwise, op
 
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+
+def inplace_or_not(which: Any, input: Any, inplace: bool, *args: Any) -> Any:
+    """An operator applied to `input`, or written into it when `inplace`."""
+    built = (which if isinstance(which, Op) else which.op).build()
+    return built.inplace(input, *args) if inplace else built.function(input, *args)
 
 
 @elementwise(node="ReluBackward0")
@@ -39,39 +46,396 @@ threshold_backward.grad(
 )
 
 
-@composite(where="nn.functional", name="relu")
+@composite(where="nn.functional", name="relu", inplace=False)
 def functional_relu(input: Array, inplace: bool = False):
     """As `torch.relu`; `inplace`: into the input's memory."""
     return input.relu_() if inplace else relu(input)
 
 
-@composite(where="nn.functional", name="relu_", inplace=False)
-def functional_relu_(input: Array):
-    """`relu` into the input's memory."""
-    return input.relu_()
+def within(g: Any, inside: Any) -> Any:
+    """`g` where `inside`, else 0."""
+    return g.masked_fill(~inside, 0)
 
 
-def dropout_mask(input: Tensor, p: float, shape: Any = None) -> Tensor:
-    """Zeros with probability `p`, else 1 / (1 - p), drawn as PyTorch draws them."""
-    mask = input.new_empty(input.shape if shape is None else shape).bernoulli_(1 - p)
-    return mask.div_(1 - p)
+# -- straight pieces -------------------------------------------------------------------------------
+
+
+@elementwise(where="nn.functional", name="_hardtanh", node="HardtanhBackward0", accepts="if")
+def clamp_between(xp, input: Array, min_val: float, max_val: float):
+    return np.clip(input, input.dtype.type(min_val), input.dtype.type(max_val))
+
+
+clamp_between.grad(
+    input=lambda g, input, min_val, max_val: within(g, (input > min_val) & (input < max_val))
+)
+
+
+@composite(where="nn.functional", inplace=False)
+def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
+    """The input, cut off at `min_val` and `max_val`."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    if input.dtype.kind == 0:
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    return inplace_or_not(clamp_between, input, inplace, min_val, max_val)
+
+
+@composite(where="nn.functional", inplace=False)
+def relu6(input: Array, inplace: bool = False):
+    """min(max(x, 0), 6)."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+@elementwise(where="nn.functional", name="_leaky_relu", node="LeakyReluBackward0", accepts="f")
+def leaky(xp, input: Array, negative_slope: float):
+    return np.where(input > 0, input, input * input.dtype.type(negative_slope))
+
+
+leaky.grad(input=lambda g, input, negative_slope: g.where(input > 0, g * negative_slope))
+
+
+@composite(where="nn.functional", inplace=False)
+def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False):
+    """x for x > 0, else negative_slope * x."""
+    return inplace_or_not(leaky, input, inplace, negative_slope)
+
+
+@elementwise(where="nn.functional", name="_threshold", node="ThresholdBackward0", accepts="if")
+def above(xp, input: Array, threshold: float, value: float):
+    return np.where(input > threshold, input, input.dtype.type(value))
+
+
+above.grad(input=lambda g, input, threshold: threshold_backward(g, input, threshold))
+
+
+@composite(where="nn.functional", inplace=False)
+def threshold(input: Array, threshold: float, value: float, inplace: bool = False):
+    """x where it is above `threshold`, else `value`."""
+    return inplace_or_not(above, input, inplace, threshold, value)
+
+
+@elementwise(where="nn.functional", name="_hardsigmoid", node="HardsigmoidBackward0", accepts="f")
+def sixth(xp, input: Array):
+    return np.clip(input / input.dtype.type(6) + input.dtype.type(0.5), 0, 1).astype(input.dtype)
+
+
+sixth.grad(input=lambda g, input: within(g / 6, (input > -3) & (input < 3)))
+
+
+@composite(where="nn.functional", inplace=False)
+def hardsigmoid(input: Array, inplace: bool = False):
+    """0 below -3, 1 above 3, x / 6 + 1 / 2 between."""
+    return inplace_or_not(sixth, input, inplace)
+
+
+@elementwise(where="nn.functional", name="_hardswish", node="HardswishBackward0", accepts="f")
+def hard_swish(xp, input: Array):
+    t = input.dtype.type
+    return (input * np.clip(input + t(3), t(0), t(6)) / t(6)).astype(input.dtype)
+
+
+hard_swish.grad(
+    input=lambda g, input: within(g, input > -3).where(
+        (input <= -3) | (input >= 3), g * (input / 3 + 0.5)
+    )
+)
+
+
+@composite(where="nn.functional", inplace=False)
+def hardswish(input: Array, inplace: bool = False):
+    """x * hardsigmoid(x) (Howard et al. 2019)."""
+    return inplace_or_not(hard_swish, input, inplace)
+
+
+@elementwise(accepts="f", inplace=False)
+def hardshrink(xp, input: Array, lambd: float = 0.5):
+    """x where |x| > lambd, else 0."""
+    inside = (input >= -lambd) & (input <= lambd)
+    return np.where(inside, input.dtype.type(0), input)
+
+
+hardshrink.grad(input=lambda g, input, lambd: g.masked_fill((input >= -lambd) & (input <= lambd), 0))
+
+
+@elementwise(where="nn.functional", accepts="f", inplace=False)
+def softshrink(xp, input: Array, lambd: float = 0.5):
+    """x moved towards 0 by lambd, 0 within."""
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    t = input.dtype.type(lambd)
+    zero = input * input.dtype.type(0)
+    return np.where(input > lambd, input - t, np.where(input < -lambd, input + t, zero))
+
+
+softshrink.grad(input=lambda g, input, lambd: g.masked_fill((input >= -lambd) & (input <= lambd), 0))
+
+
+@composite(where="nn.functional", inplace=False)
+def tanhshrink(input: Array):
+    """x - tanh(x)."""
+    return input - input.tanh()
+
+
+@composite(where="nn.functional", inplace=False)
+def softsign(input: Array):
+    """x / (1 + |x|)."""
+    return input / (input.abs() + 1)
+
+
+# -- smooth ones -----------------------------------------------------------------------------------
+
+
+@elementwise(where="nn.functional", name="_elu", node="EluBackward0", accepts="f")
+def exponential_below(xp, input: Array, alpha: float, scale: float, input_scale: float):
+    """scale * x above 0, scale * alpha * (exp(input_scale * x) - 1) below."""
+    a = input.astype(np.float32) if input.dtype.itemsize < 4 else input
+    t = a.dtype.type
+    below = np.expm1(np.minimum(a, 0) * t(input_scale)) * t(alpha * scale)
+    return np.where(a > 0, a * t(scale), below).astype(input.dtype)
+
+
+exponential_below.grad(
+    input=lambda g, input, alpha, scale, input_scale: (g * scale).where(
+        input > 0,
+        g * (input.clamp(max=0) * input_scale).exp() * (alpha * scale * input_scale),
+    )
+)
+
+
+@composite(where="nn.functional", inplace=False)
+def elu(input: Array, alpha: float = 1.0, inplace: bool = False):
+    """x for x > 0, else alpha * (exp(x) - 1) (Clevert et al. 2015)."""
+    return inplace_or_not(exponential_below, input, inplace, alpha, 1.0, 1.0)
+
+
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_SCALE = 1.0507009873554804934193349852946
+
+
+@composite(inplace=True)
+def selu(input: Array):
+    """The self-normalising elu (Klambauer et al. 2017, with its alpha and scale)."""
+    return exponential_below(input, SELU_ALPHA, SELU_SCALE, 1.0)
+
+
+@composite(inplace=True)
+def celu(input: Array, alpha: float = 1.0):
+    """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return exponential_below(input, alpha, 1.0, 1.0 / alpha)
+
+
+@composite(where="nn.functional", name="selu", inplace=False)
+def functional_selu(input: Array, inplace: bool = False):
+    """As `torch.selu`; `inplace`: into the input's memory."""
+    return inplace_or_not(selu, input, inplace)
+
+
+@composite(where="nn.functional", name="celu", inplace=False)
+def functional_celu(input: Array, alpha: float = 1.0, inplace: bool = False):
+    """As `torch.celu`; `inplace`: into the input's memory."""
+    return inplace_or_not(celu, input, inplace, alpha)
+
+
+@elementwise(where="nn.functional", inplace=False, accepts="f", holomorphic=False)
+def gelu(xp, input: Array, *, approximate: str = "none"):
+    """x times the normal distribution function of x; `approximate="tanh"`: the cheaper formula."""
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return xp.gelu(input) if approximate == "none" else xp.gelu_tanh(input)
+
+
+gelu.grad(input=lambda g, input, approximate: slope(g, input, "gelu" + "_tanh" * (approximate == "tanh")))
+
+
+@elementwise(accepts="fc", where="nn.functional", name="_silu", node="SiluBackward0")
+def silu_of(xp, input: Array):
+    return xp.silu(input)
+
+
+silu_of.grad(input=lambda g, input: slope(g, input, "silu"))
+
+
+@elementwise(where="nn.functional", name="_slope", inplace=False, holomorphic=False)
+def slope(xp, grad_output: Array, input: Array, of: str):
+    """grad_output times the derivative of the kernel `of` at `input`."""
+    return grad_output * getattr(xp, of + "_slope")(input)
+
+
+slope.grad(
+    grad_output=lambda g, input, of: slope(g, input, of),
+    input=lambda g, grad_output, input, of: g * grad_output * CURVATURE[of](input),
+)
+
+
+def normal_density(x: Any) -> Any:
+    return (x * x * -0.5).exp() * 0.3989422804014327
+
+
+def gelu_curvature(x: Any) -> Any:
+    return normal_density(x) * (2 - x * x)
+
+
+def gelu_tanh_curvature(x: Any) -> Any:
+    c, k = 0.7978845608028654, 0.044715
+    t = ((x + x * x * x * k) * c).tanh()
+    d, dd = (x * x * (3 * k) + 1) * c, x * (6 * k * c)
+    s = 1 - t * t
+    return s * d + x * 0.5 * (s * dd - 2 * t * s * d * d)
+
+
+def silu_curvature(x: Any) -> Any:
+    s = x.sigmoid()
+    return s * (1 - s) * (2 + x * (1 - 2 * s))
+
+
+CURVATURE = {"gelu": gelu_curvature, "gelu_tanh": gelu_tanh_curvature, "silu": silu_curvature}
+
+
+@composite(where="nn.functional", inplace=False)
+def silu(input: Array, inplace: bool = False):
+    """x * sigmoid(x) (Elfwing et al. 2017)."""
+    return inplace_or_not(silu_of, input, inplace)
+
+
+@elementwise(accepts="f", where="nn.functional", name="_mish", node="MishBackward0")
+def mish_of(xp, input: Array):
+    return xp.mish(input)
+
+
+def mish_slope(x: Any) -> Any:
+    t = softplus(x).tanh()
+    return t + x * x.sigmoid() * (1 - t * t)
+
+
+mish_of.grad(input=lambda g, input: g * mish_slope(input))
+
+
+@composite(where="nn.functional", inplace=False)
+def mish(input: Array, inplace: bool = False):
+    """x * tanh(softplus(x)) (Misra 2019)."""
+    return inplace_or_not(mish_of, input, inplace)
+
+
+@elementwise(where="nn.functional", accepts="f", inplace=False)
+def softplus(xp, input: Array, beta: float = 1, threshold: float = 20):
+    """log(1 + exp(beta * x)) / beta; the input itself where beta * x > threshold."""
+    scaled = input * input.dtype.type(beta)
+    smooth = (xp.softplus(scaled) / input.dtype.type(beta)).astype(input.dtype)
+    return np.where(scaled > threshold, input, smooth)
+
+
+softplus.grad(
+    input=lambda g, input, beta, threshold: g.where(
+        input * beta > threshold, g * (input * beta).sigmoid()
+    )
+)
+
+
+@elementwise(where="nn.functional", name="_logsigmoid", node="LogSigmoidBackward0", accepts="f", inplace=False)
+def log_sigmoid(xp, input: Array):
+    return -xp.softplus(-input)
+
+
+log_sigmoid.grad(input=lambda g, input: g * (-input).sigmoid())
+
+
+@composite(where="nn.functional", inplace=False)
+def logsigmoid(input: Array):
+    """log(sigmoid(x))."""
+    return log_sigmoid(input)
+
+
+# -- with more than one input ----------------------------------------------------------------------
+
+
+@composite(where="nn.functional", inplace=False)
+def glu(input: Array, dim: int = -1):
+    """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2016)."""
+    if input.ndim == 0:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    n = input.shape[dim]
+    if n % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {n}")
+    a, b = input.narrow(dim, 0, n // 2), input.narrow(dim, n // 2, n // 2)
+    return a * b.sigmoid()
+
+
+@elementwise(name="_prelu_kernel", node="PreluKernelBackward0", method=False, inplace=False)
+def prelu_kernel(xp, input: Array, weight: Array):
+    return np.where(input > 0, input, input * weight)
+
+
+prelu_kernel.grad(
+    input=lambda g, input, weight: g.where(input > 0, g * weight),
+    weight=lambda g, input: within(g * input, input <= 0),
+)
 
 
 @composite
-def dropout(input: Array, p: float, train: bool):
-    """Zero elements with probability `p` and scale the rest by 1 / (1 - p), when training."""
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
-    if not train or p == 0 or not input.numel():
-        return input
-    if p == 1:
-        return input * input.new_zeros(())
-    return input * dropout_mask(input, p)
+def prelu(input: Array, weight: Array):
+    """x for x > 0, else weight * x; `weight`: one element, or one per channel (dimension 1)."""
+    if weight.numel() != 1:
+        if input.ndim == 0:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = input.shape[1] if input.ndim >= 2 else 1
+        if channels != weight.numel():
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{weight.numel()} and channel size = {channels}."
+            )
+    if weight.ndim > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}"
+        )
+    if input.dtype is not weight.dtype:
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}"
+        )
+    if weight.ndim == 1 and input.ndim != 1 and weight.numel() >= 1:
+        shape = [1] * input.ndim
+        if input.ndim >= 2:
+            shape[1] = weight.numel()
+        weight = weight.reshape(shape)
+    return prelu_kernel(input, weight)
 
 
-@composite(where="nn.functional", name="dropout")
-def functional_dropout(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False):
-    """As `torch.dropout`; `inplace`: into the input's memory."""
-    if not 0 <= p <= 1:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    return input.dropout_(p, training) if inplace else dropout(input, p, training)
+@composite(method=False, inplace=True)
+def rrelu(
+    input: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    generator: Any = None,
+):  # fmt: skip
+    """leaky_relu with a slope drawn from [lower, upper) for each element in training, else the mean."""
+    if lower > upper:
+        raise RuntimeError(
+            "Lower bound should be less than or equal to the upper bound, but found lower bound "
+            f"{lower} and upper bound {upper}"
+        )
+    if not training:
+        return leaky(input, (lower + upper) / 2)
+    slopes = input.new_empty(input.shape).uniform_(lower, upper, generator=generator)
+    return input.where(input > 0, input * slopes)
+
+
+@composite(where="nn.functional", name="rrelu", inplace=False)
+def functional_rrelu(
+    input: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    inplace: bool = False,
+):  # fmt: skip
+    """As `torch.rrelu`; `inplace`: into the input's memory."""
+    return inplace_or_not(rrelu, input, inplace, lower, upper, training)
+
+
+@composite(where="nn.functional", inplace=False)
+def gumbel_softmax(
+    logits: Array, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+):
+    """Samples from a distribution close to a category (Jang et al. 2016); `hard`: one-hot forward."""
+    noise = -logits.new_empty(logits.shape).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    one_hot = soft.new_zeros(soft.shape).scatter_(dim, index, 1.0)
+    return one_hot - soft.detach() + soft

@@ -15,13 +15,14 @@ def batch_element(info) -> str:
     """`(Batch element 3): ` of the first that failed; nothing for a single matrix."""
     if not info.ndim:
         return ""
-    flat = info.reshape(-1).tolist()
-    return f"(Batch element {next(i for i, k in enumerate(flat) if k)}): "
+    flat = getattr(info, "_array", info).reshape(-1)
+    return f"(Batch element {int(flat.nonzero()[0][0])}): "
 
 
 def first_failure(info) -> int:
-    """The first code that is not 0; 0 when all went well."""
-    return next((k for k in info.reshape(-1).tolist() if k), 0)
+    """The first code that is not 0 of a tensor or array; 0 when all went well, and on meta."""
+    flat = getattr(info, "_array", info).reshape(-1)
+    return int(flat[flat.nonzero()[0][0]]) if flat.any() else 0
 
 
 def half_diagonal(x):
@@ -240,6 +241,12 @@ def lu_unpack(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype. "
             f"Got {LU_pivots.dtype}: note that pivots come from torch.linalg.lu_factor"
         )
+    if unpack_pivots and not LU_pivots.is_meta and LU_pivots.numel():
+        if int(LU_pivots.amin()) < 1 or int(LU_pivots.amax()) > LU_data.shape[-2]:
+            raise RuntimeError(
+                "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
+                "Did you properly pass the result of lu_factor?"
+            )
     k = min(LU_data.shape[-2:])
     empty = LU_data.new_zeros((0,))
     p = permutation_of(LU_pivots, LU_data.detach(), LU_data.shape[-2]) if unpack_pivots else empty

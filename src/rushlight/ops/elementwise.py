@@ -313,6 +313,8 @@ def pow_input(g: Tensor, input: Any, exponent: Any) -> Tensor:
     if not isinstance(exponent, Tensor):
         if exponent == 0:
             return zero(g)
+        if exponent == 2:
+            return g * (input * 2)
         return g * (exponent * input ** (exponent - 1))
     return (g * (exponent * input ** (exponent - 1))).masked_fill(exponent == 0, 0)
 

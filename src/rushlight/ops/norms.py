@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rushlight import dtypes
 from rushlight.geometry import wrap_dim
 from rushlight.ops import matrix_checks as check
+from rushlight.ops.decompositions import first_failure
 from rushlight.ops.registry import Array, composite, op
 from rushlight.ops.spectra import svdvals
 
@@ -231,10 +232,11 @@ def cond(A: Array, p: float | None = None):
     from rushlight.ops.solve import inv_ex
 
     inverse, info = inv_ex(A)
-    if p == "nuc" and bool((info != 0).any()):
+    singular = first_failure(info)
+    if p == "nuc" and singular:
         inverse = inverse.masked_fill((info != 0)[..., None, None], 0)
     r = matrix_norm(A, p) * matrix_norm(inverse, p)
-    return r.masked_fill(info != 0, INF) if bool((info != 0).any()) else r
+    return r.masked_fill(info != 0, INF) if singular else r
 
 
 @composite(where="linalg")

@@ -23,7 +23,7 @@ def shifted(xp: Any, a: np.ndarray, dim: int) -> tuple[np.ndarray, int]:
     if not wide.size:
         return wide.copy(), axis
     if not wide.ndim:
-        return wide - wide, 0
+        return np.asarray(wide - wide), 0
     return wide - np.maximum.reduce(wide, axis=axis, keepdims=True), axis
 
 
@@ -148,3 +148,7 @@ def softmin(
 ):
     """softmax(-x)."""
     return softmax(-input, implicit_dim("softmin", input.ndim) if dim is None else dim, dtype)
+
+
+softmax.alias("special.softmax")
+log_softmax.alias("special.log_softmax")

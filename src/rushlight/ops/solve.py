@@ -51,13 +51,31 @@ def system(name, a, b, left):
     return False
 
 
-def turned(xp, solver, a, b, left):
-    """Solve X A = B as Aᵀ Xᵀ = Bᵀ."""
-    return solver(a, b) if left else solver(a.swapaxes(-1, -2), b.swapaxes(-1, -2))
+@op(where="linalg", outputs=("result", "info"), node="LinalgSolveExBackward0")
+def solve_ex(xp, A: Array, B: Array, *, left: bool = True, check_errors: bool = False):
+    """(result, info): as `linalg.solve`, with infinities and the number of a pivot that is zero
+    instead of an error (unless `check_errors`)."""
+    if system("linalg.solve_ex", A, B, left):
+        x, info = xp.linalg.solve(A, B[..., None])
+        x = x[..., 0]
+    elif left:
+        x, info = xp.linalg.solve(A, B)
+    else:  # X A = B is Aᵀ Xᵀ = Bᵀ
+        x, info = xp.linalg.solve(A.swapaxes(-1, -2), B.swapaxes(-1, -2))
+        x = x.swapaxes(-1, -2)
+    if check_errors and info.any():
+        raise unsolved("torch.linalg.solve_ex", info)
+    return x, info
 
 
-@op(where="linalg", node="LinalgSolveExBackward0")
-def solve(xp, A: Array, B: Array, *, left: bool = True):
+def unsolved(name, info):
+    return LinAlgError(
+        f"{name}: {batch_element(info)}The solver failed because the input matrix is singular."
+    )
+
+
+@composite(where="linalg")
+def solve(A: Array, B: Array, *, left: bool = True):
     """X of A X = B (X A = B unless `left`), for square A [..., n, n] and B [..., n, k] or [..., n].
 
     Batch dimensions are broadcast. `LinAlgError` when a matrix is singular.
@@ -66,10 +84,11 @@ def solve(xp, A: Array, B: Array, *, left: bool = True):
     >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
     tensor([1.0000, 0.5000])
     """
-    if system("linalg.solve", A, B, left):
-        return xp.linalg.solve(A, B[..., None])[..., 0]
-    x = turned(xp, xp.linalg.solve, A, B, left)
-    return x if left else x.swapaxes(-1, -2)
+    system("linalg.solve", A, B, left)
+    x, info = solve_ex(A, B, left=left)
+    if first_failure(info):
+        raise unsolved("torch.linalg.solve", info)
+    return x
 
 
 def solve_gradients(g, A, result, left, B_shape, needs):
@@ -81,28 +100,6 @@ def solve_gradients(g, A, result, left, B_shape, needs):
     if needs[0]:
         g_a = to_shape(-(g_b @ result.mH) if left else -(result.mH @ g_b), A.shape)
     return g_a, to_shape(g_b.squeeze(-1) if vector else g_b, B_shape) if needs[1] else None
-
-
-solve.grad_all(solve_gradients)
-
-
-@op(where="linalg", outputs=("result", "info"), node="LinalgSolveExBackward0")
-def solve_ex(xp, A: Array, B: Array, *, left: bool = True, check_errors: bool = False):
-    """(result, info): as `linalg.solve`, with infinities and the number of a pivot that is zero
-    instead of an error (unless `check_errors`)."""
-    vector = system("linalg.solve_ex", A, B, left)
-    if vector:
-        x, info = xp.linalg.solve_anyway(A, B[..., None])
-        x = x[..., 0]
-    else:
-        x, info = turned(xp, xp.linalg.solve_anyway, A, B, left)
-        x = x if left else x.swapaxes(-1, -2)
-    if check_errors and info.any():
-        raise LinAlgError(
-            f"torch.linalg.solve_ex: {batch_element(info)}The solver failed because the input matrix "
-            "is singular."
-        )
-    return x, info
 
 
 solve_ex.grad_all(solve_gradients)
@@ -252,8 +249,8 @@ def singular(name, info):
     )
 
 
-@op(where="linalg", node="LinalgInvExBackward0")
-def inv(xp, A: Array):
+@composite(where="linalg")
+def inv(A: Array):
     """The inverses of square matrices [..., n, n]; LinAlgError when one is singular.
 
     >>> import rushlight as torch
@@ -262,13 +259,10 @@ def inv(xp, A: Array):
             [0.0000, 0.2500]])
     """
     check.square_floating("linalg.inv", A)
-    inverse, info = xp.linalg.inv(A)
-    if info.any():
+    inverse, info = inv_ex(A)
+    if first_failure(info):
         raise singular("linalg.inv", info)
     return inverse
-
-
-inv.grad(A=inverse_gradient)
 
 
 @composite
@@ -473,7 +467,7 @@ def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | N
     else:
         rank = values.sum(-1).long()
     residuals = solution.reshape(-1)[:0].abs()
-    full = bool((rank == n).all())
+    full = input.is_meta or bool((rank == n).all())
     if m > n and driver != "gelsy" and full:
         rest = input @ solution - b
         residuals = (rest * rest.conj()).real.sum(-2)

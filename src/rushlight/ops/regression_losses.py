@@ -1,0 +1,600 @@
+"""Losses that compare numbers with numbers: squared and absolute errors, divergences, margins.
+
+Most are compositions of operators; those with a node of their own in PyTorch (`MseLossBackward0`...)
+are one operator that gives the elements' losses, reduced by a second one.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from rushlight.ops.loss import legacy_reduction, reduced
+from rushlight.ops.registry import Array, composite, elementwise, op
+
+
+def same_sizes(input: Any, target: Any) -> None:
+    """Warn where broadcasting is probably a mistake, as PyTorch does."""
+    if input.shape != target.shape:
+        warnings.warn(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
+            "This will likely lead to incorrect results due to broadcasting. Please ensure they have the "
+            "same size.",
+            stacklevel=4,
+        )
+
+
+def check_reduction(reduction: str) -> None:
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+
+# -- squared error ---------------------------------------------------------------------------------
+
+
+@op(where="nn.functional", name="_mse_loss", node="MseLossBackward0", out=False)
+def squared_error(xp, input: Array, target: Array, reduction: str):
+    """(x - y)**2, summed or averaged: one pass over the difference."""
+    if input.dtype.itemsize < 4:
+        wide = squared(input.astype("f"), target.astype("f"), reduction)
+        return np.asarray(wide).astype(input.dtype)
+    return squared(input, target, reduction)
+
+
+def squared(input: np.ndarray, target: np.ndarray, reduction: str) -> Any:
+    d = (input - target).ravel()
+    if reduction == "none":
+        d *= d
+        return d.reshape(input.shape)
+    total = np.dot(d, d)
+    return total if reduction == "sum" else total / d.dtype.type(d.size) if d.size else d.dtype.type("nan")
+
+
+
+
+def scaled(g: Any, input: Any, reduction: str) -> Any:
+    return g / input.numel() if reduction == "mean" else g
+
+
+squared_error.grad(
+    input=lambda g, input, target, reduction: scaled(g, input, reduction) * (input - target) * 2,
+    target=lambda g, input, target, reduction: scaled(g, input, reduction) * (target - input) * 2,
+)
+
+
+def paired(input: Any, target: Any) -> tuple[Any, Any]:
+    """Both broadcast to one shape and promoted to one dtype."""
+    import rushlight
+
+    if input.dtype is not target.dtype:
+        d = rushlight.promote_types(input.dtype, target.dtype)
+        input, target = input.to(d), target.to(d)
+    if input.shape != target.shape:
+        input, target = rushlight.broadcast_tensors(input, target)
+    return input, target
+
+
+@composite(where="nn.functional", inplace=False)
+def mse_loss(
+    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", weight: Array | None = None,
+):  # fmt: skip
+    """The mean (or sum) of the squared differences; `weight`: of each element."""
+    same_sizes(input, target)
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    input, target = paired(input, target)
+    if weight is not None:
+        loss = (input - target) ** 2 * weight
+        return loss.sum() / weight.expand(loss.shape).sum() if reduction == "mean" else reduced(loss, reduction)
+    if not (input.dtype.is_floating_point):
+        raise RuntimeError(f"\"mse_cpu\" not implemented for '{input.dtype.scalar_name}'")
+    return squared_error(input, target, reduction)
+
+
+# -- absolute errors -------------------------------------------------------------------------------
+
+
+@composite(where="nn.functional", inplace=False)
+def l1_loss(
+    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", weight: Array | None = None,
+):  # fmt: skip
+    """The mean (or sum) of |x - y|."""
+    same_sizes(input, target)
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    loss = (input - target).abs()
+    if weight is not None:
+        loss = loss * weight
+        return loss.sum() / weight.expand(loss.shape).sum() if reduction == "mean" else reduced(loss, reduction)
+    return reduced(loss, reduction)
+
+
+@elementwise(
+    where="nn.functional", name="_smooth_l1_loss", node="SmoothL1LossBackward0", accepts="fc",
+    inplace=False, holomorphic=False, out=False,
+)  # fmt: skip
+def smooth_error(xp, input: Array, target: Array, beta: float):
+    z = np.abs(input - target)
+    return np.where(z < beta, z * z * 0.5 / beta if beta else z, z - 0.5 * beta).astype(z.dtype)
+
+
+def smooth_slope(g: Any, d: Any, beta: float) -> Any:
+    return g * (d / beta).clamp(-1, 1) if beta else g * d.sign()
+
+
+smooth_error.grad(
+    input=lambda g, input, target, beta: smooth_slope(g, input - target, beta),
+    target=lambda g, input, target, beta: smooth_slope(g, target - input, beta),
+)
+
+
+@composite(where="nn.functional", inplace=False)
+def smooth_l1_loss(
+    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", beta: float = 1.0,
+):  # fmt: skip
+    """Squared below `beta`, absolute above (Girshick 2015)."""
+    same_sizes(input, target)
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    if beta == 0:
+        return l1_loss(input, target, reduction=reduction)
+    return reduced(smooth_error(input, target, beta), reduction)
+
+
+@elementwise(
+    where="nn.functional", name="_huber_loss", node="HuberLossBackward0", accepts="f", inplace=False,
+    out=False,
+)  # fmt: skip
+def huber_error(xp, input: Array, target: Array, delta: float):
+    z = np.abs(input - target)
+    return np.where(z <= delta, z * z * 0.5, delta * (z - 0.5 * delta)).astype(z.dtype)
+
+
+huber_error.grad(
+    input=lambda g, input, target, delta: g * (input - target).clamp(-delta, delta),
+    target=lambda g, input, target, delta: g * (target - input).clamp(-delta, delta),
+)
+
+
+@composite(where="nn.functional", inplace=False)
+def huber_loss(
+    input: Array, target: Array, reduction: str = "mean", delta: float = 1.0,
+    weight: Array | None = None,
+):  # fmt: skip
+    """Squared within `delta`, linear beyond (Huber 1964)."""
+    same_sizes(input, target)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    loss = huber_error(input, target, delta)
+    if weight is not None:
+        loss = loss * weight
+        return loss.sum() / weight.expand(loss.shape).sum() if reduction == "mean" else reduced(loss, reduction)
+    return reduced(loss, reduction)
+
+
+# -- cross entropies of yes and no -----------------------------------------------------------------
+
+
+@elementwise(
+    where="nn.functional", name="_binary_cross_entropy", node="BinaryCrossEntropyBackward0", accepts="f",
+    inplace=False, out=False,
+)  # fmt: skip
+def binary_entropy(xp, input: Array, target: Array):
+    """-(y log x + (1 - y) log(1 - x)), each logarithm at least -100."""
+    if input.size and not ((input >= 0) & (input <= 1)).all():
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    with np.errstate(all="ignore"):
+        low = np.maximum(np.log(input), -100)
+        high = np.maximum(np.log1p(-input), -100)
+        return ((target - 1) * high - target * low).astype(input.dtype)
+
+
+binary_entropy.grad(
+    input=lambda g, input, target: g * (input - target) / ((1 - input) * input).clamp(min=1e-12),
+    target=lambda g, input: g * ((1 - input).log().clamp(min=-100) - input.log().clamp(min=-100)),
+)
+
+
+@composite(where="nn.functional", inplace=False)
+def binary_cross_entropy(
+    input: Array, target: Array, weight: Array | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+):  # fmt: skip
+    """The cross entropy of probabilities `input` in [0, 1] and targets of the same shape."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    if target.shape != input.shape:
+        raise ValueError(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
+            "deprecated. Please ensure they have the same size."
+        )
+    if input.dtype is not target.dtype:
+        raise RuntimeError(
+            f"Found dtype {target.dtype.scalar_name} but expected {input.dtype.scalar_name}"
+        )
+    loss = binary_entropy(input, target)
+    if weight is not None:
+        loss = loss * weight.expand(loss.shape)
+    return reduced(loss, reduction)
+
+
+@elementwise(
+    where="nn.functional", name="_bce_with_logits", node="BinaryCrossEntropyWithLogitsBackward0",
+    accepts="f", inplace=False, out=False,
+)  # fmt: skip
+def logit_entropy(xp, input: Array, target: Array):
+    """max(x, 0) - x y + log(1 + exp(-|x|))."""
+    return np.maximum(input, 0) - input * target + np.log1p(np.exp(-np.abs(input)))
+
+
+logit_entropy.grad(
+    input=lambda g, input, target: g * (input.sigmoid() - target),
+    target=lambda g, input: -g * input,
+)
+
+
+@op(
+    where="nn.functional", name="_reduced_bce_with_logits",
+    node="BinaryCrossEntropyWithLogitsBackward0", out=False,
+)  # fmt: skip
+def reduced_logit_entropy(xp, input: Array, target: Array, reduction: str):
+    wide = input.astype("f") if input.dtype.itemsize < 4 else input
+    losses = logit_entropy_forward(xp, wide, target.astype(wide.dtype))
+    total = losses.mean() if reduction == "mean" else losses.sum()
+    return np.asarray(total).astype(input.dtype)
+
+
+logit_entropy_forward = logit_entropy.declared
+reduced_logit_entropy.grad(
+    input=lambda g, input, target, reduction: scaled(g, input, reduction) * (input.sigmoid() - target),
+    target=lambda g, input, reduction: -scaled(g, input, reduction) * input,
+)
+
+
+@composite(inplace=False, method=False)
+def binary_cross_entropy_with_logits(
+    input: Array, target: Array, weight: Array | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean", pos_weight: Array | None = None,
+):  # fmt: skip
+    """The cross entropy of sigmoid(input) and `target`, stably; `pos_weight`: weight of positives."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    if target.shape != input.shape:
+        raise ValueError(
+            f"Target size ({target.size()}) must be the same as input size ({input.size()})"
+        )
+    if weight is None and pos_weight is None:
+        if reduction != "none" and input.dtype is target.dtype and input.numel():
+            return reduced_logit_entropy(input, target, reduction)
+        return reduced(logit_entropy(input, target), reduction)
+    softened = softplus_of_negative(input)
+    if pos_weight is None:
+        loss = (1 - target) * input + softened
+    else:
+        loss = (1 - target) * input + ((pos_weight - 1) * target + 1) * softened
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+def softplus_of_negative(x: Any) -> Any:
+    """log(1 + exp(-x))."""
+    from rushlight.ops.activation import log_sigmoid
+
+    return -log_sigmoid(x)
+
+
+# -- divergences and likelihoods -------------------------------------------------------------------
+
+
+@composite(where="nn.functional", inplace=False)
+def kl_div(
+    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", log_target: bool = False,
+):  # fmt: skip
+    """The divergence of `target` from exp(input): target * (log(target) - input)."""
+    if size_average is None and reduce is None and reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size. "
+            "'batchmean' divides only by the batch size, and aligns with the KL div math definition. "
+            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+            stacklevel=4,
+        )
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if log_target:
+        loss = target.exp() * (target - input)
+    else:
+        loss = target.xlogy(target) - target * input
+    if reduction == "batchmean":
+        return loss.sum() / input.shape[0] if input.ndim else loss.sum()
+    return reduced(loss, reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def poisson_nll_loss(
+    input: Array, target: Array, log_input: bool = True, full: bool = False,
+    size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
+    reduction: str = "mean",
+):  # fmt: skip
+    """-log of a Poisson probability, up to a constant unless `full` (Stirling's formula)."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        loss = loss + stirling.masked_fill(target <= 1, 0)
+    return reduced(loss, reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def gaussian_nll_loss(
+    input: Array, target: Array, var: Any, full: bool = False, eps: float = 1e-6,
+    reduction: str = "mean",
+):  # fmt: skip
+    """-log of a normal density of `target` with mean `input` and variance `var` (at least eps)."""
+    import rushlight
+
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * rushlight.ones_like(input)
+    elif (var < 0).any():
+        raise ValueError("var has negative entry/entries")
+    if var.shape != input.shape:
+        if input.shape[:-1] == var.shape:
+            var = var.unsqueeze(-1)
+        elif not (
+            (input.ndim == var.ndim and input.shape[:-1] == var.shape[:-1] and var.shape[-1] == 1)
+            or var.numel() == 1
+            or _broadcasts(var.shape, input.shape)
+        ):
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not valid")
+    with rushlight.no_grad():
+        floor = var.detach().clamp(min=eps) - var.detach()
+    var = var + floor  # at least eps, with the gradient of var
+    loss = 0.5 * (var.log() + (input - target) ** 2 / var)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return reduced(loss, reduction)
+
+
+def _broadcasts(shape: Any, to: Any) -> bool:
+    return all(n in (1, m) for n, m in zip(reversed(shape), reversed(to), strict=False))
+
+
+# -- margins ---------------------------------------------------------------------------------------
+
+
+@composite(where="nn.functional", inplace=False)
+def hinge_embedding_loss(
+    input: Array, target: Array, margin: float = 1.0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+):  # fmt: skip
+    """x where the target is 1, max(0, margin - x) where it is -1."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    far = (margin - input).clamp(min=0).masked_fill(target == 1, 0)
+    near = input.masked_fill(target == -1, 0)
+    return reduced(far + near, reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def margin_ranking_loss(
+    input1: Array, input2: Array, target: Array, margin: float = 0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+):  # fmt: skip
+    """max(0, -y (x1 - x2) + margin): x1 should be the larger where y is 1."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    if not (input1.ndim == input2.ndim == target.ndim):
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
+        )
+    return reduced((-target * (input1 - input2) + margin).clamp(min=0), reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def soft_margin_loss(
+    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean",
+):  # fmt: skip
+    """log(1 + exp(-y x))."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    return reduced((-target * input).exp().log1p(), reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def multilabel_soft_margin_loss(
+    input: Array, target: Array, weight: Array | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+):  # fmt: skip
+    """The mean over classes of the cross entropy of each label (0 or 1)."""
+    from rushlight.ops.activation import log_sigmoid
+
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    return reduced(loss.sum(-1) / input.shape[-1], reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def multi_margin_loss(
+    input: Array, target: Array, p: int = 1, margin: float = 1.0, weight: Array | None = None,
+    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+):  # fmt: skip
+    """sum over the other classes of max(0, margin - x[y] + x[j])**p, over the number of classes."""
+    import rushlight
+
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.ndim != 1:
+        raise ValueError("weight must be one-dimensional")
+    single = input.ndim < 2
+    x = input.reshape(1, -1) if single else input
+    y = target.reshape(-1)
+    if input.ndim > 2 or input.numel() == 0 and x.shape[-1] == 0:
+        raise RuntimeError(
+            "multi_margin_loss: Expected non-empty vector or matrix with optional 0-dim batch size, but "
+            f"got: {list(input.shape)}"
+        )
+    if y.shape[0] != x.shape[0] or target.ndim > 1:
+        raise RuntimeError(
+            f"inconsistent target size, expected {x.shape[0]} but got {list(target.shape)}"
+        )
+    if weight is not None and weight.numel() != x.shape[1]:
+        raise RuntimeError(
+            f"inconsistent weight size, expected {x.shape[1]} but got {list(weight.shape)}"
+        )
+    own = x.gather(1, y.unsqueeze(1))
+    z = (margin - own + x).clamp(min=0)
+    if p == 2:
+        z = z * z
+    if weight is not None:
+        z = z * weight[y].unsqueeze(1)
+    others = rushlight.arange(x.shape[1]) != y.unsqueeze(1)
+    loss = z.masked_fill(~others, 0).sum(1) / x.shape[1]
+    return reduced(loss.squeeze(0) if single and target.ndim == 0 else loss, reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def multilabel_margin_loss(
+    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean",
+):  # fmt: skip
+    """sum over labels y and classes j that are none of max(0, 1 - (x[y] - x[j])), over their number.
+
+    A row of `target` lists class numbers up to the first -1.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if input.shape != target.shape or input.ndim > 2 or (input.ndim and input.shape[-1] == 0):
+        raise RuntimeError(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, and "
+            f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
+        )
+    single = input.ndim < 2
+    x, y = (input.reshape(1, -1), target.reshape(1, -1)) if single else (input, target)
+    listed = (y >= 0).cumprod(1) > 0
+    at = y.masked_fill(~listed, 0)
+    counts = x.new_zeros(x.shape).scatter_add_(1, at, listed.to(x.dtype))
+    is_label = counts > 0
+    own = x.gather(1, at)
+    z = (1 - own.unsqueeze(2) + x.unsqueeze(1)).clamp(min=0)
+    skip = ~listed.unsqueeze(2) | is_label.unsqueeze(1)
+    loss = z.masked_fill(skip, 0).sum((1, 2)) / x.shape[1]
+    return reduced(loss.squeeze(0) if single else loss, reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def pairwise_distance(
+    x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+):
+    """The p-norm of x1 - x2 + eps along the last dimension."""
+    import rushlight
+
+    return rushlight.norm(x1 - x2 + eps, p, -1, keepdim)
+
+
+pairwise_distance.alias("pairwise_distance")
+
+
+@composite(method=False)
+def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8):
+    """x1 . x2 over the product of their lengths, each at least eps, along `dim`."""
+    import rushlight
+
+    if not x1.dtype.is_floating_point and not x2.dtype.is_floating_point:
+        raise RuntimeError("expected common dtype to be floating point, yet common dtype is integral")
+    x1, x2 = paired(x1, x2)
+    n1 = rushlight.linalg.vector_norm(x1, 2, dim, True)
+    n2 = rushlight.linalg.vector_norm(x2, 2, dim, True)
+    return (x1 / n1.clamp(min=eps) * (x2 / n2.clamp(min=eps))).sum(dim)
+
+
+@composite(where="nn.functional", inplace=False)
+def cosine_embedding_loss(
+    input1: Array, input2: Array, target: Array, margin: float = 0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+):  # fmt: skip
+    """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    if target.ndim not in (0, 1):
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if target.ndim == 1 and (input1.ndim != 2 or input2.ndim != 2):
+        raise RuntimeError(
+            "1D target tensor expects 2D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
+    if target.ndim == 0 and (input1.ndim != 1 or input2.ndim != 1):
+        raise RuntimeError(
+            "0D target tensor expects 1D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
+    eps = 1e-12
+    dim = target.ndim
+    dot = (input1 * input2).sum(dim)
+    cos = dot / (((input1 * input1).sum(dim) + eps) * ((input2 * input2).sum(dim) + eps)).sqrt()
+    near = (1 - cos).masked_fill(target != 1, 0)
+    far = (cos - margin).clamp(min=0).masked_fill(target != -1, 0)
+    return reduced(near + far, reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def triplet_margin_loss(
+    anchor: Array, positive: Array, negative: Array, margin: float = 1.0, p: float = 2,
+    eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+):  # fmt: skip
+    """max(0, d(a, p) - d(a, n) + margin); `swap`: the smaller of d(a, n) and d(p, n)."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not (anchor.ndim == positive.ndim == negative.ndim):
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
+            f"{negative.ndim}D inputs"
+        )
+    return reduced(
+        triplet(lambda a, b: pairwise_distance(a, b, p, eps), anchor, positive, negative, margin, swap),
+        reduction,
+    )
+
+
+def triplet(distance: Any, a: Any, p: Any, n: Any, margin: float, swap: bool) -> Any:
+    near, far = distance(a, p), distance(a, n)
+    if swap:
+        far = far.minimum(distance(p, n))
+    return (margin + near - far).clamp(min=0)
+
+
+@composite(where="nn.functional", inplace=False)
+def triplet_margin_with_distance_loss(
+    anchor: Array, positive: Array, negative: Array, *, distance_function: Any = None,
+    margin: float = 1.0, swap: bool = False, reduction: str = "mean",
+):  # fmt: skip
+    """As `triplet_margin_loss`, with any function of two tensors as the distance."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not (anchor.ndim == positive.ndim == negative.ndim):
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
+            f"{negative.ndim}D inputs"
+        )
+    distance = distance_function or pairwise_distance
+    return reduced(triplet(distance, anchor, positive, negative, margin, swap), reduction)
