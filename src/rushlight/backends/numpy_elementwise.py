@@ -338,13 +338,13 @@ def sigmoid(a: Any) -> Any:
     return np.reciprocal(r, out=r)
 
 
-@wide
 def sign(a: Any) -> Any:
     """-1, 0 or 1; 0 for NaN."""
     if a.dtype.kind == "b":
         return a.copy()
-    r = np.sign(a)
-    return r if a.dtype.kind in "iu" else np.where(np.isnan(r), np.zeros((), a.dtype), r)
+    if a.dtype.kind in "iu":
+        return np.sign(a)
+    return (np.greater(a, 0).view(np.int8) - np.less(a, 0).view(np.int8)).astype(a.dtype)
 
 
 def sgn(a: Any) -> Any:
