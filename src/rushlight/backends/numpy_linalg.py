@@ -97,11 +97,6 @@ def permutation(pivots: np.ndarray, m: int) -> np.ndarray:
 
 def permutation_matrix(pivots: np.ndarray, m: int, dtype: np.dtype) -> np.ndarray:
     """P of A = P L U."""
-    if pivots.size and (pivots.min() < 1 or pivots.max() > m):
-        raise RuntimeError(
-            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive. "
-            "Did you properly pass the result of lu_factor?"
-        )
     order = permutation(pivots, m)
     p = np.zeros((*order.shape, m), dtype)
     np.put_along_axis(p, order[..., None], 1, -1)
@@ -149,24 +144,12 @@ def solve_triangular(
 # -- general systems -------------------------------------------------------------------------------
 
 
-def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """X of A X = B for square A; LinAlgError with the number of the singular one."""
+def solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(X of A X = B, info); for a singular A infinities, and the number of the pivot that is zero."""
     a, b = stack(a, b)
     try:
-        return columns(np.linalg.solve(a, b))
+        return columns(np.linalg.solve(a, b)), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
-        info = lu_factor(a)[2]
-        at = element(info)
-        raise LinAlgError(
-            f"torch.linalg.solve: {at}The solver failed because the input matrix is singular."
-        ) from None
-
-
-def solve_anyway(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(X, info): as `solve`, with infinities instead of an error."""
-    try:
-        return solve(a, b), np.zeros(a.shape[:-2], np.int32)
-    except LinAlgError:
         lu, pivots, info = lu_factor(a)
         return lu_solve(lu, pivots, b), info
 
@@ -185,12 +168,7 @@ def inv(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return columns(np.linalg.inv(a)), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         eye = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
-        return solve_anyway(a, eye)
-
-
-def element(info: np.ndarray) -> str:
-    """`(Batch element 3): ` of the first that failed; nothing for a single matrix."""
-    return f"(Batch element {int(np.flatnonzero(info)[0])}): " if info.ndim else ""
+        return solve(a, eye)
 
 
 # -- symmetric factorizations ----------------------------------------------------------------------
