@@ -241,3 +241,16 @@ def test_errors_name_what_is_wrong(call, text):
 def test_node_names():
     x = torch.ones(1, 1, 3, 3, requires_grad=True)
     assert F.conv2d(x, torch.ones(1, 1, 2, 2)).grad_fn.name() == "ConvolutionBackward0"
+
+
+def test_gradients_as_functions():
+    from rushlight.nn import grad
+
+    x, w, _ = tensors((7, 6), 3, 2, (2, 3), 1)
+    x, w = torch.tensor(x, requires_grad=True), torch.tensor(w, requires_grad=True)
+    y = F.conv2d(x, w, None, 2, (0, 1))
+    g = torch.tensor(RNG.standard_normal(tuple(y.shape)))
+    y.backward(g)
+    got = grad.conv2d_input(x.shape, w, g, 2, (0, 1)), grad.conv2d_weight(x, w.shape, g, 2, (0, 1))
+    for mine, leaf in zip(got, (x, w), strict=True):
+        np.testing.assert_allclose(mine.detach().numpy(), leaf.grad.numpy(), atol=1e-12)

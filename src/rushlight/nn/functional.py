@@ -74,9 +74,14 @@ TOP = frozenset(
         "triplet_margin_loss",
     ]
 )
+INPLACE = frozenset(f"{n}_" for n in ("elu", "hardtanh", "leaky_relu"))
 
 
 def __getattr__(name: str) -> Any:
+    if name == "grad":
+        import importlib
+
+        return importlib.import_module("rushlight.nn.grad")
     names = methods.index.FUNCTIONS
     if f"nn.functional.{name}" in names:
         found = methods.function(f"nn.functional.{name}")
@@ -96,6 +101,13 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    names = methods.index.FUNCTIONS
+    names, inplace = methods.index.FUNCTIONS, methods.index.INPLACE
     own = {n.removeprefix("nn.functional.") for n in names if n.startswith("nn.functional.")}
-    return sorted({n for n in own if "." not in n} | {n for n in TOP if n in names})
+    own |= {n for n in TOP if n in names}
+    own |= {f"{n}_" for n in own if inplace.get(f"{n}_") in (n, f"nn.functional.{n}")}
+    return sorted(n for n in own if n[0] != "_" and "." not in n and (n[-1] != "_" or has(n)))
+
+
+def has(name: str) -> bool:
+    """Whether PyTorch shows this in-place function here: not those of plain mathematics."""
+    return name in TOP or name in INPLACE

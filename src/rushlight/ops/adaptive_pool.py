@@ -116,7 +116,7 @@ def wanted(name: str, input: Tensor, output_size: Any, n: int) -> Ints:
             raise RuntimeError(
                 f"{name}() argument 'output_size' should contain one int (got {len(values)})"
             )
-        raise RuntimeError(f"{name}: output_size must be {n}")
+        raise RuntimeError(f"{name}: internal error: output_size must be {n}, got {output_size}")
     if input.ndim not in (n + 1, n + 2):
         check_sizes(name, input._array, values, "but got:" if "max" in name else "but got")
     shape = input.shape[input.ndim - n :]
@@ -127,10 +127,13 @@ def wanted(name: str, input: Tensor, output_size: Any, n: int) -> Ints:
                 f"{name}(): argument 'output_size' must be tuple of ints, not {type(v).__name__}"
             )
     if any(v < 0 for v in out):
-        got = ", ".join(map(str, out))
+        if "max" in name:
+            raise RuntimeError(
+                f"{name}: Trying to create tensor with negative dimension: output_size={out}"
+            )
         raise RuntimeError(
             f"{name}: elements of output_size must be greater than or equal to 0 but received "
-            f"{{{got}}}"
+            f"{{{', '.join(map(str, out))}}}"
         )
     return out
 

@@ -201,6 +201,10 @@ def convolution(
     tensor([[[[4., 4.]]]])
     """
     n = weight.ndim - 2
+    if n < 1:
+        raise RuntimeError(
+            f"weight should have at least three dimensions, but got weight of size {list(weight.shape)}"
+        )
     stride, padding = expanded(stride, n, "stride"), expanded(padding, n, "padding")
     dilation = expanded(dilation, n, "dilation")
     output_padding = expanded(output_padding, n, "output_padding")
@@ -411,7 +415,8 @@ def padding_for(
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     if weight.ndim != n + 2:
         raise RuntimeError(
-            f"Expected {n + 2}-dimensional weight for a {n}-d convolution, but got {list(weight.shape)}"
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight "
+            f"{list(weight.shape)}, but got {x.ndim}-dimensional input of size {list(x.shape)} instead"
         )
     totals = [
         d * (k - 1)

@@ -59,6 +59,11 @@ def check_input(name: str, a: np.ndarray, n: int, dtypes_of: str) -> None:
             f"{list(a.shape)}"
         )
     if 0 in a.shape[a.ndim - n - 1 :]:
+        if name == "max_pool3d":
+            raise RuntimeError(
+                f"[{name}] Expected input's non-batch dimensions to have positive length, but input has "
+                f"a shape of {list(a.shape)}"
+            )
         raise RuntimeError(
             f"[{name}] Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size "
             f"for input, but got:{list(a.shape)}"
@@ -316,11 +321,13 @@ def check_max_pool1d(
         if v <= 0:
             raise RuntimeError(f"{name}() {what} must be greater than zero, but got {v}")
     if p < 0:
-        raise RuntimeError(f"{name}() padding must be non-negative, but got {p}")
+        raise RuntimeError(
+            f"{name}() padding must be non-negative, but got {p}: pad must be non-negative"
+        )
     if p > k // 2:
         raise RuntimeError(
             f"{name}() padding should be at most half of kernel size, but got padding={p} and "
-            f"kernel_size={k}"
+            f"kernel_size={k}: pad should be at most half of effective kernel size"
         )
     (m,) = out_sizes(input.shape[-1:], (k,), (s,), (p,), (d,), ceil_mode)
     if m <= 0:
