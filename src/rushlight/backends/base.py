@@ -79,6 +79,7 @@ KERNELS = {
     "where": "a where the condition holds, else b",
     "zeros": "an array of zeros",
     # reduce
+    "ends_of": "where segments of these lengths start, and where the last one ends",
     "anywhere": "whether any element is not zero; nan is not zero",
     "argmax": "Where the first maximum (or the first nan) is",
     "argmin": "Where the first minimum (or the first nan) is",
@@ -174,6 +175,7 @@ KERNELS = {
     "sinc": "sin(pi a) / (pi a)",
     "trunc": "rounded towards zero; integers as they are",
     "trunc_divide": "the quotient rounded towards zero",
+    "with_wide_number": "a kernel of a half type and one number, computed in float32",
     # conv
     "convolve": "cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel): (N, O, *out)",
     "convolve_transposed": "the transpose of `convolve`",
@@ -251,6 +253,7 @@ KERNELS = {
     ),
     "window_tables": "for each dimension a table (kernel, out) of positions",
     # products
+    "c_name": "the dtype as PyTorch's messages on products name it",
     "adjoint_times": "aᴴ @ b, for matrices [..., k, n] and [..., k, m]",
     "bmm": "[batch, n, k] @ [batch, k, m]",
     "broadcast_to": "`np.broadcast_to` with PyTorch's errors",

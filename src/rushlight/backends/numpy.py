@@ -168,6 +168,7 @@ from rushlight.backends.numpy_elementwise import (  # noqa: F401 - kernels
     sinc,
     trunc,
     trunc_divide,
+    with_wide_number,
 )
 from rushlight.backends.numpy_conv import (  # noqa: F401 - kernels
     convolve,

@@ -123,9 +123,9 @@ def power(a: Any, b: Any) -> Any:
             return a.copy() if np.ndim(b) <= a.ndim else a
         if n == 0.5 and d is not dtypes.float16.np:
             return np.sqrt(a)
+        if n == 3 and d is not dtypes.float16.np:
+            return a * a * a
         if d not in NARROW:
-            if n == 3:
-                return a * a * a
             if n == -1:
                 return np.reciprocal(a)
             if n == -2:
@@ -184,12 +184,20 @@ def clip_arrays(a: Any, low: Any, high: Any) -> Any:
     return a if high is None else np.minimum(a, high)
 
 
-@wide
 def add_scaled(a: Any, b: Any, factor: Any) -> Any:
-    """a + factor * b."""
-    if a.dtype.kind == "b":
+    """a + factor * b; of half types the factor is rounded to half, the sum once."""
+    d = a.dtype
+    if d.kind == "b":
         return a | b if factor else a | np.zeros_like(b)
-    return np.add(a, np.multiply(b, np.asarray(factor).astype(a.dtype)))
+    factor = np.asarray(factor).astype(d)
+    if d in NARROW:
+        return (a.astype(F32) + b.astype(F32) * factor.astype(F32)).astype(d)
+    return np.add(a, np.multiply(b, factor))
+
+
+def with_wide_number(kernel: Callable, a: Any, b: Any) -> Any:
+    """`kernel` of a half type and one number, which is float32, as the computation; rounded once."""
+    return kernel(a.astype(F32), np.asarray(b).astype(F32)).astype(a.dtype)
 
 
 @wide

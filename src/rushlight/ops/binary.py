@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rushlight.ops.elementwise import no_derivative, zero
+from rushlight.ops.elementwise import HALVES, no_derivative, zero
 from rushlight.ops.registry import Array, composite, elementwise
 from rushlight.tensor import Tensor
 
@@ -153,14 +153,15 @@ logaddexp2.grad(
 # -- three operands --------------------------------------------------------------------------------
 
 
-def check_lerp(input: Any, end: Any, weight: Any) -> None:
+def check_lerp(input: Any, end: Any, weight: Any) -> Any:
     if not isinstance(input, Tensor):
-        return
+        return None
     for name, t in (("end", end), ("weight", weight)):
         if isinstance(t, Tensor) and t.dtype is not input.dtype and (name == "end" or t.dim()):
             raise RuntimeError(
                 f"expected dtype {input.dtype.name} for `{name}` but got dtype {t.dtype.name}"
             )
+    return _lerp_half if input.dtype in HALVES and not isinstance(weight, Tensor) else None
 
 
 @elementwise(
@@ -185,6 +186,17 @@ lerp.grad(
     end=lambda g, weight: g * weight,
     weight=lambda g, input, end: g * (end - input),
 )
+
+
+@elementwise(
+    name="_lerp_half", accepts="f", node="LerpBackward0", method=False, inplace=False, numbers=()
+)
+def _lerp_half(xp, input: Array, end: Array, weight: Number):
+    """`lerp` of a half type by one number, which is not rounded to half before."""
+    return xp.lerp(input, end, weight)
+
+
+_lerp_half.grad(input=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight)
 
 
 @elementwise(numbers=(), accepts="ifc")

@@ -163,7 +163,22 @@ _rsub_scaled.grad(input=lambda g, alpha: g * conjugate(-alpha), other=lambda g: 
 # -- products --------------------------------------------------------------------------------------
 
 
-@elementwise(kernel="multiply")
+def half_by_number(input: Any, other: Any) -> bool:
+    """A float16 or bfloat16 tensor and one real number: it is not rounded to half before."""
+    if not isinstance(input, Tensor) or input.dtype not in HALVES:
+        return False
+    if isinstance(other, Tensor):
+        return not other.dim() and not other.is_complex()
+    return isinstance(other, (int, float))
+
+
+HALVES = (calls.dtypes.float16, calls.dtypes.bfloat16)
+
+
+@elementwise(
+    kernel="multiply",
+    variant=lambda input, other: _mul_half if half_by_number(input, other) else None,
+)
 def mul(input: Array, other: Array):
     """`input * other`."""
 
@@ -172,9 +187,18 @@ mul.grad(input=lambda g, other: g * other, other=lambda g, input: g * input)
 mul.alias("multiply")
 
 
+@elementwise(name="_mul_half", promote=None, node="MulBackward0", method=False, inplace=False)
+def _mul_half(xp, input: Array, other: Array):
+    """`mul` of a half type by one number."""
+    return xp.with_wide_number(xp.multiply, input, other)
+
+
+_mul_half.grad(input=lambda g, other: g * other, other=lambda g, input: g * input)
+
+
 def rounded(input: Any, other: Any, rounding_mode: str | None) -> Any:
     if rounding_mode is None:
-        return None
+        return _div_half if half_by_number(input, other) else None
     if rounding_mode not in ("trunc", "floor"):
         raise RuntimeError(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
@@ -200,6 +224,15 @@ div.grad(
     other=lambda g, input, other: -g * ((input / other) / other),
 )
 div.alias("divide", "Tensor.__div__")
+
+
+@elementwise(name="_div_half", promote=None, node="DivBackward0", method=False, inplace=False)
+def _div_half(xp, input: Array, other: Array, *, rounding_mode: str | None = None):
+    """`div` of a half type by one number."""
+    return xp.with_wide_number(xp.divide, input, other)
+
+
+_div_half.grad(**{i: rule for i, (rule, _) in div.rules.items()})
 
 
 @elementwise(kernel="divide", promote="float")
