@@ -408,8 +408,8 @@ def backward(
     for t in inputs:
         e = edge_from(t, None)
         if e.__class__ is not AccumulateGrad and (g := captures[target(e)]) is not None:
-            old = t.grad
-            t.grad = g if old is None else old + g
+            old = getattr(t, "_grad", None)
+            t._grad = g if old is None else old + g
     return None
 
 

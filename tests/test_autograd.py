@@ -1,0 +1,608 @@
+"""The walk back, leaves, hooks, versions, modes and threads; gradients against finite differences."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import threading
+import weakref
+
+import pytest
+
+import rushlight as torch
+from rushlight.autograd import gradcheck, gradgradcheck
+
+
+@pytest.fixture
+def no_collector():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def double(*shape):
+    return torch.rand(*shape, dtype=torch.float64).add_(0.5).requires_grad_()
+
+
+# -- the walk ------------------------------------------------------------------------------------------
+
+
+def test_chain_of_100_000_operations():
+    x = torch.tensor([2.0], requires_grad=True)
+    y = x
+    for _ in range(100_000):
+        y = y + 1.0
+    y.backward()
+    assert x.grad.item() == 1.0
+    del y
+
+
+def test_graph_is_freed_by_reference_counts(no_collector):
+    x = torch.ones(3, requires_grad=True)
+    y = (x.exp().tanh() * x).view(3, 1).sum()
+    nodes = [y.grad_fn]
+    while nodes[-1] is not None and nodes[-1].next_functions:
+        nodes.append(nodes[-1].next_functions[0][0])
+    watched = [weakref.ref(n) for n in nodes[:-1]]
+    del y, nodes
+    assert [w() for w in watched] == [None] * len(watched)
+
+
+def test_writes_through_views_leave_no_cycle(no_collector):
+    b = torch.zeros(3, 4) * torch.ones(1, requires_grad=True)
+    v = b[1]
+    v.mul_(torch.full((4,), 2.0, requires_grad=True))
+    node = weakref.ref(b.grad_fn)
+    b.sum().backward()
+    del b, v
+    assert node() is None
+
+
+def test_a_node_without_gradient_still_reports():
+    """A consumer that gives None must not leave the rest of the graph waiting."""
+
+    class Nothing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return None
+
+    x = torch.ones(2, requires_grad=True)
+    y = x * 3
+    (Nothing.apply(y).sum() + y.sum()).backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_diamonds_count_every_path():
+    x = double(3)
+    assert gradcheck(lambda x: (x * x + x.exp() * x).sum() * x, (x,))
+    assert gradgradcheck(lambda x: x * x * x.tanh(), (x,))
+
+
+def test_backward_twice():
+    x = torch.ones(2, requires_grad=True)
+    y = (x * x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.tolist() == [4.0, 4.0]
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        y.backward()
+    z = (x + 1).sum()  # saved nothing: may be walked again
+    z.backward()
+    z.backward()
+
+
+def test_reentrant_backward():
+    class Inner(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            with torch.enable_grad():
+                y = x.detach().requires_grad_()
+                (y * y).sum().backward()
+            return g * y.grad
+
+    x = torch.tensor([3.0], requires_grad=True)
+    Inner.apply(x).backward()
+    assert x.grad.item() == 6.0
+
+
+def test_inputs_of_backward_limit_what_is_written():
+    x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    y = x * w
+    y.sum().backward(inputs=[w])
+    assert x.grad is None and w.grad.tolist() == [1.0, 1.0]
+    z = (x * 2).exp()
+    middle = x * 2
+    middle.exp().sum().backward(inputs=[middle])
+    assert middle.is_leaf is False and x.grad is None
+    with pytest.raises(RuntimeError, match="cannot be empty"):
+        z.sum().backward(inputs=[])
+
+
+def test_grad_of_unused_inputs():
+    x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    y = (x * 2).sum()
+    with pytest.raises(RuntimeError, match="allow_unused=True"):
+        torch.autograd.grad(y, (x, w), retain_graph=True)
+    g = torch.autograd.grad(y, (x, w), allow_unused=True, retain_graph=True)
+    assert g[1] is None
+    g = torch.autograd.grad(y, (x, w), materialize_grads=True)
+    assert g[1].tolist() == [0.0, 0.0]
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        torch.autograd.grad(torch.ones(1), torch.ones(1))
+
+
+def test_batched_gradients():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    (j,) = torch.autograd.grad(x * x, x, torch.eye(2), is_grads_batched=True)
+    assert j.tolist() == [[2.0, 0.0], [0.0, 4.0]]
+
+
+def test_gradient_takes_the_strides_of_its_leaf():
+    w = torch.randn(4, 3).t().requires_grad_()
+    (w * torch.ones(3, 4)).sum().backward()
+    assert w.grad.stride() == w.stride()
+    image = torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last).requires_grad_()
+    (image * 2).sum().backward()
+    assert image.grad.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_leaves_never_share_a_gradient():
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    g = torch.ones(2)
+    (a + b).backward(g)
+    a.grad.mul_(5)
+    assert b.grad.tolist() == [1.0, 1.0] and g.tolist() == [1.0, 1.0]
+    b.grad.mul_(7)
+    assert a.grad.tolist() == [5.0, 5.0] and g.tolist() == [1.0, 1.0]
+
+
+def test_accumulation_keeps_the_gradient_object():
+    x = torch.ones(2, requires_grad=True)
+    (x * 2).sum().backward()
+    g = x.grad
+    (x * 3).sum().backward()
+    assert x.grad is g and g.tolist() == [5.0, 5.0]
+
+
+# -- leaves and modes ----------------------------------------------------------------------------------
+
+
+def test_only_floating_leaves_require_grad():
+    with pytest.raises(RuntimeError, match="only Tensors of floating point"):
+        torch.ones(2, dtype=torch.int64).requires_grad_()
+    with pytest.raises(RuntimeError, match="[Oo]nly Tensors of floating point"):
+        torch.tensor([1, 2], requires_grad=True)
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf"):
+        (x * 2).requires_grad_(False)
+
+
+def test_modes_nest_decorate_and_hold_for_one_thread():
+    x = torch.ones(1, requires_grad=True)
+    seen = {}
+
+    @torch.no_grad()
+    def quiet():
+        with torch.enable_grad():
+            inner = (x * 2).requires_grad
+        return (x * 2).requires_grad, inner
+
+    @torch.no_grad
+    def bare():
+        return torch.is_grad_enabled()
+
+    @torch.no_grad()
+    def steps():
+        for _ in range(2):
+            yield torch.is_grad_enabled()
+
+    assert quiet() == (False, True) and bare() is False
+    assert [(s, torch.is_grad_enabled()) for s in steps()] == [(False, True)] * 2
+
+    def other():
+        seen["grad"] = torch.is_grad_enabled()
+
+    with torch.set_grad_enabled(False):
+        t = threading.Thread(target=other)
+        t.start()
+        t.join()
+        assert not torch.is_grad_enabled()
+    assert seen["grad"] and torch.is_grad_enabled()
+
+
+def test_inference_mode():
+    x = torch.ones(2, requires_grad=True)
+    with torch.inference_mode():
+        y = x * 2
+        assert torch.is_inference_mode_enabled() and not y.requires_grad
+        y.add_(1)
+    assert y.is_inference() and not x.is_inference()
+    with pytest.raises(RuntimeError, match="[Ii]nference tensors cannot be saved|cannot be saved"):
+        (x * y).sum().backward()
+    with pytest.raises(RuntimeError, match="track version"):
+        _ = y._version
+    with pytest.raises(RuntimeError):
+        y.requires_grad_()
+    assert (y.clone() * x).requires_grad
+
+
+def test_threads_share_leaves():
+    w = torch.zeros(10, requires_grad=True)
+    failed = []
+
+    def work():
+        try:
+            for _ in range(50):
+                (w * 2 + 1).sum().backward()
+        except Exception as e:  # noqa: BLE001 - reported below
+            failed.append(e)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed and w.grad.tolist() == [400.0] * 10
+
+
+# -- writes in place -----------------------------------------------------------------------------------
+
+
+def test_a_saved_tensor_that_was_written_to_is_refused():
+    x = torch.ones(2, requires_grad=True)
+    for save, write in (
+        (lambda t: t.exp(), lambda t, y: y.mul_(2)),
+        (lambda t: t * t, lambda t, y: t.detach().add_(1)),
+    ):
+        t = x * 1
+        y = save(t)
+        write(t, y)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+
+
+def test_versions_are_shared_by_views_and_detach():
+    x = torch.zeros(4)
+    v, d = x[1:], x.detach()
+    v.add_(1)
+    assert x._version == v._version == d._version == 1
+    d.zero_()
+    assert x._version == 2 and x.data._version == 0
+    with torch.no_grad():
+        x.add_(1)
+    assert x._version == 3
+
+
+def test_gradients_of_writes_through_views():
+    def program(x, y):
+        b = x * 1.0
+        v = b[1:][:, 1:3]
+        v.mul_(y)
+        b[0] = (y * y).sum(0).repeat(2)
+        return b * b
+
+    assert gradcheck(program, (double(3, 4), double(2, 2)))
+    assert gradgradcheck(program, (double(3, 4), double(2, 2)))
+
+
+def test_a_view_taken_before_the_write_sees_its_history():
+    x, y = double(3, 4), double(3)
+
+    def program(x, y):
+        b = x * 1.0
+        v = b[0]
+        b[0, 1:] = y * y
+        return v * 3.0
+
+    assert gradcheck(program, (x, y))
+
+
+def test_a_base_without_gradient_gets_one_by_a_write():
+    x = double(3)
+
+    def program(x):
+        b = torch.zeros(2, 3, dtype=torch.float64)
+        row = b[1]
+        row.copy_(x * x)
+        if torch.is_grad_enabled():
+            assert b.requires_grad and row.requires_grad
+        return b * 2.0
+
+    assert gradcheck(program, (x,))
+
+
+def test_views_that_may_not_be_written():
+    x = torch.ones(4, requires_grad=True)
+    with pytest.raises(RuntimeError, match="view of a leaf"):
+        x[0].mul_(2)
+    parts = (x * 1).split(2)
+    with pytest.raises(RuntimeError, match="multiple views"):
+        parts[0].mul_(2)
+    b = x * 1
+    with torch.no_grad():
+        v = b[:2]
+    with pytest.raises(RuntimeError, match="no_grad mode"):
+        v.mul_(2)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.ones(1).expand(3).add_(1)
+
+
+def test_a_failing_write_changes_nothing():
+    a = torch.ones(2, 2, dtype=torch.int64)
+    for bad in (lambda: a.add_(0.5), lambda: a.add_(torch.ones(3)), lambda: a.copy_(torch.ones(3))):
+        version = a._version
+        with pytest.raises(RuntimeError):
+            bad()
+        assert a.tolist() == [[1, 1], [1, 1]] and a._version == version
+
+
+# -- hooks ---------------------------------------------------------------------------------------------
+
+
+def test_hooks_run_in_order_and_replace():
+    x = torch.ones(2, requires_grad=True)
+    seen = []
+    y = x * 2
+    y.retain_grad()
+    y.register_hook(lambda g: seen.append("first") or g * 10)
+    y.register_hook(lambda g: seen.append("second"))
+    y.grad_fn.register_prehook(lambda gs: seen.append("pre"))
+    y.grad_fn.register_hook(lambda gi, go: seen.append("post"))
+    x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad.tolist()))
+    y.sum().backward()
+    assert seen == ["first", "second", "pre", "post", [20.0, 20.0]]
+    assert y.grad.tolist() == [10.0, 10.0] and y.retains_grad
+
+
+def test_a_hook_may_not_change_the_shape():
+    x = torch.ones(2, requires_grad=True)
+    x.register_hook(lambda g: torch.ones(3))
+    with pytest.raises(RuntimeError, match="size"):
+        (x * 1).sum().backward()
+
+
+def test_multi_grad_hooks():
+    a, b, c = (torch.ones(1, requires_grad=True) for _ in range(3))
+    seen = []
+    torch.autograd.graph.register_multi_grad_hook((a, b, c), lambda gs: seen.append(gs))
+    (a * b).backward()
+    assert [g if g is None else g.item() for g in seen[0]] == [1.0, 1.0, None]
+    handle = torch.autograd.graph.register_multi_grad_hook((a, b), lambda g: seen.append("any"), mode="any")
+    (a * b).backward()
+    assert seen.count("any") == 1
+    handle.remove()
+
+
+def test_saved_tensor_hooks():
+    x = torch.tensor([2.0], requires_grad=True)
+    packed = []
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda t: packed.append(t) or len(packed) - 1, lambda k: packed[k]
+    ):
+        y = (x * x).exp()
+    y.backward()
+    assert len(packed) == 3 and torch.allclose(x.grad, 4 * torch.tensor([4.0]).exp())
+    with (
+        torch.autograd.graph.disable_saved_tensors_hooks("not here"),
+        pytest.raises(RuntimeError, match="not here"),
+    ):
+        torch.autograd.graph.save_on_cpu().__enter__()
+
+
+def test_gradient_edges():
+    x = torch.tensor([2.0], requires_grad=True)
+    y = x * x
+    edge = torch.autograd.graph.get_gradient_edge(y)
+    z = y.exp()
+    del y
+    (g,) = torch.autograd.grad(z, edge)
+    assert torch.allclose(g, z.detach())
+
+
+def test_increment_version():
+    x = torch.ones(2, requires_grad=True)
+    t = x * 1
+    y = t * t
+    torch.autograd.graph.increment_version(t)
+    with pytest.raises(RuntimeError, match="modified by an inplace"):
+        y.sum().backward()
+
+
+# -- functions -----------------------------------------------------------------------------------------
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(x, factor):
+        return x * factor
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.factor = inputs[1]
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.factor, None
+
+
+def test_setup_context():
+    x = double(3)
+    assert gradcheck(lambda x: Scale.apply(x, 3.0), (x,))
+    assert gradgradcheck(lambda x: Scale.apply(x * x, 3.0), (x,))
+
+
+def test_mark_dirty_and_non_differentiable():
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            x.mul_(2)
+            ctx.mark_dirty(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    class SortOf(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            values, index = x.sort()
+            ctx.mark_non_differentiable(index)
+            ctx.save_for_backward(index)
+            return values, index
+
+        @staticmethod
+        def backward(ctx, g, _):
+            (index,) = ctx.saved_tensors
+            return torch.zeros_like(g).scatter(0, index, g)
+
+    x = torch.ones(3, requires_grad=True)
+    y = x * 1
+    z = Twice.apply(y)
+    assert z is y and y._version == 1
+    z.sum().backward()
+    assert x.grad.tolist() == [2.0] * 3
+    with pytest.raises(RuntimeError, match="leaf"):
+        Twice.apply(x)
+    values, index = SortOf.apply(torch.tensor([2.0, 1.0], requires_grad=True))
+    assert values.requires_grad and not index.requires_grad
+    values.sum().backward()
+
+
+def test_once_differentiable():
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * 2 * x
+
+    x = torch.tensor([2.0], requires_grad=True)
+    start = torch.ones(1, requires_grad=True)
+    (g,) = torch.autograd.grad(Square.apply(x), x, start, create_graph=True)
+    assert g.item() == 4.0
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        g.backward()
+
+
+def test_functions_report_their_mistakes():
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x * y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="incorrect number of gradients"):
+        Wrong.apply(x, 2.0).sum().backward()
+    with pytest.raises(TypeError, match="save_for_backward"):
+
+        class Bad(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(3)
+
+        Bad.apply(x)
+
+
+def test_gradcheck_raises_with_both_jacobians():
+    class Bad(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3
+
+    with pytest.raises(RuntimeError, match="Jacobian mismatch(.|\n)*numerical(.|\n)*analytical"):
+        gradcheck(Bad.apply, (double(2),))
+    assert gradcheck(Bad.apply, (double(2),), raise_exception=False) is False
+    z = torch.tensor([0.5 + 1j, -1 + 0.3j], dtype=torch.complex128, requires_grad=True)
+    for f in (torch.exp, torch.abs, lambda z: z.conj() * z, lambda z: z.real, torch.tanh):
+        assert gradcheck(f, (z,))
+
+
+# -- around --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpoint_computes_again(reentrant):
+    from rushlight.utils.checkpoint import checkpoint
+
+    calls = []
+
+    def block(x):
+        calls.append(1)
+        return torch.nn.functional.dropout(x * 2, 0.5).exp().sum()
+
+    x = torch.ones(10, requires_grad=True)
+    torch.manual_seed(1)
+    block(x).backward()
+    expected = x.grad.clone()
+    x.grad = None
+    torch.manual_seed(1)
+    checkpoint(block, x, use_reentrant=reentrant).backward()
+    assert torch.equal(x.grad, expected) and len(calls) == 3
+
+
+def test_profiler_is_free_when_off():
+    from rushlight.ops import calls
+
+    before = calls.scope["rare"]
+    with torch.profiler.profile(record_shapes=True, profile_memory=True) as prof:
+        (torch.ones(2, 3, requires_grad=True) * 2).sum().backward()
+    assert calls.scope["rare"] == before == 0 and not calls.around
+    table = prof.key_averages(group_by_input_shape=True).table(sort_by="cpu_time_total")
+    assert "aten::mul" in table and "[[2, 3], []]" in table and "MulBackward0" in table
+
+
+def test_profiler_schedule_and_trace(tmp_path):
+    import json
+
+    done = []
+    with torch.profiler.profile(
+        schedule=torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1),
+        on_trace_ready=lambda p: done.append(p.step_num),
+    ) as prof:
+        for _ in range(6):
+            torch.ones(2) + 1
+            prof.step()
+    assert done == [4]
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    names = [e["name"] for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]]
+    assert names.count("aten::add") == 2
+
+
+def test_functional_derivatives():
+    functional = torch.autograd.functional
+    x = torch.tensor([1.0, 2.0])
+    assert functional.jacobian(lambda x: x * x, x).tolist() == [[2.0, 0.0], [0.0, 4.0]]
+    assert functional.hessian(lambda x: (x**3).sum(), x).tolist() == [[6.0, 0.0], [0.0, 12.0]]
+    assert functional.jvp(lambda x: x * x, x, torch.ones(2))[1].tolist() == [2.0, 4.0]
+    assert functional.hvp(lambda x: (x**3).sum(), x, torch.ones(2))[1].tolist() == [6.0, 12.0]
+
+
+def test_pickles_keep_requires_grad():
+    x = torch.ones(2, requires_grad=True)
+    again = pickle.loads(pickle.dumps(x))
+    assert again.requires_grad and again.tolist() == [1.0, 1.0]
