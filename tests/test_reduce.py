@@ -308,3 +308,15 @@ def test_segments():
     assert torch.segment_reduce(v, "max", offsets=torch.tensor([0, 1, 3])).tolist() == [1.0, 5.0]
     with pytest.raises(RuntimeError, match="Expected all rows of lengths"):
         torch.segment_reduce(v, "sum", lengths=torch.tensor([1, 1]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 2), (1, 2), (0, 1)])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_sums_of_large_arrays(dtype, axis, keepdim):
+    a = np.random.RandomState(0).rand(7, 5, 2500).astype(dtype)
+    got = torch.tensor(a).sum(axis, keepdim)
+    want = a.astype(np.float64).sum(axis, keepdims=keepdim)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
+    moved = torch.tensor(a).permute(2, 0, 1)
+    np.testing.assert_allclose(moved.sum(0).numpy(), a.astype(np.float64).sum(2), rtol=1e-6)

@@ -91,3 +91,25 @@ def test_isin():
     x = torch.tensor([[0, 1], [2, 3]])
     assert torch.isin(x, torch.tensor([1, 2])).tolist() == [[False, True], [True, False]]
     assert torch.isin(x, 3, invert=True).tolist() == [[True, True], [True, False]]
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float16, torch.int32, torch.uint8, torch.bool]
+)
+@pytest.mark.parametrize("descending", [False, True])
+def test_short_dtypes_sort_by_key(dtype, descending):
+    a = np.random.RandomState(0).randint(-3, 4, (50, 4))
+    x = torch.tensor(a).to(dtype)
+    values, indices = x.sort(0, descending)
+    b = x.to(torch.int64).numpy()
+    want = np.argsort(-b if descending else b, 0, kind="stable")
+    np.testing.assert_array_equal(indices.numpy(), want)
+    np.testing.assert_array_equal(values.to(torch.int64).numpy(), np.take_along_axis(b, want, 0))
+
+
+def test_zeros_of_both_signs_are_equal_and_infinities_are_ends():
+    x = torch.tensor([0.0, -0.0, np.inf, -np.inf, NAN, -1.0])
+    assert x.argsort().tolist() == [3, 5, 0, 1, 2, 4]
+    assert x.argsort(descending=True).tolist() == [4, 2, 0, 1, 5, 3]
+    y = torch.full((100,), -np.inf)
+    assert sorted(y.topk(3).indices.tolist()) == [0, 1, 2]

@@ -7,6 +7,7 @@ contiguous, whatever the order of the input in memory.
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -50,13 +51,54 @@ def total(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = Non
     d = a.dtype
     if dtype is not None and dtype is not d:
         return _total_as(a, axis, keepdims, dtype)
-    if d is _f32:
-        if axis.__class__ is int and a.ndim > 1 and a.shape[axis] > 4 * PIECE:
-            return _in_pieces(a, axis, keepdims)
-    elif d is not _f64 and d.kind != "c":
+    if d is _f32 or d is _f64:
+        if a.size >= 4096:
+            return _total_of_many(a, axis, keepdims)
+    elif d.kind != "c":
         return _total_as(a, axis, keepdims, d if d in _halves else dtype or _i64)
     r = _add(a, axis, None, None, keepdims)
     return r if axis is None else contiguous(r)
+
+
+def _total_of_many(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+    """The sum of a large array: over the innermost dimensions as a product with ones.
+
+    That runs at the speed of memory, NumPy's own sum of a row at a fifth of it.
+    """
+    ndim = a.ndim
+    if axis is None:
+        inner, outer = 0, ()
+    else:
+        over = {d % ndim for d in (axis if axis.__class__ is tuple else (axis,))}
+        inner = ndim
+        while inner - 1 in over:
+            inner -= 1
+        outer = tuple([d for d in over if d < inner])
+    if inner == ndim or not a.flags.c_contiguous:
+        if axis.__class__ is int and a.shape[axis] > 4 * PIECE and ndim > 1 and a.dtype is _f32:
+            return _in_pieces(a, axis, keepdims)
+        return contiguous(_add(a, axis, None, None, keepdims))
+    lead = a.shape[:inner]
+    r = _rows(a.reshape(-1, math.prod(a.shape[inner:]))).reshape(lead)
+    if outer:
+        r = _add(r, outer)
+    if keepdims:
+        return r.reshape([1 if d >= inner or d in outer else n for d, n in enumerate(a.shape)])
+    return r
+
+
+_ones = {_f32: np.ones(1024, np.float32), _f64: np.ones(1024, np.float64)}
+
+
+def _rows(a: np.ndarray) -> np.ndarray:
+    """The sum of each row of a contiguous matrix, in pieces of 1024 for the sake of rounding."""
+    n, ones = a.shape[1], _ones[a.dtype]
+    if n <= 1024:
+        return a @ ones[:n]
+    pieces = n >> 10
+    whole = pieces << 10
+    r = _add(a[:, :whole].reshape(len(a), pieces, 1024) @ ones, 1)
+    return r if whole == n else r + a[:, whole:] @ ones[: n - whole]
 
 
 def _total_as(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype) -> Any:
@@ -228,7 +270,7 @@ def running(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None)
         wide = np.dtype(np.complex128)
     if not a.ndim:
         return a.astype(dtype)
-    r = ufunc.accumulate(a, axis, wide)
+    r = ufunc.accumulate(a if a.dtype is wide else a.astype(wide), axis)
     return np.ascontiguousarray(r if wide is dtype else r.astype(dtype))
 
 

@@ -21,11 +21,38 @@ def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray,
 
 
 def _order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    """The stable order, nan largest."""
+    if x.dtype.itemsize <= 4 and x.size and x.shape[axis] < 1 << 32:
+        return _order_by_key(x, axis, descending)
     if not descending:
         return np.argsort(x, axis, kind="stable")
     # ascending order of the reversed array, reversed: equal ones stay in order, nan comes first
     order = np.argsort(np.flip(x, axis), axis, kind="stable")
     return x.shape[axis] - 1 - np.flip(order, axis)
+
+
+def _order_by_key(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    """As `_order`, for up to 32 bits: one sort of 64-bit integers, the value above, the place below.
+
+    NumPy sorts plain integers with vector instructions; its stable argsort has none.
+    """
+    if x.dtype.kind == "f":
+        x = x.astype(np.float32) + np.float32(0)  # -0 and 0 are equal
+        bits = x.view(np.uint32)
+        low = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
+        low[np.isnan(x)] = np.uint32(0xFFFFFFFF)
+        keys = low.astype(np.uint64)
+    else:
+        keys = (x.astype(np.int64) + (1 << 31)).astype(np.uint64)
+    if descending:
+        keys ^= np.uint64(0xFFFFFFFF)
+    keys <<= np.uint64(32)
+    shape = [1] * x.ndim
+    shape[axis] = -1
+    keys |= np.arange(x.shape[axis], dtype=np.uint64).reshape(shape)
+    keys.sort(axis)
+    keys &= np.uint64(0xFFFFFFFF)
+    return keys.view(np.int64)
 
 
 def _as(a: np.ndarray, r: np.ndarray) -> np.ndarray:
@@ -43,6 +70,10 @@ def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.nda
         return a.copy(), np.zeros((), np.int64)
     n = a.shape[axis]
     x = exact(a)
+    if 0 < k <= 8 and n > 64 and x.dtype.kind == "f":
+        order = _first_few(x, k, axis, largest)
+        if order is not None:
+            return contiguous(np.take_along_axis(a, order, axis)), contiguous(order)
     some = (slice(None),) * (axis % a.ndim)
     if 0 < k < n // 4 and n > 64:  # only the chosen ones are sorted
         if largest:
@@ -57,10 +88,33 @@ def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.nda
     return contiguous(np.take_along_axis(a, order, axis)), contiguous(order)
 
 
-def unique(a: np.ndarray, consecutive: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(values, inverse of the shape of `a`, counts) of the elements, sorted unless `consecutive`."""
+def _first_few(x: np.ndarray, k: int, axis: int, largest: bool) -> np.ndarray | None:
+    """The places of the k largest or smallest, one search each; None where a nan or inf disturbs."""
+    x = np.moveaxis(x, axis, -1).copy()
+    order = np.empty((*x.shape[:-1], k), np.int64)
+    taken = x.dtype.type(-np.inf if largest else np.inf)
+    for i in range(k):
+        at = (x.argmax(-1) if largest else x.argmin(-1))[..., None]
+        found = np.take_along_axis(x, at, -1)
+        if not np.isfinite(found).all():
+            return None
+        order[..., i : i + 1] = at
+        np.put_along_axis(x, at, taken, -1)
+    return np.moveaxis(order, -1, axis)
+
+
+def unique(
+    a: np.ndarray, consecutive: bool, places: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(values, inverse of the shape of `a`, counts) of the elements, sorted unless `consecutive`.
+
+    Without `places` the inverse is not wanted, and any array is in its stead.
+    """
     flat = a.reshape(-1)
-    order = None if consecutive else np.argsort(exact(flat), kind="stable")
+    if not places and not consecutive:
+        s = np.sort(exact(flat)).astype(a.dtype, copy=False)
+        return _runs(s, s[1:] != s[:-1], None)
+    order = None if consecutive else _order(exact(flat), 0, False)
     s = flat if order is None else flat[order]
     values, inverse, counts = _runs(s, s[1:] != s[:-1], order)
     return values, inverse.reshape(a.shape), counts

@@ -96,14 +96,14 @@ topk.grad(input=lambda g, input_shape, indices, dim: to_chosen(g, input_shape, i
 
 
 @op(where="_all", name="unique", outputs="list")
-def unique_parts(xp, input: Array, dim: int | None, consecutive: bool):
+def unique_parts(xp, input: Array, dim: int | None, consecutive: bool, places: bool):
     """(values, inverse, counts)."""
     if input.dtype.kind == "c":
         raise NotImplementedError(
             f"\"unique\" not implemented for '{dtypes.OF[input.dtype].scalar_name}': no order"
         )
     if dim is None:
-        return xp.unique(input, consecutive)
+        return xp.unique(input, consecutive, places)
     over = geometry.wrap_dim(dim, input.ndim, wrap_scalar=False)
     if not input.size:
         empty = [d for d, n in enumerate(input.shape) if not n]
@@ -137,7 +137,7 @@ def unique(
     >>> torch.tensor([3, 1, 3]).unique(return_inverse=True, return_counts=True)
     (tensor([1, 3]), tensor([1, 0, 1]), tensor([1, 2]))
     """
-    return wanted(unique_parts(input, dim, False), return_inverse, return_counts)
+    return wanted(unique_parts(input, dim, False, return_inverse), return_inverse, return_counts)
 
 
 @public(method=True)
@@ -150,7 +150,7 @@ def unique_consecutive(
     >>> torch.tensor([1, 1, 2, 1]).unique_consecutive()
     tensor([1, 2, 1])
     """
-    return wanted(unique_parts(input, dim, True), return_inverse, return_counts)
+    return wanted(unique_parts(input, dim, True, return_inverse), return_inverse, return_counts)
 
 
 unique_parts.face = unique
