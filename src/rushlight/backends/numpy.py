@@ -235,17 +235,17 @@ from rushlight.backends.numpy_pool import (  # noqa: F401 - kernels
     window_tables,
 )
 from rushlight.backends.numpy_products import (  # noqa: F401 - kernels
+    accumulate,
     adjoint_times,
     bmm,
     broadcast_to,
     c_name,
+    check_bmm,
     dot,
     linear,
     matmul,
     mm,
     mv,
-    plus,
-    times,
     times_adjoint,
     vdot,
 )

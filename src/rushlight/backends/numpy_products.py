@@ -41,9 +41,7 @@ def matmul_other(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if d in BLAS:  # equal to one of ours, but another object: an array made outside
         return matmul(a.view(dtypes.OF[d].np), b.view(dtypes.OF[d].np))
     if d in HALF:
-        r = matmul(a.astype(F32), b.astype(F32))
-        with np.errstate(all="ignore"):
-            return r.astype(d)
+        return rounded(matmul(a.astype(F32), b.astype(F32)), d)
     if d.kind == "b":
         refuse_bool(a, b)
     if a.shape[-1] != b.shape[-min(b.ndim, 2)]:
@@ -121,6 +119,11 @@ def vdot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[batch, n, k] @ [batch, k, m]."""
+    check_bmm(a, b)
+    return matmul(a, b)
+
+
+def check_bmm(a: np.ndarray, b: np.ndarray) -> None:
     if a.ndim != 3 or b.ndim != 3:
         which = "batch1" if a.ndim != 3 else "batch2"
         raise RuntimeError(
@@ -131,7 +134,6 @@ def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             "Expected size for first two dimensions of batch2 tensor to be: "
             f"[{a.shape[0]}, {a.shape[2]}] but got: [{b.shape[0]}, {b.shape[1]}]."
         )
-    return matmul(a, b)
 
 
 def adjoint(a: np.ndarray) -> np.ndarray:
@@ -158,6 +160,8 @@ def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.nda
         except ValueError:
             mismatch(a, weight.T)
     else:
+        if a.dtype in HALF and a.dtype == weight.dtype and (bias is None or bias.dtype == a.dtype):
+            return rounded(linear(*singles(a, weight, bias)), a.dtype)
         if a.ndim == 1 and weight.ndim == 2 and a.shape != weight.shape[1:]:
             mismatch(a[None], weight.T)
         if weight.ndim == 2 and a.ndim > 2 and a.shape[-1] != weight.shape[1]:
@@ -166,6 +170,26 @@ def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.nda
     if bias is None:
         return r
     return plus(np.asarray(r), bias)
+
+
+def singles(*arrays: np.ndarray | None) -> list:
+    """Half types as float32."""
+    return [None if a is None else a.astype(F32) for a in arrays]
+
+
+def rounded(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return a.astype(dtype)
+
+
+def accumulate(
+    input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
+) -> np.ndarray:
+    """beta * input + alpha * (a @ b); half types are rounded once."""
+    if a.dtype in HALF and a.dtype == b.dtype == input.dtype:
+        return rounded(accumulate(*singles(input, a, b), beta, alpha), a.dtype)
+    r = np.asarray(matmul(a, b))
+    return plus(r if alpha == 1 else times(r, alpha), input, beta)
 
 
 def plus(r: np.ndarray, bias: np.ndarray, scale: float = 1) -> np.ndarray:

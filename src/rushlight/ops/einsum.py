@@ -8,13 +8,15 @@ found once and kept.
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.ops.registry import Arrays, composite, public
 
 ELLIPSIS = 52  # labels: 0..51 for A-Z, a-z; from 52 the dimensions that `...` stands for
 
 
 @public()
-def einsum(*args):
+def einsum(*args: Any) -> Any:
     """Sum products of the operands' elements over the letters that the output does not name.
 
     `einsum("ij,jk->ik", a, b)` or, with labels 0..51 in lists, `einsum(a, [0, 1], b, [1, 2], [0, 2])`.

@@ -7,9 +7,17 @@ transform is the transform in the other direction with the same factor, so the r
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rushlight import dtypes, modes
 from rushlight.geometry import wrap_dim
 from rushlight.ops.registry import Array, composite, op, public
+
+if TYPE_CHECKING:
+    from rushlight.dtypes import dtype as DType
+    from rushlight.dtypes import layout as Layout
+    from rushlight.ops.windows import Device
+    from rushlight.tensor import Tensor
 
 FORWARD = {None: 0, "backward": 0, "ortho": 1, "forward": 2}
 INVERSE = {None: 2, "backward": 2, "ortho": 1, "forward": 0}
@@ -333,7 +341,16 @@ def frequencies(name, values, n, d, dtype, out, device, requires_grad):
 
 
 @public("fft")
-def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+def fftfreq(
+    n: int,
+    d: float = 1.0,
+    *,
+    out: Tensor | None = None,
+    dtype: DType | None = None,
+    layout: Layout | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """The frequencies of the elements of `fft.fft` for samples `d` apart: 0, 1, ..., -2, -1 over n d."""
     import numpy as np
 
@@ -343,7 +360,16 @@ def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, require
 
 
 @public("fft")
-def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+def rfftfreq(
+    n: int,
+    d: float = 1.0,
+    *,
+    out: Tensor | None = None,
+    dtype: DType | None = None,
+    layout: Layout | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """The frequencies of the elements of `fft.rfft` for samples `d` apart."""
     import numpy as np
 
@@ -418,18 +444,18 @@ def short_time_window(name, window, n_fft, win_length, like):
 
 @public(method=True)
 def stft(
-    input,
-    n_fft,
-    hop_length=None,
-    win_length=None,
-    window=None,
-    center=True,
-    pad_mode="reflect",
-    normalized=False,
-    onesided=None,
-    return_complex=None,
-    align_to_window=None,
-):
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: Tensor | None = None,
+) -> Tensor:
     """The transforms of windowed pieces of a signal: [time] or [batch, time] gives [..., freq, frame].
 
     `n_fft` points a piece, `hop_length` apart (default n_fft // 4); `center` pads the signal by half a
@@ -487,17 +513,17 @@ def stft(
 
 @public(method=True)
 def istft(
-    input,
-    n_fft,
-    hop_length=None,
-    win_length=None,
-    window=None,
-    center=True,
-    normalized=False,
-    onesided=None,
-    length=None,
-    return_complex=False,
-):
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Tensor:
     """The signal whose `stft` is `input` [..., freq, frame]: the pieces' inverse transforms, windowed,
     added up and divided by the sum of the squared windows."""
     name = f"istft({list(input.shape)}, n_fft={n_fft}, hop_length={hop_length})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from rushlight.geometry import broadcast_shapes, wrap_dim
 from rushlight.ops import matrix_checks as check
@@ -81,7 +82,7 @@ def multiplied(tensors, at, i, j):
 
 
 @public()
-def chain_matmul(*matrices, out=None):
+def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     """Deprecated: use `linalg.multi_dot`, which takes a list."""
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
         matrices = tuple(matrices[0])
@@ -98,7 +99,7 @@ def chain_matmul(*matrices, out=None):
 
 
 @composite(method=False)
-def tensordot(a: Array, b: Array, dims: int = 2):
+def tensordot(a: Array, b: Array, dims: int | tuple | list = 2):
     """Sum the products of `a` and `b` over pairs of dimensions.
 
     `dims`: how many of the last of `a` meet the first of `b`, or two lists of equal length.
@@ -137,9 +138,9 @@ def tensordot(a: Array, b: Array, dims: int = 2):
                 f"and second has size {b.shape[wb]} in dim {db}"
             )
         if a.shape[wa] == 1:
-            b = b.sum(wb, keepdim=True)
+            b = b.sum(wb, keepdim=True, dtype=b.dtype)
         else:
-            a = a.sum(wa, keepdim=True)
+            a = a.sum(wa, keepdim=True, dtype=a.dtype)
     free_a = [d for d in range(a.ndim) if d not in wrapped_a]
     free_b = [d for d in range(b.ndim) if d not in wrapped_b]
     k = math.prod(a.shape[d] for d in wrapped_a)
@@ -365,7 +366,7 @@ def tensorsolve(A: Array, B: Array, dims: tuple | None = None):
 
 
 @public()
-def svd_lowrank(A, q: int | None = 6, niter: int | None = 2, M=None):
+def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> tuple:
     """(U, S, V) of rank `q` near A [..., m, n] (minus M), found from random directions and `niter`
     rounds of subspace iteration (Halko, Martinsson and Tropp, 2009, algorithms 4.4 and 5.1)."""
     from rushlight.methods import function
@@ -390,7 +391,7 @@ def svd_lowrank(A, q: int | None = 6, niter: int | None = 2, M=None):
 
 
 @public()
-def pca_lowrank(A, q: int | None = None, center: bool = True, niter: int = 2):
+def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> tuple:
     """(U, S, V) of the principal components: `svd_lowrank` of A with its column means taken off."""
     m, n = A.shape[-2:]
     if q is None:
@@ -408,21 +409,21 @@ def pca_lowrank(A, q: int | None = None, center: bool = True, niter: int = 2):
 
 @public()
 def lobpcg(
-    A,
-    k=None,
-    B=None,
-    X=None,
-    n=None,
-    iK=None,
-    niter=None,
-    tol=None,
-    largest=None,
-    method=None,
-    tracker=None,
-    ortho_iparams=None,
-    ortho_fparams=None,
-    ortho_bparams=None,
-):
+    A: Any,
+    k: int | None = None,
+    B: Any = None,
+    X: Any = None,
+    n: int | None = None,
+    iK: Any = None,
+    niter: int | None = None,
+    tol: float | None = None,
+    largest: bool | None = None,
+    method: str | None = None,
+    tracker: Any = None,
+    ortho_iparams: Any = None,
+    ortho_fparams: Any = None,
+    ortho_bparams: Any = None,
+) -> tuple:
     """(E, X): the k largest (or smallest) eigenvalues of A x = e B x and their vectors.
 
     A [..., m, m] symmetric, B symmetric positive-definite or None. Computed by one full factorization

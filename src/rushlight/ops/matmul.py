@@ -93,7 +93,7 @@ def mm(input: Array, mat2: Array):
 
 
 mm.grad(mat2=lambda g, input: adjoint_times(input, g))
-mm.grad(input=lambda g, mat2: times_adjoint(g, mat2))  # noqa: PLW0108 - a rule's names count
+mm.grad(input=lambda g, mat2: times_adjoint(g, mat2))
 
 
 @op(kernel="bmm")
@@ -102,7 +102,7 @@ def bmm(input: Array, mat2: Array):
 
 
 bmm.grad(mat2=lambda g, input: adjoint_times(input, g))
-bmm.grad(input=lambda g, mat2: times_adjoint(g, mat2))  # noqa: PLW0108 - a rule's names count
+bmm.grad(input=lambda g, mat2: times_adjoint(g, mat2))
 
 
 @op(kernel="mv")
@@ -176,8 +176,7 @@ def addmm(xp, input: Array, mat1: Array, mat2: Array, *, beta: float = 1, alpha:
     if mat1.ndim != 2 or mat2.ndim != 2:
         which, n = ("mat1", mat1.ndim) if mat1.ndim != 2 else ("mat2", mat2.ndim)
         raise RuntimeError(f"{which} must be a matrix, got {n}-D tensor")
-    r = xp.matmul(mat1, mat2)
-    return xp.plus(r if alpha == 1 else xp.times(r, alpha), input, beta)
+    return xp.accumulate(input, mat1, mat2, beta, alpha)
 
 
 addmm.grad(
@@ -195,8 +194,8 @@ def baddbmm(xp, input: Array, batch1: Array, batch2: Array, *, beta: float = 1, 
             f"Input dtypes must be the same, got: input {xp.c_name(input)}, batch1: "
             f"{xp.c_name(batch1)}, batch2: {xp.c_name(batch2)}"
         )
-    r = xp.bmm(batch1, batch2)
-    return xp.plus(r if alpha == 1 else xp.times(r, alpha), input, beta)
+    xp.check_bmm(batch1, batch2)
+    return xp.accumulate(input, batch1, batch2, beta, alpha)
 
 
 baddbmm.grad(
@@ -217,8 +216,8 @@ def addbmm(xp, input: Array, batch1: Array, batch2: Array, *, beta: float = 1, a
     if k != l:
         raise RuntimeError(f"Incompatible matrix sizes for bmm ({n}x{k} and {l}x{m})")
     # the sum over b belongs to the inner dimension of one product
-    r = xp.matmul(batch1.swapaxes(0, 1).reshape(n, b * k), batch2.reshape(b * k, m))
-    return xp.plus(r if alpha == 1 else xp.times(r, alpha), input, beta)
+    rows, columns = batch1.swapaxes(0, 1).reshape(n, b * k), batch2.reshape(b * k, m)
+    return xp.accumulate(input, rows, columns, beta, alpha)
 
 
 addbmm.grad(
@@ -245,8 +244,7 @@ def addmv(xp, input: Array, mat: Array, vec: Array, *, beta: float = 1, alpha: f
         raise RuntimeError(
             f"addmv input tensors must have the same dtype, but got {names[0]}, {names[1]}, and {names[2]}"
         )
-    r = xp.matmul(mat, vec)
-    return xp.plus(r if alpha == 1 else xp.times(r, alpha), input, beta)
+    return xp.accumulate(input, mat, vec, beta, alpha)
 
 
 addmv.grad(

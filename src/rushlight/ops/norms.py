@@ -135,7 +135,7 @@ vector_norm.grad(x=vector_norm_gradient)
 @composite(where="linalg")
 def matrix_norm(
     A: Array,
-    ord: float = "fro",
+    ord: float | str = "fro",
     dim: tuple = (-2, -1),
     keepdim: bool = False,
     *,
@@ -183,7 +183,7 @@ def matrix_norm(
 @composite(where="linalg")
 def norm(
     A: Array,
-    ord: float | None = None,
+    ord: float | str | None = None,
     dim: Dims = None,
     keepdim: bool = False,
     *,
@@ -211,7 +211,7 @@ def norm(
 
 
 @composite(where="linalg")
-def cond(A: Array, p: float | None = None):
+def cond(A: Array, p: float | str | None = None):
     """The condition numbers: the norm times the norm of the inverse; for None, 2 and -2 a quotient of
     singular values. Infinity for singular matrices."""
     if A.ndim < 2:

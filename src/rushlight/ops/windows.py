@@ -7,12 +7,22 @@ is for filters, a periodic one (M + 1 points without the last) for spectra.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rushlight import dtypes, modes
 from rushlight.ops.registry import public
 from rushlight.tensor import Tensor, _wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rushlight.device import device as device_type
+    from rushlight.dtypes import dtype as DType
+    from rushlight.dtypes import layout as Layout
+
+    Device = device_type | str | int | None
 
 
 def made(values, dtype=None, device=None, requires_grad=False) -> Tensor:
@@ -59,11 +69,19 @@ def window(name, m, sym, dtype, layout, device, requires_grad, formula):
 
 @public("signal.windows")
 def general_cosine(
-    M, *, a, sym=True, dtype=None, layout=dtypes.strided, device=None, requires_grad=False
-):
+    M: int,
+    *,
+    a: Iterable[float],
+    sym: bool = True,
+    dtype: DType | None = None,
+    layout: Layout | None = dtypes.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Σ (-1)ⁱ aᵢ cos(2πi k / (M - 1)) for k = 0, ..., M - 1."""
-    if not isinstance(a, (list, tuple)):
+    if not hasattr(a, "__iter__"):
         raise TypeError("Coefficients must be a list/tuple")
+    a = list(a)
     if not a:
         raise ValueError("Coefficients cannot be empty")
     return window(
@@ -74,8 +92,15 @@ def general_cosine(
 
 @public("signal.windows")
 def general_hamming(
-    M, *, alpha=0.54, sym=True, dtype=None, layout=dtypes.strided, device=None, requires_grad=False
-):
+    M: int,
+    *,
+    alpha: float = 0.54,
+    sym: bool = True,
+    dtype: DType | None = None,
+    layout: Layout | None = dtypes.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """alpha - (1 - alpha) cos(2πk / (M - 1))."""
     return general_cosine(
         M, a=[alpha, 1 - alpha], sym=sym, dtype=dtype, layout=layout, device=device,
@@ -84,7 +109,15 @@ def general_hamming(
 
 
 @public("signal.windows")
-def hamming(M, *, sym=True, dtype=None, layout=dtypes.strided, device=None, requires_grad=False):
+def hamming(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: DType | None = None,
+    layout: Layout | None = dtypes.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """0.54 - 0.46 cos(2πk / (M - 1))."""
     return general_hamming(
         M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
@@ -92,7 +125,15 @@ def hamming(M, *, sym=True, dtype=None, layout=dtypes.strided, device=None, requ
 
 
 @public("signal.windows")
-def hann(M, *, sym=True, dtype=None, layout=dtypes.strided, device=None, requires_grad=False):
+def hann(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: DType | None = None,
+    layout: Layout | None = dtypes.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """0.5 - 0.5 cos(2πk / (M - 1)).
 
     >>> import rushlight as torch
@@ -111,7 +152,15 @@ def hann(M, *, sym=True, dtype=None, layout=dtypes.strided, device=None, require
 
 
 @public("signal.windows")
-def blackman(M, *, sym=True, dtype=None, layout=dtypes.strided, device=None, requires_grad=False):
+def blackman(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: DType | None = None,
+    layout: Layout | None = dtypes.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """0.42 - 0.5 cos(2πk / (M - 1)) + 0.08 cos(4πk / (M - 1))."""
     return general_cosine(
         M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device,
@@ -120,7 +169,15 @@ def blackman(M, *, sym=True, dtype=None, layout=dtypes.strided, device=None, req
 
 
 @public("signal.windows")
-def nuttall(M, *, sym=True, dtype=None, layout=dtypes.strided, device=None, requires_grad=False):
+def nuttall(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: DType | None = None,
+    layout: Layout | None = dtypes.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Nuttall's sum of four cosines (Heinzel et al., 2002, minimum 4-term)."""
     return general_cosine(
         M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, dtype=dtype, layout=layout,
@@ -129,13 +186,29 @@ def nuttall(M, *, sym=True, dtype=None, layout=dtypes.strided, device=None, requ
 
 
 @public("signal.windows")
-def bartlett(M, *, sym=True, dtype=None, layout=dtypes.strided, device=None, requires_grad=False):
+def bartlett(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: DType | None = None,
+    layout: Layout | None = dtypes.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """A triangle: 1 - |2k / (M - 1) - 1|."""
     return window("bartlett", M, sym, dtype, layout, device, requires_grad, triangle)
 
 
 @public("signal.windows")
-def cosine(M, *, sym=True, dtype=None, layout=dtypes.strided, device=None, requires_grad=False):
+def cosine(
+    M: int,
+    *,
+    sym: bool = True,
+    dtype: DType | None = None,
+    layout: Layout | None = dtypes.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """sin(π (k + 1/2) / M)."""
     return window(
         "cosine", M, sym, dtype, layout, device, requires_grad,
@@ -145,9 +218,16 @@ def cosine(M, *, sym=True, dtype=None, layout=dtypes.strided, device=None, requi
 
 @public("signal.windows")
 def exponential(
-    M, *, center=None, tau=1.0, sym=True, dtype=None, layout=dtypes.strided, device=None,
-    requires_grad=False,
-):  # fmt: skip
+    M: int,
+    *,
+    center: float | None = None,
+    tau: float = 1.0,
+    sym: bool = True,
+    dtype: DType | None = None,
+    layout: Layout | None = dtypes.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """exp(-|k - center| / tau); the center is the middle, and can be chosen if not `sym`."""
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
@@ -161,8 +241,15 @@ def exponential(
 
 @public("signal.windows")
 def gaussian(
-    M, *, std=1.0, sym=True, dtype=None, layout=dtypes.strided, device=None, requires_grad=False
-):
+    M: int,
+    *,
+    std: float = 1.0,
+    sym: bool = True,
+    dtype: DType | None = None,
+    layout: Layout | None = dtypes.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """exp(-(k - middle)² / (2 std²))."""
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
@@ -174,8 +261,15 @@ def gaussian(
 
 @public("signal.windows")
 def kaiser(
-    M, *, beta=12.0, sym=True, dtype=None, layout=dtypes.strided, device=None, requires_grad=False
-):
+    M: int,
+    *,
+    beta: float = 12.0,
+    sym: bool = True,
+    dtype: DType | None = None,
+    layout: Layout | None = dtypes.strided,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """I₀(beta √(1 - (2k / (M - 1) - 1)²)) / I₀(beta)."""
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
@@ -208,9 +302,15 @@ def elder(name, n, periodic, formula, dtype, layout, device, requires_grad):
 
 @public()
 def hann_window(
-    window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False,
-    requires_grad=False,
-):  # fmt: skip
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DType | None = None,
+    layout: Layout | None = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
     """0.5 - 0.5 cos(2πk / N); N is the length, one less if not `periodic`."""
     return elder(
         "hann_window", window_length, periodic, lambda m, span: cosine_sum(m, span, (0.5, 0.5)),
@@ -220,9 +320,17 @@ def hann_window(
 
 @public()
 def hamming_window(
-    window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, layout=None, device=None,
-    pin_memory=False, requires_grad=False,
-):  # fmt: skip
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: DType | None = None,
+    layout: Layout | None = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
     """alpha - beta cos(2πk / N); N is the length, one less if not `periodic`."""
     return elder(
         "hamming_window", window_length, periodic,
@@ -232,9 +340,15 @@ def hamming_window(
 
 @public()
 def blackman_window(
-    window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False,
-    requires_grad=False,
-):  # fmt: skip
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DType | None = None,
+    layout: Layout | None = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
     """0.42 - 0.5 cos(2πk / N) + 0.08 cos(4πk / N); N is the length, one less if not `periodic`."""
     return elder(
         "blackman_window", window_length, periodic,
@@ -244,9 +358,15 @@ def blackman_window(
 
 @public()
 def bartlett_window(
-    window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False,
-    requires_grad=False,
-):  # fmt: skip
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DType | None = None,
+    layout: Layout | None = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
     """A triangle: 1 - |2k / N - 1|; N is the length, one less if not `periodic`."""
     return elder(
         "bartlett_window", window_length, periodic, triangle, dtype, layout, device, requires_grad
@@ -255,9 +375,16 @@ def bartlett_window(
 
 @public()
 def kaiser_window(
-    window_length, periodic=True, beta=12.0, *, dtype=None, layout=None, device=None,
-    pin_memory=False, requires_grad=False,
-):  # fmt: skip
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: DType | None = None,
+    layout: Layout | None = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
     """I₀(beta √(1 - (2k / N - 1)²)) / I₀(beta); N is the length, one less if not `periodic`."""
     return elder(
         "kaiser_window", window_length, periodic, lambda m, span: bessel(m, span, beta),
