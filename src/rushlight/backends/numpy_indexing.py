@@ -11,6 +11,9 @@ from rushlight.backends.numpy_views import reach, strided
 
 def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
     """`a[key]` for a tuple of full slices and index arrays, in the layout PyTorch gives it."""
+    if len(key) == 1 and a.flags.c_contiguous and key[0].flags.c_contiguous:
+        k = key[0]
+        return a[k] if k.dtype.kind == "b" else a.take(k, 0)
     at = [d for d, k in enumerate(key) if k.__class__ is np.ndarray]
     if len(at) == 1 and key[at[0]].dtype.kind != "b":
         r = np.take(a, key[at[0]], axis=at[0])

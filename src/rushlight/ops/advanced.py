@@ -30,7 +30,7 @@ class At:
 
     __slots__ = ("key", "seen")
 
-    def __init__(self, key: tuple, tensors: list) -> None:
+    def __init__(self, key: tuple, tensors: Any) -> None:
         self.key = key
         self.seen = [(t, t._version) for t in tensors if t._counter is not calls.INFERENCE]
 

@@ -301,6 +301,13 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
         and input._array.dtype is other._array.dtype
     ):
         return choose(condition, input, other)
+    if out is None:  # a number next to a floating tensor takes its dtype
+        if input.__class__ is Tensor and (other.__class__ is float or other.__class__ is int):
+            if input._array.dtype.kind == "f" and input._array.ndim:
+                return choose(condition, input, _wrap(np.array(other, input._array.dtype)))
+        elif other.__class__ is Tensor and (input.__class__ is float or input.__class__ is int):
+            if other._array.dtype.kind == "f" and other._array.ndim:
+                return choose(condition, _wrap(np.array(input, other._array.dtype)), other)
     return calls.call(CHOOSE, [condition, input, other, out])
 
 

@@ -21,6 +21,7 @@ from rushlight.backends.meta import Meta
 from rushlight.ops import advanced, calls, overrides
 from rushlight.ops.inplace import check_inplace
 from rushlight.ops.registry import Array, op, public
+from rushlight.ops.shape import unsqueeze
 from rushlight.tensor import Tensor, _bump, _wrap
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 ndarray = np.ndarray
 EVERYTHING = slice(None)
-i64 = dtypes.int64.np
+i64, bool8, f32, f64 = (d.np for d in (dtypes.int64, dtypes.bool_, dtypes.float32, dtypes.float64))
 
 
 # -- the gradient of a view of a region: zeros around it -------------------------------------------
@@ -205,18 +206,26 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     if c is slice:
         if not a.ndim:
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-        return basic_slice(self, (index if index.step is None else checked(index),))
+        return basic_slice(self, (index if index.step is None and plain_ends(index) else checked(index),))
     if c is Tensor:
         b = index._array
-        if b.ndim and (b.dtype.kind == "b" or b.dtype is i64) and a.ndim:
-            return advanced.index_at(self, advanced.positions(a, (index,)))
+        if b.ndim and a.ndim and (b.dtype is i64 or b.dtype is bool8 and a.shape[: b.ndim] == b.shape):
+            return advanced.index_at(self, advanced.At((b,), (index,)))
         index = (index,)
+    elif index is None:
+        return unsqueeze(self, 0)
     elif c is not tuple:
         index = as_tuple(index)
     return by_items(self, index)
 
 
 public("Tensor", name="getitem")(getitem)
+
+
+def plain_ends(i: slice) -> bool:
+    """No tensor among the ends of a slice: a view remembers them, and a tensor may change."""
+    start, stop = i.start, i.stop
+    return (start is None or start.__class__ is int) and (stop is None or stop.__class__ is int)
 
 
 def out_of_range(a: np.ndarray, dim: int, i: int) -> IndexError:
@@ -433,6 +442,10 @@ def as_tuple(index: Any) -> tuple:
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """`self[index] = value`: a number, or a tensor that broadcasts to the region."""
     a = self._array
+    if self._edge is None and a.__class__ is ndarray and self._counter is not calls.INFERENCE:
+        if quick_write(a, index, value):
+            _bump(self)
+            return
     if a.__class__ is not ndarray and a.__class__ is not Meta or overrides.overriding(value):
         got = overrides.call_overrides(Tensor.__setitem__, (self, index, value), {})
         if got is not overrides.NOTHING:
@@ -484,6 +497,46 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 
 
 public("Tensor", name="setitem")(setitem)
+
+
+def quick_write(a: np.ndarray, index: Any, value: Any) -> bool:
+    """Write what NumPy writes as PyTorch does; False (and nothing written) for all else."""
+    c = value.__class__
+    if c is float:
+        if not (a.dtype is f32 or a.dtype is f64) or not -1e38 < value < 1e38:
+            return False
+    elif c is int:
+        if not (a.dtype is f32 or a.dtype is f64 or a.dtype is i64) or not -1 << 62 < value < 1 << 62:
+            return False
+    elif c is Tensor:
+        if value._edge is not None or value._array.dtype is not a.dtype:
+            return False
+        value = value._array
+        if value.__class__ is not ndarray:
+            return False
+    else:
+        return False
+    if 0 in a.strides and a.size:
+        return False
+    c = index.__class__
+    if c is slice:
+        if index.step is not None:
+            return False
+    elif c is tuple:
+        for i in index:
+            c = i.__class__
+            if c is slice:
+                if i.step is not None:
+                    return False
+            elif c is not int and i is not Ellipsis:
+                return False
+    elif c is not int:
+        return False
+    try:
+        a[index] = value
+    except (IndexError, ValueError, TypeError, OverflowError):  # again, for PyTorch's error
+        return False
+    return True
 
 
 def scalar_for(t: Tensor, value: Any) -> Tensor:

@@ -4,14 +4,86 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rushlight import dtypes, geometry
+from rushlight.autograd.graph import new
+from rushlight.autograd.state import thread
+from rushlight.autograd.views import MULTI, View, edge_of
+from rushlight.backends import numpy as xp
 from rushlight.ops import calls
 from rushlight.ops.indexing import slice_dim
-from rushlight.ops.registry import Array, Arrays, op, public
+from rushlight.ops.recording import record
+from rushlight.ops.registry import OPS, Array, Arrays, Op, op, public
 from rushlight.ops.shape import reshape
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, _wrap
 
 EVERYTHING = slice(None)
+ndarray = np.ndarray
+
+
+def quick_list(op: Op) -> Any:
+    """The public function of an operator on a list of tensors: short for the commonest call."""
+    forward = op.declared
+
+    def function(tensors: Any, dim: int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
+        if axis is not None:
+            dim = axis
+        if out is None and not calls.scope["rare"] and tensors.__class__ in (list, tuple):
+            try:
+                arrays = [t._array for t in tensors]
+            except AttributeError:
+                arrays = []
+            for a in arrays:
+                if a.__class__ is not ndarray:
+                    break
+            else:
+                if arrays:
+                    result = _wrap(forward(xp, arrays, dim))
+                    if thread.grad:
+                        for t in tensors:
+                            if t._edge is not None:
+                                record(op, {"tensors": list(tensors), "dim": dim}, [result])
+                                break
+                    return result
+        return calls.call(op, (tensors, dim, out))
+
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = forward.__doc__
+    op.face = function
+    return public()(function)
+
+
+def quick_views(op: Op, input: Tensor, *args: Any) -> tuple[Tensor, ...]:
+    """The results of an operator that gives several views: short for the commonest call."""
+    a = input._array
+    if a.__class__ is not ndarray or calls.scope["rare"]:
+        return calls.call(op, (input, *args))
+    arrays = op.declared(xp, a, *args)
+    if not arrays:
+        return ()
+    results = []
+    for nr, b in enumerate(arrays):
+        t = new(Tensor)
+        t._array = b
+        t._edge = View(input, Nth(op, nr), args, None, MULTI if thread.grad else None)
+        t._counter = input._counter
+        results.append(t)
+    if input._edge is not None and thread.grad and edge_of(input) is not None:
+        record(op, dict(zip(op.params, (input, *args), strict=True)), results)
+    return tuple(results)
+
+
+class Nth:
+    """One of the results of an operator that gives several."""
+
+    __slots__ = ("op", "nr")
+
+    def __init__(self, op: Op, nr: int) -> None:
+        self.op, self.nr = op, nr
+
+    def __call__(self, *args: Any) -> Tensor:
+        return self.op(*args)[self.nr]
 
 
 # -- one into several: all views -------------------------------------------------------------------
@@ -39,11 +111,14 @@ def split_even(xp, input: Array, split_size: int, dim: int):
     return pieces(input, dim, [min(split_size, n - i * split_size) for i in range(count)])
 
 
-split_even.grad(input=lambda g, dim: join_back(g, dim))
+SPLIT: Op = split_even.grad(input=lambda g, dim: join_back(g, dim))
 
 
-@op(view=True, outputs="list", method=True, node="SplitWithSizesBackward0")
-def split_with_sizes(xp, input: Array, split_sizes: Any, dim: int = 0):
+@op(
+    view=True, outputs="list", where="aten", name="split_with_sizes", method=False,
+    node="SplitWithSizesBackward0",
+)  # fmt: skip
+def split_lengths(xp, input: Array, split_sizes: Any, dim: int = 0):
     """Consecutive slices of the given lengths, which add up to the size of the dimension."""
     if not input.ndim:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
@@ -62,7 +137,13 @@ def split_with_sizes(xp, input: Array, split_sizes: Any, dim: int = 0):
     return pieces(input, dim, split_sizes)
 
 
-split_with_sizes.grad(input=lambda g, dim: join_back(g, dim))
+LENGTHS: Op = split_lengths.grad(input=lambda g, dim: join_back(g, dim))
+
+
+@public(method=True)
+def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of consecutive parts of the given lengths, which add up to the size of the dimension."""
+    return quick_views(LENGTHS, input, tuple(split_sizes), dim)
 
 
 @public(method=True)
@@ -89,7 +170,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
             "split_size can only be 0 if dimension size is 0, but got dimension size of "
             f"{shape[dim]}"
         )
-    return split_even(tensor, size, dim)
+    return quick_views(SPLIT, tensor, size, dim)
 
 
 @public(method=True)
@@ -109,17 +190,12 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     size = (shape[dim] + chunks - 1) // chunks
     if not size:  # nothing to share out: as many empty chunks as asked for
         return split_with_sizes(input, (0,) * chunks, dim)
-    return split_even(input, size, dim)
+    return quick_views(SPLIT, input, size, dim)
 
 
-@op(view=True, outputs="list", node="UnbindBackward0")
-def unbind(xp, input: Array, dim: int = 0):
-    """All slices along a dimension, without it.
-
-    >>> import rushlight as torch
-    >>> torch.tensor([[1, 2], [3, 4]]).unbind(1)
-    (tensor([1, 3]), tensor([2, 4]))
-    """
+@op(view=True, outputs="list", where="aten", name="unbind", node="UnbindBackward0", method=False)
+def unbind_arrays(xp, input: Array, dim: int = 0):
+    """The forward of `unbind`."""
     if not input.ndim:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = geometry.wrap_dim(dim, input.ndim)
@@ -127,7 +203,21 @@ def unbind(xp, input: Array, dim: int = 0):
     return [input[(*before, i, ...)] for i in range(input.shape[dim])]
 
 
-unbind.grad(input=lambda g, dim: stack(g, dim))
+UNBIND: Op = unbind_arrays.grad(input=lambda g, dim: stack(g, dim))
+
+
+@public(method=True)
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """All slices along a dimension, without it.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).unbind(1)
+    (tensor([1, 3]), tensor([2, 4]))
+    """
+    return quick_views(UNBIND, input, dim)
+
+
+SPLIT.face, LENGTHS.face, UNBIND.face = split, split_with_sizes, unbind
 
 
 # -- several into one ------------------------------------------------------------------------------
@@ -145,8 +235,8 @@ def common(arrays: list) -> dtypes.dtype:
     return dtypes.result_dtype(dim, zero, None)
 
 
-@op(method=False)
-def cat(xp, tensors: Arrays, dim: int = 0):
+@op(where="aten", name="cat", node="CatBackward0", method=False)
+def cat_arrays(xp, tensors: Arrays, dim: int = 0):
     """The tensors one after the other along a dimension; the other sizes agree.
 
     Tensors of shape (0,) are left out, whatever the shape of the others.
@@ -220,11 +310,14 @@ def cat_back(g: Tensor, tensors_shape: list, tensors_dtype: list, dim: int) -> l
     return parts
 
 
-cat.grad(tensors=cat_back).alias("concat", "concatenate")
+cat_arrays.grad(tensors=cat_back)
+cat = quick_list(OPS["aten.cat"])
+public(name="concat")(cat)
+public(name="concatenate")(cat)
 
 
-@op(method=False)
-def stack(xp, tensors: Arrays, dim: int = 0):
+@op(where="aten", name="stack", node="StackBackward0", method=False)
+def stack_arrays(xp, tensors: Arrays, dim: int = 0):
     """The tensors, all of one shape, along a new dimension.
 
     >>> import rushlight as torch
@@ -251,7 +344,8 @@ def stack(xp, tensors: Arrays, dim: int = 0):
     return r if r.flags.c_contiguous else r.copy(order="C")
 
 
-stack.grad(tensors=lambda g, dim: list(unbind(g, dim)))
+stack_arrays.grad(tensors=lambda g, dim: list(unbind(g, dim)))
+stack = quick_list(OPS["aten.stack"])
 
 
 def joined(name: str, shaped: Any, dim: Any) -> Any:

@@ -35,6 +35,8 @@ def flip(xp, input: Array, dims: Sizes):
     dims = geometry.wrap_dims(dims, input.ndim)
     if not input.ndim or not dims:
         return input.copy(order="K")
+    if input.flags.c_contiguous:
+        return xp.flipped(input, dims).copy(order="C")
     return xp.kept_layout(xp.flipped(input, dims), input)
 
 

@@ -202,6 +202,8 @@ def scatter(
             [1., 0., 0.]])
     """
     form, last = scatter_form(src, value, reduce)
+    if out is None:
+        return form.function(input, dim, index, *last)
     return calls.call(form, [input, dim, index, *last, out])
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rushlight import dtypes, geometry
-from rushlight.ops import calls
+from rushlight.ops import calls, overrides
 from rushlight.ops.registry import Array, DType, Dims, composite, op, public
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.ops.registry import Sizes  # type: ignore[attr-defined]
 
+ndarray = np.ndarray
 NOT_VIEWABLE = (
     "view size is not compatible with input tensor's size and stride (at least one dimension spans "
     "across two contiguous subspaces). Use .reshape(...) instead."
@@ -31,7 +34,7 @@ def sizes(args: tuple) -> tuple[int, ...]:
 @op(view=True, where="aten", name="view", node="ViewBackward0", method=False)
 def view_as_sizes(xp, input: Array, size: Sizes):
     """The forward of `Tensor.view(size)`."""
-    if xp.plain(input):
+    if input.flags.c_contiguous and (input.base is None or 1 not in input.shape or xp.plain(input)):
         try:
             r = input.reshape(size)
         except ValueError:
@@ -81,8 +84,7 @@ def reshape_copy(xp, input: Array, size: Sizes):
 reshape_copy.grad(input=lambda g, input_shape: g.reshape(input_shape))
 
 
-@composite
-def reshape(input: Tensor, shape: Sizes):
+def reshape(input: Tensor, shape: Sizes) -> Tensor:
     """The elements in row-major order under another shape: a view where possible, else a copy.
 
     >>> import rushlight as torch
@@ -90,11 +92,24 @@ def reshape(input: Tensor, shape: Sizes):
     tensor([0, 2, 4, 1, 3, 5])
     """
     a = input._array
+    if a.__class__ is not ndarray or calls.scope["rare"]:
+        got = overrides.call_overrides(reshape, (input, shape), {})
+        if got is not overrides.NOTHING:
+            return got
     if not a.flags.c_contiguous:
         shape = geometry.infer_size(shape, a.size)
         if geometry.view_strides(a.shape, input.stride(), shape) is None:
             return reshape_copy(input, shape)
     return view_as_sizes(input, shape if shape.__class__ is tuple else tuple(shape))
+
+
+public()(reshape)
+
+
+@public("Tensor", name="reshape")
+def reshape_method(self: Tensor, *shape: Any) -> Tensor:
+    """`reshape`, also with the sizes one by one."""
+    return reshape(self, shape if len(shape) != 1 else sizes(shape))
 
 
 @public("Tensor")
@@ -109,27 +124,32 @@ def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     return self.reshape(other._array.shape)
 
 
-@composite
-def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1):
+@public(method=True)
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The dimensions from `start_dim` to `end_dim` as one.
 
     >>> import rushlight as torch
     >>> torch.zeros(2, 3, 4).flatten(1).shape
     torch.Size([2, 12])
     """
-    shape = input._array.shape
+    a = input._array
+    if a.__class__ is not ndarray or calls.scope["rare"]:
+        got = overrides.call_overrides(flatten, (input, start_dim, end_dim), {})
+        if got is not overrides.NOTHING:
+            return got
+    shape = a.shape
     n = len(shape)
     start, end = geometry.wrap_dim(start_dim, n), geometry.wrap_dim(end_dim, n)
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if not n:
-        return input.reshape((1,))
+        return reshape(input, (1,))
     if start == end:
         return input
     size = 1
     for k in shape[start : end + 1]:
         size *= k
-    return input.reshape((*shape[:start], size, *shape[end + 1 :]))
+    return reshape(input, (*shape[:start], size, *shape[end + 1 :]))
 
 
 @composite
@@ -348,7 +368,7 @@ def unsqueeze(xp, input: Array, dim: int):
     n = len(shape)
     d = geometry.wrap_dim(dim, n + 1)
     new = (*shape[:d], 1, *shape[d:])
-    if xp.plain(input):
+    if input.flags.c_contiguous and (input.base is None or 1 not in shape or xp.plain(input)):
         return input.reshape(new)
     strides = input.strides
     step = shape[d] * strides[d] if d < n else input.itemsize
@@ -396,6 +416,8 @@ def expand(xp, input: Array, size: Sizes):
     tensor([[1, 1, 1],
             [2, 2, 2]])
     """
+    if not input.ndim and size.__class__ is tuple and (not size or min(size) >= 0):
+        return xp.strided(input, size, (0,) * len(size))
     shape, strides = geometry.expand_strides(input.shape, input.strides, size)
     return xp.strided(input, shape, strides)
 
