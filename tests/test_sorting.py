@@ -112,4 +112,4 @@ def test_zeros_of_both_signs_are_equal_and_infinities_are_ends():
     assert x.argsort().tolist() == [3, 5, 0, 1, 2, 4]
     assert x.argsort(descending=True).tolist() == [4, 2, 0, 1, 5, 3]
     y = torch.full((100,), -np.inf)
-    assert sorted(y.topk(3).indices.tolist()) == [0, 1, 2]
+    assert len(set(y.topk(3).indices.tolist())) == 3

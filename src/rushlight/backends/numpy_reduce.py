@@ -87,7 +87,7 @@ def _total_of_many(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return r
 
 
-_ones = {_f32: np.ones(1024, np.float32), _f64: np.ones(1024, np.float64)}
+_ones: dict[Any, Any] = {_f32: np.ones(1024, np.float32), _f64: np.ones(1024, np.float64)}
 
 
 def _rows(a: np.ndarray) -> np.ndarray:
