@@ -258,12 +258,16 @@ def ops():
     return OPS
 
 
+# Operators without a public name of their own; the functions they are behind have the rows.
+BEHIND = ("internal.", "aten.", "_")
+
+
 def test_every_op_has_a_test_row():
-    declared = set(ops())
+    declared = {path for path in ops() if not path.startswith(BEHIND)}
     opdb = pytest.importorskip("opdb", reason="tests/opdb.py is not there yet")
     rows = {row.name for row in opdb.ROWS} | set(getattr(opdb, "TESTED_ELSEWHERE", ()))
     assert not declared - rows, f"no row in tests/opdb.py for {sorted(declared - rows)}"
-    assert not rows - declared, f"rows for what is no op: {sorted(rows - declared)}"
+    assert not rows - set(ops()), f"rows for what is no op: {sorted(rows - set(ops()))}"
 
 
 def run(code: str) -> str:
