@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OPS = ROOT / "src" / "rushlight" / "ops"
-INTERNAL = {"__init__", "registry", "generate", "calls", "recording", "inplace", "overrides", "index"}
+INTERNAL = {"__init__", "registry", "generate", "calls", "recording", "inplace", "overrides", "index", "writing"}
 
 
 def main() -> int:
