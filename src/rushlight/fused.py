@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 
-def fused_float32(a: np.ndarray, b: float, c: float) -> np.ndarray:
+def fused_float32(a: np.ndarray, b: float, c: float | np.ndarray) -> np.ndarray:
     """`a * b + c` rounded once, for float32 numbers `a`, `b`, `c`: float32.
 
     The float64 sum is itself rounded; where it fell on the middle between two float32 numbers, the error of that first
@@ -19,12 +19,13 @@ def fused_float32(a: np.ndarray, b: float, c: float) -> np.ndarray:
     """
     product = np.multiply(a, b, dtype=np.float64)
     total = product + c
-    if c:
+    if isinstance(c, np.ndarray) or c:
         middle = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
         if middle.any():
             p, t = product[middle], total[middle]
             back = t - p
-            error = (p - (t - back)) + (c - back)
+            at = np.broadcast_to(c, total.shape)[middle]
+            error = (p - (t - back)) + (at - back)
             total[middle] = np.where(error == 0, t, np.nextafter(t, np.copysign(np.inf, error)))
     return total.astype(np.float32)
 

@@ -61,7 +61,7 @@ def offset(tensor: Tensor) -> int:
     """Elements from the start of the memory to the first element of `tensor`."""
     a = tensor._array
     r = root(a)
-    return 0 if r is a or not a.size else (address(a) - address(r)) // a.itemsize
+    return 0 if r is a else (address(a) - address(r)) // a.itemsize
 
 
 def strided(
@@ -80,7 +80,7 @@ def strided(
             f"size {memory.size}"
         )
     if 0 in shape:  # NumPy checks strides that are never used
-        return np.ndarray(shape, dtype, memory if memory.size >= 1 else None)
+        return np.ndarray(shape, dtype, memory, offset * size)
     return np.ndarray(shape, dtype, memory, offset * size, tuple(s * size for s in strides))
 
 

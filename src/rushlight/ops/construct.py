@@ -44,10 +44,8 @@ def array_from(data: Any, dtype: np.dtype | None) -> np.ndarray:
             if not kinds <= _LISTS:
                 break
             lengths = set(map(len, flat))
-            if len(lengths) != 1 and len(flat[0]):
+            if len(lengths) != 1:
                 break
-            if not len(flat[0]):  # the rest is not looked at, as in PyTorch
-                return np.empty((*shape, 0), modes._default_dtype.np if dtype is None else dtype)
             shape.append(lengths.pop())
             flat = list(chain.from_iterable(flat))
     elif kind in _NUMBERS:
@@ -163,6 +161,8 @@ def _array_from_anything(data: Any, dtype: np.dtype | None) -> np.ndarray:
     wide = {0: np.bool_, 1: np.int64, 2: np.float64, 3: np.complex128}[own.kind]
     if own is dtypes.uint64:
         wide = np.uint64
+    if 0 in shape:  # what follows an empty sequence is not looked at, as in PyTorch
+        return np.empty(shape, d)
     flat: list = []
     _flatten(data, shape, 0, flat)
     a = np.array(flat, wide).reshape(shape)
@@ -181,7 +181,9 @@ def _types(data: Any, found: list[dtypes.dtype]) -> None:
     elif not isinstance(data, (str, bytes)) and _is_sequence(data):
         for x in data:
             _types(x, found)
-        return
+        if len(data):
+            return
+        d = modes.get_default_dtype()
     elif isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     else:
@@ -552,7 +554,11 @@ def scalar_tensor(
     """A 0-d tensor with the value `s`, in the default dtype unless `dtype` is given."""
     check_options("scalar_tensor", layout, pin_memory)
     d = element_type("scalar_tensor", dtype)
-    a = creation.converted(creation._number("scalar_tensor", s, 1, "s"), d)
+    value = creation._number("scalar_tensor", s, 1, "s")
+    if d.itemsize == 2 and dtypes.OF[d].is_floating_point:  # here PyTorch lets half types overflow
+        a = xp.cast(creation.converted(value, dtypes.float32.np), d)
+    else:
+        a = creation.converted(value, d)
     if on_meta(device):
         a = meta.empty((), d)
     return finished(a, requires_grad)

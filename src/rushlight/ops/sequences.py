@@ -79,11 +79,11 @@ def arange(*args, start=None, end=None, step=1, out=None, dtype=None, layout=Non
     start, end, step = _three("arange", args, start, end, step)
     d = _range_dtype("arange", (start, end, step), out, dtype)
     _refuse("arange", d)
-    if d.kind in "iu" and d.itemsize == 8:
-        asked, (start, end, step) = step, map(_whole, (start, end, step))
-        if step == 0 != asked:
-            raise ValueError("step must be nonzero")
     _check_range(start, end, step)
+    if d.kind in "iu" and d.itemsize == 8:
+        start, end, step = map(_whole, (start, end, step))
+        if step == 0:
+            raise ValueError("step must be nonzero: it was cut to an integer")
     if d.kind in "iu" and d.itemsize == 8:
         n = -((start - end) // step)
     else:
@@ -175,22 +175,18 @@ def _arange(start: Any, step: Any, n: int, d: np.dtype) -> np.ndarray:
     else:
         lanes = 32 // d.itemsize
 
-    def exact(i: np.ndarray) -> np.ndarray:
-        if d.itemsize == 8:
+    def exact(i: np.ndarray, start: Any) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            if d in _HALVES:
+                return fused_float32(i.astype(np.float32), step, start)
             return fused(i, step, start)
-        return (start + step * i).astype(np.float32)
 
-    values = exact(i).astype(d)
+    values = exact(i, start).astype(d)
     whole = n - n % (2 * lanes)  # the rest is computed one by one
     if whole:
         first = values[:whole:lanes].astype(np.float64)[:, None]
-        k = np.arange(lanes, dtype=np.float64)
-        with np.errstate(all="ignore"):
-            if d.itemsize == 8:
-                steps = fused(np.broadcast_to(k, (len(first), lanes)).copy(), step, first)
-            else:
-                steps = (first + k * step).astype(np.float32)
-        values[:whole] = steps.astype(d).reshape(-1)
+        k = np.tile(np.arange(lanes, dtype=np.float64), (len(first), 1))
+        values[:whole] = exact(k, first).astype(d).reshape(-1)
     return values
 
 
@@ -277,10 +273,11 @@ def _spaced(name: str, start: Any, end: Any, steps: Any, out: Any, dtype: Any) -
             f"torch.{name}(): inferred dtype {own} can't be safely cast to passed dtype "
             f"{kind.scalar_name}"
         )
-    if kind is dtypes.bool_ or d in _STORED_ONLY:
+    if (kind is dtypes.bool_ or d in _STORED_ONLY) and n:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{kind.scalar_name}'")
-    creation.converted(start, d)
-    creation.converted(end, d)
+    bounds = creation.converted(start, d), creation.converted(end, d)
+    if kind.kind == 1:
+        start, end = (int(b) for b in bounds)
     return start, end, n, d
 
 
@@ -295,9 +292,12 @@ def _linspace(start: Any, end: Any, n: int, d: np.dtype) -> np.ndarray:
         if d in _HALVES:
             return _linspace_half(start, end, n, d, up, down)
         if d.kind == "c":
-            a, b = np.complex128(start).astype(d), np.complex128(end).astype(d)
-            step = (b - a) / d.type(n - 1)
-            return np.concatenate((a + step * up, b - step * down)).astype(d)
+            part = np.dtype(f"f{d.itemsize // 2}")
+            made = np.empty(n, d)
+            start, end = complex(start), complex(end)
+            made.real = _linspace(start.real, end.real, n, part)
+            made.imag = _linspace(start.imag, end.imag, n, part)
+            return made
         if d.kind == "f" and d.itemsize == 4:
             a, b = np.float32(start), np.float32(end)
             step = (b - a) / np.float32(n - 1)
