@@ -262,8 +262,6 @@ KERNELS = {
     "matmul": "[..., n, k] @ [..., k, m], with vectors and broadcast batches as in `torch.matmul`",
     "mm": "[n, k] @ [k, m]",
     "mv": "[n, k] @ [k]",
-    "plus": "r + scale * bias, into the fresh array `r`; bias is broadcast to its shape",
-    "times": "a * scale in the dtype of `a`",
     "times_adjoint": "a @ bᴴ, for matrices [..., n, k] and [..., m, k]",
     "vdot": "conj([k]) @ [k]",
     # special
