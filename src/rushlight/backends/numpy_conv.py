@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Ints = tuple[int, ...]
 
 CHUNK = 1 << 20  # bytes of columns gathered at a time: about what a core's cache holds
+LARGE = 2 * CHUNK  # bytes of columns of one image from where on it is gathered in parts
 WIDE = 128  # outputs of an image that fill a matrix product; fewer are joined over images
 
 
@@ -95,6 +96,19 @@ def per_chunk(n: int, rows: int, columns: int, itemsize: int, wide: bool) -> int
     return max(1, min(n, max(CHUNK // size, least)))
 
 
+def blocks(
+    n: int, rows: int, out: Ints, itemsize: int, wide: bool
+) -> Iterator[tuple[slice, int, int]]:
+    """(images, first line, last line + 1): what to gather at a time; large images in parts."""
+    places = prod(out)
+    step = per_chunk(n, rows, places, itemsize, wide)
+    line = max(1, rows * (places // out[0]) * itemsize)
+    lines = out[0] if step > 1 else max(1, LARGE // line, -(-WIDE * out[0] // places))
+    for at in range(0, n, step):
+        for a in range(0, out[0], lines):
+            yield slice(at, min(at + step, n)), a, min(a + lines, out[0])
+
+
 def is_depthwise(channels: int, groups: int) -> bool:
     return groups > 1 and channels == groups
 
@@ -139,25 +153,27 @@ def _by_columns(
     rows, places = prod(w.shape[1:]), prod(out)
     matrix = np.ascontiguousarray(w).reshape(groups, o // groups, rows)
     joined = places < WIDE and n > 1
-    step = per_chunk(n, groups * rows, places, x.itemsize, joined)
     direct = not joined and y.flags.c_contiguous
-    for at in range(0, n, step):
-        part = windows(padded(x[at : at + step], padding), kernel, out, stride, dilation)
-        m = len(part)
+    row = places // out[0]
+    for images, a, b in blocks(n, groups * rows, out, x.itemsize, joined):
+        if a == 0:
+            wide = padded(x[images], padding)
+        lines = (b - a, *out[1:])
+        part = windows(wide[:, :, a * stride[0] :], kernel, lines, stride, dilation)
+        m, here = len(part), (b - a) * row
         if joined:
-            split = part.reshape(m, groups, rows, places).transpose(1, 2, 0, 3)
-            r = np.matmul(matrix, split.reshape(groups, rows, m * places))
-            r = r.reshape(o, m, *out).swapaxes(0, 1)
+            columns = np.moveaxis(part, 0, 1 + len(out)).reshape(groups, rows, m * here)
+            r = np.matmul(matrix, columns).reshape(o, m, *lines).swapaxes(0, 1)
         elif direct:
-            r = y[at : at + m].reshape(m, groups, o // groups, places)
-            np.matmul(matrix, part.reshape(m, groups, rows, places), out=r)
+            r = y[images].reshape(m, groups, o // groups, places)[..., a * row : b * row]
+            np.matmul(matrix, part.reshape(m, groups, rows, here), out=r)
             continue
         elif groups == 1:  # channels last: the transposed product lies in memory as the result does
-            columns = part.reshape(m, rows, places)
-            r = np.matmul(columns.swapaxes(1, 2), matrix[0].T).swapaxes(1, 2).reshape(m, o, *out)
+            columns = part.reshape(m, rows, here)
+            r = np.matmul(columns.swapaxes(1, 2), matrix[0].T).swapaxes(1, 2).reshape(m, o, *lines)
         else:
-            r = np.matmul(matrix, part.reshape(m, groups, rows, places)).reshape(m, o, *out)
-        y[at : at + m] = r
+            r = np.matmul(matrix, part.reshape(m, groups, rows, here)).reshape(m, o, *lines)
+        y[images, :, a:b] = r
 
 
 def _depthwise(
@@ -231,32 +247,37 @@ def _add_windows(
     rows, places = prod(w.shape[1:]), prod(out)
     sizes = [m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True)]
     inside = (..., *(slice(p, p + m) for p, m in zip(padding, x.shape[2:], strict=True)))
-    depthwise = is_depthwise(c, groups)
-    matrix = np.ascontiguousarray(w).reshape(groups, o // groups, rows).swapaxes(1, 2)
-    joined = not depthwise and places < WIDE and n > 1
-    step = per_chunk(n, c if depthwise else groups * rows, places, g.itemsize, joined)
-    ones = (1,) * len(out)
-    for at in range(0, n, step):
-        part = g[at : at + step]
-        m = len(part)
-        total = np.zeros((m, c, *sizes), g.dtype)
-        if depthwise:
-            split = part.reshape(m, c, o // c, *out)
+    if is_depthwise(c, groups):
+        ones = (1,) * len(out)
+        step = per_chunk(n, c, places, g.itemsize, False)
+        for at in range(0, n, step):
+            split = g[at : at + step]
+            split = split.reshape(len(split), c, o // c, *out)
+            total = np.zeros((len(split), c, *sizes), g.dtype)
             for k, where in offsets(kernel, out, stride, dilation):
                 factor = w[(slice(None), 0, *k)].reshape(c, o // c, *ones)
                 total[where] += (split * factor).sum(2) if o > c else (split * factor)[:, :, 0]
+            x[at : at + step] = total[inside]
+        return
+    matrix = np.ascontiguousarray(w).reshape(groups, o // groups, rows).swapaxes(1, 2)
+    joined = places < WIDE and n > 1
+    for images, a, b in blocks(n, groups * rows, out, g.itemsize, joined):
+        part = g[images, :, a:b]
+        m, lines = len(part), part.shape[2:]
+        if a == 0:
+            total = np.zeros((m, c, *sizes), g.dtype)
+        split = part.reshape(m, groups, o // groups, -1)
+        if joined:
+            split = split.transpose(1, 2, 0, 3).reshape(groups, o // groups, -1)
+            columns = np.matmul(matrix, split).reshape(c, *kernel, m, *lines)
+            columns = np.moveaxis(columns, 1 + len(kernel), 0)
         else:
-            if joined:
-                split = part.reshape(m, groups, o // groups, places).transpose(1, 2, 0, 3)
-                columns = np.matmul(matrix, split.reshape(groups, o // groups, m * places))
-                columns = columns.reshape(c, *kernel, m, *out)
-                columns = np.moveaxis(columns, 1 + len(kernel), 0)
-            else:
-                split = part.reshape(m, groups, o // groups, places)
-                columns = np.matmul(matrix, split).reshape(m, c, *kernel, *out)
-            for k, where in offsets(kernel, out, stride, dilation):
-                total[where] += columns[(slice(None), slice(None), *k)]
-        x[at : at + m] = total[inside]
+            columns = np.matmul(matrix, split).reshape(m, c, *kernel, *lines)
+        below = total[:, :, a * stride[0] :]
+        for k, where in offsets(kernel, lines, stride, dilation):
+            below[where] += columns[(slice(None), slice(None), *k)]
+        if b == out[0]:
+            x[images] = total[inside]
 
 
 def convolve_weight(
@@ -290,14 +311,15 @@ def convolve_weight(
                     f"nx{axes},nxy{axes}->xy", part[where], split
                 )
         n = 0
-    step = per_chunk(n, groups * rows, places, x.itemsize, True)
-    for at in range(0, n, step):
-        part = windows(padded(x[at : at + step], padding), kernel, out, stride, dilation)
-        m = len(part)
-        split = g[at : at + step].reshape(m, groups, o // groups, places).transpose(1, 2, 0, 3)
-        split = split.reshape(groups, o // groups, m * places)
-        nd = len(out)
-        columns = np.moveaxis(part, 0, 1 + nd).reshape(groups, rows, m * places)
+    nd = len(out)
+    for images, a, b in blocks(n, groups * rows, out, x.itemsize, True) if n else ():
+        if a == 0:
+            wide = padded(x[images], padding)
+        lines = (b - a, *out[1:])
+        part = windows(wide[:, :, a * stride[0] :], kernel, lines, stride, dilation)
+        split = g[images, :, a:b].reshape(len(part), groups, o // groups, -1)
+        split = split.transpose(1, 2, 0, 3).reshape(groups, o // groups, -1)
+        columns = np.moveaxis(part, 0, 1 + nd).reshape(groups, rows, -1)
         total += np.matmul(split, columns.swapaxes(1, 2))
     w = total.reshape(o, each, *kernel)
     if channels_last:
