@@ -70,10 +70,9 @@ del tensor  # type: ignore[name-defined]  # noqa: F821
 
 _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
-    "accelerator amp autograd backends cuda data distributions fft func hub jit linalg masked "
-    "multiprocessing nn onnx optim overrides profiler random return_types serialization signal sparse special "
-    "storage testing types utils version vision"
-).split()  # fmt: skip
+    "autograd data fft linalg masked nn optim overrides profiler random return_types serialization "
+    "signal special storage utils"
+).split()
 _SETTINGS = (
     "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
     "get_float32_matmul_precision get_num_interop_threads get_num_threads "
@@ -100,8 +99,13 @@ _ELSEWHERE = {  # public name -> module
     **{f"{d.scalar_name}Tensor": "ops.legacy" for d in _dtypes.ALL},
     **{f"{d.scalar_name}Storage": "storage" for d in _dtypes.ALL},
 }
-_CONSTANTS = {"inf": float("inf"), "nan": float("nan"), "pi": 3.141592653589793, "e": 2.718281828459045}
-_CONSTANTS["newaxis"] = None
+_CONSTANTS = {
+    "inf": float("inf"),
+    "nan": float("nan"),
+    "pi": 3.141592653589793,
+    "e": 2.718281828459045,
+    "newaxis": None,
+}
 
 
 def __getattr__(name: str) -> Any:

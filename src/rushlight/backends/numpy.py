@@ -73,182 +73,6 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
 )
 
 from rushlight import dtypes
-from rushlight.backends.numpy_reduce import (  # noqa: F401 - kernels
-    anywhere,
-    argmax,
-    argmin,
-    average,
-    ends_of,
-    everywhere,
-    kth_index,
-    largest,
-    logcumsumexp,
-    logsumexp,
-    median,
-    median_index,
-    mode_index,
-    pick,
-    product,
-    running,
-    running_extreme,
-    segment_of,
-    segments,
-    smallest,
-    spread,
-    sum_to,
-    total,
-    variance,
-    widened,
-    without_nan,
-)
-from rushlight.backends.numpy_sorting import (  # noqa: F401 - kernels
-    among,
-    bincount,
-    histc,
-    histogram,
-    search,
-    sort,
-    take_along,
-    topk,
-    unique,
-    unique_along,
-)
-from rushlight.backends.numpy_activation import (  # noqa: F401
-    gelu,
-    gelu_slope,
-    gelu_tanh,
-    gelu_tanh_slope,
-    mish,
-    silu,
-    silu_slope,
-    softplus,
-)
-from rushlight.backends.numpy_elementwise import (  # noqa: F401 - kernels
-    add_product,
-    add_quotient,
-    add_scaled,
-    ceil,
-    clip,
-    angle,
-    clip_arrays,
-    copysign,
-    degrees_to_radians,
-    floor,
-    floor_divide,
-    fmod,
-    frac,
-    frexp,
-    heaviside,
-    hypot,
-    is_exact,
-    is_float,
-    isfinite,
-    isinf,
-    isnan,
-    lerp,
-    load_exponent,
-    logaddexp,
-    logaddexp2,
-    logit,
-    nextafter,
-    power,
-    radians_to_degrees,
-    remainder,
-    replace_nonfinite,
-    reverse_subtract,
-    rint,
-    round_to,
-    rsqrt,
-    sgn,
-    shift_left,
-    shift_right,
-    sigmoid,
-    sign,
-    signbit,
-    sinc,
-    trunc,
-    trunc_divide,
-    with_wide_number,
-)
-from rushlight.backends.numpy_conv import (  # noqa: F401 - kernels
-    convolve,
-    convolve_transposed,
-    convolve_weight,
-)
-from rushlight.backends.numpy_indexing import (  # noqa: F401 - kernels
-    add_along,
-    add_rows,
-    along,
-    gather_along,
-    index_add_at,
-    index_take,
-    out_of_range,
-    reduce_at,
-    restrided,
-    stack_columns,
-)
-from rushlight.backends.numpy_views import (  # noqa: F401 - array geometry
-    address,
-    contiguous,
-    elements,
-    flipped,
-    kept_layout,
-    plain,
-    reach,
-    root,
-    strided,
-    triangle,
-)
-from rushlight.backends.numpy_pad import (  # noqa: F401 - kernels
-    columns_of,
-    columns_sum,
-    pad_constant,
-    pad_edges,
-    pad_edges_adjoint,
-)
-from rushlight.backends.numpy_resample import (  # noqa: F401 - kernels
-    affine_places,
-    affine_places_adjoint,
-    grid_gradients,
-    grid_taps,
-    grid_values,
-    resample,
-    resample_adjoint,
-    taps_of,
-)
-from rushlight.backends.numpy_pool import (  # noqa: F401 - kernels
-    adaptive_counts,
-    adaptive_sums,
-    adaptive_tables,
-    add_at_places,
-    fractional_starts,
-    max_by_tables,
-    max_pool,
-    max_pool_gradient,
-    places_by_plane,
-    put_places,
-    quotient,
-    take_places,
-    window_counts,
-    window_sums,
-    window_sums_adjoint,
-    window_tables,
-)
-from rushlight.backends.numpy_products import (  # noqa: F401 - kernels
-    accumulate,
-    adjoint_times,
-    bmm,
-    broadcast_to,
-    c_name,
-    check_bmm,
-    dot,
-    linear,
-    matmul,
-    mm,
-    mv,
-    times_adjoint,
-    vdot,
-)
 
 
 def cast(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -276,8 +100,53 @@ def number(value: Any, dtype: np.dtype) -> np.ndarray:
         return np.array(value).astype(dtype)
 
 
-# Kernels that are loaded when the first of their file is used.
+# All other kernels, by file (`numpy_<family>.py`); each is loaded when it is first used.
 LATER = {
+    "activation": (
+        "gelu gelu_slope gelu_tanh gelu_tanh_slope mish silu silu_slope softplus"
+    ),
+    "conv": (
+        "convolve convolve_transposed convolve_weight"
+    ),
+    "elementwise": (
+        "add_product add_quotient add_scaled angle ceil clip clip_arrays copysign "
+        "degrees_to_radians floor floor_divide fmod frac frexp heaviside hypot is_exact "
+        "is_float isfinite isinf isnan lerp load_exponent logaddexp logaddexp2 logit "
+        "nextafter power radians_to_degrees remainder replace_nonfinite reverse_subtract "
+        "rint round_to rsqrt sgn shift_left shift_right sigmoid sign signbit sinc trunc "
+        "trunc_divide with_wide_number"
+    ),
+    "indexing": (
+        "add_along add_rows along gather_along index_add_at index_take out_of_range "
+        "reduce_at restrided stack_columns"
+    ),
+    "pad": (
+        "columns_of columns_sum pad_constant pad_edges pad_edges_adjoint"
+    ),
+    "pool": (
+        "adaptive_counts adaptive_sums adaptive_tables add_at_places fractional_starts "
+        "max_by_tables max_pool max_pool_gradient places_by_plane put_places quotient "
+        "take_places window_counts window_sums window_sums_adjoint window_tables"
+    ),
+    "products": (
+        "accumulate adjoint_times bmm broadcast_to c_name check_bmm dot linear matmul mm mv "
+        "times_adjoint vdot"
+    ),
+    "reduce": (
+        "anywhere argmax argmin average ends_of everywhere kth_index largest logcumsumexp "
+        "logsumexp median median_index mode_index pick product running running_extreme "
+        "segment_of segments smallest spread sum_to total variance widened without_nan"
+    ),
+    "resample": (
+        "affine_places affine_places_adjoint grid_gradients grid_taps grid_values resample "
+        "resample_adjoint taps_of"
+    ),
+    "sorting": (
+        "among bincount histc histogram search sort take_along topk unique unique_along"
+    ),
+    "views": (
+        "address contiguous elements flipped kept_layout plain reach root strided triangle"
+    ),
     "special": (
         "airy_ai entropy erf erfc erfcx erfinv i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e log_ndtr ndtr "
         "ndtri spherical_j0 y0 y1"
@@ -293,6 +162,9 @@ LATER = {
 }
 
 
+_family: dict[str, str] = {}  # kernel -> family, filled by the first use
+
+
 def __getattr__(name: str) -> Any:
     """The kernels of LATER, and `xp.linalg` and `xp.fft`."""
     from importlib import import_module
@@ -300,9 +172,10 @@ def __getattr__(name: str) -> Any:
     if name in ("linalg", "fft"):
         module = globals()[name] = import_module(f"rushlight.backends.numpy_{name}")
         return module
-    for family, names in LATER.items():
-        if name in names.split():
-            kernel = getattr(import_module(f"rushlight.backends.numpy_{family}"), name)
-            globals()[name] = kernel
-            return kernel
+    if not _family:
+        _family.update({kernel: family for family, names in LATER.items() for kernel in names.split()})
+    if name in _family:
+        kernel = getattr(import_module(f"rushlight.backends.numpy_{_family[name]}"), name)
+        globals()[name] = kernel
+        return kernel
     raise AttributeError(f"the NumPy back end has no kernel {name!r}")
