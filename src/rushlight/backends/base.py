@@ -253,7 +253,7 @@ KERNELS = {
     ),
     "window_tables": "for each dimension a table (kernel, out) of positions",
     # products
-    "check_bmm": "check_bmm",
+    "check_bmm": "RuntimeError unless both are batches of matrices that fit",
     "accumulate": "beta * input + alpha * (a @ b); half types are rounded once",
     "c_name": "the dtype as PyTorch's messages on products name it",
     "adjoint_times": "aᴴ @ b, for matrices [..., k, n] and [..., k, m]",
