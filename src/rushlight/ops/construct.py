@@ -10,8 +10,9 @@ import numpy as np
 from rushlight import dtypes, modes
 from rushlight.backends import meta
 from rushlight.backends import numpy as xp
-from rushlight.ops import creation
-from rushlight.ops.creation import check_options, element_type, factory, finished, on_meta
+from rushlight.ops import arguments, creation
+from rushlight.ops.arguments import check_options, element_type, factory, on_meta
+from rushlight.ops.creation import finished
 from rushlight.ops.registry import public
 from rushlight.tensor import Tensor, _wrap
 
@@ -554,11 +555,11 @@ def scalar_tensor(
     """A 0-d tensor with the value `s`, in the default dtype unless `dtype` is given."""
     check_options("scalar_tensor", layout, pin_memory)
     d = element_type("scalar_tensor", dtype)
-    value = creation._number("scalar_tensor", s, 1, "s")
+    value = arguments.number("scalar_tensor", s, 1, "s")
     if d.itemsize == 2 and dtypes.OF[d].is_floating_point:  # here PyTorch lets half types overflow
-        a = xp.cast(creation.converted(value, dtypes.float32.np), d)
+        a = xp.cast(arguments.converted(value, dtypes.float32.np), d)
     else:
-        a = creation.converted(value, d)
+        a = arguments.converted(value, d)
     if on_meta(device):
         a = meta.empty((), d)
     return finished(a, requires_grad)

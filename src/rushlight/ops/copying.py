@@ -15,7 +15,7 @@ from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of, rebase
 from rushlight.backends import meta
 from rushlight.device import device as Device
-from rushlight.ops import calls, creation, overrides
+from rushlight.ops import arguments, calls, creation, overrides
 from rushlight.ops.inplace import check_inplace, edge_before, write
 from rushlight.ops.recording import fit, make_node
 from rushlight.ops.registry import Array, Op, op, public
@@ -95,10 +95,10 @@ def convert(
     """What `to` and its relatives do: `t` itself when nothing changes and no copy is asked for."""
     a = t._array
     if dtype is not None and dtype.__class__ is not dtypes.dtype:
-        dtype = dtypes.OF[creation.element_type("to", dtype)]
+        dtype = dtypes.OF[arguments.element_type("to", dtype)]
     if device is not None or a.__class__ is meta.Meta:
         is_meta = a.__class__ is meta.Meta
-        wants_meta = is_meta if device is None else creation.on_meta(device)
+        wants_meta = is_meta if device is None else arguments.on_meta(device)
         if wants_meta and not is_meta:
             return _to_meta(t, dtype, memory_format)
         if is_meta and not wants_meta:
@@ -300,11 +300,11 @@ def _filled(self: Tensor, value: Any, label: str, number_node: Op, tensor_node: 
                 f"{value._array.ndim} dimensions."
             )
         return _copied_into(self, value, label, tensor_node, "value")
-    if not isinstance(value, creation.NUMBERS):
+    if not isinstance(value, arguments.NUMBERS):
         raise TypeError(
             f"{label}(): argument 'value' (position 1) must be Number, not {type(value).__name__}"
         )
-    scalar = creation.converted(creation._number(label, value, 1, "value"), self._array.dtype)
+    scalar = arguments.converted(arguments.number(label, value, 1, "value"), self._array.dtype)
     return overwrite(self, label, lambda a: a.__setitem__(..., scalar), number_node)
 
 
@@ -331,8 +331,8 @@ def fill_diagonal_(self, fill_value, wrap=False):
         raise RuntimeError("dimensions must larger than 1")
     if len(shape) > 2 and len(set(shape)) > 1:
         raise RuntimeError("all dimensions of input must be of equal length")
-    scalar = creation.converted(
-        creation._number("fill_diagonal_", fill_value, 1), self._array.dtype
+    scalar = arguments.converted(
+        arguments.number("fill_diagonal_", fill_value, 1), self._array.dtype
     )
 
     def write(a: np.ndarray) -> None:
@@ -360,7 +360,7 @@ copy_into.grad(
 @public("Tensor")
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Overwrite this tensor's values by those of `src`, which is broadcast and converted."""
-    if isinstance(src, creation.NUMBERS):
+    if isinstance(src, arguments.NUMBERS):
         return fill_(self, src)
     if not isinstance(src, Tensor):
         raise TypeError(

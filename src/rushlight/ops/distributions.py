@@ -13,7 +13,7 @@ import numpy as np
 from rushlight import dtypes, geometry, rejection, sampling
 from rushlight.autograd.state import thread
 from rushlight.backends import meta
-from rushlight.ops import creation
+from rushlight.ops import arguments, creation
 from rushlight.ops.random import drawn, source
 from rushlight.ops.recording import make_node
 from rushlight.ops.registry import Array, Op, op, public
@@ -120,7 +120,7 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, out=None, dtype=None
                 "normal() received an invalid combination of arguments - got "
                 f"({type(mean).__name__}, {type(std).__name__}): a size is missing"
             )
-        shape = creation._only_sequence("normal", size)
+        shape = arguments.only_sequence("normal", size)
         device = device or "cpu"  # PyTorch's default device does not reach this function
         return drawn(
             "normal", lambda a: sampling.normal_(a, mean, std, g), shape, out, dtype, layout, device,

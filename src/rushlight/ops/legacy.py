@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes, modes, storage
-from rushlight.ops import construct, creation
+from rushlight.ops import arguments, construct, creation
 from rushlight.ops.registry import public
 from rushlight.tensor import Tensor, _wrap
 
@@ -24,7 +24,7 @@ def made(name: str, d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = Fa
         args = (*args, *[kwargs.pop(k) for k in ("size", "data", "other") if k in kwargs])
     if kwargs:
         raise TypeError(f"new() got an unexpected keyword argument '{next(iter(kwargs))}'")
-    if device is not None and creation.on_meta(device):
+    if device is not None and arguments.on_meta(device):
         raise RuntimeError(
             "legacy constructor expects device type: cpu but device type: meta was passed"
         )
@@ -51,7 +51,7 @@ def made(name: str, d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = Fa
             if not hasattr(first, "__len__"):
                 raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
             return _wrap(construct.array_from(first, d))
-    return _wrap(creation.empty_array(creation.sizes("new", args), d))
+    return _wrap(creation.empty_array(arguments.sizes("new", args), d))
 
 
 @public("Tensor", overridable=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight import dtypes, geometry, storage
 from rushlight.backends import meta
-from rushlight.ops import calls, creation
+from rushlight.ops import arguments, calls
 from rushlight.ops.registry import public
 from rushlight.tensor import Tensor, _array_for, _wrap
 
@@ -36,7 +36,7 @@ def resize_(self, *args, size=None, memory_format=None):
     RuntimeError for a tensor that requires grad. When the memory has to grow, views made before keep
     the old memory.
     """
-    shape = creation.sizes("resize_", args, size)
+    shape = arguments.sizes("resize_", args, size)
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     strides = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import dtypes, modes
-from rushlight.ops.creation import NUMBERS
+from rushlight.ops.arguments import NUMBERS
 from rushlight.ops.registry import public
 from rushlight.tensor import Tensor
 

@@ -13,9 +13,10 @@ import numpy as np
 from rushlight import dtypes, geometry, sampling
 from rushlight import generator as generators
 from rushlight.backends import meta
-from rushlight.ops import calls, creation
+from rushlight.ops import arguments, calls, creation
+from rushlight.ops.arguments import factory
 from rushlight.ops.copying import overwrite, overwriting
-from rushlight.ops.creation import factory, finished
+from rushlight.ops.creation import finished
 from rushlight.ops.registry import public
 from rushlight.tensor import Tensor
 
@@ -70,7 +71,7 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
     """
     if not args and size is None:
         raise TypeError('rand() missing 1 required positional arguments: "size"')
-    shape = creation.sizes("rand", args, size)
+    shape = arguments.sizes("rand", args, size)
     g = source(generator)
     return drawn(
         "rand", lambda a: sampling.uniform_(a, 0.0, 1.0, g), shape, out, dtype, layout, device,
@@ -84,7 +85,7 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
     """Normal numbers of mean 0 and standard deviation 1."""
     if not args and size is None:
         raise TypeError('randn() missing 1 required positional arguments: "size"')
-    shape = creation.sizes("randn", args, size)
+    shape = arguments.sizes("randn", args, size)
     g = source(generator)
     return drawn(
         "randn", lambda a: sampling.normal_(a, 0.0, 1.0, g), shape, out, dtype, layout, device,
@@ -97,7 +98,7 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
             device=None, requires_grad=False, pin_memory=False):  # fmt: skip
     """Integers of [low, high), `randint(high, size)` or `randint(low, high, size)`; int64 by default."""
     low, high, size = _bounds("randint", args, low, high, size)
-    shape = creation._only_sequence("randint", size)
+    shape = arguments.only_sequence("randint", size)
     g = source(generator)
     if dtype is None and out is None:
         dtype = dtypes.int64
@@ -145,13 +146,13 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     n = _int("randperm", n, "n")
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    creation.check_options("randperm", layout, pin_memory)
+    arguments.check_options("randperm", layout, pin_memory)
     g = source(generator)
-    d = creation.element_type("randperm", dtype, dtypes.int64.np)
+    d = arguments.element_type("randperm", dtype, dtypes.int64.np)
     if out is not None:
         d = creation.check_out("randperm", out, dtype)
         return creation.filled_out("randperm", lambda s, t: sampling.randperm(n, g, d), (n,), out)
-    if creation.on_meta(device):
+    if arguments.on_meta(device):
         return finished(meta.empty((n,), d), requires_grad)
     return finished(sampling.randperm(n, g, d), requires_grad)
 

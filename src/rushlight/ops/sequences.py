@@ -14,7 +14,7 @@ import numpy as np
 from rushlight import dtypes, modes
 from rushlight.backends import meta
 from rushlight.fused import fused, fused_float32
-from rushlight.ops import creation
+from rushlight.ops import arguments, creation
 from rushlight.ops.creation import (
     check_options,
     check_out,
@@ -33,7 +33,7 @@ def _real(name: str, value: Any, position: int, argument: str) -> Any:
     """A Python number for a bound or a step."""
     if isinstance(value, Tensor) and value._array.size == 1:
         return value.item()
-    return creation._number(name, value, position, argument)
+    return arguments.number(name, value, position, argument)
 
 
 def _refuse(name: str, d: np.dtype) -> None:
@@ -275,7 +275,7 @@ def _spaced(name: str, start: Any, end: Any, steps: Any, out: Any, dtype: Any) -
         )
     if (kind is dtypes.bool_ or d in _STORED_ONLY) and n:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{kind.scalar_name}'")
-    bounds = creation.converted(start, d), creation.converted(end, d)
+    bounds = arguments.converted(start, d), arguments.converted(end, d)
     if kind.kind == 1:
         start, end = (int(b) for b in bounds)
     return start, end, n, d
@@ -285,7 +285,7 @@ def _linspace(start: Any, end: Any, n: int, d: np.dtype) -> np.ndarray:
     if n == 0:
         return np.empty(0, d)
     if n == 1:
-        return np.array([creation.converted(start, d)], d)
+        return np.array([arguments.converted(start, d)], d)
     half = n // 2
     up, down = np.arange(half), np.arange(n - half - 1, -1, -1)  # steps from start, steps to end
     with np.errstate(all="ignore"):
