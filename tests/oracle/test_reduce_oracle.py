@@ -29,6 +29,8 @@ CALLS = [
     "T.unique_consecutive(x, return_counts=True)", "T.unique_consecutive(x, dim=d)", "x.quantile(0.4, d, k)",
     "x.nanquantile(0.7)", "T.searchsorted(x.sort(-1)[0].contiguous(), x.contiguous(), right=k)",
     "T.bucketize(x.contiguous(), T.tensor([-1, 0, 2]), right=k)", "T.isin(x.contiguous(), T.tensor([0, 1, 2]))", "T.histc(x, 4)", "T.cov(x)", "T.corrcoef(x)",
+    "T.gradient(x, dim=d, spacing=2.0)",
+    "T.hash_tensor(x)",
     "x.renorm(2, d, 1.0)", "T.dist(x, x + 1, 2)", "x.sum_to_size(x.shape)",
 ]  # fmt: skip
 DTYPES = ["float32", "float64", "int64", "uint8", "bool", "float16", "bfloat16", "complex64"]

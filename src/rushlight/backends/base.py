@@ -109,6 +109,7 @@ KERNELS = {
     "variance": "(variance, mean) in two passes, the squared distances from the mean summed",
     "widened": "`a`, halves as float32",
     "without_nan": "`a` with 0 in place of nan",
+    "xor_of_bits": "the exclusive or of the elements as 64 bits each",
     # sorting
     "among": "which elements of `a` are in `tests`",
     "bincount": (

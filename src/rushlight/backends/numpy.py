@@ -135,7 +135,8 @@ LATER = {
     "reduce": (
         "anywhere argmax argmin average ends_of everywhere kth_index largest logcumsumexp "
         "logsumexp median median_index mode_index pick product running running_extreme "
-        "segment_of segments smallest spread sum_to total variance widened without_nan"
+        "segment_of segments smallest spread sum_to total variance widened without_nan "
+        "xor_of_bits"
     ),
     "resample": (
         "affine_places affine_places_adjoint grid_gradients grid_taps grid_values resample "

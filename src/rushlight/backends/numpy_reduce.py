@@ -225,6 +225,12 @@ def everywhere(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return r.astype(_u8) if a.dtype is _u8 else r
 
 
+def xor_of_bits(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+    """The exclusive or of the elements as 64 bits each."""
+    bits = a.astype(_i64 if a.dtype.kind in "iub" else _f64).view(np.uint64)
+    return contiguous(np.bitwise_xor.reduce(bits, axis, keepdims=keepdims))
+
+
 def spread(a: np.ndarray, shape: tuple, kept: tuple | None) -> np.ndarray:
     """`a`, in the shape `kept` that differs from `shape` by sizes 1, repeated over `shape`: no copy."""
     if kept is not None:

@@ -276,3 +276,24 @@ def aminmax_backward(
 
 
 aminmax.grad(input=aminmax_backward)
+
+
+# -- a fingerprint ---------------------------------------------------------------------------------
+
+
+@op()
+def hash_tensor(xp, input: Array, dim: Dims = (), *, keepdim: bool = False, mode: int = 0):
+    """The exclusive or of the bits of all elements over `dim`, as uint64: equal tensors, equal numbers.
+
+    Floating dtypes are taken as float64, the others as 64-bit integers. `mode` is 0.
+
+    >>> import rushlight as torch
+    >>> torch.hash_tensor(torch.tensor([5, 6]))
+    tensor(3, dtype=torch.uint64)
+    """
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    real_input("xor_sum_cpu", input)
+    over = axes(dim, input.ndim)
+    nonempty("hash_tensor", input, over)
+    return xp.xor_of_bits(input, over, keepdim)

@@ -55,6 +55,10 @@ FUNCTIONS = {
         "isneginf isposinf isreal le less less_equal logical_and logical_not logical_or "
         "logical_xor lt ne not_equal signbit "
     ),
+    "complex_parts": (
+        "aten.conj_copy aten.imag aten.real conj imag real resolve_conj resolve_neg "
+        "view_as_complex view_as_real "
+    ),
     "construct": (
         "Tensor.new_tensor as_tensor asarray from_dlpack from_file from_numpy frombuffer "
         "scalar_tensor tensor to_dlpack "
@@ -136,13 +140,18 @@ FUNCTIONS = {
         "internal.grid_sampler_3d_gradient internal.grid_taps nn.functional.affine_grid "
         "nn.functional.grid_sample "
     ),
+    "grids": (
+        "aten.block_diag block_diag cartesian_prod combinations meshgrid "
+    ),
     "histograms": (
         "_all.histogramdd bincount histc histogram histogramdd "
     ),
+    "index_writes": (
+        "Tensor.index_fill_ aten.index_fill_tensor aten.index_fill_value index_add index_copy "
+        "index_fill index_reduce masked_scatter put "
+    ),
     "indexing": (
-        "Tensor.getitem Tensor.setitem aten.alias aten.basic_new aten.basic_new_select "
-        "aten.basic_new_slice aten.basic_select aten.basic_slice aten.place aten.slice narrow "
-        "select "
+        "Tensor.getitem Tensor.setitem "
     ),
     "joining": (
         "aten.cat aten.split aten.split_with_sizes aten.stack aten.unbind cat chunk "
@@ -214,14 +223,16 @@ FUNCTIONS = {
         "randint randint_like randn randn_like randperm "
     ),
     "rearrange": (
-        "Tensor.repeat as_strided_scatter aten.block_diag aten.repeat_each block_diag "
-        "cartesian_prod combinations diag diag_embed diagflat diagonal_scatter flip fliplr "
-        "flipud meshgrid repeat_interleave roll rot90 select_scatter slice_scatter tile tril "
-        "triu "
+        "Tensor.repeat aten.repeat_each diag diag_embed diagflat flip fliplr flipud "
+        "repeat_interleave roll rot90 tile tril triu "
     ),
     "reduce": (
         "Tensor.sum_to_size _all.expand _all.sum_to_size all any count_nonzero logsumexp mean "
         "nanmean nansum prod special.logsumexp sum "
+    ),
+    "regions": (
+        "aten.alias aten.basic_new aten.basic_new_select aten.basic_new_slice "
+        "aten.basic_select aten.basic_slice aten.place aten.slice narrow select "
     ),
     "regression_losses": (
         "binary_cross_entropy_with_logits cosine_similarity nn.functional._bce_with_logits "
@@ -258,10 +269,9 @@ FUNCTIONS = {
         "_all.segment_table cummax cummin cumprod cumsum logcumsumexp segment_reduce "
     ),
     "scatter": (
-        "Tensor.index_add_ Tensor.index_copy_ Tensor.index_fill_ Tensor.put_ Tensor.scatter_ "
-        "Tensor.scatter_add_ aten.index_fill_tensor aten.index_fill_value "
-        "aten.scatter_combine aten.scatter_src aten.scatter_value index_add index_copy "
-        "index_fill index_reduce masked_scatter put scatter scatter_add scatter_reduce "
+        "Tensor.index_add_ Tensor.index_copy_ Tensor.put_ Tensor.scatter_ Tensor.scatter_add_ "
+        "aten.scatter_combine aten.scatter_src aten.scatter_value scatter scatter_add "
+        "scatter_reduce "
     ),
     "sequences": (
         "arange eye linspace logspace range tril_indices triu_indices "
@@ -324,17 +334,18 @@ FUNCTIONS = {
         "special.exp2 special.expit special.expm1 special.log1p special.logit special.round "
         "special.sinc sqrt tan tanh trunc "
     ),
+    "view_scatter": (
+        "as_strided_scatter diagonal_scatter select_scatter slice_scatter "
+    ),
     "views": (
         "Tensor.as_strided_ Tensor.matrices_H Tensor.matrix_H Tensor.matrix_T Tensor.numpy_T "
         "Tensor.squeeze_ Tensor.swapaxes_ Tensor.swapdims_ Tensor.t_ Tensor.transpose_ "
         "Tensor.unfold Tensor.unsqueeze_ alias_copy as_strided as_strided_copy "
-        "aten.as_strided aten.conj_copy aten.diagonal_place aten.imag aten.laid_out aten.real "
-        "aten.restride aten.unfold_back atleast_1d atleast_2d atleast_3d conj detach_copy "
-        "diagonal diagonal_copy dsplit expand_copy hsplit imag narrow_copy permute_copy real "
-        "resolve_conj resolve_neg select_copy slice_copy split_copy split_with_sizes_copy "
-        "squeeze_copy t_copy tensor_split transpose_copy unbind_copy unfold_copy "
-        "unsqueeze_copy view_as_complex view_as_complex_copy view_as_real view_as_real_copy "
-        "view_copy vsplit "
+        "aten.as_strided aten.diagonal_place aten.laid_out aten.restride aten.unfold_back "
+        "atleast_1d atleast_2d atleast_3d detach_copy diagonal diagonal_copy dsplit "
+        "expand_copy hsplit narrow_copy permute_copy select_copy slice_copy split_copy "
+        "split_with_sizes_copy squeeze_copy t_copy tensor_split transpose_copy unbind_copy "
+        "unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy vsplit "
     ),
     "windows": (
         "bartlett_window blackman_window hamming_window hann_window kaiser_window "
@@ -358,10 +369,10 @@ SAME = (
     "diagonal_scatter diff digamma dist div divide dot dsplit eq equal erf erfc erfinv "
     "exp exp2 expm1 fill_ fix flatten flip fliplr flipud float_power floor floor_divide "
     "fmax fmin fmod frac frexp gather gcd ge geqrf ger greater greater_equal gt "
-    "hardshrink heaviside histc histogram hsplit hypot i0 igamma igammac index_add "
-    "index_copy index_fill index_put index_reduce index_select inner inverse isclose "
-    "isfinite isinf isnan isneginf isposinf isreal istft kron kthvalue lcm ldexp le lerp "
-    "less less_equal lgamma log log10 log1p log2 log_softmax logaddexp logaddexp2 "
+    "hardshrink hash_tensor heaviside histc histogram hsplit hypot i0 igamma igammac "
+    "index_add index_copy index_fill index_put index_reduce index_select inner inverse "
+    "isclose isfinite isinf isnan isneginf isposinf isreal istft kron kthvalue lcm ldexp "
+    "le lerp less less_equal lgamma log log10 log1p log2 log_softmax logaddexp logaddexp2 "
     "logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logsumexp "
     "lt lu lu_solve masked_fill masked_scatter masked_select matmul matrix_exp "
     "matrix_power max maximum mean median min minimum mm mode moveaxis movedim msort mul "

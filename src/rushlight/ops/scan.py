@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight import dtypes
 from rushlight.ops.extremes import real_input
 from rushlight.ops.reduce import axis, has_zero
-from rushlight.ops.registry import Array, DType, composite, op
+from rushlight.ops.registry import Array, DType, op
 
 if TYPE_CHECKING:
     pass
@@ -143,131 +143,6 @@ def logcumsumexp_backward(g: Tensor, input: Tensor, result: Tensor, dim: int) ->
 
 
 logcumsumexp.grad(input=logcumsumexp_backward)
-
-
-# -- differences and areas -------------------------------------------------------------------------
-
-
-@composite
-def diff(
-    input: Tensor,
-    n: int = 1,
-    dim: int = -1,
-    prepend: Tensor | None = None,
-    append: Tensor | None = None,
-) -> Tensor:
-    """The differences of neighbours along `dim`, `n` times over. Of bool: whether they differ.
-
-    `prepend` and `append` are joined to the input first.
-
-    >>> import rushlight as torch
-    >>> torch.tensor([1, 4, 9]).diff()
-    tensor([3, 5])
-    """
-    from rushlight import cat, geometry
-
-    if not input.ndim:
-        raise RuntimeError("diff expects input to be at least one-dimensional")
-    dim = geometry.wrap_dim(dim, input.ndim)
-    if n < 0:
-        raise RuntimeError(f"order must be non-negative but got {n}")
-    for extra in (prepend, append):
-        if extra is not None and extra.ndim != input.ndim:
-            raise RuntimeError(
-                "diff expects prepend or append to be the same dimension as input, got shapes "
-                f"{list(extra.shape)} and {list(input.shape)}"
-            )
-    if prepend is not None or append is not None:
-        input = cat([t for t in (prepend, input, append) if t is not None], dim)
-    if not n:
-        return input.clone()
-    for _ in range(min(n, input.shape[dim])):
-        size = input.shape[dim]
-        if not size:
-            break
-        after, before = input.narrow(dim, 1, size - 1), input.narrow(dim, 0, size - 1)
-        input = after.logical_xor(before) if input._array.dtype.kind == "b" else after - before
-    return input
-
-
-def widths(name: str, y: Tensor, x: Tensor, dim: int) -> Tensor:
-    """The distances of the sample points, along `dim` of `y`."""
-    if x._array.dtype.kind == "b":
-        raise RuntimeError(f"{name}: received a bool input for `x`, but bool is not supported")
-    n = y.shape[dim]
-    if x.ndim == 1:
-        if x.shape[0] != n:
-            raise RuntimeError(
-                f"{name}: There must be one `x` value for each sample point: {x.shape[0]} for {n}"
-            )
-        return x.diff().reshape(-1, *(1,) * (y.ndim - dim % y.ndim - 1))
-    if x.ndim < y.ndim:
-        x = x.reshape((1,) * (y.ndim - x.ndim) + tuple(x.shape))
-    return x.narrow(dim, 1, max(x.shape[dim] - 1, 0)) - x.narrow(dim, 0, max(x.shape[dim] - 1, 0))
-
-
-def sides(y: Tensor, dim: int) -> Tensor:
-    """The sums of each two neighbours along `dim`."""
-    n = y.shape[dim]
-    return y.narrow(dim, 0, n - 1) + y.narrow(dim, 1, n - 1) if n else y
-
-
-def samples(name: str, y: Tensor, dim: int) -> int:
-    """`dim` counted from the front; RuntimeError for bool."""
-    from rushlight import geometry
-
-    if y._array.dtype.kind == "b":
-        raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
-    return geometry.wrap_dim(dim, y.ndim, wrap_scalar=False)
-
-
-def points(x: Any, dx: Any) -> tuple[Any, Any]:
-    """(x, dx): the second positional argument of `trapezoid` may be either."""
-    return (x, 1 if dx is None else dx) if x is None or hasattr(x, "_array") else (None, x)
-
-
-@composite(method=False, out=False)
-def trapezoid(
-    y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1
-) -> Tensor:
-    """The integral of samples `y` along `dim` by the trapezoidal rule.
-
-    The sample points are `x` (one value each), or `dx` apart (1 unless given).
-
-    >>> import rushlight as torch
-    >>> torch.trapezoid(torch.tensor([1.0, 3.0, 5.0]))
-    tensor(6.)
-    """
-    x, dx = points(x, dx)
-    dim = samples("trapezoid", y, dim)
-    if not y.shape[dim]:
-        return y.new_zeros(y.shape[:dim] + y.shape[dim + 1 :])
-    if x is not None:
-        return (sides(y, dim) * widths("trapezoid", y, x, dim)).sum(dim) / 2.0
-    return (y.sum(dim) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * dx
-
-
-@composite(method=False, out=False)
-def trapz(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
-    """Another name of `trapezoid`."""
-    return trapezoid(y, x, dx=dx, dim=dim)
-
-
-@composite(method=False, out=False)
-def cumulative_trapezoid(
-    y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1
-) -> Tensor:
-    """The integral up to each sample point but the first; see `trapezoid`.
-
-    >>> import rushlight as torch
-    >>> torch.cumulative_trapezoid(torch.tensor([1.0, 3.0, 5.0]))
-    tensor([2., 6.])
-    """
-    x, dx = points(x, dx)
-    dim = samples("cumulative_trapezoid", y, dim)
-    if x is not None:
-        return (sides(y, dim) * widths("cumulative_trapezoid", y, x, dim)).cumsum(dim) / 2.0
-    return (sides(y, dim) * (dx / 2.0)).cumsum(dim)
 
 
 # -- segments --------------------------------------------------------------------------------------
