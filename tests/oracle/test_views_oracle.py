@@ -46,7 +46,9 @@ def steps(t, p, q):
 
 
 def mixed(t, p, q):
-    index = [(slice(None), 0, slice(0, 1), None, slice(1, None))[(p + k * q) % 5] for k in range(t.dim())]
+    index = [
+        (slice(None), 0, slice(0, 1), None, slice(1, None))[(p + k * q) % 5] for k in range(t.dim())
+    ]
     return t[tuple(index)]
 
 
@@ -132,7 +134,9 @@ WRITES = {
     "set all": lambda m, t, o, p, q: put(t, ..., fitted(t, o)),
     "set rows": lambda m, t, o, p, q: put(t, m.tensor([0, q % len(t)]), fitted(t[0], o)),
     "set mask": lambda m, t, o, p, q: put(t, t.detach() > 0.3, o.sum() * 0.1),
-    "put": lambda m, t, o, p, q: t.index_put_((m.tensor([0, 0]),), fitted(t[0], o), accumulate=True),
+    "put": lambda m, t, o, p, q: t.index_put_(
+        (m.tensor([0, 0]),), fitted(t[0], o), accumulate=True
+    ),
     "masked_fill_": lambda m, t, o, p, q: t.masked_fill_(t.detach() > 0.3, 0.25),
     "index_fill_": lambda m, t, o, p, q: t.index_fill_(dim(t, p), m.tensor([0]), 0.25),
     "index_add_": lambda m, t, o, p, q: t.index_add_(0, m.tensor([0]), fitted(t[:1], o)),
@@ -272,13 +276,26 @@ def test_random_programs(program):
 # -- programs that were wrong once, or that are the reason for a rule ----------------------------------
 
 CASES = {
-    "write through a view of a view": [("transpose", 0, 0, 0, 2), ("pick", 4, 0, 1, 0), ("mul_", 5, 1, 0, 1)],
-    "view made before a write to its base": [("part", 0, 0, 1, 0), ("mul_", 0, 0, 0, 1), ("square", 4, 0, 0, 0)],
+    "write through a view of a view": [
+        ("transpose", 0, 0, 0, 2),
+        ("pick", 4, 0, 1, 0),
+        ("mul_", 5, 1, 0, 1),
+    ],
+    "view made before a write to its base": [
+        ("part", 0, 0, 1, 0),
+        ("mul_", 0, 0, 0, 1),
+        ("square", 4, 0, 0, 0),
+    ],
     "saved value overwritten": [("square", 0, 0, 0, 0), ("mul_", 0, 0, 0, 1)],
     "several views of one function": [("unbind", 0, 0, 0, 0), ("mul_", 4, 0, 0, 1)],
     "base of several views written": [("unbind", 0, 0, 0, 0), ("mul_", 0, 0, 0, 1)],
     "overlapping memory": [("windows", 0, 0, 2, 1), ("mul_", 4, 0, 0, 1)],
-    "strides of the base": [("permute", 0, 0, 1, 0), ("clone", 4, 0, 0, 0), ("part", 5, 0, 1, 0), ("mul_", 6, 0, 0, 1)],
+    "strides of the base": [
+        ("permute", 0, 0, 1, 0),
+        ("clone", 4, 0, 0, 0),
+        ("part", 5, 0, 1, 0),
+        ("mul_", 6, 0, 0, 1),
+    ],
     "history from a write": [("pick", 2, 0, 0, 0), ("add_", 4, 1, 0, 0), ("square", 2, 0, 0, 0)],
     "write to a leaf": [("mul_", 3, 0, 0, 1)],
     "write to a view of a leaf": [("pick", 3, 0, 0, 0), ("mul_", 4, 0, 0, 1)],
@@ -298,10 +315,14 @@ def test_gradients_are_often_computed():
     for seed in range(60):
         r = np.random.default_rng(seed)
         names = sorted(INSTRUCTIONS)
-        program = [(names[r.integers(len(names))], *r.integers(0, 12, 4).tolist()) for _ in range(5)]
+        program = [
+            (names[r.integers(len(names))], *r.integers(0, 12, 4).tolist()) for _ in range(5)
+        ]
         worlds, _ = run_program(program)
         (leaves, pool) = worlds[1]
         value, error = attempt(lambda: loss(pool))  # noqa: B023 - run at once
         if error is None:
-            computed += attempt(lambda: torch.autograd.grad(value, leaves, allow_unused=True))[1] is None  # noqa: B023
+            computed += (
+                attempt(lambda: torch.autograd.grad(value, leaves, allow_unused=True))[1] is None
+            )  # noqa: B023
     assert computed > 20

@@ -19,7 +19,7 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
         r = np.take(a, key[at[0]], axis=at[0])
     else:
         r = a[key]
-    if not a.flags.c_contiguous or not all([key[d].flags.c_contiguous for d in at]):
+    if not a.flags.c_contiguous or not all(key[d].flags.c_contiguous for d in at):
         return index_layout(a, key, r)
     return r if r.flags.c_contiguous else r.copy(order="C")
 
@@ -29,7 +29,11 @@ def index_layout(a: np.ndarray, key: tuple, r: np.ndarray) -> np.ndarray:
     from rushlight import geometry
 
     key = tuple(
-        [j for k in key for j in (k.nonzero() if k.__class__ is not slice and k.dtype.kind == "b" else (k,))]
+        [
+            j
+            for k in key
+            for j in (k.nonzero() if k.__class__ is not slice and k.dtype.kind == "b" else (k,))
+        ]
     )
     arrays = [k for k in key if k.__class__ is not slice]
     n = max(k.ndim for k in arrays)
@@ -135,7 +139,11 @@ def restrided(a: np.ndarray, source: tuple, target: tuple, mean: str) -> np.ndar
     """
     low = min(source[2], target[2])
     places = np.arange(
-        max(max(offset + reach(shape, strides) for shape, strides, offset in (source, target)) - low, 1)
+        max(
+            max(offset + reach(shape, strides) for shape, strides, offset in (source, target))
+            - low,
+            1,
+        )
     )
     k = places.itemsize
     at = {

@@ -55,7 +55,7 @@ def positions(a: np.ndarray, indices: Any) -> At:
     key: list = []
     tensors: list = []
     d = 0
-    for at, t in enumerate(indices):
+    for t in indices:
         if t is None:
             key.append(EVERYTHING)
             d += 1

@@ -93,7 +93,9 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None):
     tensor([[1, 2, 3]])
     """
     if indices.dtype is not dtypes.int64:
-        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype}")
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype}"
+        )
     if dim is None:
         input, indices, dim = input.reshape(-1), indices.reshape(-1), 0
     if input.ndim != indices.ndim:
@@ -105,8 +107,11 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None):
     shape = list(input.shape)
     shape[d] = indices.shape[d]
     wide = geometry.broadcast_shapes(tuple(shape), tuple(indices.shape))
-    own = list(geometry.broadcast_shapes(tuple(input.shape), tuple(indices.shape[:d]) + (1,) + tuple(
-        indices.shape[d + 1 :])))
+    own = list(
+        geometry.broadcast_shapes(
+            tuple(input.shape), tuple(indices.shape[:d]) + (1,) + tuple(indices.shape[d + 1 :])
+        )
+    )
     own[d] = input.shape[d]
     if (indices._array < 0).any():  # they count from the end
         indices = indices.remainder(input.shape[d])
@@ -127,13 +132,14 @@ def index_select(xp, input: Array, dim: int, index: Array):
     """
     d = geometry.wrap_dim(dim, input.ndim)
     if index.ndim > 1:
-        raise IndexError(f"index_select(): Index is supposed to be a vector, got {index.ndim} dimensions")
+        raise IndexError(
+            f"index_select(): Index is supposed to be a vector, got {index.ndim} dimensions"
+        )
     index_dtype("index_select", index)
     a = input if input.ndim else input.reshape(1)
     if not input.ndim and index.size != 1:
         raise RuntimeError(
-            "index_select(): Index to scalar can have only 1 value, got "
-            f"{index.size} value(s)"
+            f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)"
         )
     if (bad := xp.out_of_range(index, a.shape[d])) is not None:
         raise IndexError(
@@ -251,7 +257,9 @@ def zero_of(g: Tensor) -> Tensor:
     return z
 
 
-@elementwise(promote=None, where="aten", name="where", node="WhereBackward0", inplace=False, method=False)
+@elementwise(
+    promote=None, where="aten", name="where", node="WhereBackward0", inplace=False, method=False
+)
 def choose(xp, condition: Array, input: Array, other: Array):
     """`input` where `condition`, else `other`."""
     if condition.dtype.kind != "b":
@@ -320,7 +328,9 @@ def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 CHOOSE.face = where
 
 
-@elementwise(promote=None, where="aten", name="masked_fill", node="MaskedFillBackward0", method=False)
+@elementwise(
+    promote=None, where="aten", name="masked_fill", node="MaskedFillBackward0", method=False
+)
 def fill_masked(xp, input: Array, mask: Array, value: Any):
     """`input` with the number `value` where `mask` is True."""
     mask = check_mask("masked_fill", mask)
@@ -346,7 +356,9 @@ def fill_number(value: Any, a: np.ndarray) -> np.ndarray:
     return xp.number(value, d)
 
 
-@elementwise(promote=None, where="aten", name="masked_fill_tensor", node="MaskedFillBackward1", method=False)
+@elementwise(
+    promote=None, where="aten", name="masked_fill_tensor", node="MaskedFillBackward1", method=False
+)
 def fill_masked_tensor(xp, input: Array, mask: Array, value: Array):
     """`input` with the 0-d `value` where `mask` is True."""
     mask = check_mask("masked_fill", mask)
@@ -355,7 +367,9 @@ def fill_masked_tensor(xp, input: Array, mask: Array, value: Array):
             "masked_fill only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
-    if value.dtype != input.dtype and not dtypes.can_cast(dtypes.OF[value.dtype], dtypes.OF[input.dtype]):
+    if value.dtype != input.dtype and not dtypes.can_cast(
+        dtypes.OF[value.dtype], dtypes.OF[input.dtype]
+    ):
         raise RuntimeError(
             f"value cannot be converted to type {dtypes.OF[input.dtype].name} without overflow"
         )

@@ -9,7 +9,7 @@ Note [How an index is read]
 from __future__ import annotations
 
 from operator import index as integer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,172 +20,23 @@ from rushlight.backends import numpy as xp
 from rushlight.backends.meta import Meta
 from rushlight.ops import advanced, calls, overrides
 from rushlight.ops.inplace import check_inplace
-from rushlight.ops.registry import Array, op, public
+from rushlight.ops.regions import (
+    alias,
+    basic_new,
+    basic_new_select,
+    basic_new_slice,
+    basic_select,
+    basic_slice,
+    region,
+    region_with_new_dims,
+)
+from rushlight.ops.registry import public
 from rushlight.ops.shape import unsqueeze
 from rushlight.tensor import Tensor, _bump, _wrap
-
-if TYPE_CHECKING:
-    from rushlight.ops.registry import Sizes  # type: ignore[attr-defined]
 
 ndarray = np.ndarray
 EVERYTHING = slice(None)
 i64, bool8, f32, f64 = (d.np for d in (dtypes.int64, dtypes.bool_, dtypes.float32, dtypes.float64))
-
-
-# -- the gradient of a view of a region: zeros around it -------------------------------------------
-
-
-@op(where="aten", method=False, node="SelectBackwardBackward0")
-def place(xp, grad: Array, shape: Sizes, index: Any):
-    """Zeros of `shape` with `grad` at `index`."""
-    z = xp.zeros(shape, grad.dtype)
-    z[index] = grad
-    return z
-
-
-place.grad(grad=lambda g, index: g[index])
-
-
-def placed(g: Tensor, input_shape: tuple, index: Any) -> Tensor:
-    return place(g, input_shape, index)
-
-
-# -- views of regions ------------------------------------------------------------------------------
-
-
-def region(xp, input: Array, index: Any):
-    """The forward of basic indexing: `index` is a tuple of ints, slices and at most one Ellipsis."""
-    return input[index]
-
-
-def region_with_new_dims(xp, input: Array, index: Any):
-    """The same where `index` holds None too: new dimensions get PyTorch's strides."""
-    shape, strides = input.shape, input.strides
-    n = len(shape)
-    taken = sum(i is not None and i is not Ellipsis for i in index)
-    p, steps, plain = 0, [], []
-    for i in index:
-        if i is None:
-            steps.append(shape[p] * strides[p] if p < n else input.itemsize)
-            continue
-        plain.append(i)
-        if i is Ellipsis:
-            k = n - taken
-            steps += [None] * k
-            p += k
-        else:
-            if i.__class__ is slice:
-                steps.append(None)
-            p += 1
-    r = input[(*plain, ...) if Ellipsis not in plain else tuple(plain)]
-    steps += [None] * (r.ndim + sum(s is not None for s in steps) - len(steps))
-    sizes, old = iter(r.shape), iter(r.strides)
-    new_shape = tuple([1 if s is not None else next(sizes) for s in steps])
-    return xp.strided(r, new_shape, tuple([next(old) if s is None else s for s in steps]))
-
-
-def basic(name: str, node: str, forward: Any) -> Any:
-    types = forward.__annotations__
-    forward = type(forward)(forward.__code__, globals(), name)
-    forward.__annotations__ = types
-    declared = op(view=True, where="aten", name=name, node=node, method=False)(forward)
-    return declared.grad(input=placed)
-
-
-basic_select = basic("basic_select", "SelectBackward0", region)
-basic_slice = basic("basic_slice", "SliceBackward0", region)
-basic_new = basic("basic_new", "UnsqueezeBackward0", region_with_new_dims)
-basic_new_select = basic("basic_new_select", "SelectBackward0", region_with_new_dims)
-basic_new_slice = basic("basic_new_slice", "SliceBackward0", region_with_new_dims)
-
-
-@op(view=True, where="aten", node="AliasBackward0", method=False)
-def alias(xp, input: Array):
-    """The same memory under the same shape: `x[:]`, `x[...]`."""
-    return input[...]
-
-
-alias.grad(input=lambda g: g)
-
-
-@op(view=True)
-def select(xp, input: Array, dim: int, index: int):
-    """The slice at `index` of dimension `dim`, without that dimension.
-
-    >>> import rushlight as torch
-    >>> torch.tensor([[1, 2], [3, 4]]).select(1, 0)
-    tensor([1, 3])
-    """
-    n = input.ndim
-    if not n:
-        raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    dim = geometry.wrap_dim(dim, n)
-    try:
-        return input[(*(EVERYTHING,) * dim, index, ...)]
-    except IndexError:
-        raise IndexError(
-            f"select(): index {integer(index)} out of range for tensor of size {list(input.shape)} at "
-            f"dimension {dim}"
-        ) from None
-
-
-def select_back(g: Tensor, input_shape: tuple, dim: int, index: int) -> Tensor:
-    dim %= len(input_shape)
-    return place(g, input_shape, (*(EVERYTHING,) * dim, index))
-
-
-select.grad(input=select_back)
-
-
-@op(view=True, where="aten", name="slice", node="SliceBackward0", method=False)
-def slice_dim(xp, input: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1):
-    """`input[start:end:step]` at dimension `dim`."""
-    if step <= 0:
-        raise RuntimeError("slice step must be positive")
-    if not input.ndim:
-        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
-    dim = geometry.wrap_dim(dim, input.ndim)
-    return input[(*(EVERYTHING,) * dim, slice(start, end, step))]
-
-
-def slice_back(g: Tensor, input_shape: tuple, dim: int, start: Any, end: Any, step: int) -> Tensor:
-    dim %= len(input_shape)
-    return place(g, input_shape, (*(EVERYTHING,) * dim, slice(start, end, step)))
-
-
-slice_dim.grad(input=slice_back)
-
-
-@public(method=True)
-def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    """`length` elements of dimension `dim`, from `start` on.
-
-    >>> import rushlight as torch
-    >>> torch.arange(5).narrow(0, 1, 3)
-    tensor([1, 2, 3])
-    """
-    shape = input._array.shape
-    if not shape:
-        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    if length < 0:
-        raise RuntimeError("narrow(): length must be non-negative.")
-    dim = geometry.wrap_dim(dim, len(shape))
-    if isinstance(start, Tensor):
-        if start.ndim or start.dtype.is_floating_point or start.dtype.is_complex or (
-            start.dtype is dtypes.bool_
-        ):
-            raise RuntimeError("start must be an 0-dim integral Tensor.")
-        start = start.item()
-    size = shape[dim]
-    if not -size <= start <= size:
-        raise IndexError(
-            f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
-        )
-    if start < 0:
-        start += size
-    if start + length > size:
-        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
-    return slice_dim(input, dim, start, start + length)
 
 
 # -- reading an index ------------------------------------------------------------------------------
@@ -206,10 +57,16 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     if c is slice:
         if not a.ndim:
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-        return basic_slice(self, (index if index.step is None and plain_ends(index) else checked(index),))
+        return basic_slice(
+            self, (index if index.step is None and plain_ends(index) else checked(index),)
+        )
     if c is Tensor:
         b = index._array
-        if b.ndim and a.ndim and (b.dtype is i64 or b.dtype is bool8 and a.shape[: b.ndim] == b.shape):
+        if (
+            b.ndim
+            and a.ndim
+            and (b.dtype is i64 or b.dtype is bool8 and a.shape[: b.ndim] == b.shape)
+        ):
             return advanced.index_at(self, advanced.At((b,), (index,)))
         index = (index,)
     elif index is None:
@@ -364,7 +221,9 @@ def checked(i: slice) -> slice:
     """A slice with Python numbers; ValueError unless its step is positive."""
     step = 1 if i.step is None else integer(i.step)
     if step <= 0:
-        raise ValueError("slice step cannot be zero" if not step else "step must be greater than zero")
+        raise ValueError(
+            "slice step cannot be zero" if not step else "step must be greater than zero"
+        )
     try:
         return slice(
             None if i.start is None else integer(i.start),
@@ -381,12 +240,18 @@ def item(i: Any) -> Any:
     """An index item that is no slice, None or Ellipsis: as an int or a tensor of indices."""
     if isinstance(i, Tensor):
         b = i._array
-        if not b.ndim and b.dtype.kind in "iu" and not (b.dtype.kind == "u" and b.dtype.itemsize == 1):
+        if (
+            not b.ndim
+            and b.dtype.kind in "iu"
+            and not (b.dtype.kind == "u" and b.dtype.itemsize == 1)
+        ):
             return int(b.item())
         if not (
             b.dtype.kind == "b"
-            or b.dtype.kind == "i" and b.dtype.itemsize >= 4
-            or b.dtype.kind == "u" and b.dtype.itemsize == 1
+            or b.dtype.kind == "i"
+            and b.dtype.itemsize >= 4
+            or b.dtype.kind == "u"
+            and b.dtype.itemsize == 1
         ):
             raise IndexError(advanced.NOT_AN_INDEX)
         return i
@@ -418,9 +283,13 @@ def opened(i: Any) -> Any:
 
 def as_tuple(index: Any) -> tuple:
     """An index that is no tuple. A list with sequences or slices in it counts as one, still."""
-    if isinstance(index, list) and len(index) < 32 and any(
-        x is None or x is Ellipsis or isinstance(x, (slice, Tensor, list, tuple, np.ndarray))
-        for x in index
+    if (
+        isinstance(index, list)
+        and len(index) < 32
+        and any(
+            x is None or x is Ellipsis or isinstance(x, (slice, Tensor, list, tuple, np.ndarray))
+            for x in index
+        )
     ):
         import warnings
 
@@ -474,7 +343,12 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if hides_history(self):
         check_writable(self, "setitem")
     area = a if made is None else (region_with_new_dims if None in basic else region)(xp, a, basic)
-    if found is None and value._array.ndim and 0 in area.strides and geometry.has_internal_overlap(area.shape, area.strides):
+    if (
+        found is None
+        and value._array.ndim
+        and 0 in area.strides
+        and geometry.has_internal_overlap(area.shape, area.strides)
+    ):
         check_inplace(_wrap(area), "setitem", False)  # raises
     if found is None:
         v = value._array
@@ -506,7 +380,10 @@ def quick_write(a: np.ndarray, index: Any, value: Any) -> bool:
         if not (a.dtype is f32 or a.dtype is f64) or not -1e38 < value < 1e38:
             return False
     elif c is int:
-        if not (a.dtype is f32 or a.dtype is f64 or a.dtype is i64) or not -1 << 62 < value < 1 << 62:
+        if (
+            not (a.dtype is f32 or a.dtype is f64 or a.dtype is i64)
+            or not -1 << 62 < value < 1 << 62
+        ):
             return False
     elif c is Tensor:
         if value._edge is not None or value._array.dtype is not a.dtype:

@@ -12,8 +12,8 @@ from rushlight.autograd.state import thread
 from rushlight.autograd.views import MULTI, View, edge_of
 from rushlight.backends import numpy as xp
 from rushlight.ops import calls
-from rushlight.ops.indexing import slice_dim
 from rushlight.ops.recording import record
+from rushlight.ops.regions import slice_dim
 from rushlight.ops.registry import OPS, Array, Arrays, Op, op, public
 from rushlight.ops.shape import reshape
 from rushlight.tensor import Tensor, _wrap
@@ -250,9 +250,7 @@ def cat_arrays(xp, tensors: Arrays, dim: int = 0):
     first = tensors[0]
     for i, a in enumerate(tensors):
         if not a.ndim:
-            raise RuntimeError(
-                f"zero-dimensional tensor (at position {i}) cannot be concatenated"
-            )
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
         if a.dtype is not first.dtype:
             d = common(tensors).np
             tensors = [b if b.dtype is d else xp.cast(b, d) for b in tensors]
@@ -264,8 +262,10 @@ def cat_arrays(xp, tensors: Arrays, dim: int = 0):
             return tensors[0].copy()
         n = kept[0].ndim
         dim = geometry.wrap_dim(dim, n)
-        if n >= 4 and all(geometry.is_channels_last(a.shape, xp.elements(a)) for a in kept) and not (
-            all(a.flags.c_contiguous for a in kept)
+        if (
+            n >= 4
+            and all(geometry.is_channels_last(a.shape, xp.elements(a)) for a in kept)
+            and not (all(a.flags.c_contiguous for a in kept))
         ):
             order = (0, *range(2, n), 1)
             back = (0, n - 1, *range(1, n - 1))
@@ -273,7 +273,6 @@ def cat_arrays(xp, tensors: Arrays, dim: int = 0):
             return xp.concatenate([a.transpose(order) for a in kept], at).transpose(back)
         if kept[0].flags.c_contiguous or len(kept) == 0:
             return xp.concatenate(kept, dim)
-        shape = list(kept[0].shape)
         r = xp.concatenate(kept, dim)
         return r if r.flags.c_contiguous else r.copy(order="C")
     except ValueError:
@@ -406,8 +405,6 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
 
 
 @public(method=True)
-def unsafe_split_with_sizes(
-    input: Tensor, split_sizes: Any, dim: int = 0
-) -> tuple[Tensor, ...]:
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """`split_with_sizes` whose parts may be written to: copies here."""
     return tuple([x.clone() for x in split_with_sizes(input, tuple(split_sizes), dim)])

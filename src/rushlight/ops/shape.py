@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight import dtypes, geometry
 from rushlight.ops import calls, overrides
-from rushlight.ops.registry import Array, DType, Dims, composite, op, public
+from rushlight.ops.registry import Array, Dims, DType, composite, op, public
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -467,4 +467,6 @@ def broadcast_shapes(*shapes: Any) -> Any:
     """
     from rushlight.size import Size
 
-    return Size(geometry.broadcast_shapes(*((s,) if isinstance(s, int) else tuple(s) for s in shapes)))
+    return Size(
+        geometry.broadcast_shapes(*((s,) if isinstance(s, int) else tuple(s) for s in shapes))
+    )

@@ -1,4 +1,4 @@
-"""Views of parts of a tensor, and of its memory in another way: `as_strided`, `diagonal`, `real`..."""
+"""Views of parts of a tensor, and of its memory in another way: `as_strided`, `diagonal`..."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from rushlight.autograd.graph import AccumulateGrad, new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import View, check_writable, edge_of
 from rushlight.ops import calls
-from rushlight.ops.indexing import alias, narrow, select, slice_dim
+from rushlight.ops.complex_parts import view_as_complex, view_as_real
 from rushlight.ops.joining import split, split_with_sizes, unbind
+from rushlight.ops.regions import alias, narrow, select, slice_dim
 from rushlight.ops.registry import Array, composite, op, public
 from rushlight.ops.shape import expand, permute, reshape, squeeze, t, transpose, unsqueeze, view
 from rushlight.tensor import Tensor, _bump
@@ -79,9 +80,7 @@ def restride_back(
     mean: str,
 ) -> Tensor:
     other = "from" if mean == "to" else "to"
-    return restride(
-        g, size_to, stride_to, offset_to, size_from, stride_from, offset_from, other
-    )
+    return restride(g, size_to, stride_to, offset_to, size_from, stride_from, offset_from, other)
 
 
 restride.grad(input=restride_back)
@@ -112,7 +111,9 @@ def as_strided(input: Tensor, size: Sizes, stride: Any, storage_offset: Any = No
             f"{list(stride)}"
         )
     if any(n < 0 for n in size):
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {min(size)}: {list(size)}"
+        )
     a = input._array
     own = input.storage_offset()
     offset = own if storage_offset is None else storage_offset
@@ -250,131 +251,17 @@ unfold.grad(
 unfold_back.grad(grad=lambda g, dimension, size, step: g.unfold(dimension, size, step))
 
 
-# -- complex numbers -------------------------------------------------------------------------------
-
-
-@op(view=True, where="aten", name="real", node="SelectBackward0", method=False)
-def real_part(xp, input: Array):
-    """The real parts of complex numbers."""
-    return input.real
-
-
-real_part.grad(input=lambda g, input_dtype: g.to(input_dtype))
-
-
-@op(view=True, where="aten", name="imag", node="SelectBackward0", method=False)
-def imag_part(xp, input: Array):
-    """The imaginary parts of complex numbers."""
-    return input.imag
-
-
-imag_part.grad(input=lambda g, input_dtype: g.to(input_dtype) * 1j)
-
-
-@composite(method=False)
-def real(input: Tensor):
-    """The real parts, on the same memory; a real tensor as it is."""
-    return real_part(input) if input._array.dtype.kind == "c" else input
-
-
-@composite(method=False)
-def imag(input: Tensor):
-    """The imaginary parts, on the same memory; RuntimeError for real dtypes."""
-    if input._array.dtype.kind != "c":
-        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return imag_part(input)
-
-
-@op(view=True, method=False)
-def view_as_real(xp, input: Array):
-    """Complex numbers as pairs of reals: a new last dimension of size 2.
-
-    >>> import rushlight as torch
-    >>> torch.view_as_real(torch.tensor([1 + 2j]))
-    tensor([[1., 2.]])
-    """
-    if input.dtype.kind != "c":
-        raise RuntimeError("view_as_real is only supported for complex tensors")
-    d = input.real.dtype
-    return xp.strided(input, (*input.shape, 2), (*input.strides, d.itemsize), 0, d)
-
-
-view_as_real.grad(input=lambda g: complex_from(g))
-
-
-@op(view=True, method=False)
-def view_as_complex(xp, input: Array):
-    """Pairs of reals in the last dimension as complex numbers.
-
-    >>> import rushlight as torch
-    >>> torch.view_as_complex(torch.tensor([[1.0, 2.0]]))
-    tensor([1.+2.j])
-    """
-    d = dtypes.OF[input.dtype]
-    if d not in (dtypes.float32, dtypes.float64):
-        raise RuntimeError(
-            "view_as_complex is only supported for half, float and double tensors, but got a tensor of "
-            f"scalar type: {d.scalar_name}"
-        )
-    if not input.ndim:
-        raise RuntimeError("Input tensor must have one or more dimensions")
-    if input.shape[-1] != 2:
-        raise RuntimeError("Tensor must have a last dimension of size 2")
-    strides = xp.elements(input)
-    if strides[-1] != 1:
-        raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(s % 2 for s in strides[:-1]):
-        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
-    c = (dtypes.complex64 if d is dtypes.float32 else dtypes.complex128).np
-    if (xp.address(input) - xp.address(xp.root(input))) % c.itemsize:
-        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
-    return xp.strided(input, input.shape[:-1], input.strides[:-1], 0, c)
-
-
-view_as_complex.grad(input=lambda g: view_as_real(g))
-
-
-def complex_from(g: Tensor) -> Tensor:
-    return view_as_complex(g if g.is_contiguous() else g.contiguous())
-
-
-# Note [Conjugates are copies]
-#     PyTorch's conj() is a view with a flag. Here it is the conjugated numbers, so that no kernel
-#     needs to know of the flag: `is_conj()` is always False, and writing to x.conj() leaves x alone.
-
-
-@composite
-def conj(input: Tensor):
-    """The complex conjugates (a copy, see Note [Conjugates are copies]); a real tensor as it is."""
-    return conj_copy(input) if input._array.dtype.kind == "c" else input
-
-
-@op(where="aten", name="conj_copy", node="ConjBackward0", method=False)
-def conj_copy(xp, input: Array):
-    return input.conj()
-
-
-conj_copy.grad(input=lambda g: g.conj())
-
-
-@composite
-def resolve_conj(input: Tensor):
-    """`input`: no tensor here is a conjugate yet to be computed."""
-    return input
-
-
-@composite
-def resolve_neg(input: Tensor):
-    """`input`: no tensor here is a negative yet to be computed."""
-    return input
-
-
 # -- splitting at given places ---------------------------------------------------------------------
 
 
 @public(method=True)
 def tensor_split(
-    input: Tensor, indices_or_sections: Any, dim: int = 0, *, indices: Any = None, sections: Any = None
+    input: Tensor,
+    indices_or_sections: Any,
+    dim: int = 0,
+    *,
+    indices: Any = None,
+    sections: Any = None,
 ) -> tuple[Tensor, ...]:
     """Views of `n` parts as equal as can be, or of the parts between the given indices.
 
@@ -385,7 +272,9 @@ def tensor_split(
     where = indices_or_sections
     shape = input._array.shape
     if not shape:
-        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        )
     d = geometry.wrap_dim(dim, len(shape))
     n = shape[d]
     if isinstance(where, Tensor):
@@ -432,7 +321,9 @@ def split_along(name: str, least: int, dim: Any) -> Any:
         return tensor_split(input, indices_or_sections, d)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"`tensor_split` at dimension {'1 (0 of a vector)' if name[0] == 'h' else dim(3)}."
+    function.__doc__ = (
+        f"`tensor_split` at dimension {'1 (0 of a vector)' if name[0] == 'h' else dim(3)}."
+    )
     return public(method=True)(function)
 
 
@@ -552,7 +443,9 @@ def in_place(name: str, function: Any) -> None:
         return self
 
     method.__name__ = method.__qualname__ = name + "_"
-    method.__doc__ = f"In-place `{name}`: the tensor itself gets the other shape, on the same memory."
+    method.__doc__ = (
+        f"In-place `{name}`: the tensor itself gets the other shape, on the same memory."
+    )
     public("Tensor")(method)
 
 
@@ -590,8 +483,7 @@ def matrix_T(self: Tensor) -> Tensor:
     n = self._array.ndim
     if n < 2:
         raise RuntimeError(
-            "tensor.mT is only supported on matrices or batches of matrices. Got "
-            f"{n}-D tensor."
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {n}-D tensor."
         )
     return transpose(self, -2, -1)
 
@@ -601,7 +493,9 @@ def matrix_H(self: Tensor) -> Tensor:
     """A matrix conjugated and transposed (`x.H`)."""
     n = self._array.ndim
     if n not in (0, 2):
-        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {n}-D tensor.")
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {n}-D tensor."
+        )
     return self.adjoint() if n else self.conj()
 
 
