@@ -142,6 +142,7 @@ def max_pool_gradient(
         [flat(np.ascontiguousarray(a), nd) for a in (g, x, y, gx)] if together else [g, x, y, gx]
     )
     rows = len(arrays[0]) if arrays[0].ndim > nd else 0
+    nothing = gx.dtype.type(0)
     overlap = any((k - 1) * d >= s for k, s, d in zip(kernel, stride, dilation, strict=True))
     for part in pieces(rows, x.size) if rows else (...,):
         gp, xp, yp, into = (a[part] for a in arrays)
@@ -158,7 +159,7 @@ def max_pool_gradient(
             left ^= hit
             target = into[at]
             if overlap:
-                np.add(target, gp[to], out=target, where=hit)
+                target += np.where(hit, gp[to], nothing)
             else:
                 np.copyto(target, gp[to], where=hit)
     return gx
