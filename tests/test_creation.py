@@ -248,3 +248,59 @@ def test_arange_is_close_to_its_formula(dtype, start, step, n, last):
     exact = start + step * np.arange(len(made))
     eps = float(torch.finfo(dtype).eps)
     assert np.all(np.abs(made - exact) <= 3 * eps * (np.abs(exact) + 64 * step + abs(start)))
+
+
+def test_shared_memory_is_seen_across_a_fork():
+    import os
+
+    t = torch.zeros(3)
+    assert not t.is_shared()
+    t.share_memory_()
+    assert t.is_shared()
+    child = os.fork()
+    if not child:
+        t[1] = 5
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert t.tolist() == [0, 5, 0]
+
+
+def test_from_file(tmp_path):
+    path = str(tmp_path / "numbers")
+    t = torch.from_file(path, shared=True, size=4, dtype=torch.float32)
+    t.fill_(2)
+    again = torch.from_file(path, size=4)
+    assert again.tolist() == [2, 2, 2, 2]
+    again[0] = 1
+    assert t.tolist() == [2, 2, 2, 2]
+
+
+def test_subclasses_stay_subclasses():
+    class Named(torch.Tensor):
+        pass
+
+    t = torch.ones(2, 3).as_subclass(Named)
+    for made in (t.to(torch.float64), t.clone(), torch.zeros_like(t), t.new_ones(2), t.resize_(6)):
+        assert type(made) is Named
+    assert type(t.t().contiguous()) is Named
+
+
+def test_gamma_samples_move_with_their_parameter():
+    # Gamma(a) sums to Gamma(a + 1) with an exponential number, so the mean moves as a does.
+    torch.manual_seed(0)
+    a = torch.full((20000,), 3.0, dtype=torch.float64, requires_grad=True)
+    torch._standard_gamma(a).mean().backward()
+    assert abs(a.grad.sum().item() - 1) < 0.02
+
+
+def test_settings_are_remembered():
+    assert not torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    assert torch.get_deterministic_debug_mode() == 1
+    torch.use_deterministic_algorithms(False)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    assert torch.get_num_threads() == 1
+    torch.set_num_threads(threads)
+    with pytest.raises(RuntimeError, match="positive"):
+        torch.set_num_threads(0)

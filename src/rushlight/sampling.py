@@ -208,12 +208,16 @@ def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generato
     # The half types never draw the numbers that the last block replaces; the others do.
     drawn = n if double or single else whole
     u = generator.doubles(n) if double else generator.floats(drawn, out if single else None)
-    transform(u[:whole], mean, std)
-    if whole != n:
+    if whole == n:
+        transform(u, mean, std)
+    else:
+        # One call for both: its cost, for a few numbers, is that of its many small steps.
         tail = generator.doubles(16) if double else generator.floats(16)
-        transform(tail, mean, std)
-        u = np.append(u[: n - 16], tail) if u is not out else u
-        u[n - 16 :] = tail
+        both = np.concatenate((u[:whole], tail))
+        transform(both, mean, std)
+        u = u if u is out else np.empty(n, both.dtype)
+        u[: n - 16] = both[: n - 16]
+        u[n - 16 :] = both[whole:]
     if u is not out:
         out[...] = u
 

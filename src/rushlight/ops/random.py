@@ -6,11 +6,12 @@ The numbers come from sampling.py and rejection.py, which work on arrays. Every 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry, sampling
+from rushlight import dtypes, geometry, modes, sampling
 from rushlight import generator as generators
 from rushlight.backends import meta
 from rushlight.ops import arguments, calls, creation
@@ -18,7 +19,7 @@ from rushlight.ops.arguments import factory
 from rushlight.ops.copying import overwrite, overwriting
 from rushlight.ops.creation import finished
 from rushlight.ops.registry import public
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, _wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,6 +74,11 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
         raise TypeError('rand() missing 1 required positional arguments: "size"')
     shape = arguments.sizes("rand", args, size)
     g = source(generator)
+    if out is dtype is layout is device is modes.here.device is None and not (
+        requires_grad or pin_memory
+    ):
+        if modes._default_dtype is dtypes.float32:  # the commonest call
+            return _wrap(g.floats(math.prod(shape)).reshape(shape))
     return drawn(
         "rand", lambda a: sampling.uniform_(a, 0.0, 1.0, g), shape, out, dtype, layout, device,
         pin_memory, requires_grad,
