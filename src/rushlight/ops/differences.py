@@ -133,7 +133,7 @@ def cumulative_trapezoid(
 # -- slopes ----------------------------------------------------------------------------------------
 
 
-@public()
+@public(overridable=True)
 def gradient(
     input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:

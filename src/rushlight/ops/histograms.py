@@ -155,7 +155,7 @@ def bin_edges(input: Tensor, bins: Any, given: Any) -> list[Tensor]:
     return result
 
 
-@public(method=True)
+@public(method=True, overridable=True)
 def histogram(
     input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: Bool = False,
     out: Any = None,
@@ -185,7 +185,7 @@ def histogram(
     return made((hist, edges[0]))
 
 
-@public()
+@public(overridable=True)
 def histogramdd(
     input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: Bool = False
 ) -> Any:

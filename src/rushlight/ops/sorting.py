@@ -123,7 +123,7 @@ def wanted(parts: tuple, inverse: Bool, counts: Bool) -> Any:
     return picked if len(picked) > 1 else picked[0]
 
 
-@public(method=True)
+@public(method=True, overridable=True)
 def unique(
     input: Tensor, sorted: Bool = True, return_inverse: Bool = False, return_counts: Bool = False,
     dim: int | None = None,
@@ -140,7 +140,7 @@ def unique(
     return wanted(unique_parts(input, dim, False, return_inverse), return_inverse, return_counts)
 
 
-@public(method=True)
+@public(method=True, overridable=True)
 def unique_consecutive(
     input: Tensor, return_inverse: Bool = False, return_counts: Bool = False, dim: int | None = None
 ) -> Any:
@@ -151,9 +151,6 @@ def unique_consecutive(
     tensor([1, 2, 1])
     """
     return wanted(unique_parts(input, dim, True, return_inverse), return_inverse, return_counts)
-
-
-unique_parts.face = unique
 
 
 # -- searching -------------------------------------------------------------------------------------
@@ -182,7 +179,7 @@ def search(
     )
 
 
-@public()
+@public(overridable=True)
 def searchsorted(
     sorted_sequence: Tensor, input: Any, *, out_int32: Bool = False, right: Bool = False,
     side: str | None = None, sorter: Tensor | None = None, out: Any = None, self: Any = None,
@@ -238,7 +235,7 @@ def searchsorted(
     return search(sorted_sequence, input, side, out_int32, sorter, "searchsorted", out=out)
 
 
-@public()
+@public(overridable=True)
 def bucketize(
     input: Any, boundaries: Tensor, *, out_int32: Bool = False, right: Bool = False, out: Any = None
 ) -> Tensor:
@@ -258,9 +255,6 @@ def bucketize(
     return search(
         boundaries, input, "right" if right else "left", out_int32, None, "bucketize", out=out
     )
-
-
-search.face = searchsorted
 
 
 def as_tensor(value: Any, like: Tensor) -> Tensor:
@@ -291,7 +285,7 @@ def among(xp, elements: Array, test_elements: Array, invert: bool):
     return xp.among(elements, test_elements, invert)
 
 
-@public()
+@public(overridable=True)
 def isin(
     elements: Any,
     test_elements: Any,
@@ -314,6 +308,3 @@ def isin(
     return among(
         as_tensor(elements, test_elements), as_tensor(test_elements, elements), invert, out=out
     )
-
-
-among.face = isin

@@ -168,7 +168,7 @@ def std_and_mean_backward(
 std_and_mean.grad(input=std_and_mean_backward)
 
 
-@public()
+@public(overridable=True)
 def var_mean(
     input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: Bool = False, *,
     correction: float | None = None, axis: Any = None,
@@ -182,7 +182,7 @@ def var_mean(
     return tuple(var_and_mean(input, axis if dim is None else dim, unbiased, keepdim, correction))
 
 
-@public()
+@public(overridable=True)
 def std_mean(
     input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: Bool = False, *,
     correction: float | None = None, axis: Any = None,
@@ -194,9 +194,6 @@ def std_mean(
     (tensor(1.), tensor(2.))
     """
     return tuple(std_and_mean(input, axis if dim is None else dim, unbiased, keepdim, correction))
-
-
-var_and_mean.face, std_and_mean.face = var_mean, std_mean
 
 
 # -- median, mode, k-th value ----------------------------------------------------------------------
