@@ -118,6 +118,16 @@ def out_of_bounds(e: IndexError) -> IndexError:
     return IndexError(str(e).replace("for axis", "for dimension"))
 
 
+def shape_at(a: ndarray, key: tuple) -> tuple | None:
+    """The shape of `a[key]`, whatever the numbers in the index arrays; None without any place."""
+    try:
+        return a[
+            tuple(k if k.__class__ is slice or k.dtype.kind == "b" else k * 0 for k in key)
+        ].shape
+    except IndexError:
+        return None
+
+
 # -- reading ---------------------------------------------------------------------------------------
 
 
@@ -127,8 +137,10 @@ def index_at(xp, input: Array, at: Any):
     try:
         return xp.index_take(input, at.key)
     except IndexError as e:
-        if 0 in input.shape and "out of bounds" not in str(e):
-            raise
+        if 0 in input.shape:  # where nothing is read, PyTorch does not look at the indices
+            shape = shape_at(input, at.key)
+            if shape is not None and 0 in shape:
+                return xp.zeros(shape, input.dtype)
         raise out_of_bounds(e) from None
 
 
@@ -204,18 +216,33 @@ def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:
         )
     try:
         if accumulate:
-            if values.ndim:
-                a[at.key]  # bounds are checked before anything is written
+            a[at.key]  # bounds are checked before anything is written
             xp.index_add_at(a, at.key, values)
         else:
             a[at.key] = values
     except IndexError as e:
+        shape = shape_at(a, at.key)
+        if shape is not None:
+            if 0 in shape and values.size in (0, 1):
+                return
+            check_values(values, shape)
         raise out_of_bounds(e) from None
     except ValueError:
+        check_values(values, shape_at(a, at.key) or ())
+        raise
+
+
+def check_values(values: ndarray, shape: tuple) -> None:
+    """RuntimeError unless `values` can be broadcast to what an index selects."""
+    try:
+        fits = geometry.broadcast_shapes(values.shape, shape) == shape
+    except RuntimeError:
+        fits = False
+    if not fits:
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
-            f"indexing result of shape {list(a[at.key].shape)}"
-        ) from None
+            f"indexing result of shape {list(shape)}"
+        )
 
 
 def index_put_(t: Tensor, at: At, values: Tensor, accumulate: bool = False) -> Tensor:

@@ -319,6 +319,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         got = overrides.call_overrides(Tensor.__setitem__, (self, index, value), {})
         if got is not overrides.NOTHING:
             return
+    if index is False:  # PyTorch does not even look at the value
+        return
     c = index.__class__
     if c is int:
         if not (a.ndim and -len(a) <= index < len(a)):
