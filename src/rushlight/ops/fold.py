@@ -118,9 +118,7 @@ im2col.grad(
     )
 )
 col2im.grad(
-    input=lambda g, kernel, dilation, padding, stride: (  # noqa: PLW0108 - the names are what is saved
-        im2col(g, kernel, dilation, padding, stride)
-    )
+    input=lambda g, kernel, dilation, padding, stride: im2col(g, kernel, dilation, padding, stride)
 )
 
 

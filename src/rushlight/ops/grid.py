@@ -261,14 +261,10 @@ def affine_grid_gradient(xp, grad_output: Array, size: Ints, align_corners: bool
 
 
 affine_grid_generator.grad(
-    theta=lambda g, size, align_corners: (  # noqa: PLW0108 - the names are what is saved
-        affine_grid_gradient(g, size, align_corners)
-    )
+    theta=lambda g, size, align_corners: affine_grid_gradient(g, size, align_corners)
 )
 affine_grid_gradient.grad(
-    grad_output=lambda g, size, align_corners: (  # noqa: PLW0108
-        affine_grid_generator(g, size, align_corners)
-    )
+    grad_output=lambda g, size, align_corners: affine_grid_generator(g, size, align_corners)
 )
 
 

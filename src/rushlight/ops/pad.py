@@ -103,7 +103,7 @@ def declare_edges(mode: str, kind: str, n: int) -> Any:
     extended.grad(
         input=lambda g, pad, input_shape: gradient(g, pad, input_shape[len(input_shape) - n :])
     )
-    gradient.grad(grad_output=lambda g, pad: extended(g, pad))  # noqa: PLW0108
+    gradient.grad(grad_output=lambda g, pad: extended(g, pad))
     return extended
 
 

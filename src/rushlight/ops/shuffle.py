@@ -68,12 +68,8 @@ def pixel_unshuffle(xp, input: Array, downscale_factor: int):
     return placed(a.copy() if a.base is input else a, last)
 
 
-pixel_shuffle.grad(
-    input=lambda g, upscale_factor: pixel_unshuffle(g, upscale_factor)  # noqa: PLW0108
-)
-pixel_unshuffle.grad(
-    input=lambda g, downscale_factor: pixel_shuffle(g, downscale_factor)  # noqa: PLW0108
-)
+pixel_shuffle.grad(input=lambda g, upscale_factor: pixel_unshuffle(g, upscale_factor))
+pixel_unshuffle.grad(input=lambda g, downscale_factor: pixel_shuffle(g, downscale_factor))
 
 
 @op(method=False, out=False)
