@@ -88,5 +88,3 @@ class fork_rng:
                 return function(*args, **kwargs)
 
         return forked
-
-

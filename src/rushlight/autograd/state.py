@@ -24,3 +24,7 @@ class ThreadState(threading.local):
 
 
 thread = ThreadState()
+
+# The globals of all generated operator functions (ops/generate.py fills in the rest). `rare` counts
+# the modes that are on in any thread: when it is not zero, every call takes the general way.
+scope: dict[str, Any] = {"rare": 0}

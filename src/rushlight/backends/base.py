@@ -315,4 +315,11 @@ KERNELS = {
     "shifted_chebyshev_u": "U of 2a - 1",
     "shifted_chebyshev_v": "V of 2a - 1",
     "shifted_chebyshev_w": "W of 2a - 1",
+    # normalize
+    "batch_norm": "(normalised channels of (N, C, *), mean, biased variance)",
+    "batch_norm_gradients": "the gradients of `batch_norm` by input, weight and bias",
+    "group_norm": "(normalised groups of channels, mean, 1 / deviation)",
+    "group_norm_gradients": "the gradients of `group_norm`, None where not needed",
+    "layer_norm": "(normalised rows of n elements, mean, 1 / deviation)",
+    "layer_norm_gradients": "the gradients of `layer_norm`, None where not needed",
 }

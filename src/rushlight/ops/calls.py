@@ -16,7 +16,7 @@ from rushlight.autograd.graph import (
     new,
     version_of,
 )
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import scope, thread
 from rushlight.autograd.views import MULTI, View
 from rushlight.backends import meta
 from rushlight.backends import numpy as xp
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rushlight.ops.registry import Op
-
-# The globals of all generated functions (generate.py fills in the rest). `rare` counts the modes that
-# are on in any thread: when it is not zero, every call takes the general way.
-scope: dict[str, Any] = {"rare": 0}
-
 
 class Built:
     """The functions of one operator: the public one, the one behind a Python operator, the slow ones."""

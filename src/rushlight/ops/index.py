@@ -180,6 +180,14 @@ FUNCTIONS = {
         "Tensor.pin_memory Tensor.resize Tensor.resize_ Tensor.resize_as Tensor.set_ "
         "Tensor.share_memory_ is_storage resize_as_ utils.swap_tensors "
     ),
+    "normalize": (
+        "_batch_norm _batch_norm_backward _group_norm _group_norm_backward _layer_norm "
+        "_layer_norm_backward _native_group_norm _native_layer_norm batch_norm group_norm "
+        "instance_norm layer_norm native_batch_norm native_group_norm native_layer_norm "
+        "nn.functional.batch_norm nn.functional.group_norm nn.functional.instance_norm "
+        "nn.functional.layer_norm nn.functional.local_response_norm nn.functional.normalize "
+        "nn.functional.rms_norm rms_norm "
+    ),
     "norms": (
         "frobenius_norm linalg.cond linalg.matrix_norm linalg.matrix_rank linalg.norm "
         "linalg.vector_norm nuclear_norm "

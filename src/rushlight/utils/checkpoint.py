@@ -190,7 +190,9 @@ class _Reentrant(Function):
             if isinstance(o, Tensor) and o.requires_grad
         ]
         if not pairs:
-            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+            raise RuntimeError(
+                "none of output has requires_grad=True, this checkpoint() is not necessary"
+            )
         from rushlight.autograd import engine
 
         engine.backward([o for o, _ in pairs], [g for _, g in pairs])
