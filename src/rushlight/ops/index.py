@@ -147,8 +147,9 @@ FUNCTIONS = {
         "_all.histogramdd bincount histc histogram histogramdd "
     ),
     "index_writes": (
-        "Tensor.index_fill_ aten.index_fill_tensor aten.index_fill_value index_add index_copy "
-        "index_fill index_reduce masked_scatter put "
+        "Tensor.index_add_ Tensor.index_copy_ Tensor.index_fill_ Tensor.put_ "
+        "aten.index_fill_tensor aten.index_fill_value index_add index_copy index_fill "
+        "index_reduce masked_scatter put "
     ),
     "indexing": (
         "Tensor.getitem Tensor.setitem "
@@ -277,9 +278,8 @@ FUNCTIONS = {
         "_all.segment_table cummax cummin cumprod cumsum logcumsumexp segment_reduce "
     ),
     "scatter": (
-        "Tensor.index_add_ Tensor.index_copy_ Tensor.put_ Tensor.scatter_ Tensor.scatter_add_ "
-        "aten.scatter_combine aten.scatter_src aten.scatter_value scatter scatter_add "
-        "scatter_reduce "
+        "Tensor.scatter_ Tensor.scatter_add_ aten.scatter_combine aten.scatter_src "
+        "aten.scatter_value scatter scatter_add scatter_reduce "
     ),
     "sequences": (
         "arange eye linspace logspace range tril_indices triu_indices "

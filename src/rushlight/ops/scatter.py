@@ -35,6 +35,7 @@ def in_place(operator: Op, write: Callable, name: str | None = None) -> Op:
         return written(operator, write, values, label)
 
     method.__name__ = method.__qualname__ = label
+    method.__module__ = operator.declared.__module__  # where scripts/index.py finds it
     method.__doc__ = f"In-place version of `{label[:-1]}`."
     public("Tensor")(method)
     return operator
