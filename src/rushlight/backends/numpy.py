@@ -120,6 +120,10 @@ LATER = {
         "add_along add_rows along gather_along index_add_at index_take out_of_range "
         "reduce_at restrided stack_columns"
     ),
+    "normalize": (
+        "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
+        "layer_norm_gradients"
+    ),
     "pad": (
         "columns_of columns_sum pad_constant pad_edges pad_edges_adjoint"
     ),

@@ -131,8 +131,8 @@ FUNCTIONS = {
     "gather": (
         "Tensor.masked_fill_ Tensor.where argwhere aten.gather_back aten.masked_fill "
         "aten.masked_fill_tensor aten.masked_place aten.nonzero aten.slices_back "
-        "aten.take_back aten.where gather index_select masked_fill masked_select nonzero take "
-        "take_along_dim where "
+        "aten.take_back aten.where gather index_select masked_fill masked_select nonzero "
+        "nonzero_static take take_along_dim where "
     ),
     "grid": (
         "affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d "
@@ -385,9 +385,9 @@ SAME = (
     "lt lu lu_solve masked_fill masked_scatter masked_select matmul matrix_exp "
     "matrix_power max maximum mean median min minimum mm mode moveaxis movedim msort mul "
     "multinomial multiply mv mvlgamma nan_to_num nanmean nanmedian nanquantile nansum "
-    "narrow narrow_copy ne neg negative nextafter nonzero norm not_equal orgqr ormqr "
-    "outer permute pinverse positive pow prelu prod put qr quantile rad2deg ravel "
-    "reciprocal relu remainder renorm repeat_interleave resize_as_ resolve_conj "
+    "narrow narrow_copy ne neg negative nextafter nonzero nonzero_static norm not_equal "
+    "orgqr ormqr outer permute pinverse positive pow prelu prod put qr quantile rad2deg "
+    "ravel reciprocal relu remainder renorm repeat_interleave resize_as_ resolve_conj "
     "resolve_neg roll rot90 round rsqrt scatter scatter_add scatter_reduce select "
     "select_scatter selu sgn sigmoid sign signbit sin sinc sinh slice_scatter slogdet "
     "softmax sort split split_with_sizes sqrt square squeeze std stft sub subtract sum "

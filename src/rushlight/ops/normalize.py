@@ -1,0 +1,617 @@
+"""Normalisation: batch, layer, group, instance, RMS, local response, and division by a norm.
+
+Note [Gradients of normalisation]
+    A gradient that nobody differentiates comes from one kernel in few passes; with `create_graph` it
+    is written in operators, so that every further derivative follows from theirs. Mean and deviation
+    are computed again from the input there: they are functions of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight import dtypes
+from rushlight.autograd.state import thread
+from rushlight.ops.registry import Array, composite, op
+
+if TYPE_CHECKING:
+    from rushlight.tensor import Tensor
+
+HALF = ("float16", "bfloat16")
+
+
+def wide(t: Any) -> Any:
+    """Half types as float32."""
+    return t.float() if t is not None and t.dtype.name in HALF else t
+
+
+def refuse_exact(t: Tensor, kernel: str) -> None:
+    if not t.dtype.is_floating_point:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{t.dtype.scalar_name}'")
+
+
+def check_mixed(input: Tensor, *parameters: Tensor | None) -> None:
+    """Parameters have the input's dtype, or float32 beside a half input."""
+    given = [p for p in parameters if p is not None]
+    if all(p.dtype is input.dtype for p in given):
+        return
+    if input.dtype.name not in HALF and any(p.dtype.name in HALF for p in given):
+        raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+    first = given[0].dtype
+    if input.dtype.name not in HALF or any(p.dtype is not first for p in given):
+        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+
+
+def derived(
+    g: Any, x: Any, weight: Any, dims: tuple, eps: float, needs: tuple, fixed: Any = None
+) -> tuple:
+    """The gradients of (x - mean) / sqrt(var + eps) * weight + bias in operators.
+
+    Statistics over `dims`, or `fixed`; gradients of weight and bias come unreduced.
+    """
+    g, x, w = wide(g), wide(x), wide(weight)
+    if fixed is None:
+        centre = x - x.mean(dims, keepdim=True)
+        r = ((centre * centre).mean(dims, keepdim=True) + eps).rsqrt()
+    else:
+        centre, r = x - fixed[0], (fixed[1] + eps).rsqrt()
+    z = centre * r
+    gx = None
+    if needs[0]:
+        t = g if w is None else g * w
+        if fixed is None:
+            t = t - t.mean(dims, keepdim=True) - z * (t * z).mean(dims, keepdim=True)
+        gx = t * r
+    return gx, g * z if needs[1] else None, g if needs[2] else None
+
+
+def as_given(gx: Any, gw: Any, gb: Any, input: Any, weight: Any, shape: Any) -> tuple:
+    """The gradients in the shapes and dtypes of their inputs."""
+    gx = None if gx is None else gx.reshape(input.shape).to(input.dtype)
+    d = input.dtype if weight is None else weight.dtype
+    gw = None if gw is None else gw.reshape(shape).to(d)
+    return gx, gw, None if gb is None else gb.reshape(shape).to(d)
+
+
+# -- layer normalisation ---------------------------------------------------------------------------
+
+
+def elements_of(shape: tuple) -> int:
+    n = 1
+    for k in shape:
+        n *= k
+    return n
+
+
+def layer_gradients(g, input, weight, normalized_shape, eps, needs):
+    if not thread.grad:
+        gx, gw, gb = layer_norm_backward(
+            g, input, weight, elements_of(normalized_shape), eps, needs
+        )
+        return as_given(gx, gw, gb, input, weight, normalized_shape)
+    dims = tuple(range(-len(normalized_shape), 0))
+    gx, gw, gb = derived(g, input, weight, dims, eps, needs)
+    gw, gb = (None if t is None else t.sum_to_size(normalized_shape) for t in (gw, gb))
+    return as_given(gx, gw, gb, input, weight, normalized_shape)
+
+
+@op(name="_layer_norm", node="NativeLayerNormBackward0", method=False, out=False)
+def normalized_layer(
+    xp, input: Array, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float
+):
+    """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions."""
+    return xp.layer_norm(input, weight, bias, elements_of(normalized_shape), eps)[0]
+
+
+normalized_layer.grad_all(layer_gradients)
+
+
+@op(name="_layer_norm_backward", method=False, out=False, outputs=("input", "weight", "bias"))
+def layer_norm_backward(
+    xp, grad_output: Array, input: Array, weight: Array | None, n: int, eps: float, needs: tuple
+):
+    """The gradients of layer_norm over rows of `n` elements; None where not needed."""
+    return xp.layer_norm_gradients(grad_output, input, weight, n, eps, needs)
+
+
+def check_layer(input: Tensor, shape: Any, weight: Any, bias: Any, star: str = "[*, ") -> tuple:
+    if isinstance(shape, int):
+        raise TypeError(
+            "layer_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, not int"
+        )
+    shape = tuple(shape)
+    sizes = list(shape)
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+            f"element, but got normalized_shape = {sizes}"
+        )
+    for name, t in (("weight", weight), ("bias", bias)):
+        if t is not None and t.shape != shape:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{list(t.shape)} and normalized_shape = {sizes}"
+            )
+    if input.shape[-len(shape) :] != shape:
+        raise RuntimeError(
+            f"Given normalized_shape={sizes}, expected input with shape {star}"
+            f"{', '.join(map(str, sizes))}], but got input of size{list(input.shape)}"
+        )
+    return shape
+
+
+@composite(method=False, inplace=False)
+def layer_norm(
+    input: Array, normalized_shape: tuple, weight: Array | None = None, bias: Array | None = None,
+    eps: float = 1e-5, cudnn_enable: bool = True,
+):  # fmt: skip
+    """(x - mean) / sqrt(var + eps) * weight + bias, statistics over the last dimensions (Ba 2016).
+
+    `normalized_shape`: the sizes of those dimensions, also the shape of weight and bias.
+
+    >>> import rushlight as torch
+    >>> torch.layer_norm(torch.tensor([[1.0, 2.0, 3.0]]), (3,))
+    tensor([[-1.2247,  0.0000,  1.2247]])
+    """
+    shape = check_layer(input, normalized_shape, weight, bias)
+    refuse_exact(input, "LayerNormKernelImpl")
+    if weight is not None or bias is not None:
+        check_mixed(input, weight, bias)
+    return normalized_layer(input, weight, bias, shape, eps)
+
+
+@composite(where="nn.functional", name="layer_norm", inplace=False)
+def functional_layer_norm(
+    input: Array, normalized_shape: tuple, weight: Array | None = None, bias: Array | None = None,
+    eps: float = 1e-5,
+):  # fmt: skip
+    """As `torch.layer_norm`."""
+    return layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+@op(
+    name="_native_layer_norm",
+    node="NativeLayerNormBackward0",
+    method=False,
+    out=False,
+    outputs=("result", "mean", "rstd"),
+)
+def layer_with_statistics(
+    xp, input: Array, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float
+):
+    y, mean, rstd = xp.layer_norm(input, weight, bias, elements_of(normalized_shape), eps)
+    lead = input.shape[: input.ndim - len(normalized_shape)]
+    shape = lead + (1,) * len(normalized_shape)
+    d = input.dtype if weight is None else weight.dtype
+    return y, mean.reshape(shape).astype(d), rstd.reshape(shape).astype(d)
+
+
+layer_with_statistics.grad_all(layer_gradients)
+
+
+@composite(method=False, inplace=False)
+def native_layer_norm(
+    input: Array, normalized_shape: tuple, weight: Array | None, bias: Array | None, eps: float
+):
+    """(layer_norm(input), mean, 1 / sqrt(var + eps)); the last two have sizes 1 where normalised."""
+    shape = check_layer(input, normalized_shape, weight, bias)
+    refuse_exact(input, "LayerNormKernelImpl")
+    check_mixed(input, weight, bias)
+    return tuple(layer_with_statistics(input, weight, bias, shape, eps))
+
+
+# -- group normalisation ---------------------------------------------------------------------------
+
+
+def group_gradients(g, input, weight, num_groups, eps, needs):
+    n, channels = input.shape[:2]
+    if not thread.grad or not input.numel():
+        gx, gw, gb = group_norm_backward(g, input, weight, num_groups, eps, needs)
+        return as_given(gx, gw, gb, input, weight, (channels,))
+    split = (n, num_groups, channels // num_groups, -1)
+    w = None if weight is None else weight.reshape(num_groups, -1, 1)
+    gx, gw, gb = derived(g.reshape(split), input.reshape(split), w, (2, 3), eps, needs)
+    gw, gb = (None if t is None else t.sum((0, 3)) for t in (gw, gb))
+    return as_given(gx, gw, gb, input, weight, (channels,))
+
+
+@op(name="_group_norm", node="NativeGroupNormBackward0", method=False, out=False)
+def normalized_groups(
+    xp, input: Array, weight: Array | None, bias: Array | None, num_groups: int, eps: float
+):
+    return xp.group_norm(input, weight, bias, num_groups, eps)[0]
+
+
+normalized_groups.grad_all(group_gradients)
+
+
+@op(name="_group_norm_backward", method=False, out=False, outputs=("input", "weight", "bias"))
+def group_norm_backward(
+    xp,
+    grad_output: Array,
+    input: Array,
+    weight: Array | None,
+    num_groups: int,
+    eps: float,
+    needs: tuple,
+):
+    """The gradients of group_norm; None where not needed."""
+    return xp.group_norm_gradients(grad_output, input, weight, num_groups, eps, needs)
+
+
+@op(
+    name="_native_group_norm",
+    node="NativeGroupNormBackward0",
+    method=False,
+    out=False,
+    outputs=("result", "mean", "rstd"),
+)
+def groups_with_statistics(
+    xp, input: Array, weight: Array | None, bias: Array | None, num_groups: int, eps: float
+):
+    y, mean, rstd = xp.group_norm(input, weight, bias, num_groups, eps)
+    return y, mean.astype(input.dtype), rstd.astype(input.dtype)
+
+
+def group_statistics_gradients(g, g_mean, g_rstd, input, weight, num_groups, eps, needs):
+    gx, gw, gb = group_gradients(g, input, weight, num_groups, eps, needs)
+    if gx is not None and input.numel():
+        x = wide(input).reshape(*input.shape[:1], num_groups, -1)
+        centre = x - x.mean(2, keepdim=True)
+        r = ((centre * centre).mean(2, keepdim=True) + eps).rsqrt()
+        more = (g_mean.unsqueeze(2) - g_rstd.unsqueeze(2) * r**3 * centre) / x.shape[2]
+        gx = gx + more.reshape(input.shape).to(input.dtype)
+    return gx, gw, gb
+
+
+groups_with_statistics.grad_all(group_statistics_gradients)
+
+
+def check_group(input: Tensor, num_groups: int, weight: Any, bias: Any) -> None:
+    if input.ndim < 2:
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
+        )
+    if num_groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    if input.shape[1] % num_groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{list(input.shape)} and num_groups={num_groups}"
+        )
+    for name, t in (("weight", weight), ("bias", bias)):
+        if t is not None and (t.ndim != 1 or t.numel() != input.shape[1]):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but "
+                f"got {name} of shape {list(t.shape)} and input of shape {list(input.shape)}"
+            )
+    refuse_exact(input, "GroupNormKernelImpl")
+    check_mixed(input, weight, bias)
+
+
+@composite(method=False, inplace=False)
+def group_norm(
+    input: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None,
+    eps: float = 1e-5, cudnn_enabled: bool = True,
+):  # fmt: skip
+    """Normalisation over groups of the channels of each sample of (N, C, *) (Wu and He 2018)."""
+    check_group(input, num_groups, weight, bias)
+    return normalized_groups(input, weight, bias, num_groups, eps)
+
+
+@composite(where="nn.functional", name="group_norm", inplace=False)
+def functional_group_norm(
+    input: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None,
+    eps: float = 1e-5,
+):  # fmt: skip
+    """As `torch.group_norm`."""
+    if num_groups == 0:
+        raise ZeroDivisionError("integer division or modulo by zero")
+    check_group(input, num_groups, weight, bias)
+    several_values(
+        input, [input.shape[0] * input.shape[1] // num_groups, num_groups, *input.shape[2:]]
+    )
+    return normalized_groups(input, weight, bias, num_groups, eps)
+
+
+@composite(method=False, inplace=False)
+def native_group_norm(
+    input: Array, weight: Array | None, bias: Array | None, N: int, C: int, HxW: int, group: int,
+    eps: float,
+):  # fmt: skip
+    """(group_norm(input), mean, 1 / sqrt(var + eps)), the last two (N, group)."""
+    check_group(input, group, weight, bias)
+    return tuple(groups_with_statistics(input, weight, bias, group, eps))
+
+
+# -- batch normalisation ---------------------------------------------------------------------------
+
+
+@op(
+    name="_batch_norm",
+    node="NativeBatchNormBackward0",
+    method=False,
+    out=False,
+    outputs=("result", "mean", "var"),
+)
+def normalized_batch(
+    xp, input: Array, weight: Array | None, bias: Array | None, given_mean: Array | None,
+    given_var: Array | None, training: bool, eps: float,
+):  # fmt: skip
+    """(normalised, mean, biased variance); the statistics are those given unless `training`."""
+    return xp.batch_norm(input, weight, bias, given_mean, given_var, training, eps)
+
+
+def batch_gradients(g, input, weight, mean, var, training, eps, needs):
+    channels = (input.shape[1],)
+    if not thread.grad:
+        gx, gw, gb = batch_norm_backward(g, input, weight, mean, var, training, eps, needs[:3])
+        return *as_given(gx, gw, gb, input, weight, channels), None, None
+    view = (1, -1, *[1] * (input.ndim - 2))
+    dims = (0, *range(2, input.ndim))
+    w = None if weight is None else weight.view(view)
+    fixed = None if training else (mean.view(view), var.view(view))
+    gx, gw, gb = derived(g, input, w, dims, eps, needs, fixed)
+    gw, gb = (None if t is None else t.sum(dims) for t in (gw, gb))
+    return *as_given(gx, gw, gb, input, weight, channels), None, None
+
+
+normalized_batch.grad_all(batch_gradients)
+
+
+@op(name="_batch_norm_backward", method=False, out=False, outputs=("input", "weight", "bias"))
+def batch_norm_backward(
+    xp, grad_output: Array, input: Array, weight: Array | None, mean: Array, var: Array,
+    training: bool, eps: float, needs: tuple,
+):  # fmt: skip
+    """The gradients of batch_norm; None where not needed."""
+    gx, gw, gb = xp.batch_norm_gradients(
+        grad_output, input, weight, mean, var, training, eps, needs
+    )
+    return gx, gw if needs[1] else None, gb if needs[2] else None
+
+
+def channels_checked(input: Tensor, **parameters: Tensor | None) -> None:
+    if input.ndim < 2:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [-{max(input.ndim, 1)}, "
+            f"{max(input.ndim, 1) - 1}], but got 1)"
+        )
+    for name, t in parameters.items():
+        if t is not None and t.numel() != input.shape[1]:
+            raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.numel()}")
+
+
+def batch_normalized(
+    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
+    momentum: float, eps: float,
+) -> tuple:  # fmt: skip
+    """(normalised, mean, biased variance); in training the running statistics are updated."""
+    if not input.numel():
+        scale = input.clone() if weight is None else input * weight[0]
+        empty = input.new_empty(input.shape[1:2])
+        return scale if bias is None else scale + bias[0], empty, empty
+    if not training:
+        for name, t in (("running_mean", running_mean), ("running_var", running_var)):
+            if t is None:
+                raise RuntimeError(f"{name} must be defined in evaluation mode")
+    channels_checked(
+        input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+    )
+    refuse_exact(input, "batch_norm")
+    check_mixed(input, weight, bias, running_mean, running_var)
+    if training:
+        result, mean, var = normalized_batch(input, weight, bias, None, None, True, eps)
+        update_running(input, mean, var, running_mean, running_var, momentum)
+    else:
+        result, mean, var = normalized_batch(
+            input, weight, bias, running_mean, running_var, False, eps
+        )
+    return result, mean, var
+
+
+def update_running(
+    input: Any, mean: Any, var: Any, running_mean: Any, running_var: Any, momentum: float
+) -> None:
+    """Move the running statistics towards those of the batch (its unbiased variance)."""
+    if running_mean is None and running_var is None or not input.numel():
+        return
+    recording, thread.grad = thread.grad, False
+    try:
+        if running_mean is not None:
+            running_mean.mul_(1 - momentum).add_(mean, alpha=momentum)
+        if running_var is not None:
+            n = input.numel() // input.shape[1]
+            unbiased = n / (n - 1) if n > 1 else float("nan")
+            running_var.mul_(1 - momentum).add_(var, alpha=momentum * unbiased)
+    finally:
+        thread.grad = recording
+
+
+@composite(method=False, inplace=False)
+def batch_norm(
+    input: Array, weight: Array | None, bias: Array | None, running_mean: Array | None,
+    running_var: Array | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool,
+):  # fmt: skip
+    """(x - mean) / sqrt(var + eps) * weight + bias for each channel (Ioffe and Szegedy 2015).
+
+    `input`: (N, C, *). In training the statistics are the batch's, and the running ones move to
+    them by `momentum`; else they are the running ones.
+    """
+    return batch_normalized(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )[0]
+
+
+@composite(method=False, inplace=False)
+def native_batch_norm(
+    input: Array, weight: Array | None, bias: Array | None, running_mean: Array | None,
+    running_var: Array | None, training: bool, momentum: float, eps: float,
+):  # fmt: skip
+    """(batch_norm(input), mean, 1 / sqrt(var + eps)); the last two are empty unless `training`."""
+    result, mean, var = batch_normalized(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )
+    d = input.dtype if weight is None else weight.dtype
+    if not training:
+        return result, input.new_empty(0, dtype=d), input.new_empty(0, dtype=d)
+    return result, mean.to(d), (var + eps).rsqrt().to(d)
+
+
+def several_values(input: Tensor, size: Any) -> None:
+    """In training every channel needs more than one value to have a variance."""
+    n = size[0]
+    for k in size[2:]:
+        n *= k
+    if n == 1:
+        import rushlight
+
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {rushlight.Size(size)}"
+        )
+
+
+@composite(where="nn.functional", name="batch_norm", inplace=False)
+def functional_batch_norm(
+    input: Array, running_mean: Array | None, running_var: Array | None,
+    weight: Array | None = None, bias: Array | None = None, training: bool = False,
+    momentum: float = 0.1, eps: float = 1e-5,
+):  # fmt: skip
+    """As `torch.batch_norm`; in training every channel must have more than one value.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.batch_norm(torch.tensor([[1.0], [3.0]]), None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
+    if training:
+        if not input.ndim:
+            raise IndexError("tuple index out of range")
+        several_values(input, input.shape)
+    return batch_normalized(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )[0]
+
+
+# -- instance normalisation ------------------------------------------------------------------------
+
+
+@composite(method=False, inplace=False)
+def instance_norm(
+    input: Array, weight: Array | None, bias: Array | None, running_mean: Array | None,
+    running_var: Array | None, use_input_stats: bool, momentum: float, eps: float,
+    cudnn_enabled: bool,
+):  # fmt: skip
+    """Batch normalisation of each sample by itself (Ulyanov 2016).
+
+    The running statistics move towards the mean over the samples.
+    """
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError(
+            "Expected running_mean and running_var to be defined when use_input_stats is false"
+        )
+    if input.ndim < 2:
+        channels_checked(input)
+    n, c = input.shape[:2]
+
+    def repeated(t: Any) -> Any:
+        return None if t is None else t.repeat(n)
+
+    parts = [repeated(t) for t in (weight, bias, running_mean, running_var)]
+    folded = input.contiguous().view(1, n * c, *input.shape[2:])
+    result = batch_norm(folded, *parts, use_input_stats, momentum, eps, cudnn_enabled)
+    recording, thread.grad = thread.grad, False
+    try:
+        for running, copies in ((running_mean, parts[2]), (running_var, parts[3])):
+            if running is not None and use_input_stats:
+                running.copy_(copies.view(n, c).mean(0))
+    finally:
+        thread.grad = recording
+    return result.view(input.shape)
+
+
+@composite(where="nn.functional", name="instance_norm", inplace=False)
+def functional_instance_norm(
+    input: Array, running_mean: Array | None = None, running_var: Array | None = None,
+    weight: Array | None = None, bias: Array | None = None, use_input_stats: bool = True,
+    momentum: float = 0.1, eps: float = 1e-5,
+):  # fmt: skip
+    """As `torch.instance_norm`; every sample must have more than one spatial element."""
+    if use_input_stats and input.ndim > 1 and elements_of(input.shape[2:]) == 1:
+        raise ValueError(
+            f"Expected more than 1 spatial element when training, got input size {input.size()}"
+        )
+    return instance_norm(
+        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True
+    )
+
+
+# -- without a mean --------------------------------------------------------------------------------
+
+
+@composite(method=False, inplace=False)
+def rms_norm(
+    input: Array, normalized_shape: tuple, weight: Array | None = None, eps: float | None = None
+):
+    """x / sqrt(mean(x**2) + eps) * weight over the last dimensions (Zhang and Sennrich 2019).
+
+    `eps`: None takes the smallest step of the input's dtype at 1.
+    """
+    shape = check_layer(input, normalized_shape, weight, None, "[*")
+    if not input.dtype.is_floating_point and not input.dtype.is_complex:
+        refuse_exact(input, "rms_norm")
+    x = wide(input)
+    if eps is None:
+        from rushlight.limits import finfo
+
+        eps = finfo(x.dtype).eps
+    square = x * x
+    scale = (square.mean(tuple(range(-len(shape), 0)), keepdim=True) + eps).rsqrt()
+    y = x * scale
+    if weight is not None:
+        y = y * weight
+    return y.to(input.dtype)
+
+
+@composite(where="nn.functional", name="rms_norm", inplace=False)
+def functional_rms_norm(
+    input: Array, normalized_shape: tuple, weight: Array | None = None, eps: float | None = None
+):
+    """As `torch.rms_norm`."""
+    return rms_norm(input, normalized_shape, weight, eps)
+
+
+@composite(where="nn.functional", inplace=False)
+def local_response_norm(
+    input: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+):
+    """x / (k + alpha * mean of squares over `size` channels) ** beta (Krizhevsky 2012)."""
+    from rushlight.nn import functional as F
+
+    if input.ndim < 3:
+        raise ValueError(
+            f"Expected 3D or higher dimensionality input (got {input.ndim} dimensions)"
+        )
+    if not input.numel():
+        return input
+    squares = (input * input).unsqueeze(1)
+    if input.ndim == 3:
+        padded = F.pad(squares, (0, 0, size // 2, (size - 1) // 2))
+        mean = F.avg_pool2d(padded, (size, 1), stride=1).squeeze(1)
+    else:
+        n, c, h = input.shape[:3]
+        flat = squares.view(n, 1, c, h, -1)
+        padded = F.pad(flat, (0, 0, 0, 0, size // 2, (size - 1) // 2))
+        mean = F.avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(input.shape)
+    return input / (mean * alpha + k) ** beta
+
+
+@composite(where="nn.functional", inplace=False)
+def normalize(input: Array, p: float = 2.0, dim: Any = 1, eps: float = 1e-12):
+    """x / max(norm of x along `dim`, eps).
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0]]))
+    tensor([[0.6000, 0.8000]])
+    """
+    return input / input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
