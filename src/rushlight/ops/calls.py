@@ -401,11 +401,18 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
                 f"{op.name}(): functions with out=... arguments don't support automatic "
                 "differentiation, but one of the arguments requires grad."
             )
+        if op.name == "gather" and r.dtype is not o.dtype:
+            raise RuntimeError(
+                f"Expected out tensor to have dtype {r.dtype.name}, but got {o.dtype.name} instead"
+            )
         if not dtypes.can_cast(r.dtype, o.dtype):
             raise RuntimeError(
                 f"result type {r.dtype.scalar_name} can't be cast to the desired output type "
                 f"{o.dtype.scalar_name}"
             )
+    if op.elementwise or op.name in APART:
+        for o in outs:
+            check_apart(op, o._array, inputs)
     for o, r in zip(outs, results, strict=True):
         if o._array.shape != r._array.shape:
             if o._array.size:
@@ -424,6 +431,33 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
             np.copyto(o._array, r._array, casting="unsafe")
         bump(o)
     return out if isinstance(out, Tensor) or not hasattr(type(result), "_fields") else type(result)(outs)
+
+
+# Operators that read at places other than those they write: `out=` may not be an input of theirs.
+APART = {"cat", "stack", "gather", "take", "index_select", "masked_select", "scatter"}
+
+
+def check_apart(op: Op, out: Any, inputs: Sequence) -> None:
+    """RuntimeError when elements of `out=` share memory with each other, or with an input."""
+    if 0 in out.strides and geometry.has_internal_overlap(out.shape, out.strides):
+        raise RuntimeError(
+            f"{op.name}(): unsupported operation: more than one element of the written-to tensor refers "
+            "to a single memory location. Please clone() the tensor before performing the operation."
+        )
+    for t in inputs:
+        for x in t if t.__class__ in (list, tuple) else (t,):
+            if not isinstance(x, Tensor):
+                continue
+            a = x._array
+            same = a.shape == out.shape and a.strides == out.strides
+            if same and op.elementwise and xp.address(a) == xp.address(out):
+                continue
+            if a.flags.forc and out.flags.forc and np.may_share_memory(a, out):
+                raise RuntimeError(
+                    f"{op.name}(): unsupported operation: some elements of the input tensor and the "
+                    "written-to tensor refer to a single memory location. Please clone() the tensor "
+                    "before performing the operation."
+                )
 
 
 def bump(t: Tensor) -> None:

@@ -435,3 +435,22 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
 def argwhere(input: Tensor):
     """`nonzero` under NumPy's name."""
     return nonzero_places(input)
+
+
+@public(method=True)
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any = None) -> Tensor:
+    """`nonzero` cut off, or filled up with `fill_value`, to `size` rows.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([0, 3]).nonzero_static(size=2)
+    tensor([[ 1],
+            [-1]])
+    """
+    if size < 0:
+        raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, got {size}")
+    rows = nonzero_places(input)._array[:size]
+    result = np.full((size, input._array.ndim), fill_value, np.int64)
+    result[: len(rows)] = rows
+    if out is None:
+        return _wrap(result)
+    return calls.write_out(OPS["aten.nonzero"], out, _wrap(result), (input,))

@@ -77,6 +77,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
 
 
 public("Tensor", name="getitem")(getitem)
+getitem.__name__ = "__getitem__"  # as `__torch_function__` is told
 
 
 def plain_ends(i: slice) -> bool:
@@ -373,6 +374,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 
 
 public("Tensor", name="setitem")(setitem)
+setitem.__name__ = "__setitem__"
 
 
 def quick_write(a: np.ndarray, index: Any, value: Any) -> bool:

@@ -14,7 +14,7 @@ from rushlight.ops.joining import split, split_with_sizes, unbind
 from rushlight.ops.regions import alias, narrow, select, slice_dim
 from rushlight.ops.registry import Array, composite, op, public
 from rushlight.ops.shape import expand, permute, reshape, squeeze, t, transpose, unsqueeze, view
-from rushlight.tensor import Tensor, _bump
+from rushlight.tensor import INFERENCE, Tensor, _bump
 
 if TYPE_CHECKING:
     from rushlight.ops.registry import Sizes  # type: ignore[attr-defined]
@@ -439,7 +439,8 @@ def in_place(name: str, function: Any) -> None:
             self._edge.array = self._array
         else:  # views of the former shape cannot be derived again from this one: see View.resolve
             self._edge = view.node if view.__class__ is View else None
-            self.__dict__["_reshaped"] = self._version
+            if self._counter is not INFERENCE:
+                self.__dict__["_reshaped"] = self._version
         return self
 
     method.__name__ = method.__qualname__ = name + "_"
