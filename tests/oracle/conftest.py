@@ -7,6 +7,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 
+collect_ignore = ["conformance"]  # no tests and no doctests: test_conformance.py runs it
 if importlib.util.find_spec("torch") is None:
     collect_ignore_glob = ["test_*.py"]
 
@@ -15,3 +16,13 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.oracle)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The tables of test_conformance.py, from whichever process ran it."""
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, text in getattr(report, "user_properties", ()):
+                if name == "conformance" and report.when == "call":
+                    terminalreporter.section("against PyTorch's own databases")
+                    terminalreporter.write_line(text)
