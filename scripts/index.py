@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OPS = ROOT / "src" / "rushlight" / "ops"
-INTERNAL = {"__init__", "registry", "generate", "calls", "recording", "inplace", "overrides", "index", "writing"}
+INTERNAL = {"__init__", "registry", "generate", "calls", "recording", "inplace", "nodes", "writing", "overrides", "index"}
 
 HEADER = '''"""Which family file each public name is in. Written by scripts/index.py; do not edit.
 

@@ -71,7 +71,7 @@ del tensor  # type: ignore[name-defined]  # noqa: F821
 _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
     "autograd data fft linalg masked nn optim overrides profiler random return_types serialization "
-    "signal special storage utils"
+    "signal special storage testing utils"
 ).split()
 _SETTINGS = (
     "are_deterministic_algorithms_enabled get_deterministic_debug_mode "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight import dtypes
-from rushlight.autograd import graph
+from rushlight.autograd import tensor_hooks
 from rushlight.autograd.graph import AccumulateGrad, Output, Version, version_of
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import INFERENCE as INFERENCE_VIEW
@@ -291,44 +291,10 @@ class Tensor:
     def _is_view(self) -> bool:
         return self._edge.__class__ is View
 
-    @property
-    def retains_grad(self) -> bool:
-        e = edge_of(self)
-        if e is None or e.__class__ is AccumulateGrad:
-            return False
-        node, nr = (e.node, e.nr) if e.__class__ is Output else (e, 0)
-        return node.hooks is not None and nr in node.hooks.retain
-
-    def retain_grad(self) -> None:
-        """Keep the gradient of this non-leaf tensor in `.grad` at the next backward."""
-        e = edge_of(self)
-        if e is None:
-            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-        if e.__class__ is AccumulateGrad:
-            return
-        import weakref
-
-        node, nr = (e.node, e.nr) if e.__class__ is Output else (e, 0)
-        graph.hooks_of(node).retain[nr] = weakref.ref(self)
-
-    def register_hook(self, hook: Callable) -> graph.RemovableHandle:
-        """Call `hook(grad)` whenever the gradient of this tensor is computed; what it returns (if not
-        None) takes the gradient's place."""
-        e = edge_of(self)
-        if e is None:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        node, nr = (e.node, e.nr) if e.__class__ is Output else (e, 0)
-        hooks = graph.hooks_of(node).tensor_pre.setdefault(nr, {})
-        return graph._register(hooks, hook)
-
-    def register_post_accumulate_grad_hook(self, hook: Callable) -> graph.RemovableHandle:
-        """Call `hook(tensor)` after a backward added to this leaf's `.grad`."""
-        e = edge_of(self)
-        if e is None:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        if e.__class__ is not AccumulateGrad:
-            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-        return graph._register(graph.hooks_of(e).accumulated, hook)
+    retains_grad = property(tensor_hooks.retains_grad)
+    retain_grad = tensor_hooks.retain_grad
+    register_hook = tensor_hooks.register_hook
+    register_post_accumulate_grad_hook = tensor_hooks.register_post_accumulate_grad_hook
 
     def backward(
         self,

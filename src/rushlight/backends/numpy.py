@@ -124,6 +124,9 @@ LATER = {
         "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
         "layer_norm_gradients"
     ),
+    "bags": (
+        "bags"
+    ),
     "pad": (
         "columns_of columns_sum pad_constant pad_edges pad_edges_adjoint"
     ),

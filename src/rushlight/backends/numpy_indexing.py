@@ -258,9 +258,6 @@ def add_along(shape: tuple, index: np.ndarray, dim: int, values: np.ndarray) -> 
     return z
 
 
-def stack_columns(columns: tuple, n: int) -> np.ndarray:
-    """Vectors as the columns of a matrix of n columns."""
-    r = np.empty((len(columns[0]), n), np.int64)
-    for k, c in enumerate(columns):
-        r[:, k] = c
-    return r
+def stack_columns(columns: tuple) -> np.ndarray:
+    """Vectors as the columns of a matrix that lies in memory column by column."""
+    return np.array(columns).T

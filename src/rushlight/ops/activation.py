@@ -37,8 +37,8 @@ relu.grad(input=lambda g, result: threshold_backward(g, result, 0))
 
 @op(method=False)
 def threshold_backward(xp, grad_output: Array, input: Array, threshold: float):
-    """The gradient where the input is above the threshold, else 0."""
-    return np.where(input > threshold, grad_output, grad_output.dtype.type(0))
+    """The gradient where the input is above the threshold (or NaN), else 0."""
+    return np.where(input <= threshold, grad_output.dtype.type(0), grad_output)
 
 
 threshold_backward.grad(

@@ -333,8 +333,8 @@ CHOOSE.face = where
 )
 def fill_masked(xp, input: Array, mask: Array, value: Any):
     """`input` with the number `value` where `mask` is True."""
-    mask = check_mask("masked_fill", mask)
-    return xp.where(mask, fill_number(value, input), input)
+    r = xp.where(check_mask("masked_fill", mask), fill_number(value, input), input)
+    return r if r.flags.c_contiguous else r.copy(order="C")
 
 
 fill_masked.grad(input=lambda g, mask: fill_masked(g, mask, 0))
@@ -373,7 +373,8 @@ def fill_masked_tensor(xp, input: Array, mask: Array, value: Array):
         raise RuntimeError(
             f"value cannot be converted to type {dtypes.OF[input.dtype].name} without overflow"
         )
-    return xp.where(mask, value.astype(input.dtype), input)
+    r = xp.where(mask, value.astype(input.dtype), input)
+    return r if r.flags.c_contiguous else r.copy(order="C")
 
 
 fill_masked_tensor.grad(
@@ -410,7 +411,7 @@ def nonzero_places(xp, input: Array):
     """The indices of the elements that are not zero, one row each."""
     if not input.ndim:
         return xp.zeros((int(bool(input)), 0), dtypes.int64.np)
-    return xp.stack_columns(input.nonzero(), input.ndim)
+    return xp.stack_columns(input.nonzero())
 
 
 @public(method=True)
@@ -427,7 +428,7 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     if as_tuple:
         if not input._array.ndim:
             input = input.unsqueeze(0)
-        return tuple([_wrap(i) for i in input._array.nonzero()])
+        return tuple([_wrap(np.ascontiguousarray(i)) for i in input._array.nonzero()])
     return nonzero_places(input) if out is None else nonzero_places(input, out=out)
 
 

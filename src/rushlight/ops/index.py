@@ -114,6 +114,11 @@ FUNCTIONS = {
         "_square_bool _sub_scaled add div divide float_power floor_divide fmod mul multiply "
         "neg negative positive pow reciprocal remainder rsub square sub subtract true_divide "
     ),
+    "embedding": (
+        "_embedding _embedding_bag embedding embedding_bag embedding_dense_backward "
+        "embedding_renorm_ nn.functional.embedding nn.functional.embedding_bag "
+        "nn.functional.one_hot "
+    ),
     "extremes": (
         "_all.max _all.min _dim.max _dim.min amax amin aminmax argmax argmin hash_tensor max "
         "min "

@@ -77,7 +77,7 @@ def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha:
     >>> torch.zeros(3).index_add(0, torch.tensor([0, 0, 2]), torch.ones(3))
     tensor([2., 0., 1.])
     """
-    r = input.copy(order="K")
+    r = input.copy(order="C")
     write_index_add(xp, r, dim, index, source, alpha)
     return r
 
@@ -105,7 +105,7 @@ def write_index_copy(xp, a: Any, dim: int, index: Any, source: Any) -> None:
 @op()
 def index_copy(xp, input: Array, dim: int, index: Array, source: Array):
     """A copy of `input` with the slices that `index` names replaced by those of `source`."""
-    r = input.copy(order="K")
+    r = input.copy(order="C")
     write_index_copy(xp, r, dim, index, source)
     return r
 

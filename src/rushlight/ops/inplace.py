@@ -110,10 +110,8 @@ def execute_inplace(op: Op, values: list) -> Tensor:
     old = None
     if recording and op.differentiable:
         first = op.inputs[0]
-        from rushlight.ops.generate import saved_names
-
         others = [i for i in op.inputs if isinstance(named[i], Tensor)]
-        if first in saved_names(op, tuple(i for i in others if op.rule_all or i in op.rules)):
+        if first in op.saved_names(tuple(i for i in others if op.rule_all or i in op.rules)):
             old = new(Tensor)
             old._array, old._edge, old._counter = a.copy(), edge_of(t), None
         elif edge_of(t) is not None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes
 from rushlight.autograd.state import thread
 from rushlight.ops.registry import Array, composite, op
 

@@ -112,18 +112,11 @@ def rot90(xp, input: Array, k: int = 1, dims: Any = (0, 1)):
             raise RuntimeError(f"Rotation dim out of range, dim = {d}")
     a, b = (d % n for d in dims)
     k %= 4
-    if k == 1:
-        r = xp.flipped(input, (b,)).swapaxes(a, b)
-    elif k == 2:
-        r = xp.flipped(input, (a, b))
-    elif k == 3:
-        r = xp.flipped(input, (a,)).swapaxes(a, b)
-    else:
-        return input.copy()
-    # PyTorch turns the memory of a copy: the strides are swapped too.
-    if k == 2:
-        return r.copy()
-    return r.swapaxes(a, b).copy().swapaxes(a, b)
+    if not k:
+        return input.copy(order="C")
+    turned = (a, b) if k == 2 else (b,) if k == 1 else (a,)
+    r = xp.kept_layout(xp.flipped(input, turned), input)
+    return r if k == 2 else r.swapaxes(a, b)
 
 
 rot90.grad(input=lambda g, k, dims: g.rot90(-k, dims))

@@ -113,10 +113,8 @@ def differentiable_output(op: Op, nr: int) -> bool:
 
 def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node | None:
     """The general node of a call: edges, what the wanted rules read, traces."""
-    from rushlight.ops.generate import node_class, saved_names, wanted
-
     want, edges, fix = [], [], []
-    ruled = wanted(op)
+    ruled = op.wanted()
     for i in op.inputs:
         v = named[i]
         for t in v if i in op.lists else (v,):
@@ -136,11 +134,11 @@ def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node
             if isinstance(named[i], NUMBERS) and at < len(op.scalar_nodes):
                 name = op.scalar_nodes[at]
                 break
-    node = new(node_class(op, name)[1])
+    node = new(op.classes(name)[1])
     node.edges, node.fix, node.hooks, node.result_version = tuple(edges), tuple(fix), None, None
     node.outputs = [None if t is None else OutputInfo(t._array) for t in wrapped]
     saved: dict[str, Any] = {}
-    names = saved_names(op, tuple(want))
+    names = op.saved_names(tuple(want))
     values: dict[str, Any] = {}
     for n in names:
         if n in op.lists:

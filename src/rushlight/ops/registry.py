@@ -202,6 +202,29 @@ class Op:
         """One node name without `dim`, another with it."""
         return self._node.__class__ is tuple
 
+    def wanted(self) -> tuple[str, ...]:
+        """The inputs that can have a gradient."""
+        return self.inputs if self.rule_all else tuple(i for i in self.inputs if i in self.rules)
+
+    def saved_names(self, only: tuple[str, ...] | None = None) -> dict[str, list[str]]:
+        """What the rules of the inputs `only` (default: all) read: name -> the inputs they are of."""
+        readers: dict[str, list[str]] = {}
+        for wrt in self.wanted() if only is None else only:
+            _, names = self.rule_all or self.rules[wrt]
+            for n in names:
+                if n not in ("g", "needs"):
+                    readers.setdefault(n, []).append(wrt)
+        return readers
+
+    def classes(self, name: str) -> tuple[type, type, type]:
+        """The node classes under one name: (straight-line, general, for a number as second input)."""
+        found = self.node_classes.get(name)
+        if found is None:
+            from rushlight.ops import nodes
+
+            found = nodes.node_class(self, name)
+        return found
+
     # -- calling: the first call generates the functions and puts them in place --------------------
 
     def build(self) -> calls.Built:

@@ -107,7 +107,7 @@ def write_scatter(xp, a: Any, dim: int, index: Any, src: Any) -> None:
 
 @op(where="aten", node="ScatterBackward0", name="scatter_src", method=False)
 def scatter_src(xp, input: Array, dim: int, index: Array, src: Array):
-    r = input.copy(order="K")
+    r = input.copy(order="C")
     write_scatter(xp, r, dim, index, src)
     return r
 
@@ -134,7 +134,7 @@ def write_scatter_value(xp, a: Any, dim: int, index: Any, value: Any) -> None:
 
 @op(where="aten", node="ScatterBackward1", name="scatter_value", method=False)
 def scatter_value(xp, input: Array, dim: int, index: Array, value: Any):
-    r = input.copy(order="K")
+    r = input.copy(order="C")
     write_scatter_value(xp, r, dim, index, value)
     return r
 
@@ -158,7 +158,7 @@ def write_scatter_combine(xp, a: Any, dim: int, index: Any, src: Any, reduce: st
 
 @op(where="aten", name="scatter_combine", method=False)
 def scatter_combine(xp, input: Array, dim: int, index: Array, src: Any, reduce: str):
-    r = input.copy(order="K")
+    r = input.copy(order="C")
     write_scatter_combine(xp, r, dim, index, src._array if isinstance(src, Tensor) else src, reduce)
     return r
 
@@ -252,7 +252,7 @@ def scatter_add(xp, input: Array, dim: int, index: Array, src: Array):
     >>> torch.zeros(3).scatter_add(0, torch.tensor([0, 0, 2]), torch.ones(3))
     tensor([2., 0., 1.])
     """
-    r = input.copy(order="K")
+    r = input.copy(order="C")
     write_scatter_add(xp, r, dim, index, src)
     return r
 

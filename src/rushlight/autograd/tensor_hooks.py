@@ -1,0 +1,58 @@
+"""The hooks of one tensor; methods of `Tensor`. They live on the node of the tensor's edge."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from rushlight.autograd.graph import AccumulateGrad, Output, RemovableHandle, _register, hooks_of
+from rushlight.autograd.views import edge_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.tensor import Tensor
+
+
+def place(e: Any) -> tuple[Any, int]:
+    """The node of an edge, and which of its outputs the edge is."""
+    return (e.node, e.nr) if e.__class__ is Output else (e, 0)
+
+
+def retains_grad(self: Tensor) -> bool:
+    """Whether `retain_grad` was called on this non-leaf tensor."""
+    e = edge_of(self)
+    if e is None or e.__class__ is AccumulateGrad:
+        return False
+    node, nr = place(e)
+    return node.hooks is not None and nr in node.hooks.retain
+
+
+def retain_grad(self: Tensor) -> None:
+    """Keep the gradient of this non-leaf tensor in `.grad` at the next backward."""
+    e = edge_of(self)
+    if e is None:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if e.__class__ is not AccumulateGrad:
+        node, nr = place(e)
+        hooks_of(node).retain[nr] = weakref.ref(self)
+
+
+def register_hook(self: Tensor, hook: Callable) -> RemovableHandle:
+    """Call `hook(grad)` whenever the gradient of this tensor is computed; what it returns (if not
+    None) takes the gradient's place."""
+    e = edge_of(self)
+    if e is None:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    node, nr = place(e)
+    return _register(hooks_of(node).tensor_pre.setdefault(nr, {}), hook)
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> RemovableHandle:
+    """Call `hook(tensor)` after a backward added to this leaf's `.grad`."""
+    e = edge_of(self)
+    if e is None:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if e.__class__ is not AccumulateGrad:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    return _register(hooks_of(e).accumulated, hook)
