@@ -1,0 +1,183 @@
+"""Indexing, gathering and scattering, against NumPy."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+A = np.arange(24.0).reshape(2, 3, 4)
+I, J = np.array([1, 0, -1]), np.array([[0], [2]])
+MASK = A[0] > 4
+
+SAME_AS_NUMPY = {
+    "int": 1,
+    "negative int": -1,
+    "slice": slice(1, None),
+    "tuple": (0, slice(None, None, 2), 3),
+    "ellipsis": (..., 1),
+    "none": (None, 0, None),
+    "list": [1, 0],
+    "array": I,
+    "array and slice": (slice(None), slice(1, 3), I),
+    "two arrays": (I[:2], J),
+    "arrays apart": (I[:2], slice(None), J),
+    "mask": A > 7,
+    "mask of two dimensions": (slice(None), MASK),
+    "true": True,
+    "empty": np.array([], int),
+}
+
+
+def tensors(index):
+    if isinstance(index, tuple):
+        return tuple(tensors(i) for i in index)
+    return torch.tensor(index) if isinstance(index, np.ndarray) else index
+
+
+@pytest.mark.parametrize("name", SAME_AS_NUMPY)
+def test_reading_and_writing(name):
+    index = SAME_AS_NUMPY[name]
+    x, a = torch.tensor(A), A.copy()
+    assert np.array_equal(x[tensors(index)].numpy(), a[index])
+    a[index] = -1
+    x[tensors(index)] = -1
+    assert np.array_equal(x.numpy(), a) and x._version == 1
+    x[tensors(index)] = x[tensors(index)] * 2
+    a[index] *= 2
+    assert np.array_equal(x.numpy(), a)
+
+
+def test_scalar_dimensions_are_views_too():
+    x = torch.zeros(2, 2)
+    x[0][1] = 5
+    x[1, 0].fill_(7)
+    assert x.tolist() == [[0, 5], [7, 0]]
+
+
+def test_repeated_indices_add_their_gradients():
+    x = torch.zeros(3, 2, requires_grad=True)
+    x[torch.tensor([0, 2, 0])].sum().backward()
+    assert x.grad.tolist() == [[2, 2], [0, 0], [1, 1]]
+
+
+def test_written_values_and_base_get_gradients():
+    x = torch.ones(3, requires_grad=True)
+    v = torch.tensor([5.0, 6.0], requires_grad=True)
+    y = x * 2
+    y[torch.tensor([0, 2])] = v
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [0, 8, 0] and v.grad.tolist() == [10, 12]
+
+
+def test_index_put_accumulates():
+    x = torch.zeros(3)
+    x.index_put_((torch.tensor([0, 0, 2]),), torch.ones(3), accumulate=True)
+    assert x.tolist() == [2, 0, 1]
+
+
+def test_conversion_to_the_dtype_of_the_tensor():
+    x = torch.zeros(3, dtype=torch.int64)
+    x[0] = 1.7
+    x[1] = torch.tensor(2.9)
+    assert x.tolist() == [1, 2, 0]
+    with pytest.raises(RuntimeError, match="dtypes match"):
+        x[torch.tensor([0])] = torch.tensor([1.5])
+    with pytest.raises(TypeError, match="can't assign a list"):
+        x[0] = [1]
+
+
+def test_failing_writes_change_nothing():
+    x = torch.zeros(3)
+    for index, value in ((5, 1.0), (torch.tensor([0, 7]), 1.0), (slice(0, 2), torch.ones(3))):
+        with pytest.raises((IndexError, RuntimeError)):
+            x[index] = value
+    for write in (
+        lambda: x.index_add_(0, torch.tensor([0, 9]), torch.ones(2)),
+        lambda: x.scatter_(0, torch.tensor([0, 9]), 1.0),
+        lambda: x.index_copy_(0, torch.tensor([0]), torch.ones(2)),
+        lambda: x.index_put_((torch.tensor([0, 9]),), torch.tensor(1.0), accumulate=True),
+    ):
+        with pytest.raises((IndexError, RuntimeError)):
+            write()
+    assert x.tolist() == [0, 0, 0] and x._version == 0
+
+
+def test_bytes_as_masks_are_deprecated():
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        y = torch.arange(3)[torch.tensor([1, 0, 1], dtype=torch.uint8)]
+    assert y.tolist() == [0, 2] and "uint8" in str(seen[0].message)
+
+
+def test_overlapping_source_and_target():
+    x = torch.arange(5)
+    x[1:] = x[:-1].clone()
+    assert x.tolist() == [0, 0, 1, 2, 3]
+
+
+def test_gather_and_scatter_are_adjoint():
+    x = torch.tensor(A[0], requires_grad=True)
+    i = torch.tensor([[0, 0, 3], [1, 2, 2], [3, 3, 3]])
+    y = x.gather(1, i)
+    assert np.array_equal(y.detach().numpy(), np.take_along_axis(A[0], i.numpy(), 1))
+    y.sum().backward()
+    assert np.array_equal(
+        x.grad.numpy(), torch.zeros(3, 4).scatter_add(1, i, torch.ones(3, 3)).numpy()
+    )
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_scatter_reduce(reduce, include_self):
+    x = torch.tensor([2.0, 3.0, 4.0], dtype=torch.float64, requires_grad=True)
+    s = torch.tensor([5.0, 1.0, 4.5], dtype=torch.float64, requires_grad=True)
+    i = torch.tensor([0, 0, 2])
+    combine = {"sum": np.sum, "prod": np.prod, "mean": np.mean, "amax": np.max, "amin": np.min}[
+        reduce
+    ]
+    own = [[2.0], [3.0], [4.0]]
+    want = [
+        combine((own[0] if include_self else []) + [5.0, 1.0]),
+        3.0,
+        combine((own[2] if include_self else []) + [4.5]),
+    ]
+    y = x.scatter_reduce(0, i, s, reduce, include_self=include_self)
+    assert np.allclose(y.tolist(), want)
+    weights = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    gradients = torch.autograd.grad((y * weights).sum(), (x, s))
+    for t, g in zip((x, s), gradients, strict=True):
+        for k in range(3):
+            moved = []
+            for e in (1e-6, -1e-6):
+                other = t.detach().clone()
+                other[k] += e
+                a, b = (other, s) if t is x else (x, other)
+                r = a.scatter_reduce(0, i, b, reduce, include_self=include_self)
+                moved.append(float((r * weights).sum()))
+            assert abs((moved[0] - moved[1]) / 2e-6 - float(g[k])) < 1e-6
+
+
+def test_where_promotes_and_broadcasts():
+    c = torch.tensor([[True], [False]])
+    assert torch.where(c, torch.ones(2), 0).tolist() == [[1, 1], [0, 0]]
+    assert torch.where(c, 1, 2.5).dtype is torch.float32
+    assert torch.where(c, torch.ones(1, dtype=torch.float64), torch.zeros(1)).dtype is torch.float64
+    assert [i.tolist() for i in torch.where(c)] == [[0], [0]]
+
+
+def test_joining_promotes_and_skips_what_is_empty():
+    y = torch.cat((torch.tensor([]), torch.ones(2, 2), torch.ones(1, 2, dtype=torch.float64)))
+    assert y.shape == (3, 2) and y.dtype is torch.float64
+    with pytest.raises(RuntimeError, match="Expected size 2 but got size 3 for tensor number 1"):
+        torch.cat((torch.ones(2, 2), torch.ones(2, 3)))
+    with pytest.raises(RuntimeError, match="equal size"):
+        torch.stack((torch.ones(2), torch.ones(3)))
+
+
+def test_list_of_views_in_one_call():
+    x = torch.ones(4, 2, requires_grad=True)
+    a, b = (x * 1).chunk(2)
+    (a.sum() + 2 * b.sum()).backward()
+    assert x.grad.tolist() == [[1, 1], [1, 1], [2, 2], [2, 2]]

@@ -1,0 +1,180 @@
+"""Views share memory, keep PyTorch's strides, and writes through them are part of history."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+
+def grid(*shape):
+    return torch.arange(float(np.prod(shape))).reshape(*shape)
+
+
+VIEWS = {
+    "view": (lambda x: x.view(12, 2), (2, 1)),
+    "reshape": (lambda x: x.reshape(-1), (1,)),
+    "transpose": (lambda x: x.transpose(0, 2), (1, 4, 12)),
+    "permute": (lambda x: x.permute(1, 2, 0), (4, 1, 12)),
+    "t": (lambda x: x[0].t(), (1, 4)),
+    "mT": (lambda x: x.mT, (12, 1, 4)),
+    "unsqueeze": (lambda x: x.unsqueeze(1), (12, 12, 4, 1)),
+    "unsqueeze of a view": (lambda x: x.permute(2, 0, 1).unsqueeze(-1), (1, 12, 4, 1)),
+    "squeeze": (lambda x: x[:, :1].squeeze(1), (12, 1)),
+    "expand": (lambda x: x[:1].expand(5, 3, 4), (0, 4, 1)),
+    "diagonal": (lambda x: x.diagonal(0, 1, 2), (12, 5)),
+    "unfold": (lambda x: x.unfold(2, 2, 1), (12, 4, 1, 1)),
+    "narrow": (lambda x: x.narrow(1, 1, 2), (12, 4, 1)),
+    "select": (lambda x: x.select(1, 2), (12, 1)),
+    "slices": (lambda x: x[:, ::2, 1:], (12, 8, 1)),
+    "None": (lambda x: x[None, 0, :, None], (24, 4, 4, 1)),
+    "as_strided": (lambda x: x.as_strided((3, 2), (2, 2)), (2, 2)),
+    "split": (lambda x: x.split(2, 1)[1], (12, 4, 1)),
+    "unbind": (lambda x: x.unbind(2)[0], (12, 4)),
+    "movedim": (lambda x: x.movedim(0, -1), (4, 1, 12)),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_strides_and_shared_memory(name):
+    make, strides = VIEWS[name]
+    x = grid(2, 3, 4).clone()
+    v = make(x)
+    assert v.stride() == strides
+    assert np.shares_memory(v.numpy(), x.numpy())
+    assert v._is_view() and v._base is x
+    x.add_(100)
+    assert float(v.min()) >= 100
+    assert v._version == x._version == 1
+
+
+def test_no_view_has_negative_strides():
+    x = grid(2, 3)
+    for y in (x.flip(0), x.fliplr(), x.rot90(), x.roll(-1, 0)):
+        assert all(s >= 0 for s in y.stride())
+        assert not np.shares_memory(y.numpy(), x.numpy())
+    with pytest.raises(ValueError, match="step must be greater than zero"):
+        x[::-1]
+
+
+def test_reshape_copies_where_no_view_exists():
+    x = grid(2, 3)
+    with pytest.raises(RuntimeError, match=r"Use \.reshape"):
+        x.t().view(-1)
+    y = x.t().reshape(-1)
+    assert y.tolist() == [0, 3, 1, 4, 2, 5] and not np.shares_memory(y.numpy(), x.numpy())
+
+
+def test_write_through_a_view_is_history_of_the_base():
+    x = torch.ones(2, 3, requires_grad=True)
+    y = x * 2
+    row = y[0]
+    row.mul_(5)
+    assert type(y.grad_fn).__name__ == "CopySlices"
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [[200.0] * 3, [8.0] * 3]
+
+
+def test_write_to_a_base_is_history_of_its_views():
+    x = torch.ones(2, 3, requires_grad=True)
+    y = x * 2
+    row = y[0]
+    y.mul_(5)
+    row.sum().backward()
+    assert x.grad.tolist() == [[10.0] * 3, [0.0] * 3]
+
+
+def test_overwritten_value_is_refused():
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    z = y * y
+    y[0] = 5
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+
+
+def test_views_that_may_not_be_written():
+    x = torch.ones(2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        x[0].mul_(2)
+    y = x * 1
+    with pytest.raises(RuntimeError, match="returns multiple views"):
+        y.unbind()[0].mul_(2)
+    with torch.no_grad():
+        v = y[0]
+    with pytest.raises(RuntimeError, match="created in no_grad mode"):
+        v.mul_(2)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.ones(1, 3).expand(2, 3).mul_(2)
+    assert y.tolist() == [[1.0] * 3] * 2 and y._version == 0
+
+
+def test_write_through_a_view_leaves_no_cycle():
+    gc.collect()
+    gc.disable()
+    try:
+        x = torch.ones(3, 4, requires_grad=True)
+        y = x * 1
+        y[0] = 2
+        y[1].mul_(3)
+        node = weakref.ref(y.grad_fn)
+        del y
+        assert node() is None
+    finally:
+        gc.enable()
+
+
+def test_in_place_views_change_the_tensor_itself():
+    x = torch.ones(2, 3, requires_grad=True)
+    y = x * 2
+    assert y.t_() is y and y.shape == (3, 2)
+    assert y.unsqueeze_(0).squeeze_().shape == (3, 2)
+    (y * grid(3, 2)).sum().backward()
+    assert x.grad.tolist() == (2 * grid(3, 2).t()).tolist()
+
+
+def test_view_of_a_former_shape_is_refused_when_stale():
+    y = torch.ones(2, 3, requires_grad=True) * 2
+    v = y[0]
+    y.t_()
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match="in-place view operation"):
+        v.sum()
+
+
+def test_gradient_of_overlapping_memory():
+    x = torch.arange(4.0).requires_grad_()
+    x.as_strided((3, 2), (1, 1)).sum().backward()
+    assert x.grad.tolist() == [1, 2, 2, 1]
+    x.grad = None
+    x.unfold(0, 3, 1).sum().backward()
+    assert x.grad.tolist() == [1, 2, 2, 1]
+
+
+def test_other_dtype_on_the_same_memory():
+    x = torch.ones(2)
+    assert x.view(torch.int32).tolist() == [1065353216] * 2
+    assert x.view(torch.uint8).shape == (8,)
+    assert grid(4).to(torch.float32).view(torch.complex64).tolist() == [1j, 2 + 3j]
+    with pytest.raises(RuntimeError, match="divisible"):
+        torch.ones(3).view(torch.float64)
+
+
+def test_parts_of_complex_numbers_are_views():
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    z.imag.mul_(2)
+    z.real[0] = 7
+    assert z.tolist() == [7 + 4j, 3 - 8j]
+    pairs = torch.view_as_real(z)
+    pairs[1, 0] = 5
+    assert torch.view_as_complex(pairs).tolist() == z.tolist() == [7 + 4j, 5 - 8j]
+
+
+def test_second_derivatives_through_views():
+    x = torch.arange(6.0, dtype=torch.float64).requires_grad_()
+    y = x.view(2, 3).t()[1:].reshape(-1) ** 3
+    (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    (h,) = torch.autograd.grad(g.sum(), x)
+    assert h.tolist() == [0, 6, 12, 0, 24, 30]
