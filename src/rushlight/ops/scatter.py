@@ -264,6 +264,15 @@ in_place(scatter_add, write_scatter_add)
 REDUCES = ("sum", "prod", "mean", "amax", "amin")
 
 
+def check_reducible(name: str, reduce: str, a: Any) -> None:
+    """NotImplementedError for the order of complex numbers and the mean of truth values."""
+    kind = a.dtype.kind
+    if kind == "c" and reduce in ("amax", "amin") or kind == "b" and reduce == "mean":
+        raise NotImplementedError(
+            f"\"{name}{reduce}\" not implemented for '{dtypes.OF[a.dtype].scalar_name}'"
+        )
+
+
 @op(inplace=True)
 def scatter_reduce(
     xp, input: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True
@@ -282,6 +291,7 @@ def scatter_reduce(
         raise RuntimeError(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}."
         )
+    check_reducible("scatter_gather_tensor_cpu_reduce_", reduce, input)
     d = check_scatter("scatter_reduce", input, dim, index, src)
     r = input.copy(order="C")
     if index.size:
