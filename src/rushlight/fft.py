@@ -15,7 +15,8 @@ from rushlight import methods
 def __getattr__(name: str) -> Any:
     if f"fft.{name}" not in methods.index.FUNCTIONS:
         raise AttributeError(
-            f"module 'rushlight.fft' has no attribute {name!r}: not implemented here"
+            f"module 'rushlight.fft' has no attribute {name!r}: not implemented here; "
+            "docs/coverage.md lists what is"
         )
     found = globals()[name] = methods.function(f"fft.{name}")
     return found

@@ -18,7 +18,8 @@ __all__ = ["LinAlgError"]  # and what __getattr__ finds
 def __getattr__(name: str) -> Any:
     if f"linalg.{name}" not in methods.index.FUNCTIONS:
         raise AttributeError(
-            f"module 'rushlight.linalg' has no attribute {name!r}: not implemented here"
+            f"module 'rushlight.linalg' has no attribute {name!r}: not implemented here; "
+            "docs/coverage.md lists what is"
         )
     found = globals()[name] = methods.function(f"linalg.{name}")
     return found

@@ -10,7 +10,8 @@ from rushlight import methods
 def __getattr__(name: str) -> Any:
     if f"special.{name}" not in methods.index.FUNCTIONS:
         raise AttributeError(
-            f"module 'torch.special' has no attribute {name!r}: not implemented here"
+            f"module 'rushlight.special' has no attribute {name!r}: not implemented here; "
+            "docs/coverage.md lists what is"
         )
     found = globals()[name] = methods.function(f"special.{name}")
     return found

@@ -25,7 +25,6 @@ _NAMES = {
 _MODULES = (
     "anomaly_mode",
     "engine",
-    "forward_ad",
     "function",
     "functional",
     "grad_mode",
@@ -44,7 +43,10 @@ def __getattr__(name: str) -> Any:
         return found
     if name in _MODULES:
         return import_module(f"rushlight.autograd.{name}")
-    raise AttributeError(f"module 'rushlight.autograd' has no attribute {name!r}")
+    raise AttributeError(
+        f"module 'rushlight.autograd' has no attribute {name!r}: not implemented here; docs/coverage.md "
+        "lists what is"
+    )
 
 
 def __dir__() -> list[str]:

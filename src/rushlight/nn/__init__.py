@@ -62,3 +62,11 @@ sys.modules[f"{__name__}.modules"] = modules
 for _name in [*_FILES, "lazy", "module"]:
     sys.modules[f"{__name__}.modules.{_name}"] = sys.modules[f"{__name__}.{_name}"]
 sys.modules[f"{__name__}.modules.utils"] = sys.modules[f"{__name__}.tuples"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "grad":
+        return importlib.import_module("rushlight.nn.grad")
+    raise AttributeError(
+        f"module 'rushlight.nn' has no attribute {name!r}: not implemented here; docs/coverage.md lists what is"
+    )

@@ -1,0 +1,28 @@
+"""`torch.autograd.Variable`: what tensors with gradients were called before PyTorch 0.4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.tensor import Tensor
+
+
+class VariableMeta(type):
+    def __instancecheck__(cls, other: Any) -> bool:
+        return isinstance(other, Tensor)
+
+
+class Variable(metaclass=VariableMeta):
+    """`Variable(tensor, requires_grad)` is the tensor's data as a tensor of its own.
+
+    >>> import rushlight as torch
+    >>> x = torch.autograd.Variable(torch.ones(2), requires_grad=True)
+    >>> isinstance(x, torch.Tensor), isinstance(x, torch.autograd.Variable), x.requires_grad
+    (True, True, True)
+    """
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = False) -> Any:
+        from rushlight.ops.construct import tensor
+
+        own = tensor([]) if data is None else data.data
+        return own.requires_grad_() if requires_grad else own
