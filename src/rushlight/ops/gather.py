@@ -271,7 +271,7 @@ def choose(xp, condition: Array, input: Array, other: Array):
         condition = condition.astype(bool)
     if getattr(input, "dtype", None) is not getattr(other, "dtype", 0):
         arrays = {"input": input, "other": other}
-        calls.promote(MASKED, arrays)
+        calls.promote(CHOOSE, arrays)
         input, other = arrays["input"], arrays["other"]
     return xp.where(condition, input, other)
 
@@ -281,12 +281,6 @@ choose.grad(
     other=lambda g, condition: choose(condition, zero_of(g), g),
 )
 CHOOSE = OPS["aten.where"]
-
-
-class MASKED:
-    """What promotion needs to know of `where`: the common dtype of the two values."""
-
-    promote, accepts, name = "same", None, "where"
 
 
 @public()

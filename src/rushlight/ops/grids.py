@@ -162,3 +162,23 @@ def block_diag(*tensors: Any) -> Tensor:
 
         return empty((1, 0))
     return blocks(matrices)
+
+
+@public()
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The coordinates, in a tensor of `shape`, of indices into the flattened tensor.
+
+    >>> import rushlight as torch
+    >>> torch.unravel_index(torch.tensor([5, 2]), (2, 3))
+    (tensor([1, 0]), tensor([2, 2]))
+    """
+    if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is dtypes.bool_:
+        raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    coordinates = []
+    for n in reversed(sizes):
+        coordinates.append(indices.remainder(n))
+        indices = indices.div(n, rounding_mode="floor")
+    return tuple(reversed(coordinates))

@@ -146,7 +146,7 @@ FUNCTIONS = {
         "nn.functional.grid_sample "
     ),
     "grids": (
-        "aten.block_diag block_diag cartesian_prod combinations meshgrid "
+        "aten.block_diag block_diag cartesian_prod combinations meshgrid unravel_index "
     ),
     "histograms": (
         "_all.histogramdd bincount histc histogram histogramdd "
