@@ -1,0 +1,375 @@
+"""Every operator, from its row in opdb.py: values, forms, memory, layouts, dtypes, gradients."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+
+import directional
+import numpy as np
+import opdb
+import pytest
+from opdb_rows import replace
+
+import rushlight
+from rushlight import Tensor
+from rushlight.ops import index
+from rushlight.ops.registry import ALIASES, OPS, PUBLIC
+from rushlight.tensor import _wrap
+
+ROWS = [*opdb.ROWS, *opdb.FUNCTION_ROWS]
+BEHIND = ("internal.", "aten.")  # operators behind public functions, and those whose name begins with _
+
+
+def each(condition=lambda row: True):
+    return pytest.mark.parametrize(
+        "row", [pytest.param(row, id=row.name) for row in ROWS if condition(row)]
+    )
+
+
+def function(path: str):
+    return functools.reduce(getattr, path.split("."), rushlight)
+
+
+def tensors(tree):
+    return replace(tree, lambda a: _wrap(np.array(a)), np.ndarray)
+
+
+def leaves(result) -> list:
+    """The tensors, arrays and numbers in a result, in order."""
+    if isinstance(result, tuple | list) and not isinstance(result, rushlight.Size):
+        return [leaf for item in result for leaf in leaves(item)]
+    return [result]
+
+
+def array(leaf) -> np.ndarray:
+    """A leaf as NumPy takes it: numbers of ml_dtypes in float64."""
+    value = leaf.detach().resolve_conj()._array if isinstance(leaf, Tensor) else np.asarray(leaf)
+    return value.astype(np.float64) if value.dtype.kind == "V" else value
+
+
+def close(result, expected, tol: float, what: str = "", kinds: bool = True) -> None:
+    got, want = leaves(result), leaves(expected)
+    assert len(got) == len(want), f"{what}: {len(got)} results, expected {len(want)}"
+    for i, (a, b) in enumerate(zip(got, want, strict=True)):
+        if isinstance(a, str | bool | type | rushlight.dtype | rushlight.Size | None):
+            assert a == b, f"{what}: {a!r}, expected {b!r}"
+            continue
+        a, b = array(a), array(b)
+        assert a.shape == b.shape, f"{what}[{i}]: shape {a.shape}, expected {b.shape}"
+        if kinds:
+            kind = {"u": "i"}.get(a.dtype.kind, a.dtype.kind)
+            assert kind == {"u": "i"}.get(b.dtype.kind, b.dtype.kind), (
+                f"{what}[{i}]: dtype {a.dtype}, expected {b.dtype}"
+            )
+        wide = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
+        np.testing.assert_allclose(
+            a.astype(wide), b.astype(wide), rtol=tol, atol=tol, err_msg=f"{what}[{i}]"
+        )
+
+
+def call(row, args, kwargs, f=None):
+    """The row's function on fresh tensors; random ones begin with the same seed each time."""
+    rushlight.manual_seed(0)
+    return (f or function(row.name))(*tensors(args), **tensors(kwargs))
+
+
+def expected(row, case, args, kwargs):
+    if case.want is not None:
+        return case.want
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return row.ref(*args, **kwargs)
+
+
+def judge(row, case, result, args, kwargs, tol, what="", kinds=True) -> None:
+    """Compare with the reference, or let the row's own check look."""
+    if row.check is not None and case.want is None:
+        row.check(replace(result, array, Tensor), *args, **kwargs)
+    else:
+        want = expected(row, case, args, kwargs)
+        close(result, want, tol, what or str(case.kwargs or case.args[1:]), kinds)
+
+
+@each()
+def test_value(row):
+    for case, args, kwargs in row.draws():
+        given = tensors(args)
+        before = replace(given, lambda t: (t._array.copy(), t._version), Tensor)
+        rushlight.manual_seed(0)
+        result = function(row.name)(*given, **tensors(kwargs))
+        judge(row, case, result, args, kwargs, row.tol)
+        assert all(
+            leaf.dtype.name not in ("float32", "complex64")
+            for leaf in leaves(result)
+            if isinstance(leaf, Tensor) and any(d.kind in "fc" for d in case.inputs())
+        ), f"float64 became float32 in {row.name}"
+        if row.writes:
+            assert result is given[0]
+            given, before = given[1:], before[1:]
+        for t, (copy, version) in zip(leaves(given), pairs(before), strict=True):
+            if isinstance(t, Tensor):
+                np.testing.assert_array_equal(t._array, copy, f"{row.name} wrote to an input")
+                assert t._version == version
+
+
+def pairs(tree) -> list:
+    """The (array, version) pairs in a tree of arguments; what is no tensor gives (item, None)."""
+    if isinstance(tree, tuple) and len(tree) == 2 and isinstance(tree[0], np.ndarray):
+        return [tree]
+    if isinstance(tree, tuple | list):
+        return [pair for item in tree for pair in pairs(item)]
+    return [(tree, None)]
+
+
+@each()
+def test_memory(row):
+    """What is declared a view shares the memory of its first input, and nothing else does."""
+    if row.view is None:
+        return
+    for case, args, kwargs in row.draws():
+        given = tensors((args, kwargs))
+        rushlight.manual_seed(0)
+        result = [r for r in leaves(function(row.name)(*given[0], **given[1])) if isinstance(r, Tensor)]
+        inputs = []
+        replace(given, inputs.append, Tensor)
+        for r in result:
+            if r.numel():
+                shares = [np.may_share_memory(r._array, t._array) for t in inputs]
+                assert any(shares) == (row.view or row.writes), f"{case.args} {case.kwargs}"
+
+
+def declared(row):
+    """The operator behind the row, or the plain function."""
+    return OPS.get(row.name) or PUBLIC[row.name][0]
+
+
+def has_out(row) -> bool:
+    found = declared(row)
+    if row.name in OPS:
+        return found.has_out and row.name != "polygamma"
+    try:
+        return "out" in inspect.signature(found).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+@each(lambda row: row.out and not row.writes and has_out(row))
+def test_out(row):
+    for case, args, kwargs in row.draws():
+        plain = call(row, args, kwargs)
+        targets = [rushlight.empty(0, dtype=t.dtype) for t in leaves(plain)]
+        target = targets[0] if isinstance(plain, Tensor) else tuple(targets)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = call(row, args, kwargs | {"out": target})
+        close(leaves(result), leaves(plain), 0.0, f"out= {case.args[1:]}")
+        assert all(a is b for a, b in zip(leaves(result), targets, strict=True))
+
+
+def has_method(row) -> bool:
+    if row.name in OPS:
+        return OPS[row.name].method and "." not in row.name
+    return PUBLIC[row.name][1] and "." not in row.name
+
+
+@each(lambda row: row.method and has_method(row))
+def test_method(row):
+    for case, args, kwargs in row.draws():
+        if args and isinstance(args[0], np.ndarray):
+            method = getattr(Tensor, row.name)
+            close(call(row, args, kwargs, method), call(row, args, kwargs), 0.0, str(case.args[1:]))
+
+
+@each(lambda row: row.inplace and row.name in OPS and OPS[row.name].has_inplace)
+def test_inplace(row):
+    name = row.name.rpartition(".")[2] + "_"
+    method = getattr(Tensor, name)
+    tried = 0
+    for case, args, kwargs in row.draws():
+        plain = call(row, args, kwargs)
+        first = tensors(args[0])
+        if isinstance(first, Tensor) and plain.shape == first.shape and plain.dtype == first.dtype:
+            rushlight.manual_seed(0)
+            memory = first._array
+            result = method(first, *tensors(args[1:]), **tensors(kwargs))
+            assert result is first and first._array is memory and first._version == 1
+            close(first, plain, 0.0, f"{name} {case.args[1:]}")
+            tried += 1
+    assert tried or row.ints == "bool", f"no case of {row.name} fits its in-place form"
+
+
+@each(lambda row: row.strided)
+def test_strided_inputs(row):
+    """Inputs with gaps and in other orders of memory give what contiguous ones give."""
+
+    def spread(a):
+        if not a.ndim:
+            return _wrap(np.array(a))
+        wide = np.zeros((*a.shape[::-1], 2), a.dtype)[..., 1].transpose()
+        wide[...] = a
+        return _wrap(wide)
+
+    for case, args, kwargs in row.draws():
+        plain = call(row, args, kwargs)
+        rushlight.manual_seed(0)
+        apart = replace((args, kwargs), spread, np.ndarray)
+        if not row.check or row.check.__name__ == "<lambda>":
+            close(function(row.name)(*apart[0], **apart[1]), plain, 1e-7, str(case.args[1:]))
+        else:
+            judge(row, case, function(row.name)(*apart[0], **apart[1]), args, kwargs, row.tol)
+
+
+def floats(row) -> bool:
+    return any(d.kind in "fc" for case in row.cases for d in case.inputs())
+
+
+@each(lambda row: row.f32 and floats(row))
+def test_float32(row):
+    for case, args, kwargs in row.draws(np.float32):
+        result = call(row, args, kwargs)
+        if case.want is None:
+            wide = replace((args, kwargs), widen, np.ndarray)
+            judge(row, case, result, *wide, row.tol32)
+        for leaf in leaves(result):
+            assert not isinstance(leaf, Tensor) or leaf.dtype.name not in ("float64", "complex128")
+
+
+def widen(a):
+    return a.astype({"f": np.float64, "c": np.complex128, "V": np.float64}.get(a.dtype.kind, a.dtype))
+
+
+@each(lambda row: row.half and floats(row))
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_half(row, name):
+    dtype = getattr(rushlight, name)
+    for case, args, kwargs in row.draws(np.float64):
+        if any(d.kind == "c" for d in case.inputs()) or case.want is not None:
+            continue
+
+        def rounded(a):
+            return a.astype(dtype.np) if a.dtype.kind == "f" else a
+
+        low = replace((args, kwargs), rounded, np.ndarray)
+        wide = replace(low, widen, np.ndarray)
+        if any(np.isfinite(a).all() and (np.abs(a) > 1e4).any() for a in leaves(wide[0]) if isinstance(a, np.ndarray)):
+            continue
+        result = call(row, *low)
+        assert all(t.dtype == dtype or not t.is_floating_point() for t in leaves(result))
+        judge(row, case, result, *wide, 0.05 if name == "bfloat16" else 0.006)
+
+
+@each(lambda row: row.order > 0)
+def test_gradient(row):
+    gradients(row, 1)
+
+
+@each(lambda row: row.order > 1)
+def test_second_gradient(row):
+    gradients(row, 2)
+
+
+def gradients(row, order: int) -> None:
+    tried = 0
+    for case, args, kwargs in row.draws(grad=True):
+        flows = [d.differentiable for d in case.inputs()]
+        arrays: list = []
+        replace((args, kwargs), arrays.append, np.ndarray)
+        moving = [a for a, m in zip(arrays, flows, strict=True) if m]
+        if not moving or not any(a.size for a in moving):
+            continue
+
+        def f(*given, args=args, kwargs=kwargs, flows=flows):
+            given, which = iter(given), iter(flows)
+            args, kwargs = replace(
+                (args, kwargs), lambda a: next(given) if next(which) else _wrap(np.array(a)), np.ndarray
+            )
+            if row.writes:
+                args = (args[0].clone(), *args[1:])
+            rushlight.manual_seed(0)
+            return function(row.name)(*args, **kwargs)
+
+        try:
+            directional.check(f, moving, order)
+        except AssertionError as error:
+            raise AssertionError(f"{row.name}{case.args[1:]}{case.kwargs}: {error}") from None
+        tried += 1
+    assert tried, f"no case of {row.name} has a gradient"
+
+
+@each(lambda row: row.order == 0 and not row.writes and floats(row))
+def test_no_gradient(row):
+    """What has no gradient says so: its result does not require one, or backward raises."""
+    for _, args, kwargs in row.draws():
+        given = replace((args, kwargs), lambda a: _wrap(np.array(a)).requires_grad_(a.dtype.kind in "fc"), np.ndarray)
+        rushlight.manual_seed(0)
+        for leaf in leaves(function(row.name)(*given[0], **given[1])):
+            assert not isinstance(leaf, Tensor) or not leaf.requires_grad or declared(row), leaf
+
+
+INTS = ["int64", "int32", "int16", "int8", "uint8"]
+
+
+@each(lambda row: row.ints is not None)
+def test_integers(row):
+    """The dtype and the values of results for integer inputs."""
+    for case, args, kwargs in row.draws(grad=True):
+        numbers = [a for a in (*args, *kwargs.values()) if isinstance(a, float)]
+        if numbers or any(d.kind != "f" for d in case.inputs()):
+            continue
+        for name in INTS:
+
+            def whole(a, name=name):
+                if a.dtype.kind != "f":
+                    return a
+                return np.array(np.clip(np.abs(np.rint(2 * a)), 1, 3).astype(name))
+
+            given = replace((args, kwargs), whole, np.ndarray)
+            result = call(row, *given)
+            want = {"same": name, "float": "float32"}.get(row.ints, row.ints)
+            assert [t.dtype.name for t in leaves(result)] == [want] * len(leaves(result)), name
+            kind = np.float64 if row.ints == "float" else np.int64
+            wide = replace(given, lambda a, kind=kind: a.astype(kind), np.ndarray)
+            want = expected(row, case, *wide)
+            if row.ints == "same":  # what leaves the range comes in again at its other end
+                want = replace(leaves(want), lambda a, name=name: np.asarray(a).astype(name), np.generic | np.ndarray)
+            close(leaves(result), leaves(want), 1e-5, name, kinds=False)
+
+
+def test_aliases():
+    """A further name of an operator is the operator."""
+    for path, op in ALIASES.items():
+        if not path.startswith(("Tensor.", "_", *BEHIND)):
+            assert function(path) is function(op.path) or function(path).__doc__, path
+
+
+@each(lambda row: row.aka)
+def test_same_function_by_another_name(row):
+    for case, args, kwargs in row.draws():
+        plain = call(row, args, kwargs)
+        for name in row.aka:
+            close(call(row, args, kwargs, function(name)), plain, 0.0, f"{name} {case.args[1:]}")
+
+
+def public(path: str) -> bool:
+    return not path.startswith(BEHIND) and not any(p.startswith("_") for p in path.split("."))
+
+
+def test_every_op_has_a_row():
+    rows = {name for row in ROWS for name in (row.name, *row.aka)}
+    without = [
+        path
+        for path in index.FUNCTIONS
+        if public(path) and path not in rows and path not in opdb.TESTED_ELSEWHERE
+        and not (path in ALIASES and ALIASES[path].path in rows | {*opdb.TESTED_ELSEWHERE})
+    ]  # fmt: skip
+    assert not without, f"{len(without)} without a row in opdb.py: {' '.join(sorted(without))}"
+
+
+def test_rows_stand_for_something():
+    names = [name for row in ROWS for name in (row.name, *row.aka)]
+    assert len(names) == len(set(names)), {name for name in names if names.count(name) > 1}
+    known = {*index.FUNCTIONS, *OPS, *PUBLIC, *ALIASES}
+    assert not {*names, *opdb.TESTED_ELSEWHERE} - known
+    assert not {row.name for row in opdb.ROWS} - set(OPS)
