@@ -16,11 +16,11 @@ from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy import ones_like
+from numpy import array, ones_like
 
 from rushlight import geometry
 from rushlight.autograd.graph import AccumulateGrad, Output, new, version_of
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import scope, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.backends.numpy_views import strided
 from rushlight.tensor import Tensor
@@ -69,9 +69,8 @@ def run(
     g = gx = None
 
     recording, thread.grad = thread.grad, create_graph
-    outer, thread.task = thread.task, waits
-    anomaly = thread.anomaly
-    rare = captures is not None or anomaly or thread.node_watch is not None
+    anomaly = scope["rare"] and thread.anomaly
+    rare = captures is not None or (scope["rare"] and (anomaly or thread.node_watch is not None))
     add = Tensor.__add__
     leaves: list = []
     try:
@@ -82,9 +81,13 @@ def run(
             if g is None or rare or node.hooks is not None:
                 if pruned is not None:
                     edges = pruned.get(node, ())
-                gradients = run_rare(
-                    node, g, edges, keep, create_graph, flowing, anomaly, captures, accumulate_into
-                )
+                outer, thread.task = thread.task, waits
+                try:
+                    gradients = run_rare(
+                        node, g, edges, keep, create_graph, flowing, anomaly, captures, accumulate_into
+                    )
+                finally:
+                    thread.task = outer
             else:
                 gradients = node.apply(g, edges, keep, create_graph)
             for e, gx in zip(edges, gradients):  # noqa: B905 - a pair each, checked where it can fail
@@ -103,7 +106,7 @@ def run(
                 ready += leaves
                 leaves.clear()
     finally:
-        thread.grad, thread.task = recording, outer
+        thread.grad = recording
 
 
 def prune(roots: Sequence, captures: dict) -> dict[Any, tuple]:
@@ -298,15 +301,6 @@ OWN = _calibrate()
 # -- entry points ----------------------------------------------------------------------------------
 
 
-def root_of(t: Tensor, i: int) -> Any:
-    e = edge_of(t)
-    if e is None:
-        raise RuntimeError(
-            f"element {i} of tensors does not require grad and does not have a grad_fn"
-        )
-    return e
-
-
 def initial_gradients(outputs: Sequence, grads: Sequence, batched: bool = False) -> list:
     """The gradients to start with: given ones checked, missing ones made for scalars."""
     result = []
@@ -424,9 +418,9 @@ def backward_of_tensor(
     if gradient is None and inputs is None and a.size == 1 and a.dtype.kind == "f":
         one = new(Tensor)
         one._edge = one._counter = None
-        one._array = ones_like(a)
+        one._array = ones_like(a) if a.ndim else array(1.0, a.dtype)
         keep = create_graph if retain_graph is None else retain_graph
-        if self.__class__ is Tensor and thread.function_modes == ():
+        if self.__class__ is Tensor and not thread.function_modes:
             return run([edge_from(self, 0)], [one], keep, create_graph)
     return backward(
         self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs

@@ -179,15 +179,15 @@ class CopySlices(Node):
 def hides_history(t: Tensor) -> bool:
     """A view without history of a tensor that has one: a write to it would be missing there.
 
-    So is a view made under no_grad, and one of a leaf that was told to require grad later. Views
-    as integers have no part in gradients.
+    So is a view made under no_grad, what is made of it, and a view of a leaf that was told to
+    require grad later. Views as integers have no part in gradients.
     """
     e = t._edge
     return (
         e.__class__ is View
         and thread.grad
         and (above := e.base._edge) is not None
-        and (e.kind == NO_GRAD or above.__class__ is AccumulateGrad)
+        and (e.kind in FORBIDDEN or above.__class__ is AccumulateGrad)
         and t._array.dtype.kind in "fcV"
     )
 
