@@ -70,8 +70,9 @@ del tensor  # type: ignore[name-defined]  # noqa: F821
 
 _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
-    "autograd data fft linalg masked nn optim overrides profiler random return_types serialization "
-    "signal special storage testing utils"
+    "accelerator autograd backends cpu cuda data fft linalg masked mps nn optim overrides "
+    "profiler random return_types serialization signal special storage testing types utils "
+    "version xpu"
 ).split()
 _SETTINGS = (
     "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
@@ -91,6 +92,7 @@ _ELSEWHERE = {  # public name -> module
     "set_rng_state": "random",
     "thread_safe_generator": "random",
     **dict.fromkeys(_SETTINGS, "settings"),
+    "OutOfMemoryError": "errors",
     "save": "serialization",
     "load": "serialization",
     "Storage": "storage",

@@ -8,3 +8,7 @@ class LinAlgError(RuntimeError):
 
 
 LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
+
+
+class OutOfMemoryError(RuntimeError):
+    """A device has no memory left: `torch.OutOfMemoryError`."""

@@ -1,0 +1,77 @@
+"""`torch.backends.cuda`: switches of CUDA libraries that are not here; setting them changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def is_built() -> bool:
+    """False: Rushlight computes on the CPU."""
+    return False
+
+
+class _Matmul:
+    """The switches of CUDA's matrix product."""
+
+    allow_tf32 = False
+    allow_fp16_reduced_precision_reduction = True
+    allow_bf16_reduced_precision_reduction = True
+    allow_fp16_accumulation = False
+    fp32_precision = "none"
+
+
+matmul = _Matmul()
+_attention = dict.fromkeys(["flash", "mem_efficient", "math", "cudnn"], True)
+
+
+def _switch(kind: str) -> tuple[Callable[[bool], None], Callable[[], bool]]:
+    def enable(enabled: bool) -> None:
+        """Accepted: attention on the CPU does not depend on it."""
+        _attention[kind] = bool(enabled)
+
+    def asked() -> bool:
+        """What was set."""
+        return _attention[kind]
+
+    return enable, asked
+
+
+enable_flash_sdp, flash_sdp_enabled = _switch("flash")
+enable_mem_efficient_sdp, mem_efficient_sdp_enabled = _switch("mem_efficient")
+enable_math_sdp, math_sdp_enabled = _switch("math")
+enable_cudnn_sdp, cudnn_sdp_enabled = _switch("cudnn")
+
+
+@contextlib.contextmanager
+def sdp_kernel(
+    enable_flash: bool = True,
+    enable_math: bool = True,
+    enable_mem_efficient: bool = True,
+    enable_cudnn: bool = True,
+) -> Iterator[dict[str, Any]]:
+    """A block with other kernels of attention: accepted, the CPU has one."""
+    before = dict(_attention)
+    _attention.update(
+        flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
+    )
+    try:
+        yield {}
+    finally:
+        _attention.update(before)
+
+
+def is_flash_attention_available() -> bool:
+    """False."""
+    return False
+
+
+def preferred_linalg_library(backend: Any = None) -> str:
+    """The library of CUDA's linear algebra: accepted, there is none."""
+    return "default"
+
+
+preferred_blas_library = preferred_linalg_library

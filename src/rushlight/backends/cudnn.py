@@ -1,0 +1,34 @@
+"""`torch.backends.cudnn`: switches of a library that is not here; setting them changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.backends.flags import block
+
+enabled = True
+benchmark = False
+benchmark_limit: int | None = None
+deterministic = False
+allow_tf32 = True
+fp32_precision = "none"
+
+flags = block(
+    globals(),
+    ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32", "fp32_precision"),
+)
+
+
+def is_available() -> bool:
+    """False."""
+    return False
+
+
+def version() -> int | None:
+    """None: there is no cuDNN."""
+    return None
+
+
+def is_acceptable(tensor: Any) -> bool:
+    """False: no tensor is one for cuDNN."""
+    return False

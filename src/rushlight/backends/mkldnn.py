@@ -1,0 +1,16 @@
+"""`torch.backends.mkldnn`: oneDNN is not used here."""
+
+from __future__ import annotations
+
+from rushlight.backends.flags import block
+
+enabled = False
+deterministic = False
+allow_tf32 = True
+fp32_precision = "none"
+flags = block(globals(), ("enabled", "deterministic", "allow_tf32", "fp32_precision"))
+
+
+def is_available() -> bool:
+    """False: kernels are NumPy's and our own."""
+    return False

@@ -1,0 +1,64 @@
+"""`torch.cpu`: the CPU asked as if it were an accelerator, for programs that treat devices alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "Stream", "current_device", "current_stream", "device_count", "is_available", "is_initialized",
+    "set_device", "stream", "synchronize",
+]  # fmt: skip
+
+
+def is_available() -> bool:
+    """True."""
+    return True
+
+
+def is_initialized() -> bool:
+    """True."""
+    return True
+
+
+def device_count() -> int:
+    """1."""
+    return 1
+
+
+def current_device() -> str:
+    """The string "cpu"."""
+    return "cpu"
+
+
+def set_device(device: Any) -> None:
+    """Does nothing: there is one CPU."""
+
+
+def synchronize(device: Any = None) -> None:
+    """Does nothing: every operation is finished when it returns."""
+
+
+class Stream:
+    """A queue of work; the CPU has one, which is always empty."""
+
+    def __init__(self, priority: int = -1) -> None:
+        pass
+
+    def wait_stream(self, stream: Any) -> None:
+        """Does nothing."""
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The stream."""
+    return Stream()
+
+
+def stream(stream: Stream) -> Stream:
+    """A block that runs on `stream`: at once."""
+    return stream

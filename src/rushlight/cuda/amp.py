@@ -1,0 +1,29 @@
+"""`torch.cuda.amp`: the older names of `torch.amp`, for CUDA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import amp
+from rushlight.amp import custom_bwd, custom_fwd
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+
+
+class autocast(amp.autocast):
+    """`torch.amp.autocast("cuda", ...)`: without effect, and with a warning, where there is no CUDA."""
+
+    def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> None:
+        super().__init__("cuda", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
+
+
+class GradScaler(amp.GradScaler):
+    """`torch.amp.GradScaler("cuda", ...)`: disabled, with a warning, where there is no CUDA."""
+
+    def __init__(
+        self, init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+        growth_interval: int = 2000, enabled: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            "cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled
+        )

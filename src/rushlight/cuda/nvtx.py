@@ -1,0 +1,38 @@
+"""`torch.cuda.nvtx`: marks for NVIDIA's profiler, which need it."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+__all__ = ["mark", "range", "range_pop", "range_push"]
+
+
+def range_push(msg: str = "") -> NoReturn:
+    """RuntimeError: there is no CUDA here."""
+    raise RuntimeError(
+        "NVTX functions not installed. Are you sure you have a CUDA build? Rushlight computes on the CPU; "
+        "torch.profiler.record_function marks ranges there"
+    )
+
+
+def range_pop() -> NoReturn:
+    """RuntimeError: there is no CUDA here."""
+    range_push()
+
+
+def mark(msg: str) -> NoReturn:
+    """RuntimeError: there is no CUDA here."""
+    range_push()
+
+
+class range:
+    """A block whose entry raises RuntimeError: there is no CUDA here."""
+
+    def __init__(self, msg: str, *args: Any, **kwargs: Any) -> None:
+        self.msg = msg
+
+    def __enter__(self) -> NoReturn:
+        range_push()
+
+    def __exit__(self, *exception: object) -> None:
+        pass

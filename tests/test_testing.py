@@ -1,0 +1,87 @@
+"""`torch.testing`: comparisons with their messages, random tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.testing import assert_close, make_tensor
+
+
+def message(actual, expected, **options) -> str:
+    with pytest.raises(AssertionError) as caught:
+        assert_close(actual, expected, **options)
+    return str(caught.value)
+
+
+def test_equal_things_pass():
+    for value in (torch.ones(2, 3), 1, 2.5, 1j, True, None, [1, (2.0,)], {"a": torch.zeros(0)}):
+        assert_close(value, value)
+    assert_close(np.ones(3), np.ones(3))
+    assert_close((1.0,), [1.0])
+    assert_close(torch.tensor([1.0]), torch.tensor([1.0 + 5e-6]))
+    assert_close(torch.tensor(float("nan")), torch.tensor(float("nan")), equal_nan=True)
+
+
+def test_message_of_tensors():
+    text = message(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[1.0, 2.0], [3.0, 8.0]]))
+    assert text == (
+        "Tensor-likes are not close!\n\nMismatched elements: 1 / 4 (25.0%)\n"
+        "Greatest absolute difference: 4.0 at index (1, 1) (up to 1e-05 allowed)\n"
+        "Greatest relative difference: 0.5 at index (1, 1) (up to 1.3e-06 allowed)"
+    )
+
+
+def test_message_of_numbers_and_places():
+    assert message({"x": [1, 2]}, {"x": [1, 3]}) == (
+        "Scalars are not equal!\n\nExpected 3 but got 2.\nAbsolute difference: 1\n"
+        "Relative difference: 0.3333333333333333\n\nThe failure occurred for item ['x'][1]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "text"),
+    [
+        (torch.ones(2), torch.ones(3), "The values for attribute 'shape' do not match"),
+        (torch.ones(2), torch.ones(2).double(), "The values for attribute 'dtype' do not match"),
+        (torch.ones(2), torch.ones(2, device="meta"), "The values for attribute 'device'"),
+        ([1], [1, 2], "The length of the sequences mismatch: 1 != 2"),
+        ({"a": 1}, {"b": 1}, "Missing keys in the actual mapping: ['b']"),
+        (1, 1.0, "The (d)types do not match"),
+        (None, 1, "None mismatch: None is not 1"),
+        (True, False, "Booleans mismatch: True is not False"),
+    ],
+)
+def test_what_else_differs(actual, expected, text):
+    assert text in message(actual, expected)
+
+
+def test_msg_replaces_or_wraps():
+    assert message(1, 2, msg="no") == "no"
+    assert message(1, 2, msg=lambda text: "so:\n" + text).startswith("so:\nScalars are not equal!")
+
+
+def test_wrong_use():
+    with pytest.raises(ValueError, match="Both 'rtol' and 'atol' must be either specified"):
+        assert_close(1.0, 1.0, rtol=0.1)
+    with pytest.raises(TypeError, match="No comparison pair was able to handle"):
+        assert_close("a", "a")
+
+
+def test_uint8_differences_do_not_wrap():
+    low, high = (torch.tensor([v, 2], dtype=torch.uint8) for v in (1, 200))
+    assert "Greatest absolute difference: 199 at index (0,)" in message(low, high)
+
+
+def test_make_tensor():
+    for dtype in (torch.float32, torch.int64, torch.uint8, torch.bool, torch.complex64):
+        made = make_tensor(20, 3, dtype=dtype, device="cpu")
+        assert (made.dtype, made.shape) == (dtype, (20, 3))
+    ints = make_tensor(100, dtype=torch.int32, low=2, high=4, exclude_zero=True)
+    assert set(ints.tolist()) == {2, 3}
+    spread = make_tensor(4, 5, dtype=torch.float32, noncontiguous=True, requires_grad=True)
+    assert not spread.is_contiguous()
+    assert spread.is_leaf
+    with pytest.raises(ValueError, match="`low` must be less than `high`"):
+        make_tensor(2, dtype=torch.float32, low=3, high=2)
