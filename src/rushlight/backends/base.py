@@ -324,4 +324,7 @@ KERNELS = {
     "layer_norm_gradients": "the gradients of `layer_norm`, None where not needed",
     # bags
     "bags": "rows of a table summed, averaged or maximised in bags, with the bags' sizes and places",
+    # attention
+    "attention": "(softmax(q kᵀ scale + mask) v, the softmax if kept)",
+    "attention_gradients": "the gradients of `attention`, None where not needed",
 }

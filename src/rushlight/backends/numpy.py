@@ -127,6 +127,9 @@ LATER = {
     "bags": (
         "bags"
     ),
+    "attention": (
+        "attention attention_gradients"
+    ),
     "pad": (
         "columns_of columns_sum pad_constant pad_edges pad_edges_adjoint"
     ),

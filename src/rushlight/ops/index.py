@@ -38,6 +38,10 @@ FUNCTIONS = {
     "apply": (
         "Tensor.apply_ Tensor.map2_ Tensor.map_ "
     ),
+    "attention": (
+        "_attention _attention_backward nn.functional.multi_head_attention_forward "
+        "nn.functional.scaled_dot_product_attention "
+    ),
     "binary": (
         "_lerp_half _load_exponent addcdiv addcmul arctan2 atan2 copysign gcd heaviside hypot "
         "lcm ldexp lerp logaddexp logaddexp2 nextafter "
