@@ -76,6 +76,12 @@ class Tensor:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        from rushlight.ops import overrides
+
+        overrides.intercept(cls)
+
     # -- shape and type ----------------------------------------------------------------------------
 
     @property
@@ -405,13 +411,18 @@ class Tensor:
         return bool(a.reshape(-1)[0])
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._one_element().item())
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._one_element().item())
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._one_element().item())
+
+    def _one_element(self) -> Tensor:
+        if self._array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return self
 
     def __index__(self) -> int:
         d = self.dtype
