@@ -33,10 +33,12 @@ class Version:
     """Counts the writes to one piece of memory; a tensor shares it with its views and `detach`es.
 
     It is made when the first view or the first write needs it: a tensor whose `_counter` is still
-    None was never written to, which reads as version 0.
+    None was never written to, which reads as version 0. `reshaped` is set by in-place view
+    operations (`t_`): id of the tensor -> version from which on it had another shape.
     """
 
-    __slots__ = ("n",)
+    __slots__ = ("n", "reshaped")
+    reshaped: dict[int, int]
 
     def __init__(self, n: int = 0) -> None:
         self.n = n

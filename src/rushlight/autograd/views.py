@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rushlight.tensor import Tensor
 
 DEFAULT, NO_GRAD, MULTI, INFERENCE, CUSTOM = range(5)
+NEVER: dict[int, int] = {}
 FORBIDDEN = {  # kinds of views that lose their history with a write to their base, and why
     NO_GRAD: "Given that this use case is ambiguous and error-prone, it is forbidden. Move both the "
     "view and the write into the no_grad block, or both out.",
@@ -99,7 +100,7 @@ class View:
                 f"inplace with grad mode enabled. {FORBIDDEN[self.kind]}"
             )
         seen = self.seen if self.seen >= 0 else ~self.seen
-        if seen < self.base.__dict__.get("_reshaped", 0):
+        if seen < getattr(self.version, "reshaped", NEVER).get(id(self.base), 0):
             raise RuntimeError(
                 "the base of this view got another shape by an in-place view operation (t_(), "
                 "squeeze_(), ...) and was written to since: the history of the view is lost. Use the "

@@ -440,7 +440,7 @@ def in_place(name: str, function: Any) -> None:
         else:  # views of the former shape cannot be derived again from this one: see View.resolve
             self._edge = view.node if view.__class__ is View else None
             if self._counter is not INFERENCE:
-                self.__dict__["_reshaped"] = self._version
+                self._counter.reshaped = {id(self): self._version}
         return self
 
     method.__name__ = method.__qualname__ = name + "_"
