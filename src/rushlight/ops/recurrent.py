@@ -1,0 +1,257 @@
+"""Recurrent networks over whole sequences (padded or packed) and their single steps.
+
+The input's part of all gates is one product over all steps; what is left for each step is the
+state's part. Gates stand in the order i, f, g, o (LSTM) and r, z, n (GRU).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.ops.registry import public
+
+# -- one step: (input's part of the gates, states, weights) -> states ------------------------------
+
+
+def linear(x: Any, weight: Any, bias: Any) -> Any:
+    from rushlight.nn.functional import linear
+
+    return linear(x, weight, bias)
+
+
+def tanh_step(gates: Any, states: tuple, w_hh: Any, b_hh: Any, w_hr: Any = None) -> tuple:
+    return ((gates + linear(states[0], w_hh, b_hh)).tanh(),)
+
+
+def relu_step(gates: Any, states: tuple, w_hh: Any, b_hh: Any, w_hr: Any = None) -> tuple:
+    return ((gates + linear(states[0], w_hh, b_hh)).relu(),)
+
+
+def lstm_step(gates: Any, states: tuple, w_hh: Any, b_hh: Any, w_hr: Any = None) -> tuple:
+    h, c = states
+    i, f, g, o = (gates + linear(h, w_hh, b_hh)).chunk(4, 1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    h = o.sigmoid() * c.tanh()
+    return (h if w_hr is None else linear(h, w_hr, None)), c
+
+
+def gru_step(gates: Any, states: tuple, w_hh: Any, b_hh: Any, w_hr: Any = None) -> tuple:
+    (h,) = states
+    r, z, n = gates.chunk(3, 1)
+    own_r, own_z, own_n = linear(h, w_hh, b_hh).chunk(3, 1)
+    r = (r + own_r).sigmoid()
+    z = (z + own_z).sigmoid()
+    n = (n + r * own_n).tanh()
+    return ((h - n) * z + n,)
+
+
+# -- one layer in one direction --------------------------------------------------------------------
+
+
+def through_time(step: Any, x: Any, states: tuple, weights: list, reverse: bool) -> tuple:
+    """(outputs [T, N, size], last states) of x [T, N, features]."""
+    import rushlight
+
+    w_ih, w_hh, b_ih, b_hh, w_hr = weights
+    gates = linear(x, w_ih, b_ih).unbind(0)
+    outputs = []
+    for g in reversed(gates) if reverse else gates:
+        states = step(g, states, w_hh, b_hh, w_hr)
+        outputs.append(states[0])
+    if reverse:
+        outputs.reverse()
+    return rushlight.stack(outputs), states
+
+
+def through_packed(
+    step: Any, x: Any, sizes: list, states: tuple, weights: list, reverse: bool
+) -> tuple:
+    """As `through_time` for packed x [sum of sizes, features]: `sizes[t]` sequences reach step t."""
+    import rushlight
+
+    w_ih, w_hh, b_ih, b_hh, w_hr = weights
+    gates = linear(x, w_ih, b_ih).split(sizes)
+    first = states
+    outputs = []
+    if reverse:  # sequences join as their last step is reached
+        states = tuple(s[:0] for s in first)
+        for g, n in zip(reversed(gates), reversed(sizes), strict=True):
+            have = states[0].shape[0]
+            if have < n:
+                states = tuple(
+                    rushlight.cat([s, f[have:n]]) for s, f in zip(states, first, strict=True)
+                )
+            states = step(g, states, w_hh, b_hh, w_hr)
+            outputs.append(states[0])
+        outputs.reverse()
+        return rushlight.cat(outputs), states
+    ended = []  # the states of sequences that are over, the shortest first
+    for g, n in zip(gates, sizes, strict=True):
+        if states[0].shape[0] > n:
+            ended.append(tuple(s[n:] for s in states))
+            states = tuple(s[:n] for s in states)
+        states = step(g, states, w_hh, b_hh, w_hr)
+        outputs.append(states[0])
+    ended.append(states)
+    ended.reverse()
+    return rushlight.cat(outputs), tuple(rushlight.cat(parts) for parts in zip(*ended, strict=True))
+
+
+# -- all layers ------------------------------------------------------------------------------------
+
+
+def weights_of(params: Any, has_biases: bool, projected: bool, k: int) -> list:
+    """(w_ih, w_hh, b_ih, b_hh, w_hr) of layer and direction `k`."""
+    each = 2 + 2 * bool(has_biases) + projected
+    found = list(params[k * each : (k + 1) * each])
+    w_hr = found.pop() if projected else None
+    return [*found, *[None] * (4 - len(found)), w_hr]
+
+
+def run(
+    name: str, step: Any, x: Any, sizes: list | None, states: tuple, params: Any, has_biases: bool,
+    num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool,
+) -> tuple:  # fmt: skip
+    """(output, last states...) of a network; `sizes` where the input is packed."""
+    import rushlight
+    from rushlight.nn import functional as F
+
+    if batch_first:
+        x = x.transpose(0, 1)
+    directions = 2 if bidirectional else 1
+    projected = name == "lstm" and states[0].shape[2] != states[1].shape[2]
+    last: list = []
+    for layer in range(num_layers):
+        outputs = []
+        for d in range(directions):
+            k = layer * directions + d
+            weights = weights_of(params, has_biases, projected, k)
+            own = tuple(s[k] for s in states)
+            if sizes is None:
+                y, own = through_time(step, x, own, weights, d == 1)
+            else:
+                y, own = through_packed(step, x, sizes, own, weights, d == 1)
+            outputs.append(y)
+            last.append(own)
+        x = outputs[0] if directions == 1 else rushlight.cat(outputs, -1)
+        if dropout and train and layer < num_layers - 1:
+            x = F.dropout(x, dropout, True)
+    if batch_first:
+        x = x.transpose(0, 1)
+    return (x, *[rushlight.stack(list(parts)) for parts in zip(*last, strict=True)])
+
+
+def network(name: str, step: Any, doc: str) -> Any:
+    """The public function in its two forms."""
+
+    def function(*args: Any, **kwargs: Any) -> tuple:
+        names = ["input", "hx", "params"]
+        packed = "data" in kwargs or "batch_sizes" in kwargs
+        if len(args) > 2 and hasattr(args[1], "_array"):
+            several = isinstance(args[2], (list, tuple))
+            packed = name == "lstm" or not several
+        if packed:
+            names = ["data", "batch_sizes", "hx", "params"]
+        names += ["has_biases", "num_layers", "dropout", "train", "bidirectional"]
+        if not packed:
+            names.append("batch_first")
+        given = dict(zip(names, args, strict=False)) | kwargs
+        for n in names:
+            if n not in given:
+                raise TypeError(
+                    f'{name}() missing 1 required positional arguments: "{n}" (position '
+                    f"{names.index(n) + 1})"
+                )
+        states = given["hx"]
+        states = tuple(states) if isinstance(states, (list, tuple)) else (states,)
+        if name == "lstm" and len(states) != 2:
+            raise RuntimeError("lstm expects two hidden states")
+        sizes = given["batch_sizes"].tolist() if packed else None
+        x = given["data" if packed else "input"]
+        return run(
+            name, step, x, sizes, states, given["params"], given["has_biases"],
+            given["num_layers"], given["dropout"], given["train"], given["bidirectional"],
+            given.get("batch_first", False),
+        )  # fmt: skip
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__
+    function.__doc__ = doc
+    return public(overridable=True)(function)
+
+
+FORMS = """
+
+    `{0}(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)`, or
+    packed: `{0}(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train,
+    bidirectional)`. Returns the outputs and the last state of every layer and direction."""
+
+rnn_tanh = network(
+    "rnn_tanh", tanh_step,
+    "h' = tanh(w_ih x + b_ih + w_hh h + b_hh), layer by layer (Elman 1990)." + FORMS.format("rnn_tanh"),
+)  # fmt: skip
+rnn_relu = network(
+    "rnn_relu", relu_step, "As `rnn_tanh` with relu in the place of tanh." + FORMS.format("rnn_relu")
+)  # fmt: skip
+lstm = network(
+    "lstm", lstm_step,
+    "Long short-term memory (Hochreiter and Schmidhuber 1997); hx is (h, c)." + FORMS.format("lstm"),
+)  # fmt: skip
+gru = network("gru", gru_step, "Gated recurrent units (Cho et al. 2014)." + FORMS.format("gru"))
+
+
+# -- single steps ----------------------------------------------------------------------------------
+
+
+def check_step(input: Any, states: tuple, w_ih: Any, w_hh: Any) -> None:
+    if input.shape[1] != w_ih.shape[1]:
+        raise RuntimeError(
+            f"input has inconsistent input_size: got {input.shape[1]} expected {w_ih.shape[1]}"
+        )
+    for k, h in enumerate(states):
+        if input.shape[0] != h.shape[0]:
+            raise RuntimeError(
+                f"Input batch size {input.shape[0]} doesn't match hidden{k} batch size {h.shape[0]}"
+            )
+        if h.shape[1] != w_hh.shape[1]:
+            raise RuntimeError(
+                f"hidden{k} has inconsistent hidden_size: got {h.shape[1]}, expected {w_hh.shape[1]}"
+            )
+
+
+@public(overridable=True)
+def rnn_tanh_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> Any:
+    """tanh(w_ih x + b_ih + w_hh h + b_hh): input [N, features], hx [N, hidden]."""
+    check_step(input, (hx,), w_ih, w_hh)
+    return tanh_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
+
+
+@public(overridable=True)
+def rnn_relu_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> Any:
+    """As `rnn_tanh_cell` with relu in the place of tanh."""
+    check_step(input, (hx,), w_ih, w_hh)
+    return relu_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
+
+
+@public(overridable=True)
+def lstm_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> tuple:
+    """One step of an LSTM: hx is (h, c), so is the result."""
+    if len(hx) != 2:
+        raise RuntimeError("lstm_cell expects two hidden states")
+    check_step(input, tuple(hx), w_ih, w_hh)
+    return lstm_step(linear(input, w_ih, b_ih), tuple(hx), w_hh, b_hh)
+
+
+@public(overridable=True)
+def gru_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> Any:
+    """One step of a GRU: input [N, features], hx [N, hidden]."""
+    check_step(input, (hx,), w_ih, w_hh)
+    return gru_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
