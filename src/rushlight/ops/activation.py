@@ -62,7 +62,8 @@ def within(g: Any, inside: Any) -> Any:
 
 @elementwise(where="nn.functional", name="_hardtanh", node="HardtanhBackward0", accepts="if")
 def clamp_between(xp, input: Array, min_val: float, max_val: float):
-    return np.clip(input, input.dtype.type(min_val), input.dtype.type(max_val))
+    low, high = input.dtype.type(min_val), input.dtype.type(max_val)
+    return xp.minimum(xp.maximum(input, low), high)  # np.clip makes float32 of bfloat16
 
 
 clamp_between.grad(
