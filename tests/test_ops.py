@@ -38,7 +38,7 @@ def tensors(tree):
 
 def leaves(result) -> list:
     """The tensors, arrays and numbers in a result, in order."""
-    if isinstance(result, tuple | list) and not isinstance(result, rushlight.Size):
+    if isinstance(result, tuple | list):
         return [leaf for item in result for leaf in leaves(item)]
     return [result]
 
@@ -164,6 +164,7 @@ def test_out(row):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = call(row, args, kwargs | {"out": target})
+        result = target if result is None else result  # split_copy and its like return nothing
         close(leaves(result), leaves(plain), 0.0, f"out= {case.args[1:]}")
         assert all(a is b for a, b in zip(leaves(result), targets, strict=True))
 
