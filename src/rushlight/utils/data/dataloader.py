@@ -27,7 +27,7 @@ def get_worker_info() -> Any:
     """In a worker its id, seed, data set and the number of workers; elsewhere None."""
     from rushlight.utils.data import worker
 
-    return worker.info
+    return worker.get_worker_info()
 
 
 class _InfiniteConstantSampler(Sampler):
@@ -234,7 +234,7 @@ class DataLoader(Generic[T_co]):
     def _get_iterator(self) -> Any:
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
-        from rushlight.utils.data.worker import WorkerIterator
+        from rushlight.utils.data.parallel import WorkerIterator
 
         return WorkerIterator(self)
 
@@ -248,21 +248,26 @@ class _BaseDataLoaderIter:
     """One pass over a loader: counts what it yields; subclasses say where the next comes from."""
 
     def __init__(self, loader: DataLoader) -> None:
-        self._loader = loader
+        # Nothing here holds the loader: one with persistent workers holds its iterator, and in a
+        # cycle the workers would live until the garbage collector comes by.
         if loader.pin_memory:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device "
                 "pinned memory won't be used.",
                 stacklevel=4,
             )
-        self._reset(loader)
-
-    def _reset(self, loader: DataLoader) -> None:
+        self._begin_epoch(loader)
         # Drawn before the sampler draws, and also when there are no workers: the seeds that a script
-        # sees later depend on it.
+        # sees later depend on it. Workers that stay keep theirs.
         self._base_seed = draw_seed(loader.generator)
-        self._sampler_iter = iter(loader._index_sampler)
+
+    def _begin_epoch(self, loader: DataLoader) -> None:
+        self._index_sampler = loader._index_sampler
+        self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0
+        self._promised = loader._length
+        self._batches = 0 if self._promised is None else len(loader)
+        self._dataset, self._workers = loader.dataset, loader.num_workers
 
     def __iter__(self) -> Any:
         return self
@@ -273,14 +278,13 @@ class _BaseDataLoaderIter:
     def __next__(self) -> Any:
         data = self._next_data()
         self._num_yielded += 1
-        promised = self._loader._length
-        if promised is not None and self._num_yielded > len(self._loader):
+        if self._promised is not None and self._num_yielded > self._batches:
             message = (
-                f"Length of IterableDataset {self._loader.dataset} was reported to be {promised} "
+                f"Length of IterableDataset {self._dataset} was reported to be {self._promised} "
                 f"(when accessing len(dataloader)), but {self._num_yielded} samples have been "
                 "fetched. "
             )
-            if self._loader.num_workers > 0:
+            if self._workers > 0:
                 message += (
                     "For multiprocessing data-loading, this could be caused by not properly "
                     "configuring the IterableDataset replica at each worker. Please see "
@@ -290,7 +294,7 @@ class _BaseDataLoaderIter:
         return data
 
     def __len__(self) -> int:
-        return len(self._loader._index_sampler)
+        return len(self._index_sampler)
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):

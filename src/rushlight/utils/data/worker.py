@@ -1,26 +1,293 @@
-"""Where batches are loaded by workers.
+"""What runs in a worker, a process or a thread: seeds, then one batch for each task.
 
-For now the workers' batches are loaded in this process, in the order in which workers would deliver
-them. What a worker needs is behind two seams: `DataLoader._fetcher()` makes the function that loads
-one batch, and `_BaseDataLoaderIter._next_data()` is all that an iterator over workers has to define.
+A worker reads tasks from a channel and answers on it. A task is `(epoch, number, item)`: fetch the
+batch for that item of the sampler; or `Again(epoch)`: another epoch begins; or None: end. Every
+answer is `(epoch, number, outcome, data)`, with an outcome of `DATA`, `ERROR` (the data is a
+`WorkerError`) or `END` (the worker's part of an iterable data set is exhausted; further tasks of the
+epoch get no answer).
 """
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from rushlight.utils.data.dataloader import _BaseDataLoaderIter
+from rushlight.utils.data.fetch import make_fetcher
 
-# What `get_worker_info()` returns: set in a worker only.
-info: Any = None
+__all__ = ["Again", "Job", "WorkerError", "WorkerInfo", "get_worker_info", "run_process", "work"]
+
+DATA, ERROR, END = range(3)
+# Seconds between two looks whether the parent still lives, and how long a worker may go on with what
+# it is doing when nobody wants it any more.
+LOOK, GRACE = 1.0, 5.0
+
+_thread = threading.local()
+_process_info: Any = None
 
 
-class WorkerIterator(_BaseDataLoaderIter):
-    """The batches of a loader with `num_workers > 0`."""
+class WorkerInfo:
+    """What a worker knows of itself: `id`, `num_workers`, `seed` and its copy of the `dataset`."""
 
-    def _reset(self, loader: Any) -> None:
-        super()._reset(loader)
-        self._fetch = loader._fetcher()
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
 
-    def _next_data(self) -> Any:
-        return self._fetch(next(self._sampler_iter))
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise RuntimeError(f"Cannot assign attributes to {type(self).__name__} objects")
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value}" for name, value in self.__dict__.items())
+        return f"{type(self).__name__}({fields})"
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """The `WorkerInfo` of the worker that this is called in; None elsewhere."""
+    return getattr(_thread, "info", None) or _process_info
+
+
+class Again(NamedTuple):
+    """A task: another epoch begins."""
+
+    epoch: int
+
+
+class Job(NamedTuple):
+    """What all workers of a loader have in common."""
+
+    dataset: Any
+    iterable: bool
+    batched: bool
+    collate_fn: Callable[[Any], Any]
+    drop_last: bool
+    init_fn: Callable[[int], None] | None
+    workers: int
+    base_seed: int
+
+
+class WorkerError:
+    """An exception with its traceback as text, to be raised again in the parent."""
+
+    def __init__(self, error: BaseException, where: str) -> None:
+        import pickle
+        import traceback
+
+        # The name and the class apart: a class that cannot be pickled must not cost the message.
+        self.name, self.where = type(error).__name__, where
+        self.text = "".join(traceback.format_exception(error))
+        try:
+            self.kind = pickle.dumps(type(error))
+        except Exception:
+            self.kind = b""
+
+    def reraise(self) -> None:
+        """Raise the exception, of its own class where that takes a message alone."""
+        import pickle
+
+        message = f"Caught {self.name} {self.where}.\nOriginal {self.text}"
+        try:
+            kind = pickle.loads(self.kind) if self.kind else RuntimeError
+        except Exception:
+            kind = RuntimeError
+        if kind is KeyError:
+            message = _Text(message)
+        try:
+            error = kind(message)
+        except Exception:
+            # UnicodeDecodeError, for instance, needs five arguments.
+            error = RuntimeError(message)
+        raise error
+
+
+class _Text(str):
+    """A text whose repr is itself: KeyError shows the repr of its argument, in one line."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def seed(job: Job, worker: int) -> None:
+    """Seed the generators of this process with PyTorch's seeds for this worker."""
+    import random
+
+    import numpy as np
+
+    import rushlight
+
+    random.seed(job.base_seed + worker)
+    rushlight.manual_seed(job.base_seed + worker)
+    words = [worker, job.base_seed & 0xFFFFFFFF, job.base_seed >> 32, 0]
+    np.random.seed(np.random.SeedSequence(words).generate_state(4))
+
+
+def work(job: Job, worker: int, channel: Any, where: str) -> None:
+    """Answer the tasks of the channel until one is None."""
+    dataset = job.dataset
+    prepared = failed = fetch = None
+    ended = False
+    while (task := channel.get()) is not None:
+        if not prepared:
+            prepared = True
+            try:
+                if job.init_fn is not None:
+                    job.init_fn(worker)
+                fetch = make_fetcher(
+                    dataset, job.iterable, job.batched, job.collate_fn, job.drop_last
+                )
+            except Exception as error:
+                failed = WorkerError(error, where)
+        if isinstance(task, Again):
+            ended = False
+            try:
+                fetch = make_fetcher(
+                    dataset, job.iterable, job.batched, job.collate_fn, job.drop_last
+                )
+            except Exception as error:
+                failed = WorkerError(error, where)
+            continue
+        if ended:
+            continue
+        epoch, number, item = task
+        if failed is not None:
+            channel.put((epoch, number, ERROR, failed))
+            continue
+        try:
+            data = fetch(item)
+        except Exception as error:
+            if job.iterable and isinstance(error, StopIteration):
+                ended = True
+                channel.put((epoch, number, END, None))
+            else:
+                channel.put((epoch, number, ERROR, WorkerError(error, where)))
+            del error
+            continue
+        try:
+            channel.put((epoch, number, DATA, data))
+        except (BrokenPipeError, ConnectionResetError):
+            raise
+        except Exception as error:  # the batch cannot be pickled
+            channel.put((epoch, number, ERROR, WorkerError(error, where)))
+        del data
+
+
+class ProcessChannel:
+    """A worker process's end: tasks in, batches out, by one connection.
+
+    A thread of its own reads the tasks, so that the parent never waits to write one, and so that a
+    worker that is busy (or hangs in the user's code) notices that its parent is gone.
+    """
+
+    def __init__(self, connection: Any, limit: int, keep: int) -> None:
+        import queue
+
+        from rushlight.utils.data import shared
+
+        self.connection = connection
+        self.tasks: Any = queue.SimpleQueue()
+        self.socket = socket_of(connection)
+        self.arena = shared.arena = shared.Arena(limit, keep) if self.socket else None
+        self.closed = False
+        threading.Thread(target=self._read, args=(os.getppid(),), daemon=True).start()
+
+    def _read(self, parent: int) -> None:
+        try:
+            while True:
+                while not self.connection.poll(LOOK):
+                    # Another process may hold the parent's end open: its death closes nothing then.
+                    if os.getppid() != parent:
+                        raise EOFError
+                task, reuse, drop = self.connection.recv()
+                if self.arena is not None:
+                    self.arena.returned(reuse, drop)
+                self.tasks.put(task)
+                if task is None:
+                    break
+        except (EOFError, OSError):
+            self.tasks.put(None)
+        self.closed = True
+        # The main thread ends by itself when it asks for the next task; a dead parent cannot end one
+        # that never asks.
+        import time
+
+        end = time.monotonic() + GRACE
+        while time.monotonic() < end or os.getppid() == parent:
+            time.sleep(LOOK)
+        os._exit(1)
+
+    def get(self) -> Any:
+        task = self.tasks.get()
+        return None if self.closed else task
+
+    def put(self, answer: tuple) -> None:
+        import pickle
+
+        from rushlight.utils.data import shared
+
+        epoch, number, outcome, data = answer
+        try:
+            message, places = shared.dumps(data, self.arena)
+        except BaseException:
+            if self.arena is not None:
+                self.arena.finish(False)
+            raise
+        new: list = []
+        dropped: list = []
+        descriptors: list = []
+        if self.arena is not None:
+            self.arena.finish(bool(places))
+            new, dropped, descriptors = self.arena.news()
+        try:
+            head = (epoch, number, outcome, message, places, new, dropped)
+            self.connection.send_bytes(pickle.dumps(head, 5))
+            if descriptors:
+                import socket
+
+                socket.send_fds(self.socket, [b"f"], descriptors)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+
+def socket_of(connection: Any) -> Any:
+    """The Unix socket under a connection, which can pass file descriptors; None where there is none."""
+    import socket
+
+    if not hasattr(socket, "send_fds"):
+        return None
+    return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=os.dup(connection.fileno()))
+
+
+def run_process(
+    job: Job, worker: int, connection: Any, foreign: list[Any], limit: int, keep: int
+) -> None:
+    """The main function of a worker process; `foreign`: the parent's ends that a fork brought along."""
+    global _process_info
+    import signal
+
+    import rushlight
+
+    # Ctrl-C reaches all processes of a terminal: the parent decides, and ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The parent's own handlers came along with the fork; `terminate` must end this process.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for end in foreign:
+        end.close()
+    rushlight.set_num_threads(1)
+    seed(job, worker)
+    _process_info = WorkerInfo(
+        id=worker, num_workers=job.workers, seed=job.base_seed + worker, dataset=job.dataset
+    )
+    channel = ProcessChannel(connection, limit, keep)
+    try:
+        work(job, worker, channel, f"in DataLoader worker process {worker}")
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # the parent wants no more
+    # Open descriptors of memory that nobody will ask for end with the process.
+
+
+def run_thread(job: Job, worker: int, channel: Any) -> None:
+    """The main function of a worker thread. It seeds nothing: the generators belong to all threads."""
+    _thread.info = WorkerInfo(
+        id=worker, num_workers=job.workers, seed=job.base_seed + worker, dataset=job.dataset
+    )
+    work(job, worker, channel, f"in DataLoader worker thread {worker}")

@@ -1,0 +1,263 @@
+"""The workers as their parent sees them: started, given tasks, listened to, ended.
+
+`Processes` and `Threads` have the same four methods: `put(worker, task)`, `get(timeout)` for the
+next answer of any worker (None when the time is over), `fallen()` for those that died, and `stop()`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from typing import Any, NamedTuple
+
+from rushlight.utils.data import worker as workers
+from rushlight.utils.data.shared import Blocks, loads
+
+__all__ = ["Answer", "Processes", "Threads"]
+
+
+class Answer(NamedTuple):
+    """What a worker answered; `data()` is the batch."""
+
+    worker: int
+    epoch: int
+    number: int
+    outcome: int
+    data: Any
+
+
+class Processes:
+    """Worker processes, a connection to each.
+
+    A worker that is killed closes its end, which is noticed at once; `stop` shuts the connection
+    down, which a worker notices at its next read or write. So nothing needs a lock or a semaphore
+    that a killed process could take with it.
+    """
+
+    # Seconds that `stop` waits for the workers before it terminates, and then kills them.
+    GRACE, TERM = 5.0, 1.0
+
+    def __init__(self, job: workers.Job, context: Any, ahead: int) -> None:
+        import multiprocessing
+
+        # Loaded here once, for all workers that are forked: each seeds it.
+        import numpy.random  # noqa: F401
+
+        context = context or multiprocessing.get_context()
+        self.owner = os.getpid()
+        self.processes: list[Any] = []
+        self.connections: list[Any] = []
+        self.sockets: list[Any] = []
+        self.blocks: list[Blocks] = []
+        self.inbox: deque[Answer] = deque()
+        self.closed: set[int] = set()
+        limit = max(2 * ahead, 256 // job.workers)
+        try:
+            for number in range(job.workers):
+                here, there = context.Pipe()
+                try:
+                    self.connections.append(here)
+                    self.sockets.append(workers.socket_of(here))
+                    forked = context.get_start_method() == "fork"
+                    foreign = list(self.connections) if forked else []
+                    foreign += [s for s in self.sockets if s is not None] if forked else []
+                    process = context.Process(
+                        target=workers.run_process,
+                        args=(job, number, there, foreign, limit, ahead + 2),
+                        daemon=True,
+                    )
+                    process.start()
+                finally:
+                    there.close()
+                self.processes.append(process)
+                self.blocks.append(Blocks())
+        except BaseException:
+            self.stop()
+            raise
+
+    def put(self, worker: int, task: Any) -> None:
+        """Give a task to a worker, and the blocks that are free again; nothing if it is dead."""
+        if worker in self.closed:
+            return
+        try:
+            self.connections[worker].send((task, *self.blocks[worker].returns()))
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # `get` finds the end of its answers, and says so
+
+    def get(self, timeout: float) -> Answer | None:
+        """The next answer; None when `timeout` seconds are over, or when a worker is gone."""
+        if not self.inbox:
+            from multiprocessing.connection import wait
+
+            open_ends = [c for i, c in enumerate(self.connections) if i not in self.closed]
+            ready = wait(open_ends, timeout)
+            for i, connection in enumerate(self.connections):
+                if connection in ready:
+                    try:
+                        self._receive(i)
+                    except (EOFError, ConnectionResetError):
+                        self.closed.add(i)
+        return self.inbox.popleft() if self.inbox else None
+
+    def _receive(self, worker: int) -> None:
+        import pickle
+
+        epoch, number, outcome, message, places, new, dropped = pickle.loads(
+            self.connections[worker].recv_bytes()
+        )
+        blocks = self.blocks[worker]
+        if new:
+            import socket
+
+            mark, descriptors, _, _ = socket.recv_fds(self.sockets[worker], 1, len(new))
+            if not mark:
+                raise EOFError
+            if len(descriptors) < len(new):
+                for descriptor in descriptors:
+                    os.close(descriptor)
+                raise RuntimeError(
+                    "DataLoader: no file descriptors left to receive a batch in shared memory. "
+                    "Raise the limit (`ulimit -n`), or keep fewer batches at a time."
+                )
+            for (block, size), descriptor in zip(new, descriptors, strict=True):
+                blocks.add(block, size, descriptor)
+        blocks.forget(dropped)
+        buffers = blocks.buffers(places)
+        self.inbox.append(Answer(worker, epoch, number, outcome, lambda: loads(message, buffers)))
+
+    def fallen(self) -> dict[int, str]:
+        """Process ids of workers that ended although nobody told them to, and how."""
+        found = {}
+        for i, process in enumerate(self.processes):
+            if i in self.closed:
+                process.join(1.0)  # its end of the connection closes shortly before it is gone
+            if i in self.closed or not process.is_alive():
+                found[process.pid] = _how(process.exitcode)
+        return found
+
+    def stop(self) -> None:
+        """End all workers, those that hang by force."""
+        import socket
+
+        connections, self.connections = self.connections, []
+        sockets, self.sockets = self.sockets, []
+        processes, self.processes = self.processes, []
+        self.inbox.clear()
+        # In a fork these are the parent's workers, on connections that it still uses.
+        if os.getpid() == self.owner:
+            for connection, sock in zip(connections, sockets, strict=False):
+                try:
+                    if sock is not None:
+                        sock.shutdown(socket.SHUT_RDWR)
+                    else:
+                        connection.send((None, [], []))
+                except OSError:
+                    pass  # the worker is dead
+            for sock in sockets:
+                if sock is not None:
+                    sock.close()
+            for connection in connections:
+                connection.close()
+            end = time.monotonic() + self.GRACE
+            for process in processes:
+                process.join(max(0.0, end - time.monotonic()))
+            late = [process for process in processes if process.is_alive()]
+            for process in late:
+                process.terminate()
+            end = time.monotonic() + self.TERM
+            for process in late:
+                process.join(max(0.0, end - time.monotonic()))
+                if process.is_alive():
+                    process.kill()
+                    process.join()
+            for process in processes:
+                process.close()
+
+
+def _how(code: int | None) -> str:
+    import signal
+
+    if code is None:
+        return "it closed its connection"
+    if code >= 0:
+        return f"it ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = "unknown"
+    hint = ". Was there enough memory?" if name == "SIGKILL" else ""
+    return f"it was killed by signal {-code} ({name}){hint}"
+
+
+class _ThreadChannel:
+    def __init__(self, worker: int, answers: Any, stopped: threading.Event) -> None:
+        import queue
+
+        self.worker, self.answers, self.stopped = worker, answers, stopped
+        self.tasks: Any = queue.SimpleQueue()
+
+    def get(self) -> Any:
+        task = self.tasks.get()
+        return None if self.stopped.is_set() else task
+
+    def put(self, answer: tuple) -> None:
+        epoch, number, outcome, data = answer
+        self.answers.put(Answer(self.worker, epoch, number, outcome, lambda: data))
+
+
+class Threads:
+    """Worker threads: nothing is copied or pickled, but Python code runs in one of them at a time.
+
+    They pay off where loading waits for files or runs in code that gives up Python's lock: image
+    decoding, large copies. All of them share the data set and the random generators.
+    """
+
+    GRACE = 5.0
+
+    def __init__(self, job: workers.Job) -> None:
+        import queue
+
+        self.answers: Any = queue.SimpleQueue()
+        self.stopped = threading.Event()
+        self.channels = [_ThreadChannel(i, self.answers, self.stopped) for i in range(job.workers)]
+        self.threads = [
+            threading.Thread(
+                target=workers.run_thread,
+                args=(job, i, channel),
+                name=f"DataLoader worker {i}",
+                daemon=True,  # one that hangs must not keep the process from ending
+            )
+            for i, channel in enumerate(self.channels)
+        ]
+        for thread in self.threads:
+            thread.start()
+
+    def put(self, worker: int, task: Any) -> None:
+        """Give a task to a worker."""
+        self.channels[worker].tasks.put(task)
+
+    def get(self, timeout: float) -> Answer | None:
+        """The next answer; None when `timeout` seconds are over."""
+        import queue
+
+        try:
+            return self.answers.get(timeout=timeout)
+        except queue.Empty:
+            return None
+
+    def fallen(self) -> dict[int, str]:
+        """Threads that ended although nobody told them to: by SystemExit, for instance."""
+        return {t.native_id: "the thread ended" for t in self.threads if not t.is_alive()}
+
+    def stop(self) -> None:
+        """End all workers; one that hangs is left behind, as a daemon thread."""
+        self.stopped.set()
+        for channel in self.channels:
+            channel.tasks.put(None)
+        end = time.monotonic() + self.GRACE
+        for thread in self.threads:
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, end - time.monotonic()))
+        self.threads = []
