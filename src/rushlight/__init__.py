@@ -70,7 +70,7 @@ del tensor  # type: ignore[name-defined]  # noqa: F821
 
 _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
-    "accelerator autograd backends cpu cuda data fft linalg masked mps nn optim overrides "
+    "_C accelerator autograd backends cpu cuda data distributed fft linalg masked mps nn optim overrides "
     "profiler random return_types serialization signal special storage testing types utils "
     "version xpu"
 ).split()
@@ -93,8 +93,11 @@ _ELSEWHERE = {  # public name -> module
     "thread_safe_generator": "random",
     **dict.fromkeys(_SETTINGS, "settings"),
     "OutOfMemoryError": "errors",
+    "install_as_torch": "door",
     "save": "serialization",
     "load": "serialization",
+    "DisableTorchFunction": "overrides",
+    "DisableTorchFunctionSubclass": "overrides",
     "Storage": "storage",
     "UntypedStorage": "storage",
     "TypedStorage": "storage",

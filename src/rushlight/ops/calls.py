@@ -46,11 +46,15 @@ class Built:
     def slow_operator(self, input: Any, other: Any) -> Any:
         """`input <op> other`: NotImplemented for what is not a number nor a tensor."""
         op = self.op
+        values = [input, other, *(op.defaults[s] for s in op.params[2:])]
         if not isinstance(other, (Tensor, *NUMBERS)) or not isinstance(input, (Tensor, *NUMBERS)):
             odd = other if isinstance(input, Tensor) else input
             if not hasattr(odd, "__torch_function__"):
                 return NotImplemented
-        values = [input, other, *(op.defaults[s] for s in op.params[2:])]
+            try:
+                return call(op, values)
+            except TypeError:  # declined: the other operand's own operator gets its turn
+                return NotImplemented
         return call(op, values)
 
 

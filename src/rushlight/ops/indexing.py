@@ -77,6 +77,9 @@ def getitem(self: Tensor, index: Any) -> Tensor:
 
 
 public("Tensor", name="getitem")(getitem)
+getitem.__name__ = "__getitem__"
+for _op in (basic_new, basic_new_select, basic_new_slice, basic_select, basic_slice):
+    _op.face = getitem  # what overrides are told is called
 getitem.__name__ = "__getitem__"  # as `__torch_function__` is told
 
 
@@ -374,6 +377,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 
 
 public("Tensor", name="setitem")(setitem)
+setitem.__name__ = "__setitem__"
 setitem.__name__ = "__setitem__"
 
 

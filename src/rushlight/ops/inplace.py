@@ -46,7 +46,7 @@ def inplace_function(op: Op) -> Callable:
 def inplace_composite(op: Op, values: list) -> Tensor:
     """Compute from the former values, then copy into the first input."""
     t = values[0]
-    function = getattr(type(t), op.name + "_", op.function)
+    function = getattr(Tensor, op.name + "_", op.function)
     if (handled := overrides.dispatch(function, op, values, None)) is not overrides.NOTHING:
         return handled
     if thread.grad and any(isinstance(v, Tensor) and v._edge is not None for v in values):
@@ -75,7 +75,7 @@ def inplace(op: Op, values: list) -> Tensor:
     label = op.name + "_"
     if not isinstance(t, Tensor):
         raise not_a_tensor(op, op.inputs[0], t)
-    function = getattr(type(t), label, op.function)
+    function = getattr(Tensor, label, op.function)
     if (handled := overrides.dispatch(function, op, values, None)) is not overrides.NOTHING:
         return handled
     if scope["rare"]:

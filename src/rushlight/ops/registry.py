@@ -55,7 +55,7 @@ def public(
     """
 
     def declare(function: Callable) -> Callable:
-        if overridable:
+        if overridable or (not where and function.__name__ in calls.overrides.WHOLE):
             function = calls.overrides.overridable(function)
         path = f"{where}.{name or function.__name__}" if where else name or function.__name__
         PUBLIC[path] = (function, method or where == "Tensor")

@@ -112,6 +112,9 @@ def reshape_method(self: Tensor, *shape: Any) -> Tensor:
     return reshape(self, shape if len(shape) != 1 else sizes(shape))
 
 
+reshape_method.__name__ = "reshape"
+
+
 @public("Tensor")
 def view_as(self: Tensor, other: Tensor) -> Tensor:
     """`self.view(other.shape)`."""

@@ -1,0 +1,266 @@
+"""The override protocol: tensor subclasses, objects with `__torch_function__`, function modes."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+import rushlight as torch
+from rushlight import overrides
+
+
+class Logged(torch.Tensor):
+    calls: list = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.calls.append(func)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+class Plain(torch.Tensor):
+    """A subclass that overrides nothing."""
+
+
+class Finer(Plain):
+    pass
+
+
+class Duck:
+    """No tensor: answers every call by its name."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return "duck", func.__name__
+
+
+class Declines:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+class Recorder(overrides.TorchFunctionMode):
+    def __init__(self, calls, name="mode"):
+        self.calls, self.name = calls, name
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.calls.append((self.name, func.__name__))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def x():
+    Logged.calls = []
+    return torch.tensor([1.0, 2.0, 3.0]).as_subclass(Logged)
+
+
+@pytest.mark.parametrize(
+    "call, func",
+    [
+        (lambda x: torch.add(x, 1), lambda: torch.add),
+        (lambda x: x + 1, lambda: torch.Tensor.add),
+        (lambda x: torch.ones(3) + x, lambda: torch.Tensor.add),
+        (lambda x: x.sum(), lambda: torch.Tensor.sum),
+        (lambda x: x.add_(1), lambda: torch.Tensor.add_),
+        (lambda x: x.view(3, 1), lambda: torch.Tensor.view),
+        (lambda x: x.reshape(3, 1), lambda: torch.Tensor.reshape),
+        (lambda x: x[0], lambda: torch.Tensor.__getitem__),
+        (lambda x: torch.cat([torch.ones(1), x]), lambda: torch.cat),
+        (lambda x: torch.nn.functional.relu(x), lambda: torch.nn.functional.relu),
+        (lambda x: torch.einsum("i,i->i", x, x), lambda: torch.einsum),
+        (lambda x: x.detach(), lambda: torch.Tensor.detach),
+        (lambda x: x.data, lambda: torch.Tensor.data.__get__),
+        (lambda x: torch.add(torch.ones(3), 1, out=x), lambda: torch.add),
+    ],
+)
+def test_a_call_is_asked_once_and_keeps_the_class(x, call, func):
+    y = call(x)
+    assert type(y) is Logged
+    assert [func()] == Logged.calls
+
+
+@pytest.mark.parametrize(
+    "call, func",
+    [
+        (lambda x: x.shape, lambda: torch.Tensor.shape.__get__),
+        (lambda x: x.requires_grad, lambda: torch.Tensor.requires_grad.__get__),
+        (lambda x: x.size(0), lambda: torch.Tensor.size),
+        (lambda x: x.tolist(), lambda: torch.Tensor.tolist),
+        (lambda x: x.stride(), lambda: torch.Tensor.stride),
+        (lambda x: len(x), lambda: torch.Tensor.__len__),
+        (lambda x: repr(x), lambda: torch.Tensor.__repr__),
+        (lambda x: x.__setitem__(0, 5.0), lambda: torch.Tensor.__setitem__),
+        (lambda x: setattr(x, "requires_grad", True), lambda: torch.Tensor.requires_grad.__set__),
+    ],
+)
+def test_what_computes_nothing_is_asked_too(x, call, func):
+    bare = call(x.as_subclass(torch.Tensor))
+    Logged.calls = []
+    y = call(x)
+    assert [func()] == Logged.calls
+    assert type(y) is type(bare)
+    assert str(y).removeprefix("Logged") == str(bare).removeprefix("tensor")
+
+
+def test_several_results_keep_the_class(x):
+    values, indices = x.max(0)
+    assert type(values) is type(indices) is Logged
+    assert x.max(0)._fields == ("values", "indices")
+    assert {type(t) for t in x.split(1)} == {Logged}
+
+
+def test_a_subclass_may_have_its_own_methods():
+    class Own(torch.Tensor):
+        def sum(self):
+            return "mine", super().sum().item()
+
+        @property
+        def shape(self):
+            return "shape"
+
+    x = torch.ones(2).as_subclass(Own)
+    assert x.sum() == ("mine", 2.0) and x.shape == "shape"
+    assert torch.ones(2).shape == (2,)
+
+
+def test_a_subclass_that_overrides_nothing():
+    x, y = torch.ones(2, 2).as_subclass(Plain), torch.ones(2, 2).as_subclass(Finer)
+    assert type(x + 1) is type(1 + x) is type(x.sum()) is type(x.T) is type(x[0]) is Plain
+    assert type(x + y) is type(y + x) is Finer
+    assert type(x.shape) is torch.Size and type(x.data) is type(x.detach()) is Plain
+    assert type(copy.deepcopy(x)) is Plain
+
+
+def test_gradients_pass_through_a_subclass_and_stay_plain():
+    x = torch.tensor([1.0, 2.0]).as_subclass(Plain).requires_grad_()
+    (x * x).sum().backward()
+    assert type(x.grad) is torch.Tensor
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_subclasses_that_are_not_related_cannot_meet(x):
+    with pytest.raises(TypeError, match="returned NotImplemented"):
+        torch.add(x, torch.ones(3).as_subclass(Plain))
+
+
+@pytest.mark.parametrize(
+    "disable", [overrides.DisableTorchFunctionSubclass, torch._C.DisableTorchFunction]
+)
+def test_disabling(x, disable):
+    with disable():
+        assert type(x + 1) is torch.Tensor and x.shape == (3,)
+        with pytest.raises(TypeError):
+            torch.add(Duck(), 1)
+    assert Logged.calls == []
+    assert type(x + 1) is Logged
+
+
+def test_a_class_whose_results_are_plain():
+    class Quiet(torch.Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+    assert type(torch.ones(2).as_subclass(Quiet) + 1) is torch.Tensor
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        (lambda d: torch.add(d, 1), "add"),
+        (lambda d: torch.add(torch.ones(1), d), "add"),
+        (lambda d: torch.ones(1) + d, "add"),
+        (lambda d: torch.stack([d, d]), "stack"),
+        (lambda d: torch.nn.functional.linear(d, d), "linear"),
+        (lambda d: torch.broadcast_tensors(torch.ones(1), d), "broadcast_tensors"),
+        (lambda d: torch.zeros_like(d), "zeros_like"),
+        (lambda d: torch.where(torch.ones(1) > 0, d, 1), "where"),
+    ],
+)
+def test_objects_that_are_no_tensors(call, name):
+    assert call(Duck()) == ("duck", name)
+
+
+def test_everyone_declines():
+    with pytest.raises(TypeError, match="all __torch_function__ handlers returned NotImplemented"):
+        torch.add(Declines(), 1)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        torch.ones(1) + Declines()
+
+    class Silent(overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    with Silent(), pytest.raises(TypeError, match="mode object"):
+        torch.add(torch.ones(1), 1)
+
+
+def test_modes_nest_and_are_off_inside_themselves():
+    calls = []
+    y = torch.ones(2)
+    with Recorder(calls, "outer"), Recorder(calls, "inner"):
+        y.sum(), y[0], torch.zeros(1), torch.cat([y, y])
+    assert calls == [
+        (m, f) for f in ("sum", "__getitem__", "zeros", "cat") for m in ("inner", "outer")
+    ]
+    y.sum()
+    assert len(calls) == 8
+
+
+def test_a_mode_that_fails_is_left():
+    calls = []
+    with pytest.raises(ZeroDivisionError), Recorder(calls):
+        1 / 0
+    torch.ones(2) + 1
+    assert calls == []
+    with pytest.raises(NotImplementedError), overrides.TorchFunctionMode():
+        torch.ones(2)
+
+
+def test_functions_of_ones_own(x):
+    @overrides.wrap_torch_function(lambda a, b=1: (a,))
+    def double(a, b=1):
+        return "own"
+
+    assert double(1) == double(torch.ones(1)) == "own"
+    assert double(Duck()) == ("duck", "double")
+    assert overrides.has_torch_function((1, x)) and not overrides.has_torch_function((1, 2))
+    assert overrides.has_torch_function_unary(Duck())
+    assert overrides.has_torch_function_variadic(1, Duck())
+    with pytest.raises(TypeError, match="no implementation found for"):
+        double(Declines())
+
+
+def test_what_is_like_a_tensor(x):
+    assert overrides.is_tensor_like(torch.ones(1)) and overrides.is_tensor_like(x)
+    assert overrides.is_tensor_like(Duck()) and not overrides.is_tensor_like(1.0)
+
+
+def test_names_of_functions():
+    assert overrides.resolve_name(torch.add) == "torch.add"
+    assert overrides.resolve_name(torch.nn.functional.relu) == "torch.nn.functional.relu"
+    assert overrides.resolve_name(torch.Tensor.shape.__get__) == "torch.Tensor.shape.__get__"
+    assert overrides.resolve_name(lambda: 1) is None
+    assert overrides.is_tensor_method_or_property(torch.Tensor.shape.__get__)
+    assert overrides.is_tensor_method_or_property(torch.Tensor.tolist)
+    assert not overrides.is_tensor_method_or_property(torch.cat)
+
+
+def test_the_lists():
+    found = overrides.get_overridable_functions()
+    assert torch.add in found[torch] and torch.zeros not in found[torch]
+    assert torch.nn.functional.relu in found[torch.nn.functional]
+    assert torch.Tensor.shape.__get__ in found[torch.Tensor]
+    assert torch.is_tensor in overrides.get_ignored_functions()
+    assert overrides.get_testing_overrides()[torch.add](1, 2) == -1
+    assert torch.Tensor.grad.__get__ in overrides.get_default_nowrap_functions()
+
+
+def test_plain_tensors_have_bare_descriptors():
+    """No cost on the straight path: only subclasses have descriptors that ask."""
+    from rushlight.ops.overrides import AskedMethod, AskedProperty
+
+    asked = (AskedMethod, AskedProperty)
+    assert not any(isinstance(v, asked) for v in vars(torch.Tensor).values())
+    assert not any(isinstance(v, asked) for v in vars(torch.nn.Parameter).values())
+    assert isinstance(vars(Plain)["shape"], AskedProperty)
