@@ -327,4 +327,7 @@ KERNELS = {
     # attention
     "attention": "(softmax(q kᵀ scale + mask) v, the softmax if kept)",
     "attention_gradients": "the gradients of `attention`, None where not needed",
+    # ctc
+    "ctc_loss": "(-log of the probability of all alignments, the forward variables)",
+    "ctc_loss_gradient": "the gradient of `ctc_loss` by the log probabilities",
 }

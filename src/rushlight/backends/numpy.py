@@ -130,6 +130,9 @@ LATER = {
     "attention": (
         "attention attention_gradients"
     ),
+    "ctc": (
+        "ctc_loss ctc_loss_gradient"
+    ),
     "pad": (
         "columns_of columns_sum pad_constant pad_edges pad_edges_adjoint"
     ),

@@ -28,6 +28,7 @@ _FILES = [
     "fold",
     "instancenorm",
     "linear",
+    "linear_loss",
     "loss",
     "normalization",
     "padding",

@@ -87,7 +87,9 @@ def check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Any, dropou
     if not query.dtype.is_floating_point:
         if query.dtype.is_complex:
             kind = query.dtype.scalar_name
-            raise NotImplementedError(f"\"softmax_lastdim_kernel_impl\" not implemented for '{kind}'")
+            raise NotImplementedError(
+                f"\"softmax_lastdim_kernel_impl\" not implemented for '{kind}'"
+            )
         raise RuntimeError(f"expected scalar type Float but found {query.dtype.scalar_name}")
     if mask is not None and mask.dtype.name not in ("bool", "float32", query.dtype.name):
         raise RuntimeError(
@@ -96,9 +98,7 @@ def check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Any, dropou
             "instead."
         )
     if not 0 <= dropout_p <= 1:
-        raise RuntimeError(
-            f"dropout probability has to be between 0 and 1, but got {dropout_p}"
-        )
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
 
 
 @composite(where="nn.functional", inplace=False)
@@ -330,7 +330,9 @@ def multi_head_attention_forward(
         if key_padding_mask is not None:
             is_causal = False
     if e != embed_dim_to_check:
-        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {e}")
+        raise AssertionError(
+            f"was expecting embedding dimension of {embed_dim_to_check}, but got {e}"
+        )
     head = e // num_heads
     if head * num_heads != e:
         raise AssertionError(f"embed_dim {e} not divisible by num_heads {num_heads}")

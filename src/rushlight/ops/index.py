@@ -87,6 +87,9 @@ FUNCTIONS = {
         "Tensor.new_zeros empty empty_like empty_permuted empty_strided full full_like ones "
         "ones_like zeros zeros_like "
     ),
+    "ctc": (
+        "_ctc_loss _ctc_loss_backward ctc_loss nn.functional.ctc_loss "
+    ),
     "decompositions": (
         "cholesky geqrf internal.permutation_of linalg.cholesky linalg.cholesky_ex "
         "linalg.householder_product linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve "
@@ -179,7 +182,7 @@ FUNCTIONS = {
     ),
     "loss": (
         "nn.functional._nll_loss nn.functional._nll_loss_backward nn.functional.cross_entropy "
-        "nn.functional.nll_loss "
+        "nn.functional.linear_cross_entropy nn.functional.nll_loss "
     ),
     "matmul": (
         "addbmm addmm addmv addr baddbmm bilinear bmm dot ger inner internal.adjoint_times "

@@ -96,6 +96,21 @@ nll_backward.grad(
 )
 
 
+def check_nll(input: Any, target: Any, weight: Any) -> None:
+    """The dtypes of a likelihood and its classes."""
+    if target.dtype.name not in ("int64", "uint8"):
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}"
+        )
+    if not input.dtype.is_floating_point:
+        kind = input.dtype.scalar_name
+        raise NotImplementedError(f"\"nll_loss_out_frame\" not implemented for '{kind}'")
+    if weight is not None and weight.dtype is not input.dtype:
+        raise RuntimeError(
+            f"expected scalar type {input.dtype.scalar_name} but found {weight.dtype.scalar_name}"
+        )
+
+
 @composite(where="nn.functional", inplace=False)
 def nll_loss(
     input: Array,
@@ -114,6 +129,7 @@ def nll_loss(
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if input.ndim == 1 and target.ndim == 0:
+        check_nll(input, target, weight)
         loss = nll(input.unsqueeze(0), target.unsqueeze(0), weight, reduction, ignore_index)
         return loss.squeeze(0) if reduction == "none" else loss
     if input.ndim < 2:
@@ -132,6 +148,7 @@ def nll_loss(
             f"weight tensor should be defined either for all {input.shape[1]} classes or no classes but "
             f"got weight tensor of shape: {list(weight.shape)}"
         )
+    check_nll(input, target, weight)
     if input.ndim > 2:
         rows = input.movedim(1, -1).reshape(-1, input.shape[1])
         loss = nll(rows, target.reshape(-1), weight, reduction, ignore_index)
@@ -164,7 +181,14 @@ def cross_entropy(
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     c = 0 if input.ndim == 1 else 1
     logs = log_softmax_of(input, c)
-    if target.dtype.is_floating_point:
+    if target.shape == input.shape:
+        if not target.dtype.is_floating_point:
+            raise RuntimeError(
+                "Expected floating point type for target with class probabilities, got "
+                f"{target.dtype.scalar_name}"
+            )
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
         return probabilities_cross_entropy(input, logs, target, weight, reduction, label_smoothing)
     if not label_smoothing:
         return nll_loss(logs, target, weight, None, ignore_index, None, reduction)
@@ -178,7 +202,9 @@ def cross_entropy(
         if weight is None:
             smooth = smooth.sum() / (~ignored).sum()
         else:
-            smooth = smooth.sum() / weight[target.masked_fill(ignored, 0)].masked_fill(ignored, 0).sum()
+            smooth = (
+                smooth.sum() / weight[target.masked_fill(ignored, 0)].masked_fill(ignored, 0).sum()
+            )
     else:
         smooth = reduced(smooth, reduction)
     return (1 - label_smoothing) * hard + label_smoothing / classes * smooth
@@ -187,11 +213,6 @@ def cross_entropy(
 def probabilities_cross_entropy(
     input: Any, logs: Any, target: Any, weight: Any, reduction: str, label_smoothing: float
 ) -> Any:
-    if target.shape != input.shape:
-        raise RuntimeError(
-            f"Expected floating point type for target with class probabilities of shape "
-            f"{list(input.shape)}, got {list(target.shape)}"
-        )
     c = 0 if input.ndim == 1 else 1
     if label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / input.shape[c]
@@ -201,3 +222,63 @@ def probabilities_cross_entropy(
     if reduction == "mean":
         return loss.sum() / (input.numel() / input.shape[c])
     return loss.sum() if reduction == "sum" else loss.sum(c)
+
+
+@composite(where="nn.functional", inplace=False)
+def linear_cross_entropy(
+    input: Array,
+    linear_weight: Array,
+    target: Array,
+    *,
+    linear_bias: Array | None = None,
+    weight: Array | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+):
+    """cross_entropy(linear(input, linear_weight, linear_bias), target).
+
+    `input`: (features) or (N, features); `linear_weight`: (C, features) or (C, d1, ..., features),
+    for targets (N, d1, ...). `options` says how PyTorch cuts the batch into pieces to save memory: the
+    loss does not depend on it, and here the batch is not cut.
+    """
+    from rushlight.nn.functional import linear
+
+    if input.ndim not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
+    if linear_weight.ndim < 2:
+        raise RuntimeError(
+            f"expected linear_weight with dimensionality at least 2, got {linear_weight.ndim}"
+        )
+    features, classes = input.shape[-1], linear_weight.shape[:-1]
+    if features != linear_weight.shape[-1]:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), got "
+            f"{features} and {linear_weight.shape[-1]}, respectively"
+        )
+    if len(classes) > 1 and input.ndim == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires "
+            f"batched input, (N, {features}), got unbatched input with shape {tuple(input.shape)}"
+        )
+    if linear_bias is not None and linear_bias.shape != classes:
+        raise RuntimeError(
+            f"expected linear_bias shape {tuple(classes)}, got {tuple(linear_bias.shape)}"
+        )
+    if weight is not None and weight.shape != classes[:1]:
+        raise RuntimeError(
+            f"expected weight shape to be {tuple(classes[:1])}, got {tuple(weight.shape)}"
+        )
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+    if ignore_index is not None and target.dtype.is_floating_point:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    logits = linear(input, linear_weight.reshape(-1, features), bias)
+    if len(classes) > 1:
+        logits = logits.reshape(input.shape[0], *classes)
+    ignore_index = -100 if ignore_index is None else ignore_index
+    return cross_entropy(
+        logits, target, weight, None, ignore_index, None, reduction, label_smoothing
+    )

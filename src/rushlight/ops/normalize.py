@@ -483,6 +483,10 @@ def functional_batch_norm(
     tensor([[-1.0000],
             [ 1.0000]])
     """
+    if training and eps <= 0:
+        raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    if eps < 0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     if training:
         if not input.ndim:
             raise IndexError("tuple index out of range")

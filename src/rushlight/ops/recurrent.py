@@ -249,9 +249,7 @@ def lstm_cell(
 
 
 @public(overridable=True)
-def gru_cell(
-    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
-) -> Any:
+def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     """One step of a GRU: input [N, features], hx [N, hidden]."""
     check_step(input, (hx,), w_ih, w_hh)
     return gru_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]

@@ -429,6 +429,11 @@ def multilabel_soft_margin_loss(
     return reduced(loss.sum(-1) / input.shape[-1], reduction)
 
 
+def check_classes(target: Any) -> None:
+    if target.dtype.name != "int64":
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_name}")
+
+
 @composite(where="nn.functional", inplace=False)
 def multi_margin_loss(
     input: Array, target: Array, p: int = 1, margin: float = 1.0, weight: Array | None = None,
@@ -438,6 +443,7 @@ def multi_margin_loss(
     import rushlight
 
     reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
@@ -458,6 +464,7 @@ def multi_margin_loss(
         raise RuntimeError(
             f"inconsistent weight size, expected {x.shape[1]} but got {list(weight.shape)}"
         )
+    check_classes(target)
     own = x.gather(1, y.unsqueeze(1))
     z = (margin - own + x).clamp(min=0)
     if p == 2:
@@ -479,11 +486,13 @@ def multilabel_margin_loss(
     A row of `target` lists class numbers up to the first -1.
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
     if input.shape != target.shape or input.ndim > 2 or (input.ndim and input.shape[-1] == 0):
         raise RuntimeError(
             "Expected non-empty vector or matrix with optional 0-dim batch size, and "
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
+    check_classes(target)
     single = input.ndim < 2
     x, y = (input.reshape(1, -1), target.reshape(1, -1)) if single else (input, target)
     listed = (y >= 0).cumprod(1) > 0
