@@ -1,0 +1,52 @@
+"""`torch.distributed` where there is one process: probes say so, what needs several raises."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+__all__ = ["is_available", "is_initialized"]
+
+_FUNCTIONS = frozenset(
+    "all_gather all_gather_into_tensor all_gather_object all_reduce all_to_all barrier broadcast "
+    "broadcast_object_list destroy_process_group gather get_backend get_rank get_world_size "
+    "init_process_group irecv isend monitored_barrier new_group recv reduce reduce_scatter scatter "
+    "send".split()
+)
+
+
+def is_available() -> bool:
+    """False: Rushlight runs in one process."""
+    return False
+
+
+def is_initialized() -> bool:
+    """False: there is no process group."""
+    return False
+
+
+is_nccl_available = is_gloo_available = is_mpi_available = is_torchelastic_launched = is_available
+
+
+class ReduceOp:
+    """The names of reductions over processes."""
+
+    SUM, PRODUCT, MIN, MAX, BAND, BOR, BXOR, AVG = range(8)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FUNCTIONS:
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}: Rushlight runs in one process; "
+            "docs/coverage.md lists what it has"
+        )
+
+    def absent(*args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError(
+            f"Distributed package doesn't have a back end built in: torch.distributed.{name} needs several "
+            "processes, and Rushlight runs in one. Ask torch.distributed.is_available() first"
+        )
+
+    absent.__name__ = absent.__qualname__ = name
+    absent.__doc__ = "RuntimeError: Rushlight runs in one process."
+    globals()[name] = absent
+    return absent

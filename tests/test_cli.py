@@ -1,0 +1,56 @@
+"""The command `rushlight`."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+from rushlight.cli import main
+
+
+def test_info(capsys):
+    main(["info"])
+    out = capsys.readouterr().out
+    for word in ("rushlight", "CPU", "BLAS", "threads", "extras"):
+        assert word in out
+
+
+def test_inspect(tmp_path, capsys):
+    path = tmp_path / "checkpoint.pt"
+    torch.save({"model": torch.nn.Linear(3, 2).state_dict(), "epoch": 4}, path)
+    main(["inspect", str(path)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["model.weight", "[2,", "3]", "float32", "24", "B"]
+    assert lines[2:] == ["epoch = 4", "2 tensors, 8 elements, 32 B"]
+
+
+def test_convert(tmp_path, capsys):
+    pytest.importorskip("safetensors")
+    names = [str(tmp_path / n) for n in ("a.pt", "b.safetensors", "c.pt")]
+    weights = {
+        "w": torch.randn(3, 2).t(), "half": torch.ones(2, dtype=torch.bfloat16),
+        "n": torch.tensor(3),
+    }  # fmt: skip
+    torch.save(weights, names[0])
+    main(["convert", *names[:2]])
+    main(["convert", *names[1:]])
+    torch.testing.assert_close(torch.load(names[2]), weights)
+    torch.save({"epoch": 3, "w": torch.ones(2)}, names[0])
+    with pytest.raises(SystemExit):
+        main(["convert", *names[:2]])
+    assert "epoch" in capsys.readouterr().err
+
+
+def test_wrong_use(tmp_path, capsys):
+    for argv in (["frobnicate"], ["inspect"], ["run", str(tmp_path / "absent.py")], ["run"]):
+        with pytest.raises(SystemExit) as caught:
+            main(argv)
+        assert caught.value.code == 2
+    broken = tmp_path / "broken.pt"
+    broken.write_bytes(b"no checkpoint")
+    with pytest.raises(SystemExit) as caught:
+        main(["inspect", str(broken)])
+    assert caught.value.code == 1
+    assert str(broken) in capsys.readouterr().err
+    main(["--version"])
+    assert capsys.readouterr().out.strip() == torch.version.release

@@ -1,0 +1,147 @@
+"""The door: `import torch` is Rushlight, in programs run by `python -m rushlight` and after install_as_torch()."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import rushlight
+
+
+def run(tmp_path, program: str, *args: str, status: int = 0) -> str:
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(program))
+    done = subprocess.run(
+        [sys.executable, "-m", "rushlight", str(script), *args],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == status, done.stderr
+    return done.stdout if status == 0 else done.stderr
+
+
+def test_modules_are_the_same_objects(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        import sys
+        import torch, torch.nn as nn, torch.nn.functional as F
+        from torch.utils.data import DataLoader
+        from torch.utils.data.dataloader import DataLoader as Again
+        from torch.optim.lr_scheduler import StepLR
+        from torch.nn.modules.conv import Conv2d
+        from torch.autograd.function import Function
+        import rushlight
+
+        assert torch is rushlight and nn is rushlight.nn and F is rushlight.nn.functional
+        assert DataLoader is Again and Conv2d is nn.Conv2d and Function is torch.autograd.Function
+        assert rushlight.__spec__.name == "rushlight" and nn.__spec__.name == "rushlight.nn"
+        print(__name__, sys.argv[1:], torch.ones(2))
+        """,
+        "--epochs", "3",
+    )  # fmt: skip
+    assert out == "__main__ ['--epochs', '3'] tensor([1., 1.])\n"
+
+
+def test_absent_names_say_so(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        import torch
+        assert not hasattr(torch, "no_such_name") and hasattr(torch, "Tensor")
+        for statement in (
+            "import torch.no_such_module", "from torch import no_such_name", "import torch.methods",
+            "from torch.nn import no_such", "import torch.tensor", "torch.no_such_name",
+        ):
+            try:
+                exec(statement)
+            except (ImportError, AttributeError) as error:
+                print(type(error).__name__, "docs/coverage.md" in str(error))
+            else:
+                print("no error:", statement)
+        """,
+    )
+    assert out.splitlines() == [
+        "ModuleNotFoundError True",
+        "ImportError False",  # Python's own words
+        "ModuleNotFoundError True",
+        "ImportError False",
+        "ModuleNotFoundError True",
+        "AttributeError True",
+    ]
+
+
+def test_a_module_named_as_its_function_does_not_hide_it(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        import torch.autograd.gradcheck
+        from torch.autograd.gradcheck import gradcheck
+        print(callable(torch.autograd.gradcheck), gradcheck is torch.autograd.gradcheck)
+        """,
+    )
+    assert out == "True True\n"
+
+
+def test_processes_get_the_door_too(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        import multiprocessing
+        import torch
+
+        def work(i):
+            return float(torch.ones(3).sum() * i), torch.__name__
+
+        if __name__ == "__main__":
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                print(pool.map(work, [1, 2]))
+        """,
+    )
+    assert out == "[(3.0, 'rushlight'), (6.0, 'rushlight')]\n"
+
+
+def test_classes_of_the_program_can_be_saved(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        import io, pickle, torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(2, 2)
+
+        file = io.BytesIO()
+        torch.save(Net(), file)
+        file.seek(0)
+        print(type(torch.load(file, weights_only=False)) is Net, type(pickle.loads(pickle.dumps(Net()))) is Net)
+        """,
+    )
+    assert out == "True True\n"
+
+
+def test_errors_of_the_program_are_its_own(tmp_path):
+    assert "ZeroDivisionError" in run(tmp_path, "import torch\n1 / 0\n", status=1)
+    assert run(tmp_path, "import sys\nsys.exit(3)\n", status=3) == ""
+
+
+def test_pytorch_must_not_be_loaded_already(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", sys)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    with pytest.raises(RuntimeError, match="imported already"):
+        rushlight.install_as_torch()
+
+
+def test_names_of_pickles(tmp_path):
+    out = run(
+        tmp_path,
+        """
+        from torch._utils import _rebuild_tensor_v2
+        import torch.serialization, torch.version
+        print(callable(_rebuild_tensor_v2), torch.version.__version__ == torch.__version__)
+        """,
+    )
+    assert out == "True True\n"
