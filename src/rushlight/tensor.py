@@ -14,7 +14,7 @@ import numpy as np
 
 from rushlight import dtypes
 from rushlight.autograd import tensor_hooks
-from rushlight.autograd.graph import AccumulateGrad, Output, Version, version_of
+from rushlight.autograd.graph import INFERENCE, AccumulateGrad, Output, Version, version_of
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import INFERENCE as INFERENCE_VIEW
 from rushlight.autograd.views import View, edge_of
@@ -28,22 +28,6 @@ new = object.__new__
 _CPU = device("cpu")
 _META = device("meta")
 _no_value = object()
-
-
-class InferenceVersion:
-    """Stands for the version counter of tensors made in inference mode, which have none."""
-
-    __slots__ = ()
-
-    @property
-    def n(self) -> int:
-        raise RuntimeError(
-            "Inference tensors do not track version counter, and cannot be saved for backward. To work "
-            "around you can make a clone to get a normal tensor and use it in autograd."
-        )
-
-
-INFERENCE: Any = InferenceVersion()
 
 
 class TensorType(type):

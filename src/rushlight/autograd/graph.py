@@ -44,6 +44,22 @@ class Version:
         self.n = n
 
 
+class InferenceVersion:
+    """Stands for the version counter of tensors made in inference mode, which have none."""
+
+    __slots__ = ()
+
+    @property
+    def n(self) -> int:
+        raise RuntimeError(
+            "Inference tensors do not track version counter, and cannot be saved for backward. To work "
+            "around you can make a clone to get a normal tensor and use it in autograd."
+        )
+
+
+INFERENCE: Any = InferenceVersion()
+
+
 class Hooks:
     """What users hung on one node; a node without any has None in its place."""
 
