@@ -57,6 +57,17 @@ def table(title: str, of: dict[str, str]) -> str:
     return text + "}\n"
 
 
+def absent_from_tensor(declared: set[str]) -> list[str]:
+    """Public names of PyTorch's Tensor that ours lacks."""
+    from rushlight.methods import Absent
+    from rushlight.tensor import Tensor
+
+    stored = (ROOT / "scripts" / "pytorch_names.txt").read_text()
+    names = stored.split("[Tensor]")[1].split("[")[0].split()
+    here = {n for n, v in vars(Tensor).items() if not isinstance(v, Absent)}
+    return [n for n in names if n not in here and n not in declared]
+
+
 def main() -> int:
     sys.path.insert(0, str(ROOT / "src"))
     target = OPS / "index.py"
@@ -104,6 +115,8 @@ def main() -> int:
     plain = [n for n, path in inplace.items() if path + "_" == n]
     text += words("INPLACE_OF", plain)
     text += table("INPLACE", {n: p for n, p in inplace.items() if p + "_" != n})
+    text += "\n# PyTorch's methods and attributes that are not here: docs/coverage.md says why\n"
+    text += words("ABSENT", absent_from_tensor({*methods, *inplace}))
     text += FOOTER
     if "--check" in sys.argv:
         if target.read_text() != text:

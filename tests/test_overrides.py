@@ -264,3 +264,20 @@ def test_plain_tensors_have_bare_descriptors():
     assert not any(isinstance(v, asked) for v in vars(torch.Tensor).values())
     assert not any(isinstance(v, asked) for v in vars(torch.nn.Parameter).values())
     assert isinstance(vars(Plain)["shape"], AskedProperty)
+
+
+def test_an_absent_attribute_points_to_the_page():
+    with pytest.raises(AttributeError, match=r"to_sparse.*docs/coverage\.md"):
+        torch.ones(1).to_sparse()
+    assert not hasattr(torch.Tensor, "to_sparse")
+    for holder in (
+        torch,
+        torch.linalg,
+        torch.fft,
+        torch.special,
+        torch.nn,
+        torch.nn.functional,
+        torch.autograd,
+    ):
+        with pytest.raises(AttributeError, match=r"docs/coverage\.md"):
+            holder.no_such_name

@@ -87,6 +87,21 @@ class Lazy:
         return self.__get__(None, Tensor)(*args, **kwargs)
 
 
+class Absent:
+    """PyTorch has this attribute and we have not: says so, without making other attributes slower."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        raise AttributeError(
+            f"'Tensor' object has no attribute {self.name!r}: not implemented here; docs/coverage.md says "
+            "why"
+        )
+
+
 def lazy_property(name: str, path: str) -> property:
     """An attribute that is computed: `x.T`. The first use loads it and puts it in its own place."""
 
@@ -159,6 +174,8 @@ def attach() -> None:
     for name, path in PROPERTIES.items():
         if path in names:
             setattr(Tensor, name, lazy_property(name, path))
+    for name in getattr(index, "ABSENT", "").split():
+        setattr(Tensor, name, Absent(name))
 
 
 attach()

@@ -764,6 +764,16 @@ INPLACE = {
     ),
 }
 
+# PyTorch's methods and attributes that are not here: docs/coverage.md says why
+ABSENT = (
+    "ccol_indices chalf col_indices const_data_ptr crow_indices dequantize eig grad_dtype "
+    "index int_repr is_maia lstsq module_load q_per_channel_axis q_per_channel_scales "
+    "q_per_channel_zero_points q_scale q_zero_point qscheme record_stream reinforce "
+    "resize_as_sparse_ row_indices slice_inverse smm solve sparse_mask sparse_resize_ "
+    "sparse_resize_and_clear_ sspaddmm symeig to_mkldnn to_padded_tensor to_sparse "
+    "to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr volatile "
+)
+
 
 def spread(table: dict[str, str]) -> dict[str, str]:
     return {name: target for target, names in table.items() for name in names.split()}

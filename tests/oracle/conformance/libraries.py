@@ -131,7 +131,7 @@ class Lib:
             return False
 
     def has_method(self, name):
-        if self.Tensor is not None and any(name in vars(c) for c in self.Tensor.__mro__[:-1]):
+        if peek(self.Tensor, name) is not None:
             return True
         try:
             return getattr(self.array(np.ones(1, np.float32)), name) is not None
