@@ -76,9 +76,9 @@ class ASGD(RuleOptimizer):
         )
         lr = number(group["lr"])
         eta = lr / (1 + group["lambd"] * lr * t) ** group["alpha"]
-        state["eta"] = rushlight.tensor(eta, dtype=rushlight.float32)
+        state["eta"].copy_(rushlight.tensor(eta))  # which load_state_dict may have made float64
         mu = 1 / max(1, t - group["t0"])
-        state["mu"] = rushlight.tensor(mu, dtype=rushlight.float32)
+        state["mu"].copy_(rushlight.tensor(mu))
 
 
 def asgd(
