@@ -39,7 +39,10 @@ def attention(
     q, k, v = widened(query), widened(key), widened(value)
     n, heads, length = q.shape[:3]
     s = k.shape[2]
-    out = np.empty_like(q) if v.shape[3] == q.shape[3] else np.empty((*q.shape[:3], v.shape[3]), q.dtype)
+    if v.shape[3] == q.shape[3] and 0 not in q.strides:
+        out = np.empty_like(q)  # laid out in memory as the query is
+    else:
+        out = np.empty((*q.shape[:3], v.shape[3]), q.dtype)
     weights = np.empty((n, heads, length, s), q.dtype) if keep else None
     if not out.size or not s:
         out[...] = 0

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.ops.registry import Array, Op, composite, elementwise, op
+from rushlight import dtypes
+from rushlight.limits import finfo
+from rushlight.ops.registry import Array, Op, composite, elementwise, op, public
 
 
 def inplace_or_not(which: Any, input: Any, inplace: bool, *args: Any) -> Any:
@@ -155,20 +157,28 @@ def hardshrink(xp, input: Array, lambd: float = 0.5):
     return np.where(inside, input.dtype.type(0), input)
 
 
-hardshrink.grad(input=lambda g, input, lambd: g.masked_fill((input >= -lambd) & (input <= lambd), 0))
+hardshrink.grad(
+    input=lambda g, input, lambd: g.masked_fill((input >= -lambd) & (input <= lambd), 0)
+)
 
 
 @elementwise(where="nn.functional", accepts="f", inplace=False)
 def softshrink(xp, input: Array, lambd: float = 0.5):
     """x moved towards 0 by lambd, 0 within."""
-    if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    if not lambd >= 0:
+        d = dtypes.OF[input.dtype]
+        raise RuntimeError(
+            f"lambda must be in range [0, {finfo(d).max:g}] for input dtype {d.scalar_name}, but found "
+            f"{lambd:g}"
+        )
     t = input.dtype.type(lambd)
     zero = input * input.dtype.type(0)
     return np.where(input > lambd, input - t, np.where(input < -lambd, input + t, zero))
 
 
-softshrink.grad(input=lambda g, input, lambd: g.masked_fill((input >= -lambd) & (input <= lambd), 0))
+softshrink.grad(
+    input=lambda g, input, lambd: g.masked_fill((input >= -lambd) & (input <= lambd), 0)
+)
 
 
 @composite(where="nn.functional", inplace=False)
@@ -181,6 +191,9 @@ def tanhshrink(input: Array):
 def softsign(input: Array):
     """x / (1 + |x|)."""
     return input / (input.abs() + 1)
+
+
+threshold.alias("threshold")
 
 
 # -- smooth ones -----------------------------------------------------------------------------------
@@ -247,7 +260,9 @@ def gelu(xp, input: Array, *, approximate: str = "none"):
     return xp.gelu(input) if approximate == "none" else xp.gelu_tanh(input)
 
 
-gelu.grad(input=lambda g, input, approximate: slope(g, input, "gelu" + "_tanh" * (approximate == "tanh")))
+gelu.grad(
+    input=lambda g, input, approximate: slope(g, input, "gelu" + "_tanh" * (approximate == "tanh"))
+)
 
 
 @elementwise(accepts="fc", where="nn.functional", name="_silu", node="SiluBackward0")
@@ -334,7 +349,13 @@ softplus.grad(
 )
 
 
-@elementwise(where="nn.functional", name="_logsigmoid", node="LogSigmoidBackward0", accepts="f", inplace=False)
+@elementwise(
+    where="nn.functional",
+    name="_logsigmoid",
+    node="LogSigmoidBackward0",
+    accepts="f",
+    inplace=False,
+)
 def log_sigmoid(xp, input: Array):
     return -xp.softplus(-input)
 
@@ -440,3 +461,30 @@ def gumbel_softmax(
     index = soft.max(dim, keepdim=True)[1]
     one_hot = soft.new_zeros(soft.shape).scatter_(dim, index, 1.0)
     return one_hot - soft.detach() + soft
+
+
+# -- in place, under their own names ---------------------------------------------------------------
+
+
+@public(where="nn.functional")
+def elu_(input: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
+    """`elu` into the input's memory."""
+    return inplace_or_not(exponential_below, input, True, alpha, scale, input_scale)
+
+
+@public(where="nn.functional")
+def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """`hardtanh` into the input's memory."""
+    return hardtanh(input, min_val, max_val, True)
+
+
+@public(where="nn.functional")
+def leaky_relu_(input: Any, negative_slope: float = 0.01) -> Any:
+    """`leaky_relu` into the input's memory."""
+    return inplace_or_not(leaky, input, True, negative_slope)
+
+
+@public()
+def threshold_(input: Any, threshold: float, value: float) -> Any:
+    """`threshold` into the input's memory."""
+    return inplace_or_not(above, input, True, threshold, value)

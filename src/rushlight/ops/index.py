@@ -9,13 +9,14 @@ FUNCTIONS = {
         "nn.functional._hardswish nn.functional._hardtanh nn.functional._leaky_relu "
         "nn.functional._logsigmoid nn.functional._mish nn.functional._silu "
         "nn.functional._slope nn.functional._threshold nn.functional.celu nn.functional.elu "
-        "nn.functional.gelu nn.functional.glu nn.functional.gumbel_softmax "
+        "nn.functional.elu_ nn.functional.gelu nn.functional.glu nn.functional.gumbel_softmax "
         "nn.functional.hardsigmoid nn.functional.hardswish nn.functional.hardtanh "
-        "nn.functional.leaky_relu nn.functional.logsigmoid nn.functional.mish "
-        "nn.functional.relu nn.functional.relu6 nn.functional.rrelu nn.functional.selu "
-        "nn.functional.silu nn.functional.softplus nn.functional.softshrink "
-        "nn.functional.softsign nn.functional.tanhshrink nn.functional.threshold prelu relu "
-        "rrelu selu threshold_backward "
+        "nn.functional.hardtanh_ nn.functional.leaky_relu nn.functional.leaky_relu_ "
+        "nn.functional.logsigmoid nn.functional.mish nn.functional.relu nn.functional.relu6 "
+        "nn.functional.rrelu nn.functional.selu nn.functional.silu nn.functional.softplus "
+        "nn.functional.softshrink nn.functional.softsign nn.functional.tanhshrink "
+        "nn.functional.threshold prelu relu rrelu selu threshold threshold_ "
+        "threshold_backward "
     ),
     "adaptive_pool": (
         "adaptive_avg_pool1d adaptive_max_pool1d internal.adaptive_avg_pool2d "
@@ -41,6 +42,10 @@ FUNCTIONS = {
     "attention": (
         "_attention _attention_backward nn.functional.multi_head_attention_forward "
         "nn.functional.scaled_dot_product_attention "
+    ),
+    "batch_normalize": (
+        "_batch_norm _batch_norm_backward batch_norm instance_norm native_batch_norm "
+        "nn.functional.batch_norm nn.functional.instance_norm "
     ),
     "binary": (
         "_lerp_half _load_exponent addcdiv addcmul arctan2 atan2 copysign gcd heaviside hypot "
@@ -194,12 +199,10 @@ FUNCTIONS = {
         "Tensor.share_memory_ is_storage resize_as_ utils.swap_tensors "
     ),
     "normalize": (
-        "_batch_norm _batch_norm_backward _group_norm _group_norm_backward _layer_norm "
-        "_layer_norm_backward _native_group_norm _native_layer_norm batch_norm group_norm "
-        "instance_norm layer_norm native_batch_norm native_group_norm native_layer_norm "
-        "nn.functional.batch_norm nn.functional.group_norm nn.functional.instance_norm "
-        "nn.functional.layer_norm nn.functional.local_response_norm nn.functional.normalize "
-        "nn.functional.rms_norm rms_norm "
+        "_group_norm _group_norm_backward _layer_norm _layer_norm_backward _native_group_norm "
+        "_native_layer_norm group_norm layer_norm native_group_norm native_layer_norm "
+        "nn.functional.group_norm nn.functional.layer_norm nn.functional.local_response_norm "
+        "nn.functional.normalize nn.functional.rms_norm rms_norm "
     ),
     "norms": (
         "frobenius_norm linalg.cond linalg.matrix_norm linalg.matrix_rank linalg.norm "

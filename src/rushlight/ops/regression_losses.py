@@ -410,7 +410,7 @@ def soft_margin_loss(
     """log(1 + exp(-y x))."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     check_reduction(reduction)
-    return reduced((-target * input).exp().log1p(), reduction)
+    return reduced((input * -target).exp().log1p(), reduction)
 
 
 @composite(where="nn.functional", inplace=False)
@@ -458,7 +458,9 @@ def multi_margin_loss(
         )
     if y.shape[0] != x.shape[0] or target.ndim > 1:
         raise RuntimeError(
-            f"inconsistent target size, expected {x.shape[0]} but got {list(target.shape)}"
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
+            f"(batch size). Expected target size [{x.shape[0]}], but got {list(target.shape)}. Input has "
+            f"shape {list(input.shape)}."
         )
     if weight is not None and weight.numel() != x.shape[1]:
         raise RuntimeError(
@@ -487,9 +489,13 @@ def multilabel_margin_loss(
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     check_reduction(reduction)
-    if input.shape != target.shape or input.ndim > 2 or (input.ndim and input.shape[-1] == 0):
+    if input.ndim > 2 or (input.ndim and input.shape[-1] == 0):
         raise RuntimeError(
-            "Expected non-empty vector or matrix with optional 0-dim batch size, and "
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+            f"{list(input.shape)}"
+        )
+    if input.shape != target.shape:
+        raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
     check_classes(target)
