@@ -157,6 +157,7 @@ class Row:
     refused or not of interest. `writes`: a function that changes its first argument and returns it.
     `half`: it takes float16 and bfloat16. `aka`: other public functions that do the same.
     `symmetric`: it reads one half of a matrix that is Hermitian, so gradients are checked along such directions.
+    `warns`: a call warns, that the function is deprecated for example.
     """
 
     def __init__(
@@ -178,13 +179,14 @@ class Row:
         method: bool = True,
         strided: bool = True,
         symmetric: bool = False,
+        warns: bool = False,
         aka: str = "",
     ):
         self.name, self.ref, self.cases, self.check = name, ref, cases, check
         self.order, self.view, self.ints, self.half, self.f32 = order, view, ints, half, f32
         self.tol, self.tol32, self.writes = tol, tol32, writes
         self.inplace, self.out, self.method, self.strided = inplace, out, method, strided
-        self.symmetric, self.aka = symmetric, aka.split()
+        self.symmetric, self.warns, self.aka = symmetric, warns, aka.split()
 
     def __repr__(self) -> str:
         return f"<row {self.name}>"
