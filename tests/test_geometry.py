@@ -22,18 +22,18 @@ def arrays(draw):
     return array
 
 
-def geometry(array):
+def geometries(array):
     return array.shape, tuple(step // array.itemsize for step in array.strides)
 
 
 @given(arrays())
 def test_is_contiguous_as_numpy(array):
-    assert geometry.is_contiguous(*geometry(array)) == array.flags.c_contiguous
+    assert geometry.is_contiguous(*geometries(array)) == array.flags.c_contiguous
 
 
 @given(arrays(), st.data())
 def test_a_view_shows_the_same_elements(array, data):
-    shape, strides = geometry(array)
+    shape, strides = geometries(array)
     numbers = np.arange(array.size).reshape(shape)
     sizes = [d for d in range(1, array.size + 1) if array.size % d == 0] or [0]
     first = data.draw(st.sampled_from(sizes))
@@ -54,7 +54,7 @@ def test_a_view_shows_the_same_elements(array, data):
 
 @given(arrays())
 def test_preserved_strides_are_dense_and_kept(array):
-    shape, strides = geometry(array)
+    shape, strides = geometries(array)
     preserved = geometry.preserve_strides(shape, strides)
     assert geometry.is_non_overlapping_and_dense(shape, preserved)
     assert geometry.preserve_strides(shape, preserved) == preserved
@@ -71,7 +71,7 @@ def test_broadcast_shapes_as_numpy(a, b):
             geometry.broadcast_shapes(a.shape, b.shape)
         return
     assert geometry.broadcast_shapes(a.shape, b.shape) == expected
-    assert geometry.expand_strides(*geometry(a), expected)[0] == expected
+    assert geometry.expand_strides(*geometries(a), expected)[0] == expected
 
 
 NHWC = (60, 1, 15, 3)  # of the shape (2, 3, 4, 5)

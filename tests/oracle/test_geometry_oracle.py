@@ -1,4 +1,4 @@
-"""Every function of layout.py against PyTorch, on random shapes and strides."""
+"""Every function of geometry.py against PyTorch, on random shapes and strides."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ def same_error(mine, expected):
 def test_strides_of_memory_formats(shape):
     assert geometry.contiguous_strides(shape) == torch.empty(shape).stride()
     for mine, theirs in (
-        (layout.dtypes.contiguous_format, torch.contiguous_format),
-        (layout.dtypes.channels_last, torch.channels_last),
-        (layout.dtypes.channels_last_3d, torch.channels_last_3d),
+        (geometry.dtypes.contiguous_format, torch.contiguous_format),
+        (geometry.dtypes.channels_last, torch.channels_last),
+        (geometry.dtypes.channels_last_3d, torch.channels_last_3d),
     ):
         same_outcome(
             lambda: geometry.format_strides(shape, mine),
@@ -107,28 +107,28 @@ def test_strides_of_memory_formats(shape):
 
 @often
 @given(geometries())
-def test_predicates(geometry):
-    t = tensor(*geometry)
-    assert geometry.is_contiguous(*geometry) == t.is_contiguous()
+def test_predicates(placed):
+    t = tensor(*placed)
+    assert geometry.is_contiguous(*placed) == t.is_contiguous()
     aten = torch.ops.aten
-    assert geometry.is_non_overlapping_and_dense(*geometry) == aten.is_non_overlapping_and_dense(t)
-    assert geometry.has_internal_overlap(*geometry) == (aten._debug_has_internal_overlap(t) == 1)
+    assert geometry.is_non_overlapping_and_dense(*placed) == aten.is_non_overlapping_and_dense(t)
+    assert geometry.has_internal_overlap(*placed) == (aten._debug_has_internal_overlap(t) == 1)
     for ndim, theirs in ((4, torch.channels_last), (5, torch.channels_last_3d)):
         if t.dim() == ndim:
-            assert geometry.is_channels_last(*geometry, ndim) == t.is_contiguous(memory_format=theirs)
+            assert geometry.is_channels_last(*placed, ndim) == t.is_contiguous(memory_format=theirs)
         else:
-            assert not geometry.is_channels_last(*geometry, ndim)
+            assert not geometry.is_channels_last(*placed, ndim)
         like = aten.is_strides_like_format(t, theirs)
-        assert geometry.is_channels_last_strides(*geometry, ndim) == like
-        suggested = geometry.suggest_memory_format(*geometry)
+        assert geometry.is_channels_last_strides(*placed, ndim) == like
+        suggested = geometry.suggest_memory_format(*placed)
         assert (repr(suggested) == repr(theirs)) == like
 
 
 @often
 @given(geometries())
-def test_preserve_strides(geometry):
-    t = tensor(*geometry)
-    mine = geometry.preserve_strides(*geometry)
+def test_preserve_strides(placed):
+    t = tensor(*placed)
+    mine = geometry.preserve_strides(*placed)
     assert mine == torch.empty_like(t).stride()
     assert mine == t.clone().stride()
     assert mine == t.to(torch.float64).stride()
@@ -164,9 +164,9 @@ def test_view_strides(view):
 
 @often
 @given(geometries(), st.data())
-def test_view_strides_of_merged_neighbours(geometry, data):
+def test_view_strides_of_merged_neighbours(placed, data):
     """Merges and splits at the old borders: most of these are views."""
-    shape, strides = geometry
+    shape, strides = placed
     new_shape = []
     for size in shape:
         if new_shape and data.draw(st.booleans()):
@@ -194,8 +194,8 @@ def test_infer_size(new_shape, shape):
     st.booleans(),
     st.data(),
 )
-def test_expand_strides(geometry, new_shape, fitting, data):
-    shape, strides = geometry
+def test_expand_strides(placed, new_shape, fitting, data):
+    shape, strides = placed
     if fitting:
         kept = [
             data.draw(st.sampled_from([size, -1] if size != 1 else [1, -1, 3, 0])) for size in shape
@@ -276,6 +276,6 @@ def test_elementwise_strides(given_operands):
 
 @often
 @given(geometries())
-def test_elementwise_strides_with_a_number(geometry):
-    expected = (tensor(*geometry) * 2).stride()
-    assert geometry.elementwise_strides(geometry[0], [geometry, ((), ())]) == expected
+def test_elementwise_strides_with_a_number(placed):
+    expected = (tensor(*placed) * 2).stride()
+    assert geometry.elementwise_strides(placed[0], [placed, ((), ())]) == expected
