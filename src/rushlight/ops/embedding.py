@@ -50,7 +50,7 @@ def rows_gradient(
 ):  # fmt: skip
     """The rows of `grad_output` added up by index; those of `padding_idx` are left out."""
     d = grad_output.dtype
-    g, i = xp.widened(grad_output).reshape(indices.size, -1), indices.reshape(-1)
+    g, i = xp.widened(grad_output).reshape(indices.size, grad_output.shape[-1]), indices.reshape(-1)
     if 0 <= padding_idx < num_weights:
         keep = i != padding_idx
         if not keep.all():
