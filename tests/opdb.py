@@ -10,6 +10,7 @@ import importlib
 import pkgutil
 
 import opdb_elementwise
+import opdb_layers
 import opdb_linalg
 import opdb_nn
 import opdb_reduce
@@ -23,7 +24,7 @@ from rushlight.ops.registry import OPS
 for found in pkgutil.iter_modules(rushlight.ops.__path__):
     importlib.import_module(f"rushlight.ops.{found.name}")
 
-EVERY = [row for family in [opdb_elementwise, opdb_reduce, opdb_shape, opdb_nn, opdb_linalg, opdb_special, opdb_spatial] for row in family.ROWS]
+EVERY = [row for family in [opdb_elementwise, opdb_reduce, opdb_shape, opdb_nn, opdb_linalg, opdb_special, opdb_spatial, opdb_layers] for row in family.ROWS]
 ROWS = [row for row in EVERY if row.name in OPS]
 FUNCTION_ROWS = [row for row in EVERY if row.name not in OPS]
 
