@@ -111,10 +111,13 @@ class set_detect_anomaly(Switch):
 class detect_anomaly(Switch):
     """Inside: a failing backward shows the forward line of its node, and a nan raises.
 
+    >>> import warnings
     >>> import rushlight as torch
     >>> x = torch.tensor([0.0], requires_grad=True)
-    >>> with torch.autograd.detect_anomaly(check_nan=False):
-    ...     (x * 2).backward()
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # it warns that it is slow
+    ...     with torch.autograd.detect_anomaly(check_nan=False):
+    ...         (x * 2).backward()
     """
 
     def __init__(self, check_nan: bool = True) -> None:
