@@ -249,7 +249,7 @@ def var(
     squares = d * d.conj() if d.is_complex() else d * d
     total = squares.sum(over, bool(keepdim))  # of complex numbers complex, as PyTorch has it
     left = (n if keepdim else n.reshape(total.shape)) - correction
-    return total / left.clamp(min=0)
+    return (total / left.clamp(min=0)).to(x.dtype)
 
 
 def std(
@@ -267,12 +267,12 @@ def std(
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The running sum of what the mask leaves."""
-    return _fill(input, mask, 0).cumsum(dim, dtype=dtype)
+    return _fill(input, mask, 0).cumsum(dim, dtype=dtype or input.dtype)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The running product of what the mask leaves."""
-    return _fill(input, mask, 1).cumprod(dim, dtype=dtype)
+    return _fill(input, mask, 1).cumprod(dim, dtype=dtype or input.dtype)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:

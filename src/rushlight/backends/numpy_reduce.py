@@ -276,7 +276,7 @@ def running(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None)
         wide = np.dtype(np.complex128)
     if not a.ndim:
         return a.astype(dtype)
-    r = ufunc.accumulate(a if a.dtype is wide else a.astype(wide), axis)
+    r = ufunc.accumulate(a if a.dtype is wide else a.astype(wide), axis, wide)
     return np.ascontiguousarray(r if wide is dtype else r.astype(dtype))
 
 
