@@ -81,6 +81,12 @@ _SETTINGS = (
     "set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal "
     "set_num_interop_threads set_num_threads set_warn_always use_deterministic_algorithms "
 ).split()
+_AUTOCAST = (
+    "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache "
+    "get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled "
+    "is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype "
+    "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype"
+).split()
 _ELSEWHERE = {  # public name -> module
     "set_printoptions": "printing",
     "Generator": "random",
@@ -92,6 +98,8 @@ _ELSEWHERE = {  # public name -> module
     "set_rng_state": "random",
     "thread_safe_generator": "random",
     **dict.fromkeys(_SETTINGS, "settings"),
+    **dict.fromkeys(_AUTOCAST, "amp.autocast_mode"),
+    "GradScaler": "amp.grad_scaler",
     "OutOfMemoryError": "errors",
     "install_as_torch": "door",
     "save": "serialization",

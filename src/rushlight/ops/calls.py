@@ -140,6 +140,10 @@ def composite_function(op: Op) -> Callable:
 def call_composite(op: Op, values: list, out: Any) -> Any:
     if (handled := overrides.dispatch(op.function, op, values, out)) is not overrides.NOTHING:
         return handled
+    if scope["rare"]:
+        for enter in around_composites:
+            if (run := enter(op, values, out)) is not None:
+                return run()
     n = op.n_positional
     result = op.declared(*values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
     if out is None:
@@ -177,6 +181,8 @@ def call(op: Op, values: Sequence) -> Any:
 # Modes that stand around every call (profiler, autocast): each a function of (op, values, out) that
 # returns None, or a function that makes the call. They raise `scope["rare"]` while they are on.
 around: list[Callable] = []
+# The same for what is written in operators: autocast knows some by name, a profile shows what they call.
+around_composites: list[Callable] = []
 
 
 def execute(op: Op, values: list, out: Any) -> Any:
