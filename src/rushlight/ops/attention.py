@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rushlight import geometry
 from rushlight.autograd.state import thread
 from rushlight.backends import numpy as xp
+from rushlight.ops.dropout import dropout
+from rushlight.ops.matmul import linear
+from rushlight.ops.pad import pad
 from rushlight.ops.registry import Array, composite, op
 
 if TYPE_CHECKING:
@@ -127,8 +130,6 @@ def scaled_dot_product_attention(
         shown = attn_mask
         attn_mask = query.new_zeros(shown.shape).masked_fill_(~shown, -math.inf)
     if dropout_p:
-        from rushlight.ops.dropout import dropout
-
         weights = weights_in_operators(query, key, attn_mask, is_causal, scale)
         return dropout(weights, dropout_p, True) @ value
     lead = query.shape[:-2]
@@ -257,8 +258,6 @@ def projected(
     query: Any, key: Any, value: Any, weight: Any, bias: Any, separate: tuple | None
 ) -> tuple:
     """query, key and value through their projections; one product where they are one tensor."""
-    from rushlight.nn.functional import linear
-
     e = query.shape[-1]
     if separate is not None:
         biases = (None,) * 3 if bias is None else bias.chunk(3)
@@ -305,8 +304,6 @@ def multi_head_attention_forward(
     query [L, N, E] or [L, E], key and value [S, N, E]; returns [L, N, E] and the weights [N, L, S]
     (averaged over the heads, else [N, heads, L, S]), or None without `need_weights`.
     """
-    from rushlight.nn import functional as F
-
     batched = check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         one = {id(t): t.unsqueeze(1) for t in (query, key, value)}
@@ -374,8 +371,8 @@ def multi_head_attention_forward(
 
         k = rushlight.cat([k, bias_k.repeat(1, n, 1)])
         v = rushlight.cat([v, bias_v.repeat(1, n, 1)])
-        attn_mask = None if attn_mask is None else F.pad(attn_mask, (0, 1))
-        key_padding_mask = None if key_padding_mask is None else F.pad(key_padding_mask, (0, 1))
+        attn_mask = None if attn_mask is None else pad(attn_mask, (0, 1))
+        key_padding_mask = None if key_padding_mask is None else pad(key_padding_mask, (0, 1))
     elif bias_k is not None or bias_v is not None:
         raise AssertionError("bias_k and bias_v must be given together")
     q = heads_first(q)
@@ -384,8 +381,8 @@ def multi_head_attention_forward(
     if add_zero_attn:
         k = longer(k, k.new_zeros((n * num_heads, 1, head)))
         v = longer(v, v.new_zeros((n * num_heads, 1, head)))
-        attn_mask = None if attn_mask is None else F.pad(attn_mask, (0, 1))
-        key_padding_mask = None if key_padding_mask is None else F.pad(key_padding_mask, (0, 1))
+        attn_mask = None if attn_mask is None else pad(attn_mask, (0, 1))
+        key_padding_mask = None if key_padding_mask is None else pad(key_padding_mask, (0, 1))
     s = k.shape[1]
     if key_padding_mask is not None:
         for at, want in ((0, n), (1, s)):
@@ -405,7 +402,7 @@ def multi_head_attention_forward(
         scores = scores @ k.mT if attn_mask is None else attn_mask.baddbmm(scores, k.mT)
         weights = scores.softmax(-1)
         if dropout_p > 0:
-            weights = F.dropout(weights, p=dropout_p)
+            weights = dropout(weights, dropout_p, True)
         result = weights.bmm(v).transpose(0, 1).reshape(length * n, e)
     else:
         if attn_mask is not None:
@@ -416,7 +413,7 @@ def multi_head_attention_forward(
         q, k, v = (t.view(n, num_heads, -1, head) for t in (q, k, v))
         result = scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
         result = result.permute(2, 0, 1, 3).reshape(length * n, e)
-    result = F.linear(result, out_proj_weight, out_proj_bias)
+    result = linear(result, out_proj_weight, out_proj_bias)
     result = result.view(length, n, result.shape[1])
     if weights is not None:
         weights = weights.view(n, num_heads, length, s)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.ops.matmul import linear
 from rushlight.ops.registry import Array, composite, op
 from rushlight.ops.softmax import log_softmax_of
 
@@ -243,8 +244,6 @@ def linear_cross_entropy(
     for targets (N, d1, ...). `options` says how PyTorch cuts the batch into pieces to save memory: the
     loss does not depend on it, and here the batch is not cut.
     """
-    from rushlight.nn.functional import linear
-
     if input.ndim not in (1, 2):
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
     if linear_weight.ndim < 2:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.state import thread
+from rushlight.ops.pad import pad
+from rushlight.ops.pool import avg_pool2d, avg_pool3d
 from rushlight.ops.registry import Array, composite, op
 
 if TYPE_CHECKING:
@@ -376,8 +378,6 @@ def local_response_norm(
     input: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ):
     """x / (k + alpha * mean of squares over `size` channels) ** beta (Krizhevsky 2012)."""
-    from rushlight.nn import functional as F
-
     if input.ndim < 3:
         raise ValueError(
             f"Expected 3D or higher dimensionality input (got {input.ndim} dimensions)"
@@ -386,13 +386,13 @@ def local_response_norm(
         return input
     squares = (input * input).unsqueeze(1)
     if input.ndim == 3:
-        padded = F.pad(squares, (0, 0, size // 2, (size - 1) // 2))
-        mean = F.avg_pool2d(padded, (size, 1), stride=1).squeeze(1)
+        padded = pad(squares, (0, 0, size // 2, (size - 1) // 2))
+        mean = avg_pool2d(padded, (size, 1), stride=1).squeeze(1)
     else:
         n, c, h = input.shape[:3]
         flat = squares.view(n, 1, c, h, -1)
-        padded = F.pad(flat, (0, 0, 0, 0, size // 2, (size - 1) // 2))
-        mean = F.avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(input.shape)
+        padded = pad(flat, (0, 0, 0, 0, size // 2, (size - 1) // 2))
+        mean = avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(input.shape)
     return input / (mean * alpha + k) ** beta
 
 

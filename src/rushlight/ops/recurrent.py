@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.ops.dropout import dropout as drop
+from rushlight.ops.matmul import linear
 from rushlight.ops.registry import public
 
 # -- one step: (input's part of the gates, states, weights) -> states ------------------------------
-
-
-def linear(x: Any, weight: Any, bias: Any) -> Any:
-    from rushlight.nn.functional import linear
-
-    return linear(x, weight, bias)
 
 
 def tanh_step(gates: Any, states: tuple, w_hh: Any, b_hh: Any, w_hr: Any = None) -> tuple:
@@ -114,8 +110,6 @@ def run(
 ) -> tuple:  # fmt: skip
     """(output, last states...) of a network; `sizes` where the input is packed."""
     import rushlight
-    from rushlight.nn import functional as F
-
     if batch_first:
         x = x.transpose(0, 1)
     directions = 2 if bidirectional else 1
@@ -135,7 +129,7 @@ def run(
             last.append(own)
         x = outputs[0] if directions == 1 else rushlight.cat(outputs, -1)
         if dropout and train and layer < num_layers - 1:
-            x = F.dropout(x, dropout, True)
+            x = drop(x, dropout, True)
     if batch_first:
         x = x.transpose(0, 1)
     return (x, *[rushlight.stack(list(parts)) for parts in zip(*last, strict=True)])
