@@ -189,6 +189,14 @@ FUNCTIONS = {
         "nn.functional._nll_loss nn.functional._nll_loss_backward nn.functional.cross_entropy "
         "nn.functional.linear_cross_entropy nn.functional.nll_loss "
     ),
+    "margin_losses": (
+        "cosine_similarity nn.functional.cosine_embedding_loss "
+        "nn.functional.hinge_embedding_loss nn.functional.margin_ranking_loss "
+        "nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss "
+        "nn.functional.multilabel_soft_margin_loss nn.functional.pairwise_distance "
+        "nn.functional.soft_margin_loss nn.functional.triplet_margin_loss "
+        "nn.functional.triplet_margin_with_distance_loss pairwise_distance "
+    ),
     "matmul": (
         "addbmm addmm addmv addr baddbmm bilinear bmm dot ger inner internal.adjoint_times "
         "internal.times_adjoint linalg.matmul matmul mm mv nn.functional.bilinear "
@@ -262,18 +270,13 @@ FUNCTIONS = {
         "aten.basic_select aten.basic_slice aten.place aten.slice narrow select "
     ),
     "regression_losses": (
-        "binary_cross_entropy_with_logits cosine_similarity nn.functional._bce_with_logits "
+        "binary_cross_entropy_with_logits nn.functional._bce_with_logits "
         "nn.functional._binary_cross_entropy nn.functional._huber_loss "
         "nn.functional._mse_loss nn.functional._reduced_bce_with_logits "
         "nn.functional._smooth_l1_loss nn.functional.binary_cross_entropy "
-        "nn.functional.cosine_embedding_loss nn.functional.gaussian_nll_loss "
-        "nn.functional.hinge_embedding_loss nn.functional.huber_loss nn.functional.kl_div "
-        "nn.functional.l1_loss nn.functional.margin_ranking_loss nn.functional.mse_loss "
-        "nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss "
-        "nn.functional.multilabel_soft_margin_loss nn.functional.pairwise_distance "
-        "nn.functional.poisson_nll_loss nn.functional.smooth_l1_loss "
-        "nn.functional.soft_margin_loss nn.functional.triplet_margin_loss "
-        "nn.functional.triplet_margin_with_distance_loss pairwise_distance "
+        "nn.functional.gaussian_nll_loss nn.functional.huber_loss nn.functional.kl_div "
+        "nn.functional.l1_loss nn.functional.mse_loss nn.functional.poisson_nll_loss "
+        "nn.functional.smooth_l1_loss "
     ),
     "resample": (
         "internal._upsample_bicubic2d_aa internal._upsample_bicubic2d_aa_gradient "
