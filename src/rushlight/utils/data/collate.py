@@ -14,6 +14,10 @@ from rushlight.tensor import Tensor
 __all__ = ["collate", "collate_tensor_fn", "default_collate", "default_convert"]
 
 
+# In a worker process the memory that it shares with its parent (see shared.py).
+arena: Any = None
+
+
 def _rebuilt(container: Any, mapped: Any) -> Any:
     """The mapped values in a container of the same class, or a plain one where that fails."""
     try:
@@ -58,6 +62,8 @@ def default_convert(data: Any) -> Any:
 
 def collate_tensor_fn(batch: list[Tensor], *, collate_fn_map: Any = None) -> Tensor:
     """Tensors of one shape, stacked along a new first dimension."""
+    if arena is not None and (stacked := arena.stack(batch)) is not None:
+        return stacked
     return rushlight.stack(batch, 0)
 
 

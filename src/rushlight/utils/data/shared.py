@@ -34,9 +34,6 @@ __all__ = ["Arena", "Blocks", "dumps", "loads"]
 
 ALIGN = 64
 
-# Where this process, when it is a worker, makes its batches.
-arena: Arena | None = None
-
 
 def _anonymous(size: int) -> int:
     """A file descriptor of that many bytes of memory without a name."""
@@ -131,13 +128,26 @@ class Arena:
         del self.blocks[block.number]
         self.dropped.append(block.number)
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
-        """An array in the block of the batch in the making."""
-        n = dtype.itemsize
-        for length in shape:
-            n *= length
-        part = self.take(n) if n else None
-        return None if part is None else part.view(dtype).reshape(shape)
+    def stack(self, tensors: list[Tensor]) -> Tensor | None:
+        """The tensors stacked, in the block of the batch in the making: it is where they go anyway.
+
+        None where that is not for here: histories, subclasses, different shapes or dtypes.
+        """
+        arrays = []
+        for tensor in tensors:
+            if tensor.__class__ is not Tensor or tensor.requires_grad:
+                return None
+            arrays.append(tensor._array)
+        first = arrays[0]
+        if not first.nbytes or any(a.__class__ is not np.ndarray for a in arrays):
+            return None
+        if any(a.shape != first.shape or a.dtype != first.dtype for a in arrays):
+            return None
+        part = self.take(first.nbytes * len(arrays))
+        if part is None:
+            return None
+        shape = (len(arrays), *first.shape)
+        return _wrap(np.stack(arrays, out=part.view(first.dtype).reshape(shape)))
 
     def place(self, content: np.ndarray) -> tuple[int, int, int] | None:
         """Where the bytes are: number of the block, offset and length; copied there if need be."""
@@ -271,10 +281,13 @@ class _Pickler(pickle.Pickler):
         array, strides = obj._array, None
         if not array.flags.c_contiguous:
             # Expanded dimensions are sent once, the others in the order that they have in memory.
-            cut = (slice(0, 1) if s == 0 else slice(None) for s in array.strides)
+            shape, steps = array.shape, array.strides
+            cut = (slice(0, 1) if s == 0 else slice(None) for s in steps)
             core = array[tuple(cut)].copy(order="K")
-            pairs = zip(array.strides, core.strides, strict=True)
-            strides = tuple(0 if s == 0 else t for s, t in pairs)
+            strides = tuple(
+                s if n == 1 or s == 0 else t
+                for n, s, t in zip(shape, steps, core.strides, strict=True)
+            )
             content = storage.memory(core)
         else:
             content = array.reshape(-1).view(np.uint8)

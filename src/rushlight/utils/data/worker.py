@@ -28,17 +28,43 @@ _process_info: Any = None
 
 
 class WorkerInfo:
-    """What a worker knows of itself: `id`, `num_workers`, `seed` and its copy of the `dataset`."""
+    """What a worker knows of itself.
+
+    `id`, `num_workers`, `seed`, and its copy of the `dataset`; `worker_method`: "multiprocessing" or
+    "thread"; `rng`: None in a process, whose generators are all seeded, and in a thread generators of
+    its own, `random_generator`, `torch_generator` and `numpy_generator`.
+    """
 
     def __init__(self, **fields: Any) -> None:
         self.__dict__.update(fields)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise RuntimeError(f"Cannot assign attributes to {type(self).__name__} objects")
+        from dataclasses import FrozenInstanceError
+
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={value}" for name, value in self.__dict__.items())
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
         return f"{type(self).__name__}({fields})"
+
+
+def _info(job: Job, worker: int, rng: Any, method: str) -> WorkerInfo:
+    return WorkerInfo(
+        id=worker,
+        num_workers=job.workers,
+        seed=job.base_seed + worker,
+        dataset=job.dataset,
+        rng=rng,
+        worker_method=method,
+    )
+
+
+class RNG(NamedTuple):
+    """The generators of one worker thread: those of the process belong to all threads."""
+
+    random_generator: Any
+    torch_generator: Any
+    numpy_generator: Any
 
 
 def get_worker_info() -> WorkerInfo | None:
@@ -116,8 +142,28 @@ def seed(job: Job, worker: int) -> None:
 
     random.seed(job.base_seed + worker)
     rushlight.manual_seed(job.base_seed + worker)
+    # The generator behind `np.random.rand` and its like, which data sets use.
+    np.random.seed(_numpy_seed(job, worker).generate_state(4))  # noqa: NPY002
+
+
+def _numpy_seed(job: Job, worker: int) -> Any:
+    import numpy as np
+
     words = [worker, job.base_seed & 0xFFFFFFFF, job.base_seed >> 32, 0]
-    np.random.seed(np.random.SeedSequence(words).generate_state(4))
+    return np.random.SeedSequence(words)
+
+
+def own_generators(job: Job, worker: int) -> RNG:
+    """Generators for a worker thread, with the seeds that a process would have."""
+    import random
+
+    import numpy as np
+
+    import rushlight
+
+    number = job.base_seed + worker
+    generator = rushlight.Generator().manual_seed(number)
+    return RNG(random.Random(number), generator, np.random.default_rng(_numpy_seed(job, worker)))
 
 
 def work(job: Job, worker: int, channel: Any, where: str) -> None:
@@ -180,12 +226,12 @@ class ProcessChannel:
     def __init__(self, connection: Any, limit: int, keep: int) -> None:
         import queue
 
-        from rushlight.utils.data import shared
+        from rushlight.utils.data import collate, shared
 
         self.connection = connection
         self.tasks: Any = queue.SimpleQueue()
         self.socket = socket_of(connection)
-        self.arena = shared.arena = shared.Arena(limit, keep) if self.socket else None
+        self.arena = collate.arena = shared.Arena(limit, keep) if self.socket else None
         self.closed = False
         threading.Thread(target=self._read, args=(os.getppid(),), daemon=True).start()
 
@@ -274,9 +320,7 @@ def run_process(
         end.close()
     rushlight.set_num_threads(1)
     seed(job, worker)
-    _process_info = WorkerInfo(
-        id=worker, num_workers=job.workers, seed=job.base_seed + worker, dataset=job.dataset
-    )
+    _process_info = _info(job, worker, None, "multiprocessing")
     channel = ProcessChannel(connection, limit, keep)
     try:
         work(job, worker, channel, f"in DataLoader worker process {worker}")
@@ -286,8 +330,6 @@ def run_process(
 
 
 def run_thread(job: Job, worker: int, channel: Any) -> None:
-    """The main function of a worker thread. It seeds nothing: the generators belong to all threads."""
-    _thread.info = WorkerInfo(
-        id=worker, num_workers=job.workers, seed=job.base_seed + worker, dataset=job.dataset
-    )
+    """The main function of a worker thread. It seeds nothing: its generators are in its info."""
+    _thread.info = _info(job, worker, own_generators(job, worker), "thread")
     work(job, worker, channel, f"in DataLoader worker thread {worker}")
