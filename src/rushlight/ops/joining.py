@@ -22,8 +22,12 @@ EVERYTHING = slice(None)
 ndarray = np.ndarray
 
 
-def quick_list(op: Op) -> Any:
-    """The public function of an operator on a list of tensors: short for the commonest call."""
+def quick_list(op: Op, direct: Any) -> Any:
+    """The public function of an operator on a list of tensors: short for the commonest call.
+
+    `direct(arrays, dim)`: the result for arrays of one dtype in the ordinary order of memory, or None
+    where `op` has to look closer.
+    """
     forward = op.declared
 
     def function(tensors: Any, dim: int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
@@ -39,7 +43,8 @@ def quick_list(op: Op) -> Any:
                     break
             else:
                 if arrays:
-                    result = _wrap(forward(xp, arrays, dim))
+                    joined = direct(arrays, dim)
+                    result = _wrap(forward(xp, arrays, dim) if joined is None else joined)
                     if thread.grad:
                         for t in tensors:
                             if t._edge is not None:
@@ -310,7 +315,22 @@ def cat_back(g: Tensor, tensors_shape: list, tensors_dtype: list, dim: int) -> l
 
 
 cat_arrays.grad(tensors=cat_back)
-cat = quick_list(OPS["aten.cat"])
+
+
+def cat_direct(arrays: list, dim: int) -> np.ndarray | None:
+    """`cat` of arrays that NumPy joins as they are: of one dtype, none left out, no channels last."""
+    first = arrays[0]
+    if not 0 < first.ndim < 4:
+        return None
+    try:
+        # Without casts: NumPy's promotion is not PyTorch's.
+        r = np.concatenate(arrays, dim, dtype=first.dtype, casting="no")
+    except (TypeError, ValueError):
+        return None
+    return r if r.flags.c_contiguous else r.copy(order="C")
+
+
+cat = quick_list(OPS["aten.cat"], cat_direct)
 public(name="concat")(cat)
 public(name="concatenate")(cat)
 
@@ -344,7 +364,27 @@ def stack_arrays(xp, tensors: Arrays, dim: int = 0):
 
 
 stack_arrays.grad(tensors=lambda g, dim: list(unbind(g, dim)))
-stack = quick_list(OPS["aten.stack"])
+
+
+def stack_direct(arrays: list, dim: int) -> np.ndarray | None:
+    """`stack` along a new first dimension: the arrays one behind another, the result cut anew."""
+    first = arrays[0]
+    if dim.__class__ is not int or dim or not first.ndim:
+        return None
+    n = len(first)
+    for a in arrays:
+        # NumPy compares the other sizes; of this one it would take the sum.
+        if not a.ndim or len(a) != n:
+            return None
+    try:
+        r = np.concatenate(arrays, 0, dtype=first.dtype, casting="no")
+    except (TypeError, ValueError):
+        return None
+    r = r if r.flags.c_contiguous else r.copy(order="C")
+    return r.reshape(len(arrays), *first.shape)
+
+
+stack = quick_list(OPS["aten.stack"], stack_direct)
 
 
 def joined(name: str, shaped: Any, dim: Any) -> Any:
