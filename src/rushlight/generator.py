@@ -261,6 +261,12 @@ class Generator:
 
     def floats(self, n: int, out: np.ndarray | None = None) -> np.ndarray:
         """The next `n` numbers in [0, 1), float32 [n]: the low 24 bits of 32, times 2**-24; into `out` where given."""
+        if n <= 16:
+            few = [(w & 0xFFFFFF) * 2.0**-24 for w in self.words(n).tolist()]
+            if out is None:
+                return np.array(few, np.float32)
+            out[...] = few
+            return out
         if out is None:
             out = np.empty(n, np.float32)
         for at in range(0, n, _CHUNK):

@@ -201,6 +201,20 @@ def normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> N
         _write(out, fused(z, std, mean))
 
 
+def few_normals(n: int, generator: Generator) -> list[float]:
+    """`scalar_normals` for a few numbers, one by one."""
+    z = [] if generator.spare is None or not n else [generator.spare]
+    pairs = (n - len(z) + 1) // 2
+    words = generator.words(4 * pairs).tolist()
+    u = [((words[k] & 0x1FFFFF) << 32 | words[k + 1]) * 2.0**-53 for k in range(0, 4 * pairs, 2)]
+    for k in range(0, 2 * pairs, 2):
+        radius, angle = math.sqrt(-2.0 * math.log1p(-u[k + 1])), 2.0 * math.pi * u[k]
+        z += (radius * math.cos(angle), radius * math.sin(angle))
+    if n:
+        generator.spare = z.pop() if len(z) > n else None
+    return z
+
+
 def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
     double, single = out.dtype == np.float64, out.dtype == np.float32
     transform = _normal_float64 if double else box_muller.normal_float32
@@ -236,6 +250,8 @@ def scalar_normals(n: int, generator: Generator, dtype: np.dtype) -> np.ndarray:
 
     Two uniform numbers make two normal ones. The second is kept in the generator, and is the first of the next call.
     """
+    if n < 16:
+        return np.array(few_normals(n, generator))
     z = np.empty(n + 2)
     waiting = 0 if generator.spare is None else 1
     pairs = (n - waiting + 1) // 2

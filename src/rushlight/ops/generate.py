@@ -17,6 +17,7 @@ from rushlight.backends import numpy as xp
 from rushlight.ops import calls
 from rushlight.ops.inplace import inplace_function
 from rushlight.ops.nodes import evaluate, layout_of_saved, node_class, optional
+from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.ops.registry import Op
@@ -28,7 +29,7 @@ def build(op: Op) -> calls.Built:
 
     built = calls.Built(op)
     if op.composite:
-        built.function = calls.composite_function(op)
+        built.function = composite_function(op)
     elif straight(op):
         op.node_classes = {}
         if len(op.inputs) == len(op.params) == 2 or (op.kernel and len(op.inputs) == 2):
@@ -183,6 +184,46 @@ def function_source(op: Op) -> str:
     lines.append("    if r.__class__ is not ndarray: r = asarray(r)")
     lines += [*record_lines(op, ins, "N", f"slow({everything})"), *result_lines(op), "    return result"]
     return "\n".join(lines)
+
+
+def composite_function(op: Op) -> Any:
+    """The public function of a composite: its body, once it is known that nobody overrides the call."""
+    if op.declared.__code__.co_flags & 0x0C:  # takes *args or **kwargs
+        return calls.composite_function(op)
+    everything = ", ".join((*op.params, "out") if op.has_out else op.params)
+    lines = [f"def {op.name}({signature(op)}):"]
+    if "dim" in op.statics and "axis" not in op.statics:
+        lines.append("    if axis is not None: dim = axis")
+    if "keepdim" in op.statics:
+        lines.append("    if keepdims is not None: keepdim = keepdims")
+    tests = ["rare"] + (["out is not None"] if op.has_out else [])
+    for p in op.params:
+        note = str(op.declared.__annotations__.get(p, "Any"))
+        if note.startswith(("Array", "Tensor")) and p not in op.lists:
+            given = f"{p} is not None and " if "None" in note else ""
+            tests.append(f"({given}{p}._array.__class__ is not ndarray)")
+        elif note.removesuffix(" | None") not in UNASKED and p not in op.lists:
+            tests.append(f"({p}.__class__ not in plain and overriding({p}))")
+    body = ", ".join(p if k < op.n_positional else f"{p}={p}" for k, p in enumerate(op.params))
+    lines += [
+        "    try:",
+        f"        unusual = {' or '.join(tests)}",
+        "    except AttributeError:  # a number, a list: the body says what is wrong with it",
+        "        unusual = True",
+        "    if unusual:",
+        f"        return slow(({everything},){'' if op.has_out else ' + (None,)'})",
+        f"    return body({body})",
+    ]
+    names = {f"d_{p}": v for p, v in op.defaults.items()}
+    names |= {"body": op.declared, "overriding": calls.overrides.overriding, "plain": PLAIN}
+    names["slow"] = lambda values: calls.call_composite(op, values[:-1], values[-1])
+    name = op.name.split(".")[-1]
+    return calls.dressed(evaluate(op, "\n".join(lines), name, names, ""), op)
+
+
+# Annotations and classes of arguments that have no `__torch_function__`.
+UNASKED = frozenset({"int", "float", "bool", "str", "Dims", "DType", "Sizes", "MemoryFormat", "tuple"})
+PLAIN = frozenset({Tensor, int, float, bool, complex, str, type(None), tuple, list, dtypes.dtype})
 
 
 def takes_number(op: Op) -> bool:

@@ -60,6 +60,13 @@ def drawn(
     return creation.made(name, fill, shape, None, dtype, layout, device, pin_memory, requires_grad)
 
 
+def plain(out: Any, dtype: Any, layout: Any, device: Any, pin_memory: bool, requires_grad: bool) -> bool:
+    """The commonest call: float32 on the CPU, nothing asked for."""
+    if out is dtype is layout is device is None and not (requires_grad or pin_memory):
+        return modes._default_dtype is dtypes.float32 and modes.here.device is None
+    return False
+
+
 @factory()
 def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
          requires_grad=False, pin_memory=False):  # fmt: skip
@@ -74,11 +81,8 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
         raise TypeError('rand() missing 1 required positional arguments: "size"')
     shape = arguments.sizes("rand", args, size)
     g = source(generator)
-    if out is dtype is layout is device is modes.here.device is None and not (
-        requires_grad or pin_memory
-    ):
-        if modes._default_dtype is dtypes.float32:  # the commonest call
-            return _wrap(g.floats(math.prod(shape)).reshape(shape))
+    if plain(out, dtype, layout, device, pin_memory, requires_grad):
+        return _wrap(g.floats(math.prod(shape)).reshape(shape))
     return drawn(
         "rand", lambda a: sampling.uniform_(a, 0.0, 1.0, g), shape, out, dtype, layout, device,
         pin_memory, requires_grad,
@@ -93,6 +97,9 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
         raise TypeError('randn() missing 1 required positional arguments: "size"')
     shape = arguments.sizes("randn", args, size)
     g = source(generator)
+    if plain(out, dtype, layout, device, pin_memory, requires_grad):
+        if (n := math.prod(shape)) < 16:
+            return _wrap(np.array(sampling.few_normals(n, g), np.float32).reshape(shape))
     return drawn(
         "randn", lambda a: sampling.normal_(a, 0.0, 1.0, g), shape, out, dtype, layout, device,
         pin_memory, requires_grad,

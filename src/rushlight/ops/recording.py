@@ -104,22 +104,22 @@ def record(op: Op, named: dict, wrapped: list) -> None:
 
 
 def differentiable_output(op: Op, nr: int) -> bool:
-    name = op.outputs[nr]
-    used = {n for _, names in op.rules.values() for n in names}
-    if op.rule_all:
-        used |= set(op.rule_all[1])
-    return f"g_{name}" in used or (nr == 0 and "g" in used)
+    g = f"g_{op.outputs[nr]}"
+    return any(
+        g in names or (nr == 0 and "g" in names)
+        for _, names in ((op.rule_all,) if op.rule_all else op.rules.values())
+    )
 
 
 def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node | None:
     """The general node of a call: edges, what the wanted rules read, traces."""
     want, edges, fix = [], [], []
-    ruled = op.wanted()
+    rules = op.inputs if op.rule_all else op.rules
     for i in op.inputs:
         v = named[i]
         for t in v if i in op.lists else (v,):
             e = None
-            if i in ruled and isinstance(t, Tensor):
+            if i in rules and isinstance(t, Tensor):
                 e = edge_of(t)
                 if e is not None and i not in want:
                     want.append(i)
@@ -127,7 +127,6 @@ def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node
             fix.append((t._array.shape, t._array.dtype) if e is not None else None)
     if not want:
         return None
-    statics = {s: named[s] for s in op.statics}
     name = op.node_name(named if op.names_node else None)
     if op.scalar_nodes:  # PowBackward0 of `x ** 2`, PowBackward2 of `2 ** x`
         for at, i in enumerate(reversed(op.inputs)):
@@ -153,8 +152,8 @@ def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node
             saved[n] = Saved(wrapped[0], True)
         elif isinstance(op.outputs, tuple) and n in op.outputs:
             saved[n] = Saved(wrapped[op.outputs.index(n)], True)
-        elif n in statics:
-            values[n] = statics[n]
+        elif n in op.statics:
+            values[n] = named[n]
         elif n.endswith("_shape"):
             v = named[n.removesuffix("_shape")]
             if n.removesuffix("_shape") in op.lists:

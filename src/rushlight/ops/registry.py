@@ -134,6 +134,7 @@ class Op:
         )
         self.rules: dict[str, tuple[Callable, tuple[str, ...]]] = {}
         self.rule_all: tuple[Callable, tuple[str, ...]] | None = None
+        self._readers: dict[tuple[str, ...] | None, dict[str, list[str]]] = {}
         self.node_classes: dict[str, tuple[type, type]] = {}
         self.built: calls.Built | None = None
         self.face: Callable | None = None  # the plain function that calls it: `max` for max over a dim
@@ -208,7 +209,10 @@ class Op:
 
     def saved_names(self, only: tuple[str, ...] | None = None) -> dict[str, list[str]]:
         """What the rules of the inputs `only` (default: all) read: name -> the inputs they are of."""
-        readers: dict[str, list[str]] = {}
+        readers = self._readers.get(only)
+        if readers is not None:
+            return readers
+        readers = self._readers[only] = {}
         for wrt in self.wanted() if only is None else only:
             _, names = self.rule_all or self.rules[wrt]
             for n in names:
