@@ -122,7 +122,7 @@ def bin_edges(input: Tensor, bins: Any, given: Any) -> list[Tensor]:
                 raise RuntimeError(
                     f"torch.histogramdd: bins tensor should have at least 1 element, dimension {d}"
                 )
-        return [edges.clone() for edges in bins]
+        return [edges.detach().clone() for edges in bins]
     if given is not None and len(given) != 2 * n:
         raise RuntimeError(
             f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, but "
