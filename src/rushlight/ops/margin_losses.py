@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.ops.loss import legacy_reduction, reduced
-from rushlight.ops.regression_losses import check_reduction
 from rushlight.ops.registry import Array, composite
+from rushlight.ops.regression_losses import check_reduction, paired
 
 
 @composite(where="nn.functional", inplace=False)
