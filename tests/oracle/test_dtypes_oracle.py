@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rushlight import device as our_device
 from rushlight import dtypes, limits, modes
+from rushlight.device import device as our_device
 from rushlight.size import Size
 
 torch = pytest.importorskip("torch")
@@ -173,10 +173,10 @@ def message(call):
 def test_device_strings(text):
     wanted = message(lambda: torch.device(text))
     if wanted is not None:
-        assert wanted in message(lambda: our_device.device(text))
+        assert wanted in message(lambda: our_device(text))
         return
     expected = torch.device(text)
-    mine = our_device.device(text)
+    mine = our_device(text)
     assert (repr(mine), str(mine)) == (repr(expected), str(expected))
     assert (mine.type, mine.index) == (expected.type, expected.index)
 
@@ -186,7 +186,7 @@ def test_device_strings(text):
     [("cpu", 0), ("cuda:0", 0), ("cuda", -1), ("cuda", "a"), (None,), (), (1.0,), (-1,), (0,)],
 )
 def test_device_arguments(arguments):
-    assert outcome(lambda: our_device.device(*arguments)) == outcome(
+    assert outcome(lambda: our_device(*arguments)) == outcome(
         lambda: torch.device(*arguments)
     )
 
