@@ -606,3 +606,51 @@ def test_pickles_keep_requires_grad():
     x = torch.ones(2, requires_grad=True)
     again = pickle.loads(pickle.dumps(x))
     assert again.requires_grad and again.tolist() == [1.0, 1.0]
+
+
+# -- handles -------------------------------------------------------------------------------------------
+
+
+def test_there_is_one_removable_handle():
+    from rushlight.autograd.graph import RemovableHandle
+
+    assert torch.utils.hooks.RemovableHandle is RemovableHandle
+    x = torch.ones(1, requires_grad=True)
+    y = x * 2
+    handles = [
+        x.register_hook(lambda g: g * 10),
+        y.grad_fn.register_hook(lambda i, o: None),
+        y.grad_fn.register_prehook(lambda o: None),
+        x.register_post_accumulate_grad_hook(lambda t: None),
+        torch.nn.Linear(1, 1).register_forward_hook(lambda *_: None),
+    ]
+    assert all(type(h) is RemovableHandle for h in handles)
+    assert len({h.id for h in handles}) == 5
+    for handle in handles:
+        handle.remove()
+        handle.remove()
+    y.backward()
+    assert x.grad.item() == 2.0
+    with x.register_hook(lambda g: g * 10):
+        (x * 1).backward()
+    (x * 1).backward()
+    assert x.grad.item() == 13.0
+
+
+def test_handles_keep_nothing_alive(no_collector):
+    x = torch.ones(1, requires_grad=True)
+    y = x * 2
+    handle = y.register_hook(lambda g: None)
+    node = weakref.ref(y.grad_fn)
+    del y
+    assert node() is None
+    handle.remove()
+
+
+def test_handles_pickle_with_their_module():
+    linear = torch.nn.Linear(1, 1)
+    handle = linear.register_forward_hook(print)
+    linear, handle = pickle.loads(pickle.dumps((linear, handle)))
+    assert len(linear._forward_hooks) == 1
+    handle.remove()
+    assert not linear._forward_hooks

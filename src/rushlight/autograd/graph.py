@@ -66,11 +66,11 @@ class Hooks:
     __slots__ = ("tensor_pre", "retain", "pre", "post", "accumulated", "metadata", "trace", "parent")
 
     def __init__(self) -> None:
-        self.tensor_pre: dict[int, dict[int, Callable]] = {}  # output number -> hooks on a tensor
+        self.tensor_pre: dict[int, HookTable] = {}  # output number -> hooks on a tensor
         self.retain: dict[int, Any] = {}  # output number -> weak reference to the tensor
-        self.pre: dict[int, Callable] = {}
-        self.post: dict[int, Callable] = {}
-        self.accumulated: dict[int, Callable] = {}  # post-accumulate-grad hooks of a leaf
+        self.pre: dict[int, Callable] = HookTable()
+        self.post: dict[int, Callable] = HookTable()
+        self.accumulated: dict[int, Callable] = HookTable()  # post-accumulate-grad hooks of a leaf
         self.metadata: dict[Any, Any] = {}
         self.trace: str | None = None  # anomaly mode: the forward line that made the node
         self.parent: Node | None = None  # anomaly mode: the node whose backward made this one
@@ -79,26 +79,52 @@ class Hooks:
         return bool(self.tensor_pre or self.retain or self.pre or self.post)
 
 
+class HookTable(dict):
+    """Hooks by the id of their handle; unlike a plain dictionary it can be referred to weakly."""
+
+    __slots__ = ("__weakref__",)
+
+
 class RemovableHandle:
-    """Returned by every `register_*hook`; `remove()` takes the hook away. Also a context manager."""
+    """What every `register_*hook` returns: takes the hook out of its table again, by `remove()` or at
+    the end of a `with`.
 
-    next_id = 0
+    `hooks` is the table the hook goes into, under `handle.id`; `extra_dict` one more table, or a
+    list of them, that may hold something under the same id. The tables are held weakly, so that a
+    forgotten handle keeps no module alive.
+    """
 
-    def __init__(self, hooks_dict: dict, *, extra_dict: Any = None) -> None:
-        self.hooks_dict_ref = weakref.ref(hooks_dict) if not isinstance(hooks_dict, dict) else (
-            lambda: hooks_dict
-        )
+    id: int
+    next_id: int = 0
+
+    def __init__(self, hooks: Any, *, extra_dict: Any = None) -> None:
+        self.hooks_dict_ref = weakref.ref(hooks)
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
+        if extra_dict is None:
+            extra_dict = []
         extra = extra_dict if isinstance(extra_dict, (list, tuple)) else [extra_dict]
-        self.extra = [d for d in extra if d is not None]
+        self.extra_dict_ref = tuple(weakref.ref(table) for table in extra)
 
     def remove(self) -> None:
-        hooks = self.hooks_dict_ref()
-        if hooks is not None:
-            hooks.pop(self.id, None)
-        for other in self.extra:
-            other.pop(self.id, None)
+        """Take the hook out; a second call does nothing."""
+        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
+            table = reference()
+            if table is not None:
+                table.pop(self.id, None)
+
+    def __getstate__(self) -> Any:
+        return self.hooks_dict_ref(), self.id, tuple(table() for table in self.extra_dict_ref)
+
+    def __setstate__(self, state: Any) -> None:
+        from collections import OrderedDict
+
+        # A table that is gone is replaced by an empty one that nobody looks at.
+        alive = [OrderedDict() if table is None else table for table in (state[0], *state[2])]
+        self.hooks_dict_ref, *extra = (weakref.ref(table) for table in alive)
+        self.extra_dict_ref = tuple(extra)
+        self.id = state[1]
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -163,7 +189,7 @@ class Node:
         return f"<{self.name()} object at {id(self):#x}>"
 
 
-def _register(hooks: dict, fn: Callable) -> RemovableHandle:
+def _register(hooks: HookTable, fn: Callable) -> RemovableHandle:
     handle = RemovableHandle(hooks)
     hooks[handle.id] = fn
     return handle

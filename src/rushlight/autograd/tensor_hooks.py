@@ -5,7 +5,14 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from rushlight.autograd.graph import AccumulateGrad, Output, RemovableHandle, _register, hooks_of
+from rushlight.autograd.graph import (
+    AccumulateGrad,
+    HookTable,
+    Output,
+    RemovableHandle,
+    _register,
+    hooks_of,
+)
 from rushlight.autograd.views import edge_of
 
 if TYPE_CHECKING:
@@ -45,7 +52,7 @@ def register_hook(self: Tensor, hook: Callable) -> RemovableHandle:
     if e is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     node, nr = place(e)
-    return _register(hooks_of(node).tensor_pre.setdefault(nr, {}), hook)
+    return _register(hooks_of(node).tensor_pre.setdefault(nr, HookTable()), hook)
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> RemovableHandle:
