@@ -262,8 +262,7 @@ def cat_arrays(xp, tensors: Arrays, dim: int = 0):
             break
     try:
         kept = [a for a in tensors if a.shape != (0,)]
-        if not kept:
-            geometry.wrap_dim(dim, 1)
+        if not kept:  # as in PyTorch, whatever `dim` is
             return tensors[0].copy()
         n = kept[0].ndim
         dim = geometry.wrap_dim(dim, n)
@@ -369,8 +368,15 @@ stack_arrays.grad(tensors=lambda g, dim: list(unbind(g, dim)))
 def stack_direct(arrays: list, dim: int) -> np.ndarray | None:
     """`stack` along a new first dimension: the arrays one behind another, the result cut anew."""
     first = arrays[0]
-    if dim.__class__ is not int or dim or not first.ndim:
+    if dim.__class__ is not int or dim:
         return None
+    if not first.ndim:
+        try:
+            r = np.array(arrays)
+        except ValueError:  # others have dimensions
+            return None
+        # Where NumPy's promotion ends at the dtype of the first, PyTorch's does too.
+        return r if r.dtype is first.dtype and r.ndim == 1 else None
     n = len(first)
     for a in arrays:
         # NumPy compares the other sizes; of this one it would take the sum.
