@@ -411,7 +411,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
                 f"{op.name}(): functions with out=... arguments don't support automatic "
                 "differentiation, but one of the arguments requires grad."
             )
-        if op.name == "gather" and r.dtype is not o.dtype:
+        if op.name in SAME_DTYPE and r.dtype is not o.dtype:
             raise RuntimeError(
                 f"Expected out tensor to have dtype {r.dtype.name}, but got {o.dtype.name} instead"
             )
@@ -444,7 +444,8 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
 
 
 # Operators that read at places other than those they write: `out=` may not be an input of theirs.
-APART = {"cat", "stack", "gather", "take", "index_select", "masked_select", "scatter"}
+APART = {"cat", "stack", "gather", "take", "index_select", "masked_select", "scatter", "kthvalue"}
+SAME_DTYPE = {"gather", "aminmax", "complex", "polar"}  # operators that do not convert into `out=`
 
 
 def check_apart(op: Op, out: Any, inputs: Sequence) -> None:

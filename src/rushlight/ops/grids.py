@@ -178,6 +178,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     coordinates = []
+    indices = indices.to(dtypes.int64)  # a size may be too large for the dtype of the indices
     for n in reversed(sizes):
         coordinates.append(indices.remainder(n))
         indices = indices.div(n, rounding_mode="floor")
