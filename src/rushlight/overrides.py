@@ -30,7 +30,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from rushlight import methods
-from rushlight.autograd.state import scope, thread
+from rushlight.autograd.state import rare, thread
 from rushlight.ops import overrides
 from rushlight.tensor import Tensor
 
@@ -72,12 +72,12 @@ class TorchFunctionMode:
 
     def __enter__(self) -> Any:
         thread.function_modes = (*thread.function_modes, self)
-        scope["rare"] += 1  # every call takes the general way, where modes are asked
+        rare(+1)  # every call takes the general way, where modes are asked
         return self
 
     def __exit__(self, *exception: Any) -> None:
         thread.function_modes = thread.function_modes[:-1]
-        scope["rare"] -= 1
+        rare(-1)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):

@@ -15,7 +15,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from rushlight import dtypes
-from rushlight.autograd.state import scope
+from rushlight.autograd.state import rare
 from rushlight.device import device
 from rushlight.ops import calls
 from rushlight.tensor import Tensor
@@ -170,7 +170,7 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
     if enabled == _state.enabled:
         return
     _state.enabled = enabled
-    scope["rare"] += 1 if enabled else -1
+    rare(+1 if enabled else -1)
     if enabled and _enter not in calls.around:
         # before the profiler: what it sees is the call that is made
         calls.around.insert(0, _enter)

@@ -8,8 +8,7 @@ import numpy as np
 
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.graph import Node, hooks_of
-from rushlight.autograd.state import thread
-from rushlight.ops import calls
+from rushlight.autograd.state import rare, thread
 
 _running: list[Node] = []  # the nodes whose backward is running, innermost last
 
@@ -87,7 +86,7 @@ def explain(node: Node) -> None:
 
 
 def _switch(mode: bool, check_nan: bool) -> None:
-    calls.scope["rare"] += int(mode) - int(thread.anomaly)
+    rare(int(mode) - int(thread.anomaly))
     thread.anomaly, thread.anomaly_nan = mode, check_nan
 
 

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.profiler_events import EventList, FunctionEvent, FunctionEventAvg
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import rare, thread
 from rushlight.ops import calls
 from rushlight.ops.inplace import execute_inplace
 from rushlight.tensor import Tensor
@@ -114,12 +114,12 @@ def start(recording: Recording) -> None:
     if len(_on) == 1:
         calls.around.append(_around)
         thread.__class__.node_watch = staticmethod(run_node)
-    calls.scope["rare"] += 1
+    rare(+1)
 
 
 def stop(recording: Recording) -> None:
     _on.remove(recording)
-    calls.scope["rare"] -= 1
+    rare(-1)
     if not _on:
         calls.around.remove(_around)
         thread.__class__.node_watch = None
