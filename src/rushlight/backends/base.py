@@ -330,4 +330,7 @@ KERNELS = {
     # ctc
     "ctc_loss": "(-log of the probability of all alignments, the forward variables)",
     "ctc_loss_gradient": "the gradient of `ctc_loss` by the log probabilities",
+    # recurrent
+    "lstm_layer": "all steps of an LSTM: (outputs, last h, last c, and what the gradient needs)",
+    "lstm_layer_gradients": "the gradients of `lstm_layer` by gates, h, c and w_hh",
 }

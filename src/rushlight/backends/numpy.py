@@ -133,6 +133,9 @@ LATER = {
     "ctc": (
         "ctc_loss ctc_loss_gradient"
     ),
+    "recurrent": (
+        "lstm_layer lstm_layer_gradients"
+    ),
     "pad": (
         "columns_of columns_sum pad_constant pad_edges pad_edges_adjoint"
     ),

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.autograd.state import thread
 from rushlight.ops.dropout import dropout as drop
 from rushlight.ops.matmul import linear
-from rushlight.ops.registry import public
+from rushlight.ops.registry import Array, op, public
 
 # -- one step: (input's part of the gates, states, weights) -> states ------------------------------
 
@@ -46,12 +47,25 @@ def gru_step(gates: Any, states: tuple, w_hh: Any, b_hh: Any, w_hr: Any = None) 
 
 def through_time(step: Any, x: Any, states: tuple, weights: list, reverse: bool) -> tuple:
     """(outputs [T, N, size], last states) of x [T, N, features]."""
+    w_ih, w_hh, b_ih, b_hh, w_hr = weights
+    if step is lstm_step and w_hr is None and x.shape[0]:
+        gates = linear(x, w_ih, None if b_ih is None else b_ih + b_hh)
+        keep = thread.grad and any(t.requires_grad for t in (gates, *states, w_hh))
+        result = lstm_layer(gates, *states, w_hh, reverse, keep)
+        return result[0], (result[1], result[2])
+    gates = linear(x, w_ih, b_ih)
+    return unrolled(step, gates, states, w_hh, b_hh, w_hr, reverse)
+
+
+def unrolled(
+    step: Any, gates: Any, states: tuple, w_hh: Any, b_hh: Any, w_hr: Any, reverse: bool
+) -> tuple:
+    """(outputs, last states), one step after the other in operators."""
     import rushlight
 
-    w_ih, w_hh, b_ih, b_hh, w_hr = weights
-    gates = linear(x, w_ih, b_ih).unbind(0)
     outputs = []
-    for g in reversed(gates) if reverse else gates:
+    parts = gates.unbind(0)
+    for g in reversed(parts) if reverse else parts:
         states = step(g, states, w_hh, b_hh, w_hr)
         outputs.append(states[0])
     if reverse:
@@ -93,6 +107,51 @@ def through_packed(
     return rushlight.cat(outputs), tuple(rushlight.cat(parts) for parts in zip(*ended, strict=True))
 
 
+@op(
+    name="_lstm_layer", node="MkldnnRnnLayerBackward0", method=False, out=False,
+    outputs=("result", "h", "c", "acts", "cells", "tanhs"),
+)  # fmt: skip
+def lstm_layer(xp, gates: Array, h0: Array, c0: Array, w_hh: Array, reverse: bool, keep: bool):
+    """(outputs, last h, last c, what the gradient needs if `keep`) of an LSTM's layer.
+
+    `gates` [T, N, 4 H]: the input's part of all gates, with the biases.
+    """
+    return xp.lstm_layer(gates, h0, c0, w_hh, reverse, keep)
+
+
+def lstm_layer_gradients(
+    g_result, g_h, g_c, gates, h0, c0, w_hh, reverse, result, acts, cells, tanhs, needs
+):
+    if not thread.grad:
+        return lstm_layer_backward(
+            g_result, g_h, g_c, result, h0, w_hh, acts, cells, tanhs, reverse
+        )
+    from rushlight import autograd
+
+    y, last = unrolled(lstm_step, gates, (h0, c0), w_hh, None, None, reverse)
+    wanted = [t for t, need in zip((gates, h0, c0, w_hh), needs, strict=True) if need]
+    found = iter(
+        autograd.grad(
+            (y, *last), wanted, (g_result, g_h, g_c), create_graph=True, allow_unused=True
+        )
+    )
+    return tuple(next(found) if need else None for need in needs)
+
+
+lstm_layer.grad_all(lstm_layer_gradients)
+
+
+@op(
+    name="_lstm_layer_backward", method=False, out=False, outputs=("gates", "h0", "c0", "w_hh")
+)  # fmt: skip
+def lstm_layer_backward(
+    xp, g: Array, g_h: Array, g_c: Array, outputs: Array, h0: Array, w_hh: Array, acts: Array,
+    cells: Array, tanhs: Array, reverse: bool,
+):  # fmt: skip
+    """The gradients of an LSTM's layer by gates, h, c and w_hh."""
+    return xp.lstm_layer_gradients(g, g_h, g_c, outputs, h0, w_hh, acts, cells, tanhs, reverse)
+
+
 # -- all layers ------------------------------------------------------------------------------------
 
 
@@ -110,6 +169,7 @@ def run(
 ) -> tuple:  # fmt: skip
     """(output, last states...) of a network; `sizes` where the input is packed."""
     import rushlight
+
     if batch_first:
         x = x.transpose(0, 1)
     directions = 2 if bidirectional else 1
