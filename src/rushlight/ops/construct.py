@@ -376,8 +376,18 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         try:
             a.flags.writeable = True
         except ValueError:
-            a = a.copy()
+            a = _writable(a) if isinstance(ext_tensor, _Capsule) else a.copy()
     return _wrap(a)
+
+
+def _writable(a: np.ndarray) -> np.ndarray:
+    """`a` on the same memory: a bare capsule cannot say whether it may be written to, so it may."""
+    import ctypes
+
+    low, high = np.lib.array_utils.byte_bounds(a)
+    memory = (ctypes.c_char * (high - low)).from_address(low)
+    memory.owner = a  # lives as long as what is made on it
+    return np.ndarray(a.shape, a.dtype, memory, a.ctypes.data - low, a.strides)
 
 
 class _Capsule:

@@ -154,6 +154,8 @@ def typename(obj: Any) -> str:
     if isinstance(obj, Tensor):
         return obj.type()
     cls = obj if isinstance(obj, type) else type(obj)
+    if cls is Tensor:
+        return "torch.Tensor"
     module = cls.__module__
     if module in ("builtins", "", None):
         return cls.__qualname__

@@ -5,11 +5,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from rushlight import methods
+from rushlight.ops import index
+
 
 def __getattr__(name: str) -> Any:
     path = f"{__name__}.{name}"
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    function = f"utils.{name}"
+    if function in index.FUNCTIONS:  # swap_tensors
+        return methods.function(function)
     try:
         return import_module(path)
     except ModuleNotFoundError as error:
