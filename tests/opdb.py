@@ -1,7 +1,7 @@
 """The operator database: a row for every operator and public function; `test_ops.py` makes the tests.
 
-`ROWS` are the rows of operators, `FUNCTION_ROWS` those of plain functions. `TESTED_ELSEWHERE` says where what has
-no row of its own is tested: operators that stand behind one function, and what needs more than a call and its value.
+`ROWS` are the rows of operators, `FUNCTION_ROWS` those of plain functions. `TESTED_ELSEWHERE` says what tests
+those without a row of their own.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+import opdb_creation
 import opdb_elementwise
 import opdb_layers
 import opdb_linalg
@@ -24,9 +25,67 @@ from rushlight.ops.registry import OPS
 for found in pkgutil.iter_modules(rushlight.ops.__path__):
     importlib.import_module(f"rushlight.ops.{found.name}")
 
-EVERY = [row for family in [opdb_elementwise, opdb_reduce, opdb_shape, opdb_nn, opdb_linalg, opdb_special, opdb_spatial, opdb_layers] for row in family.ROWS]
+EVERY = [row for family in [opdb_elementwise, opdb_reduce, opdb_shape, opdb_nn, opdb_linalg, opdb_special, opdb_spatial, opdb_layers, opdb_creation] for row in family.ROWS]
 ROWS = [row for row in EVERY if row.name in OPS]
 FUNCTION_ROWS = [row for row in EVERY if row.name not in OPS]
 
-# operator or function -> what tests it
-TESTED_ELSEWHERE: dict[str, str] = {}
+# The operators behind a function that writes in place: they carry its gradient. -> the row that tests it
+BEHIND_ROWS = {
+    "Tensor.bernoulli_number": "Tensor.bernoulli_",
+    "Tensor.bernoulli_tensor": "Tensor.bernoulli_",
+    "Tensor.cauchy": "Tensor.cauchy_",
+    "Tensor.copy": "Tensor.copy_",
+    "Tensor.exponential": "Tensor.exponential_",
+    "Tensor.fill_diagonal": "Tensor.fill_diagonal_",
+    "Tensor.fill_number": "fill_",
+    "Tensor.fill_number_": "fill_",
+    "Tensor.fill_tensor": "fill_",
+    "Tensor.fill_tensor_": "fill_",
+    "Tensor.geometric": "Tensor.geometric_",
+    "Tensor.log_normal": "Tensor.log_normal_",
+    "Tensor.normal": "Tensor.normal_",
+    "Tensor.random_0": "Tensor.random_",
+    "Tensor.random_1": "Tensor.random_",
+    "Tensor.random_2": "Tensor.random_",
+    "Tensor.uniform": "Tensor.uniform_",
+    "Tensor.zero": "zero_",
+    "Tensor.bernoulli_draw": "bernoulli",
+    "Tensor.bernoulli_from": "bernoulli",
+    "Tensor.binomial_draw": "binomial",
+    "Tensor.normal_1": "normal",
+    "Tensor.normal_2": "normal",
+    "Tensor.normal_3": "normal",
+    "Tensor.poisson_draw": "poisson",
+}
+# What needs more than a call and its value. -> file::test
+ALONE = {
+    "Tensor._sample_dirichlet_draw": "test_ops_alone.py::test_dirichlet_and_gamma",
+    "Tensor.standard_gamma_draw": "test_ops_alone.py::test_dirichlet_and_gamma",
+    "Tensor.coalesce": "test_ops_alone.py::test_strided_tensors_are_not_sparse",
+    "Tensor.indices": "test_ops_alone.py::test_strided_tensors_are_not_sparse",
+    "Tensor.is_coalesced": "test_ops_alone.py::test_strided_tensors_are_not_sparse",
+    "Tensor.values": "test_ops_alone.py::test_strided_tensors_are_not_sparse",
+    "Tensor.cuda": "test_ops_alone.py::test_absent_devices",
+    "Tensor.hpu": "test_ops_alone.py::test_absent_devices",
+    "Tensor.ipu": "test_ops_alone.py::test_absent_devices",
+    "Tensor.mtia": "test_ops_alone.py::test_absent_devices",
+    "Tensor.xpu": "test_ops_alone.py::test_absent_devices",
+    "Tensor.pin_memory": "test_ops_alone.py::test_absent_devices",
+    "Tensor.resize": "test_ops_alone.py::test_resize",
+    "Tensor.resize_": "test_ops_alone.py::test_resize",
+    "Tensor.resize_as": "test_ops_alone.py::test_resize",
+    "resize_as_": "test_ops_alone.py::test_resize",
+    "Tensor.set_": "test_ops_alone.py::test_set",
+    "Tensor.setitem": "test_ops_alone.py::test_setitem",
+    "Tensor.share_memory_": "test_ops_alone.py::test_share_memory",
+    "Tensor.storage_type": "test_ops_alone.py::test_names_of_types",
+    "typename": "test_ops_alone.py::test_names_of_types",
+    "set_default_tensor_type": "test_ops_alone.py::test_default_tensor_type",
+    "utils.swap_tensors": "test_ops_alone.py::test_swap_tensors",
+    "from_dlpack": "test_ops_alone.py::test_dlpack",
+    "to_dlpack": "test_ops_alone.py::test_dlpack",
+    "from_file": "test_ops_alone.py::test_memory_from_outside",
+    "from_numpy": "test_ops_alone.py::test_memory_from_outside",
+    "frombuffer": "test_ops_alone.py::test_memory_from_outside",
+}
+TESTED_ELSEWHERE = BEHIND_ROWS | ALONE

@@ -106,7 +106,7 @@ ROWS = [
     row("addcmul", lambda x, y, z, value=1: x + value * y * z, c(N(3, 4), N(4), N(3, 1)), c(N(2), N(2), N(2), value=0.5), c(C(2), C(2), C(2)), half=True),
     binary("logaddexp", np.logaddexp, ints=None),
     binary("logaddexp2", np.logaddexp2),
-    row("nextafter", np.nextafter, v(N(3, 4), N(4)), v(K([0.0, 1.0]), K([1.0, 1.0])), f32=False, order=0),
+    row("nextafter", np.nextafter, c(N(3, 4), N(4)), v(K([0.0, 1.0]), K([1.0, 1.0])), f32=False),
     binary("fmax", np.fmax, ints="same", special=[0.0, 1.0, -np.inf, np.nan]),
     binary("fmin", np.fmin, ints="same", special=[0.0, 1.0, -np.inf, np.nan]),
     binary("maximum", np.maximum, ints="same"),

@@ -301,6 +301,7 @@ ROWS = [
     row(F + "nll_loss", nll, *(c(N(3, 4), LABELS, reduction=r) for r in ("mean", "sum", "none")), c(N(3, 4), LABELS, weight=fixed(P(4))), c(N(3, 4), LABELS, ignore_index=0), c(N(2, 4, 3), I(2, 3, low=0, high=4)), c(N(4), K(2))),
     row(F + "cross_entropy", cross_entropy, *(c(N(3, 4), LABELS, reduction=r) for r in ("mean", "sum", "none")), c(N(3, 4), LABELS, weight=fixed(P(4))), c(N(3, 4), LABELS, label_smoothing=0.1),
         c(N(3, 4), U(0, 1)(3, 4)), c(N(2, 4, 3), I(2, 3, low=0, high=4)), c(N(4), K(2)), c(N(3, 4), K([1, -100, 0]))),
+    row(F + "linear_cross_entropy", lambda x, w, y, linear_bias=None, **more: cross_entropy(linear(x, w, linear_bias), y, **more), c(N(3, 5), N(4, 5), LABELS), c(N(3, 5), N(4, 5), LABELS, linear_bias=N(4), reduction="sum")),
     row(F + "kl_div", batchmean(kl_div), *(c(N(3, 4), U(0.1, 0.9)(3, 4), reduction=r) for r in ("batchmean", "sum", "none")), c(N(3), N(3), log_target=True, reduction="sum")),
     loss("gaussian_nll_loss", gaussian_nll, N(3, 4), N(3, 4), P(3, 4), more=[c(N(3), N(3), P(3), full=True)]),
     loss("poisson_nll_loss", poisson_nll, N(3, 4), P(3, 4), more=[c(P(3), P(3), log_input=False)]),

@@ -103,6 +103,10 @@ def invertible(*shape: int) -> Input:
     )
 
 
+def hermitian_part(a: Any) -> Any:
+    return (a + a.mH) / 2
+
+
 def fixed(described: Input) -> Input:
     """The same input, without gradients."""
     return Input(described.kind, described.shape, described.draw, differentiable=False)
@@ -151,13 +155,16 @@ class Row:
 
     `ref`: the values, a function of NumPy arrays with the operator's arguments. `check`: looks at the
     result (arrays) and the arguments instead, where values are not unique or random.
-    `order`: how many times it can be differentiated in the tests; 0: it has no gradient.
+    `order`: how many times it can be differentiated in the tests; 0: it has no gradient (or zero); -1: it has
+    one that is not unique or random, and is not looked at.
     `view`: the result shares memory with the first input (True), never does (False), or may (None).
     `ints`: the dtype of the result for integer inputs: "same", "float", "bool" or a dtype's name; None: they are
     refused or not of interest. `writes`: a function that changes its first argument and returns it.
     `half`: it takes float16 and bfloat16. `aka`: other public functions that do the same.
-    `symmetric`: it reads one half of a matrix that is Hermitian, so gradients are checked along such directions.
+    `through`: gradients are those of the operator applied to this function of its first argument, for operators that
+    take that argument to be Hermitian, or log-probabilities.
     `warns`: a call warns, that the function is deprecated for example.
+    `casts`: the width of the result is not that of the inputs.
     """
 
     def __init__(
@@ -178,15 +185,16 @@ class Row:
         out: bool = True,
         method: bool = True,
         strided: bool = True,
-        symmetric: bool = False,
+        through: Callable | None = None,
         warns: bool = False,
+        casts: bool = False,
         aka: str = "",
     ):
         self.name, self.ref, self.cases, self.check = name, ref, cases, check
         self.order, self.view, self.ints, self.half, self.f32 = order, view, ints, half, f32
         self.tol, self.tol32, self.writes = tol, tol32, writes
         self.inplace, self.out, self.method, self.strided = inplace, out, method, strided
-        self.symmetric, self.warns, self.aka = symmetric, warns, aka.split()
+        self.through, self.warns, self.casts, self.aka = through, warns, casts, aka.split()
 
     def __repr__(self) -> str:
         return f"<row {self.name}>"

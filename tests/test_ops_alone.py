@@ -1,0 +1,128 @@
+"""Operators that need more than a call and its value, so that they have no row in opdb.py."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight import Tensor
+
+
+@pytest.mark.parametrize("name", ["cuda", "hpu", "ipu", "mtia", "xpu", "pin_memory"])
+def test_absent_devices(name):
+    """Where a device is not there, the error says so, and what the tensor holds is untouched."""
+    if name in ("cuda", "pin_memory") and torch.cuda.is_available():
+        pytest.skip("it is there")
+    x = torch.ones(2)
+    with pytest.raises((AssertionError, RuntimeError), match=r"not compiled with|accelerator"):
+        getattr(x, name)()
+    assert x.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("name", ["coalesce", "indices", "values", "is_coalesced"])
+def test_strided_tensors_are_not_sparse(name):
+    with pytest.raises(RuntimeError, match=f"{name} expected sparse coordinate tensor layout"):
+        getattr(torch.ones(2), name)()
+
+
+def test_resize():
+    x = torch.arange(6)
+    assert x.resize_(2, 2) is x and x.tolist() == [[0, 1], [2, 3]]
+    assert x.resize_((2, 3)).tolist() == [[0, 1, 2], [3, 4, 5]]  # the memory was kept
+    assert torch.resize_as_(x, torch.ones(4)) is x and x.tolist() == [0, 1, 2, 3]
+    assert torch.ones(2).resize_(3, 3).shape == (3, 3)
+    with pytest.warns(UserWarning, match="deprecated"):
+        assert x.resize(2, 2).shape == (2, 2)
+    with pytest.warns(UserWarning, match="deprecated"):
+        assert x.resize_as(torch.ones(1, 4)).shape == (1, 4)
+
+
+def test_set():
+    x, source = torch.ones(2), torch.arange(6.0)
+    assert x.set_(source) is x
+    x[0] = 7.0
+    assert source[0] == 7.0
+    x.set_(source.untyped_storage(), 1, (2, 2), (2, 1))
+    assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert x.set_().shape == (0,)
+
+
+def test_setitem():
+    x = torch.zeros(3, 4)
+    x[1] = 1.0
+    x[:, 0] = torch.tensor([2.0, 3.0, 4.0])
+    x[torch.tensor([0, 2]), torch.tensor([3, 3])] = 5.0
+    x[x == 1] = 6.0
+    assert x.tolist() == [[2, 0, 0, 5], [3, 6, 6, 6], [4, 0, 0, 5]]
+    leaf = torch.ones(3, requires_grad=True)
+    y = leaf * 2
+    y[1] = 0.0
+    y.sum().backward()
+    assert leaf.grad.tolist() == [2.0, 0.0, 2.0]
+    with pytest.raises(IndexError):
+        x[5] = 0.0
+
+
+def test_share_memory():
+    x = torch.ones(2)
+    assert x.share_memory_() is x and x.is_shared() and x.tolist() == [1.0, 1.0]
+
+
+def test_names_of_types():
+    assert torch.typename(torch.ones(2)) == "torch.FloatTensor"
+    assert torch.typename(torch.ones(2, dtype=torch.int64)) == "torch.LongTensor"
+    assert torch.typename(Tensor) == "torch.Tensor"
+    assert torch.ones(2).storage_type() is torch.FloatStorage
+
+
+def test_default_tensor_type():
+    try:
+        with pytest.warns(UserWarning, match="deprecated"):
+            torch.set_default_tensor_type(torch.DoubleTensor)
+        assert torch.ones(2).dtype is torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.ones(2).dtype is torch.float32
+
+
+def test_swap_tensors():
+    a, b = torch.ones(2), torch.zeros(3, requires_grad=True)
+    torch.utils.swap_tensors(a, b)
+    assert a.shape == (3,) and a.requires_grad and b.tolist() == [1.0, 1.0]
+
+
+def test_dlpack():
+    x = torch.arange(3)
+    for back in (torch.from_dlpack(x), torch.from_dlpack(torch.to_dlpack(x))):
+        back[0] = 7
+        assert x[0] == 7
+        x[0] = 0
+    assert np.from_dlpack(x).tolist() == [0, 1, 2]
+
+
+def test_memory_from_outside(tmp_path):
+    array = np.arange(3.0)
+    torch.from_numpy(array)[0] = 5.0
+    assert array[0] == 5.0
+    data = bytearray(b"\1\0\2\0\3\0")
+    x = torch.frombuffer(data, dtype=torch.int16, offset=2)
+    assert x.tolist() == [2, 3]
+    x[0] = 9
+    assert data[2] == 9
+    path = str(tmp_path / "numbers")
+    np.arange(4, dtype=np.float32).tofile(path)
+    assert torch.from_file(path, size=4).tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_dirichlet_and_gamma():
+    """Draws of both have their mean, and gradients by reparameterization."""
+    torch.manual_seed(0)
+    rate = torch.full((2000,), 2.0, requires_grad=True)
+    draws = torch._standard_gamma(rate)
+    assert abs(draws.mean().item() - 2.0) < 0.15
+    draws.sum().backward()
+    assert abs(rate.grad.mean().item() - 1.0) < 0.05  # E d(draw)/d(rate) = d E(draw)/d(rate) = 1
+    shares = torch._sample_dirichlet(torch.tensor([1.0, 2.0, 3.0]).expand(1000, 3).contiguous())
+    np.testing.assert_allclose(shares.sum(-1).numpy(), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(shares.mean(0).numpy(), [1 / 6, 2 / 6, 3 / 6], atol=0.03)
