@@ -70,9 +70,9 @@ del tensor  # type: ignore[name-defined]  # noqa: F821
 
 _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
-    "_C accelerator autograd backends cpu cuda data distributed fft linalg masked mps nn optim overrides "
-    "profiler random return_types serialization signal special storage testing types utils "
-    "version xpu"
+    "_C accelerator amp autograd backends compiler cpu cuda data distributed fft func jit "
+    "linalg masked mps multiprocessing nn optim overrides profiler random return_types "
+    "serialization signal special storage testing types utils version xpu"
 ).split()
 _SETTINGS = (
     "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
@@ -100,6 +100,8 @@ _ELSEWHERE = {  # public name -> module
     **dict.fromkeys(_SETTINGS, "settings"),
     **dict.fromkeys(_AUTOCAST, "amp.autocast_mode"),
     "GradScaler": "amp.grad_scaler",
+    "compile": "compiler",
+    "vmap": "func",
     "OutOfMemoryError": "errors",
     "install_as_torch": "door",
     "save": "serialization",

@@ -26,6 +26,7 @@ _RENAMED = {
     "torch._tensor": "rushlight.tensor",
     "torch.functional": "rushlight",
     "torch._jit_internal": "rushlight.jit",
+    "torch.utils._pytree": "rushlight.utils._pytree",
     "torch.optim.lr_scheduler": "rushlight.optim.lr_scheduler",
     "torch.nn.modules": "rushlight.nn",
     "torch.amp.autocast_mode": "rushlight.amp",

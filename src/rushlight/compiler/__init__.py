@@ -1,0 +1,96 @@
+"""`torch.compiler`, and `torch.compile`: programs run as they are written, so that nothing is lost by asking."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
+    "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance",
+]  # fmt: skip
+
+
+def compile(
+    model: Callable | None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Callable:
+    """`model` itself, a function or a module: it runs as it is written. Also as a decorator.
+
+    All arguments are accepted; RuntimeError for `mode` and `options` at once, as in PyTorch.
+
+    >>> import rushlight as torch
+    >>> @torch.compile(mode="max-autotune")
+    ... def double(x):
+    ...     return x + x
+    >>> double(torch.ones(2))
+    tensor([2., 2.])
+    """
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if model is None:
+        return lambda model: model
+    if not callable(model):
+        raise TypeError(f"compile expects a function or a module, got {type(model).__name__}")
+    return model
+
+
+def is_compiling() -> bool:
+    """False: nothing is being compiled."""
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling
+
+
+def disable(
+    fn: Callable | None = None, recursive: bool = True, *, reason: str | None = None
+) -> Any:
+    """Do not compile this function: it is not. Also as a decorator."""
+    return (lambda fn: fn) if fn is None else fn
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """`fn` itself: there is no graph."""
+    return fn
+
+
+assume_constant_result = nested_compile_region = allow_in_graph
+
+
+def reset() -> None:
+    """Forget what was compiled: nothing was."""
+
+
+cudagraph_mark_step_begin = reset
+
+
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """The compilers behind `compile`: none."""
+    return []
+
+
+class set_stance:
+    """When to compile; accepted, as a call, a block or a decorator."""
+
+    def __init__(self, stance: str = "default", **options: Any) -> None:
+        self.stance = stance
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def __call__(self, function: Callable) -> Callable:
+        return function

@@ -1,0 +1,190 @@
+"""`torch.jit` without a compiler: scripted and traced programs run as they are written.
+
+`save` and `load` of compiled programs are not here: save the `state_dict`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from rushlight.nn.module import Module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = [
+    "Attribute", "Error", "Future", "ScriptFunction", "ScriptModule", "annotate", "export", "fork",
+    "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load",
+    "optimize_for_inference", "save", "script", "script_if_tracing", "script_method", "trace",
+    "trace_module", "unused", "wait",
+]  # fmt: skip
+
+_isinstance = isinstance  # the builtin; a function of that name is public here
+
+ScriptModule = Module
+ScriptFunction = type(lambda: None)  # what `script` returns for a function
+Error = RuntimeError
+
+
+def script(
+    obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None,
+    example_inputs: Any = None,
+) -> Any:  # fmt: skip
+    """`obj` itself, a function, module or class: it runs as it is written.
+
+    >>> import rushlight as torch
+    >>> @torch.jit.script
+    ... def double(x):
+    ...     return x + x
+    >>> double(torch.ones(2))
+    tensor([2., 2.])
+    """
+    if not callable(obj):
+        raise RuntimeError(f"torch.jit.script expects a function, a module or a class, got {obj!r}")
+    return obj
+
+
+def trace(
+    func: Any, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True,
+    check_inputs: Any = None, check_tolerance: float = 1e-5, strict: bool = True,
+    example_kwarg_inputs: Any = None, **options: Any,
+) -> Any:  # fmt: skip
+    """`func` itself, called once with `example_inputs`, so that a wrong example is an error here too."""
+    import rushlight
+
+    if not callable(func):
+        raise TypeError(
+            f"torch.jit.trace expects a function or a module, got {type(func).__name__}"
+        )
+    with rushlight.no_grad():
+        if example_kwarg_inputs is not None:
+            func(**example_kwarg_inputs)
+        elif example_inputs is not None:
+            single = not _isinstance(example_inputs, (tuple, list))
+            func(*((example_inputs,) if single else example_inputs))
+    return func
+
+
+def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Module:
+    """`mod` itself, each of the named methods called once with its inputs."""
+    for name, given in inputs.items():
+        trace(getattr(mod, name), given)
+    return mod
+
+
+def is_scripting() -> bool:
+    """False: code runs as it is written."""
+    return False
+
+
+is_tracing = is_scripting
+
+
+def _itself(fn: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """The function, module or class it is given; a decorator, with or without arguments."""
+    return fn if callable(fn) else (lambda fn: fn)
+
+
+export = script_method = script_if_tracing = ignore = unused = interface = _itself
+
+
+def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Any:
+    """`mod` itself. RuntimeError, as in PyTorch, while it is in training mode."""
+    if getattr(mod, "training", False):
+        raise RuntimeError(
+            "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your "
+            "module before freezing."
+        )
+    return mod
+
+
+optimize_for_inference = _itself
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """`the_value`."""
+    return the_value
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """The builtin `isinstance`; of `list[int]` and the like by their containers."""
+    from typing import get_origin
+
+    types = target_type if _isinstance(target_type, tuple) else (target_type,)
+    return _isinstance(obj, tuple(get_origin(t) or t for t in types))
+
+
+def Attribute(value: Any, type: Any) -> Any:
+    """`value`: a typed attribute of a compiled class."""
+    return value
+
+
+class Future:
+    """The result of `fork`, which is there already."""
+
+    def __init__(self, value: Any = None) -> None:
+        self._value = value
+
+    def wait(self) -> Any:
+        """The result."""
+        return self._value
+
+
+def fork(func: Callable, *args: Any, **kwargs: Any) -> Future:
+    """Call the function, now; its result by `wait`."""
+    return Future(func(*args, **kwargs))
+
+
+def wait(future: Future) -> Any:
+    """The result of a `fork`."""
+    return future.wait()
+
+
+def _no_files(name: str) -> NoReturn:
+    raise NotImplementedError(
+        f"torch.jit.{name}: compiled programs are not written nor read by Rushlight; save the module's "
+        "state_dict by torch.save, see docs/coverage.md"
+    )
+
+
+def save(m: Any, f: Any, _extra_files: Any = None) -> NoReturn:
+    """NotImplementedError: there is no compiled program to save."""
+    _no_files("save")
+
+
+def load(f: Any, map_location: Any = None, _extra_files: Any = None) -> NoReturn:
+    """NotImplementedError: compiled programs are not read."""
+    _no_files("load")
+
+
+@contextlib.contextmanager
+def optimized_execution(should_optimize: bool) -> Iterator[None]:
+    """A block in which compiled code would be optimised or not."""
+    yield
+
+
+@contextlib.contextmanager
+def fuser(name: str) -> Iterator[None]:
+    """A block in which another fuser would be used."""
+    yield
+
+
+class _Final:
+    """`Final[int]`: an annotation."""
+
+    def __getitem__(self, kind: Any) -> Any:
+        return kind
+
+
+Final = _Final()
+
+
+class strict_fusion:
+    """A block in which everything would have to be fused."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        pass

@@ -1,0 +1,54 @@
+"""`torch.multiprocessing`: the standard library's, and `spawn`.
+
+Tensors that go to another process are copied there: pickled, with the memory they view.
+"""
+
+from __future__ import annotations
+
+import multiprocessing as _standard
+from typing import Any
+
+from rushlight.multiprocessing.spawn import (
+    ProcessContext,
+    ProcessExitedException,
+    ProcessRaisedException,
+    spawn,
+    start_processes,
+)
+
+__all__ = [  # noqa: PLE0604 -- the standard list is one of strings
+    *_standard.__all__, "ProcessContext", "ProcessExitedException", "ProcessRaisedException",
+    "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn",
+    "start_processes",
+]  # fmt: skip
+
+globals().update({name: getattr(_standard, name) for name in _standard.__all__})
+SpawnContext = ProcessContext
+_strategy = "file_system"
+
+
+def get_all_sharing_strategies() -> set[str]:
+    """How tensors may go to other processes."""
+    return {"file_descriptor", "file_system"}
+
+
+def get_sharing_strategy() -> str:
+    """What was set."""
+    return _strategy
+
+
+def set_sharing_strategy(new_strategy: str) -> None:
+    """Accepted: tensors are copied, whatever the strategy."""
+    global _strategy
+    if new_strategy not in get_all_sharing_strategies():
+        raise AssertionError(
+            f"unknown sharing strategy {new_strategy!r}, expected one of "
+            f"{sorted(get_all_sharing_strategies())}"
+        )
+    _strategy = new_strategy
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Process", "reductions"):
+        return getattr(_standard, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,161 @@
+"""Trees of dicts, lists, tuples and named tuples: flattened, rebuilt, mapped over."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "PyTree", "TreeSpec", "register_pytree_node", "tree_all", "tree_any", "tree_flatten",
+    "tree_iter", "tree_leaves", "tree_map", "tree_map_", "tree_map_only", "tree_structure",
+    "tree_unflatten",
+]  # fmt: skip
+
+PyTree = Any
+
+# type -> (flatten: children and context, unflatten: from children and context)
+_NODES: dict[type, tuple[Callable, Callable]] = {
+    dict: (lambda d: (list(d.values()), list(d)), lambda c, keys: dict(zip(keys, c, strict=True))),
+    OrderedDict: (
+        lambda d: (list(d.values()), list(d)),
+        lambda c, keys: OrderedDict(zip(keys, c, strict=True)),
+    ),
+    defaultdict: (
+        lambda d: (list(d.values()), (d.default_factory, list(d))),
+        lambda c, made: defaultdict(made[0], zip(made[1], c, strict=True)),
+    ),
+    list: (lambda x: (list(x), None), lambda c, _: list(c)),
+    tuple: (lambda x: (list(x), None), lambda c, _: tuple(c)),
+    deque: (lambda x: (list(x), x.maxlen), deque),
+}
+
+
+def register_pytree_node(cls: type, flatten_fn: Callable, unflatten_fn: Callable, **_: Any) -> None:
+    """Let instances of a class be nodes: `flatten_fn(x)` is (children, context)."""
+    _NODES[cls] = (flatten_fn, unflatten_fn)
+
+
+_register_pytree_node = register_pytree_node
+
+
+class TreeSpec(NamedTuple):
+    """The form of a tree: its node type (None: a leaf), what rebuilds it, the forms of its children."""
+
+    type: Any
+    context: Any
+    children_specs: tuple
+
+    @property
+    def num_leaves(self) -> int:
+        """How many leaves a tree of this form has."""
+        return 1 if self.type is None else sum(c.num_leaves for c in self.children_specs)
+
+    def is_leaf(self) -> bool:
+        """Whether the tree is one leaf."""
+        return self.type is None
+
+
+LeafSpec = TreeSpec(None, None, ())
+
+
+def _node(tree: Any, is_leaf: Callable | None) -> tuple | None:
+    """(kind, children, context) of a node; None for a leaf."""
+    if is_leaf is not None and is_leaf(tree):
+        return None
+    kind = type(tree)
+    if kind in _NODES:
+        children, context = _NODES[kind][0](tree)
+        return kind, children, context
+    if isinstance(tree, tuple) and hasattr(kind, "_fields"):
+        return kind, list(tree), kind
+    return None
+
+
+def tree_flatten(tree: Any, is_leaf: Callable | None = None) -> tuple[list, TreeSpec]:
+    """(leaves, form).
+
+    >>> leaves, spec = tree_flatten({"a": [1, 2], "b": (3,)})
+    >>> leaves
+    [1, 2, 3]
+    >>> tree_unflatten([10, 20, 30], spec)
+    {'a': [10, 20], 'b': (30,)}
+    """
+    leaves: list = []
+
+    def form(tree: Any) -> TreeSpec:
+        node = _node(tree, is_leaf)
+        if node is None:
+            leaves.append(tree)
+            return LeafSpec
+        kind, children, context = node
+        return TreeSpec(kind, context, tuple(form(child) for child in children))
+
+    spec = form(tree)
+    return leaves, spec
+
+
+def tree_unflatten(leaves: Any, treespec: TreeSpec) -> Any:
+    """The tree of that form with these leaves. ValueError if there are too many or too few."""
+    leaves = list(leaves)
+    if len(leaves) != treespec.num_leaves:
+        raise ValueError(
+            f"tree_unflatten(leaves, treespec): `leaves` has length {len(leaves)} but the spec refers to a "
+            f"pytree that holds {treespec.num_leaves} items"
+        )
+    rest = iter(leaves)
+
+    def build(spec: TreeSpec) -> Any:
+        if spec.type is None:
+            return next(rest)
+        children = [build(child) for child in spec.children_specs]
+        if spec.type in _NODES:
+            return _NODES[spec.type][1](children, spec.context)
+        return spec.type(*children)
+
+    return build(treespec)
+
+
+def tree_leaves(tree: Any, is_leaf: Callable | None = None) -> list:
+    """The leaves, in order."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_iter(tree: Any, is_leaf: Callable | None = None) -> Any:
+    """An iterator over the leaves."""
+    return iter(tree_leaves(tree, is_leaf))
+
+
+def tree_structure(tree: Any, is_leaf: Callable | None = None) -> TreeSpec:
+    """The form of a tree."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(func: Callable, tree: Any, *rests: Any, is_leaf: Callable | None = None) -> Any:
+    """The tree of func(leaf, the leaves at the same place in `rests`)."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    others = [tree_leaves(rest, is_leaf) for rest in rests]
+    return tree_unflatten([func(*each) for each in zip(leaves, *others, strict=True)], spec)
+
+
+def tree_map_(func: Callable, tree: Any, *rests: Any, is_leaf: Callable | None = None) -> Any:
+    """Call `func` for the leaves; the tree itself."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def tree_map_only(kind: Any, func: Callable, tree: Any, is_leaf: Callable | None = None) -> Any:
+    """`tree_map` over the leaves of a type; the others stay."""
+    return tree_map(lambda x: func(x) if isinstance(x, kind) else x, tree, is_leaf=is_leaf)
+
+
+def tree_all(pred: Callable, tree: Any, is_leaf: Callable | None = None) -> bool:
+    """Whether it holds of all leaves."""
+    return all(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_any(pred: Callable, tree: Any, is_leaf: Callable | None = None) -> bool:
+    """Whether it holds of some leaf."""
+    return any(map(pred, tree_leaves(tree, is_leaf)))
