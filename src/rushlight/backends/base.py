@@ -323,6 +323,7 @@ KERNELS = {
     "layer_norm": "(normalised rows of n elements, mean, 1 / deviation)",
     "layer_norm_gradients": "the gradients of `layer_norm`, None where not needed",
     # bags
+    "rows_added": "rows of zeros to which rows of values are added by index",
     "bags": "rows of a table summed, averaged or maximised in bags, with the bags' sizes and places",
     # attention
     "attention": "(softmax(q kᵀ scale + mask) v, the softmax if kept)",

@@ -125,7 +125,7 @@ LATER = {
         "layer_norm_gradients"
     ),
     "bags": (
-        "bags"
+        "bags rows_added"
     ),
     "attention": (
         "attention attention_gradients"

@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight.backends.numpy_reduce import total, widened
 
-BLOCK = 1 << 15  # elements of a block: its temporaries stay in the cache
+BLOCK = 1 << 16  # elements of a block: its temporaries stay in the cache
 _add: Any = np.add.reduce
 
 

@@ -55,9 +55,7 @@ def rows_gradient(
         keep = i != padding_idx
         if not keep.all():
             g, i = g[keep], i[keep]
-    z = xp.zeros((num_weights, grad_output.shape[-1]), g.dtype)
-    if i.size:
-        xp.add_rows(z, i, g)
+    z = xp.rows_added(num_weights, i, g)
     if scale_grad_by_freq and i.size:
         z /= xp.maximum(xp.bincount(i, None, num_weights), 1)[:, None].astype(z.dtype)
     return z.astype(d, copy=False)
