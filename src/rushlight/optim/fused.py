@@ -1,13 +1,23 @@
 """An update rule as one loop over memory, compiled when it is worth it.
 
-A rule (see `rules`) is run once on stand-ins that write down what it computes; LLVM makes a loop of
-that, which reads and writes each array once, where NumPy goes over memory a dozen times. Every
-operation rounds as NumPy's does, so the numbers are the same. Without llvmlite nothing changes but
-the speed.
+Why: an optimizer's step is limited by memory. NumPy goes over the parameters a dozen times for one
+step of Adam, a loop that reads and writes each array once needs a fraction of that, and only machine
+code makes such a loop. Any rule written for `rules` can become one: it is run once on stand-ins that
+write down what it computes, and LLVM compiles that. Every operation rounds as NumPy's does, and
+nothing is reordered or contracted, so the numbers are the same, bit for bit.
+
+Nothing depends on it. Without llvmlite, on another Python than CPython, for a rule that computes what
+a stand-in does not know, or when anything goes wrong while compiling, NumPy runs the rule as before.
+llvmlite is loaded when the first loop is compiled, not before.
+
+This is the compiler of one case, there until `rushlight.compiler` has its kernels for elementwise
+loops; they will record these rules like any other function, and this file goes.
 """
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -19,12 +29,13 @@ WORTH_IT = 40_000_000
 CALL = 4000
 
 _done = 0
-_unavailable = False
-_kernels: dict[tuple, Callable[..., None]] = {}
-# The last rule with its arrays' kind, its numbers, and what tracing them gave: all parameters of a
-# group run with the same. The key has the number of arrays, not which: a rule's optional arrays are
-# chosen by its settings, which are among the numbers.
+_unavailable = sys.implementation.name != "cpython"  # elsewhere `id` is no address
+_kernels: dict[tuple, Callable[..., None] | None] = {}
+_refused: set[tuple] = set()  # kinds of rules that could not be traced or compiled
+# The last kind of rule, its numbers, and what tracing them gave: all parameters of a group run with
+# the same. Replaced as a whole, so that another thread sees the old one or the new one.
 _last: tuple = (None, None)
+_compiling = threading.Lock()
 _engines: list[Any] = []  # compiled code lives as long as its engine
 
 
@@ -102,6 +113,8 @@ class Trace:
     def line_of(self, value: Any) -> int:
         if isinstance(value, Value):
             return value.line
+        if type(value) not in (float, int, bool):  # NumPy's own numbers promote otherwise
+            raise TypeError(f"no constant for a loop: {value!r}")
         self.constants.append(float(value))
         return self.add("constant", len(self.constants) - 1).line
 
@@ -115,8 +128,8 @@ class Trace:
         return self.add("select", test.line, self.line_of(a), self.line_of(b))
 
     def maximum(self, a: Value, b: Value) -> Value:
-        # As NumPy's: a NaN in either comes through.
-        larger = self.add("fcmp oge", a.line, b.line)
+        # As NumPy's: a NaN in either comes through, and of two zeros the second.
+        larger = self.add("fcmp ogt", a.line, b.line)
         nan = self.add("fcmp uno", a.line, a.line)
         return self.where(self.add("or", larger.line, nan.line), a, b)
 
@@ -125,7 +138,8 @@ class Trace:
         return self.where(raised > high, high, raised)
 
     def sign(self, x: Value) -> Value:
-        return self.where(x > 0.0, 1.0, self.where(x < 0.0, -1.0, x))
+        # The sum makes 0.0 of -0.0, and leaves NaN what it is.
+        return self.where(x > 0.0, 1.0, self.where(x < 0.0, -1.0, x + 0.0))
 
     def zeros_like(self, x: Value) -> Value:
         return Value(self, self.line_of(0.0))
@@ -137,37 +151,51 @@ def run(rule: Callable[..., None], arrays: list[np.ndarray | None], numbers: tup
     if _unavailable:
         return False
     first = arrays[0]
+    size, dtype = first.size, first.dtype
     if _done < WORTH_IT:
-        _done += first.size + CALL
+        _done += size + CALL
         return False
     objects = []
     for array in arrays:
         if array is not None:
-            # Contiguous, aligned, and writeable: the loop would not notice memory that is not.
-            if not array.flags.carray:
+            # Contiguous, aligned, and writeable; of one size and dtype, which a parameter replaced
+            # after its state was made is not: the loop would write to other memory.
+            if not array.flags.carray or array.size != size or array.dtype is not dtype:
                 return False
             objects.append(id(array))
-    if first.size == 0:
+    if size == 0:
         return True
     if objects[0] == objects[1]:  # a gradient that is its parameter: the loop assumes it is not
         return False
-    key, last = (rule, len(objects), first.dtype), _last
-    if last[0] != key or last[1] != numbers:
-        pattern = tuple(array is not None for array in arrays)
-        last = _last = (key, numbers, *_prepare(rule, pattern, first.dtype, numbers))
+    kind, last = (rule, dtype, *map(type, arrays)), _last
+    if last[0] != kind or last[1] != numbers:
+        if kind in _refused:
+            return False
+        with _compiling:
+            try:
+                last = (kind, numbers, *_prepare(rule, arrays, dtype, numbers))
+            except Exception:
+                # A rule of someone else's that computes more than stand-ins can, or an LLVM that
+                # does not take what we write: NumPy runs it.
+                _refused.add(kind)
+                return False
+        _last = last
     kernel = last[2]
     if kernel is None:
         return False
-    kernel(*objects, last[3], first.size)
+    kernel(*objects, last[3], size)
     return True
 
 
-def _prepare(rule: Callable[..., None], pattern: tuple, dtype: np.dtype, numbers: tuple) -> tuple:
+def _prepare(
+    rule: Callable[..., None], given: list[np.ndarray | None], dtype: np.dtype, numbers: tuple
+) -> tuple:
     """The kernel for a rule with these numbers, and where the constants for it are."""
+    pattern = tuple(array is not None for array in given)
     trace = Trace()
     arrays = [
-        Array(trace, trace.add("load", i).line) if given else None
-        for i, given in enumerate(pattern)
+        Array(trace, trace.add("load", i).line) if there else None
+        for i, there in enumerate(pattern)
     ]
     first = [None if array is None else array.line for array in arrays]
     rule(trace, *arrays, *numbers)

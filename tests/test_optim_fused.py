@@ -1,0 +1,194 @@
+"""Compiled update rules: the same bits as NumPy's, and NumPy's where they cannot be had."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.optim import fused
+
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, 0.1),
+    "momentum": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "adam": lambda p: torch.optim.Adam(p, 0.01),
+    "amsgrad": lambda p: torch.optim.Adam(p, 0.01, amsgrad=True, maximize=True),
+    "adamw": lambda p: torch.optim.AdamW(p, 0.01),
+    "adadelta": lambda p: torch.optim.Adadelta(p),
+    "adagrad": lambda p: torch.optim.Adagrad(p, lr_decay=0.1),
+    "adamax": lambda p: torch.optim.Adamax(p),
+    "asgd": lambda p: torch.optim.ASGD(p),
+    "nadam": lambda p: torch.optim.NAdam(p, weight_decay=0.1),
+    "radam": lambda p: torch.optim.RAdam(p),
+    "rmsprop": lambda p: torch.optim.RMSprop(p),
+    "centered": lambda p: torch.optim.RMSprop(p, centered=True, momentum=0.5),
+    "rprop": lambda p: torch.optim.Rprop(p),
+}
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """As in a process that has compiled nothing, and compiles at once."""
+    monkeypatch.setattr(fused, "WORTH_IT", 0)
+    monkeypatch.setattr(fused, "_unavailable", False)
+    monkeypatch.setattr(fused, "_kernels", {})
+    monkeypatch.setattr(fused, "_refused", set())
+    monkeypatch.setattr(fused, "_last", (None, None))
+
+
+def train(name, dtype=torch.float32, steps=4, shapes=((7, 5), (130,), ())):
+    torch.manual_seed(3)
+    parameters = [torch.nn.Parameter(torch.randn(shape, dtype=dtype)) for shape in shapes]
+    optimizer = OPTIMIZERS[name](parameters)
+    special = torch.tensor([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-42, -1e-42, 1e38], dtype=dtype)
+    for _ in range(steps):
+        for p in parameters:
+            p.grad = torch.randn(p.shape, dtype=dtype)
+            if p.numel() > 100:
+                p.grad[:8] = special
+                p.data[8:16] = 0.0 * special.sign()
+        optimizer.step()
+    state = [
+        value
+        for p in parameters
+        for value in optimizer.state[p].values()
+        if isinstance(value, torch.Tensor)
+    ]
+    # Of two NaN either may come through, and their bits (the sign) are not specified.
+    arrays = [t.detach().numpy() for t in (*parameters, *state)]
+    return [np.where(np.isnan(a), np.array(np.nan, a.dtype), a).tobytes() for a in arrays]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_same_bits(name, dtype, fresh, monkeypatch):
+    pytest.importorskip("llvmlite")
+    ran = []
+    run = fused.run
+    monkeypatch.setattr(fused, "run", lambda *a: ran.append(run(*a)) or ran[-1])
+    compiled = train(name, dtype)
+    assert ran
+    assert all(ran) and not fused._refused
+    monkeypatch.setattr(fused, "_unavailable", True)
+    assert compiled == train(name, dtype)
+
+
+def test_without_llvmlite(fresh, monkeypatch):
+    for module in [m for m in sys.modules if m == "llvmlite" or m.startswith("llvmlite.")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    got = train("adam")
+    assert fused._unavailable
+    monkeypatch.setattr(fused, "_unavailable", True)
+    assert got == train("adam")
+
+
+def test_loop_that_llvm_refuses(fresh, monkeypatch):
+    pytest.importorskip("llvmlite")
+    monkeypatch.setattr(fused, "_text", lambda *a: "this is no LLVM")
+    got = train("adam")
+    assert fused._refused
+    monkeypatch.setattr(fused, "_unavailable", True)
+    assert got == train("adam")
+
+
+def test_rules_that_cannot_be_traced(fresh):
+    pytest.importorskip("llvmlite")
+
+    def branches(xp, p, g):
+        if (p > 0).any():
+            p -= g
+
+    def unknown(xp, p, g):
+        p -= xp.tanh(g)
+
+    def strong(xp, p, g):
+        p -= g * np.float64(0.1)
+
+    for rule in (branches, unknown, strong):
+        p, g = np.ones(4, np.float32), np.ones(4, np.float32)
+        assert not fused.run(rule, [p, g], ())
+        assert p.tolist() == [1, 1, 1, 1]
+    assert len(fused._refused) == 3
+
+
+def test_arrays_that_a_loop_must_not_touch(fresh):
+    pytest.importorskip("llvmlite")
+
+    def rule(xp, p, g, m):
+        m += g
+        p -= m
+
+    def arrays(n=8, dtype=np.float32):
+        return [np.ones(n, dtype) for _ in range(3)]
+
+    assert fused.run(rule, arrays(), ())
+    p, g, m = arrays()
+    m_short, m_wide = np.ones(4, np.float32), np.ones(8, np.float64)
+    frozen = np.ones(8, np.float32)
+    frozen.flags.writeable = False
+    strided = np.ones(16, np.float32)[::2]
+    for refused in ([p, g, m_short], [p, g, m_wide], [p, p, m], [frozen, g, m], [p, strided, m]):
+        assert not fused.run(rule, refused, ())
+    assert all((a == 1).all() for a in (p, g, m, m_short, m_wide, strided))
+
+
+def test_state_of_another_dtype_than_the_parameter(fresh):
+    p = torch.nn.Parameter(torch.ones(64))
+    optimizer = torch.optim.SGD([p], 0.1, momentum=0.9)
+    for dtype in (torch.float32, torch.float64):
+        p.data = p.data.to(dtype)
+        p.grad = torch.ones(64, dtype=dtype)
+        optimizer.step()
+    assert torch.allclose(p, torch.full((64,), 1 - 0.1 - 0.19, dtype=torch.float64))
+
+
+def test_which_array_is_missing_matters(fresh):
+    pytest.importorskip("llvmlite")
+
+    def rule(xp, p, g, a, b):
+        p -= a + g if b is None else b * g
+
+    for _ in range(2):
+        p, g, s = (np.full(4, v, np.float32) for v in (10, 2, 3))
+        assert fused.run(rule, [p, g, s, None], ()) and p[0] == 5
+        assert fused.run(rule, [p, g, None, s], ()) and p[0] == -1
+
+
+def test_threads(fresh):
+    pytest.importorskip("llvmlite")
+    names = ["sgd", "adam", "rmsprop", "adagrad"]
+
+    def one(name):
+        generator = torch.Generator().manual_seed(1)
+        p = torch.nn.Parameter(torch.randn(300, generator=generator))
+        optimizer = OPTIMIZERS[name]([p])
+        for _ in range(50):
+            p.grad = torch.randn(300, generator=generator)
+            optimizer.step()
+        return p.detach().numpy().tobytes()
+
+    want = {name: one(name) for name in names}
+    fused._kernels.clear()
+    got, threads = [], []
+    for name in names * 3:
+        threads.append(threading.Thread(target=lambda n=name: got.append((n, one(n)))))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 12 and all(want[name] == result for name, result in got)
+
+
+def test_llvmlite_is_not_loaded_before_it_is_worth_it():
+    code = (
+        "import sys, rushlight as torch\n"
+        "p = torch.nn.Parameter(torch.ones(3)); p.grad = torch.ones(3)\n"
+        "torch.optim.Adam([p]).step()\n"
+        "assert not [m for m in sys.modules if m.startswith('llvmlite')]\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
