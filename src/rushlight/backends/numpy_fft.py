@@ -5,6 +5,8 @@ Normalization is a number: 0 none, 1 by the root of the number of points, 2 by t
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 
@@ -20,23 +22,39 @@ def c2c(a: np.ndarray, dims: tuple[int, ...], scale: int, forward: bool) -> np.n
     if not dims or not a.size:
         return a.copy()
     transform = np.fft.fftn if forward else np.fft.ifftn
-    r = transform(a, axes=dims, norm=norms(scale, forward))
-    return r.astype(a.dtype, copy=False)
+    by_stride = sorted(dims, key=lambda d: -a.strides[d])
+    return along(a, by_stride, transform, norms(scale, forward)).astype(a.dtype, copy=False)
 
 
 def r2c(a: np.ndarray, dims: tuple[int, ...], scale: int) -> np.ndarray:
     """Real to the first half of the complex result along the last of `dims`."""
-    r = np.fft.rfftn(a, axes=dims, norm=norms(scale, True))
+    by_stride = sorted(dims[:-1], key=lambda d: -a.strides[d])
+    r = along(a, [*by_stride, dims[-1]], np.fft.rfftn, norms(scale, True))
     return r.astype(np.complex64 if a.dtype == np.float32 else np.complex128, copy=False)
 
 
 def c2r(a: np.ndarray, dims: tuple[int, ...], scale: int, n: int) -> np.ndarray:
     """Half of a Hermitian spectrum to `n` real values along the last of `dims`."""
-    *others, last = dims
-    if others:
-        a = c2c(a, tuple(others), scale, False)
-    r = np.fft.irfft(a, n, axis=last, norm=norms(scale, False))
+    by_stride = sorted(dims[:-1], key=lambda d: -a.strides[d])
+    sizes = [*(a.shape[d] for d in by_stride), n]
+    r = along(a, [*by_stride, dims[-1]], np.fft.irfftn, norms(scale, False), sizes)
     return r.astype(np.float32 if a.dtype == np.complex64 else np.float64, copy=False)
+
+
+def along(
+    a: np.ndarray, dims: list[int], transform: Any, norm: str, sizes: list[int] | None = None
+) -> np.ndarray:
+    """The transform along `dims`; in memory these come last in the result, the others as they lie in `a`.
+
+    That is where PyTorch's transform leaves them, and where this one works without a copy.
+    """
+    others = sorted((d for d in range(a.ndim) if d not in dims), key=lambda d: -a.strides[d])
+    order = [*others, *dims]
+    axes = range(len(others), a.ndim)
+    if order == list(range(a.ndim)):
+        return transform(a, sizes, axes, norm)
+    r = np.ascontiguousarray(transform(a.transpose(order), sizes, axes, norm))
+    return r.transpose(np.argsort(order))
 
 
 def frames(a: np.ndarray, n: int, hop: int) -> np.ndarray:
