@@ -8,7 +8,6 @@ import numpy as np
 
 from rushlight.backends.numpy_reduce import widened
 
-
 ROUNDS = 32  # rows that come more often are summed one by one
 
 
