@@ -27,11 +27,13 @@ thread = ThreadState()
 
 # The globals of all generated operator functions (ops/generate.py fills in the rest). `rare` counts
 # the modes that are on in any thread: when it is not zero, every call takes the general way.
-scope: dict[str, Any] = {"rare": 0}
+# `inference` counts those among them that are only `inference_mode`.
+scope: dict[str, Any] = {"rare": 0, "inference": 0}
 _scope_lock = threading.Lock()
 
 
-def rare(change: int) -> None:
+def rare(change: int, inference: bool = False) -> None:
     """Count a mode that goes on (+1) or off (-1), from any thread."""
     with _scope_lock:
         scope["rare"] += change
+        scope["inference"] += change * inference

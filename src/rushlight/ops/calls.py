@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from rushlight.ops.registry import Op
 
+unknown = object()
+
+
 class Built:
     """The functions of one operator: the public one, the one behind a Python operator, the slow ones."""
 
@@ -38,9 +41,20 @@ class Built:
         self.method: Any = None  # the same, or with sizes as separate arguments: `x.view(2, 3)`
         self.operator: Any = None  # behind a Python operator
         self.inplace: Any = None  # the method `name_`
+        self.quiet: Any = unknown  # the straight way inside inference_mode, or None
 
     def slow(self, *values: Any) -> Any:
         """The general call; `values` in the order of the parameters, then `out`."""
+        if thread.inference and scope["rare"] == scope["inference"]:  # nothing else is special
+            if self.quiet is unknown:
+                from rushlight.ops import generate
+
+                self.quiet = generate.compile_quiet(self.op, self)
+            if self.quiet is not None:
+                n = self.op.n_positional
+                return self.quiet(
+                    *values[:n], **dict(zip((*self.op.params[n:], "out"), values[n:], strict=False))
+                )
         return call(self.op, values)
 
     def slow_operator(self, input: Any, other: Any) -> Any:
@@ -55,6 +69,8 @@ class Built:
                 return call(op, values)
             except TypeError:  # declined: the other operand's own operator gets its turn
                 return NotImplemented
+        if isinstance(other, Tensor) and isinstance(input, Tensor):
+            return self.slow(*values)
         return call(op, values)
 
 
@@ -106,7 +122,11 @@ def varargs_method(op: Op, function: Callable) -> Callable:
     """The method that takes its sizes one by one too: `x.view(2, 3)`, `x.view((2, 3))`."""
     at = op.params.index(op.varargs)
 
+    only = len(op.params) == 2
+
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if only and args and args[0].__class__ is int and not kwargs:
+            return function(self, args)
         if len(args) >= at and args and not isinstance(args[0], (tuple, list)):
             if not (len(args) == 1 and args[0] is None):
                 args = (*args[: at - 1], args[at - 1 :])
@@ -359,7 +379,7 @@ def wrap(op: Op, named: dict, results: Any) -> list[Tensor]:
         t = new(Tensor)
         t._array = a if isinstance(a, np.ndarray) else np.asarray(a)
         t._edge, t._counter = None, inference
-        if source is not None and not thread.inference:
+        if source is not None and source._counter is not INFERENCE:
             args = tuple(named[s] for s in op.statics)
             make = nth(op, nr) if several else op
             t._edge = View(source, make, args, None, MULTI if several and thread.grad else None)

@@ -124,7 +124,17 @@ def dtype_test(op: Op, arrays: list[str]) -> list[str]:
     return tests
 
 
-def function_source(op: Op) -> str:
+def compile_quiet(op: Op, built: calls.Built) -> Any:
+    """The straight way inside inference_mode; None for operators that have none (views, lists)."""
+    if op.composite or op.view or op.outputs is not None or not straight(op):
+        return None
+    names = function_scope(op, built) | {"slow": lambda *values: calls.call(op, values)}
+    name = op.name.split(".")[-1]
+    return evaluate(op, function_source(op, quiet=True), name, names, " quiet")
+
+
+def function_source(op: Op, quiet: bool = False) -> str:
+    """The public function; `quiet`: as it is inside inference_mode, where nothing is recorded."""
     ins = op.inputs
     everything = ", ".join((*op.params, "out") if op.has_out else op.params)
     lines = [f"def {op.name}({signature(op)}):"]
@@ -139,7 +149,7 @@ def function_source(op: Op) -> str:
             value = f"None if {i} is None else {value}"
         lines.append(f"        a_{i} = {value}")
     lines.append("    except AttributeError:")
-    if takes_number(op):  # `x.mul(2)` goes the way of `x * 2`
+    if takes_number(op) and not quiet:  # `x.mul(2)` goes the way of `x * 2`
         usual = "".join(f" and {s} is d_{s}" for s in op.statics)
         usual += " and out is None" if op.has_out else ""
         lines += [
@@ -158,7 +168,8 @@ def function_source(op: Op) -> str:
         tests.append("out is not None")
     if op.kernel:
         tests += [f"{s} is not d_{s}" for s in op.statics]
-    tests.append("rare")
+    if not quiet:
+        tests.append("rare")
     if op.outputs is not None:
         tests += [
             f"({f'{i} is not None and ' if optional(op, i) else ''}{i}._edge is not None and thread.grad)"
@@ -182,8 +193,11 @@ def function_source(op: Op) -> str:
     if op.outputs is not None:
         return "\n".join([*lines, *several_lines(op)])
     lines.append("    if r.__class__ is not ndarray: r = asarray(r)")
-    lines += [*record_lines(op, ins, "N", f"slow({everything})"), *result_lines(op), "    return result"]
-    return "\n".join(lines)
+    if quiet:
+        lines += ["    node = None", *result_lines(op)[:-1], "    result._counter = INFERENCE"]
+    else:
+        lines += [*record_lines(op, ins, "N", f"slow({everything})"), *result_lines(op)]
+    return "\n".join([*lines, "    return result"])
 
 
 def composite_function(op: Op) -> Any:
