@@ -1,7 +1,8 @@
 """Checks gradients along one random direction, in float64, against central differences; raises when they differ.
 
 The derivative of `s(x) = sum(w * f(x))` (random `w`) along a random direction `v` costs one backward pass and
-two calls, whatever the number of inputs. For complex numbers `s` is the real part of `sum(conj(w) * f(x))`, and a gradient
+two calls, whatever the number of inputs. For second derivatives half the squares of `f(x)` are added: then the gradient that
+arrives at `f` depends on x too, and backward of a rule is checked in both its arguments. For complex numbers `s` is the real part of `sum(conj(w) * f(x))`, and a gradient
 `g` means a change of `Re(conj(g) * v)`.
 """
 
@@ -67,9 +68,14 @@ def check(
         if not weights:
             weights.extend(noise(rng, o._array) for o in found)
         s = inner(found, weights)
-        return inputs, list(
-            rushlight.autograd.grad(s, inputs, create_graph=create_graph, allow_unused=True)
-        ), number(s)
+        for o in found if order > 1 else ():
+            square = (o.conj() * o).sum() / 2
+            s = s + (square.real if square.is_complex() else square)
+        return (
+            inputs,
+            list(rushlight.autograd.grad(s, inputs, create_graph=create_graph, allow_unused=True)),
+            number(s),
+        )
 
     def moved(step: float) -> list[np.ndarray]:
         return [a + step * v for a, v in zip(arrays, directions, strict=True)]

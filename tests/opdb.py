@@ -18,14 +18,27 @@ import opdb_reduce
 import opdb_shape
 import opdb_spatial
 import opdb_special
-
 import rushlight.ops
 from rushlight.ops.registry import OPS
 
 for found in pkgutil.iter_modules(rushlight.ops.__path__):
     importlib.import_module(f"rushlight.ops.{found.name}")
 
-EVERY = [row for family in [opdb_elementwise, opdb_reduce, opdb_shape, opdb_nn, opdb_linalg, opdb_special, opdb_spatial, opdb_layers, opdb_creation] for row in family.ROWS]
+EVERY = [
+    row
+    for family in [
+        opdb_elementwise,
+        opdb_reduce,
+        opdb_shape,
+        opdb_nn,
+        opdb_linalg,
+        opdb_special,
+        opdb_spatial,
+        opdb_layers,
+        opdb_creation,
+    ]
+    for row in family.ROWS
+]
 ROWS = [row for row in EVERY if row.name in OPS]
 FUNCTION_ROWS = [row for row in EVERY if row.name not in OPS]
 

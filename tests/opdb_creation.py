@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from opdb_rows import *
 
 import rushlight
+from opdb_rows import B, C, I, Input, K, N, P, U, c, fixed, row, v
 
 F64 = rushlight.float64
 
@@ -35,8 +35,17 @@ def convert(kind):
 
 
 def conversion(name, kind, **options):
-    cases = [c(U(1, 9)(3, 4)), c(U(1, 9)())] if options.get("order", 0) else [v(U(1, 9)(3, 4)), v(I(3, low=0))]
-    return row("Tensor." + name, convert(kind), *cases, **({"order": 0, "casts": True, "view": None, "tol": 1e-2, "tol32": 1e-2} | options))
+    cases = (
+        [c(U(1, 9)(3, 4)), c(U(1, 9)())]
+        if options.get("order", 0)
+        else [v(U(1, 9)(3, 4)), v(I(3, low=0))]
+    )
+    return row(
+        "Tensor." + name,
+        convert(kind),
+        *cases,
+        **({"order": 0, "casts": True, "view": None, "tol": 1e-2, "tol32": 1e-2} | options),
+    )
 
 
 def samples(low=-np.inf, high=np.inf, mean=None, std=None, kind="f", whole=False):
@@ -62,9 +71,19 @@ def of_shape(check):
     return both
 
 
-def inplace(name, check, *args, many=True, **options):
+def inplace(name, check, *args, **options):
     """An in-place random function: the row's first case has enough elements for the moments."""
-    return row("Tensor." + name, None, v(N(40, 50), *args), v(N(), *args), v(N(0, 2), *args), check=check, order=0, writes=True, **options)
+    return row(
+        "Tensor." + name,
+        None,
+        v(N(40, 50), *args),
+        v(N(), *args),
+        v(N(0, 2), *args),
+        check=check,
+        order=0,
+        writes=True,
+        **options,
+    )
 
 
 def checks_permutation(result, n, **_):
@@ -144,11 +163,15 @@ def log_probabilities(*shape):
 
 def nonzero_static(x, *, size, fill_value=-1):
     found = np.argwhere(x)[:size]
-    return np.concatenate([found, np.full((size - len(found), x.ndim), fill_value)]).astype(np.int64)
+    return np.concatenate([found, np.full((size - len(found), x.ndim), fill_value)]).astype(
+        np.int64
+    )
 
 
 def answer(name, ref, *cases, **options):
-    return row(name, ref, *cases, order=0, out=False, casts=True, f32=False, strided=False, **options)
+    return row(
+        name, ref, *cases, order=0, out=False, casts=True, f32=False, strided=False, **options
+    )
 
 
 CTC = (log_probabilities(4, 2, 3), K([[1, 2], [2, 2]]), (4, 4), (2, 1))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from opdb_rows import *
+
+from opdb_rows import NZ, B, C, I, Input, K, N, P, U, binary, c, distinct, row, unary, v
 
 ROOT = np.sqrt
 
@@ -84,7 +85,8 @@ ROWS = [
     row("sub", lambda x, y, alpha=1: x - alpha * y, c(N(3, 4), N(4)), c(N(3), 2.5), c(N(2), N(2), alpha=3), c(C(2), N(2)), c(N(), N(0, 2)), half=True),
     row("rsub", lambda x, y, alpha=1: y - alpha * x, c(N(3, 4), N(4)), c(N(3), 2.5), c(N(2), N(2), alpha=3), c(C(2), N(2)), half=True),
     binary("mul", np.multiply, cplx=True, scalar=2.5),
-    binary("div", np.divide, N, NZ, ints="float", cplx=True, scalar=2.5, aka="true_divide"),
+    binary("div", np.divide, N, NZ, ints="float", cplx=True, scalar=2.5),
+    binary("true_divide", np.divide, N, NZ, ints="float", cplx=True, scalar=2.5),
     row("floor_divide", np.floor_divide, c(U(0.1, 0.9)(3), K([1.0, 1.0, -1.0])), v(N(3, 4), NZ(4)), c(I(5), K([2, -2, 3, -3, 1])), c(I(3), 2), v(N(3), 0.5), order=0),
     row("Tensor.__rtruediv__", lambda x, y: y / x, c(NZ(3), 2.0), c(NZ(3), N(3))),
     row("Tensor.__idiv__", lambda x, y: x / y, c(N(3), NZ(3)), c(N(3), 2.0), writes=True),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from opdb_rows import *
+
+from opdb_rows import K, N, P, c, distinct, fixed, row, v
 
 F = "nn.functional."
 
@@ -24,7 +25,9 @@ def normal(x, axes, eps):
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
 
 
-def batch_norm(x, mean=None, var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+def batch_norm(
+    x, mean=None, var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
+):
     axes = (0, *range(2, x.ndim))
     if training:
         out = normal(x, axes, eps)
@@ -39,7 +42,9 @@ def native_batch_norm(x, weight, bias, mean, var, training, momentum, eps):
     return out, x.mean(axes), 1 / np.sqrt(x.var(axes) + eps)
 
 
-def instance_norm(x, mean=None, var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
+def instance_norm(
+    x, mean=None, var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5
+):
     out = normal(x, tuple(range(2, x.ndim)), eps)
     return scaled(out, *(None if a is None else shaped(a, x) for a in (weight, bias)))
 
@@ -60,7 +65,11 @@ def layer_norm(x, shape, weight=None, bias=None, eps=1e-5, *_):
 
 def native_layer_norm(x, shape, weight, bias, eps):
     axes = tuple(range(-len(shape), 0))
-    return layer_norm(x, shape, weight, bias, eps), x.mean(axes, keepdims=True), 1 / np.sqrt(x.var(axes, keepdims=True) + eps)
+    return (
+        layer_norm(x, shape, weight, bias, eps),
+        x.mean(axes, keepdims=True),
+        1 / np.sqrt(x.var(axes, keepdims=True) + eps),
+    )
 
 
 def rms_norm(x, shape, weight=None, eps=None):
@@ -91,7 +100,23 @@ def attention(q, k, v_, mask=None, dropout_p=0.0, is_causal=False, scale=None, e
     return p / p.sum(-1, keepdims=True) @ v_
 
 
-def multi_head(q, k, v_, size, heads, w, b, bias_k, bias_v, add_zero, dropout, w_out, b_out, training=True, need_weights=True):
+def multi_head(
+    q,
+    k,
+    v_,
+    size,
+    heads,
+    w,
+    b,
+    bias_k,
+    bias_v,
+    add_zero,
+    dropout,
+    w_out,
+    b_out,
+    training=True,
+    need_weights=True,
+):
     """Projections of (length, batch, size), attention of each head, the heads side by side, a projection."""
     parts = [x @ m.T + c_ for x, m, c_ in zip((q, k, v_), np.split(w, 3), np.split(b, 3))]
     parts = [p.reshape(*p.shape[:2], heads, -1).transpose(1, 2, 0, 3) for p in parts]
@@ -106,7 +131,17 @@ def embedding(i, w, *_, **__):
     return w[i]
 
 
-def embedding_bag(i, w, offsets=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode="mean", sparse=False, per_sample_weights=None):
+def embedding_bag(
+    i,
+    w,
+    offsets=None,
+    max_norm=None,
+    norm_type=2.0,
+    scale_grad_by_freq=False,
+    mode="mean",
+    sparse=False,
+    per_sample_weights=None,
+):
     if i.ndim == 2:
         bags = list(i)
         parts = None if per_sample_weights is None else list(per_sample_weights)

@@ -66,9 +66,7 @@ def B(*shape: int) -> Input:
 
 
 def C(*shape: int) -> Input:
-    return Input(
-        "c", shape, lambda rng, s: rng.standard_normal(s) + 1j * rng.standard_normal(s)
-    )
+    return Input("c", shape, lambda rng, s: rng.standard_normal(s) + 1j * rng.standard_normal(s))
 
 
 def K(values: Any, dtype: Any = None) -> Input:

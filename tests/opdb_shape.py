@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from opdb_rows import *
+
+from opdb_rows import B, C, I, K, N, c, distinct, fixed, row, scipy, v
 
 
 def sizes(*s):
@@ -122,7 +123,11 @@ def cartesian(*xs):
 
 def at_least(n):
     f = (np.atleast_1d, np.atleast_2d, np.atleast_3d)[n - 1]
-    return lambda *xs: f(xs[0]) if len(xs) == 1 and not isinstance(xs[0], list) else [f(x) for x in (xs[0] if isinstance(xs[0], list) else xs)]
+    return lambda *xs: (
+        f(xs[0])
+        if len(xs) == 1 and not isinstance(xs[0], list)
+        else [f(x) for x in (xs[0] if isinstance(xs[0], list) else xs)]
+    )
 
 
 def scatter(x, dim, index, src=None, value=None, reduce=None, include_self=True):
@@ -130,7 +135,16 @@ def scatter(x, dim, index, src=None, value=None, reduce=None, include_self=True)
     out, count = x.copy(), np.ones(x.shape)
     if src is None or not np.ndim(src):
         src = np.full(index.shape, value if src is None else src)
-    steps = {None: lambda a, b: b, "add": np.add, "sum": np.add, "mean": np.add, "multiply": np.multiply, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+    steps = {
+        None: lambda a, b: b,
+        "add": np.add,
+        "sum": np.add,
+        "mean": np.add,
+        "multiply": np.multiply,
+        "prod": np.multiply,
+        "amax": np.maximum,
+        "amin": np.minimum,
+    }
     fresh = not include_self
     seen = set()
     for place in np.ndindex(index.shape):
@@ -160,12 +174,21 @@ def along_index(f):
 def index_reduce(x, dim, index, source, reduce, include_self=True):
     whole = np.expand_dims(index, [d for d in range(source.ndim) if d != dim % source.ndim])
     named = {"prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}[reduce]
-    return scatter(x, dim % x.ndim, np.broadcast_to(whole, source.shape), source, reduce=named, include_self=include_self)
+    return scatter(
+        x,
+        dim % x.ndim,
+        np.broadcast_to(whole, source.shape),
+        source,
+        reduce=named,
+        include_self=include_self,
+    )
 
 
 def put(x, index, source, accumulate=False):
     out = x.copy()
-    (np.add.at if accumulate else lambda o, i, s: o.__setitem__(i, s))(out.reshape(-1), index, source)
+    (np.add.at if accumulate else lambda o, i, s: o.__setitem__(i, s))(
+        out.reshape(-1), index, source
+    )
     return out
 
 
@@ -274,7 +297,7 @@ ROWS = [
     row("Tensor.unsqueeze_", np.expand_dims, c(N(2, 3), 1), writes=True),
     row("Tensor.transpose_", np.swapaxes, c(N(2, 3), 0, 1), writes=True, aka="Tensor.swapaxes_ Tensor.swapdims_"),
     row("Tensor.t_", np.transpose, c(N(2, 3)), writes=True),
-    row("Tensor.getitem", index_at, c(N(3, 4), 1), c(N(3, 4), (slice(None), slice(1, 3))), c(N(3, 4), (Ellipsis, None, 0)), c(N(5), slice(None, None, 2)), view=True),
+    row("Tensor.getitem", index_at, c(N(3, 4), 1), c(N(3, 4), (slice(None), slice(1, 3))), c(N(3, 4), (Ellipsis, None, 0)), c(N(5, 3), (None, slice(1, 3))), c(N(5), slice(None, None, 2)), view=True),
     row("index_put", index_put, c(N(3, 4), (K([0, 2]), K([1, 3])), N(2)), c(N(4), (K([0, 0, 1]),), N(3), True)),
     row("Tensor.index_put_", index_put, c(N(3, 4), (K([0, 2]), K([1, 3])), N(2)), c(N(4), (K([0, 0, 1]),), N(3), True), writes=True),
     # joining

@@ -6,7 +6,8 @@ import itertools
 import math
 
 import numpy as np
-from opdb_rows import *
+
+from opdb_rows import K, N, P, U, c, distinct, fixed, row, v
 
 F = "nn.functional."
 
@@ -28,16 +29,24 @@ def conv(n):
         else:
             pads = [(p, p) for p in every(0 if padding == "valid" else padding, n)]
         x = np.pad(x, [(0, 0), (0, 0), *pads])
-        spans = [(x.shape[2 + i] - dilation[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1 for i in range(n)]
+        spans = [
+            (x.shape[2 + i] - dilation[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1
+            for i in range(n)
+        ]
         out = np.zeros((len(x), len(w), *spans))
         each, outs = w.shape[1], len(w) // groups
         for g in range(groups):
             part, weights = x[:, g * each : (g + 1) * each], w[g * outs : (g + 1) * outs]
             for place in np.ndindex(*spans):
-                at = [slice(p * s, p * s + d * (k - 1) + 1, d) for p, s, d, k in zip(place, stride, dilation, w.shape[2:])]
+                at = [
+                    slice(p * s, p * s + d * (k - 1) + 1, d)
+                    for p, s, d, k in zip(place, stride, dilation, w.shape[2:])
+                ]
                 window = part[(slice(None), slice(None), *at)]
                 axes = list(range(1, n + 2))
-                out[(slice(None), slice(g * outs, (g + 1) * outs), *place)] = np.tensordot(window, weights, (axes, axes))
+                out[(slice(None), slice(g * outs, (g + 1) * outs), *place)] = np.tensordot(
+                    window, weights, (axes, axes)
+                )
         out = out if bias is None else out + bias.reshape(-1, *[1] * n)
         return out[0] if single else out
 
@@ -48,15 +57,25 @@ def conv_transpose(n):
     """Each input element adds its multiple of the weights to a window of the output."""
 
     def reference(x, w, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-        stride, padding, more, dilation = (every(a, n) for a in (stride, padding, output_padding, dilation))
-        full = [(x.shape[2 + i] - 1) * stride[i] + dilation[i] * (w.shape[2 + i] - 1) + 1 for i in range(n)]
+        stride, padding, more, dilation = (
+            every(a, n) for a in (stride, padding, output_padding, dilation)
+        )
+        full = [
+            (x.shape[2 + i] - 1) * stride[i] + dilation[i] * (w.shape[2 + i] - 1) + 1
+            for i in range(n)
+        ]
         out = np.zeros((len(x), w.shape[1] * groups, *[f + m for f, m in zip(full, more)]))
         ins, outs = x.shape[1] // groups, w.shape[1]
         for g in range(groups):
             for place in np.ndindex(*x.shape[2:]):
-                at = [slice(p * s, p * s + d * (k - 1) + 1, d) for p, s, d, k in zip(place, stride, dilation, w.shape[2:])]
+                at = [
+                    slice(p * s, p * s + d * (k - 1) + 1, d)
+                    for p, s, d, k in zip(place, stride, dilation, w.shape[2:])
+                ]
                 value = x[(slice(None), slice(g * ins, (g + 1) * ins), *place)]
-                out[(slice(None), slice(g * outs, (g + 1) * outs), *at)] += np.tensordot(value, w[g * ins : (g + 1) * ins], 1)
+                out[(slice(None), slice(g * outs, (g + 1) * outs), *at)] += np.tensordot(
+                    value, w[g * ins : (g + 1) * ins], 1
+                )
         cut = [slice(p, s - p) for p, s in zip(padding, out.shape[2:])]
         out = out[(slice(None), slice(None), *cut)]
         return out if bias is None else out + bias.reshape(-1, *[1] * n)
@@ -91,14 +110,28 @@ def windows(x, n, kernel, stride, padding, dilation, ceil_mode, fill):
     numbers = np.pad(numbers, pads, constant_values=-1)
     found = []
     for place in np.ndindex(*spans):
-        at = [slice(p * s, p * s + d * (k - 1) + 1, d) for p, s, d, k in zip(place, stride, dilation, kernel)]
-        inside = math.prod(min(p * s + k, size + 2 * pad) - p * s for p, s, k, size, pad in zip(place, stride, kernel, sizes, padding))
-        found.append((wide[(Ellipsis, *at)].reshape(*x.shape[:-n], -1), inside, numbers[tuple(at)].reshape(-1)))
+        at = [
+            slice(p * s, p * s + d * (k - 1) + 1, d)
+            for p, s, d, k in zip(place, stride, dilation, kernel)
+        ]
+        inside = math.prod(
+            min(p * s + k, size + 2 * pad) - p * s
+            for p, s, k, size, pad in zip(place, stride, kernel, sizes, padding)
+        )
+        found.append(
+            (
+                wide[(Ellipsis, *at)].reshape(*x.shape[:-n], -1),
+                inside,
+                numbers[tuple(at)].reshape(-1),
+            )
+        )
     return found, spans
 
 
 def max_pool(n, indices=False):
-    def reference(x, kernel, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    def reference(
+        x, kernel, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+    ):
         found, spans = windows(x, n, kernel, stride, padding, dilation, ceil_mode, -np.inf)
         shape = (*x.shape[:-n], *spans)
         values = np.stack([w.max(-1) for w, _, _ in found], -1).reshape(shape)
@@ -110,7 +143,15 @@ def max_pool(n, indices=False):
 
 
 def avg_pool(n):
-    def reference(x, kernel, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+    def reference(
+        x,
+        kernel,
+        stride=None,
+        padding=0,
+        ceil_mode=False,
+        count_include_pad=True,
+        divisor_override=None,
+    ):
         found, spans = windows(x, n, kernel, stride, padding, 1, ceil_mode, 0.0)
         values = [
             w.sum(-1) / (divisor_override or (inside if count_include_pad else (places >= 0).sum()))
@@ -124,7 +165,9 @@ def avg_pool(n):
 def lp_pool(n):
     def reference(x, p, kernel, stride=None, ceil_mode=False):
         found, spans = windows(x, n, kernel, stride, 0, 1, ceil_mode, 0.0)
-        return np.stack([(w**p).sum(-1) ** (1 / p) for w, _, _ in found], -1).reshape(*x.shape[:-n], *spans)
+        return np.stack([(w**p).sum(-1) ** (1 / p) for w, _, _ in found], -1).reshape(
+            *x.shape[:-n], *spans
+        )
 
     return reference
 
@@ -138,7 +181,9 @@ def adaptive(n, kind):
         numbers = np.arange(math.prod(sizes)).reshape(sizes)
         values, places = [], []
         for place in np.ndindex(*out):
-            at = tuple(slice(p * s // o, -(-(p + 1) * s // o)) for p, s, o in zip(place, sizes, out))
+            at = tuple(
+                slice(p * s // o, -(-(p + 1) * s // o)) for p, s, o in zip(place, sizes, out)
+            )
             w = x[(Ellipsis, *at)].reshape(*x.shape[:-n], -1)
             values.append(w.mean(-1) if kind == "avg" else w.max(-1))
             places.append(numbers[at].reshape(-1)[w.argmax(-1)])
@@ -158,7 +203,10 @@ def checks_fractional(result, x, kernel, output_size=None, *rest, **_):
     assert result.shape == (*x.shape[:2], *every(output_size, n))
     flat = x.reshape(*x.shape[:2], -1)
     if indices is not None:
-        np.testing.assert_array_equal(np.take_along_axis(flat, indices.reshape(*x.shape[:2], -1), -1).reshape(result.shape), result)
+        np.testing.assert_array_equal(
+            np.take_along_axis(flat, indices.reshape(*x.shape[:2], -1), -1).reshape(result.shape),
+            result,
+        )
     for b, ch in np.ndindex(*x.shape[:2]):
         assert np.isin(result[b, ch], x[b, ch]).all()
 
@@ -167,7 +215,9 @@ def max_unpool(n):
     def reference(x, indices, kernel, stride=None, padding=0, output_size=None):
         kernel = every(kernel, n)
         stride, padding = every(stride or kernel, n), every(padding, n)
-        size = output_size or [(x.shape[2 + i] - 1) * stride[i] + kernel[i] - 2 * padding[i] for i in range(n)]
+        size = output_size or [
+            (x.shape[2 + i] - 1) * stride[i] + kernel[i] - 2 * padding[i] for i in range(n)
+        ]
         out = np.zeros((*x.shape[:2], math.prod(size)))
         np.put_along_axis(out, indices.reshape(*x.shape[:2], -1), x.reshape(*x.shape[:2], -1), -1)
         return out.reshape(*x.shape[:2], *size)
@@ -185,13 +235,27 @@ def cubic(t, a=-0.75):
     return a * t**3 - 5 * a * t**2 + 8 * a * t - 4 * a if t < 2 else 0.0
 
 
-def resampling(size, out, mode, corners, scale=None):
+def resampling(size, out, mode, corners, scale=None, antialias=False):
     """Row i: the weights of the inputs that output i is made of."""
     m = np.zeros((out, size))
     ratio = (size - 1) / max(out - 1, 1) if corners else (1 / scale if scale else size / out)
     for i in range(out):
         if mode == "nearest":
             m[i, min(int(i * ratio), size - 1)] = 1
+            continue
+        if antialias:
+            wide = max(ratio, 1.0)
+            reach = {"bilinear": 1.0, "bicubic": 2.0, "lanczos": 3.0}[mode] * wide
+            at = (i + 0.5) * ratio
+            places = np.arange(max(int(at - reach + 0.5), 0), min(int(at + reach + 0.5), size))
+            away = (places - at + 0.5) / wide
+            kernels = {
+                "bilinear": lambda t: max(0.0, 1 - abs(t)),
+                "bicubic": lambda t: cubic(t, -0.5),
+                "lanczos": lambda t: np.sinc(t) * np.sinc(t / 3) if abs(t) < 3 else 0.0,
+            }
+            w = [kernels[mode](t) for t in away]
+            m[i, places] = w / np.sum(w)
             continue
         if mode == "nearest-exact":
             m[i, min(int((i + 0.5) * ratio), size - 1)] = 1
@@ -209,12 +273,14 @@ def resampling(size, out, mode, corners, scale=None):
     return m
 
 
-def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False):
+def interpolate(
+    x, size=None, scale_factor=None, mode="nearest", align_corners=False, antialias=False
+):
     n = x.ndim - 2
     scales = every(scale_factor, n)
     size = [int(s * f) for s, f in zip(x.shape[2:], scales)] if size is None else every(size, n)
     for i in range(n):
-        m = resampling(x.shape[2 + i], size[i], mode, align_corners, scales[i])
+        m = resampling(x.shape[2 + i], size[i], mode, align_corners, scales[i], antialias)
         x = np.moveaxis(np.tensordot(m, x, (1, 2 + i)), 0, 2 + i)
     return x
 
@@ -230,7 +296,16 @@ def pad(x, pads, mode="constant", value=0.0):
 
 
 def unfold(x, kernel, dilation=1, padding=0, stride=1):
-    found, _ = windows(np.pad(x, [(0, 0), (0, 0)] + [(p, p) for p in every(padding, 2)]), 2, kernel, stride, 0, dilation, False, 0.0)
+    found, _ = windows(
+        np.pad(x, [(0, 0), (0, 0)] + [(p, p) for p in every(padding, 2)]),
+        2,
+        kernel,
+        stride,
+        0,
+        dilation,
+        False,
+        0.0,
+    )
     return np.stack([w.reshape(len(x), -1) for w, _, _ in found], -1)
 
 
@@ -244,7 +319,9 @@ def fold(x, size, kernel, dilation=1, padding=0, stride=1):
 
 def affine_grid(theta, size, align_corners=False):
     n = len(size) - 2
-    axes = [np.linspace(-1, 1, s) if align_corners else (np.arange(s) * 2 + 1) / s - 1 for s in size[2:]]
+    axes = [
+        np.linspace(-1, 1, s) if align_corners else (np.arange(s) * 2 + 1) / s - 1 for s in size[2:]
+    ]
     grid = np.stack([*reversed(np.meshgrid(*axes, indexing="ij")), np.ones(size[2:])], -1)
     return np.einsum("...j,bij->b...i", grid, theta).reshape(size[0], *size[2:], n)
 
@@ -261,11 +338,17 @@ def grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=Fa
     out = np.zeros((*x.shape[:2], *grid.shape[1:-1]))
     for place in np.ndindex(*grid.shape[:-1]):
         p, batch = at[place], place[0]
-        corners = [np.rint(p)] if mode == "nearest" else [np.floor(p) + d for d in itertools.product((0, 1), repeat=n)]
+        corners = (
+            [np.rint(p)]
+            if mode == "nearest"
+            else [np.floor(p) + d for d in itertools.product((0, 1), repeat=n)]
+        )
         for corner in corners:
             weight = 1.0 if mode == "nearest" else np.prod(1 - np.abs(p - corner))
             if ((corner >= 0) & (corner < sizes)).all():
-                out[(batch, slice(None), *place[1:])] += weight * x[(batch, slice(None), *corner.astype(int))]
+                out[(batch, slice(None), *place[1:])] += (
+                    weight * x[(batch, slice(None), *corner.astype(int))]
+                )
     return out
 
 
@@ -293,18 +376,36 @@ def upsample(mode, corners=False):
 
 def pools(n):
     """Shapes with `n` spatial dimensions: kernel 2 or 3, stride, padding, ceil_mode."""
-    shape = (2, 2, 7, 6, 5)[: n + 2] if n < 3 else (1, 2, 5, 4, 4)
-    return shape
+    return (2, 2, 7, 6, 5)[: n + 2] if n < 3 else (1, 2, 5, 4, 4)
 
 
 def max_pools(name, n, indices=False):
     d = distinct(*pools(n))
-    return row(name, max_pool(n, indices), c(d, 2), c(d, 3, 2, 1), c(d, 2, 3), c(d, 2, 1, 0, 2), c(d, 3, 2, 1, 1, True), v(d, 2, return_indices=True), c(distinct(*pools(n)[1:]), 2))
+    return row(
+        name,
+        max_pool(n, indices),
+        c(d, 2),
+        c(d, 3, 2, 1),
+        c(d, 2, 3),
+        c(d, 2, 1, 0, 2),
+        c(d, 3, 2, 1, 1, True),
+        v(d, 2, return_indices=True),
+        c(distinct(*pools(n)[1:]), 2),
+    )
 
 
 def avg_pools(name, n, *more):
     d = N(*pools(n))
-    return row(name, avg_pool(n), c(d, 2), c(d, 3, 2, 1), c(d, 3, 2, 1, True), c(d, 3, 2, 1, False, False), c(N(*pools(n)[1:]), 2), *more)
+    return row(
+        name,
+        avg_pool(n),
+        c(d, 2),
+        c(d, 3, 2, 1),
+        c(d, 3, 2, 1, True),
+        c(d, 3, 2, 1, False, False),
+        c(N(*pools(n)[1:]), 2),
+        *more,
+    )
 
 
 OUT = {1: (4, (5,)), 2: (3, (2, None)), 3: (2, (3, 2, 1))}
@@ -337,7 +438,8 @@ ROWS = [
     row(F + "max_unpool3d", max_unpool(3), c(N(1, 1, 1, 2, 1), K([[[[[3], [12]]]]]), 2)),
     row(F + "interpolate", interpolate, *(c(N(1, 2, 4), size=s, mode=m) for s in (6, 3) for m in ("nearest", "nearest-exact", "linear")), c(N(1, 2, 4), scale_factor=1.5), c(N(1, 2, 4), size=7, mode="linear", align_corners=True),
         *(c(N(1, 2, 3, 4), size=(5, 3), mode=m) for m in ("nearest", "bilinear", "bicubic")), c(N(1, 1, 3, 4), scale_factor=(2.0, 1.6), mode="bilinear"), c(N(1, 1, 4, 4), size=(6, 7), mode="bicubic", align_corners=True),
-        c(N(1, 1, 2, 3, 2), size=(3, 2, 4), mode="trilinear"), c(N(1, 1, 2, 3, 2), scale_factor=2.0)),
+        c(N(1, 1, 2, 3, 2), size=(3, 2, 4), mode="trilinear"), c(N(1, 1, 2, 3, 2), scale_factor=2.0),
+        *(c(N(1, 1, 5, 4), size=s, mode=m, antialias=True) for m in ("bilinear", "bicubic", "lanczos") for s in ((3, 2), (6, 3))), c(N(1, 1, 3, 4), size=(5, 3), mode="nearest-exact"), c(N(1, 1, 2, 3, 2), size=(3, 2, 4), mode="nearest-exact")),
     row(F + "upsample", interpolate, c(N(1, 2, 4), scale_factor=2.0), c(N(1, 2, 3, 3), size=(4, 5), mode="bilinear"), warns=True),
     row(F + "upsample_nearest", upsample("nearest"), c(N(1, 2, 4), scale_factor=2), c(N(1, 2, 3, 3), size=(4, 5)), warns=True),
     row(F + "upsample_bilinear", upsample("bilinear", True), c(N(1, 2, 3, 3), size=(4, 5)), c(N(1, 2, 3, 3), scale_factor=2), warns=True),

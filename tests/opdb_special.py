@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from opdb_rows import *
+
+from opdb_rows import SPECIAL, C, K, N, P, U, c, fixed, row, scipy, unary, v
 
 S = "special."
 U01 = U(0.1, 0.9)
@@ -35,7 +36,9 @@ def orthogonal(name, ref, domain=U(-0.9, 0.9)):
 
 def special1(name, path, domain=N, special=None, **options):
     """A special function of one tensor that is SciPy's."""
-    return unary(name, scipy(path), domain, special=special, **({"half": False, "tol": 1e-8} | options))
+    return unary(
+        name, scipy(path), domain, special=special, **({"half": False, "tol": 1e-8} | options)
+    )
 
 
 def bessel(name, path, domain=N, **options):
@@ -66,11 +69,23 @@ def sfft(name):
 
 
 FFT = np.fft
-REAL1 = [c(N(5)), c(N(3, 4), 6), c(N(3, 4), 3, 0), c(N(3, 4), norm="ortho"), c(N(4), norm="forward")]
+REAL1 = [
+    c(N(5)),
+    c(N(3, 4), 6),
+    c(N(3, 4), 3, 0),
+    c(N(3, 4), norm="ortho"),
+    c(N(4), norm="forward"),
+]
 BOTH1 = [c(C(5)), c(C(3, 4), 6), c(C(3, 4), 2, 0), c(C(3, 4), norm="ortho"), c(N(4))]
 BACK1 = [c(C(3)), c(C(3, 4), 6), c(C(3, 4), 5, 0), c(C(4), norm="ortho")]
 REALN = [c(N(3, 4)), c(N(2, 3, 4), norm="ortho"), c(N(3, 4), (2, 6)), c(N(3, 4), None, (0, 1))]
-BOTHN = [c(C(3, 4)), c(C(2, 3, 4), norm="ortho"), c(C(3, 4), (2, 6)), c(C(3, 4), None, (0, 1)), c(N(2, 2))]
+BOTHN = [
+    c(C(3, 4)),
+    c(C(2, 3, 4), norm="ortho"),
+    c(C(3, 4), (2, 6)),
+    c(C(3, 4), None, (0, 1)),
+    c(N(2, 2)),
+]
 BACKN = [c(C(3, 4)), c(C(2, 3, 4), norm="ortho"), c(C(3, 4), (2, 6)), c(C(3, 4), None, (1, 0))]
 
 
@@ -78,7 +93,16 @@ def shift(f):
     return lambda x, dim=None: f(x, dim)
 
 
-def stft(x, n_fft, hop_length=None, window=None, center=True, return_complex=True, normalized=False, onesided=True):
+def stft(
+    x,
+    n_fft,
+    hop_length=None,
+    window=None,
+    center=True,
+    return_complex=True,
+    normalized=False,
+    onesided=True,
+):
     hop = hop_length or n_fft // 4
     x = np.pad(x, n_fft // 2, mode="reflect") if center else x
     w = np.ones(n_fft) if window is None else window
@@ -108,7 +132,9 @@ def window(name, *args):
     """`torch.hann_window` and its like: periodic unless asked otherwise; SciPy's get_window."""
 
     def reference(n, periodic=True, *more, dtype=None, **kw):
-        return scipy("signal.get_window")((name, *more, *kw.values()) if more or kw or args else name, n, fftbins=periodic)
+        return scipy("signal.get_window")(
+            (name, *more, *kw.values()) if more or kw or args else name, n, fftbins=periodic
+        )
 
     return reference
 

@@ -7,20 +7,23 @@ import inspect
 import warnings
 from pathlib import Path
 
-import directional
 import numpy as np
-import opdb
 import pytest
-from opdb_rows import replace
 
+import directional
+import opdb
 import rushlight
+from opdb_rows import replace
 from rushlight import Tensor
 from rushlight.ops import index
 from rushlight.ops.registry import ALIASES, OPS, PUBLIC
 from rushlight.tensor import _wrap
 
 ROWS = [*opdb.ROWS, *opdb.FUNCTION_ROWS]
-BEHIND = ("internal.", "aten.")  # operators behind public functions, and those whose name begins with _
+BEHIND = (
+    "internal.",
+    "aten.",
+)  # operators behind public functions, and those whose name begins with _
 
 
 def each(condition=lambda row: True):
@@ -135,7 +138,9 @@ def test_memory(row):
     for case, args, kwargs in row.draws():
         given = tensors((args, kwargs))
         rushlight.manual_seed(0)
-        result = [r for r in leaves(function(row.name)(*given[0], **given[1])) if isinstance(r, Tensor)]
+        result = [
+            r for r in leaves(function(row.name)(*given[0], **given[1])) if isinstance(r, Tensor)
+        ]
         inputs = []
         replace(given, inputs.append, Tensor)
         for r in result:
@@ -244,7 +249,9 @@ def test_float32(row):
 
 
 def widen(a):
-    return a.astype({"f": np.float64, "c": np.complex128, "V": np.float64}.get(a.dtype.kind, a.dtype))
+    return a.astype(
+        {"f": np.float64, "c": np.complex128, "V": np.float64}.get(a.dtype.kind, a.dtype)
+    )
 
 
 @each(lambda row: row.half and floats(row))
@@ -260,7 +267,11 @@ def test_half(row, name):
 
         low = replace((args, kwargs), rounded, np.ndarray)
         wide = replace(low, widen, np.ndarray)
-        if any(np.isfinite(a).all() and (np.abs(a) > 1e4).any() for a in leaves(wide[0]) if isinstance(a, np.ndarray)):
+        if any(
+            np.isfinite(a).all() and (np.abs(a) > 1e4).any()
+            for a in leaves(wide[0])
+            if isinstance(a, np.ndarray)
+        ):
             continue
         result = call(row, *low)
         assert all(t.dtype == dtype or not t.is_floating_point() for t in leaves(result))
@@ -290,7 +301,9 @@ def gradients(row, order: int) -> None:
         def f(*given, args=args, kwargs=kwargs, flows=flows):
             given, which = iter(given), iter(flows)
             args, kwargs = replace(
-                (args, kwargs), lambda a: next(given) if next(which) else _wrap(np.array(a)), np.ndarray
+                (args, kwargs),
+                lambda a: next(given) if next(which) else _wrap(np.array(a)),
+                np.ndarray,
             )
             if row.writes:
                 args = (args[0].clone(), *args[1:])
@@ -327,6 +340,63 @@ def test_no_gradient(row):
             assert not any(g is not None and g.any() for g in found), f"{row.name} has a gradient"
 
 
+def gradients_at(row, args, kwargs, flows, weights) -> tuple[list, list]:
+    """The gradients of the row's function at these arrays, and the weights of its outputs (drawn if not given)."""
+    arrays, which = [], iter(flows)
+
+    def leaf(a):
+        t = _wrap(np.array(a))
+        if next(which):
+            arrays.append(t.requires_grad_())
+        return t
+
+    args, kwargs = replace((args, kwargs), leaf, np.ndarray)
+    if row.writes:
+        args = (args[0].clone(), *args[1:])
+    if row.through:
+        args = (row.through(args[0]), *args[1:])
+    rushlight.manual_seed(0)
+    found = directional.outputs(function(row.name)(*args, **kwargs))
+    rng = np.random.default_rng(0)
+    weights = weights or [directional.noise(rng, o._array) for o in found]
+    given = [_wrap(np.array(w.astype(o._array.dtype))) for w, o in zip(weights, found, strict=True)]
+    return list(rushlight.autograd.grad(found, arrays, given, allow_unused=True)), weights
+
+
+@each(lambda row: row.order > 0 and row.f32 and not row.check)
+def test_gradient_in_float32(row):
+    narrow_gradients(row, "float32")
+
+
+@each(lambda row: row.order > 0 and row.half and not row.check)
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_gradient_in_half(row, name):
+    narrow_gradients(row, name)
+
+
+def narrow_gradients(row, name: str) -> None:
+    """Gradients in narrow types are those of float64, rounded."""
+    dtype = getattr(rushlight, name)
+    for case, args, kwargs in row.draws(np.float32, grad=True):
+        if name != "float32" and any(d.kind == "c" for d in case.inputs()):
+            continue
+        flows = [d.differentiable for d in case.inputs()]
+
+        def rounded(a):
+            return np.array(a.astype(dtype.np)) if a.dtype.kind == "f" else a
+
+        low = replace((args, kwargs), rounded, np.ndarray)
+        wide, weights = gradients_at(row, *replace(low, widen, np.ndarray), flows, None)
+        narrow, _ = gradients_at(row, *low, flows, weights)
+        tol = {"float32": 10 * row.tol32, "float16": 0.03, "bfloat16": 0.2}[name]
+        for a, b in zip(narrow, wide, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None and b.numel():
+                assert a.dtype == dtype or a.is_complex(), f"gradient in {a.dtype}"
+                size = max(1.0, np.abs(array(b)).max())
+                np.testing.assert_allclose(array(a), array(b), rtol=tol, atol=tol * size)
+
+
 INTS = ["int64", "int32", "int16", "int8", "uint8"]
 
 
@@ -352,7 +422,11 @@ def test_integers(row):
             wide = replace(given, lambda a, kind=kind: a.astype(kind), np.ndarray)
             want = expected(row, case, *wide)
             if row.ints == "same":  # what leaves the range comes in again at its other end
-                want = replace(leaves(want), lambda a, name=name: np.asarray(a).astype(name), np.generic | np.ndarray)
+                want = replace(
+                    leaves(want),
+                    lambda a, name=name: np.asarray(a).astype(name),
+                    np.generic | np.ndarray,
+                )
             close(leaves(result), leaves(want), 1e-5, name, kinds=False)
 
 
