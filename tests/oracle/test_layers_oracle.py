@@ -80,11 +80,11 @@ def test_normalisation(weights):
     last = random(2, 6, 3, 5, grad=False).contiguous(memory_format=oracle.channels_last)
     for x in (image, last.requires_grad_(), random(3, 6), random(2, 6, 4)):
         for groups in (1, 2, 6):
-            compare("group_norm", x, groups, *parameters(6))
+            compare("group_norm", x, groups, *parameters(6), second=second)
         for training in (True, False):
             mean, var = random(6, grad=False), random(6, grad=False).abs() + 0.1
-            compare("batch_norm", x, mean, var, *parameters(6), training=training)
-    compare("instance_norm", image, None, None, *parameters(6))
+            compare("batch_norm", x, mean, var, *parameters(6), training=training, second=second)
+    compare("instance_norm", image, None, None, *parameters(6), second=second)
     compare("rms_norm", image, (3, 5), random(3, 5) if weights[0] else None)
     compare("local_response_norm", image, 3, 0.5)
     compare("normalize", image, 3.0, 2)
