@@ -72,7 +72,7 @@ _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
     "_C accelerator amp autograd backends compiler cpu cuda data distributed fft func jit "
     "linalg masked mps multiprocessing nn optim overrides profiler random return_types "
-    "serialization signal special storage testing types utils version xpu"
+    "serialization signal special storage testing types utils version vision xpu"
 ).split()
 _SETTINGS = (
     "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
