@@ -68,23 +68,23 @@ def seeded():
     oracle.manual_seed(0)
 
 
-@pytest.mark.parametrize("weights", list(itertools.product([True, False], repeat=2)))
+# A bias without a weight: PyTorch's own derivatives fail there, test_normalize.py has that case.
+@pytest.mark.parametrize("weights", [(True, True), (True, False), (False, False)])
 def test_normalisation(weights):
     def parameters(*shape):
         return [random(*shape) if wanted else None for wanted in weights]
 
-    second = weights != (False, True)  # PyTorch's own second derivative fails on a bias alone
     for shape, last in (((5, 7), (7,)), ((2, 3, 4), (3, 4))):
-        compare("layer_norm", random(*shape), last, *parameters(*last), second=second)
+        compare("layer_norm", random(*shape), last, *parameters(*last))
     image = random(2, 6, 3, 5)
     last = random(2, 6, 3, 5, grad=False).contiguous(memory_format=oracle.channels_last)
     for x in (image, last.requires_grad_(), random(3, 6), random(2, 6, 4)):
         for groups in (1, 2, 6):
-            compare("group_norm", x, groups, *parameters(6), second=second)
+            compare("group_norm", x, groups, *parameters(6))
         for training in (True, False):
             mean, var = random(6, grad=False), random(6, grad=False).abs() + 0.1
-            compare("batch_norm", x, mean, var, *parameters(6), training=training, second=second)
-    compare("instance_norm", image, None, None, *parameters(6), second=second)
+            compare("batch_norm", x, mean, var, *parameters(6), training=training)
+    compare("instance_norm", image, None, None, *parameters(6))
     compare("rms_norm", image, (3, 5), random(3, 5) if weights[0] else None)
     compare("local_response_norm", image, 3, 0.5)
     compare("normalize", image, 3.0, 2)

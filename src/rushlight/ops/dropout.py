@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import rushlight
+from rushlight import dtypes
 from rushlight.ops.registry import Array, composite
 
 if TYPE_CHECKING:
@@ -17,8 +19,11 @@ def check(p: float, error: type[Exception] = ValueError) -> None:
 
 def mask_for(input: Tensor, p: float, feature: bool) -> Tensor:
     """Ones and zeros, zero with probability `p`; one for each channel when `feature`."""
-    shape = input.shape if not feature else (*input.shape[:2], *([1] * (input.ndim - 2)))
-    return input.new_empty(shape).bernoulli_(1 - p)
+    if feature:
+        shape = (*input.shape[:2], *([1] * (input.ndim - 2)))
+        return input.new_empty(shape).bernoulli_(1 - p)
+    # laid out as the input, and filled in the order of memory, as PyTorch's
+    return rushlight.empty_like(input).bernoulli_(1 - p)
 
 
 def dropped(input: Any, p: float, train: bool, feature: bool) -> Any:
@@ -73,6 +78,15 @@ def feature_alpha_dropout(input: Array, p: float, train: bool):
     return alpha_dropped(input, p, train, True)
 
 
+@composite(method=False, inplace=False)
+def native_dropout(input: Array, p: float, train: bool | None):
+    """(dropout of the input, which elements were kept)."""
+    if not train:
+        return input.clone(), input.new_ones(input.shape, dtype=dtypes.bool)
+    mask = mask_for(input, p, False)
+    return input * mask * (1 / (1 - p) if p < 1 else 0.0), mask.to(dtypes.bool)
+
+
 def functional(kind: Any, input: Any, p: float, training: bool, inplace: bool) -> Any:
     check(p)
     result = kind(input, p, training)
@@ -101,7 +115,9 @@ def functional_feature_alpha_dropout(
     return functional(feature_alpha_dropout, input, p, training, inplace)
 
 
-def of_channels(name: str, ndims: tuple[int, ...], input: Any, p: float, training: bool, inplace: bool) -> Any:
+def of_channels(
+    name: str, ndims: tuple[int, ...], input: Any, p: float, training: bool, inplace: bool
+) -> Any:
     check(p)
     if input.ndim not in ndims:
         import warnings

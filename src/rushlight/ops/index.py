@@ -113,7 +113,7 @@ FUNCTIONS = {
         "_standard_gamma _standard_gamma_grad bernoulli binomial multinomial normal poisson "
     ),
     "dropout": (
-        "alpha_dropout dropout feature_alpha_dropout feature_dropout "
+        "alpha_dropout dropout feature_alpha_dropout feature_dropout native_dropout "
         "nn.functional.alpha_dropout nn.functional.dropout nn.functional.dropout1d "
         "nn.functional.dropout2d nn.functional.dropout3d nn.functional.feature_alpha_dropout "
     ),
@@ -159,6 +159,9 @@ FUNCTIONS = {
     ),
     "grids": (
         "aten.block_diag block_diag cartesian_prod combinations meshgrid unravel_index "
+    ),
+    "grouped": (
+        "_grouped_mm nn.functional.grouped_mm "
     ),
     "histograms": (
         "_all.histogramdd bincount histc histogram histogramdd "
