@@ -16,11 +16,16 @@ from rushlight.multiprocessing.spawn import (
     start_processes,
 )
 
-__all__ = [  # noqa: PLE0604 -- the standard list is one of strings
-    *_standard.__all__, "ProcessContext", "ProcessExitedException", "ProcessRaisedException",
-    "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn",
+__all__ = [
+    "ProcessContext",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "get_all_sharing_strategies",
+    "get_sharing_strategy",
+    "set_sharing_strategy",
+    "spawn",
     "start_processes",
-]  # fmt: skip
+]
 
 globals().update({name: getattr(_standard, name) for name in _standard.__all__})
 SpawnContext = ProcessContext

@@ -32,6 +32,7 @@ _FILES = [
     "loss",
     "normalization",
     "padding",
+    "parallel",
     "pixelshuffle",
     "pooling",
     "rnn",

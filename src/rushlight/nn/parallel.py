@@ -1,0 +1,45 @@
+"""Modules run on several devices: on the CPU they run where they are."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from rushlight.nn.module import Module
+
+__all__ = ["DataParallel"]
+
+
+class DataParallel(Module):
+    """Runs `module` on the parts of a batch, each on a device; without GPUs on the whole batch.
+
+    The parameters' names begin with `module.`, as in PyTorch.
+    """
+
+    def __init__(
+        self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0
+    ) -> None:
+        super().__init__()
+        self.module, self.dim = module, dim
+        self.device_ids: list = []
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self.module(*inputs, **kwargs)
+
+
+class DistributedDataParallel(Module):
+    """Needs a process group, which is not here: RuntimeError. Ask torch.distributed.is_available() first."""
+
+    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError(
+            "Default process group has not been initialized: DistributedDataParallel needs several "
+            "processes, and Rushlight runs in one. Ask torch.distributed.is_available() first"
+        )
+
+
+def data_parallel(
+    module: Module, inputs: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0,
+    module_kwargs: dict[str, Any] | None = None,
+) -> Any:  # fmt: skip
+    """`module(*inputs)`: without GPUs on the whole batch."""
+    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+    return module(*inputs, **(module_kwargs or {}))
