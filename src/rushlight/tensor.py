@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 new = object.__new__
+_tuple_of = tuple.__new__
 _CPU = device("cpu")
 _META = device("meta")
 _no_value = object()
@@ -70,13 +71,16 @@ class Tensor:
 
     @property
     def shape(self) -> Size:
-        return Size(self._array.shape)
+        return _tuple_of(Size, self._array.shape)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of dimension `dim`."""
         if dim is None:
-            return Size(self._array.shape)
-        return self._array.shape[_existing_dim(self._array, dim)]
+            return _tuple_of(Size, self._array.shape)
+        try:
+            return self._array.shape[dim]
+        except (IndexError, TypeError):
+            return self._array.shape[_existing_dim(self._array, dim)]
 
     @property
     def dtype(self) -> dtypes.dtype:
@@ -344,10 +348,10 @@ class Tensor:
         a = self._array
         if a.size != 1:
             raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar")
-        if self.is_meta:
+        if a.__class__ is not np.ndarray and self.is_meta:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         v = a.item()
-        return v if isinstance(v, (int, float, complex, bool)) else float(v)
+        return v if isinstance(v, (int, float, complex)) else float(v)
 
     def tolist(self) -> Any:
         """The values as nested Python lists (a number for a 0-d tensor)."""
@@ -398,7 +402,9 @@ class Tensor:
         return int(self._one_element().item())
 
     def __float__(self) -> float:
-        return float(self._one_element().item())
+        if self._array.size != 1:
+            self._one_element()  # raises
+        return float(self.item())
 
     def __complex__(self) -> complex:
         return complex(self._one_element().item())
@@ -482,15 +488,15 @@ class Tensor:
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        return self._array.ctypes.data if self._array.size else 0
+        return self._array.__array_interface__["data"][0] if self._array.size else 0
 
     def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
         """Whether memory order is that of the dimensions (or that of `memory_format`)."""
-        from rushlight import geometry
-
         a = self._array
         if memory_format is dtypes.contiguous_format:
             return a.flags.c_contiguous
+        from rushlight import geometry
+
         if memory_format is dtypes.channels_last:
             return geometry.is_channels_last(a.shape, self.stride(), 4)
         if memory_format is dtypes.channels_last_3d:

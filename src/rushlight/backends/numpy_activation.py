@@ -8,17 +8,12 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy_elementwise import sigmoid, wide
+from rushlight.backends.numpy_special import erf
 
 SQRT_HALF = math.sqrt(0.5)
 INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
 GELU_TANH = math.sqrt(2 / math.pi)
 GELU_CUBE = 0.044715
-
-
-def erf(a: Any) -> Any:
-    from rushlight.backends import numpy as xp
-
-    return xp.erf(a)
 
 
 @wide

@@ -25,7 +25,7 @@ def wide(kernel: Callable) -> Callable:
     def computed(first: Any, *rest: Any) -> Any:
         d = first.dtype
         if d is F32 or d is F64 or d not in NARROW:
-            return kernel(first, *rest)
+            return kernel(first, *rest) if rest else kernel(first)
         rest = tuple([r.astype(F32) if isinstance(r, np.ndarray) else r for r in rest])
         return kernel(first.astype(F32), *rest).astype(d)
 
@@ -340,10 +340,10 @@ def rsqrt(a: Any) -> Any:
 @wide
 def sigmoid(a: Any) -> Any:
     """1 / (1 + exp(-a))."""
-    r = np.negative(a, out=np.empty_like(a))
-    np.exp(r, out=r)
-    np.add(r, 1, out=r)
-    return np.reciprocal(r, out=r)
+    r = np.negative(a) if a.ndim else np.negative(a, out=np.empty_like(a))
+    np.exp(r, r)
+    r += 1
+    return np.reciprocal(r, r)
 
 
 def sign(a: Any) -> Any:

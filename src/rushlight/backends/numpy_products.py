@@ -120,6 +120,9 @@ def vdot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[batch, n, k] @ [batch, k, m]."""
     check_bmm(a, b)
+    d = a.dtype
+    if d is b.dtype and d in BLAS and a.flags.c_contiguous and b.flags.c_contiguous:
+        return np.matmul(a, b)
     return matmul(a, b)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BLOCK = 1 << 14  # elements: the passes over a block stay in the cache
-F64 = np.dtype(np.float64)
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def special(kernel: Callable) -> Callable:
@@ -117,7 +117,7 @@ def erf_near_zero(x: Any) -> Any:
 
 
 @special
-def erf(x: Any) -> Any:
+def erf_of_many(x: Any) -> Any:
     """The error function."""
     y = np.abs(x)
     r = erf_near_zero(x)
@@ -127,6 +127,13 @@ def erf(x: Any) -> Any:
         r[far] = np.copysign(1 - exp_square(np.minimum(v, 30), -1) * scaled_tail(v), x[far])
     r[np.isnan(x)] = np.nan
     return r
+
+
+def erf(a: Any) -> Any:
+    """The error function; of a few elements the C library's, where the result is rounded to float32."""
+    if a.size > 32 or a.dtype is not F32:
+        return erf_of_many(a)
+    return np.fromiter(map(math.erf, a.ravel().tolist()), F32, a.size).reshape(a.shape)
 
 
 @special

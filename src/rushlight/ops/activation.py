@@ -14,6 +14,9 @@ from rushlight import dtypes
 from rushlight.limits import finfo
 from rushlight.ops.registry import Array, Op, composite, elementwise, op, public
 
+F32 = np.dtype(np.float32)
+ZERO = np.zeros((), F32)
+
 
 def inplace_or_not(which: Any, input: Any, inplace: bool, *args: Any) -> Any:
     """An operator applied to `input`, or written into it when `inplace`."""
@@ -29,6 +32,8 @@ def relu(xp, input: Array):
     >>> torch.relu(torch.tensor([-1.0, 0.0, 2.0]))
     tensor([0., 0., 2.])
     """
+    if input.dtype is F32:
+        return np.maximum(input, ZERO)
     if input.dtype.kind == "b":
         raise RuntimeError("Boolean inputs not supported for relu")
     return np.maximum(input, input.dtype.type(0))
@@ -40,7 +45,8 @@ relu.grad(input=lambda g, result: threshold_backward(g, result, 0))
 @op(method=False)
 def threshold_backward(xp, grad_output: Array, input: Array, threshold: float):
     """The gradient where the input is above the threshold (or NaN), else 0."""
-    return np.where(input <= threshold, grad_output.dtype.type(0), grad_output)
+    zero = ZERO if grad_output.dtype is F32 else grad_output.dtype.type(0)
+    return np.where(input <= threshold, zero, grad_output)
 
 
 threshold_backward.grad(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight import dtypes, geometry
-from rushlight.autograd.graph import new
+from rushlight.autograd.graph import INFERENCE, new, version_of
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of, rebase
 from rushlight.backends import meta
@@ -75,9 +75,13 @@ def detach_(input):
     return input.detach_()
 
 
-@public("Tensor", overridable=True)
+@public("Tensor")
 def contiguous(self, memory_format=dtypes.contiguous_format):
     """The tensor itself if it lies in memory in that order, else a copy that does."""
+    if self._array.__class__ is not np.ndarray or calls.scope["rare"]:
+        got = overrides.call_overrides(contiguous, (self, memory_format), {})
+        if got is not overrides.NOTHING:
+            return got
     if memory_format is dtypes.contiguous_format:
         return self if self._array.flags.c_contiguous else clone(self, memory_format=memory_format)
     if memory_format is dtypes.preserve_format:
@@ -280,16 +284,45 @@ fill_tensor = _filling("fill_tensor_", "FillBackward3")
 fill_copy_tensor = _filling("fill_tensor", "FillBackward1")
 
 
-@public(method=True, overridable=True)
+def free(t: Tensor) -> bool:
+    """Whether a write to `t` concerns nothing but its memory and its counter."""
+    return (
+        t._edge is None
+        and t._array.__class__ is np.ndarray
+        and t._counter is not INFERENCE
+        and not calls.scope["rare"]
+    )
+
+
+@public(method=True)
 def zero_(self):
     """Overwrite by zeros."""
-    return overwrite(self, "zero_", lambda a: a.fill(0), zero_node)
+    if not free(self):
+        got = overrides.call_overrides(zero_, (self,), {})
+        if got is not overrides.NOTHING:
+            return got
+        return overwrite(self, "zero_", lambda a: a.fill(0), zero_node)
+    self._array.fill(0)
+    version_of(self).n += 1
+    return self
 
 
-@public(method=True, overridable=True)
+@public(method=True)
 def fill_(self, value):
     """Overwrite every element by a number, or by the value of a 0-d tensor."""
-    return _filled(self, value, "fill_", fill_node, fill_tensor)
+    c = value.__class__
+    if not (c is float or c is int) or self._array.dtype.kind != "f" or not free(self):
+        got = overrides.call_overrides(fill_, (self, value), {})
+        if got is not overrides.NOTHING:
+            return got
+        return _filled(self, value, "fill_", fill_node, fill_tensor)
+    a = self._array
+    if -60000 < value < 60000 or value != value:
+        a.fill(value)
+    else:
+        a.fill(arguments.converted(value, a.dtype))
+    version_of(self).n += 1
+    return self
 
 
 def _filled(self: Tensor, value: Any, label: str, number_node: Op, tensor_node: Op) -> Tensor:
@@ -360,6 +393,13 @@ copy_into.grad(
 @public("Tensor")
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Overwrite this tensor's values by those of `src`, which is broadcast and converted."""
+    if src.__class__ is Tensor and free(self) and src is not self:
+        a, b = self._array, src._array
+        if a.shape == b.shape and a.dtype is b.dtype and 0 not in a.strides:
+            if b.__class__ is np.ndarray and (src._edge is None or not thread.grad):
+                np.copyto(a, b)
+                version_of(self).n += 1
+                return self
     if isinstance(src, arguments.NUMBERS):
         return fill_(self, src)
     if not isinstance(src, Tensor):

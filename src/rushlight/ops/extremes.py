@@ -101,7 +101,8 @@ def evenly_over(g: Tensor, input: Tensor, result: Tensor, dim: Any, keepdim: Boo
     result = keep(result, input.shape, dim, keepdim)
     g = keep(g, input.shape, dim, keepdim)
     same = (input == result) | ((input != input) & (result != result))
-    return same * (g / same.sum(dim, True))
+    d = g.dtype
+    return same.to(d) * (g / same.sum(dim, True).to(d))
 
 
 max_all.grad(input=evenly)

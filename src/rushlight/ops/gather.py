@@ -337,9 +337,12 @@ FILL = OPS["aten.masked_fill"]
 
 def fill_number(value: Any, a: np.ndarray) -> np.ndarray:
     """A number in the dtype of the array it goes to; RuntimeError when that would lose it."""
+    d = a.dtype
+    if d.kind == "f" and d.itemsize > 2 and (value.__class__ is float or value.__class__ is int):
+        if -3e38 < value < 3e38 or d.itemsize == 8:
+            return np.array(value, d)
     from rushlight.backends import numpy as xp
 
-    d = a.dtype
     name = dtypes.OF[d].name
     if isinstance(value, complex) and d.kind != "c":
         raise RuntimeError(f"value cannot be converted to type {name} without overflow")

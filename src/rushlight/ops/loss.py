@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.ops.matmul import linear
+from rushlight.dtypes import int64, uint8
 from rushlight.ops.registry import Array, composite, op
 from rushlight.ops.softmax import log_softmax_of
 
@@ -43,6 +44,16 @@ def legacy_reduction(size_average: Any, reduce: Any, reduction: str) -> str:
 def nll(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
     """-w[t] * x[t] for input (N, C) and target (N) of class numbers."""
     n, c = input.shape
+    if weight is None and input.itemsize >= 4 and none_ignored(target, ignore_index):
+        try:
+            picked = input[np.arange(n), target]
+        except IndexError:
+            pass  # a class that is too large: said below
+        else:
+            if reduction == "none":
+                return -picked
+            total = -np.add.reduce(picked)
+            return total / n if reduction == "mean" else total
     keep = target != ignore_index
     at = np.where(keep, target, 0)
     if at.size and (at.min() < 0 or at.max() >= c):
@@ -58,6 +69,11 @@ def nll(xp, input: Array, target: Array, weight: Array | None, reduction: str, i
     if reduction == "mean":
         total = total / w.sum(dtype=wide)
     return np.asarray(total).astype(input.dtype)
+
+
+def none_ignored(target: np.ndarray, ignore_index: int) -> bool:
+    """No class is left out, and none is negative."""
+    return ignore_index < 0 and target.size > 0 and bool(np.minimum.reduce(target) >= 0)
 
 
 nll.grad(
@@ -79,6 +95,10 @@ def nll_backward(
 ):
     """The gradient of `nll`: -w[t] * g at the target's place of each row, zeros elsewhere."""
     n, _ = shape
+    if weight is None and none_ignored(target, ignore_index):
+        out = np.zeros(shape, grad_output.dtype)
+        out[np.arange(n), target] = -grad_output / n if reduction == "mean" else -grad_output
+        return out
     keep = target != ignore_index
     at = np.where(keep, target, 0)
     w = keep.astype(grad_output.dtype) if weight is None else np.where(keep, weight[at], 0)
@@ -99,7 +119,7 @@ nll_backward.grad(
 
 def check_nll(input: Any, target: Any, weight: Any) -> None:
     """The dtypes of a likelihood and its classes."""
-    if target.dtype.name not in ("int64", "uint8"):
+    if target.dtype is not int64 and target.dtype is not uint8:
         raise RuntimeError(
             f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}"
         )
@@ -129,18 +149,19 @@ def nll_loss(
     reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
-    if input.ndim == 1 and target.ndim == 0:
+    shape, places = input._array.shape, target._array.shape
+    if len(shape) == 1 and not places:
         check_nll(input, target, weight)
         loss = nll(input.unsqueeze(0), target.unsqueeze(0), weight, reduction, ignore_index)
         return loss.squeeze(0) if reduction == "none" else loss
-    if input.ndim < 2:
+    if len(shape) < 2:
         raise ValueError(f"Expected 2 or more dimensions (got {input.ndim})")
-    if input.shape[0] != target.shape[0]:
+    if shape[:1] != places[:1]:
         raise ValueError(
             f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
             f"({target.shape[0]})."
         )
-    if target.shape[1:] != input.shape[2:]:
+    if shape[2:] != places[1:]:
         raise RuntimeError(
             f"Expected target size {[input.shape[0], *input.shape[2:]]}, got {list(target.shape)}"
         )
@@ -150,7 +171,7 @@ def nll_loss(
             f"got weight tensor of shape: {list(weight.shape)}"
         )
     check_nll(input, target, weight)
-    if input.ndim > 2:
+    if len(shape) > 2:
         rows = input.movedim(1, -1).reshape(-1, input.shape[1])
         loss = nll(rows, target.reshape(-1), weight, reduction, ignore_index)
         return loss.view(target.shape) if reduction == "none" else loss
@@ -180,9 +201,9 @@ def cross_entropy(
     reduction = legacy_reduction(size_average, reduce, reduction)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    c = 0 if input.ndim == 1 else 1
+    c = 0 if input._array.ndim == 1 else 1
     logs = log_softmax_of(input, c)
-    if target.shape == input.shape:
+    if target._array.shape == input._array.shape:
         if not target.dtype.is_floating_point:
             raise RuntimeError(
                 "Expected floating point type for target with class probabilities, got "

@@ -26,6 +26,7 @@ Note [Two ways through a call]
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from rushlight.ops import calls
@@ -236,9 +237,10 @@ class Op:
             from rushlight.ops import generate
 
             self.built = generate.build(self)
-            module = __import__("sys").modules.get(self.declared.__module__)
-            if module is not None and module.__dict__.get(self.declared.__name__) is self:
-                setattr(module, self.declared.__name__, self.built.function)
+            name = self.declared.__name__  # here, and wherever it was imported from here
+            for module in tuple(sys.modules.values()):
+                if getattr(module, "__dict__", {}).get(name) is self:
+                    setattr(module, name, self.built.function)
         return self.built
 
     @property
@@ -247,7 +249,7 @@ class Op:
         return self.build().function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
+        return (self.built or self.build()).function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<operator {self.path}>"

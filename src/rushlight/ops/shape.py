@@ -64,8 +64,10 @@ def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
+    first = size[0] if size else None
+    if first.__class__ is int:
+        return view_as_sizes(self, size)
     if len(size) == 1:
-        first = size[0]
         if first.__class__ is dtypes.dtype:
             return view_as_dtype(self, first)
         if isinstance(first, (tuple, list)):
@@ -109,6 +111,9 @@ public()(reshape)
 @public("Tensor", name="reshape")
 def reshape_method(self: Tensor, *shape: Any) -> Tensor:
     """`reshape`, also with the sizes one by one."""
+    a = self._array
+    if a.__class__ is ndarray and shape and shape[0].__class__ is int and a.flags.c_contiguous:
+        return view_as_sizes(self, shape)
     return reshape(self, shape if len(shape) != 1 else sizes(shape))
 
 
@@ -142,6 +147,8 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
             return got
     shape = a.shape
     n = len(shape)
+    if start_dim == 0 and end_dim == -1 and n > 1 and a.flags.c_contiguous:
+        return view_as_sizes(input, (a.size,))
     start, end = geometry.wrap_dim(start_dim, n), geometry.wrap_dim(end_dim, n)
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
@@ -369,8 +376,8 @@ def unsqueeze(xp, input: Array, dim: int):
     """
     shape = input.shape
     n = len(shape)
-    d = geometry.wrap_dim(dim, n + 1)
-    new = (*shape[:d], 1, *shape[d:])
+    d = dim if 0 <= dim <= n else geometry.wrap_dim(dim, n + 1)
+    new = (*shape[:d], 1, *shape[d:]) if d else (1, *shape)
     if input.flags.c_contiguous and (input.base is None or 1 not in shape or xp.plain(input)):
         return input.reshape(new)
     strides = input.strides
@@ -393,6 +400,8 @@ def squeeze(xp, input: Array, dim: Dims = None):
     if dim is None:
         return input.squeeze()
     n, shape = input.ndim, input.shape
+    if dim.__class__ is int and -n <= dim < n:
+        return input.squeeze(dim) if shape[dim] == 1 else input[...]
     dims = geometry.wrap_dims(dim, n) if n else [geometry.wrap_dim(d, 0) for d in as_dims(dim)]
     drop = tuple([d for d in dims if n and shape[d] == 1])
     return input.squeeze(drop) if drop else input[...]
@@ -408,6 +417,9 @@ def as_dims(dim: Any) -> tuple[int, ...]:
 # -- expanding -------------------------------------------------------------------------------------
 
 
+stretched = {1: 0}  # size of a dimension that may be stretched: its stride then
+
+
 @op(view=True, where="Tensor", node="ExpandBackward0")
 def expand(xp, input: Array, size: Sizes):
     """Dimensions of size 1 stretched to `size`, new ones in front; -1 keeps a size.
@@ -421,6 +433,15 @@ def expand(xp, input: Array, size: Sizes):
     """
     if not input.ndim and size.__class__ is tuple and (not size or min(size) >= 0):
         return xp.strided(input, size, (0,) * len(size))
+    new = len(size) - input.ndim
+    if new >= 0 and size.__class__ is tuple and (not size or min(size) > 1):
+        try:  # no size is 1, so a dimension either stays or gets stride 0
+            return xp.strided(input, size, (0,) * new + tuple([
+                s if n == wanted else stretched[n]
+                for n, wanted, s in zip(input.shape, size[new:], input.strides)
+            ]))  # fmt: skip
+        except KeyError:
+            pass  # a size that is not 1 would change: said below
     shape, strides = geometry.expand_strides(input.shape, input.strides, size)
     return xp.strided(input, shape, strides)
 

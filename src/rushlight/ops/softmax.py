@@ -18,13 +18,17 @@ def shifted(xp: Any, a: np.ndarray, dim: int) -> tuple[np.ndarray, int]:
     if a.dtype.kind not in "fcV":
         name = dtypes.OF[a.dtype].scalar_name
         raise RuntimeError(f'"softmax_lastdim_kernel_impl" not implemented for \'{name}\'')
-    axis = geometry.wrap_dim(dim, a.ndim) if a.ndim else geometry.wrap_dim(dim, 0)
-    wide = a.astype(np.float32) if a.dtype.itemsize < 4 else a
+    n = a.ndim
+    axis = dim if 0 <= dim < n else geometry.wrap_dim(dim, n)
+    wide = a if a.dtype.itemsize >= 4 else a.astype(np.float32)
     if not wide.size:
         return wide.copy(), axis
-    if not wide.ndim:
+    if not n:
         return np.asarray(wide - wide), 0
-    return wide - np.maximum.reduce(wide, axis=axis, keepdims=True), axis
+    return wide - largest(wide, axis, None, None, True), axis
+
+
+largest, added = np.maximum.reduce, np.add.reduce
 
 
 @op(name="_softmax", node="SoftmaxBackward0", method=False)
@@ -33,7 +37,7 @@ def softmax_of(xp, input: Array, dim: int):
     e, axis = shifted(xp, input, dim)
     np.exp(e, out=e)
     if e.size and e.ndim:
-        e /= np.add.reduce(e, axis=axis, keepdims=True)
+        e /= added(e, axis, None, None, True)
     return e if e.dtype is input.dtype else e.astype(input.dtype)
 
 
@@ -45,7 +49,7 @@ def log_softmax_of(xp, input: Array, dim: int):
     """x - log(sum(exp(x))) along `dim`."""
     s, axis = shifted(xp, input, dim)
     if s.size and s.ndim:
-        s -= np.log(np.add.reduce(np.exp(s), axis=axis, keepdims=True))
+        s -= np.log(added(np.exp(s), axis, None, None, True))
     return s if s.dtype is input.dtype else s.astype(input.dtype)
 
 
@@ -61,7 +65,7 @@ def softmax_backward(xp, grad_output: Array, output: Array, dim: int):
     if not y.ndim:
         return (y * 0).astype(output.dtype)
     t = g * y
-    t -= y * np.add.reduce(t, axis=dim, keepdims=True)
+    t -= y * added(t, dim, None, None, True)
     return t if t.dtype is output.dtype else t.astype(output.dtype)
 
 
@@ -83,7 +87,7 @@ def log_softmax_backward(xp, grad_output: Array, output: Array, dim: int):
     if not y.ndim:
         return (g * 0).astype(output.dtype)
     t = np.exp(y)
-    t *= np.add.reduce(g, axis=dim, keepdims=True)
+    t *= added(g, dim, None, None, True)
     t = np.subtract(g, t, out=t)
     return t if t.dtype is output.dtype else t.astype(output.dtype)
 

@@ -464,7 +464,9 @@ for _name, _function in (
 def numpy_T(self: Tensor) -> Tensor:
     """The dimensions in reverse order (`x.T`)."""
     n = self._array.ndim
-    if n not in (0, 2):
+    if n == 2:
+        return permute(self, (1, 0))
+    if n:
         import warnings
 
         warnings.warn(
