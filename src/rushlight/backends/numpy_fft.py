@@ -52,7 +52,7 @@ def along(
     order = [*others, *dims]
     axes = range(len(others), a.ndim)
     if order == list(range(a.ndim)):
-        return transform(a, sizes, axes, norm)
+        return np.ascontiguousarray(transform(a, sizes, axes, norm))
     r = np.ascontiguousarray(transform(a.transpose(order), sizes, axes, norm))
     return r.transpose(np.argsort(order))
 

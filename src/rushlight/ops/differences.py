@@ -39,10 +39,10 @@ def diff(
                 "diff expects prepend or append to be the same dimension as input, got shapes "
                 f"{list(extra.shape)} and {list(input.shape)}"
             )
-    if prepend is not None or append is not None:
-        input = cat([t for t in (prepend, input, append) if t is not None], dim)
     if not n:
         return input.clone()
+    if prepend is not None or append is not None:
+        input = cat([t for t in (prepend, input, append) if t is not None], dim)
     for _ in range(min(n, input.shape[dim])):
         size = input.shape[dim]
         if not size:
