@@ -34,6 +34,7 @@ def arguments() -> argparse.Namespace:
     )
     add = p.add_argument
     add("--full", action="store_true", help="every dtype and eight inputs of each, not a sample")
+    add("--samples", type=int, metavar="N", help="inputs of each dtype (3; 8 with --full)")
     add("--only", choices=("ops", "modules", "optimizers"))
     add("--match", default="", metavar="REGEX", help="only entries whose name contains this")
     add("--verbose", action="store_true", help="print everything that does not pass")

@@ -53,7 +53,7 @@ def worker(args, tasks, start, skip, bad, send):
     except BaseException:
         send(("no candidate", traceback.format_exc()))
         return
-    sampled, full = settings(args.full, args.strict), settings(True, args.strict)
+    sampled, full = (settings(f, args.strict, args.samples) for f in (args.full, True))
     for index in range(start, len(tasks)):
         section, name, _, info = tasks[index]
         send(("start", index))
