@@ -203,6 +203,22 @@ def checks_dropout(result, x, p=0.5, training=True, *rest, **more):
         assert abs(kept.mean() - (1 - p)) < 0.15
 
 
+def grouped_mm(a, b, *, offs=None):
+    if offs is None:
+        return a @ b
+    groups = [slice(i, j) for i, j in zip([0, *offs[:-1]], offs, strict=True)]
+    if a.ndim == b.ndim:
+        return np.stack([a[:, s] @ b[s] for s in groups])
+    if a.ndim == 2:
+        return np.concatenate([a[s] @ b[k] for k, s in enumerate(groups)])
+    return np.concatenate([a[k] @ b[:, s] for k, s in enumerate(groups)], 1)
+
+
+def checks_native_dropout(result, x, p, train):
+    checks_dropout(result[0], x, p, train)
+    np.testing.assert_array_equal(result[1], (result[0] != 0) if train else np.ones(x.shape, bool))
+
+
 def checks_channels(result, x, p=0.5, *rest, **more):
     """Whole channels are dropped."""
     kept = (result != 0).reshape(*x.shape[:2], -1)
@@ -321,9 +337,11 @@ ROWS = [
     loss("multilabel_soft_margin_loss", multilabel_soft_margin, N(3, 4), fixed(U(0, 1)(3, 4))),
     loss("triplet_margin_loss", triplet, N(3, 4), N(3, 4), N(3, 4), more=[c(N(3, 4), N(3, 4), N(3, 4), swap=True)]),
     loss("triplet_margin_with_distance_loss", triplet, N(3, 4), N(3, 4), N(3, 4), tol=1e-5),
+    row(F + "grouped_mm", grouped_mm, c(N(5, 3), N(2, 3, 4), offs=K([2, 5], np.int32)), c(N(2, 3, 4), N(4, 5), offs=K([1, 5], np.int32)), c(N(3, 5), N(5, 4), offs=K([1, 5], np.int32)), c(N(2, 3, 4), N(2, 4, 5)), out=False),
     # dropout
     dropouts("dropout", checks_dropout, (20, 20), (0, 3), (3,)),
     dropouts("dropout", checks_dropout, (20, 20), (3,), top=True),
+    row("native_dropout", None, c(N(20, 20), 0.4, True), c(N(3), 0.4, False), check=checks_native_dropout, strided=False, order=-1, out=False),
     dropouts("dropout1d", checks_channels, (4, 5, 3)),
     dropouts("dropout2d", checks_channels, (4, 5, 3, 3)),
     dropouts("dropout3d", checks_channels, (4, 5, 2, 2, 2)),

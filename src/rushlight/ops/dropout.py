@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import rushlight
 from rushlight import dtypes
+from rushlight.ops.creation import empty_like
 from rushlight.ops.registry import Array, composite
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def mask_for(input: Tensor, p: float, feature: bool) -> Tensor:
         shape = (*input.shape[:2], *([1] * (input.ndim - 2)))
         return input.new_empty(shape).bernoulli_(1 - p)
     # laid out as the input, and filled in the order of memory, as PyTorch's
-    return rushlight.empty_like(input).bernoulli_(1 - p)
+    return empty_like(input).bernoulli_(1 - p)
 
 
 def dropped(input: Any, p: float, train: bool, feature: bool) -> Any:

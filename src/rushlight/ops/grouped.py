@@ -63,9 +63,9 @@ def grouped_mm(
     for name, t in (("mat_a", mat_a), ("mat_b", mat_b)):
         if t.ndim not in (2, 3):
             raise RuntimeError(f"{name} has to be 2 or 3d, not {t.ndim}d")
-    if mat_a.dtype.name not in ("float32", "bfloat16", "float16"):
+    if mat_a.dtype.name not in ("float64", "float32", "bfloat16", "float16"):
         raise RuntimeError(
-            "Expected mat_a to be Float32, BFloat16 or Float16 matrix, got "
+            "Expected mat_a to be Float32, BFloat16 or Float16 (or Float64) matrix, got "
             f"{mat_a.dtype.scalar_name}"
         )
     if mat_a.dtype is not mat_b.dtype:

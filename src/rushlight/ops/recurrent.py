@@ -126,14 +126,12 @@ def lstm_layer_gradients(
         return lstm_layer_backward(
             g_result, g_h, g_c, result, h0, w_hh, acts, cells, tanhs, reverse
         )
-    from rushlight import autograd
+    from rushlight.autograd.engine import grad
 
     y, last = unrolled(lstm_step, gates, (h0, c0), w_hh, None, None, reverse)
     wanted = [t for t, need in zip((gates, h0, c0, w_hh), needs, strict=True) if need]
     found = iter(
-        autograd.grad(
-            (y, *last), wanted, (g_result, g_h, g_c), create_graph=True, allow_unused=True
-        )
+        grad((y, *last), wanted, (g_result, g_h, g_c), create_graph=True, allow_unused=True)
     )
     return tuple(next(found) if need else None for need in needs)
 
