@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.ops.matmul import linear
 from rushlight.dtypes import int64, uint8
+from rushlight.ops.matmul import linear
 from rushlight.ops.registry import Array, composite, op
 from rushlight.ops.softmax import log_softmax_of
 

@@ -526,7 +526,7 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     ).squeeze(-2)
 
 
-@composite(where="nn.functional", out=False)
+@composite(where="nn.functional", inplace=False)
 def avg_pool2d(
     input,
     kernel_size,
@@ -560,7 +560,7 @@ def avg_pool2d(
     )
 
 
-@composite(where="nn.functional", out=False)
+@composite(where="nn.functional", inplace=False)
 def avg_pool3d(
     input,
     kernel_size,
