@@ -116,11 +116,11 @@ def update_running(
     recording, thread.grad = thread.grad, False
     try:
         if running_mean is not None:
-            running_mean.mul_(1 - momentum).add_(mean, alpha=momentum)
+            running_mean.mul_(1 - momentum).add_(mean * momentum)
         if running_var is not None:
             n = input.numel() // input.shape[1]
             unbiased = n / (n - 1) if n > 1 else float("nan")
-            running_var.mul_(1 - momentum).add_(var, alpha=momentum * unbiased)
+            running_var.mul_(1 - momentum).add_(var * (momentum * unbiased))
     finally:
         thread.grad = recording
 
