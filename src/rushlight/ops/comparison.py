@@ -162,7 +162,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     a, b = input._array, other._array
     if a.shape != b.shape:
         return False
-    if a.dtype is not b.dtype:
+    if a.dtype != b.dtype:
         raise RuntimeError(
             f"Expected object of data type {input.dtype} but got data type {other.dtype} for argument "
             "'other' in call to equal"

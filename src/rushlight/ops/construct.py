@@ -143,7 +143,8 @@ def _array_from_anything(data: Any, dtype: np.dtype | None) -> np.ndarray:
     if isinstance(data, (np.generic, np.ndarray)):
         a = np.asarray(data)
         check_numpy(a)
-        return xp.cast(a, dtype) if dtype is not None and dtype is not a.dtype else a.copy()
+        own = dtypes.OF[a.dtype].np  # an array may have a dtype object of its own
+        return xp.cast(a, dtype) if dtype is not None and dtype is not own else a.astype(own)
     if isinstance(data, (list, tuple)) and data and all(isinstance(x, np.ndarray) for x in data):
         import warnings
 

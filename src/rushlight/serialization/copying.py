@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import storage
+from rushlight import dtypes, storage
 from rushlight.tensor import Tensor, _wrap
 
 
@@ -36,6 +36,8 @@ def rebuild(
 ) -> Tensor:
     """The tensor that `reduce_tensor` took apart."""
     if isinstance(content, np.ndarray):
+        # a pickled array comes back with a dtype object of its own; tensors compare theirs by identity
+        content = content.view(dtypes.OF[content.dtype].np)
         if not content.flags.writeable:
             content = content.copy()  # pickle's out-of-band buffers may be read-only
         made = _wrap(content.transpose(np.argsort(order)) if order else content)
