@@ -17,6 +17,7 @@ array([0.4962566 , 0.7682218 , 0.08847743], dtype=float32)
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,7 @@ def memory_order(out: np.ndarray) -> tuple[int, ...]:
 
 def _write(out: np.ndarray, values: np.ndarray) -> None:
     """Puts `values` [n] into `out`, converted as C++ does it: float64 goes to the half types by way of float32."""
-    if out.flags.c_contiguous and values.dtype == out.dtype:
+    if out.flags.c_contiguous and (values.dtype is out.dtype or values.dtype.kind == "b"):
         out.reshape(-1)[...] = values
         return
     view = out.transpose(memory_order(out))
@@ -94,7 +95,7 @@ def _write(out: np.ndarray, values: np.ndarray) -> None:
 
 def is_floating(dtype: np.dtype) -> bool:
     """Whether `dtype` is a real floating-point type, bfloat16 among them."""
-    return dtype.kind == "f" or dtype == _BFLOAT16
+    return dtype.kind == "f" or dtype.kind == "V" and dtype == _BFLOAT16
 
 
 def _as_real(out: np.ndarray) -> np.ndarray:
@@ -372,6 +373,7 @@ def _inward(bound: int, step: int, dtype: np.dtype) -> int:
     return neighbour + step * (1 << max(abs(bound + step).bit_length() - _DIGITS[dtype.name], 0))
 
 
+@functools.cache
 def _integers_of(dtype: np.dtype) -> tuple[int, int]:
     """The least and the largest integer that bounds of `dtype` may be."""
     if dtype.kind == "b":
@@ -474,7 +476,7 @@ def bernoulli_(out: np.ndarray, p: float | np.ndarray, generator: Generator) -> 
     A number or float64 probabilities are compared with 53 random bits, others with 24. RuntimeError for `p` outside of
     [0, 1].
     """
-    if out.dtype.kind == "c" or out.dtype.name in ("uint16", "uint32", "uint64"):
+    if out.dtype.kind == "c" or out.dtype.kind == "u" and out.dtype.itemsize > 1:
         _refuse("bernoulli_scalar_cpu_", out)
     if not isinstance(p, np.ndarray):
         p = float(p)

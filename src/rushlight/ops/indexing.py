@@ -394,7 +394,7 @@ def quick_write(a: np.ndarray, index: Any, value: Any) -> bool:
         ):
             return False
     elif c is Tensor:
-        if value._edge is not None or value._array.dtype is not a.dtype:
+        if value._array.dtype is not a.dtype or thread.grad and edge_of(value) is not None:
             return False
         value = value._array
         if value.__class__ is not ndarray:

@@ -111,6 +111,34 @@ def differentiable_output(op: Op, nr: int) -> bool:
     )
 
 
+STATIC, INPUT, OUTPUT, LIST, SHAPE, DTYPE = range(6)
+
+
+def plan(op: Op, want: tuple[str, ...]) -> list[tuple[str, int, Any]]:
+    """What the rules of the inputs `want` read, each with what it is and of which input or output."""
+    found = op.plans.get(want)
+    if found is None:
+        found = op.plans[want] = []
+        for n in op.saved_names(want):
+            if isinstance(op.outputs, tuple) and n[:2] == "g_" and n[2:] in op.outputs:
+                continue  # a gradient: it comes, it is not saved
+            what, of = STATIC, None
+            if n in op.lists:
+                what = LIST
+            elif n in op.inputs:
+                what = INPUT
+            elif n == "result":
+                what, of = OUTPUT, 0
+            elif isinstance(op.outputs, tuple) and n in op.outputs:
+                what, of = OUTPUT, op.outputs.index(n)
+            elif n.endswith(("_shape", "_dtype")) and n not in op.statics:
+                what, of = (SHAPE if n.endswith("_shape") else DTYPE), n[:-6]
+            elif n not in op.statics:
+                continue  # the gradient of an output
+            found.append((n, what, of))
+    return found
+
+
 def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node | None:
     """The general node of a call: edges, what the wanted rules read, traces."""
     want, edges, fix = [], [], []
@@ -137,32 +165,29 @@ def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node
     node.edges, node.fix, node.hooks, node.result_version = tuple(edges), tuple(fix), None, None
     node.outputs = [None if t is None else OutputInfo(t._array) for t in wrapped]
     saved: dict[str, Any] = {}
-    names = op.saved_names(tuple(want))
     values: dict[str, Any] = {}
-    for n in names:
-        if n in op.lists:
-            saved[n] = [Saved(t, False) for t in named[n]]
-        elif n in op.inputs:
+    for n, what, of in plan(op, tuple(want)):
+        if what == STATIC:
+            values[n] = named[n]
+        elif what == INPUT:
             v = named[n]
             if isinstance(v, Tensor):
                 saved[n] = Saved(v, False)
             else:
                 values[n] = v
-        elif n == "result":
-            saved[n] = Saved(wrapped[0], True)
-        elif isinstance(op.outputs, tuple) and n in op.outputs:
-            saved[n] = Saved(wrapped[op.outputs.index(n)], True)
-        elif n in op.statics:
-            values[n] = named[n]
-        elif n.endswith("_shape"):
-            v = named[n.removesuffix("_shape")]
-            if n.removesuffix("_shape") in op.lists:
+        elif what == OUTPUT:
+            saved[n] = Saved(wrapped[of], True)
+        elif what == LIST:
+            saved[n] = [Saved(t, False) for t in named[n]]
+        elif what == SHAPE:
+            v = named[of]
+            if of in op.lists:
                 values[n] = [t._array.shape for t in v]
             else:
                 values[n] = v._array.shape if isinstance(v, Tensor) else ()
-        elif n.endswith("_dtype"):
-            v = named[n.removesuffix("_dtype")]
-            if n.removesuffix("_dtype") in op.lists:
+        else:
+            v = named[of]
+            if of in op.lists:
                 values[n] = [t.dtype for t in v]
             else:
                 values[n] = v.dtype if isinstance(v, Tensor) else None

@@ -136,6 +136,7 @@ class Op:
         self.rules: dict[str, tuple[Callable, tuple[str, ...]]] = {}
         self.rule_all: tuple[Callable, tuple[str, ...]] | None = None
         self._readers: dict[tuple[str, ...] | None, dict[str, list[str]]] = {}
+        self.plans: dict[tuple[str, ...], list] = {}  # see recording.plan
         self.node_classes: dict[str, tuple[type, type]] = {}
         self.built: calls.Built | None = None
         self.face: Callable | None = None  # the plain function that calls it: `max` for max over a dim
@@ -192,7 +193,8 @@ class Op:
         if self._node:
             return self._node
         words = (self.where.removeprefix("nn.functional") + "_" + self.name).split("_")
-        return "".join(map(capital, words)) + "Backward0"
+        self._node = "".join(map(capital, words)) + "Backward0"
+        return self._node
 
     @property
     def names_node(self) -> bool:
