@@ -452,7 +452,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
     for o, r in zip(outs, results, strict=True):
         if not isinstance(o, Tensor):
             raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {kind(o)}")
-        if o.requires_grad and thread.grad:
+        if thread.grad and (o.requires_grad or r.requires_grad):
             raise RuntimeError(
                 f"{op.name}(): functions with out=... arguments don't support automatic "
                 "differentiation, but one of the arguments requires grad."
@@ -509,7 +509,7 @@ def check_apart(op: Op, out: Any, inputs: Sequence) -> None:
             same = a.shape == out.shape and a.strides == out.strides
             if same and op.elementwise and xp.address(a) == xp.address(out):
                 continue
-            if a.flags.forc and out.flags.forc and np.may_share_memory(a, out):
+            if a is out or a.flags.forc and out.flags.forc and np.may_share_memory(a, out):
                 raise RuntimeError(
                     f"{op.name}(): unsupported operation: some elements of the input tensor and the "
                     "written-to tensor refer to a single memory location. Please clone() the tensor "

@@ -51,6 +51,10 @@ def quick_list(op: Op, direct: Any) -> Any:
                                 record(op, {"tensors": list(tensors), "dim": dim}, [result])
                                 break
                     return result
+        if tensors.__class__ in (list, tuple):
+            for k, t in enumerate(tensors):
+                if t is None:
+                    raise TypeError(f"expected Tensor as element {k} in argument 0, but got NoneType")
         return calls.call(op, (tensors, dim, out))
 
     function.__name__ = function.__qualname__ = op.name
