@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.nn.utils import rnn, stateless
 from rushlight.nn.utils.clip_grad import (
     clip_grad_norm,
@@ -13,15 +15,49 @@ from rushlight.nn.utils.clip_grad import (
 from rushlight.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
 from rushlight.nn.utils.init import skip_init
 
+# Now, and not when they are asked for: importing a submodule later would put it where the function of
+# its name belongs.
+from rushlight.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
+from rushlight.nn.utils.weight_norm import remove_weight_norm, weight_norm
+
+_ELSEWHERE = {
+    "convert_conv2d_weight_memory_format": "memory_format",
+    "convert_conv3d_weight_memory_format": "memory_format",
+    "fuse_conv_bn_eval": "fusion",
+    "fuse_conv_bn_weights": "fusion",
+    "fuse_linear_bn_eval": "fusion",
+    "fuse_linear_bn_weights": "fusion",
+}
+
 __all__ = [
     "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
+    "convert_conv2d_weight_memory_format",
+    "convert_conv3d_weight_memory_format",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
     "get_total_norm",
     "parameters_to_vector",
+    "remove_spectral_norm",
+    "remove_weight_norm",
     "rnn",
     "skip_init",
+    "spectral_norm",
     "stateless",
     "vector_to_parameters",
+    "weight_norm",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in ("fusion", "memory_format", "parametrizations", "parametrize", "prune"):
+        return import_module(f"{__name__}.{name}")
+    if name in _ELSEWHERE:
+        return getattr(import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,133 @@
+"""The older spectral norm, by a hook before each forward pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight.nn import functional
+from rushlight.nn.module import Module
+from rushlight.nn.parameter import Parameter, UninitializedParameter
+from rushlight.nn.utils.parametrizations import output_dim
+from rushlight.tensor import Tensor
+
+__all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
+
+
+class SpectralNorm:
+    """The hook: divides `name_orig` by its largest singular value, that of vectors `name_u`, `_v`."""
+
+    _version = 1
+
+    def __init__(
+        self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
+    ) -> None:
+        if n_power_iterations <= 0:
+            raise ValueError(
+                "Expected n_power_iterations to be positive, but got "
+                f"n_power_iterations={n_power_iterations}"
+            )
+        self.name, self.dim, self.eps = name, dim, eps
+        self.n_power_iterations = n_power_iterations
+
+    def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
+        """[size of `dim`, all else]"""
+        return weight.movedim(self.dim, 0).flatten(1)
+
+    def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
+        """The weight as it is now, after some steps of the power method if wanted."""
+        weight = getattr(module, self.name + "_orig")
+        u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
+        matrix = self.reshape_weight_to_matrix(weight)
+        if do_power_iteration:
+            with rushlight.no_grad():
+                for _ in range(self.n_power_iterations):
+                    v.copy_(functional.normalize(rushlight.mv(matrix.t(), u), dim=0, eps=self.eps))
+                    u.copy_(functional.normalize(rushlight.mv(matrix, v), dim=0, eps=self.eps))
+                u, v = u.clone(), v.clone()  # the next call writes to the vectors
+        return weight / rushlight.dot(u, rushlight.mv(matrix, v))
+
+    def remove(self, module: Module) -> None:
+        """Make the weight a parameter again."""
+        with rushlight.no_grad():
+            weight = self.compute_weight(module, do_power_iteration=False)
+        for name in (self.name, self.name + "_u", self.name + "_v", self.name + "_orig"):
+            delattr(module, name)
+        module.register_parameter(self.name, Parameter(weight.detach()))
+
+    def __call__(self, module: Module, inputs: Any) -> None:
+        setattr(module, self.name, self.compute_weight(module, module.training))
+
+    @staticmethod
+    def apply(
+        module: Module, name: str, n_power_iterations: int, dim: int, eps: float
+    ) -> SpectralNorm:
+        """Put the hook on a module."""
+        for hook in module._forward_pre_hooks.values():
+            if isinstance(hook, SpectralNorm) and hook.name == name:
+                raise RuntimeError(
+                    f"Cannot register two spectral_norm hooks on the same parameter {name}"
+                )
+        hook = SpectralNorm(name, n_power_iterations, dim, eps)
+        weight = module._parameters[name]
+        if weight is None:
+            raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+        if isinstance(weight, UninitializedParameter):
+            raise ValueError(
+                "The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure "
+                "to run the dummy forward before applying spectral normalization"
+            )
+        with rushlight.no_grad():
+            sizes = hook.reshape_weight_to_matrix(weight).shape
+            vectors = [
+                functional.normalize(weight.new_empty(n).normal_(0, 1), dim=0, eps=eps)
+                for n in sizes
+            ]
+        delattr(module, name)
+        module.register_parameter(name + "_orig", weight)
+        # A plain attribute: `forward` finds it, and it is no state.
+        setattr(module, name, weight.data)
+        for suffix, vector in zip(("_u", "_v"), vectors, strict=True):
+            module.register_buffer(name + suffix, vector)
+        module.register_forward_pre_hook(hook)
+        module._register_state_dict_hook(_Version(hook))
+        return hook
+
+
+class _Version:
+    """Notes in the metadata of a state dict of which kind the vectors in it are, as PyTorch does."""
+
+    def __init__(self, hook: SpectralNorm) -> None:
+        self.hook = hook
+
+    def __call__(self, module: Module, state: Any, prefix: str, metadata: Any) -> None:
+        versions = metadata.setdefault("spectral_norm", {})
+        versions[self.hook.name + ".version"] = self.hook._version
+
+
+def spectral_norm(
+    module: Module,
+    name: str = "weight",
+    n_power_iterations: int = 1,
+    eps: float = 1e-12,
+    dim: int | None = None,
+) -> Module:
+    """The weight divided by its largest singular value; see `parametrizations.spectral_norm`."""
+    SpectralNorm.apply(module, name, n_power_iterations, output_dim(module, dim), eps)
+    return module
+
+
+def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
+    """Undo `spectral_norm`: the weight stays what it is."""
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, SpectralNorm) and hook.name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[key]
+            break
+    else:
+        raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+    for key, hook in module._state_dict_hooks.items():
+        if isinstance(hook, _Version) and hook.hook.name == name:
+            del module._state_dict_hooks[key]
+            break
+    return module
