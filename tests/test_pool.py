@@ -254,3 +254,10 @@ def test_errors_name_what_is_wrong(call, error, text):
     with pytest.raises(error) as caught:
         call(torch.ones(1, 3, 8, 8))
     assert text in str(caught.value)
+
+
+def test_a_result_of_one_element_a_plane_from_an_input_that_lies_otherwise():
+    """The result is contiguous, the input is not: their leading dimensions are not joined alike."""
+    x = torch.arange(72.0).reshape(2, 3, 6, 2).permute(0, 3, 1, 2)
+    y = torch.nn.functional.max_pool2d(x, 3, 2, dilation=(1, 2))
+    assert y.tolist() == x.amax((2, 3), keepdim=True).sub(2).tolist()

@@ -88,7 +88,7 @@ def max_pool(
     y = empty((*x.shape[: x.ndim - nd], *out), x)
     rows, results = flat(x, nd), flat(y, nd)
     if results.ndim == nd or rows.ndim != results.ndim:
-        results[...] = _max_windows(x, kernel, stride, padding, dilation, out)
+        y[...] = _max_windows(x, kernel, stride, padding, dilation, out)
         return y
     for part in pieces(len(rows), rows.size):
         results[part] = _max_windows(rows[part], kernel, stride, padding, dilation, out)
