@@ -326,10 +326,8 @@ def forward(op: Op, named: dict) -> Any:
         elif a.__class__ is list:
             arrays[i] = [b.view(np.ndarray) if b.__class__ is overrides.Tagged else b for b in a]
     values = [arrays[p] if p in arrays else named[p] for p in op.params]
-    if on_meta:
-        return meta.forward(op, values, run)
     with np.errstate(all="ignore"):
-        return run(op, values)
+        return meta.forward(op, values, run) if on_meta else run(op, values)
 
 
 def run(op: Op, values: list) -> Any:

@@ -208,7 +208,7 @@ def checked_bags(
         )
     elif padding_idx < 0:
         padding_idx += weight.shape[0]
-    if offsets.numel():
+    if offsets.numel() and not offsets.is_meta:
         first, last, n = int(offsets[0]), int(offsets[-1]), indices.numel()
         if first != 0:
             raise RuntimeError(
@@ -337,6 +337,8 @@ def one_hot(input: Array, num_classes: int = -1):
     if not input.numel():
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return input.new_empty((*input.shape, num_classes))
+    if input.is_meta and num_classes > 0:
         return input.new_empty((*input.shape, num_classes))
     if int(input.min()) < 0:
         raise RuntimeError("Class values must be non-negative.")
