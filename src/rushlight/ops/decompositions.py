@@ -34,7 +34,7 @@ def eye(like, n, m=None):
     """The identity [n, m] in the dtype of `like`."""
     from rushlight.methods import function
 
-    return function("eye")(n, n if m is None else m, dtype=like.dtype)
+    return function("eye")(n, n if m is None else m, dtype=like.dtype, device=like.device)
 
 
 def skew(x):

@@ -109,7 +109,7 @@ def multi_margin_loss(
         z = z * z
     if weight is not None:
         z = z * weight[y].unsqueeze(1)
-    others = rushlight.arange(x.shape[1]) != y.unsqueeze(1)
+    others = rushlight.arange(x.shape[1], device=x.device) != y.unsqueeze(1)
     loss = z.masked_fill(~others, 0).sum(1) / x.shape[1]
     return reduced(loss.squeeze(0) if single and target.ndim == 0 else loss, reduction)
 

@@ -383,14 +383,14 @@ def check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> Tens
     if not hasattr(q, "_array"):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
-        return tensor(q, dtype=input.dtype)
+        return tensor(q, dtype=input.dtype, device=input.device)
     if q.ndim > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor, got shape {list(q.shape)}")
     if q.dtype is not input.dtype:
         raise RuntimeError(
             f"{name}() q tensor must be same dtype as the input tensor: {q.dtype} and {input.dtype}"
         )
-    if not ((q >= 0) & (q <= 1)).all():
+    if not q.is_meta and not ((q >= 0) & (q <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     return q
 
