@@ -290,7 +290,7 @@ ROWS = [
     row("embedding_bag", None, c(N(4, 3), K([0, 2, 1, 3, 2]), K([0, 2])), check=checks_bag, order=1, out=False),
     row("embedding_dense_backward", embedding_backward, c(N(2, 3, 5), IDS, 4, -1, False), c(N(2, 3, 5), IDS, 4, 2, True), order=1),
     row("embedding_renorm_", embedding_renorm, c(N(4, 3), IDS, 1.0, 2.0), writes=True, order=0),
-    row(F + "one_hot", one_hot, v(IDS), v(K([1, 0]), 4), order=0, out=False),
+    row(F + "one_hot", one_hot, v(IDS), v(K([1, 0]), 4), order=0, out=False, meta=False),
     # recurrent networks
     cell_row("rnn_tanh_cell", rnn_cell(np.tanh), 1),
     cell_row("rnn_relu_cell", rnn_cell(lambda x: np.maximum(x, 0)), 1),

@@ -280,6 +280,12 @@ def lu_solve(b, lu, pivots):
     return A.solve(p @ lower @ upper, b)
 
 
+def packed_solve(lu, pivots, b, left=True, adjoint=False):
+    p, lower, upper = unpacked(lu, pivots)
+    a = p @ lower @ upper
+    return solve(H(a) if adjoint else a, b, left)
+
+
 ROWS = [
     row(L + "det", A.det, c(invertible(3, 3)), c(invertible(2, 3, 3)), c(invertible(1, 1)), c(N(0, 0)), tol32=2e-3),
     row(L + "slogdet", slogdet, c(invertible(3, 3)), c(invertible(2, 3, 3))),
@@ -295,7 +301,7 @@ ROWS = [
     row("cholesky_solve", lambda b, f, upper=False: A.solve(f.T @ f if upper else f @ f.T, b), c(N(3, 2), Input("f", (3, 3), lambda r, s: np.tril(r.uniform(0.5, 1.5, s)) + np.eye(3))), order=1),
     row("cholesky_inverse", lambda f, upper=False: A.inv(f.T @ f if upper else f @ f.T), c(Input("f", (3, 3), lambda r, s: np.tril(r.uniform(0.5, 1.5, s)) + np.eye(3))), order=1, tol32=2e-3),
     row("lu_solve", lu_solve, c(N(3, 2), LU3, PIVOTS)),
-    row(L + "lu_solve", lambda lu, pivots, b: lu_solve(b, lu, pivots), c(LU3, PIVOTS, N(3, 2))),
+    row(L + "lu_solve", packed_solve, c(LU3, PIVOTS, N(3, 2)), c(LU3, PIVOTS, N(2, 3), left=False), c(LU3, PIVOTS, N(3, 2), adjoint=True), c(LU3, PIVOTS, N(2, 3), left=False, adjoint=True)),
     row(L + "lstsq", None, c(full_rank(5, 3), N(5, 2)), c(full_rank(2, 5, 3), N(2, 5, 2)), check=checks_lstsq, order=1, out=False),
     row(L + "pinv", A.pinv, c(full_rank(4, 3)), c(full_rank(2, 3, 4)), order=2),
     row("pinverse", A.pinv, c(full_rank(4, 3))),
@@ -314,7 +320,7 @@ ROWS = [
     row("lu_unpack", lambda lu, p: unpacked(lu, p), c(LU3, PIVOTS), order=1),
     row(L + "ldl_factor", None, v(SYM), check=checks_ldl, order=0),
     row(L + "ldl_factor_ex", None, v(SYM), check=checks_ldl, order=0),
-    row(L + "ldl_solve", lambda ld, piv, b: A.solve((np.tril(ld, -1) + np.eye(3)) * np.diagonal(ld) @ (np.tril(ld, -1) + np.eye(3)).T, b), v(Input("f", (3, 3), lambda r, s: np.tril(r.standard_normal(s), -1) + np.diag(r.uniform(1, 2, 3))), K([1, 2, 3], np.int32), N(3, 2)), order=0),
+    row(L + "ldl_solve", lambda ld, piv, b: A.solve((np.tril(ld, -1) + np.eye(3)) * np.diagonal(ld) @ (np.tril(ld, -1) + np.eye(3)).T, b), v(Input("f", (3, 3), lambda r, s: np.tril(r.standard_normal(s), -1) + np.diag(r.uniform(1, 2, 3))), K([1, 2, 3], np.int32), N(3, 2)), order=0, meta=False),
     row(L + "eigh", None, c(symmetric(3, 3)), v(symmetric(3, 3), "U"), v(hermitian(3, 3)), check=checks_eigh, through=hermitian_part),
     row(L + "eigvalsh", A.eigvalsh, c(symmetric(3, 3)), c(hermitian(3, 3)), through=hermitian_part),
     row(L + "eig", None, v(N(3, 3)), v(C(2, 3, 3)), check=checks_eig, order=-1),

@@ -324,7 +324,7 @@ ROWS = [
         c(N(3, 4), U(0, 1)(3, 4)), c(N(2, 4, 3), I(2, 3, low=0, high=4)), c(N(4), K(2)), c(N(3, 4), K([1, -100, 0]))),
     row(F + "linear_cross_entropy", lambda x, w, y, linear_bias=None, **more: cross_entropy(linear(x, w, linear_bias), y, **more), c(N(3, 5), N(4, 5), LABELS), c(N(3, 5), N(4, 5), LABELS, linear_bias=N(4), reduction="sum")),
     row(F + "kl_div", batchmean(kl_div), *(c(N(3, 4), U(0.1, 0.9)(3, 4), reduction=r) for r in ("batchmean", "sum", "none")), c(N(3), N(3), log_target=True, reduction="sum")),
-    loss("gaussian_nll_loss", gaussian_nll, N(3, 4), N(3, 4), P(3, 4), more=[c(N(3), N(3), P(3), full=True)]),
+    loss("gaussian_nll_loss", gaussian_nll, N(3, 4), N(3, 4), P(3, 4), more=[c(N(3), N(3), P(3), full=True)], meta=False),
     loss("poisson_nll_loss", poisson_nll, N(3, 4), P(3, 4), more=[c(P(3), P(3), log_input=False)]),
     row(F + "hinge_embedding_loss", reduced(hinge), *(c(N(3), fixed(SIGNS), reduction=r) for r in ("mean", "sum", "none"))),
     loss("soft_margin_loss", lambda x, y: np.log1p(e(-y * x)), N(3), fixed(SIGNS)),
@@ -341,7 +341,7 @@ ROWS = [
     # dropout
     dropouts("dropout", checks_dropout, (20, 20), (0, 3), (3,)),
     dropouts("dropout", checks_dropout, (20, 20), (3,), top=True),
-    row("native_dropout", None, c(N(20, 20), 0.4, True), c(N(3), 0.4, False), check=checks_native_dropout, strided=False, order=-1, out=False),
+    row("native_dropout", None, c(N(20, 20), 0.4, True), c(N(3), 0.4, False), check=checks_native_dropout, strided=False),
     dropouts("dropout1d", checks_channels, (4, 5, 3)),
     dropouts("dropout2d", checks_channels, (4, 5, 3, 3)),
     dropouts("dropout3d", checks_channels, (4, 5, 2, 2, 2)),

@@ -163,6 +163,7 @@ class Row:
     take that argument to be Hermitian, or log-probabilities.
     `warns`: a call warns, that the function is deprecated for example.
     `casts`: the width of the result is not that of the inputs.
+    `meta`: shapes follow from shapes, so that it works on the meta device; False where numbers are looked at.
     """
 
     def __init__(
@@ -186,13 +187,15 @@ class Row:
         through: Callable | None = None,
         warns: bool = False,
         casts: bool = False,
+        meta: bool = True,
         aka: str = "",
     ):
         self.name, self.ref, self.cases, self.check = name, ref, cases, check
         self.order, self.view, self.ints, self.half, self.f32 = order, view, ints, half, f32
         self.tol, self.tol32, self.writes = tol, tol32, writes
         self.inplace, self.out, self.method, self.strided = inplace, out, method, strided
-        self.through, self.warns, self.casts, self.aka = through, warns, casts, aka.split()
+        self.through, self.warns, self.casts, self.meta = through, warns, casts, meta
+        self.aka = aka.split()
 
     def __repr__(self) -> str:
         return f"<row {self.name}>"
@@ -257,8 +260,8 @@ def along(ref: Callable) -> Callable:
 
 
 def axis(ref: Callable) -> Callable:
-    """A NumPy function of an array and an axis called with `dim`."""
-    return lambda x, dim=-1, **more: ref(x, axis=dim, **more)
+    """A NumPy function of an array and an axis, that keeps the shape, called with `dim`."""
+    return lambda x, dim=-1, **more: ref(x, axis=dim, **more).reshape(x.shape)
 
 
 def scipy(path: str) -> Callable:

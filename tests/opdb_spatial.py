@@ -327,24 +327,36 @@ def affine_grid(theta, size, align_corners=False):
 
 
 def grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False):
-    """Linear interpolation between the neighbours of each point; zero, or the nearest element, outside."""
-    modes = {0: "bilinear", 1: "nearest"}, {0: "zeros", 1: "border"}
+    """Interpolation between the neighbours of each point; outside: zero, the nearest element, or a reflection."""
+    modes = {0: "bilinear", 1: "nearest", 2: "bicubic"}, {0: "zeros", 1: "border", 2: "reflection"}
     mode, padding_mode = modes[0].get(mode, mode), modes[1].get(padding_mode, padding_mode)
     n = x.ndim - 2
     sizes = np.array(x.shape[2:])
     points = grid[..., ::-1]
     at = (points + 1) / 2 * (sizes - 1) if align_corners else ((points + 1) * sizes - 1) / 2
-    at = np.clip(at, 0, sizes - 1) if padding_mode == "border" else at
+
+    def settle(p):
+        if padding_mode == "reflection":
+            low, high = (
+                (np.zeros(n), sizes - 1) if align_corners else (np.full(n, -0.5), sizes - 0.5)
+            )
+            over = np.abs(p - low) % (2 * (high - low))
+            p = low + np.minimum(over, 2 * (high - low) - over)
+        return p if padding_mode == "zeros" else np.clip(p, 0, sizes - 1)
+
     out = np.zeros((*x.shape[:2], *grid.shape[1:-1]))
     for place in np.ndindex(*grid.shape[:-1]):
         p, batch = at[place], place[0]
-        corners = (
-            [np.rint(p)]
-            if mode == "nearest"
-            else [np.floor(p) + d for d in itertools.product((0, 1), repeat=n)]
-        )
-        for corner in corners:
-            weight = 1.0 if mode == "nearest" else np.prod(1 - np.abs(p - corner))
+        if mode == "bicubic":  # each of the 16 neighbours is settled, not the point
+            around = [np.floor(p) + d for d in itertools.product((-1, 0, 1, 2), repeat=n)]
+            corners = [(settle(q), np.prod([cubic(t) for t in p - q])) for q in around]
+        elif mode == "nearest":
+            corners = [(np.rint(settle(p)), 1.0)]
+        else:
+            p = settle(p)
+            around = [np.floor(p) + d for d in itertools.product((0, 1), repeat=n)]
+            corners = [(q, np.prod(1 - np.abs(p - q))) for q in around]
+        for corner, weight in corners:
             if ((corner >= 0) & (corner < sizes)).all():
                 out[(batch, slice(None), *place[1:])] += (
                     weight * x[(batch, slice(None), *corner.astype(int))]
@@ -451,6 +463,7 @@ ROWS = [
     row(F + "affine_grid", affine_grid, c(N(2, 2, 3), (2, 1, 3, 4), False), c(N(2, 2, 3), (2, 1, 3, 4), align_corners=True), c(N(1, 3, 4), (1, 1, 2, 2, 3), False)),
     row("affine_grid_generator", affine_grid, c(N(2, 2, 3), (2, 1, 3, 4), False), c(N(1, 3, 4), (1, 1, 2, 2, 3), True)),
     row(F + "grid_sample", grid_sample, c(N(1, 2, 4, 5), U(-1.2, 1.2)(1, 3, 2, 2), align_corners=False), c(N(2, 1, 3, 3), U(-0.9, 0.9)(2, 2, 2, 2), align_corners=True), c(N(1, 2, 4, 5), U(-1.2, 1.2)(1, 3, 2, 2), padding_mode="border", align_corners=False),
+        c(N(1, 2, 4, 5), U(-2, 2)(1, 3, 2, 2), padding_mode="reflection", align_corners=False), c(N(1, 2, 4, 5), U(-2, 2)(1, 3, 2, 2), padding_mode="reflection", align_corners=True), *(c(N(1, 1, 4, 5), U(-1.2, 1.2)(1, 2, 2, 2), mode="bicubic", padding_mode=p, align_corners=a) for p, a in (("zeros", False), ("border", True), ("reflection", False))), c(N(1, 1, 4, 4), fixed(U(-1.3, 1.3)(1, 3, 2, 2)), mode="nearest", padding_mode="border", align_corners=True),
         c(N(1, 1, 4, 4), fixed(U(-1, 1)(1, 3, 2, 2)), mode="nearest", align_corners=False), c(N(1, 1, 3, 3, 3), U(-0.9, 0.9)(1, 2, 1, 2, 3), align_corners=False), order=2),
     row("grid_sampler", grid_sample, c(N(1, 2, 4, 5), U(-1.2, 1.2)(1, 3, 2, 2), 0, 0, False), order=2),
     row("grid_sampler_2d", grid_sample, c(N(1, 2, 4, 5), U(-1.2, 1.2)(1, 3, 2, 2), 0, 0, False), c(N(1, 2, 4, 5), U(-1.2, 1.2)(1, 3, 2, 2), 0, 1, True), order=2),

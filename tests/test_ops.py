@@ -85,6 +85,7 @@ def call(row, args, kwargs, f=None):
 def expected(row, case, args, kwargs):
     if case.want is not None:
         return case.want
+    args, kwargs = replace((args, kwargs), lambda d: d.np, rushlight.dtype)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return row.ref(*args, **kwargs)
@@ -192,7 +193,11 @@ def test_method(row):
             close(call(row, args, kwargs, method), call(row, args, kwargs), 0.0, str(case.args[1:]))
 
 
-@each(lambda row: row.inplace and row.name in OPS and OPS[row.name].has_inplace)
+def has_inplace(row) -> bool:
+    return row.name in OPS and OPS[row.name].has_inplace
+
+
+@each(lambda row: row.inplace and has_inplace(row))
 def test_inplace(row):
     name = row.name.rpartition(".")[2] + "_"
     method = getattr(Tensor, name)
@@ -232,6 +237,20 @@ def test_strided_inputs(row):
             close(result, plain, 1e-7, str(case.args[1:]))
 
 
+@each(lambda row: not row.writes and row.meta)
+def test_meta(row):
+    """On the meta device, which holds no numbers, results have the same shapes and dtypes."""
+    for case, args, kwargs in row.draws():
+        if not case.inputs():
+            continue
+        plain = call(row, args, kwargs)
+        given = replace((args, kwargs), lambda a: _wrap(np.array(a)).to("meta"), np.ndarray)
+        result = function(row.name)(*given[0], **given[1])
+        for a, b in zip(leaves(result), leaves(plain), strict=True):
+            if isinstance(b, Tensor):
+                assert (a.shape, a.dtype, a.is_meta) == (b.shape, b.dtype, True), case.args[1:]
+
+
 def floats(row) -> bool:
     return any(d.kind in "fc" for case in row.cases for d in case.inputs())
 
@@ -245,7 +264,9 @@ def test_float32(row):
             judge(row, case, result, *wide, row.tol32)
         for leaf in leaves(result):
             wide = isinstance(leaf, Tensor) and leaf.dtype.name in ("float64", "complex128")
-            assert row.casts or not wide, f"float32 became {leaf.dtype} in {row.name}"
+            assert row.casts or "dtype" in kwargs or not wide, (
+                f"float32 became {leaf.dtype} in {row.name}"
+            )
 
 
 def widen(a):
@@ -259,7 +280,7 @@ def widen(a):
 def test_half(row, name):
     dtype = getattr(rushlight, name)
     for case, args, kwargs in row.draws(np.float64):
-        if any(d.kind == "c" for d in case.inputs()) or case.want is not None:
+        if not {d.kind for d in case.inputs()} <= set("fib") or "dtype" in kwargs:
             continue
 
         def rounded(a):
@@ -288,8 +309,45 @@ def test_second_gradient(row):
     gradients(row, 2)
 
 
-def gradients(row, order: int) -> None:
+@each(lambda row: row.order > 0 and row.inplace and has_inplace(row))
+def test_gradient_of_inplace(row):
+    """What the in-place form records is right though its input is overwritten."""
+    method = getattr(Tensor, row.name.rpartition(".")[2] + "_")
+
+    def f(first, *args, **kwargs):
+        plain = function(row.name)(first, *args, **kwargs)
+        rushlight.manual_seed(0)
+        fits = (
+            isinstance(first, Tensor) and plain.shape == first.shape and plain.dtype == first.dtype
+        )
+        return method(first.clone(), *args, **kwargs) if fits else plain
+
+    gradients(row, min(row.order, 2), f)
+
+
+@each(lambda row: row.order > 0 and row.out and not row.writes and has_out(row))
+def test_out_refuses_gradients(row):
+    for case, args, kwargs in row.draws(grad=True):
+        if not any(d.differentiable and np.prod(d.shape) for d in case.inputs()):
+            continue
+        given = replace(
+            (args, kwargs),
+            lambda a: _wrap(np.array(a)).requires_grad_(a.dtype.kind in "fc"),
+            np.ndarray,
+        )
+        with rushlight.no_grad():
+            rushlight.manual_seed(0)
+            plain = function(row.name)(*given[0], **given[1])
+        target = replace(plain, rushlight.empty_like, Tensor)
+        rushlight.manual_seed(0)
+        with pytest.raises(RuntimeError, match=r"out=|automatic differentiation"):
+            function(row.name)(*given[0], **given[1], out=target)
+        return
+
+
+def gradients(row, order: int, function_of=None) -> None:
     tried = 0
+    call_it = function_of or function(row.name)
     for case, args, kwargs in row.draws(grad=True):
         flows = [d.differentiable for d in case.inputs()]
         arrays: list = []
@@ -310,7 +368,7 @@ def gradients(row, order: int) -> None:
             if row.through:
                 args = (row.through(args[0]), *args[1:])
             rushlight.manual_seed(0)
-            return function(row.name)(*args, **kwargs)
+            return call_it(*args, **kwargs)
 
         try:
             directional.check(f, moving, order)

@@ -126,3 +126,17 @@ def test_dirichlet_and_gamma():
     shares = torch._sample_dirichlet(torch.tensor([1.0, 2.0, 3.0]).expand(1000, 3).contiguous())
     np.testing.assert_allclose(shares.sum(-1).numpy(), 1.0, rtol=1e-5)
     np.testing.assert_allclose(shares.mean(0).numpy(), [1 / 6, 2 / 6, 3 / 6], atol=0.03)
+
+
+def test_grouped_mm():
+    """Not for float64, so without a row: products of the groups, and their gradients."""
+    a, b = torch.randn(5, 4, requires_grad=True), torch.randn(2, 4, 8, requires_grad=True)
+    ends = torch.tensor([2, 5], dtype=torch.int32)
+    out = torch.nn.functional.grouped_mm(a, b, offs=ends)
+    want = torch.cat([a[:2] @ b[0], a[2:] @ b[1]])
+    np.testing.assert_allclose(out.detach(), want.detach(), rtol=1e-5, atol=1e-5)
+    weights = torch.randn(5, 8)
+    for x, y in zip(
+        torch.autograd.grad(out, (a, b), weights), torch.autograd.grad(want, (a, b), weights)
+    ):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5)
