@@ -107,12 +107,18 @@ def add_rows(z: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
         z[rows[starts]] += np.add.reduceat(values[order], starts, axis=0)
 
 
+FEW = 256  # elements: up to here one by one is quicker than sorted and in rows
+
+
 def index_add_at(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
     """`z[key] += values`, where positions that occur several times add up."""
     if all(k.__class__ is slice or k.dtype.kind == "b" for k in key) and (
         sum(k.__class__ is np.ndarray for k in key) == 1
     ):
         z[key] += values  # one mask: every position once
+        return
+    if values.size <= FEW and z.dtype.kind == "f" and z.itemsize > 2:
+        np.add.at(z, key, values)
         return
     rows, order, rest = index_rows(z.shape, key)
     at = place_of_index(z.ndim, key)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight import dtypes, modes
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import scope, thread
 from rushlight.device import check_available
 from rushlight.device import device as Device
 from rushlight.ops import overrides
 from rushlight.ops.registry import public
 from rushlight.size import Size
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, _wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,11 +191,23 @@ _LARGEST[dtypes.complex64] = _LARGEST[dtypes.float32]
 _LARGEST[dtypes.complex128] = _LARGEST[dtypes.float64]
 
 
-def factory(where: str = "", *, name: str | None = None, method: bool = False) -> Callable:
-    """Declare a public function without tensor inputs, which function modes can take over."""
+def factory(
+    where: str = "", *, name: str | None = None, method: bool = False, fill: Callable | None = None
+) -> Callable:
+    """Declare a public function without tensor inputs, which function modes can take over.
+
+    `fill(shape, dtype)`: NumPy's function that does it when there is nothing but a shape.
+    """
 
     def declare(function: Callable) -> Callable:
         def call(*args: Any, **kwargs: Any) -> Any:
+            if fill is not None and args and not kwargs and not scope["rare"]:
+                if modes.here.device is None:
+                    shape = sizes(call.__name__, args)
+                    try:
+                        return _wrap(fill(shape, modes._default_dtype.np))
+                    except (ValueError, MemoryError):
+                        pass  # too large: said below
             if thread.function_modes:
                 got = overrides.call_overrides(call, args, kwargs)
                 if got is not overrides.NOTHING:

@@ -190,12 +190,21 @@ def _declare_conversions() -> None:
     }  # fmt: skip
 
     def declare(name: str, dtype: dtypes.dtype) -> None:
+        d = dtype.np
+
         def conversion(self, memory_format=None):
+            a = self._array
+            if a.__class__ is not np.ndarray or calls.scope["rare"]:
+                got = overrides.call_overrides(conversion, (self,), {})
+                if got is not overrides.NOTHING:
+                    return got
+            elif a.dtype is d and memory_format is None:
+                return self
             return convert(self, dtype, None, False, memory_format)
 
         conversion.__name__ = conversion.__qualname__ = name
         conversion.__doc__ = f"`self.to(torch.{dtype.name})`."
-        public("Tensor", overridable=True)(conversion)
+        public("Tensor")(conversion)
 
     for name, dtype in names.items():
         declare(name, dtype)

@@ -186,7 +186,7 @@ def _ones(shape: Shape, d: np.dtype) -> np.ndarray:
     return a
 
 
-@factory()
+@factory(fill=np.zeros)
 def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
           requires_grad=False):  # fmt: skip
     """Zeros of a shape: `zeros(2, 3)` or `zeros((2, 3))`.
@@ -202,7 +202,7 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
     return made("zeros", np.zeros, shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
-@factory()
+@factory(fill=_ones)
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
          requires_grad=False):  # fmt: skip
     """Ones of a shape: `ones(2, 3)` or `ones((2, 3))`."""
@@ -212,7 +212,7 @@ def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_m
     return made("ones", _ones, shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
-@factory()
+@factory(fill=np.empty)
 def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
           requires_grad=False, memory_format=None):  # fmt: skip
     """Memory of a shape, with whatever it held before."""

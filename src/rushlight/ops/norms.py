@@ -40,9 +40,8 @@ def keep(x, shape: tuple, dim, keepdim: bool):
     """`x`, the result of a reduction over `dim`, with the reduced dimensions as size 1."""
     if keepdim:
         return x
-    for d in sorted(dims_of(dim, len(shape))):
-        x = x.unsqueeze(d)
-    return x
+    dims = dims_of(dim, len(shape))
+    return x.reshape(tuple([1 if d in dims else n for d, n in enumerate(shape)]))
 
 
 @op(where="linalg", node="LinalgVectorNormBackward0")
