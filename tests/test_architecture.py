@@ -25,7 +25,7 @@ LAYERS = [
     "generator box_muller sampling rejection",
     "compiler",
     "backends",
-    "autograd.state autograd.graph autograd.views",
+    "autograd.state autograd.graph autograd.views autograd.tensor_hooks",
     "storage printing",
     "tensor",
     "autograd.engine return_types",
@@ -37,7 +37,7 @@ LAYERS = [
     "nn",
     "optim distributions func",
     "serialization",
-    "vision testing types distributed amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing overrides profiler _C",
+    "vision testing types distributed _dynamo __future__ amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing overrides profiler _C",
     "cli __main__ door",
 ]
 
