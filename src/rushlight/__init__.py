@@ -70,9 +70,9 @@ del tensor  # type: ignore[name-defined]  # noqa: F821
 
 _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
-    "_C accelerator amp autograd backends compiler cpu cuda data distributed fft func jit "
-    "linalg masked mps multiprocessing nn optim overrides profiler random return_types "
-    "serialization signal special storage testing types utils version vision xpu"
+    "__future__ _C _dynamo accelerator amp autograd backends compiler cpu cuda data distributed "
+    "fft func jit linalg masked mps multiprocessing nn optim overrides profiler random "
+    "return_types serialization signal special storage testing types utils version vision xpu"
 ).split()
 _SETTINGS = (
     "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
@@ -101,6 +101,7 @@ _ELSEWHERE = {  # public name -> module
     **dict.fromkeys(_AUTOCAST, "amp.autocast_mode"),
     "GradScaler": "amp.grad_scaler",
     "compile": "compiler",
+    "get_device_module": "accelerator",
     "vmap": "func",
     "OutOfMemoryError": "errors",
     "install_as_torch": "door",

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-__all__ = ["current_accelerator", "device_count", "device_index", "is_available"]
+__all__ = [
+    "current_accelerator",
+    "device_count",
+    "device_index",
+    "get_device_module",
+    "is_available",
+]
 
 _FUNCTIONS = frozenset(
     "current_device_idx current_device_index current_stream empty_cache empty_host_cache "
@@ -31,6 +37,21 @@ def device_count() -> int:
 
 def current_accelerator(check_available: bool = False) -> None:
     """None: there is no accelerator."""
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of a device's functions: `torch.cpu`, `torch.cuda`...; by default that of the CPU.
+
+    >>> import rushlight as torch
+    >>> torch.get_device_module() is torch.cpu
+    True
+    """
+    import rushlight
+
+    kind = "cpu" if device is None else rushlight.device(device).type
+    if kind not in ("cpu", "cuda", "mps", "xpu"):
+        raise RuntimeError(f"Device '{kind}' does not have a corresponding module here")
+    return getattr(rushlight, kind)
 
 
 class device_index:

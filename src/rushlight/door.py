@@ -130,12 +130,11 @@ def _module(fullname: str) -> ModuleType | None:
     if top == "torchvision":
         return _imported(".".join(["rushlight", "vision", *parts]))
     ours = ".".join(["rushlight", *parts])
-    if ours in sys.modules and (len(parts) < 2 or not parts[0].startswith("_")):
-        found = sys.modules[ours]
-        if len(parts) == 1 and parts[0] not in rushlight._SUBMODULES:
-            return None
-        return found
-    if parts and (parts[0] not in rushlight._SUBMODULES or parts[-1].startswith("_")):
+    if parts and parts[0] not in rushlight._SUBMODULES:
+        return None  # ours alone: `import torch.methods` must fail as it does in PyTorch
+    if ours in sys.modules:
+        return sys.modules[ours]
+    if len(parts) > 1 and parts[-1].startswith("_"):
         return None
     if parts and isinstance(
         getattr(sys.modules.get(ours.rpartition(".")[0]), parts[-1], None), type

@@ -62,3 +62,11 @@ def current_stream(device: Any = None) -> Stream:
 def stream(stream: Stream) -> Stream:
     """A block that runs on `stream`: at once."""
     return stream
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":
+        from importlib import import_module
+
+        return import_module(f"{__name__}.amp")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import enum
+from collections.abc import Iterator
 from typing import Any
 
 import rushlight
@@ -150,3 +153,23 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
         )
         return (output.transpose(0, 1) if swap else output), weights
+
+
+class SDPBackend(enum.IntEnum):
+    """The kernels of attention that PyTorch has; there is one here, which `MATH` names."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextlib.contextmanager
+def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
+    """A block in which attention may use the named kernels; accepted, there is one."""
+    for backend in backends if isinstance(backends, (list, tuple)) else [backends]:
+        if not isinstance(backend, SDPBackend):
+            raise AssertionError(f"sdpa_kernel expects SDPBackend or a list of them, got {backend!r}")
+    yield

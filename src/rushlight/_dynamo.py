@@ -1,0 +1,41 @@
+"""`torch._dynamo`: switches of a compiler that is not here, which programs set before `torch.compile`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.compiler import allow_in_graph, disable, is_compiling, reset
+
+__all__ = [
+    "allow_in_graph",
+    "config",
+    "disable",
+    "is_compiling",
+    "mark_dynamic",
+    "optimize",
+    "reset",
+]
+
+
+class _Config:
+    """Switches: they can be set and read, and change nothing. False where nothing was set."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return False
+
+
+config = _Config()
+
+
+def optimize(*args: Any, **kwargs: Any) -> Any:
+    """A decorator that returns what it is given."""
+    return lambda fn: fn
+
+
+def mark_dynamic(t: Any, index: Any, **options: Any) -> None:
+    """Accepted: every size may change."""
+
+
+mark_static = maybe_mark_dynamic = mark_dynamic
