@@ -110,7 +110,7 @@ def main() -> int:
             del inplace[name]
     text = HEADER + table("FUNCTIONS", functions)
     same = [n for n, path in methods.items() if path == n]
-    text += f"\n# methods of the operator of the same name, then those of others\n"
+    text += "\n# methods of the operator of the same name, then those of others\n"
     text += words("SAME", same) + table("METHODS", {n: p for n, p in methods.items() if n != p})
     plain = [n for n, path in inplace.items() if path + "_" == n]
     text += words("INPLACE_OF", plain)

@@ -90,7 +90,7 @@ def run(
                     thread.task = outer
             else:
                 gradients = node.apply(g, edges, keep, create_graph)
-            for e, gx in zip(edges, gradients):  # noqa: B905 - a pair each, checked where it can fail
+            for e, gx in zip(edges, gradients):
                 if e is None:
                     continue
                 if gx is not None:
@@ -179,15 +179,15 @@ def run_rare(
         if (captures is None or accumulate_into and node in accumulate_into) and gs[0] is not None:
             accumulate(node, gs[0])
         gradients: tuple = ()
-    elif all(x is None for x in gs) and not getattr(node, "runs_on_none", False):
-        gradients = (None,) * len(edges)
-    elif not any(e is not None for e in edges):
+    elif all(x is None for x in gs) or all(e is None for e in edges):
         gradients = (None,) * len(edges)
     else:
-        from rushlight.autograd import anomaly_mode
-
         g = gs if many else gs[0]
-        run = anomaly_mode.apply if anomaly else type(node).apply
+        run = type(node).apply
+        if anomaly:
+            from rushlight.autograd import anomaly_mode
+
+            run = anomaly_mode.apply
         if thread.node_watch is None:
             gradients = run(node, g, edges, keep, record)
         else:

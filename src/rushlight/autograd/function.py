@@ -67,8 +67,6 @@ class FunctionCtx:
 class FunctionNode(Node, FunctionCtx):
     """The node of one call of a custom function."""
 
-    runs_on_none = False
-
     def __init__(self, function: type[Function], args: tuple) -> None:
         self.edges: tuple = ()
         self.saved: Any = None

@@ -75,29 +75,29 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
 from rushlight import dtypes
 
 
-def cast(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
     """A copy in another dtype, as PyTorch converts (complex to real drops the imaginary part)."""
     with np.errstate(all="ignore"):
-        if a.dtype.kind == "c" and dtype.kind != "c":
-            if dtype.kind == "b":
+        if a.dtype.kind == "c" and to.kind != "c":
+            if to.kind == "b":
                 return a.astype(bool)
             a = a.real
-        if dtype.itemsize == 2 and dtype.kind == "f" and a.dtype.itemsize == 8 and a.dtype.kind == "f":
+        if to.itemsize == 2 and to.kind == "f" and a.dtype.itemsize == 8 and a.dtype.kind == "f":
             # C++ has no conversion from double: 1.00048828125000001 becomes 1, not 1.0009765625.
             a = a.astype(np.float32)
-        return a.astype(dtype)
+        return a.astype(to)
 
 
-def number(value: Any, dtype: np.dtype) -> np.ndarray:
+def number(value: Any, to: np.dtype) -> np.ndarray:
     """A Python number as a 0-d array; integers wrap around as in C."""
-    if dtype.kind in "iu" and not -(1 << 63) <= int(value) < (1 << 63):
-        if dtype.kind == "u" and dtype.itemsize == 8 and 0 <= value < 1 << 64:
-            return np.array(value, dtype)
-        raise RuntimeError(f"value cannot be converted to type {dtype} without overflow: {value}")
-    if dtype.kind in "iu" and dtype is not dtypes.int64.np:
-        return np.array(int(value), np.int64).astype(dtype)
+    if to.kind in "iu" and not -(1 << 63) <= int(value) < (1 << 63):
+        if to.kind == "u" and to.itemsize == 8 and 0 <= value < 1 << 64:
+            return np.array(value, to)
+        raise RuntimeError(f"value cannot be converted to type {to} without overflow: {value}")
+    if to.kind in "iu" and to is not dtypes.int64.np:
+        return np.array(int(value), np.int64).astype(to)
     with np.errstate(all="ignore"):
-        return np.array(value).astype(dtype)
+        return np.array(value).astype(to)
 
 
 # All other kernels, by file (`numpy_<family>.py`); each is loaded when it is first used.
