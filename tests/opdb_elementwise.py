@@ -43,7 +43,7 @@ ROWS = [
     unary("expm1", np.expm1, ints="float"),
     unary("floor", np.floor, U(0.1, 0.9), ints="same"),
     unary("frac", lambda x: x - np.trunc(x), U(0.1, 0.9), special=[1.5, -1.25, 0.0]),
-    unary("frexp", frexp, P, order=1, half=False, special=[0.0, 8.0, -0.3]),
+    unary("frexp", frexp, P, half=False, special=[0.0, 8.0, -0.3]),
     unary("log", np.log, P, ints="float", cplx=True),
     unary("log10", np.log10, P, ints="float", cplx=True),
     unary("log1p", np.log1p, P, ints="float"),

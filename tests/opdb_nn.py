@@ -311,7 +311,7 @@ ROWS = [
     row(F + "log_softmax", log_softmax, c(N(3, 4), 1), c(N(3, 4), 0)),
     row("log_softmax", log_softmax, c(N(3, 4), 1), c(N(3, 4), 0), half=True),
     row(F + "softmin", lambda x, dim: softmax(-x, dim), c(N(3, 4), 1), c(N(3, 4), 0)),
-    row(F + "gumbel_softmax", None, c(N(3, 4)), c(N(3, 4), tau=0.5), v(N(3, 4), hard=True), check=checks_softmax_sample, strided=False, order=1),
+    row(F + "gumbel_softmax", None, c(N(3, 4)), c(N(3, 4), tau=0.5), v(N(3, 4), hard=True), check=checks_softmax_sample, strided=False),
     # losses
     loss("mse_loss", lambda x, y: (x - y) ** 2, N(3, 4), N(3, 4)),
     loss("l1_loss", lambda x, y: np.abs(x - y), N(3, 4), N(3, 4)),

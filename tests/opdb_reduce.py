@@ -212,7 +212,7 @@ ROWS = [
     row("logcumsumexp", lambda x, dim: np.logaddexp.accumulate(x, axis=dim), c(N(3, 4), 0), c(N(3, 4), 1), v(K([-np.inf, 0.0, 1.0]), 0)),
     row("cummax", running(np.maximum), c(distinct(3, 4), 0), c(distinct(3, 4), -1), v(I(6), 0)),
     row("cummin", running(np.minimum), c(distinct(3, 4), 0), c(distinct(3, 4), -1), v(I(6), 0)),
-    row("segment_reduce", segments, *(c(distinct(6, 2), how, lengths=K([2, 1, 3])) for how in ("sum", "mean", "max", "min")), order=1, meta=False),
+    row("segment_reduce", segments, *(c(distinct(6, 2), how, lengths=K([2, 1, 3])) for how in ("sum", "mean", "max", "min")), meta=False),
     # sorting
     row("sort", sort, c(distinct(3, 4)), c(distinct(3, 4), 0), c(distinct(3, 4), descending=True), c(I(9), stable=True), c(N()), c(N(2, 0)), out=True),
     row("argsort", lambda *a, **k: sort(*a, **k)[1], c(distinct(3, 4)), c(distinct(3, 4), 0, True), c(I(9), stable=True), c(I(7), descending=True, stable=True), order=0),
@@ -221,7 +221,7 @@ ROWS = [
     row("kthvalue", kth, c(distinct(3, 4), 2), c(distinct(3, 4), 1, 0), c(distinct(3, 4), 3, 1, True)),
     row("median", lower_median, c(distinct(3, 4)), c(distinct(3, 4), 1), c(distinct(3, 5), 0, True), c(N(7))),
     row("nanmedian", nan_median, c(distinct(3, 4)), c(distinct(3, 4), 1), v(K([[1.0, np.nan, 3.0], [np.nan, 5.0, 4.0]]), 1)),
-    row("mode", None, c(distinct(3, 4)), v(LEVELS, 1, True), c(I(20), 0), check=checks_mode, order=1),
+    row("mode", None, c(distinct(3, 4)), v(LEVELS, 1, True), c(I(20), 0), check=checks_mode),
     row("unique", unique, v(I(9)), v(I(3, 3), return_inverse=True), v(I(9), return_counts=True), v(K([[1, 2], [1, 2], [0, 3]]), dim=0), v(K([2.0, 1.0, 2.0])), order=0, meta=False),
     row("unique_consecutive", consecutive, v(K([1, 1, 2, 1, 1])), v(K([1, 1, 2, 1, 1]), return_inverse=True, return_counts=True), v(K([True, False, False])), order=0, meta=False),
     row("searchsorted", search, v(K([1.0, 2.0, 3.0]), N(4)), v(K([1, 2, 2, 3]), K([2, 0, 9]), right=True), v(K([[1, 3], [2, 4]]), K([[3, 0], [3, 5]])), order=0),
@@ -255,5 +255,5 @@ ROWS = [
     row("norm", norm, c(N(3, 4)), c(N(3, 4), 1), c(N(3, 4), 3, 1), c(N(3, 4), 2, 0, True), c(distinct(5), np.inf), c(C(3))),
     row("renorm", renorm, c(N(3, 4), 2, 0, 1.0), c(N(3, 4), 1, 1, 2.0), c(N(2, 3, 2), 2.5, 1, 1.0)),
     row("cdist", lambda x, y, p=2.0: norm(x[..., :, None, :] - y[..., None, :, :], p, -1), c(N(3, 4), N(2, 4)), c(N(2, 3, 2), N(2, 4, 2), 1.0), c(N(3, 2), N(4, 2), 3.0), c(distinct(3, 4), N(2, 4), np.inf), order=2),
-    row("pdist", pdist, c(N(4, 3)), c(N(4, 3), 1.0), c(N(4, 3), 3.0), order=1, aka="nn.functional.pdist"),
+    row("pdist", pdist, c(N(4, 3)), c(N(4, 3), 1.0), c(N(4, 3), 3.0), aka="nn.functional.pdist"),
 ]  # fmt: skip

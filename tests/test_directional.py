@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import directional
 import numpy as np
 import pytest
 
+import directional
 import rushlight as torch
 
 
