@@ -132,3 +132,20 @@ def test_custom_fwd_and_bwd():
     assert out.dtype is torch.float32
     out.sum().backward()
     assert a.grad.dtype is torch.float32
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_a_checkpoint_casts_again_in_backward(use_reentrant):
+    layer, x = torch.nn.Linear(3, 3), torch.ones(2, 3, requires_grad=True)
+    grads = []
+    for part in (
+        layer,
+        lambda x: torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=use_reentrant),
+    ):
+        with torch.autocast("cpu"):
+            out = part(x)
+            assert out.dtype is torch.bfloat16
+        layer.zero_grad()
+        out.sum().backward()
+        grads.append(layer.weight.grad)
+    torch.testing.assert_close(*grads)

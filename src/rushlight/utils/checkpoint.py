@@ -51,6 +51,18 @@ def _rng_state(preserve: bool) -> Any:
     return rushlight.get_rng_state() if preserve else None
 
 
+def _autocast_now() -> Callable:
+    """A function that makes a block with autocast as it is now: a recomputation casts as the forward did."""
+    import rushlight
+
+    options = {
+        "dtype": rushlight.get_autocast_dtype("cpu"),
+        "enabled": rushlight.is_autocast_enabled("cpu"),
+        "cache_enabled": rushlight.is_autocast_cache_enabled(),
+    }
+    return lambda: rushlight.autocast("cpu", **options)
+
+
 def checkpoint(
     function: Callable,
     *args: Any,
@@ -108,7 +120,7 @@ def _recomputed(
     if not thread.grad:
         with forward_context:
             return function(*args, **kwargs)
-    state = _rng_state(preserve)
+    state, autocast = _rng_state(preserve), _autocast_now()
     saved = 0  # how many tensors the forward saved
     shapes: list[tuple] = []
     again: dict[int, Tensor] = {}  # what the recomputation saved
@@ -150,7 +162,7 @@ def _recomputed(
         def refuse(_: None) -> Tensor:
             raise CheckpointError("the recomputation's own graph was asked for a tensor")
 
-        with _same_random_numbers(state), enable_grad(), recompute_context:
+        with _same_random_numbers(state), enable_grad(), autocast(), recompute_context:
             with contextlib.suppress(_Enough), saved_tensors_hooks(keep, refuse):
                 function(*args, **kwargs)
 
@@ -171,7 +183,7 @@ class _Reentrant(Function):
     @staticmethod
     def forward(ctx: Any, function: Callable, preserve: bool, *args: Any) -> Any:
         ctx.function, ctx.args = function, args
-        ctx.state = _rng_state(preserve)
+        ctx.state, ctx.autocast = _rng_state(preserve), _autocast_now()
         ctx.save_for_backward(*[a for a in args if isinstance(a, Tensor)])
         with no_grad():
             return function(*args)
@@ -181,7 +193,7 @@ class _Reentrant(Function):
         saved = list(ctx.saved_tensors)
         args = tuple(saved.pop(0) if isinstance(a, Tensor) else a for a in ctx.args)
         inputs = detach_variable(args)
-        with enable_grad(), _same_random_numbers(ctx.state):
+        with enable_grad(), ctx.autocast(), _same_random_numbers(ctx.state):
             outputs = ctx.function(*inputs)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [
