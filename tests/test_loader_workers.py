@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import pathlib
 import pickle
@@ -29,7 +30,11 @@ from rushlight.utils.data import (
     get_worker_info,
 )
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
+    # Python's advice about forks, where pytest or a test has threads.
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
 
 # A process that lives as long as this one; started with the first spawned worker.
 resource_tracker.ensure_running()
@@ -54,6 +59,15 @@ def descriptors() -> list[str]:
         except OSError:
             pass  # that of the listing itself
     return found
+
+
+@pytest.fixture(autouse=True)
+def forked():
+    """Data sets that are defined in a test reach a worker by a fork only."""
+    method = multiprocessing.get_start_method()
+    multiprocessing.set_start_method("fork", force=True)
+    yield
+    multiprocessing.set_start_method(method, force=True)
 
 
 @pytest.fixture(autouse=True)
@@ -502,6 +516,66 @@ def test_killed_from_outside(when):
         next(it)
     del it
     assert flat(loader) == list(range(48))  # with new workers
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_interrupted_and_continued(persistent):
+    class Slow(Numbers):
+        def __getitem__(self, i):
+            time.sleep(0.01)
+            return super().__getitem__(i)
+
+    loader = DataLoader(Slow(400), 2, num_workers=2, persistent_workers=persistent)
+    it = iter(loader)
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        for _ in it:
+            pass
+    with pytest.raises(RuntimeError, match="interrupted"):
+        next(it)
+    loader_batches = (int(b[0, 0]) for b in loader)
+    assert [next(loader_batches) for _ in range(3)] == [0, 2, 4]
+
+
+def test_message_cut_off():
+    loader = DataLoader(Numbers(400), 2, num_workers=2)
+    it = iter(loader)
+    next(it)
+
+    class Stop(BaseException):
+        pass
+
+    def cut(worker):
+        it._crew.connections[worker]._recv(2)  # as when a signal's handler raises there
+        raise Stop
+
+    it._crew._receive, receive = cut, it._crew._receive
+    with pytest.raises(Stop):
+        while True:
+            next(it)
+    it._crew._receive = receive
+    with pytest.raises(RuntimeError, match="a message from it was interrupted"):
+        while True:
+            next(it)
+    del it._crew._receive, receive  # a cycle
+
+
+def test_memory_of_the_processes_is_flat_over_epochs():
+    import resource
+
+    class Peak(Numbers):
+        def __getitem__(self, i):
+            return torch.zeros(50_000), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    loader = DataLoader(Peak(64), 4, num_workers=2, persistent_workers=True)
+    workers, parent = [], []
+    for _ in range(12):
+        for _, peak in loader:
+            pass
+        workers.append(int(peak.max()))
+        parent.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    assert workers[-1] - workers[3] < 4000  # kilobytes
+    assert parent[-1] - parent[3] < 4000
 
 
 def test_exit_in_the_dataset():

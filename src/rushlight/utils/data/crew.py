@@ -52,7 +52,7 @@ class Processes:
         self.sockets: list[Any] = []
         self.blocks: list[Blocks] = []
         self.inbox: deque[Answer] = deque()
-        self.closed: set[int] = set()
+        self.closed: dict[int, str] = {}  # workers that are heard no more, and why
         limit = max(2 * ahead, 256 // job.workers)
         try:
             for number in range(job.workers):
@@ -85,6 +85,10 @@ class Processes:
             self.connections[worker].send((task, *self.blocks[worker].returns()))
         except (BrokenPipeError, ConnectionResetError):
             pass  # `get` finds the end of its answers, and says so
+        except BaseException:
+            # Ctrl-C in the middle of a message: what is sent after it would be taken for its rest.
+            self.closed[worker] = "a message to it was interrupted"
+            raise
 
     def get(self, timeout: float) -> Answer | None:
         """The next answer; None when `timeout` seconds are over, or when a worker is gone."""
@@ -98,7 +102,10 @@ class Processes:
                     try:
                         self._receive(i)
                     except (EOFError, ConnectionResetError):
-                        self.closed.add(i)
+                        self.closed[i] = "it closed its connection"
+                    except BaseException:
+                        self.closed[i] = "a message from it was interrupted"
+                        raise
         return self.inbox.popleft() if self.inbox else None
 
     def _receive(self, worker: int) -> None:
@@ -133,8 +140,8 @@ class Processes:
         for i, process in enumerate(self.processes):
             if i in self.closed:
                 process.join(1.0)  # its end of the connection closes shortly before it is gone
-            if i in self.closed or not process.is_alive():
-                found[process.pid] = _how(process.exitcode)
+            if not process.is_alive() or i in self.closed:
+                found[process.pid] = _how(process.exitcode) or self.closed[i]
         return found
 
     def stop(self) -> None:
@@ -180,7 +187,7 @@ def _how(code: int | None) -> str:
     import signal
 
     if code is None:
-        return "it closed its connection"
+        return ""
     if code >= 0:
         return f"it ended with exit code {code}"
     try:

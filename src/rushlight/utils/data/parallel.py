@@ -95,6 +95,15 @@ class WorkerIterator(_BaseDataLoaderIter):
     def _next_data(self) -> Any:
         if self._error is not None:
             raise RuntimeError(self._error)
+        try:
+            return self._take()
+        except KeyboardInterrupt:
+            # It may have come between drawing an item and giving it out: going on would lose a batch.
+            self._error = "DataLoader was interrupted; the next `iter(loader)` begins anew"
+            self._leave()
+            raise
+
+    def _take(self) -> Any:
         while True:
             # Tasks of exhausted workers stay without an answer.
             while self._next < self._sent:
@@ -152,8 +161,12 @@ class WorkerIterator(_BaseDataLoaderIter):
         ids = ", ".join(map(str, fallen))
         reasons = "; ".join(dict.fromkeys(fallen.values()))
         self._error = f"DataLoader worker (pid(s) {ids}) exited unexpectedly: {reasons}"
+        self._leave()
+        raise RuntimeError(self._error)
+
+    def _leave(self) -> None:
+        """End the workers; the loader's next epoch starts with new ones."""
         loader = self._owner()
         if loader is not None and loader._iterator is self:
-            loader._iterator = None  # the next epoch starts with new workers
+            loader._iterator = None
         self._end()
-        raise RuntimeError(self._error)

@@ -248,7 +248,8 @@ class ProcessChannel:
                 self.tasks.put(task)
                 if task is None:
                     break
-        except (EOFError, OSError):
+        except Exception:
+            # Mostly the end of the connection. After half a message nothing that follows makes sense.
             self.tasks.put(None)
         self.closed = True
         # The main thread ends by itself when it asks for the next task; a dead parent cannot end one
