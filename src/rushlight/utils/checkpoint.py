@@ -162,9 +162,15 @@ def _recomputed(
         def refuse(_: None) -> Tensor:
             raise CheckpointError("the recomputation's own graph was asked for a tensor")
 
-        with _same_random_numbers(state), enable_grad(), autocast(), recompute_context:
-            with contextlib.suppress(_Enough), saved_tensors_hooks(keep, refuse):
-                function(*args, **kwargs)
+        with (
+            _same_random_numbers(state),
+            enable_grad(),
+            autocast(),
+            recompute_context,
+            contextlib.suppress(_Enough),
+            saved_tensors_hooks(keep, refuse),
+        ):
+            function(*args, **kwargs)
 
     with saved_tensors_hooks(pack, unpack), forward_context:
         return function(*args, **kwargs)

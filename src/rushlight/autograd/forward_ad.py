@@ -1,0 +1,119 @@
+"""Forward mode: tensors that carry a tangent, and the tangent of what is computed from them.
+
+>>> import rushlight as torch
+>>> import rushlight.autograd.forward_ad as fwAD
+>>> with fwAD.dual_level():
+...     x = fwAD.make_dual(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0]))
+...     fwAD.unpack_dual(x * x).tangent
+tensor([2., 0.])
+
+Note [Tangents by two backwards]
+    Calls inside of a level are recorded as ever. The tangent of a result is asked of its graph: its
+    vector-Jacobian product is linear in the vector u, and the gradient of that product by u, weighted
+    with the tangents of the inputs, is the Jacobian times the tangents. So every operator with a
+    second derivative has a forward mode, at the price of a backward for each `unpack_dual`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rushlight.autograd.engine import grad
+from rushlight.autograd.grad_mode import enable_grad
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = [
+    "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual",
+    "unpack_dual",
+]  # fmt: skip
+
+_level: list[list[tuple[Tensor, Tensor]]] = []  # of the open level: the duals and their tangents
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A value and its tangent, None where it has none."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+def enter_dual_level() -> int:
+    """Open the level; RuntimeError if it is open: there is one."""
+    if _level:
+        raise RuntimeError(
+            "Nested forward mode AD is not supported at the moment: a dual level is open already"
+        )
+    _level.append([])
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Close the level: its tangents are gone."""
+    if not _level:
+        raise RuntimeError("Trying to exit a forward AD level that was not entered")
+    _level.pop()
+
+
+class dual_level:
+    """A block in which tensors may carry tangents."""
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(
+        self, kind: type | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        exit_dual_level()
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """`tensor` with a tangent of its shape and dtype. RuntimeError outside of a `dual_level`."""
+    if not _level:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
+            "enter_dual_level() first."
+        )
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        raise ValueError(
+            f"Expected primal to be floating point or complex, but got: {tensor.dtype}"
+        )
+    if tensor.shape != tangent.shape or tensor.dtype != tangent.dtype:
+        raise RuntimeError(
+            "Expected tangent to have the same shape and dtype as the primal, got "
+            f"{tuple(tangent.shape)} {tangent.dtype} for {tuple(tensor.shape)} {tensor.dtype}"
+        )
+    with enable_grad():
+        dual = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
+    _level[-1].append((dual, tangent))
+    return dual
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """(value, tangent) of a tensor; the tangent is None where none of the duals had a part in it."""
+    if not _level or not tensor.requires_grad:
+        return UnpackedDualTensor(tensor, None)
+    for dual, tangent in _level[-1]:
+        if dual is tensor:
+            return UnpackedDualTensor(tensor.detach(), tangent)
+    duals = [d for d, _ in _level[-1]]
+    with enable_grad():
+        u: Any = tensor.new_zeros(tensor.shape).requires_grad_()
+        products = grad(
+            [tensor], duals, [u], retain_graph=True, create_graph=True, allow_unused=True
+        )
+        found = [(p, t) for p, (_, t) in zip(products, _level[-1], strict=True) if p is not None]
+        if not found:
+            return UnpackedDualTensor(tensor, None)
+        linear = [(p, t) for p, t in found if p.requires_grad]
+        tangent = None
+        if linear:
+            (tangent,) = grad(
+                [p for p, _ in linear], [u], [t for _, t in linear], retain_graph=True,
+                allow_unused=True,
+            )  # fmt: skip
+    if tangent is None:
+        tangent = tensor.new_zeros(tensor.shape)
+    return UnpackedDualTensor(tensor.detach(), tangent)

@@ -1,0 +1,43 @@
+"""Forward mode: tangents through computations."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+import rushlight.autograd.forward_ad as fwAD
+
+
+def test_tangent_is_the_jacobian_times_the_tangents():
+    x, t = torch.randn(3), torch.randn(3)
+    w, s = torch.randn(2, 3), torch.randn(2, 3)
+
+    def f(x, w):
+        return (w @ x.sin()).exp()
+
+    with fwAD.dual_level():
+        out = fwAD.unpack_dual(f(fwAD.make_dual(x, t), fwAD.make_dual(w, s)))
+    want, tangent = torch.autograd.functional.jvp(f, (x, w), (t, s))
+    torch.testing.assert_close(out.primal, want)
+    torch.testing.assert_close(out.tangent, tangent)
+
+
+def test_modules():
+    layer, x = torch.nn.Linear(3, 2), torch.ones(1, 3)
+    tangents = {name: torch.ones_like(p) for name, p in layer.named_parameters()}
+    with fwAD.dual_level():
+        duals = {n: fwAD.make_dual(p.detach(), tangents[n]) for n, p in layer.named_parameters()}
+        out = torch.func.functional_call(layer, duals, (x,))
+        assert fwAD.unpack_dual(out).tangent.tolist() == [[4.0, 4.0]]
+
+
+def test_what_has_no_tangent():
+    with fwAD.dual_level():
+        assert fwAD.unpack_dual(torch.ones(2)).tangent is None
+        w = torch.ones(2, requires_grad=True)
+        fwAD.make_dual(torch.ones(2), torch.ones(2))
+        assert fwAD.unpack_dual(w * 2).tangent is None
+    with pytest.raises(RuntimeError, match="no level exists"):
+        fwAD.make_dual(torch.ones(2), torch.ones(2))
+    with fwAD.dual_level(), pytest.raises(RuntimeError, match="Nested forward mode"):
+        fwAD.enter_dual_level()
