@@ -52,7 +52,7 @@ class CIFAR10(VisionDataset):
         ("data_batch_5", "482c414d41f54cd18b22e5b47cb7c3cb"),
     )
     test_list: Any = (("test_batch", "40351d587109b95175f43aff81a1287e"),)
-    meta: Any = {  # noqa: RUF012
+    meta: Any = {
         "filename": "batches.meta",
         "key": "label_names",
         "md5": "5ff9c542aee3614f3951f8cda6e48888",
@@ -123,7 +123,7 @@ class CIFAR100(CIFAR10):
     tgz_md5 = "eb9058c3a382ffc7106e4002c42a8d85"
     train_list = (("train", "16019d7e3df5f24257cddd939b257f8d"),)
     test_list = (("test", "f0ef6b0ae62326f3e7ffdfab6717acfc"),)
-    meta = {  # noqa: RUF012
+    meta = {
         "filename": "meta",
         "key": "fine_label_names",
         "md5": "7973b15100ade9c7d40fb424638fde48",

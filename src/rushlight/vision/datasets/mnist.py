@@ -62,7 +62,7 @@ class MNIST(VisionDataset):
         ("t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3"),
         ("t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c"),
     )
-    classes = [  # noqa: RUF012
+    classes = [
         "0 - zero",
         "1 - one",
         "2 - two",
@@ -174,7 +174,7 @@ class FashionMNIST(MNIST):
         ("t10k-images-idx3-ubyte.gz", "bef4ecab320f06d8554ea6380940ec79"),
         ("t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310"),
     )
-    classes = [  # noqa: RUF012
+    classes = [
         "T-shirt/top",
         "Trouser",
         "Pullover",
@@ -198,4 +198,4 @@ class KMNIST(MNIST):
         ("t10k-images-idx3-ubyte.gz", "5c965bf0a639b31b8f53240b1b52f4d7"),
         ("t10k-labels-idx1-ubyte.gz", "7320c461ea6c1c855c0b718fb2a4b134"),
     )
-    classes = ["o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"]  # noqa: RUF012
+    classes = ["o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"]

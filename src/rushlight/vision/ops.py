@@ -1,0 +1,131 @@
+"""Boxes: `[N, 4]` tensors of (x1, y1, x2, y2) with x1 <= x2 and y1 <= y2; and layers that models share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import rushlight as torch
+from rushlight.tensor import Tensor
+from rushlight.vision.models.pieces import (
+    Conv2dNormActivation,
+    SqueezeExcitation,
+    StochasticDepth,
+)
+
+__all__ = [
+    "Conv2dNormActivation",
+    "SqueezeExcitation",
+    "StochasticDepth",
+    "batched_nms",
+    "box_area",
+    "box_convert",
+    "box_iou",
+    "clip_boxes_to_image",
+    "generalized_box_iou",
+    "nms",
+    "remove_small_boxes",
+]
+
+
+def box_area(boxes: Tensor) -> Tensor:
+    """The areas, `[N]`."""
+    return (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+
+
+def _overlaps(boxes1: Tensor, boxes2: Tensor) -> tuple[Tensor, Tensor]:
+    """Areas of intersection and of union, `[N, M]`."""
+    low = torch.maximum(boxes1[:, None, :2], boxes2[:, :2])
+    high = torch.minimum(boxes1[:, None, 2:], boxes2[:, 2:])
+    inter = (high - low).clamp(min=0).prod(-1)
+    return inter, box_area(boxes1)[:, None] + box_area(boxes2) - inter
+
+
+def box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
+    """Intersection over union (Jaccard) of every pair, `[N, M]`.
+
+    >>> box_iou(torch.tensor([[0., 0., 2., 2.]]), torch.tensor([[1., 0., 3., 2.], [2., 2., 3., 3.]]))
+    tensor([[0.3333, 0.0000]])
+    """
+    inter, union = _overlaps(boxes1, boxes2)
+    return inter / union
+
+
+def generalized_box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
+    """`box_iou` less the share of the enclosing box that neither covers (Rezatofighi 2019), `[N, M]`."""
+    inter, union = _overlaps(boxes1, boxes2)
+    low = torch.minimum(boxes1[:, None, :2], boxes2[:, :2])
+    high = torch.maximum(boxes1[:, None, 2:], boxes2[:, 2:])
+    around = (high - low).clamp(min=0).prod(-1)
+    return inter / union - (around - union) / around
+
+
+def box_convert(boxes: Tensor, in_fmt: str, out_fmt: str) -> Tensor:
+    """Boxes `[..., 4]` in another form: xyxy (corners), xywh (corner and size), cxcywh (middle and size).
+
+    >>> box_convert(torch.tensor([[1., 2., 5., 4.]]), "xyxy", "cxcywh")
+    tensor([[3., 3., 4., 2.]])
+    """
+    for form in (in_fmt, out_fmt):
+        if form not in ("xyxy", "xywh", "cxcywh"):
+            raise ValueError(
+                f"Unsupported Bounding Box Conversions for given in_fmt and out_fmt: {form!r} is none of "
+                "xyxy, xywh, cxcywh"
+            )
+    if in_fmt == out_fmt:
+        return boxes.clone()
+    a, b, c, d = boxes.unbind(-1)
+    if in_fmt == "xywh":
+        c, d = a + c, b + d
+    elif in_fmt == "cxcywh":
+        a, b, c, d = a - 0.5 * c, b - 0.5 * d, a + 0.5 * c, b + 0.5 * d
+    if out_fmt == "xywh":
+        c, d = c - a, d - b
+    elif out_fmt == "cxcywh":
+        a, b, c, d = (a + c) / 2, (b + d) / 2, c - a, d - b
+    return torch.stack((a, b, c, d), -1)
+
+
+def clip_boxes_to_image(boxes: Tensor, size: tuple[int, int]) -> Tensor:
+    """Boxes cut at the borders of an image of (height, width)."""
+    height, width = size
+    x = boxes[..., 0::2].clamp(min=0, max=width)
+    y = boxes[..., 1::2].clamp(min=0, max=height)
+    return torch.stack((x, y), -1).reshape(boxes.shape)
+
+
+def remove_small_boxes(boxes: Tensor, min_size: float) -> Tensor:
+    """The numbers of the boxes whose sides are both at least `min_size`."""
+    wide = boxes[:, 2] - boxes[:, 0] >= min_size
+    high = boxes[:, 3] - boxes[:, 1] >= min_size
+    return torch.where(wide & high)[0]
+
+
+def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
+    """Numbers of the boxes kept, by falling score: each one that overlaps no better one by more than the threshold.
+
+    >>> boxes = torch.tensor([[0., 0., 2., 2.], [0., 0., 2., 1.9], [5., 5., 6., 6.]])
+    >>> nms(boxes, torch.tensor([0.5, 0.9, 0.3]), 0.5)
+    tensor([1, 2])
+    """
+    if boxes.ndim != 2 or boxes.shape[1] != 4 or scores.shape != boxes.shape[:1]:
+        raise RuntimeError(
+            "[nms] boxes should be a 2d tensor of 4 columns and scores 1d of the same length, got shapes "
+            f"{tuple(boxes.shape)} and {tuple(scores.shape)}"
+        )
+    overlap = box_iou(boxes.detach(), boxes.detach()).numpy() > iou_threshold
+    alive = np.ones(len(boxes), bool)
+    kept = []
+    for i in torch.argsort(scores.detach(), descending=True, stable=True).tolist():
+        if alive[i]:
+            kept.append(i)
+            alive &= ~overlap[i]
+    return torch.tensor(kept, dtype=torch.int64)
+
+
+def batched_nms(boxes: Tensor, scores: Tensor, idxs: Tensor, iou_threshold: float) -> Tensor:
+    """`nms` among the boxes of each class of `idxs` by itself."""
+    if not boxes.numel():
+        return torch.empty(0, dtype=torch.int64)
+    # classes are moved apart, so that boxes of different ones do not overlap
+    offsets = idxs.to(boxes.dtype) * (boxes.max() + 1)
+    return nms(boxes + offsets[:, None], scores, iou_threshold)
