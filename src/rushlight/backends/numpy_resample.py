@@ -349,6 +349,7 @@ def affine_places(theta: np.ndarray, sizes: Ints, corners: bool) -> np.ndarray:
     """The coordinates that theta (N, nd, nd + 1) maps a regular grid to: (N, *sizes, nd)."""
     base = base_grid(sizes, corners, theta.dtype)
     places = np.matmul(base, np.ascontiguousarray(theta.swapaxes(1, 2)))
+    places = places.astype(theta.dtype, copy=False)  # NumPy makes float32 of bfloat16
     return places.reshape(len(theta), *sizes, len(sizes))
 
 
@@ -356,4 +357,5 @@ def affine_places_adjoint(g: np.ndarray, sizes: Ints, corners: bool) -> np.ndarr
     """The transpose of `affine_places`: (N, *sizes, nd) to (N, nd, nd + 1)."""
     nd = len(sizes)
     flat = g.reshape(len(g), -1, nd)
-    return np.matmul(flat.swapaxes(1, 2), base_grid(sizes, corners, g.dtype))
+    sums = np.matmul(flat.swapaxes(1, 2), base_grid(sizes, corners, g.dtype))
+    return sums.astype(g.dtype, copy=False)
