@@ -87,7 +87,7 @@ ROWS = [
     binary("mul", np.multiply, cplx=True, scalar=2.5),
     binary("div", np.divide, N, NZ, ints="float", cplx=True, scalar=2.5),
     binary("true_divide", np.divide, N, NZ, ints="float", cplx=True, scalar=2.5),
-    row("floor_divide", np.floor_divide, c(U(0.1, 0.9)(3), K([1.0, 1.0, -1.0])), v(N(3, 4), NZ(4)), c(I(5), K([2, -2, 3, -3, 1])), c(I(3), 2), v(N(3), 0.5), order=0),
+    row("floor_divide", np.floor_divide, c(U(0.1, 0.9)(3), K([1.0, 1.0, -1.0])), v(N(3, 4), NZ(4)), c(I(5), K([2, -2, 3, -3, 1])), c(I(3), 2), v(N(3), 0.5), order=0, half=False),
     row("Tensor.__rtruediv__", lambda x, y: y / x, c(NZ(3), 2.0), c(NZ(3), N(3))),
     row("Tensor.__idiv__", lambda x, y: x / y, c(N(3), NZ(3)), c(N(3), 2.0), writes=True),
     binary("fmod", np.fmod, U(2.1, 2.9), U(0.91, 0.99), ints="same", scalar=1.0, special=None),
@@ -135,7 +135,7 @@ ROWS = [
     ),
     row("bitwise_left_shift", np.left_shift, c(I(3, 4), I(4, low=0)), c(I(3), 2), order=0),
     row("bitwise_right_shift", np.right_shift, c(I(3, 4), I(4, low=0)), c(I(3), 2), order=0),
-    row("allclose", np.allclose, v(N(3), N(3)), v(K([1.0, 2.0]), K([1.0, 2.0 + 1e-9])), v(K([1.0]), K([1.05]), 0.1), v(K([np.nan]), K([np.nan]), equal_nan=True), order=0),
-    row("equal", np.array_equal, v(N(3), N(3)), v(K([1, 2]), K([1, 2])), v(K([1, 2]), K([[1, 2]])), order=0),
+    row("allclose", np.allclose, v(N(3), N(3)), v(K([1.0, 2.0]), K([1.0, 2.0 + 1e-9])), v(K([1.0]), K([1.05]), 0.1), v(K([np.nan]), K([np.nan]), equal_nan=True), order=0, half=False),
+    row("equal", np.array_equal, v(N(3), N(3)), v(K([1, 2]), K([1, 2])), v(K([1, 2]), K([[1, 2]])), order=0, half=False),
     unary("Tensor.abs_", np.abs, NZ, writes=True, aka="Tensor.absolute_"),
 ]  # fmt: skip

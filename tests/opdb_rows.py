@@ -175,7 +175,7 @@ class Row:
         order: int = 2,
         view: bool | None = False,
         ints: str | None = None,
-        half: bool = False,
+        half: bool = True,
         f32: bool = True,
         tol: float = 1e-9,
         tol32: float = 2e-4,
@@ -220,7 +220,7 @@ def unary(name: str, ref: Callable, domain: Callable = N, **options: Any) -> Row
     cases = [c(domain(3, 4)), c(domain()), c(domain(0, 3)), c(domain(2, 1, 3))]
     cases += [v(K(special))] if special else []
     cases += [c(C(2, 3))] if cplx else []
-    return Row(name, ref, *cases, **({"half": True} | options))
+    return Row(name, ref, *cases, **options)
 
 
 def binary(
@@ -236,7 +236,7 @@ def binary(
         cases.append(v(K(pairs[:, 0]), K(pairs[:, 1])))
     cases += [c(left(2, 3), scalar)] if scalar is not None else []
     cases += [c(C(2, 3), C(3)), c(C(2, 3), N(3))] if cplx else []
-    return Row(name, ref, *cases, **({"half": True} | options))
+    return Row(name, ref, *cases, **options)
 
 
 def reduction(name: str, ref: Callable, domain: Callable = N, **options: Any) -> Row:
@@ -247,7 +247,7 @@ def reduction(name: str, ref: Callable, domain: Callable = N, **options: Any) ->
     cases += [c(domain(2, 3, 4), (0, 2)), c(domain(2, 3, 2), (0, -1), True)] if several else []
     cases += [v(domain(0, 3)), v(domain(0, 3), 0), v(domain(2, 0), 0)] if empty else []
     cases += [c(C(2, 3)), c(C(2, 3), 1)] if cplx else []
-    return Row(name, along(ref), *cases, **({"half": True} | options))
+    return Row(name, along(ref), *cases, **options)
 
 
 def along(ref: Callable) -> Callable:
