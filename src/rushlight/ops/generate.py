@@ -17,6 +17,7 @@ from rushlight.backends import numpy as xp
 from rushlight.ops import calls
 from rushlight.ops.inplace import inplace_function
 from rushlight.ops.nodes import evaluate, layout_of_saved, node_class, optional
+from rushlight.ops.recording import record
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def build(op: Op) -> calls.Built:
         if len(op.inputs) == len(op.params) == 2 or (op.kernel and len(op.inputs) == 2):
             built.operator = compile_operator(op, built)
         built.function = compile_function(op, function_source(op), built)
-    elif straight_unrecorded(op):
+    elif straight_several(op):
         built.function = compile_function(op, function_source(op), built)
     else:
         built.function = calls.plain_function(op)
@@ -53,8 +54,8 @@ def straight(op: Op) -> bool:
     )
 
 
-def straight_unrecorded(op: Op) -> bool:
-    """Whether to write out the call that returns several named outputs and records nothing."""
+def straight_several(op: Op) -> bool:
+    """Whether to write out the call that returns several named outputs."""
     several = op.outputs.__class__ is tuple and not op.view and not op.names_node
     return several and not op.lists and 1 <= len(op.inputs) <= 3
 
@@ -88,7 +89,7 @@ def function_scope(op: Op, built: calls.Built) -> dict[str, Any]:
     names = {f"d_{p}": v for p, v in op.defaults.items()}
     names |= {"op": op, "slow": built.slow, "N": plain, "NS": scalar, "kernel": None}
     if op.outputs.__class__ is tuple:
-        names |= {"results": calls.named_tuple(op), "tuple_of": tuple.__new__}
+        names |= {"results": calls.named_tuple(op), "tuple_of": tuple.__new__, "record": record}
     if op.accepts is not None:
         names["accepted"] = frozenset(d.np for d in dtypes.ALL if "bifc"[d.kind] in op.accepts)
     if op.node_pair:
@@ -170,11 +171,6 @@ def function_source(op: Op, quiet: bool = False) -> str:
         tests += [f"{s} is not d_{s}" for s in op.statics]
     if not quiet:
         tests.append("rare")
-    if op.outputs is not None:
-        tests += [
-            f"({f'{i} is not None and ' if optional(op, i) else ''}{i}._edge is not None and thread.grad)"
-            for i in op.wanted()
-        ]
     lines += [f"    if {' or '.join(tests)}:", f"        return slow({everything})"]
     if op.kernel:
         call = f"kernel({', '.join('a_' + i for i in ins)})"
@@ -252,7 +248,7 @@ def takes_number(op: Op) -> bool:
 
 
 def several_lines(op: Op) -> list[str]:
-    """Lines that wrap the arrays `r` of several outputs, of which nothing is recorded."""
+    """Lines that wrap the arrays `r` of several outputs and record them."""
     lines = []
     names = [f"t{k}" for k in range(len(op.outputs))]
     for k, t in enumerate(names):
@@ -263,6 +259,16 @@ def several_lines(op: Op) -> list[str]:
             f"        {t} = new(Tensor)",
             f"        {t}._array = a if a.__class__ is ndarray else asarray(a)",
             f"        {t}._edge = {t}._counter = None",
+        ]
+    if op.wanted():
+        edges = [
+            f"{i} is not None and {i}._edge is not None" if optional(op, i) else f"{i}._edge is not None"
+            for i in op.wanted()
+        ]
+        named = ", ".join(f"'{p}': {p}" for p in op.params)
+        lines += [
+            f"    if ({' or '.join(edges)}) and thread.grad:",
+            f"        record(op, {{{named}}}, [{', '.join(names)}])",
         ]
     return [*lines, f"    return tuple_of(results, ({', '.join(names)},))"]
 

@@ -6,6 +6,7 @@ and the same rules.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,10 +81,14 @@ class Saved:
 class OutputInfo:
     """Shape and dtype of one of several outputs, for the zeros of an unused one."""
 
-    __slots__ = ("shape", "dtype", "version")
+    __slots__ = ("shape", "kind", "version")
 
     def __init__(self, a: Any) -> None:
-        self.shape, self.dtype, self.version = a.shape, dtypes.OF[a.dtype], None
+        self.shape, self.kind, self.version = a.shape, a.dtype, None
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        return dtypes.OF[self.kind]
 
 
 def record(op: Op, named: dict, wrapped: list) -> None:
@@ -91,18 +96,20 @@ def record(op: Op, named: dict, wrapped: list) -> None:
     node = make_node(op, named, wrapped)
     if node is None:
         return
+    several, named_outputs = len(wrapped) > 1, op.outputs.__class__ is tuple
     for nr, t in enumerate(wrapped):
-        if t is None or not (t._array.dtype.kind in "fcV" or t.dtype.is_floating_point):
+        if t is None or t._array.dtype.kind not in "fcV":
             continue
-        if isinstance(op.outputs, tuple) and not differentiable_output(op, nr):
+        if named_outputs and not differentiable_output(op, nr):
             continue
-        edge = Output(node, nr) if len(wrapped) > 1 else node
+        edge = Output(node, nr) if several else node
         if t._edge.__class__ is View:
             t._edge.node = edge
         else:
             t._edge = edge
 
 
+@functools.cache
 def differentiable_output(op: Op, nr: int) -> bool:
     g = f"g_{op.outputs[nr]}"
     return any(
@@ -145,17 +152,23 @@ def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node
     rules = op.inputs if op.rule_all else op.rules
     for i in op.inputs:
         v = named[i]
+        ruled = i in rules
         for t in v if i in op.lists else (v,):
-            e = None
-            if i in rules and isinstance(t, Tensor):
-                e = edge_of(t)
-                if e is not None and i not in want:
-                    want.append(i)
+            e = t._edge if ruled and isinstance(t, Tensor) else None
+            if e.__class__ is View:
+                e = e.resolve()
             edges.append(e)
-            fix.append((t._array.shape, t._array.dtype) if e is not None else None)
+            if e is None:
+                fix.append(None)
+                continue
+            fix.append((t._array.shape, t._array.dtype))
+            if i not in want:
+                want.append(i)
     if not want:
         return None
-    name = op.node_name(named if op.names_node else None)
+    name = op._node
+    if name.__class__ is not str:
+        name = op.node_name(named if op.names_node else None)
     if op.scalar_nodes:  # PowBackward0 of `x ** 2`, PowBackward2 of `2 ** x`
         for at, i in enumerate(reversed(op.inputs)):
             if isinstance(named[i], NUMBERS) and at < len(op.scalar_nodes):
