@@ -48,7 +48,12 @@ class DataLoader(Generic[T_co]):
 
     `num_workers` processes (or threads, `worker_method="thread"`) load ahead, `prefetch_factor`
     batches each; `timeout` seconds are waited for one; `persistent_workers` stay between epochs;
-    `in_order=False` yields batches as they become ready.
+    `in_order=False` yields batches as they become ready. Each worker process has its own seeds for
+    `random`, NumPy and ours, and calls `worker_init_fn(worker_id)` first; threads share the process's
+    generators, and find some of their own in `get_worker_info().rng`. Batches come from processes in
+    shared memory (Note [Blocks of shared memory] in shared.py). What a worker raises is raised here
+    again, with the worker's traceback; a worker that is killed is a RuntimeError. Dropping the
+    iterator ends the workers.
 
     >>> import rushlight as torch
     >>> for batch in torch.utils.data.DataLoader([1.0, 2.0, 3.0], batch_size=2):
