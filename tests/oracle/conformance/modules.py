@@ -67,7 +67,7 @@ def module_checks(info, cfg, cand):
             inputs = info.module_inputs_func(
                 info, device="cpu", dtype=supported[dtype], requires_grad=True, training=training
             )
-            for mi in spread(list(inputs), cfg.max_samples):
+            for mi in spread(spread(list(inputs), cfg.max_samples), cfg.kept):
                 group = f"{'train' if training else 'eval'}/{dtype}"
                 for check in module_input_checks(
                     info, cand, mi, dtype, training, group, cfg.strict

@@ -10,7 +10,7 @@ from torch.testing._internal.common_device_type import precisionOverride, tolera
 from torch.testing._internal.opinfo.core import DecorateInfo
 
 from .calls import attempt, forward_check
-from .entries import CORRECTED, PLAIN_WRAPPERS, RANDOM, Check, pick, seed_all
+from .entries import CORRECTED, PLAIN_WRAPPERS, RANDOM, Check, pick, seed_all, spread
 from .errors import error_check, refusal_check
 from .gradients import grad_checks
 from .libraries import REF, Built, Missing, Unsupported, freeze, public_name, thaw
@@ -140,9 +140,9 @@ def op_checks(op, cfg, cand):
     for dtype in dict.fromkeys(forward + differentiable):
         seed_all()
         needs_grad = dtype in differentiable
-        chosen = pick(
-            op.sample_inputs("cpu", supported[dtype], requires_grad=needs_grad), cfg.max_samples
-        )
+        samples = op.sample_inputs("cpu", supported[dtype], requires_grad=needs_grad)
+        chosen = spread(pick(samples, cfg.max_samples), cfg.kept)
+        ends = (0, len(chosen) - 1)
         for k, sample in enumerate(chosen):
             try:
                 frozen = freeze(((sample.input, *sample.args), sample.kwargs))
@@ -150,7 +150,7 @@ def op_checks(op, cfg, cand):
                 continue
             for variant, ref_fn, cand_fn in variants:
                 family = variant.split()[0]
-                if family in ("alias", "out") and k >= 2:
+                if family in ("alias", "out") and k not in ends:
                     continue
                 if family not in ("function", "alias", "out") and not isinstance(
                     sample.input, torch.Tensor
@@ -182,7 +182,7 @@ def op_checks(op, cfg, cand):
                     family == "function" or family == "inplace" and op.supports_inplace_autograd
                 ):
                     process = sample.output_process_fn_grad
-                    second = op.supports_gradgrad and family == "function" and k < 2
+                    second = op.supports_gradgrad and family == "function" and k in ends
                     for kind, check in grad_checks(
                         cand,
                         grad_form(REF, ref_fn, wrapper, family),
