@@ -108,7 +108,7 @@ class ParametrizationList(ModuleList):
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
         self.unsafe = unsafe
-        dtype, shape = original.dtype, original.shape
+        dtype, shape, before = original.dtype, original.shape, original.data
         inverted: Any = original
         with rushlight.no_grad():
             for module in reversed(self):
@@ -135,7 +135,12 @@ class ParametrizationList(ModuleList):
                 part.requires_grad_(original.requires_grad)
                 _put(self, f"original{i}", part)
         if not unsafe:
-            _check_same("A parametrization", self(), dtype, shape)
+            try:
+                _check_same("A parametrization", self(), dtype, shape)
+            except BaseException:
+                if self.is_tensor:
+                    original.data = before
+                raise
 
     def _originals(self) -> list[Tensor]:
         if self.is_tensor:

@@ -1,0 +1,157 @@
+"""Parametrizations, pruning and fusion by what must hold of them; the numbers are in tests/oracle."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.nn.utils import parametrizations, parametrize, prune
+
+
+class Symmetric(nn.Module):
+    def forward(self, x):
+        return x.triu() + x.triu(1).mT
+
+    def right_inverse(self, x):
+        return x.triu()
+
+
+def test_a_parametrized_tensor_follows_its_original():
+    layer = nn.Linear(3, 3)
+    weight = layer.weight
+    parametrize.register_parametrization(layer, "weight", Symmetric())
+    assert torch.equal(layer.weight, layer.weight.mT)
+    assert [name for name, _ in layer.named_parameters()] == [
+        "bias",
+        "parametrizations.weight.original",
+    ]
+    layer(torch.ones(1, 3)).sum().backward()
+    assert weight.grad is not None
+    layer.weight = torch.arange(9.0).reshape(3, 3)
+    assert layer.weight[1, 0] == 1 and layer.parametrizations.weight.original is weight
+    assert parametrize.remove_parametrizations(layer, "weight") is layer
+    assert layer.weight is weight and type(layer) is nn.Linear
+    pickle.loads(pickle.dumps(layer))
+
+
+def test_only_this_module_changes_its_class():
+    layer, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    parametrize.register_parametrization(layer, "weight", Symmetric())
+    assert type(other) is nn.Linear and type(layer).__name__ == "ParametrizedLinear"
+    twin = copy.deepcopy(layer)
+    parametrize.remove_parametrizations(layer, "weight")
+    assert parametrize.is_parametrized(twin, "weight")
+    with torch.no_grad():
+        twin.parametrizations.weight.original.fill_(2.0)
+    assert (twin.weight == 2).all() and not (layer.weight == 2).all()
+
+
+def test_cached_computes_once():
+    calls = []
+
+    class Counts(nn.Module):
+        def forward(self, x):
+            calls.append(1)
+            return x * 2
+
+    layer = nn.Linear(2, 2)
+    parametrize.register_parametrization(layer, "weight", Counts(), unsafe=True)
+    with parametrize.cached():
+        with parametrize.cached():
+            first = layer.weight
+        assert layer.weight is first
+    assert len(calls) == 1
+    assert layer.weight is not first and not parametrize._cache
+
+
+def test_a_refused_parametrization_changes_nothing():
+    class Halves(nn.Module):
+        def forward(self, x):
+            return x[:1]
+
+        def right_inverse(self, x):
+            return x + 1
+
+    layer = nn.Linear(2, 2)
+    weight, before = layer.weight, layer.weight.detach().clone()
+    with pytest.raises(ValueError, match="may not change the shape"):
+        parametrize.register_parametrization(layer, "weight", Halves())
+    assert layer.weight is weight and torch.equal(weight, before) and type(layer) is nn.Linear
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 4, 4)])
+@pytest.mark.parametrize("how", ["matrix_exp", "cayley", "householder"])
+@pytest.mark.parametrize("trivialization", [True, False])
+def test_orthogonal_stays_orthogonal(shape, how, trivialization):
+    torch.manual_seed(0)
+    module = nn.Module()
+    module.weight = nn.Parameter(torch.randn(shape, dtype=torch.float64))
+    parametrizations.orthogonal(module, orthogonal_map=how, use_trivialization=trivialization)
+    optimizer = torch.optim.SGD(module.parameters(), 0.5)
+    for _ in range(3):
+        w = module.weight
+        k = min(shape[-2:])
+        small = w @ w.mT if shape[-2] <= shape[-1] else w.mT @ w
+        assert torch.allclose(small, torch.eye(k, dtype=torch.float64).expand_as(small), atol=1e-9)
+        optimizer.zero_grad()
+        (w * torch.arange(1.0, w.numel() + 1).reshape(shape)).sum().backward()
+        optimizer.step()
+
+
+def test_spectral_norm_is_one():
+    torch.manual_seed(0)
+    layer = parametrizations.spectral_norm(nn.Linear(8, 5), n_power_iterations=30)
+    assert torch.linalg.matrix_norm(layer.weight, 2).item() == pytest.approx(1, abs=1e-4)
+    layer.eval()
+    u = layer.parametrizations.weight[0]._u.clone()
+    layer(torch.ones(1, 8))
+    assert torch.equal(u, layer.parametrizations.weight[0]._u)
+
+
+def test_weight_norm_keeps_the_weight():
+    layer = nn.Linear(3, 4)
+    before = layer.weight.detach().clone()
+    parametrizations.weight_norm(layer)
+    assert torch.allclose(layer.weight, before)
+    lengths = torch.linalg.vector_norm(before, 2, 1, keepdim=True)
+    assert torch.allclose(layer.parametrizations.weight.original0, lengths)
+
+
+def test_pruned_elements_stay_zero_and_come_back():
+    layer = nn.Linear(6, 4)
+    original = layer.weight
+    prune.l1_unstructured(layer, "weight", amount=5)
+    prune.random_unstructured(layer, "weight", amount=3)
+    assert int((layer.weight == 0).sum()) == 8
+    assert isinstance(next(iter(layer._forward_pre_hooks.values())), prune.PruningContainer)
+    optimizer = torch.optim.SGD(layer.parameters(), 0.1)
+    layer(torch.ones(2, 6)).sum().backward()
+    optimizer.step()
+    layer(torch.ones(2, 6))
+    assert int((layer.weight == 0).sum()) == 8
+    twin = copy.deepcopy(nn.Sequential(nn.Linear(2, 2)))
+    assert prune.is_pruned(nn.Sequential(layer)) and not prune.is_pruned(twin)
+    prune.remove(layer, "weight")
+    assert layer.weight is original and int((original == 0).sum()) == 8
+
+
+def test_refused_pruning_changes_nothing():
+    layer = prune.l1_unstructured(nn.Linear(3, 3), "weight", 2)
+    state = {key: value.clone() for key, value in layer.state_dict().items()}
+    hooks = list(layer._forward_pre_hooks)
+    with pytest.raises(ValueError, match="should be smaller than the number of parameters"):
+        prune.l1_unstructured(layer, "weight", 100)
+    assert list(layer._forward_pre_hooks) == hooks
+    assert all(torch.equal(value, state[key]) for key, value in layer.state_dict().items())
+
+
+def test_functions_keep_their_names_beside_the_modules():
+    import importlib
+
+    importlib.import_module("rushlight.nn.utils.weight_norm")
+    importlib.import_module("rushlight.nn.utils.spectral_norm")
+    assert callable(torch.nn.utils.weight_norm) and callable(torch.nn.utils.spectral_norm)
