@@ -237,6 +237,31 @@ def test_strided_inputs(row):
             close(result, plain, 1e-7, str(case.args[1:]))
 
 
+@each(lambda row: row.strided and not row.writes and row.check is None)
+def test_expanded_inputs(row):
+    """Inputs of stride 0, one place of memory seen many times, give what contiguous ones give."""
+
+    def one(a):
+        return a[..., :1] if a.ndim and a.size else a
+
+    for case, args, kwargs in row.draws():
+        rushlight.manual_seed(0)
+        dense = replace(
+            (args, kwargs),
+            lambda a: _wrap(np.array(np.broadcast_to(one(a), a.shape), order="C")),
+            np.ndarray,
+        )
+        try:
+            plain = function(row.name)(*dense[0], **dense[1])
+        except (RuntimeError, ValueError):
+            continue  # singular matrices, or values that must differ
+        rushlight.manual_seed(0)
+        wide = replace(
+            (args, kwargs), lambda a: _wrap(np.array(one(a))).expand(a.shape), np.ndarray
+        )
+        close(function(row.name)(*wide[0], **wide[1]), plain, 1e-7, str(case.args[1:]))
+
+
 @each(lambda row: not row.writes and row.meta)
 def test_meta(row):
     """On the meta device, which holds no numbers, results have the same shapes and dtypes."""
