@@ -394,6 +394,9 @@ def randperm(n: int, generator: Generator, dtype: np.dtype | type = np.int64) ->
     dtype = np.dtype(dtype)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    if n <= 64 and dtype.kind == "i":
+        words = generator.words(max(n - 1, 0)).tolist()
+        return np.array(_shuffle_small(n, [i + w % (n - i) for i, w in enumerate(words)]), dtype)
     if dtype.kind in "bc":
         raise NotImplementedError(f'"randperm" not implemented for {_NAMES[dtype.name]!r}')
     if is_floating(dtype):
@@ -410,14 +413,16 @@ def randperm(n: int, generator: Generator, dtype: np.dtype | type = np.int64) ->
     step = np.arange(n - 1)
     target = (generator.words(n - 1) % np.arange(n, 1, -1, dtype=np.uint64)).view(np.int64)
     target += step
-    return (_shuffle_small if n < 3000 else _shuffle)(n, target).astype(dtype, copy=False)
+    if n < 3000:
+        return np.array(_shuffle_small(n, target.tolist()), dtype)
+    return _shuffle(n, target).astype(dtype, copy=False)
 
 
-def _shuffle_small(n: int, target: np.ndarray) -> np.ndarray:
+def _shuffle_small(n: int, target: list[int]) -> list[int]:
     order = list(range(n))
-    for i, j in enumerate(target.tolist()):
+    for i, j in enumerate(target):
         order[i], order[j] = order[j], order[i]
-    return np.array(order)
+    return order
 
 
 def _shuffle(n: int, target: np.ndarray) -> np.ndarray:

@@ -305,10 +305,11 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """A tensor on the same memory without history; it shares the version counter."""
+        a = self._array
         t = new(Tensor)
-        t._array = self._array if self._array.__class__ is not _tagged() else self._array.view(np.ndarray)
+        t._array = a if a.__class__ is np.ndarray or a.__class__ is not _tagged() else a.view(np.ndarray)
         t._edge = None
-        t._counter = version_of(self)
+        t._counter = self._counter or version_of(self)
         return t if self.__class__ in _plain_classes else t.as_subclass(type(self))
 
     def detach_(self) -> Tensor:

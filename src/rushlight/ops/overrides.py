@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight import dtypes
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import scope, thread
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -94,6 +94,8 @@ def overridable(function: Callable) -> Callable:
     """A plain function (no operator) that asks modes and overriding arguments first."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and args[0].__class__ is Tensor and not scope["rare"]:
+            return function(*args, **kwargs)
         if thread.function_modes:
             got = call_overrides(call, args, kwargs)
             if got is not NOTHING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry, modes, sampling
+from rushlight import dtypes, geometry, sampling
 from rushlight import generator as generators
 from rushlight.backends import meta
 from rushlight.ops import arguments, calls, creation
@@ -19,7 +19,7 @@ from rushlight.ops.arguments import factory
 from rushlight.ops.copying import overwrite, overwriting
 from rushlight.ops.creation import finished
 from rushlight.ops.registry import public
-from rushlight.tensor import Tensor, _wrap
+from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,14 +60,28 @@ def drawn(
     return creation.made(name, fill, shape, None, dtype, layout, device, pin_memory, requires_grad)
 
 
-def plain(out: Any, dtype: Any, layout: Any, device: Any, pin_memory: bool, requires_grad: bool) -> bool:
-    """The commonest call: float32 on the CPU, nothing asked for."""
-    if out is dtype is layout is device is None and not (requires_grad or pin_memory):
-        return modes._default_dtype is dtypes.float32 and modes.here.device is None
-    return False
+def _uniform(shape: tuple, d: np.dtype) -> np.ndarray:
+    g = generators.default_generator
+    if d is F32:
+        return g.floats(math.prod(shape)).reshape(shape)
+    a = np.empty(shape, d)
+    sampling.uniform_(a, 0.0, 1.0, g)
+    return a
 
 
-@factory()
+def _normal(shape: tuple, d: np.dtype) -> np.ndarray:
+    g = generators.default_generator
+    if d is F32 and (n := math.prod(shape)) < 16:
+        return np.array(sampling.few_normals(n, g), d).reshape(shape)
+    a = np.empty(shape, d)
+    sampling.normal_(a, 0.0, 1.0, g)
+    return a
+
+
+F32 = dtypes.float32.np
+
+
+@factory(fill=_uniform)
 def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
          requires_grad=False, pin_memory=False):  # fmt: skip
     """Uniform numbers in [0, 1).
@@ -81,15 +95,13 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
         raise TypeError('rand() missing 1 required positional arguments: "size"')
     shape = arguments.sizes("rand", args, size)
     g = source(generator)
-    if plain(out, dtype, layout, device, pin_memory, requires_grad):
-        return _wrap(g.floats(math.prod(shape)).reshape(shape))
     return drawn(
         "rand", lambda a: sampling.uniform_(a, 0.0, 1.0, g), shape, out, dtype, layout, device,
         pin_memory, requires_grad,
     )  # fmt: skip
 
 
-@factory()
+@factory(fill=_normal)
 def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
           requires_grad=False, pin_memory=False):  # fmt: skip
     """Normal numbers of mean 0 and standard deviation 1."""
@@ -97,9 +109,6 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
         raise TypeError('randn() missing 1 required positional arguments: "size"')
     shape = arguments.sizes("randn", args, size)
     g = source(generator)
-    if plain(out, dtype, layout, device, pin_memory, requires_grad):
-        if (n := math.prod(shape)) < 16:
-            return _wrap(np.array(sampling.few_normals(n, g), np.float32).reshape(shape))
     return drawn(
         "randn", lambda a: sampling.normal_(a, 0.0, 1.0, g), shape, out, dtype, layout, device,
         pin_memory, requires_grad,
