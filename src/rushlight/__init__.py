@@ -71,7 +71,7 @@ del tensor  # type: ignore[name-defined]  # noqa: F821
 _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
     "__future__ _C _dynamo accelerator amp autograd backends compiler cpu cuda data distributed "
-    "fft func jit linalg masked mps multiprocessing nn optim overrides profiler random "
+    "distributions fft func jit linalg masked mps multiprocessing nn optim overrides profiler random "
     "return_types serialization signal special storage testing types utils version vision xpu"
 ).split()
 _SETTINGS = (

@@ -1,0 +1,116 @@
+"""The binomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import (
+    broadcast_all,
+    either,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+from rushlight.tensor import Tensor
+
+__all__ = ["Binomial"]
+
+
+class Binomial(Distribution):
+    """How many of `total_count` trials succeed, each with probability `probs`."""
+
+    arg_constraints = {
+        "total_count": constraints.nonnegative_integer,
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+    has_enumerate_support = True
+
+    def __init__(
+        self,
+        total_count: Any = 1,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        either(probs, logits)
+        if probs is not None:
+            self.total_count, self.probs = broadcast_all(total_count, probs)
+        else:
+            self.total_count, self.logits = broadcast_all(total_count, logits)
+        self.total_count = self.total_count.type_as(self._param)
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return self._expanded(Binomial, batch_shape, _instance, "total_count", "probs", "logits")
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self.total_count)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """What `probs` are in logarithms."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """Probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def _param(self) -> Tensor:
+        return self.probs if "probs" in self.__dict__ else self.logits
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of `probs` and `logits`."""
+        return self._param.shape
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        with rushlight.no_grad():
+            return rushlight.binomial(self.total_count.expand(shape), self.probs.expand(shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        n = self.total_count
+        choices = (
+            rushlight.lgamma(n + 1) - rushlight.lgamma(value + 1) - rushlight.lgamma(n - value + 1)
+        )
+        # n log(1 + exp(logits)), without overflow
+        positive = self.logits.clamp(min=0)
+        normalizer = n * positive + n * rushlight.log1p(rushlight.exp(-self.logits.abs()))
+        return value * self.logits + choices - normalizer
+
+    def entropy(self) -> Tensor:
+        if not self.total_count.min() == self.total_count.max():
+            raise NotImplementedError("Inhomogeneous total count not supported by `entropy`.")
+        log_prob = self.log_prob(self.enumerate_support(False))
+        return -(log_prob.exp() * log_prob).sum(0)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        count = int(self.total_count.max())
+        if not self.total_count.min() == count:
+            raise NotImplementedError(
+                "Inhomogeneous total count not supported by `enumerate_support`."
+            )
+        values = rushlight.arange(1 + count, dtype=self._param.dtype)
+        values = values.reshape((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1,) + self._batch_shape) if expand else values

@@ -1,0 +1,105 @@
+"""The categorical distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rushlight
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import either, lazy_property, logits_to_probs, probs_to_logits
+from rushlight.tensor import Tensor
+
+__all__ = ["Categorical"]
+
+
+class Categorical(Distribution):
+    """The categories 0 ... k - 1 with `probs` [..., k], normalised here, or `logits`.
+
+    >>> import rushlight as torch
+    >>> torch.distributions.Categorical(torch.tensor([1.0, 3.0])).probs
+    tensor([0.2500, 0.7500])
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    has_enumerate_support = True
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        either(probs, logits)
+        if probs is not None:
+            if probs.dim() < 1:
+                raise ValueError("`probs` parameter must be at least one-dimensional.")
+            self.probs = probs / probs.sum(-1, keepdim=True)
+        else:
+            if logits.dim() < 1:
+                raise ValueError("`logits` parameter must be at least one-dimensional.")
+            self.logits = logits - logits.logsumexp(dim=-1, keepdim=True)
+        self._num_events = self._param.shape[-1]
+        super().__init__(self._param.shape[:-1], validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._expanded(Categorical, batch_shape, _instance, "probs", "logits")
+        new._num_events = self._num_events
+        return new
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """What `probs` are in logarithms."""
+        return probs_to_logits(self.probs)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """Probabilities."""
+        return logits_to_probs(self.logits)
+
+    @property
+    def _param(self) -> Tensor:
+        return self.probs if "probs" in self.__dict__ else self.logits
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of `probs` and `logits`."""
+        return self._param.shape
+
+    @property
+    def mean(self) -> Tensor:
+        return rushlight.full(self._extended_shape(), math.nan, dtype=self.probs.dtype)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.probs.argmax(dim=-1)
+
+    @property
+    def variance(self) -> Tensor:
+        return rushlight.full(self._extended_shape(), math.nan, dtype=self.probs.dtype)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        sample_shape = rushlight.Size(sample_shape)
+        with rushlight.no_grad():
+            rows = self.probs.reshape(-1, self._num_events)
+            drawn = rushlight.multinomial(rows, sample_shape.numel(), True).T
+            return drawn.reshape(self._extended_shape(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        value = value.long().unsqueeze(-1)
+        value, logits = rushlight.broadcast_tensors(value, self.logits)
+        return logits.gather(-1, value[..., :1]).squeeze(-1)
+
+    def entropy(self) -> Tensor:
+        # minus infinity times 0 is 0 here
+        logits = self.logits.clamp(min=rushlight.finfo(self.logits.dtype).min)
+        return -(logits * self.probs).sum(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        values = rushlight.arange(self._num_events, dtype=rushlight.int64)
+        values = values.reshape((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1,) + self._batch_shape) if expand else values

@@ -1,0 +1,220 @@
+"""`Distribution`: what all distributions have, and the arithmetic that they share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight as torch
+from rushlight.distributions import constraints
+from rushlight.distributions.utils import lazy_property
+
+__all__ = ["Distribution"]
+
+Size = torch.Size
+
+
+class Distribution:
+    """A distribution over events of shape `event_shape`, one for each place of `batch_shape`.
+
+    Subclasses name their parameters in `arg_constraints`, which are checked (ValueError) unless
+    `validate_args=False`; samples have shape sample_shape + batch_shape + event_shape.
+    """
+
+    has_rsample = False
+    has_enumerate_support = False
+    _validate_args = __debug__
+
+    def __init__(
+        self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None
+    ) -> None:
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        try:
+            declared = self.arg_constraints
+        except NotImplementedError:
+            import warnings
+
+            declared = {}
+            warnings.warn(
+                f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` "
+                "or initialize the distribution with `validate_args=False` to turn off validation.",
+                stacklevel=4,
+            )
+        for name, constraint in declared.items():
+            if constraints.is_dependent(constraint):
+                continue
+            # computed from another parameter (probs from logits): nothing to check
+            if name not in self.__dict__ and isinstance(
+                getattr(type(self), name, None), lazy_property
+            ):
+                continue
+            value = getattr(self, name)
+            valid = constraint.check(value)
+            if not bool(valid.all()):
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of "
+                    f"distribution {self!r} to satisfy the constraint {constraint!r}, but found invalid "
+                    f"values:\n{value}"
+                )
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Check arguments of all distributions from now on, or do not."""
+        if value not in (True, False):
+            raise ValueError(f"set_default_validate_args expects True or False, got {value!r}")
+        Distribution._validate_args = value
+
+    @property
+    def batch_shape(self) -> Any:
+        """How many distributions there are."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Any:
+        """The shape of one sample of one of them."""
+        return self._event_shape
+
+    @property
+    def mean(self) -> Any:
+        """The mean."""
+        raise NotImplementedError
+
+    @property
+    def mode(self) -> Any:
+        """The likeliest value."""
+        raise NotImplementedError(f"{type(self)} does not implement mode")
+
+    @property
+    def variance(self) -> Any:
+        """The variance."""
+        raise NotImplementedError
+
+    @property
+    def stddev(self) -> Any:
+        """The standard deviation."""
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        """A sample, without gradient."""
+        with torch.no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        """A sample that is a function of the parameters and of noise, so that gradients flow."""
+        raise NotImplementedError
+
+    def sample_n(self, n: int) -> Any:
+        """`sample((n,))`."""
+        import warnings
+
+        warnings.warn(
+            "sample_n(n) will be deprecated. Use .sample((n,)) instead.", UserWarning, stacklevel=2
+        )
+        return self.sample((n,))
+
+    def log_prob(self, value: Any) -> Any:
+        """The logarithm of the density, or of the probability, at `value`."""
+        raise NotImplementedError
+
+    def cdf(self, value: Any) -> Any:
+        """The probability of what is not above `value`."""
+        raise NotImplementedError
+
+    def icdf(self, value: Any) -> Any:
+        """The inverse of `cdf`."""
+        raise NotImplementedError
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """All values, in a new first dimension."""
+        raise NotImplementedError
+
+    def entropy(self) -> Any:
+        """The entropy, in nats."""
+        raise NotImplementedError
+
+    def perplexity(self) -> Any:
+        """exp(entropy)."""
+        return torch.exp(self.entropy())
+
+    @property
+    def arg_constraints(self) -> Any:
+        """The constraint of each parameter, by name."""
+        raise NotImplementedError
+
+    @property
+    def support(self) -> Any:
+        """The constraint on values."""
+        raise NotImplementedError
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        """The same distributions with their parameters expanded to `batch_shape`."""
+        raise NotImplementedError
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ "
+                "method must also define a custom .expand() method."
+            )
+        return self.__new__(type(self)) if _instance is None else _instance
+
+    def _expanded(self, cls: Any, batch_shape: Any, _instance: Any, *names: str) -> Any:
+        """`expand` of a class `cls` whose parameters `names` start with the batch dimensions."""
+        new = self._get_checked_instance(cls, _instance)
+        batch_shape = Size(batch_shape)
+        batch = len(self._batch_shape)
+        for name in names:
+            if name in self.__dict__:  # of probs and logits only what is known
+                value = self.__dict__[name]
+                new.__dict__[name] = value.expand(batch_shape + value.shape[batch:])
+        super(cls, new).__init__(batch_shape, self._event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    def _extended_shape(self, sample_shape: Any = ()) -> Any:
+        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
+
+    def _validate_sample(self, value: Any) -> None:
+        if not isinstance(value, torch.Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        event_dims = len(self._event_shape)
+        if value.shape[value.dim() - event_dims :] != self._event_shape:
+            raise ValueError(
+                "The right-most size of value must match event_shape: "
+                f"{value.shape} vs {self._event_shape}."
+            )
+        expected = self._batch_shape + self._event_shape
+        for i, j in zip(reversed(value.shape), reversed(expected), strict=False):
+            if i != 1 and j != 1 and i != j:
+                raise ValueError(
+                    "Value is not broadcastable with batch_shape+event_shape: "
+                    f"{value.shape} vs {Size(expected)}."
+                )
+        try:
+            support = self.support
+        except NotImplementedError:
+            import warnings
+
+            warnings.warn(
+                f"{type(self)} does not define `support` to enable sample validation. Please "
+                "initialize the distribution with `validate_args=False` to turn off validation.",
+                stacklevel=3,
+            )
+            return
+        if not bool(support.check(value).all()):
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within"
+                f" the support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+            )
+
+    def __repr__(self) -> str:
+        names = [k for k in self.arg_constraints if k in self.__dict__]
+        args = [
+            f"{p}: {v if v.numel() == 1 else v.size()}" for p in names for v in [self.__dict__[p]]
+        ]
+        return f"{type(self).__name__}({', '.join(args)})"

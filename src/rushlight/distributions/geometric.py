@@ -1,0 +1,98 @@
+"""The geometric distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import (
+    broadcast_all,
+    either,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+from rushlight.tensor import Tensor
+
+__all__ = ["Geometric"]
+
+
+class Geometric(Distribution):
+    """How many trials fail before the first that succeeds, each with probability `probs`."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.nonnegative_integer
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        either(probs, logits)
+        if probs is not None:
+            (self.probs,) = broadcast_all(probs)
+        else:
+            (self.logits,) = broadcast_all(logits)
+        batch_shape = self._param.shape
+        super().__init__(batch_shape, validate_args=validate_args)
+        if self._validate_args and probs is not None:
+            value = self.probs
+            valid = value > 0
+            if not valid.all():
+                raise ValueError(
+                    f"Expected parameter probs ({type(value).__name__} of shape "
+                    f"{tuple(value.shape)}) of distribution {self!r} to be positive but found "
+                    f"invalid values:\n{value.detach()[~valid]}"
+                )
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return self._expanded(Geometric, batch_shape, _instance, "probs", "logits")
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """What `probs` are in logarithms."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """Probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def _param(self) -> Tensor:
+        return self.probs if "probs" in self.__dict__ else self.logits
+
+    @property
+    def mean(self) -> Tensor:
+        return 1.0 / self.probs - 1.0
+
+    @property
+    def mode(self) -> Tensor:
+        return rushlight.zeros_like(self.probs)
+
+    @property
+    def variance(self) -> Tensor:
+        return (1.0 / self.probs - 1.0) / self.probs
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        dtype = self.probs.dtype
+        with rushlight.no_grad():
+            u = rushlight.empty(shape, dtype=dtype).uniform_(rushlight.finfo(dtype).tiny, 1)
+            return (u.log() / (-self.probs).log1p()).floor()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        value, probs = broadcast_all(value, self.probs)
+        # 0 * log(0) is 0 here
+        probs = rushlight.where((probs == 1) & (value == 0), 0.0, probs).to(probs.dtype)
+        return value * (-probs).log1p() + self.probs.log()
+
+    def entropy(self) -> Tensor:
+        return (
+            rushlight.nn.functional.binary_cross_entropy_with_logits(
+                self.logits, self.probs, reduction="none"
+            )
+            / self.probs
+        )

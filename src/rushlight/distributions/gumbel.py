@@ -1,0 +1,68 @@
+"""The Gumbel distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rushlight
+from rushlight.distributions import constraints
+from rushlight.distributions.transformed_distribution import TransformedDistribution
+from rushlight.distributions.transforms import AffineTransform, ExpTransform
+from rushlight.distributions.uniform import Uniform
+from rushlight.distributions.utils import broadcast_all, euler_constant
+from rushlight.tensor import Tensor
+
+__all__ = ["Gumbel"]
+
+
+class Gumbel(TransformedDistribution):
+    """The distribution function exp(-exp(-(x - loc) / scale)), of maxima."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        info = rushlight.finfo(self.loc.dtype)
+        low = rushlight.full_like(self.loc, info.tiny)
+        high = rushlight.full_like(self.loc, 1 - info.eps)
+        chain = [
+            ExpTransform().inv,
+            AffineTransform(loc=0, scale=-rushlight.ones_like(self.scale)),
+            ExpTransform().inv,
+            AffineTransform(loc=self.loc, scale=-self.scale),
+        ]
+        base = Uniform(low, high, validate_args=validate_args)
+        super().__init__(base, chain, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Gumbel, _instance)
+        new.loc = self.loc.expand(batch_shape)
+        new.scale = self.scale.expand(batch_shape)
+        return super().expand(batch_shape, _instance=new)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        y = (self.loc - value) / self.scale
+        return (y - y.exp()) - self.scale.log()
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc + self.scale * euler_constant
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def stddev(self) -> Tensor:
+        return (math.pi / math.sqrt(6)) * self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        return self.stddev.pow(2)
+
+    def entropy(self) -> Tensor:
+        return self.scale.log() + (1 + euler_constant)

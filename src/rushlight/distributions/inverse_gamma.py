@@ -1,0 +1,61 @@
+"""The inverse gamma distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rushlight
+from rushlight.distributions import constraints
+from rushlight.distributions.gamma import Gamma
+from rushlight.distributions.transformed_distribution import TransformedDistribution
+from rushlight.distributions.transforms import PowerTransform
+from rushlight.tensor import Tensor
+
+__all__ = ["InverseGamma"]
+
+
+class InverseGamma(TransformedDistribution):
+    """1 / x of a gamma number x of this `concentration` and `rate`."""
+
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+        base = Gamma(concentration, rate, validate_args=validate_args)
+        inverse = PowerTransform(exponent=-rushlight.ones((), dtype=base.rate.dtype))
+        super().__init__(base, inverse, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(InverseGamma, _instance)
+        return super().expand(batch_shape, _instance=new)
+
+    @property
+    def concentration(self) -> Tensor:
+        """The base distribution's."""
+        return self.base_dist.concentration
+
+    @property
+    def rate(self) -> Tensor:
+        """The base distribution's."""
+        return self.base_dist.rate
+
+    @property
+    def mean(self) -> Tensor:
+        mean = self.rate / (self.concentration - 1)
+        return rushlight.where(self.concentration > 1, mean, math.inf)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.rate / (self.concentration + 1)
+
+    @property
+    def variance(self) -> Tensor:
+        c = self.concentration
+        variance = self.rate.square() / ((c - 1).square() * (c - 2))
+        return rushlight.where(c > 2, variance, math.inf)
+
+    def entropy(self) -> Tensor:
+        c = self.concentration
+        return c + self.rate.log() + c.lgamma() - (1 + c) * c.digamma()

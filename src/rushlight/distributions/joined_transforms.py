@@ -1,0 +1,145 @@
+"""Several transforms side by side: `CatTransform` and `StackTransform`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight.distributions import constraints
+from rushlight.distributions.transform import Transform
+from rushlight.distributions.utils import _sum_rightmost
+from rushlight.tensor import Tensor
+
+
+def _checked(tseq: Any, cache_size: int) -> list[Transform]:
+    if not all(isinstance(t, Transform) for t in tseq):
+        raise AssertionError("All elements of tseq must be Transform instances")
+    return [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
+
+
+class CatTransform(Transform):
+    """Transform i acts on the next `lengths[i]` entries along `dim`."""
+
+    def __init__(self, tseq: Any, dim: int = 0, lengths: Any = None, cache_size: int = 0) -> None:
+        self.transforms = _checked(tseq, cache_size)
+        super().__init__(cache_size=cache_size)
+        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.transforms):
+            raise AssertionError(
+                f"lengths must have same length as tseq, got {len(self.lengths)} vs "
+                f"{len(self.transforms)}"
+            )
+        self.dim = dim
+
+    @property
+    def event_dim(self) -> int:
+        return max(t.event_dim for t in self.transforms)
+
+    @property
+    def length(self) -> int:
+        """The size along `dim`."""
+        return sum(self.lengths)
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if self._cache_size == cache_size:
+            return self
+        return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
+
+    def _slices(self, name: str, x: Tensor) -> list[Tensor]:
+        if not -x.dim() <= self.dim < x.dim():
+            raise AssertionError(
+                f"dim {self.dim} is out of range for a {x.dim()}-dimensional {name}"
+            )
+        if x.size(self.dim) != self.length:
+            raise AssertionError(
+                f"{name}.size({self.dim}) = {x.size(self.dim)} must equal length {self.length}"
+            )
+        starts = [sum(self.lengths[:i]) for i in range(len(self.lengths))]
+        return [x.narrow(self.dim, s, n) for s, n in zip(starts, self.lengths, strict=True)]
+
+    def _call(self, x: Tensor) -> Tensor:
+        parts = zip(self.transforms, self._slices("x", x), strict=True)
+        return rushlight.cat([t(part) for t, part in parts], dim=self.dim)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        parts = zip(self.transforms, self._slices("y", y), strict=True)
+        return rushlight.cat([t.inv(part) for t, part in parts], dim=self.dim)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        logs = []
+        parts = zip(self.transforms, self._slices("x", x), self._slices("y", y), strict=True)
+        for t, a, b in parts:
+            here = t.log_abs_det_jacobian(a, b)
+            if t.event_dim < self.event_dim:
+                here = _sum_rightmost(here, self.event_dim - t.event_dim)
+            logs.append(here)
+        dim = self.dim - x.dim() if self.dim >= 0 else self.dim
+        dim += self.event_dim
+        if dim < 0:
+            return rushlight.cat(logs, dim=dim)
+        total = logs[0]
+        for here in logs[1:]:
+            total = total + here
+        return total
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return all(t.bijective for t in self.transforms)
+
+    @constraints.dependent_property
+    def domain(self) -> Any:
+        return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
+
+    @constraints.dependent_property
+    def codomain(self) -> Any:
+        return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
+
+
+class StackTransform(Transform):
+    """Transform i acts on slice i along `dim`."""
+
+    def __init__(self, tseq: Any, dim: int = 0, cache_size: int = 0) -> None:
+        self.transforms = _checked(tseq, cache_size)
+        super().__init__(cache_size=cache_size)
+        self.dim = dim
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if self._cache_size == cache_size:
+            return self
+        return StackTransform(self.transforms, self.dim, cache_size)
+
+    def _slices(self, name: str, x: Tensor) -> Any:
+        if not -x.dim() <= self.dim < x.dim():
+            raise AssertionError(
+                f"dim {self.dim} is out of range for a {x.dim()}-dimensional {name}"
+            )
+        if x.size(self.dim) != len(self.transforms):
+            raise AssertionError(
+                f"{name}.size({self.dim}) = {x.size(self.dim)} must equal the number of transforms "
+                f"{len(self.transforms)}"
+            )
+        return x.unbind(self.dim)
+
+    def _call(self, x: Tensor) -> Tensor:
+        parts = zip(self.transforms, self._slices("x", x), strict=True)
+        return rushlight.stack([t(part) for t, part in parts], self.dim)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        parts = zip(self.transforms, self._slices("y", y), strict=True)
+        return rushlight.stack([t.inv(part) for t, part in parts], self.dim)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        parts = zip(self.transforms, self._slices("x", x), self._slices("y", y), strict=True)
+        return rushlight.stack([t.log_abs_det_jacobian(a, b) for t, a, b in parts], self.dim)
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return all(t.bijective for t in self.transforms)
+
+    @constraints.dependent_property
+    def domain(self) -> Any:
+        return constraints.stack([t.domain for t in self.transforms], self.dim)
+
+    @constraints.dependent_property
+    def codomain(self) -> Any:
+        return constraints.stack([t.codomain for t in self.transforms], self.dim)

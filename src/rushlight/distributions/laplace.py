@@ -1,0 +1,69 @@
+"""The Laplace distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import broadcast_all
+from rushlight.tensor import Tensor
+
+__all__ = ["Laplace"]
+
+
+class Laplace(Distribution):
+    """The density exp(-|x - loc| / scale) / (2 scale)."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return self._expanded(Laplace, batch_shape, _instance, "loc", "scale")
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        return 2 * self.scale.pow(2)
+
+    @property
+    def stddev(self) -> Tensor:
+        return 2**0.5 * self.scale
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        # from eps - 1 on: log1p(-1) is minus infinity
+        low = rushlight.finfo(self.loc.dtype).eps - 1
+        u = rushlight.empty(shape, dtype=self.loc.dtype).uniform_(low, 1)
+        return self.loc - self.scale * u.sign() * rushlight.log1p(-u.abs())
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return -rushlight.log(2 * self.scale) - (value - self.loc).abs() / self.scale
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        apart = value - self.loc
+        return 0.5 - 0.5 * apart.sign() * rushlight.expm1(-apart.abs() / self.scale)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        centred = value - 0.5
+        return self.loc - self.scale * centred.sign() * rushlight.log1p(-2 * centred.abs())
+
+    def entropy(self) -> Tensor:
+        return 1 + rushlight.log(2 * self.scale)

@@ -1,0 +1,41 @@
+"""Normal numbers [..., k - 1] brought onto the simplex of k by `StickBreakingTransform`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.distributions import constraints
+from rushlight.distributions.normal import Normal
+from rushlight.distributions.transformed_distribution import TransformedDistribution
+from rushlight.distributions.transforms import StickBreakingTransform
+from rushlight.tensor import Tensor
+
+__all__ = ["LogisticNormal"]
+
+
+class LogisticNormal(TransformedDistribution):
+    """Normal numbers [..., k - 1] brought onto the simplex of k by `StickBreakingTransform`."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args=validate_args)
+        if not base.batch_shape:
+            base = base.expand([1])
+        super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(LogisticNormal, _instance)
+        return super().expand(batch_shape, _instance=new)
+
+    @property
+    def loc(self) -> Tensor:
+        """The base distribution's."""
+        return self.base_dist.base_dist.loc
+
+    @property
+    def scale(self) -> Tensor:
+        """The base distribution's."""
+        return self.base_dist.base_dist.scale

@@ -1,0 +1,130 @@
+"""A mixture of distributions of one family."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight.distributions import constraints
+from rushlight.distributions.categorical import Categorical
+from rushlight.distributions.distribution import Distribution
+from rushlight.tensor import Tensor
+
+__all__ = ["MixtureSameFamily"]
+
+
+class MixtureSameFamily(Distribution):
+    """Draws from the component that a `Categorical` picks; components lie along the last batch dim."""
+
+    arg_constraints: dict[str, Any] = {}
+    has_rsample = False
+
+    def __init__(
+        self,
+        mixture_distribution: Categorical,
+        component_distribution: Distribution,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._mixture_distribution = mixture_distribution
+        self._component_distribution = component_distribution
+        if not isinstance(mixture_distribution, Categorical):
+            raise ValueError(
+                " The Mixture distribution needs to be an  instance of "
+                "torch.distributions.Categorical"
+            )
+        if not isinstance(component_distribution, Distribution):
+            raise ValueError(
+                "The Component distribution needs to be an instance of "
+                "torch.distributions.Distribution"
+            )
+        picks = mixture_distribution.batch_shape
+        parts = component_distribution.batch_shape[:-1]
+        for a, b in zip(reversed(picks), reversed(parts), strict=False):
+            if a != 1 and b != 1 and a != b:
+                raise ValueError(
+                    f"`mixture_distribution.batch_shape` ({picks}) is not compatible with "
+                    f"`component_distribution.batch_shape`({parts})"
+                )
+        km = mixture_distribution.logits.shape[-1]
+        kc = component_distribution.batch_shape[-1]
+        if km != kc:
+            raise ValueError(
+                f"`mixture_distribution component` ({km}) does not equal "
+                f"`component_distribution.batch_shape[-1]` ({kc})"
+            )
+        self._num_component = km
+        event_shape = component_distribution.event_shape
+        self._event_ndims = len(event_shape)
+        super().__init__(parts, event_shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(MixtureSameFamily, _instance)
+        batch_shape = rushlight.Size(batch_shape)
+        new._component_distribution = self._component_distribution.expand(
+            batch_shape + (self._num_component,)
+        )
+        new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
+        new._num_component = self._num_component
+        new._event_ndims = self._event_ndims
+        super(MixtureSameFamily, new).__init__(batch_shape, self.event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    @constraints.dependent_property
+    def support(self) -> Any:
+        return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
+
+    @property
+    def mixture_distribution(self) -> Categorical:
+        """What picks the component."""
+        return self._mixture_distribution
+
+    @property
+    def component_distribution(self) -> Distribution:
+        """The components."""
+        return self._component_distribution
+
+    def _weights(self) -> Tensor:
+        probs = self.mixture_distribution.probs
+        return probs.reshape(probs.shape + (1,) * self._event_ndims)
+
+    @property
+    def mean(self) -> Tensor:
+        means = self.component_distribution.mean
+        return (self._weights() * means).sum(-1 - self._event_ndims)
+
+    @property
+    def variance(self) -> Tensor:
+        """The mean of the variances plus the variance of the means."""
+        weights, dim = self._weights(), -1 - self._event_ndims
+        within = (weights * self.component_distribution.variance).sum(dim)
+        apart = self.component_distribution.mean - self.mean.unsqueeze(dim)
+        return within + (weights * apart.pow(2.0)).sum(dim)
+
+    def cdf(self, x: Tensor) -> Tensor:
+        parts = self.component_distribution.cdf(x.unsqueeze(-1 - self._event_ndims))
+        return (parts * self.mixture_distribution.probs).sum(-1)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(x)
+        parts = self.component_distribution.log_prob(x.unsqueeze(-1 - self._event_ndims))
+        weights = rushlight.log_softmax(self.mixture_distribution.logits, -1)
+        return rushlight.logsumexp(parts + weights, dim=-1)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with rushlight.no_grad():
+            picked = self.mixture_distribution.sample(sample_shape)
+            parts = self.component_distribution.sample(sample_shape)
+            dim = parts.dim() - 1 - self._event_ndims
+            ones = (1,) * (self._event_ndims + 1)
+            picked = picked.expand(parts.shape[:dim])
+            place = picked.reshape(picked.shape + ones).expand(
+                picked.shape + (1,) + parts.shape[dim + 1 :]
+            )
+            return parts.gather(dim, place).squeeze(dim)
+
+    def __repr__(self) -> str:
+        return (
+            f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"
+        )

@@ -1,0 +1,99 @@
+"""The multinomial distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rushlight
+from rushlight.distributions import constraints
+from rushlight.distributions.binomial import Binomial
+from rushlight.distributions.categorical import Categorical
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.utils import broadcast_all
+from rushlight.tensor import Tensor
+
+__all__ = ["Multinomial"]
+
+
+class Multinomial(Distribution):
+    """How often each of k categories came in `total_count` draws, an int."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def __init__(
+        self,
+        total_count: int = 1,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        if not isinstance(total_count, int):
+            raise NotImplementedError("inhomogeneous total_count is not supported")
+        self.total_count = total_count
+        self._categorical = Categorical(probs=probs, logits=logits)
+        self._binomial = Binomial(total_count=total_count, probs=self.probs)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Multinomial, _instance)
+        batch_shape = rushlight.Size(batch_shape)
+        new._categorical = self._categorical.expand(batch_shape)
+        new.total_count = self.total_count
+        new._binomial = Binomial(total_count=self.total_count, probs=new.probs)
+        super(Multinomial, new).__init__(batch_shape, self.event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> Any:
+        return constraints.multinomial(self.total_count)
+
+    @property
+    def logits(self) -> Tensor:
+        """Normalised log-probabilities."""
+        return self._categorical.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """Normalised probabilities."""
+        return self._categorical.probs
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of `probs` and `logits`."""
+        return self._categorical.param_shape
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs * self.total_count
+
+    @property
+    def variance(self) -> Tensor:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        draws = self._categorical.sample((self.total_count, *sample_shape))
+        counts = rushlight.nn.functional.one_hot(draws, self._event_shape[0]).sum(0)
+        return counts.to(self.probs.dtype)
+
+    def entropy(self) -> Tensor:
+        n = rushlight.tensor(self.total_count)
+        pmf = self._binomial
+        values = pmf.enumerate_support(expand=False)[1:]
+        weights = pmf.log_prob(values).exp()
+        expected = (weights * rushlight.lgamma(values + 1)).sum([0, -1])
+        return n * self._categorical.entropy() - rushlight.lgamma(n + 1) + expected
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        # 0 * log(0) is 0 here
+        logits = logits.masked_fill((value == 0) & (logits == -math.inf), 0)
+        return (
+            rushlight.lgamma(value.sum(-1) + 1)
+            - rushlight.lgamma(value + 1).sum(-1)
+            + (logits * value).sum(-1)
+        )

@@ -1,0 +1,105 @@
+"""The negative binomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.gamma import Gamma
+from rushlight.distributions.utils import (
+    broadcast_all,
+    either,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+from rushlight.tensor import Tensor
+
+__all__ = ["NegativeBinomial"]
+
+
+class NegativeBinomial(Distribution):
+    """How many trials succeed, each with `probs`, before `total_count` (a real number) have failed."""
+
+    arg_constraints = {
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }
+    support = constraints.nonnegative_integer
+
+    def __init__(
+        self,
+        total_count: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        either(probs, logits)
+        if probs is not None:
+            self.total_count, self.probs = broadcast_all(total_count, probs)
+        else:
+            self.total_count, self.logits = broadcast_all(total_count, logits)
+        self.total_count = self.total_count.type_as(self._param)
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return self._expanded(
+            NegativeBinomial, batch_shape, _instance, "total_count", "probs", "logits"
+        )
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """What `probs` are in logarithms."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """Probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def _param(self) -> Tensor:
+        return self.probs if "probs" in self.__dict__ else self.logits
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of `probs` and `logits`."""
+        return self._param.shape
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * rushlight.exp(self.logits)
+
+    @property
+    def mode(self) -> Tensor:
+        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.mean / rushlight.sigmoid(-self.logits)
+
+    @lazy_property
+    def _gamma(self) -> Gamma:
+        # a Poisson number whose rate is a gamma number; the counts are checked already
+        return Gamma(self.total_count, rushlight.exp(-self.logits), validate_args=False)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with rushlight.no_grad():
+            return rushlight.poisson(self._gamma.sample(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        sigmoid = rushlight.nn.functional.logsigmoid
+        unnormalized = self.total_count * sigmoid(-self.logits) + value * sigmoid(self.logits)
+        normalizer = (
+            -rushlight.lgamma(self.total_count + value)
+            + rushlight.lgamma(1.0 + value)
+            + rushlight.lgamma(self.total_count)
+        )
+        # total_count = 0: all the mass is in 0
+        normalizer = normalizer.masked_fill(self.total_count + value == 0.0, 0.0)
+        return unnormalized - normalizer

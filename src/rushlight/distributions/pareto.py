@@ -1,0 +1,53 @@
+"""The Pareto distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.distributions import constraints
+from rushlight.distributions.exponential import Exponential
+from rushlight.distributions.transformed_distribution import TransformedDistribution
+from rushlight.distributions.transforms import AffineTransform, ExpTransform
+from rushlight.distributions.utils import broadcast_all
+from rushlight.tensor import Tensor
+
+__all__ = ["Pareto"]
+
+
+class Pareto(TransformedDistribution):
+    """Numbers above `scale` whose density falls as x^-(alpha + 1)."""
+
+    arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+
+    def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
+        self.scale, self.alpha = broadcast_all(scale, alpha)
+        base = Exponential(self.alpha, validate_args=validate_args)
+        chain = [ExpTransform(), AffineTransform(loc=0, scale=self.scale)]
+        super().__init__(base, chain, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Pareto, _instance)
+        new.scale = self.scale.expand(batch_shape)
+        new.alpha = self.alpha.expand(batch_shape)
+        return super().expand(batch_shape, _instance=new)
+
+    @property
+    def mean(self) -> Tensor:
+        a = self.alpha.clamp(min=1)  # infinite for alpha <= 1
+        return a * self.scale / (a - 1)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        a = self.alpha.clamp(min=2)  # infinite for alpha <= 2
+        return self.scale.pow(2) * a / ((a - 1).pow(2) * (a - 2))
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        return constraints.greater_than_eq(self.scale)
+
+    def entropy(self) -> Tensor:
+        return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())

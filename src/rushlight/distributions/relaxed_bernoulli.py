@@ -1,0 +1,119 @@
+"""A continuous relaxation of the Bernoulli distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight.distributions import constraints
+from rushlight.distributions.distribution import Distribution
+from rushlight.distributions.transformed_distribution import TransformedDistribution
+from rushlight.distributions.transforms import SigmoidTransform
+from rushlight.distributions.utils import (
+    broadcast_all,
+    clamp_probs,
+    either,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
+from rushlight.tensor import Tensor
+
+__all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
+
+
+class LogitRelaxedBernoulli(Distribution):
+    """The log-odds of `RelaxedBernoulli` (Maddison et al., 2017)."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.real
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.temperature = temperature
+        either(probs, logits)
+        if probs is not None:
+            (self.probs,) = broadcast_all(probs)
+        else:
+            (self.logits,) = broadcast_all(logits)
+        super().__init__(self._param.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._expanded(LogitRelaxedBernoulli, batch_shape, _instance, "probs", "logits")
+        new.temperature = self.temperature
+        return new
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """What `probs` are in logarithms."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """Probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def _param(self) -> Tensor:
+        return self.probs if "probs" in self.__dict__ else self.logits
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of `probs` and `logits`."""
+        return self._param.shape
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        probs = clamp_probs(self.probs.expand(shape))
+        u = clamp_probs(rushlight.rand(shape, dtype=probs.dtype))
+        odds = u.log() - (-u).log1p() + probs.log() - (-probs).log1p()
+        return odds / self.temperature
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        apart = logits - value.mul(self.temperature)
+        return self.temperature.log() + apart - 2 * apart.exp().log1p()
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """Numbers in (0, 1) that tend to Bernoulli draws as `temperature`, a tensor, goes to 0."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        base = LogitRelaxedBernoulli(temperature, probs, logits)
+        super().__init__(base, SigmoidTransform(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(RelaxedBernoulli, _instance)
+        return super().expand(batch_shape, _instance=new)
+
+    @property
+    def temperature(self) -> Tensor:
+        """The base distribution's."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Tensor:
+        """The base distribution's."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The base distribution's."""
+        return self.base_dist.probs

@@ -1,0 +1,352 @@
+"""The transforms: maps between constrained spaces that know their Jacobians."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rushlight
+from rushlight.distributions import constraints
+from rushlight.distributions.joined_transforms import CatTransform, StackTransform
+from rushlight.distributions.matrix_transforms import (
+    CorrCholeskyTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
+    SoftmaxTransform,
+    StickBreakingTransform,
+)
+from rushlight.distributions.transform import (
+    ComposeTransform,
+    IndependentTransform,
+    Transform,
+    _InverseTransform,
+)
+from rushlight.distributions.utils import broadcast_shapes, lazy_property
+from rushlight.tensor import Tensor
+
+__all__ = [
+    "AbsTransform",
+    "AffineTransform",
+    "CatTransform",
+    "ComposeTransform",
+    "CorrCholeskyTransform",
+    "CumulativeDistributionTransform",
+    "ExpTransform",
+    "IndependentTransform",
+    "LowerCholeskyTransform",
+    "PositiveDefiniteTransform",
+    "PowerTransform",
+    "ReshapeTransform",
+    "SigmoidTransform",
+    "SoftmaxTransform",
+    "SoftplusTransform",
+    "StackTransform",
+    "StickBreakingTransform",
+    "TanhTransform",
+    "Transform",
+    "_InverseTransform",
+    "identity_transform",
+]
+
+identity_transform = ComposeTransform([])
+
+
+def _softplus(x: Any) -> Tensor:
+    return rushlight.nn.functional.softplus(x)
+
+
+def _same_number(a: Any, b: Any) -> bool:
+    """Whether two parameters, numbers or tensors, are equal throughout."""
+    equal = a == b
+    return bool(equal.all()) if isinstance(equal, Tensor) else equal
+
+
+class _SameType(Transform):
+    """Transforms without parameters are equal when their types are."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class ExpTransform(_SameType):
+    """y = exp(x)"""
+
+    domain = constraints.real
+    codomain = constraints.positive
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.exp()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.log()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return x
+
+
+class SigmoidTransform(_SameType):
+    """y = 1 / (1 + exp(-x))"""
+
+    domain = constraints.real
+    codomain = constraints.unit_interval
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        info = rushlight.finfo(x.dtype)  # an exact 0 or 1 has no inverse
+        return x.sigmoid().clamp(min=info.tiny, max=1.0 - info.eps)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        info = rushlight.finfo(y.dtype)
+        y = y.clamp(min=info.tiny, max=1.0 - info.eps)
+        return y.log() - (-y).log1p()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -_softplus(-x) - _softplus(x)
+
+
+class SoftplusTransform(_SameType):
+    """y = log(1 + exp(x))"""
+
+    domain = constraints.real
+    codomain = constraints.positive
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        return _softplus(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return (-y).expm1().neg().log() + y
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -_softplus(-x)
+
+
+class TanhTransform(_SameType):
+    """y = tanh(x)"""
+
+    domain = constraints.real
+    codomain = constraints.interval(-1.0, 1.0)
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.tanh()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.atanh()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        # log(1 - tanh(x)^2) loses its digits for large |x|; this does not
+        return 2.0 * (math.log(2.0) - x - _softplus(-2.0 * x))
+
+
+class AbsTransform(_SameType):
+    """y = |x|; the inverse is the positive one."""
+
+    domain = constraints.real
+    codomain = constraints.positive
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.abs()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y
+
+
+class PowerTransform(Transform):
+    """y = x ** exponent, for positive x."""
+
+    domain = constraints.positive
+    codomain = constraints.positive
+    bijective = True
+
+    def __init__(self, exponent: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.exponent = exponent if isinstance(exponent, Tensor) else rushlight.tensor(exponent)
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if self._cache_size == cache_size:
+            return self
+        return PowerTransform(self.exponent, cache_size=cache_size)
+
+    @lazy_property
+    def sign(self) -> Any:  # type: ignore[override]
+        return self.exponent.sign()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PowerTransform) and _same_number(self.exponent, other.exponent)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.pow(self.exponent)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.pow(1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return (self.exponent * y / x).abs().log()
+
+    def forward_shape(self, shape: Any) -> Any:
+        return broadcast_shapes(shape, self.exponent.shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return broadcast_shapes(shape, self.exponent.shape)
+
+
+class AffineTransform(Transform):
+    """y = loc + scale * x, elementwise; the last `event_dim` dimensions make one point."""
+
+    bijective = True
+
+    def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.loc = loc
+        self.scale = scale
+        self._event_dim = event_dim
+
+    @property
+    def event_dim(self) -> int:
+        return self._event_dim
+
+    def _line(self) -> Any:
+        real = constraints.real
+        return real if self.event_dim == 0 else constraints.independent(real, self.event_dim)
+
+    @constraints.dependent_property(is_discrete=False)
+    def domain(self) -> Any:
+        return self._line()
+
+    @constraints.dependent_property(is_discrete=False)
+    def codomain(self) -> Any:
+        return self._line()
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if self._cache_size == cache_size:
+            return self
+        return AffineTransform(self.loc, self.scale, self.event_dim, cache_size=cache_size)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, AffineTransform)
+            and _same_number(self.loc, other.loc)
+            and _same_number(self.scale, other.scale)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def sign(self) -> Any:
+        if isinstance(self.scale, Tensor):
+            return self.scale.sign()
+        return (self.scale > 0) - (self.scale < 0)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self.loc + self.scale * x
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return (y - self.loc) / self.scale
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        if isinstance(self.scale, Tensor):
+            log_scale = self.scale.abs().log()
+        else:
+            log_scale = rushlight.full_like(x, math.log(abs(self.scale)))
+        kept = x.shape[: x.dim() - self.event_dim]
+        if self.event_dim:
+            log_scale = log_scale.reshape(log_scale.shape[: -self.event_dim] + (-1,)).sum(-1)
+        return log_scale.expand(kept)
+
+    def _parameter_shapes(self) -> list[Any]:
+        return [getattr(parameter, "shape", ()) for parameter in (self.loc, self.scale)]
+
+    def forward_shape(self, shape: Any) -> Any:
+        return broadcast_shapes(shape, *self._parameter_shapes())
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return broadcast_shapes(shape, *self._parameter_shapes())
+
+
+class ReshapeTransform(Transform):
+    """The trailing dimensions `in_shape` become `out_shape`; the Jacobian is 1."""
+
+    bijective = True
+
+    def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
+        self.in_shape = rushlight.Size(in_shape)
+        self.out_shape = rushlight.Size(out_shape)
+        if self.in_shape.numel() != self.out_shape.numel():
+            raise ValueError("in_shape, out_shape have different numbers of elements")
+        super().__init__(cache_size=cache_size)
+
+    @constraints.dependent_property
+    def domain(self) -> Any:
+        return constraints.independent(constraints.real, len(self.in_shape))
+
+    @constraints.dependent_property
+    def codomain(self) -> Any:
+        return constraints.independent(constraints.real, len(self.out_shape))
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if self._cache_size == cache_size:
+            return self
+        return ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.reshape(y.shape[: y.dim() - len(self.out_shape)] + self.in_shape)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
+
+    def _shape(self, shape: Any, before: Any, after: Any) -> Any:
+        if len(shape) < len(before):
+            raise ValueError("Too few dimensions on input")
+        cut = len(shape) - len(before)
+        if tuple(shape[cut:]) != tuple(before):
+            raise ValueError(f"Shape mismatch: expected {shape[cut:]} but got {before}")
+        return shape[:cut] + after
+
+    def forward_shape(self, shape: Any) -> Any:
+        return self._shape(shape, self.in_shape, self.out_shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self._shape(shape, self.out_shape, self.in_shape)
+
+
+class CumulativeDistributionTransform(Transform):
+    """y = F(x), the distribution function of a univariate distribution."""
+
+    bijective = True
+    codomain = constraints.unit_interval
+    sign = 1
+
+    def __init__(self, distribution: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.distribution = distribution
+
+    @property
+    def domain(self) -> Any:  # type: ignore[override]
+        return self.distribution.support
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self.distribution.cdf(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self.distribution.icdf(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.distribution.log_prob(x)
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if self._cache_size == cache_size:
+            return self
+        return CumulativeDistributionTransform(self.distribution, cache_size=cache_size)

@@ -1,0 +1,225 @@
+"""The Wishart distribution of positive definite matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rushlight
+from rushlight.distributions import constraints
+from rushlight.distributions.chi2 import Chi2
+from rushlight.distributions.exp_family import ExponentialFamily
+from rushlight.distributions.multivariate_normal import _precision_to_scale_tril
+from rushlight.distributions.utils import broadcast_shapes, lazy_property
+from rushlight.tensor import Tensor
+
+__all__ = ["Wishart"]
+
+
+class Wishart(ExponentialFamily):
+    """Sums of `df` outer products of normal vectors of a covariance [..., p, p]; df > p - 1, real.
+
+    The covariance is given by itself, by its inverse, or by its lower Cholesky factor.
+    """
+
+    support = constraints.positive_definite
+    has_rsample = True
+    _mean_carrier_measure = 0
+
+    def __init__(
+        self,
+        df: Any,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        given = {
+            "scale_tril": scale_tril,
+            "covariance_matrix": covariance_matrix,
+            "precision_matrix": precision_matrix,
+        }
+        known = [(name, value) for name, value in given.items() if value is not None]
+        if len(known) != 1:
+            raise AssertionError(
+                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
+                "specified."
+            )
+        name, matrix = known[0]
+        if matrix.dim() < 2:
+            raise ValueError(
+                "scale_tril must be at least two-dimensional, with optional leading batch "
+                "dimensions"
+            )
+        if not isinstance(df, Tensor):
+            df = rushlight.tensor(df, dtype=matrix.dtype)
+        batch_shape = broadcast_shapes(df.shape, matrix.shape[:-2])
+        event_shape = matrix.shape[-2:]
+        self.df = df.expand(batch_shape)
+        setattr(self, name, matrix.expand(batch_shape + (-1, -1)))
+        if self.df.le(event_shape[-1] - 1).any():
+            raise ValueError(
+                f"Value of df={df} expected to be greater than ndim - 1 = {event_shape[-1] - 1}."
+            )
+        super().__init__(batch_shape, event_shape, validate_args=validate_args)
+        if (self.df < event_shape[-1]).any():
+            import warnings
+
+            warnings.warn(
+                "Low df values detected. Singular samples are highly likely to occur for "
+                "ndim - 1 < df < ndim.",
+                stacklevel=2,
+            )
+        if scale_tril is not None:
+            self._unbroadcasted_scale_tril = matrix
+        elif covariance_matrix is not None:
+            self._unbroadcasted_scale_tril = rushlight.linalg.cholesky(matrix)
+        else:
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+        self._dist_chi2 = self._diagonal(self.df)
+
+    @property
+    def arg_constraints(self) -> dict[str, Any]:  # type: ignore[override]
+        return {
+            "covariance_matrix": constraints.positive_definite,
+            "precision_matrix": constraints.positive_definite,
+            "scale_tril": constraints.lower_cholesky,
+            "df": constraints.greater_than(self.event_shape[-1] - 1),
+        }
+
+    def _diagonal(self, df: Tensor) -> Chi2:
+        p = self._event_shape[-1]
+        return Chi2(df=df.unsqueeze(-1) - rushlight.arange(p, dtype=df.dtype))
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        names = ("df", "covariance_matrix", "scale_tril", "precision_matrix")
+        new = self._expanded(Wishart, batch_shape, _instance, *names)
+        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
+        new._dist_chi2 = new._diagonal(new.df)
+        return new
+
+    def _matrix(self, matrix: Tensor) -> Tensor:
+        return matrix.expand(self._batch_shape + self._event_shape)
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The lower Cholesky factor of the covariance."""
+        return self._matrix(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance."""
+        factor = self._unbroadcasted_scale_tril
+        return self._matrix(factor @ factor.mT)
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        return self._matrix(rushlight.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.df.reshape(self._batch_shape + (1, 1)) * self.covariance_matrix
+
+    @property
+    def mode(self) -> Tensor:
+        factor = self.df - self.covariance_matrix.shape[-1] - 1
+        factor = rushlight.where(factor <= 0, math.nan, factor)
+        return factor.reshape(self._batch_shape + (1, 1)) * self.covariance_matrix
+
+    @property
+    def variance(self) -> Tensor:
+        v = self.covariance_matrix
+        d = v.diagonal(dim1=-2, dim2=-1)
+        squares = v.pow(2) + rushlight.einsum("...i,...j->...ij", d, d)
+        return self.df.reshape(self._batch_shape + (1, 1)) * squares
+
+    def _bartlett(self, sample_shape: Any) -> Tensor:
+        """L A A^T L^T: roots of chi-square numbers on A's diagonal, normal numbers below."""
+        p = self._event_shape[-1]
+        tiny = rushlight.finfo(self.df.dtype).tiny
+        noise = (
+            self._dist_chi2.rsample(sample_shape)
+            .clamp(min=tiny)
+            .sqrt()
+            .diag_embed(dim1=-2, dim2=-1)
+        )
+        i, j = rushlight.tril_indices(p, p, -1)
+        below = rushlight.randn(
+            rushlight.Size(sample_shape) + self._batch_shape + (p * (p - 1) // 2,),
+            dtype=noise.dtype,
+        )
+        noise = noise.index_put((..., i, j), below) if False else _with_lower(noise, i, j, below)
+        factor = self._unbroadcasted_scale_tril @ noise
+        return factor @ factor.mT
+
+    def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Tensor:
+        """Draws; those that came out singular are drawn anew up to `max_try_correction` times."""
+        if max_try_correction is None:
+            max_try_correction = 3 if self._batch_shape else 10
+        sample_shape = rushlight.Size(sample_shape)
+        sample = self._bartlett(sample_shape)
+        singular = ~self.support.check(sample)
+        if self._batch_shape:
+            singular = singular.flatten(len(sample_shape)).any(-1)
+        if singular.any():
+            import warnings
+
+            warnings.warn("Singular sample detected.", stacklevel=2)
+            for _ in range(max_try_correction):
+                again = self._bartlett((int(singular.sum()),))
+                places = singular.clone()
+                sample = sample.masked_scatter(
+                    places.reshape(places.shape + (1,) * (sample.dim() - places.dim())), again
+                )
+                still = ~self.support.check(again)
+                if self._batch_shape:
+                    still = still.flatten(1).any(-1)
+                singular[places] = still
+                if not singular.any():
+                    break
+        return sample
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        nu, p = self.df, self._event_shape[-1]
+        half_log_det = self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        solved = rushlight.cholesky_solve(value, self._unbroadcasted_scale_tril)
+        return (
+            -nu * (p * math.log(2) / 2 + half_log_det)
+            - rushlight.mvlgamma(nu / 2, p)
+            + (nu - p - 1) / 2 * rushlight.linalg.slogdet(value).logabsdet
+            - solved.diagonal(dim1=-2, dim2=-1).sum(dim=-1) / 2
+        )
+
+    def entropy(self) -> Tensor:
+        nu, p = self.df, self._event_shape[-1]
+        half_log_det = self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return (
+            (p + 1) * (p * math.log(2) / 2 + half_log_det)
+            + rushlight.mvlgamma(nu / 2, p)
+            - (nu - p - 1) / 2 * _mvdigamma(nu / 2, p)
+            + nu * p / 2
+        )
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return 0.5 * self.df, -0.5 * self.precision_matrix
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
+        p = self._event_shape[-1]
+        log_det = rushlight.linalg.slogdet(-2 * y).logabsdet
+        return x * (-log_det + p * math.log(2)) + rushlight.mvlgamma(x, p)
+
+
+def _mvdigamma(x: Tensor, p: int) -> Tensor:
+    """The derivative of `mvlgamma`."""
+    return rushlight.digamma(x.unsqueeze(-1) - rushlight.arange(p, dtype=x.dtype) / 2).sum(-1)
+
+
+def _with_lower(matrix: Tensor, i: Tensor, j: Tensor, below: Tensor) -> Tensor:
+    """`matrix` with the numbers `below` [..., k] at the places i, j [k]."""
+    p = matrix.shape[-1]
+    flat = matrix.flatten(-2).index_copy(-1, i * p + j, below)
+    return flat.reshape(matrix.shape)
