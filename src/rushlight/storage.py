@@ -231,10 +231,10 @@ class UntypedStorage:
     def share_memory_(self) -> UntypedStorage:
         """Move the bytes to where processes forked from now on see each other's writes."""
         if not self.is_shared():
-            import mmap
+            from rushlight import shared_memory
 
             n = self._memory.size
-            moved = np.frombuffer(mmap.mmap(-1, max(n, 1)), np.uint8)[:n]
+            moved = shared_memory.bytes_of(shared_memory.block_of(n), n)
             moved[...] = self._memory
             self._memory = moved
         return self
@@ -475,7 +475,7 @@ def _is_shared(array: np.ndarray) -> bool:
     base = root(array).base
     while isinstance(base, memoryview):
         base = base.obj
-    return type(base).__name__ == "mmap"
+    return type(base).__name__ in ("mmap", "Block")
 
 
 def _inside(index: Any, size: int) -> int:

@@ -1,6 +1,6 @@
 """`torch.multiprocessing`: the standard library's, and `spawn`.
 
-Tensors that go to another process are copied there: pickled, with the memory they view.
+A tensor that goes to another process moves to shared memory: both see each other's writes.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing as _standard
 from typing import Any
 
+from rushlight.multiprocessing.reductions import init_reductions
 from rushlight.multiprocessing.spawn import (
     ProcessContext,
     ProcessExitedException,
@@ -29,6 +30,7 @@ __all__ = [
 
 globals().update({name: getattr(_standard, name) for name in _standard.__all__})
 SpawnContext = ProcessContext
+init_reductions()
 _strategy = "file_system"
 
 
@@ -43,7 +45,7 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Accepted: tensors are copied, whatever the strategy."""
+    """Accepted: tensors go as descriptors of memory without a name, whatever the strategy."""
     global _strategy
     if new_strategy not in get_all_sharing_strategies():
         raise AssertionError(
@@ -54,6 +56,6 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Process", "reductions"):
-        return getattr(_standard, name)
+    if name == "Process":
+        return _standard.Process
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -121,17 +121,17 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
 
 @public("Tensor")
 def share_memory_(self: Tensor) -> Tensor:
-    """Move the memory to where processes forked from now on see it, and each other's writes to it.
+    """Move the memory to where processes that it is sent to, or that are forked, see each other's writes.
 
     Views made before stay on the old memory.
     """
     a = self._array
     if a.__class__ is meta.Meta or storage.is_shared(self):
         return self
-    import mmap
+    from rushlight import shared_memory
 
     old = storage.memory(a)
-    moved = np.frombuffer(mmap.mmap(-1, max(old.size, 1)), np.uint8)[: old.size]
+    moved = shared_memory.bytes_of(shared_memory.block_of(old.size), old.size)
     moved[...] = old
     strides = tuple(s // a.itemsize for s in a.strides)
     _put_on(self, storage.strided(moved, a.dtype, storage.offset(self), a.shape, strides))

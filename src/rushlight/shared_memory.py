@@ -1,0 +1,45 @@
+"""Memory that several processes see, without a name: nothing is left of it when they are gone."""
+
+from __future__ import annotations
+
+import mmap
+import os
+
+import numpy as np
+
+
+class Block(mmap.mmap):
+    """A piece of shared memory; `descriptor` is what another process can map it by, None where there is none."""
+
+    descriptor: int | None = None
+
+    def __del__(self) -> None:
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+
+def block_of(size: int) -> Block:
+    """A new block of `size` bytes (at least one), zero."""
+    size = max(size, 1)
+    if not hasattr(os, "memfd_create"):
+        return Block(-1, size)  # seen by processes forked from now on
+    descriptor = os.memfd_create("rushlight", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(descriptor, size)
+        return mapped(descriptor, size)
+    except OSError:
+        os.close(descriptor)
+        raise
+
+
+def mapped(descriptor: int, size: int) -> Block:
+    """The block behind a descriptor, which belongs to the block from now on."""
+    block = Block(descriptor, max(size, 1))
+    block.descriptor = descriptor
+    return block
+
+
+def bytes_of(block: Block, size: int) -> np.ndarray:
+    """The block as uint8 [size]."""
+    return np.frombuffer(block, np.uint8)[:size]
