@@ -189,8 +189,8 @@ def unflatten(input: Tensor, dim: int, sizes: Sizes):
 
 @composite
 def ravel(input: Tensor):
-    """The elements in row-major order as one dimension; a view where possible."""
-    return input.reshape((-1,))
+    """The elements in row-major order as one dimension; a view of a contiguous tensor, else a copy."""
+    return input.contiguous().reshape((-1,))
 
 
 @op(view=True, where="aten", name="view_dtype", method=False)
