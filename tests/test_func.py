@@ -94,3 +94,18 @@ def test_wrong_use():
         grad(lambda x: x)(X)
     with pytest.raises(RuntimeError, match="argnum=2"):
         grad(lambda x: x.sum(), argnums=2)(X)
+
+
+def test_linearize():
+    out, jvp_fn = torch.func.linearize(lambda x: {"y": x.sin()}, X)
+    assert_close(out["y"], X.sin())
+    assert_close(jvp_fn(torch.ones(3))["y"], X.cos())
+    assert_close(jvp_fn(2 * X)["y"], 2 * X * X.cos())
+
+
+def test_batch_norms_replaced():
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
+    assert torch.func.replace_all_batch_norm_modules_(model) is model
+    assert model[0].running_mean is None
+    assert not model[0].track_running_stats
+    assert torch.func.functionalize(torch.sin)(X).shape == X.shape

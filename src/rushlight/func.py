@@ -22,9 +22,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
-    "stack_module_state", "vjp", "vmap",
-]  # fmt: skip
+    "debug_unwrap",
+    "functional_call",
+    "functionalize",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "replace_all_batch_norm_modules_",
+    "stack_module_state",
+    "vjp",
+    "vmap",
+]
 
 
 # -- derivatives -----------------------------------------------------------------------------------
@@ -359,6 +371,33 @@ def _stacked(results: list, out_dims: Any) -> Any:
     return tree_unflatten(made, spec)
 
 
+def linearize(func: Callable, *primals: Any) -> tuple:
+    """(func(*primals), a function from tangents to the Jacobian's product with them)."""
+    with torch.enable_grad():
+        made = _fresh(primals)
+        outputs, spec = tree_flatten(func(*made))
+        us = [torch.zeros_like(o).requires_grad_() for o in outputs]
+        gradients = _tensors(_gradients(outputs, made, us))
+    inner = [*_tensors(made), *us]
+
+    def jvp_fn(*tangents: Any) -> Any:
+        with torch.enable_grad():
+            found = _gradients(gradients, us, _tensors(tangents))
+        return _released(tree_unflatten(found, spec), inner)
+
+    return _released(tree_unflatten(outputs, spec), inner), jvp_fn
+
+
+def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
+    """`func`: a function whose writes in place stay inside needs no rewriting here."""
+    return func
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """The tensor: transforms here hand plain tensors to functions."""
+    return tensor
+
+
 # -- modules ---------------------------------------------------------------------------------------
 
 
@@ -382,3 +421,14 @@ def stack_module_state(models: list) -> tuple[dict[str, Tensor], dict[str, Tenso
         return made
 
     return stacked("named_parameters"), stacked("named_buffers")
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Let all batch norms of a module, in place, use the statistics of the batch alone."""
+    from rushlight.nn.batchnorm import _BatchNorm
+
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
