@@ -1,0 +1,56 @@
+"""`cat` and `stack`: the direct way and the general one give the same tensors in the same order of memory."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+
+@pytest.mark.parametrize(
+    "dtypes", [("float32",) * 3, ("float32", "int64", "float32"), ("uint8",) * 3]
+)
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4])
+def test_any_order_of_memory(n, dtypes):
+    shape = (2, 3, 4, 5)[:n]
+    for order, dim in itertools.product(itertools.permutations(range(n)), range(-n - 1, n + 1)):
+        tensors = []
+        for i, dtype in enumerate(dtypes):
+            turned = torch.arange(i, i + int(np.prod(shape))).to(getattr(torch, dtype))
+            turned = turned.reshape([shape[d] for d in order])
+            tensors.append(turned.permute([order.index(d) for d in range(n)]))
+        arrays = [t.numpy() for t in tensors]
+        stacked = torch.stack(tensors, dim)
+        assert stacked.is_contiguous() and stacked.dtype is getattr(torch, dtypes[0])
+        assert np.array_equal(stacked.numpy(), np.stack(arrays, dim))
+        if -n <= dim < n:
+            joined = torch.cat(tensors, dim)
+            assert joined.is_contiguous() or n == 4
+            assert joined.dtype is getattr(torch, dtypes[0])
+            assert np.array_equal(joined.numpy(), np.concatenate(arrays, dim))
+
+
+def test_sizes_that_only_add_up_are_refused():
+    with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
+        torch.stack([torch.ones(2, 3), torch.ones(1, 3), torch.ones(3, 3)])
+    with pytest.raises(RuntimeError, match="equal size"):
+        torch.stack([torch.tensor(1.0), torch.ones(1)])
+    with pytest.raises(RuntimeError, match="zero-dimensional"):
+        torch.cat([torch.ones(1), torch.tensor(1.0)])
+
+
+def test_promotion_is_not_numpys():
+    both = torch.stack([torch.tensor(1.0), torch.tensor(2)])
+    assert both.dtype is torch.float32 and both.tolist() == [1, 2]
+    assert torch.cat([torch.ones(1), torch.ones(1, dtype=torch.int64)]).dtype is torch.float32
+    assert torch.stack([torch.tensor(1), torch.tensor(2.0)]).dtype is torch.float32
+    assert torch.cat([torch.ones(0), torch.ones(0)], 5).shape == (0,)
+
+
+def test_gradients_of_both():
+    x = torch.ones(2, requires_grad=True)
+    (torch.stack([x, x * 2]).sum() + torch.cat([x, x]).sum()).backward()
+    assert x.grad.tolist() == [5.0, 5.0]
