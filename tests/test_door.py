@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -17,6 +18,8 @@ def run(tmp_path, program: str, *args: str, status: int = 0) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "rushlight", str(script), *args],
         capture_output=True, text=True, check=False, cwd=tmp_path,
+        # also where the path to the package is a relative one
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )  # fmt: skip
     assert done.returncode == status, done.stderr
     return done.stdout if status == 0 else done.stderr

@@ -7,7 +7,8 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 
-collect_ignore = ["conformance"]  # no tests and no doctests: test_conformance.py runs it
+# no tests and no doctests: test_conformance.py and test_programs_oracle.py run them
+collect_ignore = ["conformance", "programs"]
 if importlib.util.find_spec("torch") is None:
     collect_ignore_glob = ["test_*.py"]
 
