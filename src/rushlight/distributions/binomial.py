@@ -95,7 +95,9 @@ class Binomial(Distribution):
             rushlight.lgamma(n + 1) - rushlight.lgamma(value + 1) - rushlight.lgamma(n - value + 1)
         )
         # n log(1 + exp(logits)), without overflow
-        positive = self.logits.clamp(min=0)
+        logits = self.logits
+        # max(logits, 0), with the gradient 1/2 at 0 that |logits| below expects
+        positive = (logits.clamp(min=0) + logits - logits.clamp(max=0)) / 2
         normalizer = n * positive + n * rushlight.log1p(rushlight.exp(-self.logits.abs()))
         return value * self.logits + choices - normalizer
 

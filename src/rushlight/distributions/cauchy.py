@@ -38,7 +38,7 @@ class Cauchy(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return rushlight.full_like(self.loc, math.nan)
+        return rushlight.full_like(self.loc, math.inf)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

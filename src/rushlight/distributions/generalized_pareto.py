@@ -87,7 +87,7 @@ class GeneralizedPareto(Distribution):
     def variance(self) -> Tensor:
         c = self.concentration
         variance = self.scale**2 / ((1 - c) ** 2 * (1 - 2 * c))
-        return rushlight.where(c < 0.5, variance, math.inf)
+        return rushlight.where(c < 0.5, variance, math.nan)
 
     @property
     def mode(self) -> Tensor:

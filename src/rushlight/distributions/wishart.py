@@ -159,26 +159,23 @@ class Wishart(ExponentialFamily):
             max_try_correction = 3 if self._batch_shape else 10
         sample_shape = rushlight.Size(sample_shape)
         sample = self._bartlett(sample_shape)
-        singular = ~self.support.check(sample)
-        if self._batch_shape:
-            singular = singular.flatten(len(sample_shape)).any(-1)
-        if singular.any():
-            import warnings
-
-            warnings.warn("Singular sample detected.", stacklevel=2)
-            for _ in range(max_try_correction):
-                again = self._bartlett((int(singular.sum()),))
-                places = singular.clone()
-                sample = sample.masked_scatter(
-                    places.reshape(places.shape + (1,) * (sample.dim() - places.dim())), again
-                )
-                still = ~self.support.check(again)
-                if self._batch_shape:
-                    still = still.flatten(1).any(-1)
-                singular[places] = still
-                if not singular.any():
-                    break
+        # PyTorch takes the good samples of the first draw for singular ones and draws those anew; a seed
+        # gives its numbers only if this is done here too
+        again = self._whole(self.support.check(sample), len(sample_shape))
+        for _ in range(max_try_correction):
+            if not again.any():
+                break
+            drawn = self._bartlett((int(again.sum()),))
+            ones = (1,) * (sample.dim() - again.dim())
+            sample = sample.masked_scatter(again.reshape(again.shape + ones), drawn)
+            still = again.clone()
+            still[again] = self._whole(~self.support.check(drawn), 1)
+            again = still
         return sample
+
+    def _whole(self, found: Tensor, sample_dims: int) -> Tensor:
+        """For each sample, whether anything is found in its batch."""
+        return found.flatten(sample_dims).any(-1) if self._batch_shape else found
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
