@@ -274,6 +274,36 @@ def test_v2_changes_the_image_and_leaves_the_rest():
     assert v2.RandomCrop(1)(x).shape == (1, 1, 1)
 
 
+def test_policies():
+    x = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (3, 9, 8), dtype=np.uint8))
+    for policy in (
+        transforms.RandAugment(),
+        transforms.TrivialAugmentWide(),
+        v2.RandAugment(fill=1),
+    ):
+        for seed in range(25):
+            torch.manual_seed(seed)
+            out = policy(x)
+            assert out.shape == x.shape and out.dtype == torch.uint8
+    torch.manual_seed(2)
+    table = transforms.TrivialAugmentWide()._table(9, 8)
+    (name, size) = transforms.TrivialAugmentWide().draw(x)[0]
+    torch.manual_seed(2)
+    want, sizes, signed = table[int(torch.randint(14, (1,)))]
+    assert name == want and (sizes is None or abs(size) in sizes.tolist())
+
+
+def test_mixed_batches():
+    torch.manual_seed(0)
+    images, labels = torch.stack([torch.zeros(1, 8, 8), torch.ones(1, 8, 8)]), torch.tensor([0, 1])
+    for kind in (v2.MixUp, v2.CutMix):
+        out, shares = kind(num_classes=3)(images, labels)
+        assert shares.shape == (2, 3) and torch.allclose(shares.sum(1), torch.ones(2))
+        assert torch.allclose(out.mean((1, 2, 3)), shares[:, 1], atol=1e-6)
+    with pytest.raises(ValueError, match="num_classes must be passed"):
+        v2.MixUp()(images, labels)
+
+
 @needs_pillow
 def test_pil_and_tensor_agree():
     array = np.random.default_rng(0).integers(0, 256, (12, 10, 3), dtype=np.uint8)

@@ -9,11 +9,12 @@ from rushlight.vision.transforms import chains as _chains
 from rushlight.vision.transforms import colours as _colours
 from rushlight.vision.transforms import functional as functional
 from rushlight.vision.transforms import places as _places
+from rushlight.vision.transforms import policies as _policies
 from rushlight.vision.transforms.functional import InterpolationMode as InterpolationMode
 
 __all__ = ["InterpolationMode"]
 
-for _file in (_chains, _colours, _places):
+for _file in (_chains, _colours, _places, _policies):
     for _name in _file.__all__:
         globals()[_name] = getattr(_file, _name)
         __all__.append(_name)

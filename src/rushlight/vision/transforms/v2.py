@@ -10,7 +10,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight.vision.pillow import is_pil
-from rushlight.vision.transforms import chains, colours, functional, places
+from rushlight.vision.transforms import chains, colours, functional, mixing, places, policies
 from rushlight.vision.transforms.functional import InterpolationMode
 
 __all__ = [
@@ -63,7 +63,7 @@ class _Joint:
         return _over(sample, images, lambda image: self.change(image, drawn))  # type: ignore[attr-defined]
 
 
-for _file in (chains, places, colours):
+for _file in (chains, places, colours, policies):
     for _name in _file.__all__:
         _plain = getattr(_file, _name)
         if isinstance(_plain, type) and issubclass(_plain, chains.Transform):
@@ -197,5 +197,6 @@ class Lambda(_Joint, _Whole):
         return _over(sample, chosen, self.lambd)
 
 
+CutMix, MixUp = mixing.CutMix, mixing.MixUp
 ConvertDtype = ConvertImageDtype  # type: ignore[name-defined]  # noqa: F821
-__all__ += ["ConvertDtype", "Lambda", "PILToTensor", "ToPILImage", "ToTensor"]
+__all__ += ["ConvertDtype", "CutMix", "MixUp", "Lambda", "PILToTensor", "ToPILImage", "ToTensor"]
