@@ -54,3 +54,15 @@ def test_gradients_of_both():
     x = torch.ones(2, requires_grad=True)
     (torch.stack([x, x * 2]).sum() + torch.cat([x, x]).sum()).backward()
     assert x.grad.tolist() == [5.0, 5.0]
+
+
+def test_views_are_recorded_where_their_base_is():
+    plain, wanted = torch.ones(3, 2), torch.ones(3, 2, requires_grad=True)
+    assert torch.stack(list(plain)).grad_fn is None
+    assert torch.cat([plain[0], plain[1]]).grad_fn is None
+    assert type(torch.stack([plain[0], wanted[0]]).grad_fn).__name__ == "StackBackward0"
+    row = plain[0]
+    plain.mul_(wanted.detach().requires_grad_())
+    assert torch.stack([row, row]).requires_grad  # the view takes its base's history
+    torch.stack([plain[1], wanted[1]]).sum().backward()
+    assert wanted.grad.tolist() == [[0, 0], [1, 1], [0, 0]]

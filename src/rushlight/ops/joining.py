@@ -47,9 +47,12 @@ def quick_list(op: Op, direct: Any) -> Any:
                     result = _wrap(forward(xp, arrays, dim) if joined is None else joined)
                     if thread.grad:
                         for t in tensors:
-                            if t._edge is not None:
-                                record(op, {"tensors": list(tensors), "dim": dim}, [result])
-                                break
+                            e = t._edge
+                            # Views of what needs no gradient (rows of a data set) are not recorded.
+                            if e is None or e.__class__ is View and e.resolve() is None:
+                                continue
+                            record(op, {"tensors": list(tensors), "dim": dim}, [result])
+                            break
                     return result
         if tensors.__class__ in (list, tuple):
             for k, t in enumerate(tensors):

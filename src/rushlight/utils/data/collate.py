@@ -127,9 +127,11 @@ def collate(
     if isinstance(elem, tuple) and hasattr(elem, "_fields"):
         return kind(*(inner(samples) for samples in zip(*batch, strict=True)))
     if isinstance(elem, Sequence):
-        if any(len(sample) != len(elem) for sample in batch):
-            raise RuntimeError("each element in list of batch should be of equal size")
-        columns = [_column(samples, collate_fn_map) for samples in zip(*batch, strict=True)]
+        try:
+            by_place = list(zip(*batch, strict=True))
+        except ValueError:
+            raise RuntimeError("each element in list of batch should be of equal size") from None
+        columns = [_column(samples, collate_fn_map) for samples in by_place]
         return columns if isinstance(elem, tuple) else _rebuilt(elem, columns)
     raise TypeError(_unknown(kind))
 
