@@ -115,9 +115,16 @@ def _to_normal(p: Any, q: Any) -> Tensor:
     return -p.entropy() - _under_normal(q, p.mean, p.variance)
 
 
+def _pareto_mean(p: Any) -> Tensor:
+    """The mean for alpha > 1. `p.mean` is infinite below, and 0 * inf in a gradient is nan."""
+    return p.alpha * p.scale / (p.alpha - 1)
+
+
 @register_kl(Pareto, Normal)
 def _pareto_normal(p: Any, q: Any) -> Tensor:
-    result = -p.entropy() - _under_normal(q, p.mean, p.variance)
+    a = p.alpha
+    variance = p.scale.pow(2) * a / ((a - 1).pow(2) * (a - 2))
+    result = -p.entropy() - _under_normal(q, _pareto_mean(p), variance)
     return rushlight.where(p.alpha <= 2, math.inf, result)
 
 
@@ -176,14 +183,14 @@ def _normal_laplace(p: Any, q: Any) -> Tensor:
 
 @register_kl(Pareto, Exponential)
 def _pareto_exponential(p: Any, q: Any) -> Tensor:
-    result = -p.entropy() - _under_exponential(q, p.mean)
+    result = -p.entropy() - _under_exponential(q, _pareto_mean(p))
     return rushlight.where(p.alpha <= 1, math.inf, result)
 
 
 @register_kl(Pareto, Gamma)
 def _pareto_gamma(p: Any, q: Any) -> Tensor:
     mean_log = p.scale.log() + p.alpha.reciprocal()
-    result = -p.entropy() - _under_gamma(q, p.mean, mean_log)
+    result = -p.entropy() - _under_gamma(q, _pareto_mean(p), mean_log)
     return rushlight.where(p.alpha <= 1, math.inf, result)
 
 
