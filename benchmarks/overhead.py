@@ -204,7 +204,7 @@ def space(torch: Any, recorded: bool) -> dict[str, Any]:
     import numpy
 
     names = {"torch": torch, "array": numpy.ones(4, numpy.float32)}
-    exec(SETUP, names)  # noqa: S102
+    exec(SETUP, names)
     for name in INPUTS if recorded else ():
         names[name].requires_grad_()
     return names
@@ -214,7 +214,7 @@ def call(code: str, names: dict[str, Any], backward: bool = False) -> Any:
     """A function without arguments that runs one case; None where it has no backward."""
     lines = code
     if backward:
-        result = eval(code, names)  # noqa: S307
+        result = eval(code, names)
         if not result.requires_grad:
             return None
         names["g"] = names["torch"].ones_like(result)
@@ -222,7 +222,7 @@ def call(code: str, names: dict[str, Any], backward: bool = False) -> Any:
     # names as globals: what a script at top level pays, the same on either side
     source = f"def run():\n    {'global out; ' if 'out' in code else ''}{lines}\n"
     made: dict[str, Any] = {}
-    exec(source, names, made)  # noqa: S102
+    exec(source, names, made)
     return made["run"]
 
 
