@@ -32,6 +32,7 @@ COUNTS = {
     "efficientnet_b0": 5288548,
     "efficientnet_b1": 7794184,
     "googlenet": 13004888,
+    "inception_v3": 27161264,
     "mobilenet_v2": 3504872,
     "mobilenet_v3_large": 5483032,
     "mobilenet_v3_small": 2542856,

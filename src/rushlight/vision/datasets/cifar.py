@@ -27,7 +27,9 @@ class _Arrays(pickle.Unpickler):
 
             return codecs.encode
         if module.startswith("numpy") and name in ("_reconstruct", "ndarray", "dtype"):
-            return np._core.multiarray._reconstruct if name == "_reconstruct" else getattr(np, name)
+            from numpy._core import multiarray
+
+            return getattr(multiarray if name == "_reconstruct" else np, name)
         raise RuntimeError(
             f"[CIFAR] the file names {module}.{name}, which is no part of a CIFAR batch"
         )
@@ -78,7 +80,9 @@ class CIFAR10(VisionDataset):
             )
         batches = [self._read(name) for name, _ in (self.train_list if train else self.test_list)]
         self.targets = [
-            label for batch in batches for label in batch.get("labels", batch.get("fine_labels"))
+            label
+            for batch in batches
+            for label in (batch["labels"] if "labels" in batch else batch["fine_labels"])
         ]
         planes = np.vstack([batch["data"] for batch in batches]).reshape(-1, 3, 32, 32)
         self.data = np.ascontiguousarray(planes.transpose(0, 2, 3, 1))

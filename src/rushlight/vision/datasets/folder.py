@@ -44,7 +44,7 @@ def is_image_file(filename: str) -> bool:
     return has_file_allowed_extension(filename, IMG_EXTENSIONS)
 
 
-def find_classes(directory: str | os.PathLike) -> tuple[list[str], dict[str, int]]:
+def find_classes(directory: Any) -> tuple[list[str], dict[str, int]]:
     """The folders inside `directory`, sorted, and their numbers; FileNotFoundError when there is none."""
     classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
     if not classes:

@@ -49,7 +49,7 @@ class VisionDataset(Dataset):
         transform: Callable | None = None,
         target_transform: Callable | None = None,
     ) -> None:
-        self.root = os.path.expanduser(root) if isinstance(root, str) else root
+        self.root: Any = os.path.expanduser(root) if isinstance(root, str) else root
         separate = transform is not None or target_transform is not None
         if transforms is not None and separate:
             raise ValueError(

@@ -12,7 +12,7 @@ from rushlight.nn import Module
 from rushlight.vision.models.pieces import MODELS
 
 _FILES = (
-    "alexnet densenet efficientnet googlenet mobilenetv2 mobilenetv3 resnet squeezenet vgg "
+    "alexnet densenet efficientnet googlenet inception mobilenetv2 mobilenetv3 resnet squeezenet vgg "
     "vision_transformer"
 ).split()
 

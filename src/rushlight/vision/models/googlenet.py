@@ -132,13 +132,12 @@ class GoogLeNet(nn.Module):
         x = self.maxpool1(self.conv1(x))
         x = self.maxpool2(self.conv3(self.conv2(x)))
         x = self.inception4a(self.maxpool3(self.inception3b(self.inception3a(x))))
-        sides = self.training and self.aux1 is not None
-        first = self.aux1(x) if sides else None
+        first = self.aux1(x) if self.training and self.aux1 is not None else None
         x = self.inception4d(self.inception4c(self.inception4b(x)))
-        second = self.aux2(x) if sides else None
+        second = self.aux2(x) if self.training and self.aux2 is not None else None
         x = self.inception5b(self.inception5a(self.maxpool4(self.inception4e(x))))
         x = self.fc(self.dropout(self.avgpool(x).flatten(1)))
-        return GoogLeNetOutputs(x, second, first) if sides else x
+        return x if first is None else GoogLeNetOutputs(x, second, first)
 
 
 @model

@@ -69,7 +69,8 @@ class SqueezeNet(nn.Module):
                     nn.init.normal_(m.weight, mean=0.0, std=0.01)
                 else:
                     nn.init.kaiming_uniform_(m.weight)
-                nn.init.constant_(m.bias, 0)
+                if m.bias is not None:
+                    nn.init.constant_(m.bias, 0)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classifier(self.features(x)).flatten(1)

@@ -142,6 +142,7 @@ class VisionTransformer(nn.Module):
         self.heads = nn.Sequential(heads)
         fan_in = 3 * patch_size**2
         nn.init.trunc_normal_(self.conv_proj.weight, std=fan_in**-0.5)
+        assert self.conv_proj.bias is not None
         nn.init.zeros_(self.conv_proj.bias)
         if representation_size is not None:
             nn.init.trunc_normal_(heads["pre_logits"].weight, std=hidden_dim**-0.5)

@@ -152,10 +152,12 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
     if channels == 1:
         modes = {"uint8": "L", "int16": "I;16", "uint16": "I;16", "int32": "I", "float32": "F"}
         natural = modes.get(array.dtype.name)
-        permitted = {natural}
+        permitted: set[str | None] = {natural}
     else:
         natural = {2: "LA", 3: "RGB", 4: "RGBA"}[channels] if array.dtype == np.uint8 else None
-        permitted = {2: {"LA"}, 3: {"RGB", "YCbCr", "HSV"}, 4: {"RGBA", "CMYK", "RGBX"}}[channels]
+        permitted = set(
+            {2: {"LA"}, 3: {"RGB", "YCbCr", "HSV"}, 4: {"RGBA", "CMYK", "RGBX"}}[channels]
+        )
     if natural is None:
         raise TypeError(f"Input type {array.dtype} is not supported")
     if mode is not None and mode not in permitted:

@@ -304,7 +304,8 @@ class RandomAffine(Transform):
 
     def change(self, img: Any, drawn: Any) -> Any:
         fill = _fill(img, self.fill)
-        return F.affine(img, *drawn, self.interpolation, fill, self.center)
+        angle, moved, scale, shear = drawn
+        return F.affine(img, angle, moved, scale, shear, self.interpolation, fill, self.center)
 
 
 class FiveCrop(Transform):
@@ -393,4 +394,7 @@ class RandomErasing(Transform):
         return self.get_params(img, self.scale, self.ratio, value)
 
     def change(self, img: torch.Tensor, drawn: tuple | None) -> torch.Tensor:
-        return img if drawn is None else F.erase(img, *drawn, self.inplace)
+        if drawn is None:
+            return img
+        i, j, h, w, value = drawn
+        return F.erase(img, i, j, h, w, value, self.inplace)

@@ -71,7 +71,7 @@ class _Policy(Transform):
         shear, turn, colour, bits = self.limits
         dx, dy = self._moves(height, width)
         rows: list[tuple[str, Any, bool]] = [("Identity", None, False)]
-        signed = (("ShearX", shear), ("ShearY", shear), ("TranslateX", dx), ("TranslateY", dy), ("Rotate", turn))  # fmt: skip
+        signed: tuple[tuple[str, float], ...] = (("ShearX", shear), ("ShearY", shear), ("TranslateX", dx), ("TranslateY", dy), ("Rotate", turn))  # fmt: skip
         signed += tuple((name, colour) for name in ("Brightness", "Color", "Contrast", "Sharpness"))
         rows += [(name, torch.linspace(0.0, most, bins), True) for name, most in signed]
         steps = 8 - (torch.arange(bins) / ((bins - 1) / bits)).round().int()
