@@ -250,6 +250,13 @@ def test_chains():
     assert transforms.RandomOrder([double, double])(3) == 12
     shown = repr(transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.5,), (0.5,))]))
     assert shown == "Compose(\n    ToTensor()\n    Normalize(mean=(0.5,), std=(0.5,))\n)"
+    assert repr(transforms.RandomResizedCrop(8)) == (
+        "RandomResizedCrop(size=(8, 8), scale=(0.08, 1.0), ratio=(0.75, 1.3333), interpolation=bilinear, "
+        "antialias=True)"
+    )
+    assert repr(transforms.RandomRotation(5)) == (
+        "RandomRotation(degrees=[-5.0, 5.0], interpolation=nearest, expand=False, fill=0)"
+    )
 
 
 def test_blur_keeps_a_constant():

@@ -37,7 +37,11 @@ class Transform(nn.Module):
 
     def extra_repr(self) -> str:
         """The public attributes that are set, as arguments."""
-        shown = {k: v for k, v in vars(self).items() if not k.startswith("_") and k != "training"}
+        shown = {
+            k: v
+            for k, v in vars(self).items()
+            if not (k.startswith("_") or k == "training" or (k == "center" and v is None))
+        }
         return ", ".join(
             f"{k}={v.value if isinstance(v, F.InterpolationMode) else v}" for k, v in shown.items()
         )

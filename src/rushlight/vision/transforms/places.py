@@ -198,6 +198,14 @@ class RandomResizedCrop(Transform):
     def draw(self, img: Any) -> tuple[int, int, int, int]:
         return self.get_params(img, self.scale, self.ratio)
 
+    def extra_repr(self) -> str:
+        scale, ratio = (tuple(round(v, 4) for v in pair) for pair in (self.scale, self.ratio))
+        mode = F._mode(self.interpolation)
+        return (
+            f"size={self.size}, scale={scale}, ratio={ratio}, interpolation={mode}, "
+            f"antialias={self.antialias}"
+        )
+
     def change(self, img: Any, drawn: tuple[int, int, int, int]) -> Any:
         return F.resized_crop(img, *drawn, self.size, self.interpolation, self.antialias)
 
