@@ -172,7 +172,7 @@ class Distribution:
             if name in self.__dict__:  # of probs and logits only what is known
                 value = self.__dict__[name]
                 new.__dict__[name] = value.expand(batch_shape + value.shape[batch:])
-        super(cls, new).__init__(batch_shape, self._event_shape, validate_args=False)
+        super(cls, new).__init__(batch_shape, self._event_shape, validate_args=False)  # type: ignore[call-arg]
         new._validate_args = self._validate_args
         return new
 

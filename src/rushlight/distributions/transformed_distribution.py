@@ -25,6 +25,7 @@ class TransformedDistribution(Distribution):
     """
 
     arg_constraints: dict[str, constraints.Constraint] = {}
+    base_dist: Any
 
     def __init__(
         self,
