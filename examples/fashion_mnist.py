@@ -34,7 +34,18 @@ MD5 = {
     "t10k-images-idx3-ubyte.gz": "bef4ecab320f06d8554ea6380940ec79",
     "t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
 }
-CLASSES = ["T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot"]
+CLASSES = [
+    "T-shirt",
+    "trouser",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "boot",
+]
 
 
 def find(root, name):
@@ -57,7 +68,9 @@ def find(root, name):
         path.write_bytes(content)
     digest = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
     if digest != MD5[name]:
-        sys.exit(f"{path} is damaged: its MD5 is {digest}, not {MD5[name]}. Remove it and run again.")
+        sys.exit(
+            f"{path} is damaged: its MD5 is {digest}, not {MD5[name]}. Remove it and run again."
+        )
     return path
 
 
@@ -74,7 +87,9 @@ def read_idx(path):
 def load(root, part):
     images = torch.from_numpy(read_idx(find(root, f"{part}-images-idx3-ubyte.gz")))
     labels = torch.from_numpy(read_idx(find(root, f"{part}-labels-idx1-ubyte.gz"))).long()
-    images = (images.float().unsqueeze(1) / 255.0 - 0.2860) / 0.3530  # mean and deviation of the training set
+    images = (
+        images.float().unsqueeze(1) / 255.0 - 0.2860
+    ) / 0.3530  # mean and deviation of the training set
     return TensorDataset(images, labels)
 
 
@@ -134,7 +149,9 @@ def draw(model, test, losses, path):
     axes.set(xlabel="step", ylabel="cross-entropy", title="training loss")
     for image, label, guess, axes in zip(images, labels, said, right.subplots(4, 4).flat):
         axes.imshow(image[0].numpy(), cmap="gray_r")
-        axes.set_title(CLASSES[guess.item()], color="black" if guess == label else "red", fontsize=9)
+        axes.set_title(
+            CLASSES[guess.item()], color="black" if guess == label else "red", fontsize=9
+        )
         axes.axis("off")
     figure.savefig(path, dpi=100)
     plt.close(figure)
@@ -164,7 +181,9 @@ def main():
         losses += new
         test_loss, share = evaluate(model, test_loader)
         mean = sum(new) / len(new)
-        print(f"epoch {epoch}  loss {mean:.4f}  test loss {test_loss:.4f}  test accuracy {share:.2%}")
+        print(
+            f"epoch {epoch}  loss {mean:.4f}  test loss {test_loss:.4f}  test accuracy {share:.2%}"
+        )
 
     args.out.mkdir(parents=True, exist_ok=True)
     torch.save(model.state_dict(), args.out / "fashion_mnist.pt")

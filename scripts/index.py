@@ -1,7 +1,7 @@
 """Writes src/rushlight/ops/index.py: which family file each public name is in.
 
-    python scripts/index.py            # after adding an operator
-    python scripts/index.py --check    # fails when the file is not up to date
+python scripts/index.py            # after adding an operator
+python scripts/index.py --check    # fails when the file is not up to date
 """
 
 from __future__ import annotations
@@ -12,7 +12,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OPS = ROOT / "src" / "rushlight" / "ops"
-INTERNAL = {"__init__", "registry", "generate", "calls", "recording", "inplace", "nodes", "writing", "overrides", "index"}
+INTERNAL = {
+    "__init__",
+    "registry",
+    "generate",
+    "calls",
+    "recording",
+    "inplace",
+    "nodes",
+    "writing",
+    "overrides",
+    "index",
+}
 
 HEADER = '''"""Which family file each public name is in. Written by scripts/index.py; do not edit.
 
@@ -73,9 +84,8 @@ def main() -> int:
     target = OPS / "index.py"
     if not target.exists():
         target.write_text("FUNCTIONS = {}\nMETHODS = {}\nINPLACE = {}\n")
-    from rushlight.ops.registry import ALIASES
+    from rushlight.ops.registry import ALIASES, PUBLIC
     from rushlight.ops.registry import OPS as DECLARED
-    from rushlight.ops.registry import PUBLIC
 
     families = sorted(p.stem for p in OPS.glob("*.py") if p.stem not in INTERNAL)
     functions, methods, inplace = {}, {}, {}

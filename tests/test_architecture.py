@@ -268,7 +268,9 @@ def test_every_op_has_a_test_row():
     """Also plain functions and aliases have one: `test_ops.py::test_every_op_has_a_row`."""
     declared = {path for path in ops() if public(path)}
     opdb = pytest.importorskip("opdb", reason="tests/opdb.py is not there yet")
-    rows = {name for row in opdb.EVERY for name in (row.name, *row.aka)} | set(opdb.TESTED_ELSEWHERE)
+    rows = {name for row in opdb.EVERY for name in (row.name, *row.aka)} | set(
+        opdb.TESTED_ELSEWHERE
+    )
     assert not declared - rows, f"no row in tests/opdb.py for {sorted(declared - rows)}"
 
 

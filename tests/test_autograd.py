@@ -378,7 +378,9 @@ def test_multi_grad_hooks():
     torch.autograd.graph.register_multi_grad_hook((a, b, c), lambda gs: seen.append(gs))
     (a * b).backward()
     assert [g if g is None else g.item() for g in seen[0]] == [1.0, 1.0, None]
-    handle = torch.autograd.graph.register_multi_grad_hook((a, b), lambda g: seen.append("any"), mode="any")
+    handle = torch.autograd.graph.register_multi_grad_hook(
+        (a, b), lambda g: seen.append("any"), mode="any"
+    )
     (a * b).backward()
     assert seen.count("any") == 1
     handle.remove()

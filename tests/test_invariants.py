@@ -12,7 +12,9 @@ import pytest
 import rushlight as torch
 from rushlight import dtypes
 
-foreign = np.arange(6, dtype=np.dtype("f4").newbyteorder("<")).reshape(2, 3)  # a dtype object of its own
+foreign = np.arange(6, dtype=np.dtype("f4").newbyteorder("<")).reshape(
+    2, 3
+)  # a dtype object of its own
 
 
 def loaded(t):
@@ -36,7 +38,9 @@ WAYS = {
     "load": lambda: loaded(torch.ones(2, 3)),
     "a NumPy scalar": lambda: torch.tensor(foreign[0, 0]),
     "mixed with an array": lambda: torch.ones(2, 3) + torch.from_numpy(foreign),
-    "setitem": lambda: torch.zeros(2, 3).index_put((torch.tensor([0]),), torch.from_numpy(foreign[:1])),
+    "setitem": lambda: torch.zeros(2, 3).index_put(
+        (torch.tensor([0]),), torch.from_numpy(foreign[:1])
+    ),
     "numpy's operator": lambda: torch.ones(2, 3) * foreign,
 }
 

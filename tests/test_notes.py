@@ -46,7 +46,8 @@ def test_zeros_with_out_is_the_same_tensor():
 def test_zeros_like_full_arange():
     shows(torch.zeros_like(torch.ones(2, 2)), "tensor([[0., 0.],\n        [0., 0.]])")
     shows(
-        torch.full((2, 3), 3.141592), "tensor([[3.1416, 3.1416, 3.1416],\n        [3.1416, 3.1416, 3.1416]])"
+        torch.full((2, 3), 3.141592),
+        "tensor([[3.1416, 3.1416, 3.1416],\n        [3.1416, 3.1416, 3.1416]])",
     )
     shows(torch.arange(1, 2.51, 0.5), "tensor([1.0000, 1.5000, 2.0000, 2.5000])")
 
@@ -55,11 +56,15 @@ def test_linspace_logspace_eye():
     shows(torch.linspace(3, 10, steps=5), "tensor([ 3.0000,  4.7500,  6.5000,  8.2500, 10.0000])")
     shows(torch.linspace(1, 5, steps=3), "tensor([1., 3., 5.])")
     shows(
-        torch.logspace(start=0.1, end=1.0, steps=5), "tensor([ 1.2589,  2.1135,  3.5481,  5.9566, 10.0000])"
+        torch.logspace(start=0.1, end=1.0, steps=5),
+        "tensor([ 1.2589,  2.1135,  3.5481,  5.9566, 10.0000])",
     )
     shows(torch.logspace(start=2, end=2, steps=1, base=2), "tensor([4.])")
     shows(torch.eye(3), "tensor([[1., 0., 0.],\n        [0., 1., 0.],\n        [0., 0., 1.]])")
-    shows(torch.eye(3, 4), "tensor([[1., 0., 0., 0.],\n        [0., 1., 0., 0.],\n        [0., 0., 1., 0.]])")
+    shows(
+        torch.eye(3, 4),
+        "tensor([[1., 0., 0., 0.],\n        [0., 1., 0., 0.],\n        [0., 0., 1., 0.]])",
+    )
 
 
 def test_random_creation():
@@ -71,7 +76,7 @@ def test_random_creation():
     )
     assert torch.normal(mean=mean, std=std).shape == (10,)
     drawn = torch.randint(3, 10, (2, 2))
-    assert drawn.dtype is torch.int64 and 3 <= drawn.min() and drawn.max() < 10
+    assert drawn.dtype is torch.int64 and drawn.min() >= 3 and drawn.max() < 10
     p = torch.empty(3, 3).uniform_(0, 1)
     b = torch.bernoulli(p)
     assert set(b.flatten().tolist()) <= {0.0, 1.0}
@@ -132,7 +137,9 @@ def test_layouts():
     assert x.stride() == (3, 1) and x.t().stride() == (1, 3) and x.t().data_ptr() == x.data_ptr()
     assert x.is_contiguous() and not x.t().is_contiguous()
     image = torch.zeros(1, 3, 4, 5).to(memory_format=torch.channels_last)
-    assert image.stride() == (60, 1, 15, 3) and image.is_contiguous(memory_format=torch.channels_last)
+    assert image.stride() == (60, 1, 15, 3) and image.is_contiguous(
+        memory_format=torch.channels_last
+    )
 
 
 # -- the graph -----------------------------------------------------------------------------------------
@@ -434,7 +441,9 @@ def test_node_metadata_and_hooks():
     y.grad_fn.metadata["note"] = 1
     assert y.grad_fn.name() == "ExpBackward0" and y.grad_fn.metadata == {"note": 1}
     seen = []
-    y.grad_fn.register_hook(lambda grad_inputs, grad_outputs: seen.append((grad_inputs, grad_outputs)))
+    y.grad_fn.register_hook(
+        lambda grad_inputs, grad_outputs: seen.append((grad_inputs, grad_outputs))
+    )
     y.sum().backward()
     assert torch.equal(seen[0][0][0], x.exp()) and torch.equal(seen[0][1][0], torch.ones(2))
 
@@ -472,7 +481,9 @@ def test_sequential_and_module_list():
 def test_linear_is_a_matmul():
     linear = nn.Linear(100, 50)
     x = torch.randn(10, 20, 100)
-    by_hand = torch.matmul(x, linear.weight.transpose(0, 1).unsqueeze(0)) + linear.bias.view(1, 1, -1)
+    by_hand = torch.matmul(x, linear.weight.transpose(0, 1).unsqueeze(0)) + linear.bias.view(
+        1, 1, -1
+    )
     assert torch.allclose(linear(x), by_hand, atol=1e-6)
 
 

@@ -43,7 +43,9 @@ USES = {
 steps = st.lists(
     st.tuples(
         st.sampled_from(
-            [("view", v) for v in VIEWS] + [("write", w) for w in WRITES] + [("use", u) for u in USES]
+            [("view", v) for v in VIEWS]
+            + [("write", w) for w in WRITES]
+            + [("use", u) for u in USES]
         ),
         st.integers(0, 1000),
     ),

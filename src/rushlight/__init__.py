@@ -13,6 +13,7 @@ from importlib import import_module as _import_module
 from typing import Any
 
 from rushlight import dtypes as _dtypes
+from rushlight import methods as _methods
 from rushlight.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -57,7 +58,6 @@ from rushlight.limits import finfo, iinfo
 from rushlight.modes import get_default_dtype, set_default_dtype
 from rushlight.size import Size
 from rushlight.tensor import Tensor
-from rushlight import methods as _methods
 
 __version__ = "0.1.0"
 

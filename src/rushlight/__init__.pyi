@@ -53,14 +53,29 @@ from rushlight.modes import get_default_dtype as get_default_dtype
 from rushlight.modes import set_default_dtype as set_default_dtype
 from rushlight.size import Size as Size
 from rushlight.tensor import Tensor as Tensor
+from rushlight import __future__ as __future__
+from rushlight import _C as _C
+from rushlight import _dynamo as _dynamo
+from rushlight import accelerator as accelerator
+from rushlight import amp as amp
 from rushlight import autograd as autograd
 from rushlight import backends as backends
+from rushlight import compiler as compiler
+from rushlight import cpu as cpu
+from rushlight import cuda as cuda
 from rushlight import data as data
+from rushlight import distributed as distributed
+from rushlight import distributions as distributions
 from rushlight import fft as fft
+from rushlight import func as func
+from rushlight import jit as jit
 from rushlight import linalg as linalg
 from rushlight import masked as masked
+from rushlight import mps as mps
+from rushlight import multiprocessing as multiprocessing
 from rushlight import nn as nn
 from rushlight import optim as optim
+from rushlight import overrides as overrides
 from rushlight import profiler as profiler
 from rushlight import random as random
 from rushlight import return_types as return_types
@@ -68,7 +83,12 @@ from rushlight import serialization as serialization
 from rushlight import signal as signal
 from rushlight import special as special
 from rushlight import storage as storage
+from rushlight import testing as testing
+from rushlight import types as types
 from rushlight import utils as utils
+from rushlight import version as version
+from rushlight import vision as vision
+from rushlight import xpu as xpu
 from rushlight.printing import set_printoptions as set_printoptions
 from rushlight.random import manual_seed as manual_seed
 from rushlight.random import seed as seed
@@ -90,8 +110,31 @@ from rushlight.settings import set_num_interop_threads as set_num_interop_thread
 from rushlight.settings import set_num_threads as set_num_threads
 from rushlight.settings import set_warn_always as set_warn_always
 from rushlight.settings import use_deterministic_algorithms as use_deterministic_algorithms
+from rushlight.amp.autocast_mode import autocast as autocast
+from rushlight.amp.autocast_mode import autocast_decrement_nesting as autocast_decrement_nesting
+from rushlight.amp.autocast_mode import autocast_increment_nesting as autocast_increment_nesting
+from rushlight.amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
+from rushlight.amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+from rushlight.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+from rushlight.amp.autocast_mode import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from rushlight.amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_enabled
+from rushlight.amp.autocast_mode import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+from rushlight.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
+from rushlight.amp.autocast_mode import set_autocast_cache_enabled as set_autocast_cache_enabled
+from rushlight.amp.autocast_mode import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from rushlight.amp.autocast_mode import set_autocast_cpu_enabled as set_autocast_cpu_enabled
+from rushlight.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
+from rushlight.amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
+from rushlight.amp.autocast_mode import set_autocast_gpu_dtype as set_autocast_gpu_dtype
+from rushlight.amp.grad_scaler import GradScaler as GradScaler
+from rushlight.accelerator import get_device_module as get_device_module
+from rushlight.func import vmap as vmap
+from rushlight.errors import OutOfMemoryError as OutOfMemoryError
+from rushlight.door import install_as_torch as install_as_torch
 from rushlight.serialization import save as save
 from rushlight.serialization import load as load
+from rushlight.overrides import DisableTorchFunction as DisableTorchFunction
+from rushlight.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from rushlight.storage import UntypedStorage as UntypedStorage
 from rushlight.storage import TypedStorage as TypedStorage
 _int = builtins.int
@@ -102,6 +145,55 @@ _type = builtins.type
 _complex = builtins.complex
 _Number = builtins.bool | builtins.int | builtins.float | builtins.complex
 _Ints = builtins.int | Sequence[builtins.int]
+
+class _result_weights(NamedTuple):
+    result: Tensor
+    weights: Tensor
+
+class _query_key_value_mask(NamedTuple):
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor
+
+class _result_mean_var(NamedTuple):
+    result: Tensor
+    mean: Tensor
+    var: Tensor
+
+class _input_weight_bias(NamedTuple):
+    input: Tensor
+    weight: Tensor
+    bias: Tensor
+
+class _result_log_alpha(NamedTuple):
+    result: Tensor
+    log_alpha: Tensor
+
+class _result_bags_sizes_places(NamedTuple):
+    result: Tensor
+    bags: Tensor
+    sizes: Tensor
+    places: Tensor
+
+class _result_h_c_acts_cells_tanhs(NamedTuple):
+    result: Tensor
+    h: Tensor
+    c: Tensor
+    acts: Tensor
+    cells: Tensor
+    tanhs: Tensor
+
+class _gates_h0_c0_w_hh(NamedTuple):
+    gates: Tensor
+    h0: Tensor
+    c0: Tensor
+    w_hh: Tensor
+
+class _result_mean_rstd(NamedTuple):
+    result: Tensor
+    mean: Tensor
+    rstd: Tensor
 
 class _min_max(NamedTuple):
     min: Tensor
@@ -136,6 +228,7 @@ newaxis: None
 __version__: _str
 Generator: Any
 default_generator: Any
+compile: Any
 Storage: Any
 BoolTensor: Any
 ByteTensor: Any
@@ -170,6 +263,14 @@ ComplexDoubleStorage: Any
 
 def _add_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
     """`add` with an `alpha`."""
+def _attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: _bool, scale: _float, keep: _bool) -> _result_weights:
+    """(softmax(query keyᵀ scale + mask) value, the softmax if `keep`) for four dimensions."""
+def _attention_backward(grad_output: Tensor, query: Tensor, key: Tensor, value: Tensor, weights: Tensor, scale: _float, needs: _Ints) -> _query_key_value_mask:
+    """The gradients of attention; None where not needed."""
+def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, given_mean: Tensor | None, given_var: Tensor | None, training: _bool, eps: _float) -> _result_mean_var:
+    """(normalised, mean, biased variance); the statistics are those given unless `training`."""
+def _batch_norm_backward(grad_output: Tensor, input: Tensor, weight: Tensor | None, mean: Tensor, var: Tensor, training: _bool, eps: _float, needs: _Ints) -> _input_weight_bias:
+    """The gradients of batch_norm; None where not needed."""
 def _clamp_max_tensor(input: Tensor, max: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`clamp_max` with a tensor."""
 def _clamp_min_tensor(input: Tensor, min: Tensor | _Number, *, out: Any = None) -> Tensor:
@@ -180,14 +281,45 @@ def _close(input: Tensor, other: Tensor | _Number, rtol: _float, atol: _float, e
     """The forward of `isclose`."""
 def _conjugates(input: Tensor, *, out: Any = None) -> Tensor:
     """`conj_physical` of complex numbers."""
+def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: _int, zero_infinity: _bool) -> _result_log_alpha:
+    """(-log p of each target, the forward variables [N, T, 2 S + 1])."""
+def _ctc_loss_backward(grad_output: Tensor, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, log_alpha: Tensor, blank: _int, zero_infinity: _bool) -> Tensor:
+    """grad_output * (exp(log_probs) - the posterior of each class at each step)."""
+def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
+    """How samples `x` of a Dirichlet distribution move with `alpha`; `total` is the sum of alphas."""
+def _div_half(input: Tensor, other: Tensor | _Number, *, rounding_mode: _str | None = None, out: Any = None) -> Tensor:
+    """`div` of a half type by one number."""
 def _div_rounded(input: Tensor, other: Tensor | _Number, *, rounding_mode: _str | None = None, out: Any = None) -> Tensor:
     """`div` with a rounding mode."""
+def _embedding(weight: Tensor, indices: Tensor, padding_idx: _int, scale_grad_by_freq: _bool) -> Tensor:
+    """weight[indices], checked."""
+def _embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, per_sample_weights: Tensor | None, scale_grad_by_freq: _bool, mode: _int, n_bags: _int, padding_idx: _int) -> _result_bags_sizes_places:
+    """(bags reduced, bag of each index, indices in each bag, of a maximum the row it is in)."""
+def _group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: _int, eps: _float) -> Tensor: ...
+def _group_norm_backward(grad_output: Tensor, input: Tensor, weight: Tensor | None, num_groups: _int, eps: _float, needs: _Ints) -> _input_weight_bias:
+    """The gradients of group_norm; None where not needed."""
+def _grouped_mm(a: Tensor, b: Tensor, offs: Tensor | None) -> Tensor:
+    """The products of the groups that `offs` ends, in the dimension that both or one has cut."""
+def _layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, normalized_shape: _Ints, eps: _float) -> Tensor:
+    """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions."""
+def _layer_norm_backward(grad_output: Tensor, input: Tensor, weight: Tensor | None, n: _int, eps: _float, needs: _Ints) -> _input_weight_bias:
+    """The gradients of layer_norm over rows of `n` elements; None where not needed."""
+def _lerp_half(input: Tensor, end: Tensor, weight: _Number, *, out: Any = None) -> Tensor:
+    """`lerp` of a half type by one number, which is not rounded to half before."""
 def _load_exponent(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """`ldexp` for integer exponents."""
 def _log_softmax(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
     """x - log(sum(exp(x))) along `dim`."""
 def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _int, *, out: Any = None) -> Tensor:
     """The gradient of log_softmax from its output: g - exp(y) * sum(g)."""
+def _lstm_layer(gates: Tensor, h0: Tensor, c0: Tensor, w_hh: Tensor, reverse: _bool, keep: _bool) -> _result_h_c_acts_cells_tanhs:
+    """(outputs, last h, last c, what the gradient needs if `keep`) of an LSTM's layer."""
+def _lstm_layer_backward(g: Tensor, g_h: Tensor, g_c: Tensor, outputs: Tensor, h0: Tensor, w_hh: Tensor, acts: Tensor, cells: Tensor, tanhs: Tensor, reverse: _bool) -> _gates_h0_c0_w_hh:
+    """The gradients of an LSTM's layer by gates, h, c and w_hh."""
+def _mul_half(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
+    """`mul` of a half type by one number."""
+def _native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: _int, eps: _float) -> _result_mean_rstd: ...
+def _native_layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, normalized_shape: _Ints, eps: _float) -> _result_mean_rstd: ...
 def _prelu_kernel(input: Tensor, weight: Tensor | _Number, *, out: Any = None) -> Tensor: ...
 def _round_decimals(input: Tensor, *, decimals: _int = 0, out: Any = None) -> Tensor:
     """`round` to some digits."""
@@ -203,6 +335,8 @@ def _square_bool(input: Tensor, *, out: Any = None) -> Tensor:
     """`square` of truth values: int64, as `input ** 2`."""
 def _standard_gamma(input: Any, generator: Any = None) -> Any:
     """Gamma numbers of shape `input` and scale 1."""
+def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
+    """How samples `output` of Gamma(input, 1) move with `input`."""
 def _sub_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
     """`sub` with an `alpha`."""
 def _to_copy(input: Tensor, dtype: _dtype | None = None, memory_format: _memory_format | None = None) -> Tensor:
@@ -309,10 +443,16 @@ def avg_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
     """The average of each window of (N, C, L) or (C, L)."""
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1, alpha: _float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * (batch1 [b, n, k] @ batch2 [b, k, m])."""
-def bartlett_window(window_length: Any, periodic: Any = True, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+def bartlett_window(window_length: _int, periodic: _bool = True, *, dtype: _dtype | None = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor:
     """A triangle: 1 - |2k / N - 1|; N is the length, one less if not `periodic`."""
+def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool, *, out: Any = None) -> Tensor:
+    """(x - mean) / sqrt(var + eps) * weight + bias for each channel (Ioffe and Szegedy 2015)."""
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
     """Ones with the probabilities in `input`, zeros otherwise; with `p`, ones with probability `p`."""
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """y[..., o] = Σ input1[..., i] weight[o, i, j] input2[..., j] + bias[o]."""
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', pos_weight: Tensor | None = None, *, out: Any = None) -> Tensor:
+    """The cross entropy of sigmoid(input) and `target`, stably; `pos_weight`: weight of positives."""
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0, *, out: Any = None) -> Tensor:
     """How often each of 0, 1, 2, ... occurs in a 1-d tensor of integers; or the sum of its `weights`."""
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
@@ -329,7 +469,7 @@ def bitwise_right_shift(input: Tensor | _Number, other: Tensor | _Number, *, out
     """`input >> other`, with the sign; only the sign is left of what is shifted out of range."""
 def bitwise_xor(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input ^ other`."""
-def blackman_window(window_length: Any, periodic: Any = True, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+def blackman_window(window_length: _int, periodic: _bool = True, *, dtype: _dtype | None = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor:
     """0.42 - 0.5 cos(2πk / N) + 0.08 cos(4πk / N); N is the length, one less if not `periodic`."""
 def block_diag(*tensors: Any) -> Tensor:
     """The matrix with the given ones along its diagonal, zeros elsewhere; vectors are rows."""
@@ -345,7 +485,7 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: _bool = False, right
     """The number of the bucket each element of `input` falls into, between sorted `boundaries`."""
 def cartesian_prod(*tensors: Any) -> Tensor:
     """All combinations of one element of each vector, a row each; a single vector as it is."""
-def cat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
+def cat(tensors: Any, dim: _int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
     """The tensors one after the other along a dimension; the other sizes agree."""
 def cdist(x1: Tensor, x2: Tensor, p: _float = ..., compute_mode: _str | None = None, *, out: Any = None) -> Tensor:
     """The p-norm distances of all rows of x1 [..., n, k] to all rows of x2 [..., m, k]: [..., n, m]."""
@@ -381,9 +521,9 @@ def combinations(input: Tensor, r: _int = 2, with_replacement: _bool = False) ->
     """All selections of `r` elements of a vector in order, a row each."""
 def complex(real: Tensor, imag: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`real + 1j * imag` from two tensors of one floating dtype, with broadcasting."""
-def concat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
+def concat(tensors: Any, dim: _int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
     """The tensors one after the other along a dimension; the other sizes agree."""
-def concatenate(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
+def concatenate(tensors: Any, dim: _int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
     """The tensors one after the other along a dimension; the other sizes agree."""
 def conj(input: Tensor, *, out: Any = None) -> Tensor:
     """The complex conjugates (a copy, see Note [Conjugates are copies]); a real tensor as it is."""
@@ -415,12 +555,16 @@ def cos(input: Tensor, *, out: Any = None) -> Tensor:
     """The cosine of radians."""
 def cosh(input: Tensor, *, out: Any = None) -> Tensor:
     """The hyperbolic cosine."""
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = ..., *, out: Any = None) -> Tensor:
+    """x1 . x2 over the product of their lengths, each at least eps, along `dim`."""
 def count_nonzero(input: Tensor, dim: _Ints | None = None, *, out: Any = None) -> Tensor:
     """How many elements over `dim` are not zero (nan is not zero). int64."""
 def cov(input: Tensor, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
     """The covariance matrix of variables (rows) over observations (columns); 0-d for one variable."""
 def cross(input: Tensor, other: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor:
     """As `linalg.cross`; without `dim` along the first dimension of size 3."""
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: _int = 0, reduction: _int = 1, zero_infinity: _bool = False, *, out: Any = None) -> Tensor:
+    """As `nn.functional.ctc_loss`; `reduction`: 0 none, 1 mean, 2 sum."""
 def cummax(input: Tensor, dim: _int, *, out: Any = None) -> _values_indices:
     """(values, indices): the maximum up to each place along `dim`, and where it last was."""
 def cummin(input: Tensor, dim: _int, *, out: Any = None) -> _values_indices:
@@ -473,6 +617,14 @@ def dstack(tensors: Any, *, out: Any = None) -> Tensor:
     """The tensors behind each other: along dimension 2."""
 def einsum(*args: Any) -> Any:
     """Sum products of the operands' elements over the letters that the output does not name."""
+def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = -1, scale_grad_by_freq: _bool = False, sparse: _bool = False, *, out: Any = None) -> Tensor:
+    """weight[indices] for a table `weight` [rows, columns]; -> [*indices, columns]."""
+def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: _bool = False, mode: _int = 0, sparse: _bool = False, per_sample_weights: Tensor | None = None, include_last_offset: _bool = False, padding_idx: _int | None = None, *, out: Any = None) -> Tensor:
+    """(bags, bag of each index, bag sizes, rows of maxima); `mode`: 0 sum, 1 mean, 2 max."""
+def embedding_dense_backward(grad_output: Tensor, indices: Tensor, num_weights: _int, padding_idx: _int, scale_grad_by_freq: _bool) -> Tensor:
+    """The rows of `grad_output` added up by index; those of `padding_idx` are left out."""
+def embedding_renorm_(input: Any, indices: Any, max_norm: _float, norm_type: _float) -> Any:
+    """Scale the rows of a table that `indices` name to norm `max_norm` where theirs is larger, in place."""
 def empty(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
     """Memory of a shape, with whatever it held before."""
 def empty_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
@@ -511,7 +663,7 @@ def fill_(self: Any, value: Any) -> Any:
     """Overwrite every element by a number, or by the value of a 0-d tensor."""
 def fix(input: Tensor, *, out: Any = None) -> Tensor:
     """Rounded towards zero."""
-def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = -1, *, out: Any = None) -> Tensor:
+def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
     """The dimensions from `start_dim` to `end_dim` as one."""
 def flip(input: Tensor, dims: _Ints, *, out: Any = None) -> Tensor:
     """The elements in reverse order along `dims`, copied."""
@@ -535,6 +687,8 @@ def frac(input: Tensor, *, out: Any = None) -> Tensor:
     """`input - trunc(input)`."""
 def frexp(input: Tensor, *, out: Any = None) -> _mantissa_exponent:
     """Mantissa (in [0.5, 1)) and exponent: `input == mantissa * 2**exponent`; the exponent is int32."""
+def frobenius_norm(input: Tensor, dim: _Ints | None = ..., keepdim: _bool = False, *, out: Any = None) -> Tensor:
+    """The root of the sum of squares along up to two dimensions, all of them for none."""
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: _bool | None = None) -> Tensor:
     """A tensor on the memory of anything with `__dlpack__`: arrays of NumPy, CuPy, JAX, tensors."""
 def from_file(filename: _str, shared: _bool | None = None, size: _int | None = 0, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor:
@@ -559,22 +713,34 @@ def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     """All products of two vectors: [n] and [m] give [n, m]."""
 def get_device(input: Any) -> Any:
     """The index of the device of the tensor; -1 for the CPU."""
+def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: _int = 1) -> tuple[Tensor, ...]:
+    """The slopes of samples along each of `dim` (all unless given), by the three nearest points."""
 def greater(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input > other`."""
 def greater_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input >= other`."""
 def grid_sampler(input: Any, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any) -> Tensor:
     """`grid_sample` with its modes as numbers."""
-def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor: ...
-def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor: ...
+def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor:
+    """`nn.functional.grid_sample` for one number of dimensions; modes and paddings by number."""
+def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor:
+    """`nn.functional.grid_sample` for one number of dimensions; modes and paddings by number."""
+def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = ..., cudnn_enabled: _bool = True, *, out: Any = None) -> Tensor:
+    """Normalisation over groups of the channels of each sample of (N, C, *) (Wu and He 2018)."""
+def gru(*args: Any, **kwargs: Any) -> _Ints:
+    """Gated recurrent units (Cho et al. 2014)."""
+def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    """One step of a GRU: input [N, features], hx [N, hidden]."""
 def gt(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input > other`."""
-def hamming_window(window_length: Any, periodic: Any = True, alpha: Any = ..., beta: Any = ..., *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+def hamming_window(window_length: _int, periodic: _bool = True, alpha: _float = ..., beta: _float = ..., *, dtype: _dtype | None = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor:
     """alpha - beta cos(2πk / N); N is the length, one less if not `periodic`."""
-def hann_window(window_length: Any, periodic: Any = True, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+def hann_window(window_length: _int, periodic: _bool = True, *, dtype: _dtype | None = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor:
     """0.5 - 0.5 cos(2πk / N); N is the length, one less if not `periodic`."""
 def hardshrink(input: Tensor, lambd: _float = ..., *, out: Any = None) -> Tensor:
     """x where |x| > lambd, else 0."""
+def hash_tensor(input: Tensor, dim: _Ints | None = ..., *, keepdim: _bool = False, mode: _int = 0, out: Any = None) -> Tensor:
+    """The exclusive or of the bits of all elements over `dim`, as uint64: equal tensors, equal numbers."""
 def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor:
     """0 where `input` is negative, 1 where it is positive, `values` where it is zero."""
 def histc(input: Tensor, bins: _int = 100, min: _float = 0, max: _float = 0, *, out: Any = None) -> Tensor:
@@ -611,6 +777,8 @@ def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Any = None) ->
     """The slices of dimension `dim` that the vector `index` names, copied."""
 def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The sums of products over the last dimensions: [..., k] and [***, k] give [..., ***]."""
+def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, use_input_stats: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool, *, out: Any = None) -> Tensor:
+    """Batch normalisation of each sample by itself (Ulyanov 2016)."""
 def inverse(input: Tensor, *, out: Any = None) -> Tensor:
     """Another name of `linalg.inv`."""
 def is_complex(input: Any) -> Any:
@@ -651,14 +819,16 @@ def isposinf(input: Tensor, *, out: Any = None) -> Tensor:
     """Whether it is +infinity."""
 def isreal(input: Tensor) -> Tensor:
     """Whether the imaginary part is zero."""
-def istft(input: Any, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: Any = True, normalized: Any = False, onesided: Any = None, length: Any = None, return_complex: Any = False) -> Any:
+def istft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False) -> Tensor:
     """The signal whose `stft` is `input` [..., freq, frame]: the pieces' inverse transforms, windowed,"""
-def kaiser_window(window_length: Any, periodic: Any = True, beta: Any = ..., *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+def kaiser_window(window_length: _int, periodic: _bool = True, beta: _float = ..., *, dtype: _dtype | None = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor:
     """I₀(beta √(1 - (2k / N - 1)²)) / I₀(beta); N is the length, one less if not `periodic`."""
 def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The Kronecker product: every element of `input` times the whole of `other`."""
 def kthvalue(input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Any = None) -> _values_indices:
     """(values, indices): the k-th smallest over `dim`, counted from 1; nan is larger than any number."""
+def layer_norm(input: Tensor, normalized_shape: _Ints, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = ..., cudnn_enable: _bool = True, *, out: Any = None) -> Tensor:
+    """(x - mean) / sqrt(var + eps) * weight + bias, statistics over the last dimensions (Ba 2016)."""
 def lcm(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The least common multiple of integers."""
 def ldexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
@@ -675,7 +845,7 @@ def lgamma(input: Tensor, *, out: Any = None) -> Tensor:
     """log |gamma(input)|; infinite at 0, -1, -2, ..."""
 def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
     """`steps` numbers from `start` to `end`, both included, at equal distances."""
-def lobpcg(A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, iK: Any = None, niter: Any = None, tol: Any = None, largest: Any = None, method: Any = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> Any:
+def lobpcg(A: Any, k: _int | None = None, B: Any = None, X: Any = None, n: _int | None = None, iK: Any = None, niter: _int | None = None, tol: _float | None = None, largest: _bool | None = None, method: _str | None = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> _Ints:
     """(E, X): the k largest (or smallest) eigenvalues of A x = e B x and their vectors."""
 def log(input: Tensor, *, out: Any = None) -> Tensor:
     """The natural logarithm; NaN below zero, -inf at zero."""
@@ -709,6 +879,10 @@ def logspace(start: Any, end: Any, steps: Any, base: Any = ..., *, out: Any = No
     """`base` to the power of `linspace(start, end, steps)`."""
 def logsumexp(input: Tensor, dim: _Ints | None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
     """The logarithm of the sum of e**input over `dim`, without overflow: the maximum is taken out."""
+def lstm(*args: Any, **kwargs: Any) -> _Ints:
+    """Long short-term memory (Hochreiter and Schmidhuber 1997); hx is (h, c)."""
+def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> _Ints:
+    """One step of an LSTM: hx is (h, c), so is the result."""
 def lt(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input < other`."""
 def lu(A: Tensor, pivot: _bool = True, get_infos: _bool = False, *, out: Any = None) -> Tensor:
@@ -785,8 +959,16 @@ def narrow(input: Tensor, dim: _int, start: Any, length: _int) -> Tensor:
     """`length` elements of dimension `dim`, from `start` on."""
 def narrow_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """A copy of what `narrow` shows."""
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, *, out: Any = None) -> Tensor:
+    """(batch_norm(input), mean, 1 / sqrt(var + eps)); the last two are empty unless `training`."""
 def native_channel_shuffle(input: Any, groups: Any) -> Tensor:
     """`channel_shuffle`."""
+def native_dropout(input: Tensor, p: _float, train: _bool | None, *, out: Any = None) -> Tensor:
+    """(dropout of the input, which elements were kept)."""
+def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: _int, C: _int, HxW: _int, group: _int, eps: _float, *, out: Any = None) -> Tensor:
+    """(group_norm(input), mean, 1 / sqrt(var + eps)), the last two (N, group)."""
+def native_layer_norm(input: Tensor, normalized_shape: _Ints, weight: Tensor | None, bias: Tensor | None, eps: _float, *, out: Any = None) -> Tensor:
+    """(layer_norm(input), mean, 1 / sqrt(var + eps)); the last two have sizes 1 where normalised."""
 def ne(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input != other`."""
 def neg(input: Tensor, *, out: Any = None) -> Tensor:
@@ -797,12 +979,16 @@ def nextafter(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The next number after `input` towards `other`."""
 def nonzero(input: Tensor, *, out: Any = None, as_tuple: _bool = False) -> Any:
     """The indices of the elements that are not zero, in row-major order: int64 (n, input.ndim)."""
+def nonzero_static(input: Tensor, *, size: _int, fill_value: _int = -1, out: Any = None) -> Tensor:
+    """`nonzero` cut off, or filled up with `fill_value`, to `size` rows."""
 def norm(input: Tensor, p: _float | _str | None = 'fro', dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     """The `p`-norm of the tensor as one vector, or over `dim`."""
 def normal(mean: Any = ..., std: Any = ..., size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
     """Normal numbers; mean and standard deviation are tensors, or numbers with a `size`."""
 def not_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input != other`."""
+def nuclear_norm(input: Tensor, dim: _Ints | None = ..., keepdim: _bool = False, *, out: Any = None) -> Tensor:
+    """The sum of the singular values of the matrices in two dimensions."""
 def numel(input: Any) -> Any:
     """The number of elements."""
 def ones(*args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
@@ -815,7 +1001,9 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: _bool = True, transpo
     """Q @ other (`left`) or other @ Q, Q the full product of the reflections that `geqrf` returned;"""
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     """All products of two vectors: [n] and [m] give [n, m]."""
-def pca_lowrank(A: Any, q: _int | None = None, center: _bool = True, niter: _int = 2) -> Any:
+def pairwise_distance(x1: Tensor, x2: Tensor, p: _float = ..., eps: _float = ..., keepdim: _bool = False, *, out: Any = None) -> Tensor:
+    """The p-norm of x1 - x2 + eps along the last dimension."""
+def pca_lowrank(A: Any, q: _int | None = None, center: _bool = True, niter: _int = 2) -> _Ints:
     """(U, S, V) of the principal components: `svd_lowrank` of A with its column means taken off."""
 def pdist(input: Tensor, p: _float = ..., *, out: Any = None) -> Tensor:
     """The p-norm distances of the pairs (i, j), i < j, of rows of [n, k]: a vector [n (n - 1) / 2]."""
@@ -868,7 +1056,7 @@ def randperm(n: Any, *, generator: Any = None, out: Any = None, dtype: Any = Non
 def range(*args: Any, start: Any = None, end: Any = None, step: Any = 1, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
     """As `arange` with `end` included, floating; deprecated by PyTorch in favour of `arange`."""
 def ravel(input: Tensor, *, out: Any = None) -> Tensor:
-    """The elements in row-major order as one dimension; a view where possible."""
+    """The elements in row-major order as one dimension; a view of a contiguous tensor, else a copy."""
 def real(input: Tensor, *, out: Any = None) -> Tensor:
     """The real parts, on the same memory; a real tensor as it is."""
 def reciprocal(input: Tensor, *, out: Any = None) -> Tensor:
@@ -881,7 +1069,7 @@ def renorm(input: Tensor, p: _float, dim: _int, maxnorm: _float, *, out: Any = N
     """Every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
 def repeat_interleave(input: Tensor, repeats: Any = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
     """Every slice along `dim` repeated, all `repeats` times or each its own number of times."""
-def reshape(input: Tensor, shape: _Ints, *, out: Any = None) -> Tensor:
+def reshape(input: Tensor, shape: _Ints) -> Tensor:
     """The elements in row-major order under another shape: a view where possible, else a copy."""
 def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
     """`resize_` to the shape of another tensor."""
@@ -891,6 +1079,16 @@ def resolve_neg(input: Tensor, *, out: Any = None) -> Tensor:
     """`input`: no tensor here is a negative yet to be computed."""
 def result_type(tensor1: Any, tensor2: Any) -> Any:
     """The dtype of an operation between two tensors or numbers."""
+def rms_norm(input: Tensor, normalized_shape: _Ints, weight: Tensor | None = None, eps: _float | None = None, *, out: Any = None) -> Tensor:
+    """x / sqrt(mean(x**2) + eps) * weight over the last dimensions (Zhang and Sennrich 2019)."""
+def rnn_relu(*args: Any, **kwargs: Any) -> _Ints:
+    """As `rnn_tanh` with relu in the place of tanh."""
+def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    """As `rnn_tanh_cell` with relu in the place of tanh."""
+def rnn_tanh(*args: Any, **kwargs: Any) -> _Ints:
+    """h' = tanh(w_ih x + b_ih + w_hh h + b_hh), layer by layer (Elman 1990)."""
+def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    """tanh(w_ih x + b_ih + w_hh h + b_hh): input [N, features], hx [N, hidden]."""
 def roll(input: Tensor, shifts: Any, dims: Any = None, *, out: Any = None) -> Tensor:
     """The elements moved on by `shifts` along `dims`; what falls off comes in at the other end."""
 def rot90(input: Tensor, k: _int = 1, dims: Any = ..., *, out: Any = None) -> Tensor:
@@ -956,7 +1154,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: _int = 0) -> tuple[T
 def split_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """A copy of what `split` shows."""
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
-    """Consecutive slices of the given lengths, which add up to the size of the dimension."""
+    """Views of consecutive parts of the given lengths, which add up to the size of the dimension."""
 def split_with_sizes_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """A copy of what `split_with_sizes` shows."""
 def sqrt(input: Tensor, *, out: Any = None) -> Tensor:
@@ -967,13 +1165,13 @@ def squeeze(input: Tensor, dim: _Ints | None = None) -> Tensor:
     """Without the dimensions of size 1: all, or those in `dim`."""
 def squeeze_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """A copy of what `squeeze` shows."""
-def stack(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor:
+def stack(tensors: Any, dim: _int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
     """The tensors, all of one shape, along a new dimension."""
 def std(input: Tensor, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, out: Any = None) -> Tensor:
     """The square root of `var`. Its gradient where it is 0 is 0, not nan."""
 def std_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: _bool = False, *, correction: _float | None = None, axis: Any = None) -> Any:
     """(standard deviation, mean) over `dim`; see `std`."""
-def stft(input: Any, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: Any = True, pad_mode: Any = 'reflect', normalized: Any = False, onesided: Any = None, return_complex: Any = None, align_to_window: Any = None) -> Any:
+def stft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: Tensor | None = None) -> Tensor:
     """The transforms of windowed pieces of a signal: [time] or [batch, time] gives [..., freq, frame]."""
 def sub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
     """`input - alpha * other`; RuntimeError for bool."""
@@ -983,7 +1181,7 @@ def sum(input: Tensor, dim: _Ints | None = None, keepdim: _bool = False, *, dtyp
     """The sum over `dim` (an int or several). Integers and bool give int64 unless `dtype` is given."""
 def svd(input: Tensor, some: _bool = True, compute_uv: _bool = True, *, out: Any = None) -> Tensor:
     """(U, S, V) with A = U diag(S) Vᴴ; `linalg.svd` returns Vᴴ."""
-def svd_lowrank(A: Any, q: _int | None = 6, niter: _int | None = 2, M: Any = None) -> Any:
+def svd_lowrank(A: Any, q: _int | None = 6, niter: _int | None = 2, M: Any = None) -> _Ints:
     """(U, S, V) of rank `q` near A [..., m, n] (minus M), found from random directions and `niter`"""
 def swapaxes(input: Tensor, axis0: _int, axis1: _int, *, out: Any = None) -> Tensor:
     """`transpose` under NumPy's name."""
@@ -1005,10 +1203,14 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: A
     """A new tensor with a copy of `data`: a number, nested sequences, an array."""
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: _int = 0, *, indices: Any = None, sections: Any = None) -> tuple[Tensor, ...]:
     """Views of `n` parts as equal as can be, or of the parts between the given indices."""
-def tensordot(a: Tensor, b: Tensor, dims: _int = 2, *, out: Any = None) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Any = None) -> Tensor:
     """Sum the products of `a` and `b` over pairs of dimensions."""
+def threshold(input: Tensor, threshold: _float, value: _float, inplace: _bool = False, *, out: Any = None) -> Tensor:
+    """x where it is above `threshold`, else `value`."""
+def threshold_(input: Any, threshold: _float, value: _float) -> Any:
+    """`threshold` into the input's memory."""
 def threshold_backward(grad_output: Tensor, input: Tensor, threshold: _float, *, out: Any = None) -> Tensor:
-    """The gradient where the input is above the threshold, else 0."""
+    """The gradient where the input is above the threshold (or NaN), else 0."""
 def tile(input: Tensor, dims: _Ints, *, out: Any = None) -> Tensor:
     """`repeat`, where missing counts in front are 1."""
 def to_dlpack(tensor: Tensor) -> Any:
@@ -1053,6 +1255,8 @@ def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, r
     """The different elements in order (or slices along `dim`), each nan by itself."""
 def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
     """Every run of equal elements (or slices along `dim`) reduced to one; see `unique`."""
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The coordinates, in a tensor of `shape`, of indices into the flattened tensor."""
 def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
     """`chunk` whose parts may be written to: copies here."""
 def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0) -> tuple[Tensor, ...]:

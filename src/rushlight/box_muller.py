@@ -46,8 +46,6 @@ _EIGHTHS = np.float32(4 / np.pi)
 _HALF, _ONE, _MINUS_TWO = np.float32(0.5), np.float32(1), np.float32(-2)
 
 
-
-
 class _Scratch:
     """The arrays that one call works in.
 

@@ -25,7 +25,7 @@ def fft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None 
     """X[k] = Σ x[j] exp(-2πi jk / n) along `dim`, which is cut or filled with zeros to `n`."""
 def fft2(input: Tensor, s: _Ints | None = None, dim: _Ints = ..., norm: _str | None = None, *, out: Any = None) -> Tensor:
     """`fft.fftn` along the last two dimensions."""
-def fftfreq(n: Any, d: Any = ..., *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+def fftfreq(n: _int, d: _float = ..., *, out: Tensor | None = None, dtype: _dtype | None = None, layout: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
     """The frequencies of the elements of `fft.fft` for samples `d` apart: 0, 1, ..., -2, -1 over n d."""
 def fftn(input: Tensor, s: _Ints | None = None, dim: _Ints | None = None, norm: _str | None = None, *, out: Any = None) -> Tensor:
     """The transform along several dimensions (default: all, or the last `len(s)`), resized to `s`."""
@@ -61,7 +61,7 @@ def rfft(input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None
     """The first n // 2 + 1 elements of the transform of a real signal; the others are conjugates."""
 def rfft2(input: Tensor, s: _Ints | None = None, dim: _Ints = ..., norm: _str | None = None, *, out: Any = None) -> Tensor:
     """`fft.rfftn` along the last two dimensions."""
-def rfftfreq(n: Any, d: Any = ..., *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+def rfftfreq(n: _int, d: _float = ..., *, out: Tensor | None = None, dtype: _dtype | None = None, layout: Any = None, device: Any = None, requires_grad: _bool = False) -> Tensor:
     """The frequencies of the elements of `fft.rfft` for samples `d` apart."""
 def rfftn(input: Tensor, s: _Ints | None = None, dim: _Ints | None = None, norm: _str | None = None, *, out: Any = None) -> Tensor:
     """The transform of real values along several dimensions; half of the last one."""

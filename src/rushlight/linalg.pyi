@@ -63,7 +63,7 @@ def cholesky(A: Tensor, *, upper: _bool = False, out: Any = None) -> Tensor:
     """L of A = L Lᴴ for Hermitian positive-definite matrices [..., n, n]; `upper`: Lᴴ."""
 def cholesky_ex(input: Tensor, *, upper: _bool = False, check_errors: _bool = False, out: Any = None) -> _L_info:
     """(L, info): the Cholesky factor, and the order of the first minor that is not positive or 0."""
-def cond(A: Tensor, p: _float | None = None, *, out: Any = None) -> Tensor:
+def cond(A: Tensor, p: _float | _str | None = None, *, out: Any = None) -> Tensor:
     """The condition numbers: the norm times the norm of the inverse; for None, 2 and -2 a quotient of"""
 def cross(input: Tensor, other: Tensor, *, dim: _int = -1, out: Any = None) -> Tensor:
     """The vector products along `dim`, which has three elements; other dimensions are broadcast."""
@@ -113,7 +113,7 @@ def matrix_rank(input: Tensor, tol: _float | None = None, hermitian: _bool = Fal
     """How many singular values are greater than max(atol, rtol * the largest) (int64)."""
 def multi_dot(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """The product of two or more matrices, in the order of least work; the first and the last may be"""
-def norm(A: Tensor, ord: _float | None = None, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+def norm(A: Tensor, ord: _float | _str | None = None, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     """`vector_norm` or `matrix_norm`: a matrix norm when `dim` names two dimensions and `ord` is given,"""
 def pinv(A: Tensor, rcond: _float | None = None, hermitian: _bool = False, *, atol: _float | None = None, rtol: _float | None = None, out: Any = None) -> Tensor:
     """The pseudoinverses [..., n, m] of matrices [..., m, n], by their singular values."""

@@ -83,6 +83,8 @@ def log1p(input: Tensor, *, out: Any = None) -> Tensor:
     """log(1 + input), exact near zero."""
 def log_ndtr(input: Tensor, *, out: Any = None) -> Tensor:
     """log(ndtr(input)), finite far out on the left too."""
+def log_softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
+    """log(softmax(x)) along `dim`, computed stably."""
 def logit(input: Tensor, eps: _float | None = None, *, out: Any = None) -> Tensor:
     """log(input / (1 - input)); with `eps`, `input` is first brought into [eps, 1 - eps]."""
 def logsumexp(input: Tensor, dim: _Ints | None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
@@ -121,6 +123,8 @@ def shifted_chebyshev_polynomial_w(input: Tensor | _Number, n: Tensor | _Number,
     """W of 2 * input - 1, of degree `n`, 0 for a negative one."""
 def sinc(input: Tensor, *, out: Any = None) -> Tensor:
     """sin(pi x) / (pi x), 1 at zero."""
+def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
+    """exp(x) / sum(exp(x)) along `dim`; `dtype`: compute in it."""
 def spherical_bessel_j0(input: Tensor, *, out: Any = None) -> Tensor:
     """sin(input) / input, 1 at 0."""
 def xlog1py(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = None) -> Tensor:

@@ -307,7 +307,9 @@ class Tensor:
         """A tensor on the same memory without history; it shares the version counter."""
         a = self._array
         t = new(Tensor)
-        t._array = a if a.__class__ is np.ndarray or a.__class__ is not _tagged() else a.view(np.ndarray)
+        t._array = (
+            a if a.__class__ is np.ndarray or a.__class__ is not _tagged() else a.view(np.ndarray)
+        )
         t._edge = None
         t._counter = self._counter or version_of(self)
         return t if self.__class__ in _plain_classes else t.as_subclass(type(self))
@@ -334,9 +336,7 @@ class Tensor:
     @data.setter
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
-            raise TypeError(
-                f"Variable data has to be a tensor, but got {type(value).__name__}"
-            )
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         self._array = _array_for(self.__class__, value._array)
         e = self._edge
         if e.__class__ is AccumulateGrad:
@@ -516,9 +516,7 @@ class Tensor:
 
     def __dlpack__(self, **options: Any) -> Any:
         if self.requires_grad:
-            raise BufferError(
-                "Can't export tensors that require gradient, use tensor.detach()"
-            )
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         return self._array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:

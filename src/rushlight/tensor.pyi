@@ -37,11 +37,10 @@ class _a_tau(NamedTuple):
     tau: Tensor
 
 new: Any
+_tuple_of: Any
 _CPU: Any
 _META: Any
 _no_value: Any
-class InferenceVersion: ...
-INFERENCE: Any
 class TensorType(type): ...
 def _existing_dim(a: Any, dim: _int) -> _int: ...
 def _array_for(cls: type, a: Any) -> Any: ...
@@ -57,6 +56,7 @@ class Tensor:
     _grad: Tensor | None
     def __new__(cls, *args: Any, **kwargs: Any) -> Any: ...
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def __init_subclass__(cls, **kwargs: Any) -> None: ...
     @property
     def shape(self) -> Size: ...
     def size(self, dim: _int | None=...) -> Any: ...
@@ -131,10 +131,10 @@ class Tensor:
     def _base(self) -> Tensor | None: ...
     def _is_view(self) -> _bool: ...
     @property
-    def retains_grad(self) -> _bool: ...
-    def retain_grad(self) -> None: ...
-    def register_hook(self, hook: Callable) -> Any: ...
-    def register_post_accumulate_grad_hook(self, hook: Callable) -> Any: ...
+    def retains_grad(self) -> Any: ...
+    retain_grad: Any
+    register_hook: Any
+    register_post_accumulate_grad_hook: Any
     def backward(self, gradient: Tensor | None=..., retain_graph: _bool | None=..., create_graph: _bool=..., inputs: Any=...) -> None: ...
     def detach(self) -> Tensor: ...
     def detach_(self) -> Tensor: ...
@@ -152,6 +152,7 @@ class Tensor:
     def __int__(self) -> _int: ...
     def __float__(self) -> _float: ...
     def __complex__(self) -> _complex: ...
+    def _one_element(self) -> Tensor: ...
     def __index__(self) -> _int: ...
     def __iter__(self) -> Any: ...
     def __reversed__(self) -> Tensor: ...
@@ -616,6 +617,8 @@ class Tensor:
         """`self.to(torch.float16)`."""
     def hardshrink(self, lambd: _float = ...) -> Tensor:
         """x where |x| > lambd, else 0."""
+    def hash_tensor(self, dim: _Ints | None = ..., *, keepdim: _bool = False, mode: _int = 0) -> Tensor:
+        """The exclusive or of the bits of all elements over `dim`, as uint64: equal tensors, equal numbers."""
     def heaviside(self, values: Tensor) -> Tensor:
         """0 where `input` is negative, 1 where it is positive, `values` where it is zero."""
     def heaviside_(self, values: Tensor) -> Tensor:
@@ -700,7 +703,7 @@ class Tensor:
         """Whether it is +infinity."""
     def isreal(self) -> Tensor:
         """Whether the imaginary part is zero."""
-    def istft(self, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: Any = True, normalized: Any = False, onesided: Any = None, length: Any = None, return_complex: Any = False) -> Any:
+    def istft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False) -> Tensor:
         """The signal whose `stft` is `input` [..., freq, frame]: the pieces' inverse transforms, windowed,"""
     def kron(self, other: Tensor) -> Tensor:
         """The Kronecker product: every element of `input` times the whole of `other`."""
@@ -910,6 +913,8 @@ class Tensor:
         """The next number after `input` towards `other`."""
     def nonzero(self, *, out: Any = None, as_tuple: _bool = False) -> Any:
         """The indices of the elements that are not zero, in row-major order: int64 (n, input.ndim)."""
+    def nonzero_static(self, *, size: _int, fill_value: _int = -1, out: Any = None) -> Tensor:
+        """`nonzero` cut off, or filled up with `fill_value`, to `size` rows."""
     def norm(self, p: _float | _str | None = 'fro', dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor:
         """The `p`-norm of the tensor as one vector, or over `dim`."""
     def normal_(self, mean: Any = ..., std: Any = ..., *, generator: Any = None) -> Any:
@@ -961,7 +966,7 @@ class Tensor:
     def random_(self, *args: Any, to: Any = None, generator: Any = None, **kwargs: Any) -> Any:
         """Overwrite by integers: `random_()` (all the dtype holds), `random_(to)`, `random_(from, to)`."""
     def ravel(self) -> Tensor:
-        """The elements in row-major order as one dimension; a view where possible."""
+        """The elements in row-major order as one dimension; a view of a contiguous tensor, else a copy."""
     def reciprocal(self) -> Tensor:
         """`1 / input`."""
     def reciprocal_(self) -> Tensor:
@@ -983,7 +988,7 @@ class Tensor:
     def repeat_interleave(self, repeats: Any = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
         """Every slice along `dim` repeated, all `repeats` times or each its own number of times."""
     def reshape(self, *shape: Any) -> Tensor:
-        """The elements in row-major order under another shape: a view where possible, else a copy."""
+        """`reshape`, also with the sizes one by one."""
     def reshape_as(self, other: Tensor) -> Tensor:
         """`self.reshape(other.shape)`."""
     def resize(self, *sizes: Any) -> Any:
@@ -1041,7 +1046,7 @@ class Tensor:
     def sgn_(self) -> Tensor:
         """The sign; of a complex number z / |z|, 0 at 0."""
     def share_memory_(self) -> Tensor:
-        """Move the memory to where processes forked from now on see it, and each other's writes to it."""
+        """Move the memory to where processes that it is sent to, or that are forked, see each other's writes."""
     def short(self, memory_format: Any = None) -> Any:
         """`self.to(torch.int16)`."""
     def sigmoid(self) -> Tensor:
@@ -1079,7 +1084,7 @@ class Tensor:
     def split(self, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
         """Views of consecutive parts, of one size (the last may be smaller) or of the sizes given."""
     def split_with_sizes(self, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
-        """Consecutive slices of the given lengths, which add up to the size of the dimension."""
+        """Views of consecutive parts of the given lengths, which add up to the size of the dimension."""
     def sqrt(self) -> Tensor:
         """The square root; NaN below zero. Its gradient at zero is infinite."""
     def sqrt_(self) -> Tensor:
@@ -1094,7 +1099,7 @@ class Tensor:
         """In-place `squeeze`: the tensor itself gets the other shape, on the same memory."""
     def std(self, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
         """The square root of `var`. Its gradient where it is 0 is 0, not nan."""
-    def stft(self, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: Any = True, pad_mode: Any = 'reflect', normalized: Any = False, onesided: Any = None, return_complex: Any = None, align_to_window: Any = None) -> Any:
+    def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: Tensor | None = None) -> Tensor:
         """The transforms of windowed pieces of a signal: [time] or [batch, time] gives [..., freq, frame]."""
     def storage_type(self) -> Any:
         """The class of the typed storage, such as `FloatStorage`."""

@@ -186,9 +186,7 @@ def test_device_strings(text):
     [("cpu", 0), ("cuda:0", 0), ("cuda", -1), ("cuda", "a"), (None,), (), (1.0,), (-1,), (0,)],
 )
 def test_device_arguments(arguments):
-    assert outcome(lambda: our_device(*arguments)) == outcome(
-        lambda: torch.device(*arguments)
-    )
+    assert outcome(lambda: our_device(*arguments)) == outcome(lambda: torch.device(*arguments))
 
 
 @given(st.lists(st.integers(0, 5), max_size=4), st.lists(st.integers(0, 5), max_size=4))

@@ -82,7 +82,9 @@ def test_twenty_steps(name, settings):
     for _ in range(20):
         step_both(mine, optimizer, theirs, reference, rng)
         for p, q in zip(mine, theirs):
-            tolerance = {"rtol": 3e-3, "atol": 1e-4} if name == "Muon" else {"rtol": 1e-5, "atol": 1e-6}
+            tolerance = (
+                {"rtol": 3e-3, "atol": 1e-4} if name == "Muon" else {"rtol": 1e-5, "atol": 1e-6}
+            )
             np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), **tolerance)
     if name != "Muon":
         assert_same(optimizer.state_dict(), reference.state_dict())

@@ -15,7 +15,12 @@ STEPS = 100
 def mlp(torch):
     nn = torch.nn
     return nn.Sequential(
-        nn.Linear(64, 128), nn.ReLU(), nn.Dropout(0.2), nn.Linear(128, 64), nn.Tanh(), nn.Linear(64, 10)
+        nn.Linear(64, 128),
+        nn.ReLU(),
+        nn.Dropout(0.2),
+        nn.Linear(128, 64),
+        nn.Tanh(),
+        nn.Linear(64, 10),
     )
 
 

@@ -22,9 +22,7 @@ def trace(node: Node) -> None:
 
     inside = str(Path(rushlight.__file__).parent)
     frames = [
-        f
-        for f in traceback.extract_stack()
-        if not f.filename.startswith((inside, "<rushlight"))
+        f for f in traceback.extract_stack() if not f.filename.startswith((inside, "<rushlight"))
     ]
     hooks = hooks_of(node)
     hooks.trace = "".join(traceback.format_list(frames))

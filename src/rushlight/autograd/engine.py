@@ -84,7 +84,15 @@ def run(
                 outer, thread.task = thread.task, waits
                 try:
                     gradients = run_rare(
-                        node, g, edges, keep, create_graph, flowing, anomaly, captures, accumulate_into
+                        node,
+                        g,
+                        edges,
+                        keep,
+                        create_graph,
+                        flowing,
+                        anomaly,
+                        captures,
+                        accumulate_into,
                     )
                 finally:
                     thread.task = outer
@@ -255,7 +263,12 @@ def owned(g: Tensor) -> bool:
     if a.base is None:
         return getrefcount(a) <= 3 and a.flags.owndata
     b = a.base
-    return getrefcount(a) <= 3 and b.__class__ is np.ndarray and getrefcount(b) <= 3 and b.flags.owndata
+    return (
+        getrefcount(a) <= 3
+        and b.__class__ is np.ndarray
+        and getrefcount(b) <= 3
+        and b.flags.owndata
+    )
 
 
 def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
@@ -326,9 +339,7 @@ def initial_gradients(outputs: Sequence, grads: Sequence, batched: bool = False)
             result.append(one)
             continue
         if not isinstance(g, Tensor):
-            raise TypeError(
-                f"gradients can be either Tensors or None, but got {type(g).__name__}"
-            )
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
         if isinstance(out, Tensor):
             if g.shape != out.shape:
                 raise RuntimeError(
@@ -474,7 +485,9 @@ def grad(
     (tensor([6.]),)
     """
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True"
+        )
     if allow_unused is None:
         allow_unused = materialize_grads
     if not only_inputs:
@@ -487,7 +500,9 @@ def grad(
         raise RuntimeError(f"got {len(outputs)} outputs and {len(given)} gradients")
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
-        return grad_batched(outputs, inputs, given, keep, create_graph, allow_unused, materialize_grads)
+        return grad_batched(
+            outputs, inputs, given, keep, create_graph, allow_unused, materialize_grads
+        )
     edges = [edge_from(t, i) for i, t in enumerate(outputs)]
     grads = initial_gradients(outputs, given)
     captures = {target(edge_from(t, None)): None for t in inputs}

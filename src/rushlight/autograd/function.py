@@ -146,7 +146,9 @@ def fitted(node: Node, i: int, g: Tensor, shape: tuple, dtype: Any) -> Tensor:
     """A gradient brought to its input's shape and dtype; RuntimeError where that is impossible."""
     if g._array.shape != shape:
         lead = g.ndim - len(shape)
-        if lead < 0 or any(n not in (1, m) for n, m in zip(shape, g._array.shape[lead:], strict=True)):
+        if lead < 0 or any(
+            n not in (1, m) for n, m in zip(shape, g._array.shape[lead:], strict=True)
+        ):
             raise RuntimeError(
                 f"Function {node.name()} returned an invalid gradient at index {i} - got "
                 f"{list(g.shape)} but expected shape compatible with {list(shape)}"
@@ -230,7 +232,9 @@ class Function(metaclass=FunctionMeta):
         ctx.fix = tuple(
             [(a._array.shape, a._array.dtype) if isinstance(a, Tensor) else None for a in args]
         )
-        versions = {id(a): a._version for a in args if isinstance(a, Tensor) and not a.is_inference()}
+        versions = {
+            id(a): a._version for a in args if isinstance(a, Tensor) and not a.is_inference()
+        }
         was, thread.grad = thread.grad, False
         try:
             if with_setup:
@@ -337,7 +341,8 @@ def once_differentiable(function: Callable) -> Callable:
         several = isinstance(outputs, tuple)
         tensors = outputs if several else (outputs,)
         refused = tuple(
-            Refuse.apply(o.detach().requires_grad_()) if isinstance(o, Tensor) else o for o in tensors
+            Refuse.apply(o.detach().requires_grad_()) if isinstance(o, Tensor) else o
+            for o in tensors
         )
         return refused if several else refused[0]
 

@@ -95,7 +95,9 @@ def vjp(
 
 def _same_shapes(vs: tuple, like: tuple, what: str) -> None:
     if len(vs) != len(like):
-        raise RuntimeError(f"{what} is a tuple of invalid length: should be {len(like)} but got {len(vs)}.")
+        raise RuntimeError(
+            f"{what} is a tuple of invalid length: should be {len(like)} but got {len(vs)}."
+        )
     for i, (v, x) in enumerate(zip(vs, like, strict=True)):
         if v.shape != x.shape:
             raise RuntimeError(
@@ -150,7 +152,9 @@ def jacobian(
     with enable_grad():
         several, xs = _tuple(inputs, "inputs", "jacobian")
         xs = _prepared(xs, create_graph)
-        out_several, outputs = _tuple(func(*xs), "outputs of the user-provided function", "jacobian")
+        out_several, outputs = _tuple(
+            func(*xs), "outputs of the user-provided function", "jacobian"
+        )
         rows_of = []
         for out in outputs:
             columns: list[list] = [[] for _ in xs]

@@ -144,34 +144,26 @@ def numerical_jacobian(func: Callable, inputs: tuple, at: int, eps: float) -> li
     out = []
     for o in range(n):
         parts = [
-            np.stack([np.asarray(row[o]).reshape(-1) for row in rows])
-            if rows
-            else np.zeros((0, 0))
+            np.stack([np.asarray(row[o]).reshape(-1) for row in rows]) if rows else np.zeros((0, 0))
             for rows in columns
         ]
         out.append(np.stack(parts))
     return out
 
 
-def analytical_jacobian(
-    output: Tensor, inputs: list[Tensor]
-) -> list[np.ndarray]:
+def analytical_jacobian(output: Tensor, inputs: list[Tensor]) -> list[np.ndarray]:
     """From backward: for each input, gradients [directions, input size, output size].
 
     For a real output one unit gradient per element; for a complex output the unit and the imaginary
     unit. `directions` is 2 for a complex output, else 1.
     """
     units = (1.0, 1j) if output.dtype.is_complex else (1.0,)
-    result = [
-        np.zeros((len(units), x.numel(), output.numel()), x._array.dtype) for x in inputs
-    ]
+    result = [np.zeros((len(units), x.numel(), output.numel()), x._array.dtype) for x in inputs]
     for u, unit in enumerate(units):
         for j in range(output.numel()):
             g = np.zeros(output.shape, output._array.dtype)
             g.reshape(-1)[j] = unit
-            grads = engine.grad(
-                output, inputs, _wrap(g), retain_graph=True, allow_unused=True
-            )
+            grads = engine.grad(output, inputs, _wrap(g), retain_graph=True, allow_unused=True)
             for r, x, gx in zip(result, inputs, grads, strict=True):
                 if gx is not None:
                     if gx.shape != x.shape:
@@ -222,6 +214,7 @@ def compare(
     rtol: float,
 ) -> None:
     """Both as real derivatives: d(parts of the output) / d(parts of the input)."""
+
     # A gradient g of a real scalar L is dL/da + i dL/db; the unit 1 as gradient of a complex output
     # makes L its real part, the unit i its imaginary part.
     def real_parts(c: np.ndarray, is_complex: bool) -> np.ndarray:

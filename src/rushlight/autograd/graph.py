@@ -63,7 +63,16 @@ INFERENCE: Any = InferenceVersion()
 class Hooks:
     """What users hung on one node; a node without any has None in its place."""
 
-    __slots__ = ("tensor_pre", "retain", "pre", "post", "accumulated", "metadata", "trace", "parent")
+    __slots__ = (
+        "tensor_pre",
+        "retain",
+        "pre",
+        "post",
+        "accumulated",
+        "metadata",
+        "trace",
+        "parent",
+    )
 
     def __init__(self) -> None:
         self.tensor_pre: dict[int, HookTable] = {}  # output number -> hooks on a tensor
@@ -142,7 +151,16 @@ class Node:
     another backward, `record` the backward itself.
     """
 
-    __slots__ = ("edges", "saved", "fix", "hooks", "result_version", "statics", "outputs", "__weakref__")
+    __slots__ = (
+        "edges",
+        "saved",
+        "fix",
+        "hooks",
+        "result_version",
+        "statics",
+        "outputs",
+        "__weakref__",
+    )
     saves_result = False
     n_outputs = 1
 

@@ -98,7 +98,9 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The edge of a tensor that requires grad."""
     e = edge_of(tensor)
     if e is None:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not require gradients"
+        )
     if e.__class__ is Output:
         return GradientEdge(e.node, e.nr)
     return GradientEdge(e, 0)
@@ -182,5 +184,3 @@ class allow_mutation_on_saved_tensors(Switch):
 
     def clear(self) -> None:
         """Nothing is kept beside the graph."""
-
-

@@ -61,7 +61,7 @@ class View:
         self.version = version_of(source)
         self.seen = self.version.n
         if kind is None:
-            kind = (NO_GRAD if not thread.grad else DEFAULT)
+            kind = NO_GRAD if not thread.grad else DEFAULT
             if e.__class__ is View and e.kind != DEFAULT:
                 kind = e.kind
         self.kind = kind
@@ -202,8 +202,10 @@ def check_writable(t: Tensor, name: str) -> None:
             or e.resolve().__class__ is AccumulateGrad
             or e.of_leaf()
         ):
-            what = "a view of a leaf Variable" if e.node.__class__ is not AccumulateGrad else (
-                "a leaf Variable"
+            what = (
+                "a view of a leaf Variable"
+                if e.node.__class__ is not AccumulateGrad
+                else ("a leaf Variable")
             )
             raise RuntimeError(
                 f"[{name}] {what} that requires grad is being used in an in-place operation. "

@@ -44,9 +44,9 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     less,
     less_equal,
     log,
-    log10,
     log1p,
     log2,
+    log10,
     logical_and,
     logical_not,
     logical_or,
@@ -55,19 +55,19 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     minimum,
     multiply,
     negative,
-    repeat,
-    roll,
     not_equal,
     reciprocal,
+    repeat,
+    roll,
     sin,
     sinh,
     sqrt,
     square,
     subtract,
     take,
-    tile,
     tan,
     tanh,
+    tile,
     where,
     zeros,
 )
@@ -102,12 +102,8 @@ def number(value: Any, to: np.dtype) -> np.ndarray:
 
 # All other kernels, by file (`numpy_<family>.py`); each is loaded when it is first used.
 LATER = {
-    "activation": (
-        "gelu gelu_slope gelu_tanh gelu_tanh_slope mish silu silu_slope softplus"
-    ),
-    "conv": (
-        "convolve convolve_transposed convolve_weight"
-    ),
+    "activation": ("gelu gelu_slope gelu_tanh gelu_tanh_slope mish silu silu_slope softplus"),
+    "conv": ("convolve convolve_transposed convolve_weight"),
     "elementwise": (
         "add_product add_quotient add_scaled angle ceil clip clip_arrays copysign "
         "degrees_to_radians floor floor_divide fmod frac frexp heaviside hypot is_exact "
@@ -124,21 +120,11 @@ LATER = {
         "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
         "layer_norm_gradients"
     ),
-    "bags": (
-        "bags rows_added"
-    ),
-    "attention": (
-        "attention attention_gradients"
-    ),
-    "ctc": (
-        "ctc_loss ctc_loss_gradient"
-    ),
-    "recurrent": (
-        "lstm_layer lstm_layer_gradients"
-    ),
-    "pad": (
-        "columns_of columns_sum pad_constant pad_edges pad_edges_adjoint"
-    ),
+    "bags": ("bags rows_added"),
+    "attention": ("attention attention_gradients"),
+    "ctc": ("ctc_loss ctc_loss_gradient"),
+    "recurrent": ("lstm_layer lstm_layer_gradients"),
+    "pad": ("columns_of columns_sum pad_constant pad_edges pad_edges_adjoint"),
     "pool": (
         "adaptive_counts adaptive_sums adaptive_tables add_at_places fractional_starts "
         "max_by_tables max_pool max_pool_gradient places_by_plane put_places quotient "
@@ -158,19 +144,13 @@ LATER = {
         "affine_places affine_places_adjoint grid_gradients grid_taps grid_values resample "
         "resample_adjoint taps_of"
     ),
-    "sorting": (
-        "among bincount histc histogram search sort take_along topk unique unique_along"
-    ),
-    "views": (
-        "address contiguous elements flipped kept_layout plain reach root strided triangle"
-    ),
+    "sorting": ("among bincount histc histogram search sort take_along topk unique unique_along"),
+    "views": ("address contiguous elements flipped kept_layout plain reach root strided triangle"),
     "special": (
         "airy_ai entropy erf erfc erfcx erfinv i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e log_ndtr ndtr "
         "ndtri spherical_j0 y0 y1"
     ),
-    "gamma": (
-        "digamma gammainc gammaincc lgamma mvlgamma polygamma xlog1py xlogy zeta"
-    ),
+    "gamma": ("digamma gammainc gammaincc lgamma mvlgamma polygamma xlog1py xlogy zeta"),
     "polynomials": (
         "chebyshev_t chebyshev_u chebyshev_v chebyshev_w hermite_h hermite_he laguerre_l "
         "legendre_p shifted_chebyshev_t shifted_chebyshev_u shifted_chebyshev_v "
@@ -190,7 +170,9 @@ def __getattr__(name: str) -> Any:
         module = globals()[name] = import_module(f"rushlight.backends.numpy_{name}")
         return module
     if not _family:
-        _family.update({kernel: family for family, names in LATER.items() for kernel in names.split()})
+        _family.update(
+            {kernel: family for family, names in LATER.items() for kernel in names.split()}
+        )
     if name in _family:
         kernel = getattr(import_module(f"rushlight.backends.numpy_{_family[name]}"), name)
         globals()[name] = kernel

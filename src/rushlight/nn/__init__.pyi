@@ -84,6 +84,8 @@ from rushlight.nn.linear import Bilinear as Bilinear
 from rushlight.nn.linear import Identity as Identity
 from rushlight.nn.linear import LazyLinear as LazyLinear
 from rushlight.nn.linear import Linear as Linear
+from rushlight.nn.linear_loss import LinearCrossEntropyLoss as LinearCrossEntropyLoss
+from rushlight.nn.linear_loss import LinearCrossEntropyOptions as LinearCrossEntropyOptions
 from rushlight.nn.loss import BCELoss as BCELoss
 from rushlight.nn.loss import BCEWithLogitsLoss as BCEWithLogitsLoss
 from rushlight.nn.loss import CTCLoss as CTCLoss
@@ -126,6 +128,7 @@ from rushlight.nn.padding import ReplicationPad3d as ReplicationPad3d
 from rushlight.nn.padding import ZeroPad1d as ZeroPad1d
 from rushlight.nn.padding import ZeroPad2d as ZeroPad2d
 from rushlight.nn.padding import ZeroPad3d as ZeroPad3d
+from rushlight.nn.parallel import DataParallel as DataParallel
 from rushlight.nn.pixelshuffle import ChannelShuffle as ChannelShuffle
 from rushlight.nn.pixelshuffle import PixelShuffle as PixelShuffle
 from rushlight.nn.pixelshuffle import PixelUnshuffle as PixelUnshuffle

@@ -171,5 +171,7 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
     """A block in which attention may use the named kernels; accepted, there is one."""
     for backend in backends if isinstance(backends, (list, tuple)) else [backends]:
         if not isinstance(backend, SDPBackend):
-            raise AssertionError(f"sdpa_kernel expects SDPBackend or a list of them, got {backend!r}")
+            raise AssertionError(
+                f"sdpa_kernel expects SDPBackend or a list of them, got {backend!r}"
+            )
     yield

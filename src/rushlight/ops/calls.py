@@ -233,7 +233,7 @@ around_composites: list[Callable] = []
 
 def execute(op: Op, values: list, out: Any) -> Any:
     named = dict(zip(op.params, values, strict=True))
-    if op.variant is not None and (other := op.variant(**named)) is not None:
+    if op.variant is not None and (other := op.taken_over(named)) is not None:
         return execute(other, [named[p] for p in other.params], out)
     tensors = input_tensors(op, named)
     if out is not None and thread.grad and any(t is not None and t.requires_grad for t in tensors):
@@ -243,8 +243,10 @@ def execute(op: Op, values: list, out: Any) -> Any:
         )
     results = forward(op, named)
     wrapped = wrap(op, named, results)
-    if op.differentiable and thread.grad and any(
-        t is not None and t._edge is not None for t in tensors
+    if (
+        op.differentiable
+        and thread.grad
+        and any(t is not None and t._edge is not None for t in tensors)
     ):
         record(op, named, wrapped)
     result = packaged(op, wrapped)
@@ -348,7 +350,7 @@ def run(op: Op, values: list) -> Any:
             raise
         a = next(v for v in values if isinstance(v, np.ndarray))
         name = dtypes.OF[a.dtype].scalar_name
-        raise RuntimeError(f'"{op.name}_cpu" not implemented for \'{name}\'') from None
+        raise RuntimeError(f"\"{op.name}_cpu\" not implemented for '{name}'") from None
 
 
 def common_dtype(op: Op, arrays: dict[str, Any]) -> dtypes.dtype:
@@ -375,7 +377,7 @@ def promote(op: Op, arrays: dict[str, Any]) -> None:
     if op.promote == "float" and d.kind < 2:
         d = modes.get_default_dtype()
     if op.accepts is not None and "bifc"[d.kind] not in op.accepts:
-        raise RuntimeError(f'"{op.name}_cpu" not implemented for \'{d.scalar_name}\'')
+        raise RuntimeError(f"\"{op.name}_cpu\" not implemented for '{d.scalar_name}'")
     for i, a in arrays.items():
         if a.__class__ is list:
             arrays[i] = [b if b.dtype is d.np else xp.cast(b, d.np) for b in a]
@@ -484,7 +486,11 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
         with np.errstate(all="ignore"):
             np.copyto(o._array, r._array, casting="unsafe")
         bump(o)
-    return out if isinstance(out, Tensor) or not hasattr(type(result), "_fields") else type(result)(outs)
+    return (
+        out
+        if isinstance(out, Tensor) or not hasattr(type(result), "_fields")
+        else type(result)(outs)
+    )
 
 
 # Operators that read at places other than those they write: `out=` may not be an input of theirs.

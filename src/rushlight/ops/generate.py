@@ -49,8 +49,11 @@ def build(op: Op) -> calls.Built:
 
 def straight(op: Op) -> bool:
     """Whether the commonest call is simple enough to be written out: one output, no lists."""
-    return not op.lists and op.outputs is None and 1 <= len(op.inputs) <= 3 and (
-        not op.names_node or op.node_pair
+    return (
+        not op.lists
+        and op.outputs is None
+        and 1 <= len(op.inputs) <= 3
+        and (not op.names_node or op.node_pair)
     )
 
 
@@ -175,11 +178,16 @@ def function_source(op: Op, quiet: bool = False) -> str:
     if op.kernel:
         call = f"kernel({', '.join('a_' + i for i in ins)})"
     else:
-        call = "forward(xp, " + ", ".join(
-            (f"a_{p}" if p in ins else p) if k < op.n_positional else (
-                f"{p}=a_{p}" if p in ins else f"{p}={p}")
-            for k, p in enumerate(op.params)
-        ) + ")"
+        call = (
+            "forward(xp, "
+            + ", ".join(
+                (f"a_{p}" if p in ins else p)
+                if k < op.n_positional
+                else (f"{p}=a_{p}" if p in ins else f"{p}={p}")
+                for k, p in enumerate(op.params)
+            )
+            + ")"
+        )
     lines += [
         "    try:",
         f"        r = {call}",
@@ -232,7 +240,9 @@ def composite_function(op: Op) -> Any:
 
 
 # Annotations and classes of arguments that have no `__torch_function__`.
-UNASKED = frozenset({"int", "float", "bool", "str", "Dims", "DType", "Sizes", "MemoryFormat", "tuple"})
+UNASKED = frozenset(
+    {"int", "float", "bool", "str", "Dims", "DType", "Sizes", "MemoryFormat", "tuple"}
+)
 PLAIN = frozenset({Tensor, int, float, bool, complex, str, type(None), tuple, list, dtypes.dtype})
 
 
@@ -262,7 +272,9 @@ def several_lines(op: Op) -> list[str]:
         ]
     if op.wanted():
         edges = [
-            f"{i} is not None and {i}._edge is not None" if optional(op, i) else f"{i}._edge is not None"
+            f"{i} is not None and {i}._edge is not None"
+            if optional(op, i)
+            else f"{i}._edge is not None"
             for i in op.wanted()
         ]
         named = ", ".join(f"'{p}': {p}" for p in op.params)
@@ -349,7 +361,11 @@ def save_lines(op: Op, ins: tuple[str, ...], want: tuple[str, ...]) -> list[str]
     else:
         lines.append("            node.saved = None")
     if statics:
-        lines.append("            node.statics = (" + ", ".join(f"({static_value(op, n)})" for n in statics) + ",)")
+        lines.append(
+            "            node.statics = ("
+            + ", ".join(f"({static_value(op, n)})" for n in statics)
+            + ",)"
+        )
     return lines
 
 
@@ -382,7 +398,9 @@ def compile_operator(op: Op, built: calls.Built) -> Any:
         f"    if {' or '.join(tests)}:",
         f"        return slow_operator({x}, {y})",
         "    try:",
-        f"        r = kernel(a_{x}, a_{y})" if op.kernel else f"        r = forward(xp, a_{x}, a_{y})",
+        f"        r = kernel(a_{x}, a_{y})"
+        if op.kernel
+        else f"        r = forward(xp, a_{x}, a_{y})",
         "    except (ValueError, RuntimeWarning, TypeError, OverflowError):",
         f"        return slow_operator({x}, {y})",
         "    if r.__class__ is not ndarray: r = asarray(r)",

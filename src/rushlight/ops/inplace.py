@@ -88,7 +88,7 @@ def inplace(op: Op, values: list) -> Tensor:
 def execute_inplace(op: Op, values: list) -> Tensor:
     t, label = values[0], op.name + "_"
     named = dict(zip(op.params, values, strict=True))
-    if op.variant is not None and (other := op.variant(**named)) is not None:
+    if op.variant is not None and (other := op.taken_over(named)) is not None:
         return execute_inplace(other, [named[p] for p in other.params])
     tensors = input_tensors(op, named)
     recording = thread.grad and any(x is not None and edge_of(x) is not None for x in tensors)
@@ -151,8 +151,11 @@ def check_inplace(t: Tensor, label: str, recording: bool) -> None:
             )
     elif recording or hides_history(t):
         check_writable(t, label)
-    if 0 in a.strides and a.size > 1 and label not in IDEMPOTENT and any(
-        s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)
+    if (
+        0 in a.strides
+        and a.size > 1
+        and label not in IDEMPOTENT
+        and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True))
     ):
         raise RuntimeError(
             f"[{label}] unsupported operation: more than one element of the written-to tensor refers "
@@ -166,4 +169,3 @@ def write(t: Tensor, r: Any) -> None:
         with np.errstate(all="ignore"):
             np.copyto(t._array, r, casting="unsafe")
     bump(t)
-

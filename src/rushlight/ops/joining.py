@@ -57,7 +57,9 @@ def quick_list(op: Op, direct: Any) -> Any:
         if tensors.__class__ in (list, tuple):
             for k, t in enumerate(tensors):
                 if t is None:
-                    raise TypeError(f"expected Tensor as element {k} in argument 0, but got NoneType")
+                    raise TypeError(
+                        f"expected Tensor as element {k} in argument 0, but got NoneType"
+                    )
         return calls.call(op, (tensors, dim, out))
 
     function.__name__ = function.__qualname__ = op.name

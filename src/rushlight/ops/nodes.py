@@ -51,7 +51,7 @@ def evaluate(op: Op, source: str, name: str, names: dict[str, Any], kind: str) -
     lines.append(f"    return {name}")
     text = "\n".join(lines) + "\n"
     space: dict[str, Any] = {}
-    exec(compile(text, file, "exec"), scope, space)  # noqa: S102 - source written above, no input
+    exec(compile(text, file, "exec"), scope, space)
     linecache.cache[file] = len(text), None, text.splitlines(True), file
     function = space["make"](**names)
     function.__qualname__ = name
@@ -91,7 +91,12 @@ def node_class(op: Op, name: str) -> tuple[type, type, type]:
     classes = op.node_classes.get(name)
     if classes is None:
         saves_result = any(n == "result" for n in op.saved_names())
-        base = {"__slots__": (), "op": op, "saves_result": saves_result, "__module__": "torch.autograd"}
+        base = {
+            "__slots__": (),
+            "op": op,
+            "saves_result": saves_result,
+            "__module__": "torch.autograd",
+        }
         # properties, not __getattr__: a class that has one makes every attribute of a node slow to read
         for n in op.saved_names():
             public = "self" if n == "input" else n
@@ -150,7 +155,11 @@ def array_lines(op: Op, want: tuple[str, ...], ins: tuple[str, ...]) -> list[str
         ]
     else:
         lines.append(f"            return {value}")
-    return [*lines, "        except RuntimeWarning:  # warnings are errors: the tensors know how to hush", "            pass"]
+    return [
+        *lines,
+        "        except RuntimeWarning:  # warnings are errors: the tensors know how to hush",
+        "            pass",
+    ]
 
 
 def plain_class(op: Op, name: str, base: dict, ins: tuple[str, ...]) -> type:
@@ -192,7 +201,9 @@ def plain_class(op: Op, name: str, base: dict, ins: tuple[str, ...]) -> type:
         value = f"rule_all({args})"
     else:
         if len(want) > 1:
-            lines.append(f"    {', '.join('e_' + i if i in want else '_' for i in op.inputs)} = edges")
+            lines.append(
+                f"    {', '.join('e_' + i if i in want else '_' for i in op.inputs)} = edges"
+            )
         if all(arithmetic(op.rules[i][0]) for i in want):
             lines += array_lines(op, want, ins)
         parts = ["None"] * len(op.inputs)

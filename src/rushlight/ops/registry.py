@@ -67,9 +67,7 @@ def public(
 
 def capital(word: str) -> str:
     """A word as it stands in the name of a node: `log1p` is Log1P, `pool2d` is Pool2D."""
-    return "".join(
-        c.upper() if k == 0 or word[k - 1].isdigit() else c for k, c in enumerate(word)
-    )
+    return "".join(c.upper() if k == 0 or word[k - 1].isdigit() else c for k, c in enumerate(word))
 
 
 class Op:
@@ -139,7 +137,9 @@ class Op:
         self.plans: dict[tuple[str, ...], list] = {}  # see recording.plan
         self.node_classes: dict[str, tuple[type, type]] = {}
         self.built: calls.Built | None = None
-        self.face: Callable | None = None  # the plain function that calls it: `max` for max over a dim
+        self.face: Callable | None = (
+            None  # the plain function that calls it: `max` for max over a dim
+        )
         if self.path in OPS:
             raise TypeError(f"[{self.path}] is declared twice")
         OPS[self.path] = self
@@ -231,6 +231,12 @@ class Op:
 
             found = nodes.node_class(self, name)
         return found
+
+    def taken_over(self, named: dict) -> Op | None:
+        """The operator that takes over for unusual static arguments, or None."""
+        other = None if self.variant is None else self.variant(**named)
+        # a name of an operator may stand for its function by now: see `build`
+        return getattr(other, "op", other)
 
     # -- calling: the first call generates the functions and puts them in place --------------------
 

@@ -17,7 +17,7 @@ def shifted(xp: Any, a: np.ndarray, dim: int) -> tuple[np.ndarray, int]:
     """`a - max(a)` along `dim` (in float32 for half types), and the dimension counted from zero."""
     if a.dtype.kind not in "fcV":
         name = dtypes.OF[a.dtype].scalar_name
-        raise RuntimeError(f'"softmax_lastdim_kernel_impl" not implemented for \'{name}\'')
+        raise RuntimeError(f"\"softmax_lastdim_kernel_impl\" not implemented for '{name}'")
     n = a.ndim
     axis = dim if 0 <= dim < n else geometry.wrap_dim(dim, n)
     wide = a if a.dtype.itemsize >= 4 else a.astype(np.float32)
@@ -143,13 +143,13 @@ def functional_log_softmax(
     input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ):
     """As `torch.log_softmax`; without `dim` it is guessed, with a warning."""
-    return log_softmax(input, implicit_dim("log_softmax", input.ndim) if dim is None else dim, dtype)
+    return log_softmax(
+        input, implicit_dim("log_softmax", input.ndim) if dim is None else dim, dtype
+    )
 
 
 @composite(where="nn.functional")
-def softmin(
-    input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
-):
+def softmin(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None):
     """softmax(-x)."""
     return softmax(-input, implicit_dim("softmin", input.ndim) if dim is None else dim, dtype)
 
