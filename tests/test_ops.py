@@ -319,6 +319,11 @@ def test_half(row, name):
             if isinstance(a, np.ndarray)
         ):
             continue
+        largest = rushlight.finfo(dtype).max / 2
+        if any(
+            t.is_floating_point() and (t.abs() > largest).any() for t in leaves(call(row, *wide))
+        ):
+            continue
         result = call(row, *low)
         assert all(t.dtype == dtype or not t.is_floating_point() for t in leaves(result))
         judge(row, case, result, *wide, 0.05 if name == "bfloat16" else 0.006)

@@ -88,7 +88,8 @@ def test_gradient_is_right_or_refused(plan):
         total = run(plan, x, y)
         gx, gy = torch.autograd.grad(total, (x, y), materialize_grads=True)
     except RuntimeError as e:
-        assert "inplace operation" in str(e) or "in-place operation" in str(e), e
+        if "inplace operation" not in str(e) and "in-place operation" not in str(e):
+            raise
         return
     if any(name == "detached" for (_, name), _ in plan):
         return  # the difference quotient sees through detach, the gradient must not

@@ -454,6 +454,8 @@ def __getattr__(name: str) -> type:
     """`FloatStorage`, `LongStorage`...: `TypedStorage` of one dtype."""
     if name == "Storage":
         name = "FloatStorage"
+    if name in globals():
+        return globals()[name]
     for d in dtypes.ALL:
         if name == f"{d.scalar_name}Storage":
 

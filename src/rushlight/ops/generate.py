@@ -422,7 +422,7 @@ def scalar_lines(op: Op) -> list[str]:
         return [f"    return slow_operator({x}, {y})"]
     kinds = f"(a_{x}.dtype is not f32 and a_{x}.dtype is not f64"
     kinds += ")" if op.promote == "float" else f" and (c is float or a_{x}.dtype is not i64))"
-    lines = [
+    return [
         f"    a_{x} = {x}._array",
         f"    if a_{x}.__class__ is not ndarray or {kinds} or rare:",
         f"        return slow_operator({x}, {y})",
@@ -435,4 +435,3 @@ def scalar_lines(op: Op) -> list[str]:
         *result_lines(op),
         "    return result",
     ]
-    return lines
