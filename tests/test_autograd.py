@@ -13,6 +13,12 @@ import rushlight as torch
 from rushlight.autograd import gradcheck, gradgradcheck
 
 
+@pytest.fixture(autouse=True)
+def seeded():
+    """The same random numbers in every run."""
+    torch.manual_seed(0)
+
+
 @pytest.fixture
 def no_collector():
     gc.collect()
