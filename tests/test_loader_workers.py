@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import multiprocessing
 import os
@@ -46,7 +47,8 @@ def children() -> set[int]:
     """Process ids of the living children of this process."""
     found = set()
     for task in pathlib.Path("/proc/self/task").iterdir():
-        found |= set(map(int, (task / "children").read_text().split()))
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that just ended
+            found |= set(map(int, (task / "children").read_text().split()))
     return found
 
 
