@@ -36,8 +36,6 @@ class Saved:
                 "Inference tensors cannot be saved for backward. To work around you can make a clone "
                 "to get a normal tensor and use it in autograd."
             )
-        if thread.saved_hooks_error is not None:
-            pass
         if thread.saved_hooks:
             pack, self.unpack_hook = thread.saved_hooks[-1]
             hooks, thread.saved_hooks = thread.saved_hooks, ()
