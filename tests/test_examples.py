@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from example_table import EXAMPLES as TABLE
 from rushlight.data import digits
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -21,6 +22,7 @@ EXAMPLES = ROOT / "examples"
 
 pytest.importorskip("matplotlib", reason="the examples draw with matplotlib (extra: examples)")
 pytest.importorskip("tqdm", reason="the examples show tqdm's progress bars (extra: examples)")
+pytest.importorskip("PIL", reason="the examples write and read pictures (extra: examples)")
 
 
 def run(script, *arguments):
@@ -28,6 +30,36 @@ def run(script, *arguments):
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
+
+
+@pytest.mark.parametrize("example", TABLE, ids=lambda example: example.script)
+def test_short_mode(example, tmp_path):
+    """Each example ends well, learns something, and says and writes what its row expects."""
+    command = [sys.executable, "-W", "error", "-m", "rushlight", EXAMPLES / example.script]
+    done = subprocess.run(
+        [*map(str, command), *example.short.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    losses = [float(loss) for loss in re.findall(r"\bloss ([\d.]+)", done.stdout)]
+    assert len(losses) >= 2, done.stdout
+    if example.falls_to is not None:
+        assert losses[-1] <= example.falls_to * losses[0], done.stdout
+    assert re.search(example.says, done.stdout, re.M), done.stdout
+    for name in example.writes:
+        assert (tmp_path / name).stat().st_size > 0
+
+
+def test_every_example_has_a_row_and_a_line():
+    """A new file in examples/ is tested and described; fashion_mnist.py needs its data and has its own tests below."""
+    scripts = {path.name for path in EXAMPLES.glob("*.py")}
+    assert {example.script for example in TABLE} | {"fashion_mnist.py"} >= scripts
+    described = re.findall(r"`(\w+\.py)`", (EXAMPLES / "README.md").read_text("utf-8"))
+    assert set(described) >= scripts
 
 
 def load_example(name):

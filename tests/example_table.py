@@ -1,0 +1,42 @@
+"""The programs in examples/ with their short modes: one row each, read by test_examples.py and by the oracle tests.
+
+A new example needs one row here and one line in examples/README.md. Its short mode runs without data files in under ten
+seconds on one core. Every test runs it in a new empty folder, so that what it writes to its default `--out` stays there.
+Without PyTorch it is tested that the program ends well, that its losses (the numbers after the word `loss` in what it
+prints) fall, that it says what the row expects and leaves the files the row names. Where PyTorch is installed the same file
+runs there too, and must print the same: every word, and every number to one unit in the last place printed. So it prints
+losses with four digits and no times (a line that has a time ends in ` s`: it is left out of the comparison), and shows its
+progress bars on stderr, as tqdm does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Example(NamedTuple):
+    script: str
+    short: str  # the arguments of the short mode
+    falls_to: float | None = (
+        0.9  # the last loss over the first, at most; None: no statement (as in a GAN)
+    )
+    says: str = ""  # a regular expression (with re.M) that is found in what it prints
+    writes: tuple[str, ...] = ()  # files it leaves
+
+
+EXAMPLES = [
+    Example(
+        "digits.py",
+        "--epochs 4",
+        falls_to=0.3,
+        says=r"^test accuracy 9\d\.",
+        writes=("out/digits.pt", "out/digits.png"),
+    ),
+    Example(
+        "cifar_resnet.py",
+        "--fake 64 --epochs 2 --batch-size 16",
+        falls_to=None,
+        says=r"\A272,474 parameters\nepoch 1 loss 2\.",
+        writes=("out/cifar_resnet.pt",),
+    ),
+]
