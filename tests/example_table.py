@@ -39,4 +39,5 @@ EXAMPLES = [
         says=r"\A272,474 parameters\nepoch 1 loss 2\.",
         writes=("out/cifar_resnet.pt",),
     ),
+    Example("vae.py", "--short", falls_to=0.8, says=r"^epoch  5  loss 3\d"),
 ]

@@ -22,7 +22,9 @@ EXAMPLES = ROOT / "examples"
 
 pytest.importorskip("matplotlib", reason="the examples draw with matplotlib (extra: examples)")
 pytest.importorskip("tqdm", reason="the examples show tqdm's progress bars (extra: examples)")
-pytest.importorskip("PIL", reason="the examples write and read pictures (extra: examples)")
+Image = pytest.importorskip(
+    "PIL.Image", reason="the examples write and read pictures (extra: examples)"
+)
 
 
 def run(script, *arguments):
@@ -52,6 +54,15 @@ def test_short_mode(example, tmp_path):
     assert re.search(example.says, done.stdout, re.M), done.stdout
     for name in example.writes:
         assert (tmp_path / name).stat().st_size > 0
+
+
+def test_pictures_of_the_vae(tmp_path):
+    """Drawn with torchvision's `save_image`, so this stands apart from what also runs where PyTorch is alone."""
+    command = [sys.executable, "-m", "rushlight", EXAMPLES / "vae.py", "--short", "--epochs", "1"]
+    subprocess.run([*map(str, command), "--out", str(tmp_path)], check=True, capture_output=True)
+    for name, rows in (("test.png", 2), ("sample.png", 8)):
+        picture = Image.open(tmp_path / name)
+        assert picture.size == (8 * 10 + 2, rows * 10 + 2)
 
 
 def test_every_example_has_a_row_and_a_line():
