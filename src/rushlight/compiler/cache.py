@@ -1,0 +1,175 @@
+"""Machine code kept on disk between processes: bytes by key, in a directory of the user's own.
+
+The directory is `$RUSHLIGHT_CACHE_DIR`, or `rushlight` in `$XDG_CACHE_HOME` or `~/.cache`; with
+`RUSHLIGHT_CACHE_DIR` set but empty nothing is kept. What stands there is run as code, so a directory
+that belongs to someone else, or that others may write to, is not used. Nothing here raises: without
+a directory, or when a disk is full, `get` finds nothing and `put` does nothing.
+
+An entry is a file named by its key: a magic, the key, a checksum of the rest, and the rest. It is
+written under another name and then renamed, so that processes that run at once see all of it or
+nothing, and an entry that does not check is as good as none and is written anew.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+MAGIC = b"rushlight code 1\n"
+LIMIT = 256 << 20  # bytes of the whole directory; the entries unused for longest go first
+_DAY = 86_400.0
+
+_written = 0  # entries by this process
+
+
+def key(*parts: str) -> str:
+    """The name of an entry: a digest of everything that its bytes depend on.
+
+    >>> key("loop", "znver5") == key("loop", "znver5"), key("a", "bc") == key("ab", "c")
+    (True, False)
+    """
+    from hashlib import sha256
+
+    return sha256("\0".join([sources(), _python(), *parts]).encode()).hexdigest()
+
+
+@cache
+def sources() -> str:
+    """A digest of the compiler's own source text: another version of it makes other code."""
+    from hashlib import sha256
+
+    from rushlight.version import __version__
+
+    digest = sha256(__version__.encode())
+    here = os.path.dirname(__file__)
+    try:
+        for name in sorted(os.listdir(here)):
+            if name.endswith(".py"):
+                with open(os.path.join(here, name), "rb") as file:
+                    text = file.read()
+                digest.update(f"{name}\0{len(text)}\0".encode() + text)
+    except OSError:
+        pass  # the package came out of an archive: the version has to do
+    return digest.hexdigest()
+
+
+def _python() -> str:
+    """Python's binary interface: native code may read its objects."""
+    import sys
+    import sysconfig
+
+    return f"{sys.implementation.cache_tag} {sysconfig.get_config_var('SOABI')} {sys.platform}"
+
+
+def directory() -> str | None:
+    """Where entries are kept, made if need be; None where nothing can or may be kept."""
+    path = os.environ.get("RUSHLIGHT_CACHE_DIR")
+    if path is None:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+        path = os.path.join(base, "rushlight")
+    # Without a home `~` stays as it is; a relative path would be another place in every directory.
+    return _checked(path) if os.path.isabs(path) else None
+
+
+@cache
+def _checked(path: str) -> str | None:
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            pass
+        status = os.stat(path)
+    except OSError:
+        return None
+    if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
+        return None
+    return path if os.path.isdir(path) else None
+
+
+def get(name: str) -> bytes | None:
+    """The bytes of an entry; None where there is none that checks."""
+    where = directory()
+    if where is None:
+        return None
+    path = os.path.join(where, name)
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            entry = file.read()
+    except OSError:
+        return None
+    head = len(MAGIC) + 64
+    data = entry[head:]
+    if entry[:head] != _head(name, data):
+        return None
+    from time import time
+
+    if time() - status.st_mtime > _DAY:  # the time of a file says when it was last of use
+        try:
+            os.utime(path)
+        except OSError:
+            pass
+    return data
+
+
+def _head(name: str, data: bytes) -> bytes:
+    from hashlib import sha256
+
+    return MAGIC + bytes.fromhex(name) + sha256(data).digest()
+
+
+def put(name: str, data: bytes) -> None:
+    """Keep these bytes under this key, if possible."""
+    global _written
+    where = directory()
+    if where is None:
+        return
+    import tempfile
+
+    temporary = None
+    try:
+        # A name that no other process or thread has, mode 0600.
+        descriptor, temporary = tempfile.mkstemp(prefix=".new-", dir=where)
+        with open(descriptor, "wb") as file:
+            file.write(_head(name, data) + data)
+        os.replace(temporary, os.path.join(where, name))
+    except OSError:
+        if temporary is not None:
+            try:
+                os.unlink(temporary)
+            except OSError:
+                pass
+        return
+    if _written % 64 == 0:
+        trim()
+    _written += 1
+
+
+def trim(limit: int | None = None) -> None:
+    """Remove what was of no use for longest until a directory over its limit is at 3/4 of it."""
+    from time import time
+
+    where = directory()
+    if where is None:
+        return
+    limit = LIMIT if limit is None else limit
+    found = []
+    try:
+        for entry in os.scandir(where):
+            status = entry.stat(follow_symlinks=False)
+            # A process that was killed leaves the file that it was writing.
+            if entry.name.startswith(".new-") and time() - status.st_mtime > _DAY:
+                os.unlink(entry.path)
+            else:
+                found.append((status.st_mtime, status.st_size, entry.path))
+        total = sum(size for _, size, _ in found)
+        if total <= limit:
+            return
+        for _, size, path in sorted(found):
+            os.unlink(path)
+            total -= size
+            if total <= limit * 3 // 4:
+                return
+    except OSError:
+        pass  # another process removes at the same time

@@ -1,0 +1,159 @@
+"""LLVM's text to machine code in this process: compiled once per machine, found on disk afterwards.
+
+>>> text = "define i64 @twice(i64 %x) {\\n  %y = add i64 %x, %x\\n  ret i64 %y\\n}"
+>>> (address,) = load("an example", lambda: text, ["twice"])
+>>> import ctypes
+>>> ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(21)
+42
+
+Code stays where it is until the process ends, since its address may be anywhere. llvmlite is loaded
+by the first call, not by the import of this module.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from rushlight.compiler import cache as disk
+
+_loaded: dict[tuple, tuple[int, ...]] = {}
+# LLVM's code generator is entered by one thread at a time. Held while the process forks, so that no
+# child is born with LLVM's own locks taken by a thread that it does not have.
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
+
+
+@cache
+def available() -> bool:
+    """Whether machine code can be made: on CPython, with llvmlite."""
+    if sys.implementation.name != "cpython":
+        return False
+    from importlib.util import find_spec
+
+    return find_spec("llvmlite") is not None
+
+
+def load(key: str, text: Callable[[], str], names: Sequence[str]) -> tuple[int, ...]:
+    """The addresses of functions of an LLVM module, compiled for this machine.
+
+    `key` says all that the module's text depends on besides the compiler's own source; `text` is
+    called where neither this process nor the disk has code for it. RuntimeError for text that LLVM
+    does not take, and for a module that calls functions that are not there.
+    """
+    found = _loaded.get((key, *names))
+    if found is None:
+        with _lock:
+            found = _loaded.get((key, *names))
+            if found is None:
+                found = _loaded[(key, *names)] = _load(key, text, names)
+    return found
+
+
+def _load(key: str, text: Callable[[], str], names: Sequence[str]) -> tuple[int, ...]:
+    import llvmlite
+
+    llvm, machine, host = _machine()
+    entry = disk.key(key, *host, llvmlite.__version__, repr(llvm.llvm_version_info))
+    code = disk.get(entry)
+    if code is None:
+        code = machine.emit_object(_optimised(text()))
+        disk.put(entry, code)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    try:
+        # LLVM ends the process when it cannot find a function. It looks through the libraries of
+        # the process once there is an engine.
+        defined, needed = symbols(code)
+        missing = [name for name in needed if llvm.address_of_symbol(name) is None]
+        if defined is not None:
+            missing += [name for name in names if name not in defined]
+        if missing:
+            raise RuntimeError(f"the native module {key!r} lacks the functions {missing}")
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        return tuple(engine.get_function_address(name) for name in names)
+    finally:
+        # Never disposed of, also not at the end of the process: threads may be inside. (And the
+        # machine, which all engines share, would go with it.)
+        engine.detach()
+
+
+@cache
+def _machine() -> tuple[Any, Any, tuple[str, str]]:
+    """llvmlite's bindings, the machine that code is made for, and that machine's name and features."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()  # for inline assembly
+    name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    if "+avx512f" in features:
+        features += ",-prefer-256-bit"  # LLVM would use half of a vector register otherwise
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=name, features=features, opt=3, jit=True
+    )
+    return llvm, machine, (name, features)
+
+
+def _optimised(text: str) -> Any:
+    llvm, machine, _ = _machine()
+    module = llvm.parse_assembly(text)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def host() -> tuple[str, str]:
+    """The name of this machine's processor and its features, as LLVM calls them."""
+    with _lock:
+        return _machine()[2]
+
+
+def optimised(text: str) -> str:
+    """A module as text after LLVM's passes, for people to read."""
+    with _lock:
+        return str(_optimised(text))
+
+
+def assembly(text: str) -> str:
+    """The machine code of a module as text, for people to read."""
+    with _lock:
+        return _machine()[1].emit_assembly(_optimised(text))
+
+
+def symbol(name: str, address: int) -> None:
+    """Let modules that are loaded from now on call the function `name`, which stands at `address`."""
+    with _lock:
+        _machine()[0].add_symbol(name, address)
+
+
+def symbols(code: bytes) -> tuple[set[str] | None, set[str]]:
+    """The names that an object file defines and those that it needs; (None, {}) unless 64-bit ELF."""
+    from struct import unpack_from
+
+    if code[:6] != b"\x7fELF\x02\x01":
+        return None, set()
+    defined: set[str] = set()
+    needed: set[str] = set()
+    (table,) = unpack_from("<Q", code, 40)
+    (count,) = unpack_from("<H", code, 60)
+    sections = [unpack_from("<IIQQQQIIQQ", code, table + 64 * i) for i in range(count)]
+    for _, kind, _, _, start, size, link, _, _, _ in sections:
+        if kind != 2:  # the table of symbols
+            continue
+        strings = sections[link][4]
+        for at in range(start + 24, start + size, 24):  # the first entry is none
+            name, _, _, section = unpack_from("<IBBH", code, at)
+            text = code[strings + name : code.index(0, strings + name)].decode()
+            (defined if section else needed).add(text)
+    return defined, needed
