@@ -40,4 +40,17 @@ EXAMPLES = [
         writes=("out/cifar_resnet.pt",),
     ),
     Example("vae.py", "--short", falls_to=0.8, says=r"^epoch  5  loss 3\d"),
+    Example("char_rnn.py", "--short", falls_to=0.05, says="test accuracy 100.00%"),
+    Example(
+        "char_rnn.py",
+        "--short --task generate --batch-size 16",
+        falls_to=0.5,
+        says=r"^Island +[A-Za-z]+, ",
+    ),
+    Example(
+        "dcgan.py",
+        "--short",
+        falls_to=None,
+        says=r"^epoch 3 .*D\(x\) 0\.[5-9]\d*  D\(G\(z\)\) 0\.[0-4]",
+    ),
 ]

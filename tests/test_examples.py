@@ -61,8 +61,8 @@ def test_pictures_of_the_vae(tmp_path):
     command = [sys.executable, "-m", "rushlight", EXAMPLES / "vae.py", "--short", "--epochs", "1"]
     subprocess.run([*map(str, command), "--out", str(tmp_path)], check=True, capture_output=True)
     for name, rows in (("test.png", 2), ("sample.png", 8)):
-        picture = Image.open(tmp_path / name)
-        assert picture.size == (8 * 10 + 2, rows * 10 + 2)
+        with Image.open(tmp_path / name) as picture:
+            assert picture.size == (8 * 10 + 2, rows * 10 + 2)
 
 
 def test_every_example_has_a_row_and_a_line():
