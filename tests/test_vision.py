@@ -154,6 +154,48 @@ def test_to_tensor_of_arrays():
         F.to_tensor([1])
 
 
+@needs_pillow
+@pytest.mark.parametrize("mode", ["RGB", "L", "RGBA", "1", "LA", "CMYK"])
+def test_to_tensor_of_pictures(mode):
+    from PIL import Image
+
+    array = np.random.default_rng(0).integers(0, 256, (5, 7, 3)).astype(np.uint8)
+    picture = Image.fromarray(array).convert(mode)
+    values = np.atleast_3d(np.asarray(picture)).transpose(2, 0, 1)
+    expected = values if mode == "1" else values.astype(np.float32) / np.float32(255)
+    out = F.to_tensor(picture)
+    assert out.is_contiguous() and out.dtype == torch.float32
+    np.testing.assert_array_equal(out.numpy(), expected)
+    whole = F.pil_to_tensor(picture)
+    assert whole.is_contiguous() and whole.dtype == torch.uint8
+    np.testing.assert_array_equal(whole.numpy(), values)
+    whole.add_(1)  # memory of its own
+    np.testing.assert_array_equal(F.to_tensor(picture).numpy(), expected)
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (2, 3, 4, 5), (3, 0, 5)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_normalize_is_its_formula(shape, dtype):
+    x, mean, std = torch.rand(shape).to(dtype), [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+    middle, deviation = (torch.tensor(v, dtype=dtype)[:, None, None] for v in (mean, std))
+    expected = (x - middle) / deviation
+    for image in (x, x.transpose(-1, -2).contiguous().transpose(-1, -2)):
+        got = F.normalize(image, mean, std)
+        assert torch.equal(got, expected) and got.stride() == image.stride()
+    assert torch.equal(
+        F.normalize(x, torch.tensor(mean, dtype=torch.float64), tuple(std)), expected
+    )
+    leaf = x.clone().requires_grad_()
+    F.normalize(leaf, mean, std).sum().backward()
+    assert leaf.grad is not None and leaf.grad.all()
+    with pytest.raises(ValueError, match="division by zero"):
+        F.normalize(x, mean, [1.0, 1e-60 if dtype == torch.float32 else 0.0, 1.0])
+    with pytest.raises(RuntimeError):
+        F.normalize(x, [0.5, 0.5], [0.5, 0.5])
+    endless = torch.full(shape, math.inf, dtype=dtype)
+    assert F.normalize(endless, [math.inf] * 3, std).isnan().all()
+
+
 def test_normalize():
     x = torch.tensor([[[1.0]], [[2.0]]])
     out = transforms.Normalize([1, 0], [2, 4])(x)

@@ -9,11 +9,11 @@ import numpy as np
 
 import rushlight as torch
 import rushlight.nn.functional as F
+from rushlight.ops import calls
+from rushlight.tensor import Tensor, _wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from rushlight.tensor import Tensor
 
 
 def largest(dtype: Any) -> float:
@@ -30,6 +30,32 @@ def floating(img: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
     else:
         out = function(batch.to(torch.float32)).round().clamp(0, largest(img.dtype)).to(img.dtype)
     return out.reshape(*lead, *out.shape[-3:])
+
+
+def normalized(img: Tensor, mean: Any, std: Any) -> Tensor | None:
+    """(img - mean) / std by channel, for a plain image and plain numbers; None for all else.
+
+    The arithmetic of the operators, plane by plane, without making tensors of mean and std.
+    """
+    a = img._array
+    if img.__class__ is not Tensor or img.requires_grad or calls.scope["rare"]:
+        return None
+    if a.__class__ is not np.ndarray or a.dtype.char not in "fd" or not a.flags.c_contiguous:
+        return None
+    if mean.__class__ not in (tuple, list) or std.__class__ not in (tuple, list):
+        return None
+    if not a.shape[-3] == len(mean) == len(std):
+        return None
+    made, number = np.empty_like(a), a.dtype.type
+    with np.errstate(all="ignore"):
+        for c, (middle, deviation) in enumerate(zip(mean, std, strict=True)):
+            # Also None for a deviation that is zero only in this dtype: the operators' error says so.
+            if not (middle.__class__ is deviation.__class__ is float and number(deviation)):
+                return None
+            plane = made[..., c, :, :]
+            np.subtract(a[..., c, :, :], number(middle), plane)
+            np.divide(plane, number(deviation), plane)
+    return _wrap(made)
 
 
 def resize(img: Tensor, size: Sequence[int], mode: str, antialias: bool) -> Tensor:
