@@ -25,7 +25,6 @@ def test_inspect(tmp_path, capsys):
 
 
 def test_convert(tmp_path, capsys):
-    pytest.importorskip("safetensors")
     names = [str(tmp_path / n) for n in ("a.pt", "b.safetensors", "c.pt")]
     weights = {
         "w": torch.randn(3, 2).t(), "half": torch.ones(2, dtype=torch.bfloat16),

@@ -84,6 +84,24 @@ def strided(
     return np.ndarray(shape, dtype, memory, offset * size, tuple(s * size for s in strides))
 
 
+def mapped(filename: Any, shared: bool | None, nbytes: int) -> np.ndarray:
+    """The first `nbytes` of a file as writable bytes; writes reach the file (longer then, if need be) where it is `shared`."""
+    import os
+
+    try:
+        with open(filename, "ab" if shared else "rb") as file:
+            have = os.fstat(file.fileno()).st_size
+            if have < nbytes and shared:
+                file.truncate(nbytes)
+    except OSError as error:
+        raise RuntimeError(f"unable to open file <{filename}>: {error.strerror}") from error
+    if have < nbytes and not shared:
+        raise RuntimeError(f"file <{filename}> has {have} bytes, {nbytes} are asked for")
+    if nbytes == 0:
+        return np.empty(0, np.uint8)  # nothing cannot be mapped
+    return np.asarray(np.memmap(filename, np.uint8, "r+" if shared else "c", shape=nbytes))
+
+
 # -- storages --------------------------------------------------------------------------------------
 
 
@@ -244,6 +262,16 @@ class UntypedStorage:
         """A copy of the bytes of a buffer."""
         return _restored(bytes(buffer))
 
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The first `nbytes` of a file, mapped into memory; `shared`: writes go to the file, which is made where there is none.
+
+        RuntimeError when the file is shorter and not shared; writes to one that is not shared stay in this process.
+        """
+        self = UntypedStorage(0)
+        self._memory = mapped(filename, shared, nbytes)
+        return self
+
     def untyped(self) -> UntypedStorage:
         return self
 
@@ -400,6 +428,14 @@ class TypedStorage:
         made._untyped_storage = _restored(bytes(buffer))
         if byte_order not in ("native", __import__("sys").byteorder):
             made._untyped_storage.byteswap(made.dtype)
+        return made
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """`size` elements of a file, mapped into memory, as `UntypedStorage.from_file`."""
+        made = cls(0)
+        n = size * made.dtype.itemsize
+        made._untyped_storage = UntypedStorage.from_file(filename, shared, n)
         return made
 
     def to_dtype(self, dtype: dtypes.dtype) -> TypedStorage:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes, modes
+from rushlight import dtypes, modes, storage
 from rushlight.backends import meta
 from rushlight.backends import numpy as xp
 from rushlight.ops import arguments, creation
@@ -306,14 +306,7 @@ def from_file(filename: str, shared: bool | None = None, size: int | None = 0, *
     where there is none."""
     d = element_type("from_file", dtype)
     n = (size or 0) * d.itemsize
-    if not shared:
-        a = np.memmap(filename, np.uint8, "c", shape=n)
-    else:
-        with open(filename, "ab") as file:
-            if file.tell() < n:
-                file.truncate(n)
-        a = np.memmap(filename, np.uint8, "r+", shape=n)
-    return finished(np.asarray(a).view(d), requires_grad)
+    return finished(storage.mapped(filename, shared, n).view(d), requires_grad)
 
 
 @public()
@@ -511,6 +504,9 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     elif isinstance(obj, np.generic):
         t = _wrap(np.array(obj))
         check_numpy(t._array)
+    elif isinstance(obj, (storage.UntypedStorage, storage.TypedStorage)):
+        kind = d or np.dtype(np.uint8) if isinstance(obj, storage.UntypedStorage) else obj.dtype.np
+        t = _wrap(obj.untyped()._memory.view(kind))
     elif hasattr(obj, "__dlpack__"):
         t = from_dlpack(obj)
     elif not isinstance(obj, (list, tuple)) and _has_buffer(obj):
