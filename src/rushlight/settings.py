@@ -7,6 +7,10 @@ they were told.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
@@ -27,7 +31,8 @@ __all__ = [
 
 
 class _Settings:
-    threads: int | None = None  # None: one for each core
+    threads: int | None = None  # None: nobody has asked yet
+    watchers: list[Callable[[int], None]] = []
     interop_threads: int | None = None
     deterministic = False
     warn_only = False
@@ -42,13 +47,23 @@ def _cores() -> int:
 
 
 def get_num_threads() -> int:
-    """How many threads one operation may use."""
-    return _Settings.threads or _cores()
+    """How many threads one operation may use: OMP_NUM_THREADS, or the cores that may be used."""
+    if _Settings.threads is None:
+        first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+        _Settings.threads = int(first) if first.isdecimal() and int(first) else _cores()
+    return _Settings.threads
 
 
 def set_num_threads(n: int, /) -> None:
     """Let one operation use `n` threads at most. RuntimeError for `n` below 1."""
     _Settings.threads = _positive("set_num_threads", n)
+    for tell in _Settings.watchers:
+        tell(n)
+
+
+def watch_num_threads(tell: Callable[[int], None]) -> None:
+    """Call `tell` with every number of threads that is set from now on."""
+    _Settings.watchers.append(tell)
 
 
 def get_num_interop_threads() -> int:
