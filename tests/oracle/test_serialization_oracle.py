@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections import Counter, OrderedDict
 
 import pytest
@@ -248,3 +249,33 @@ def test_unsafe_names_are_the_same():
             ["builtins.range"],
             ["__builtin__.xrange"],
         )
+
+
+def test_a_tar_archive_means_the_same(tmp_path):
+    from test_legacy_checkpoints import good, tar
+
+    path = tmp_path / "old.pth"
+    path.write_bytes(tar(**good()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of storages without types
+        theirs = torch.load(path, weights_only=False)
+    ours = rushlight.load(path)
+    assert list(ours) == list(theirs)
+    for name, value in theirs.items():
+        if name in ("s", "part"):  # the offset of a part of a storage counts from the whole one here
+            assert ours[name].tolist() == value.tolist()
+        else:
+            assert described(ours[name]) == described(value), name
+
+
+def test_a_whole_module_in_the_older_format():
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.save(network(torch), buffer, _use_new_zipfile_serialization=False)
+    buffer.seek(0)
+    ours = rushlight.load(buffer, weights_only=False)
+    assert type(ours) is rushlight.nn.Sequential
+    assert ours(rushlight.ones(1, 4)).tolist()[0] == pytest.approx(
+        network(torch)(torch.ones(1, 4)).tolist()[0], rel=1e-5
+    )

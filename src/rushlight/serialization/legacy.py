@@ -22,6 +22,10 @@ VERSION = 1001
 
 def load_legacy(file: Any, map_location: Any, restricted: bool, arguments: Any) -> Any:
     """The object in a file of the older format; errors as those of `load`."""
+    from rushlight.serialization.tar import is_tar, load_tar
+
+    if is_tar(file):
+        return load_tar(file, map_location, restricted, arguments)
     start = file.tell()
     end = file.seek(0, os.SEEK_END)
     file.seek(start)
@@ -52,8 +56,10 @@ def load_legacy(file: Any, map_location: Any, restricted: bool, arguments: Any) 
     found: dict[str, TypedStorage] = {}
     claimed = 0
 
-    def find(reference: Any) -> TypedStorage:
+    def find(reference: Any) -> Any:
         nonlocal claimed
+        if isinstance(reference, tuple) and len(reference) == 4 and reference[0] == "module":
+            return reference[1]  # a class, and its source, which is not looked at
         dtype, key, location, count = storage_reference(reference)
         if key not in found:
             size = count * dtype.itemsize
