@@ -1,0 +1,113 @@
+"""The words of the kernel language beyond Python's own; they mean something within kernels only.
+
+A kernel is a Python function that `read.py` turns into the intermediate representation. What is
+known while reading (numbers, tuples, types, other Python values) is computed there and then;
+all else happens when the kernel runs. `if` over something known reads one branch only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+
+class Word:
+    """A function of the language."""
+
+    def __init__(self, name: str, meaning: str) -> None:
+        self.name, self.__doc__ = name, meaning
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"{self.name}() has a meaning within kernels only")
+
+    def __iter__(self) -> Any:  # for type checkers: loops are written over some of the words
+        raise TypeError(f"{self.name} has a meaning within kernels only")
+
+
+# Loops. `for i in range(a, b, step)` is a loop when the kernel runs.
+unroll = Word("unroll", "for x in unroll(3) or unroll(sequence): the body once for each, at once")
+lanes = Word("lanes", "for i in lanes(a, b): iterations that do not depend on each other")
+parallel = Word("parallel", "for lo, hi in parallel(n, grain): chunks of [0, n) shared by threads")
+
+# Memory. `p[i]`, `p[i] = v`, `p + i` work on pointers.
+load = Word("load", "load(p, lanes, mask=None): a vector from consecutive elements")
+store = Word("store", "store(p, vector, mask=None, stream=False): a vector to consecutive elements")
+gather = Word("gather", "gather(p, offsets, mask=None): a vector from elements at offsets")
+array = Word("array", "array(type, count): memory of the function's own")
+prefetch = Word("prefetch", "prefetch(p): p will be read soon")
+
+# Vectors.
+splat = Word("splat", "splat(x, lanes): x in all lanes")
+iota = Word("iota", "iota(type, lanes): 0, 1, 2, ...")
+lane = Word("lane", "lane(v, i): one lane, i known when compiling")
+insert = Word("insert", "insert(v, i, x): v with one lane replaced")
+total = Word("total", "total(v): all lanes added, as a tree")
+largest = Word("largest", "largest(v): the largest lane")
+smallest = Word("smallest", "smallest(v): the smallest lane")
+some = Word("some", "some(v): whether any lane of a vector of b1 holds")
+
+# Numbers. `abs`, `min` and `max` work too: min(a, b) is `a if a < b else b`.
+fma = Word("fma", "fma(a, b, c): a * b + c rounded once")
+sqrt = Word("sqrt", "square root")
+floor = Word("floor", "rounded down")
+ceil = Word("ceil", "rounded up")
+trunc = Word("trunc", "rounded towards 0")
+rint = Word("rint", "rounded to nearest, ties to even")
+copysign = Word("copysign", "copysign(a, b): |a| with b's sign")
+bits = Word("bits", "bits(x, type): the same bits read as another type")
+select = Word("select", "select(c, a, b): a where c holds, else b")
+typeof = Word("typeof", "typeof(x): the scalar type of a value, known when compiling")
+lanesof = Word("lanesof", "lanesof(x): how many lanes a value has, 0 for a number")
+
+SIMPLE = {
+    word: word.name for word in (fma, sqrt, floor, ceil, trunc, rint, copysign, select)
+}  # words that are one operation of the representation, on arguments of one type
+
+
+class Source:
+    """A function of the kernel language: its Python function, and how it is to be read."""
+
+    def __init__(self, function: Callable, kind: str, fast: str) -> None:
+        self.function, self.kind, self.fast = function, kind, fast
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__wrapped__ = function  # doctest and inspect find the source
+        self._tree: Any = None
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.__name__}>"
+
+    def __call__(self, *args: Any) -> Any:
+        raise TypeError(f"{self.__name__} is a {self.kind}: kernels call it, compiled")
+
+    def tree(self) -> tuple[Any, str, int]:
+        """Its syntax tree, file and the number of the line before it."""
+        if self._tree is None:
+            import ast
+            import inspect
+            import textwrap
+
+            lines, first = inspect.getsourcelines(self.function)
+            tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+            file = inspect.getsourcefile(self.function) or "?"
+            self._tree = (tree, file, first - 1)
+        return self._tree
+
+
+def inline(function: Callable | None = None) -> Any:
+    """A function that is written out where it is called; it may return several values, at its end.
+
+    Parameters take what they are given: numbers or vectors of any type, pointers, known values.
+    """
+    return Source(function, "inline function", "")
+
+
+def routine(function: Callable | None = None, *, fast: str = "") -> Any:
+    """A function that kernels call; parameters that are given known values are known in it."""
+    if function is None:
+        return lambda function: Source(function, "routine", fast)
+    return Source(function, "routine", fast)
+
+
+def known(values: Iterable) -> tuple:
+    """A tuple; a reminder for readers that it exists while compiling only."""
+    return tuple(values)
