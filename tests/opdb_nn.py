@@ -61,6 +61,20 @@ def loss(name, ref, *args, more=(), **options):
     return row(F + name, reduced(ref), *kinds, *more, **options)
 
 
+def numbered(loss):
+    """As `reduced`, the reduction a number."""
+
+    def reference(*args, reduction=1, **kwargs):
+        word = ("none", "mean", "sum")[reduction]
+        return reduced(loss)(*args, reduction=word, **kwargs)
+
+    return reference
+
+
+def weight_norm(v, g, dim=0):
+    return v * g / np.sqrt((v * v).sum(1 - dim, keepdims=True))
+
+
 def bce(x, y, weight=None):
     found = -(y * np.log(x) + (1 - y) * np.log(1 - x))
     return found if weight is None else found * weight
@@ -338,6 +352,15 @@ ROWS = [
     loss("triplet_margin_loss", triplet, N(3, 4), N(3, 4), N(3, 4), more=[c(N(3, 4), N(3, 4), N(3, 4), swap=True)]),
     loss("triplet_margin_with_distance_loss", triplet, N(3, 4), N(3, 4), N(3, 4), tol=1e-5),
     row(F + "grouped_mm", grouped_mm, c(N(5, 3), N(2, 3, 4), offs=K([2, 5], np.int32)), c(N(2, 3, 4), N(4, 5), offs=K([1, 5], np.int32)), c(N(3, 5), N(5, 4), offs=K([1, 5], np.int32)), c(N(2, 3, 4), N(2, 4, 5)), out=False),
+    # those of the top namespace, the reduction a number
+    row("kl_div", numbered(kl_div), *(c(N(3, 4), U(0.1, 0.9)(3, 4), reduction=r) for r in (0, 1, 2)), c(N(3), N(3), log_target=True), out=False),
+    row("hinge_embedding_loss", numbered(hinge), *(c(N(3), fixed(SIGNS), reduction=r) for r in (0, 1, 2)), out=False),
+    row("margin_ranking_loss", numbered(lambda a, b, y, margin=0.0: np.maximum(0, -y * (a - b) + margin)), *(c(N(3), N(3), fixed(SIGNS), margin=0.5, reduction=r) for r in (0, 1, 2)), out=False),
+    row("cosine_embedding_loss", numbered(cosine_embedding), *(c(N(3, 4), N(3, 4), fixed(SIGNS), reduction=r) for r in (0, 1, 2)), out=False),
+    row("poisson_nll_loss", lambda x, y, log_input, full, eps, reduction: numbered(poisson_nll)(x, y, log_input, reduction=reduction), *(c(N(3, 4), P(3, 4), True, False, 1e-8, r) for r in (0, 1, 2)), out=False),
+    row("triplet_margin_loss", numbered(triplet), *(c(N(3, 4), N(3, 4), N(3, 4), reduction=r) for r in (0, 1, 2)), out=False),
+    row("norm_except_dim", lambda v, pow=2, dim=0: np.sqrt((v * v).sum(None if dim == -1 else 1 - dim, keepdims=dim != -1)), c(N(3, 4)), c(N(3, 4), 2, 1), c(N(3, 4), 2, -1), out=False),
+    row("_weight_norm", weight_norm, c(N(3, 4), N(3, 1)), c(N(3, 4), N(1, 4), 1), out=False),
     # dropout
     dropouts("dropout", checks_dropout, (20, 20), (0, 3), (3,)),
     dropouts("dropout", checks_dropout, (20, 20), (3,), top=True),

@@ -219,6 +219,10 @@ FUNCTIONS = {
         "frobenius_norm linalg.cond linalg.matrix_norm linalg.matrix_rank linalg.norm "
         "linalg.vector_norm nuclear_norm "
     ),
+    "numbered_losses": (
+        "_weight_norm cosine_embedding_loss hinge_embedding_loss kl_div margin_ranking_loss "
+        "norm_except_dim poisson_nll_loss triplet_margin_loss "
+    ),
     "pad": (
         "constant_pad_nd internal.circular_pad1d internal.circular_pad1d_gradient "
         "internal.circular_pad2d internal.circular_pad2d_gradient internal.circular_pad3d "
@@ -246,11 +250,10 @@ FUNCTIONS = {
         "nn.functional.max_pool3d_with_indices "
     ),
     "queries": (
-        "Tensor.coalesce Tensor.dense_dim Tensor.dim_order Tensor.indices Tensor.is_coalesced "
-        "Tensor.is_distributed Tensor.is_nonzero Tensor.is_same_size Tensor.is_set_to "
-        "Tensor.sparse_dim Tensor.storage_type Tensor.to_dense Tensor.values get_device "
-        "is_complex is_conj is_distributed is_floating_point is_inference is_neg is_nonzero "
-        "is_same_size is_signed is_tensor numel result_type typename "
+        "Tensor.dim_order Tensor.is_distributed Tensor.is_nonzero Tensor.is_same_size "
+        "Tensor.is_set_to Tensor.storage_type get_device is_complex is_conj is_distributed "
+        "is_floating_point is_inference is_neg is_nonzero is_same_size is_signed is_tensor "
+        "numel result_type typename "
     ),
     "random": (
         "Tensor.bernoulli_ Tensor.cauchy_ Tensor.exponential_ Tensor.geometric_ "
@@ -333,6 +336,24 @@ FUNCTIONS = {
         "_all.isin _all.searchsorted _all.unique argsort bucketize isin msort searchsorted "
         "sort topk unique unique_consecutive "
     ),
+    "sparse": (
+        "Tensor._coalesced_ Tensor._dimI Tensor._dimV Tensor._indices Tensor._nnz "
+        "Tensor._values Tensor.ccol_indices Tensor.coalesce Tensor.col_indices "
+        "Tensor.crow_indices Tensor.dense_dim Tensor.indices Tensor.is_coalesced "
+        "Tensor.row_indices Tensor.sparse_dim Tensor.sparse_mask Tensor.sparse_resize_ "
+        "Tensor.to_dense Tensor.to_sparse Tensor.to_sparse_coo Tensor.to_sparse_csc "
+        "Tensor.to_sparse_csr Tensor.values _sparse.assemble _sparse.assemble_compressed "
+        "_sparse.coalesce _sparse.coo_of _sparse.csr_of _sparse.taken _sparse.to_dense "
+        "_sparse.to_sparse _sparse.values_of sparse_compressed_tensor sparse_coo_tensor "
+        "sparse_csc_tensor sparse_csr_tensor "
+    ),
+    "sparse_calls": (
+        "_sparse.add _sparse.add_dense _sparse.sum "
+    ),
+    "sparse_products": (
+        "_sparse.addmm _sparse.adjoint_mm _sparse.mm _sparse.mm_sparse _sparse.sampled hspmm "
+        "smm spmm sspaddmm "
+    ),
     "special": (
         "Tensor.polygamma Tensor.polygamma_ digamma erf erfc erfinv i0 igamma igammac lgamma "
         "mvlgamma polygamma special.airy_ai special.bessel_j0 special.bessel_j1 "
@@ -414,12 +435,12 @@ SAME = (
     "orgqr ormqr outer permute pinverse positive pow prelu prod put qr quantile rad2deg "
     "ravel reciprocal relu remainder renorm repeat_interleave resize_as_ resolve_conj "
     "resolve_neg roll rot90 round rsqrt scatter scatter_add scatter_reduce select "
-    "select_scatter selu sgn sigmoid sign signbit sin sinc sinh slice_scatter slogdet "
-    "softmax sort split split_with_sizes sqrt square squeeze std stft sub subtract sum "
-    "svd swapaxes swapdims t take take_along_dim tan tanh tensor_split tile topk trace "
-    "transpose triangular_solve tril triu true_divide trunc unbind unflatten unique "
-    "unique_consecutive unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze var "
-    "vdot vsplit xlogy zero_ "
+    "select_scatter selu sgn sigmoid sign signbit sin sinc sinh slice_scatter slogdet smm "
+    "softmax sort split split_with_sizes sqrt square squeeze sspaddmm std stft sub "
+    "subtract sum svd swapaxes swapdims t take take_along_dim tan tanh tensor_split tile "
+    "topk trace transpose triangular_solve tril triu true_divide trunc unbind unflatten "
+    "unique unique_consecutive unsafe_chunk unsafe_split unsafe_split_with_sizes "
+    "unsqueeze var vdot vsplit xlogy zero_ "
 )
 
 METHODS = {
@@ -434,6 +455,24 @@ METHODS = {
     ),
     "Tensor.__rtruediv__": (
         "__rtruediv__ "
+    ),
+    "Tensor._coalesced_": (
+        "_coalesced_ "
+    ),
+    "Tensor._dimI": (
+        "_dimI "
+    ),
+    "Tensor._dimV": (
+        "_dimV "
+    ),
+    "Tensor._indices": (
+        "_indices "
+    ),
+    "Tensor._nnz": (
+        "_nnz "
+    ),
+    "Tensor._values": (
+        "_values "
     ),
     "Tensor.abs_": (
         "abs_ "
@@ -462,6 +501,9 @@ METHODS = {
     "Tensor.cauchy_": (
         "cauchy_ "
     ),
+    "Tensor.ccol_indices": (
+        "ccol_indices "
+    ),
     "Tensor.cdouble": (
         "cdouble "
     ),
@@ -474,6 +516,9 @@ METHODS = {
     "Tensor.coalesce": (
         "coalesce "
     ),
+    "Tensor.col_indices": (
+        "col_indices "
+    ),
     "Tensor.contiguous": (
         "contiguous "
     ),
@@ -482,6 +527,9 @@ METHODS = {
     ),
     "Tensor.cpu": (
         "cpu "
+    ),
+    "Tensor.crow_indices": (
+        "crow_indices "
     ),
     "Tensor.cuda": (
         "cuda "
@@ -648,6 +696,9 @@ METHODS = {
     "Tensor.resize_as": (
         "resize_as "
     ),
+    "Tensor.row_indices": (
+        "row_indices "
+    ),
     "Tensor.scatter_": (
         "scatter_ "
     ),
@@ -668,6 +719,12 @@ METHODS = {
     ),
     "Tensor.sparse_dim": (
         "sparse_dim "
+    ),
+    "Tensor.sparse_mask": (
+        "sparse_mask "
+    ),
+    "Tensor.sparse_resize_": (
+        "sparse_resize_ "
     ),
     "Tensor.squeeze_": (
         "squeeze_ "
@@ -692,6 +749,18 @@ METHODS = {
     ),
     "Tensor.to_dense": (
         "to_dense "
+    ),
+    "Tensor.to_sparse": (
+        "to_sparse "
+    ),
+    "Tensor.to_sparse_coo": (
+        "to_sparse_coo "
+    ),
+    "Tensor.to_sparse_csc": (
+        "to_sparse_csc "
+    ),
+    "Tensor.to_sparse_csr": (
+        "to_sparse_csr "
     ),
     "Tensor.transpose_": (
         "transpose_ "
@@ -776,12 +845,11 @@ INPLACE = {
 
 # PyTorch's methods and attributes that are not here: docs/coverage.md says why
 ABSENT = (
-    "ccol_indices chalf col_indices const_data_ptr crow_indices dequantize eig grad_dtype "
-    "index int_repr is_maia lstsq module_load q_per_channel_axis q_per_channel_scales "
-    "q_per_channel_zero_points q_scale q_zero_point qscheme record_stream reinforce "
-    "resize_as_sparse_ row_indices slice_inverse smm solve sparse_mask sparse_resize_ "
-    "sparse_resize_and_clear_ sspaddmm symeig to_mkldnn to_padded_tensor to_sparse "
-    "to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr volatile "
+    "chalf const_data_ptr dequantize eig grad_dtype index int_repr is_maia lstsq "
+    "module_load q_per_channel_axis q_per_channel_scales q_per_channel_zero_points "
+    "q_scale q_zero_point qscheme record_stream reinforce resize_as_sparse_ slice_inverse "
+    "solve sparse_resize_and_clear_ symeig to_mkldnn to_padded_tensor to_sparse_bsc "
+    "to_sparse_bsr volatile "
 )
 
 
