@@ -53,4 +53,12 @@ EXAMPLES = [
         falls_to=None,
         says=r"^epoch 3 .*D\(x\) 0\.[5-9]\d*  D\(G\(z\)\) 0\.[0-4]",
     ),
+    Example(
+        "gpt.py",
+        "--short",
+        falls_to=0.65,
+        says=r"^102,464 parameters, ",
+        writes=("out/gpt.pt",),
+    ),
+    Example("seq2seq.py", "--short", falls_to=0.1, says=r"^100.00% of the test sentences"),
 ]
