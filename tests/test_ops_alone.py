@@ -22,7 +22,7 @@ def test_absent_devices(name):
 
 @pytest.mark.parametrize("name", ["coalesce", "indices", "values", "is_coalesced"])
 def test_strided_tensors_are_not_sparse(name):
-    with pytest.raises(RuntimeError, match=f"{name} expected sparse coordinate tensor layout"):
+    with pytest.raises(RuntimeError, match=f"{name} expected sparse (coordinate )?tensor layout"):
         getattr(torch.ones(2), name)()
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rushlight import modes
+from rushlight.backends.sparse import Coo, Sparse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -238,6 +239,8 @@ def tensor_str(tensor: Tensor, *, contents: str | None = None) -> str:
     kind = type(tensor)
     own = _is_one_of((kind,), "Tensor", "Buffer", "Parameter")
     prefix = "tensor(" if own else f"{kind.__name__}("
+    if isinstance(getattr(tensor, "_array", None), Sparse) and contents is None:
+        return _sparse_str(tensor, prefix)
     meta, shape = tensor.is_meta, tensor.shape
     empty = 0 in shape
     if contents is None:
@@ -254,6 +257,29 @@ def tensor_str(tensor: Tensor, *, contents: str | None = None) -> str:
     if own or not (getattr(tensor, "_is_param", False) or _is_one_of(kind.__mro__, "Parameter")):
         return text
     return f"Parameter({text})"
+
+
+def _sparse_str(tensor: Tensor, prefix: str) -> str:
+    """The arrays inside, each on lines of its own, then size, number of entries and layout."""
+    a: Any = tensor._array
+    if isinstance(a, Coo):
+        parts = {"indices": a.indices}
+    elif a.by_column:
+        parts = {"ccol_indices": a.crow, "row_indices": a.col}
+    else:
+        parts = {"crow_indices": a.crow, "col_indices": a.col}
+    indent, lines = len(prefix), []
+    for name, array in {**parts, "values": a.values}.items():
+        head = f"{name}=tensor("
+        size = f", size={tuple(array.shape)}" if not array.size else ""
+        lines.append(f"{head}{format_array(array, indent=indent + len(head))}{size})")
+    between = ",\n" + " " * indent
+    text = prefix + between.join(lines)
+    suffixes = [f"size={tuple(a.shape)}", f"nnz={a.nnz}"]
+    if not _goes_unnamed(tensor.dtype, known_by_values=True):
+        suffixes.append(f"dtype={tensor.dtype}")
+    suffixes += [f"layout={tensor.layout}", *_gradient_suffix(tensor)]
+    return _with_suffixes(text, suffixes, indent, new_line=isinstance(a, Coo))
 
 
 def _is_one_of(kinds: tuple[type, ...], *names: str) -> bool:
@@ -290,11 +316,14 @@ def _gradient_suffix(tensor: Tensor) -> list[str]:
     return ["requires_grad=True"] if tensor.requires_grad else []
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """`text`, the suffixes, the closing bracket; what passes the line's end starts a new line."""
+def _with_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
+    """`text`, the suffixes, the closing bracket; what passes the line's end starts a new line.
+
+    `new_line`: so does the first one.
+    """
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if column + len(suffix) + 2 > _options["linewidth"]:
+        if (new_line and suffix is suffixes[0]) or column + len(suffix) + 2 > _options["linewidth"]:
             text += ",\n" + " " * indent + suffix
             column = indent + len(suffix)
         else:

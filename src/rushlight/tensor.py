@@ -18,6 +18,7 @@ from rushlight.autograd.graph import INFERENCE, AccumulateGrad, Output, Version,
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import INFERENCE as INFERENCE_VIEW
 from rushlight.autograd.views import View, edge_of
+from rushlight.backends import sparse
 from rushlight.device import device
 from rushlight.size import Size
 
@@ -116,7 +117,8 @@ class Tensor:
 
     @property
     def layout(self) -> Any:
-        return dtypes.strided
+        a = self._array
+        return dtypes.strided if a.__class__ is np.ndarray else getattr(a, "layout", dtypes.strided)
 
     @property
     def itemsize(self) -> int:
@@ -143,7 +145,9 @@ class Tensor:
     is_meta = property(lambda self: self.device.type == "meta")
     is_cuda = property(lambda self: False)
     is_mps = is_xpu = is_xla = is_ipu = is_hpu = is_mtia = is_vulkan = is_cuda
-    is_sparse = is_sparse_csr = is_mkldnn = is_quantized = is_nested = is_cuda
+    is_mkldnn = is_quantized = is_nested = is_cuda
+    is_sparse = property(lambda self: self._array.__class__ is sparse.Coo)
+    is_sparse_csr = property(lambda self: self.layout is dtypes.sparse_csr)
 
     def get_device(self) -> int:
         """The index of the device; -1 for the CPU."""

@@ -22,6 +22,7 @@ from rushlight import geometry
 from rushlight.autograd.graph import AccumulateGrad, Output, new, version_of
 from rushlight.autograd.state import scope, thread
 from rushlight.autograd.views import View, edge_of
+from rushlight.backends import sparse
 from rushlight.backends.numpy_views import strided
 from rushlight.tensor import Tensor
 
@@ -63,7 +64,7 @@ def run(
 
     flowing: dict[Any, Any] = {}
     for e, g in zip(roots, grads, strict=True):
-        flowing[e] = g if e not in flowing or g is None else flowing[e] + g
+        flowing[e] = g if e not in flowing or g is None else plus(flowing[e], g)
     ready = [e for e in flowing if not waits[e]]
     grads.clear()
     g = gx = None
@@ -71,7 +72,7 @@ def run(
     recording, thread.grad = thread.grad, create_graph
     anomaly = scope["rare"] and thread.anomaly
     rare = captures is not None or (scope["rare"] and (anomaly or thread.node_watch is not None))
-    add = Tensor.__add__
+    add = Tensor.__add__ if not sparse.made else plus
     leaves: list = []
     try:
         while ready:
@@ -117,6 +118,13 @@ def run(
         thread.grad = recording
 
 
+def plus(a: Tensor, b: Tensor) -> Tensor:
+    """The sum of two gradients; where only one is sparse, that one is added to the other."""
+    if isinstance(a._array, sparse.Sparse) and not isinstance(b._array, sparse.Sparse):
+        return b + a
+    return a + b
+
+
 def prune(roots: Sequence, captures: dict) -> dict[Any, tuple]:
     """For every node that leads to a captured one: its edges, None where an edge does not."""
     wanted = {node for node, _ in captures}
@@ -158,7 +166,7 @@ def run_rare(
             into = flowing.get(target)
             if into is None:
                 into = flowing[target] = [None] * target.n_outputs
-            into[node.nr] = g if into[node.nr] is None else into[node.nr] + g
+            into[node.nr] = g if into[node.nr] is None else plus(into[node.nr], g)
         return (None,)
     many = node.n_outputs > 1
     gs = g if g.__class__ is list else [g]
@@ -246,7 +254,7 @@ def accumulate(
             or old._array.__class__ is not np.ndarray
             or g._array.__class__ is not np.ndarray
         ):
-            t._grad = old + g
+            t._grad = accumulated(old, g)
         else:
             with np.errstate(all="ignore"):
                 np.add(old._array, g._array, out=old._array, casting="unsafe")
@@ -255,6 +263,14 @@ def accumulate(
 
 
 AccumulateGrad.apply = accumulate  # type: ignore[assignment]
+
+
+def accumulated(old: Tensor, g: Tensor) -> Tensor:
+    """The gradient of a leaf and one more: written into a dense one where nothing is recorded."""
+    mixed = isinstance(g._array, sparse.Sparse) and old._array.__class__ is np.ndarray
+    if mixed and not (thread.grad or old._edge is not None or g._edge is not None):
+        return old.add_(g)
+    return plus(old, g)
 
 
 def owned(g: Tensor) -> bool:
@@ -278,6 +294,13 @@ def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
     a, like = g._array, t._array
     if a.dtype is like.dtype and a.strides == like.strides and mine:
         fits = True
+    elif a.__class__ is sparse.Coo:
+        result = new(Tensor)
+        result._edge = result._counter = None
+        result._array = sparse.Coo(a.indices, a.values, a.shape)
+        return result
+    elif isinstance(a, sparse.Sparse):
+        return g.detach()
     else:
         strides = [s // like.itemsize for s in like.strides]
         if geometry.is_non_overlapping_and_dense(like.shape, strides):

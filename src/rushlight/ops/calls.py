@@ -18,7 +18,7 @@ from rushlight.autograd.graph import (
 )
 from rushlight.autograd.state import scope, thread
 from rushlight.autograd.views import MULTI, View
-from rushlight.backends import meta
+from rushlight.backends import meta, sparse
 from rushlight.backends import numpy as xp
 from rushlight.ops import overrides
 from rushlight.ops.recording import NUMBERS, record
@@ -190,6 +190,11 @@ def call_composite(op: Op, values: list, out: Any) -> Any:
         for enter in around_composites:
             if (run := enter(op, values, out)) is not None:
                 return run()
+    if sparse.made and some_sparse(values, out):
+        from rushlight.ops import sparse_calls
+
+        if op.path in sparse_calls.TABLE or op.path in sparse_calls.VALUEWISE:
+            return sparse_calls.call(op, dict(zip(op.params, values, strict=True)), out)
     n = op.n_positional
     result = op.declared(*values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
     if out is None:
@@ -233,6 +238,10 @@ around_composites: list[Callable] = []
 
 def execute(op: Op, values: list, out: Any) -> Any:
     named = dict(zip(op.params, values, strict=True))
+    if sparse.made and op.where != "_sparse" and some_sparse(values, out):
+        from rushlight.ops import sparse_calls
+
+        return sparse_calls.call(op, named, out)
     if op.variant is not None and (other := op.taken_over(named)) is not None:
         return execute(other, [named[p] for p in other.params], out)
     tensors = input_tensors(op, named)
@@ -251,6 +260,17 @@ def execute(op: Op, values: list, out: Any) -> Any:
         record(op, named, wrapped)
     result = packaged(op, wrapped)
     return result if out is None else write_out(op, out, result, tensors)
+
+
+def some_sparse(values: Sequence, out: Any = None) -> bool:
+    """Whether there are sparse tensors among the arguments of a call."""
+    for v in (*values, out):
+        if isinstance(v, Tensor):
+            if isinstance(v._array, sparse.Sparse):
+                return True
+        elif v.__class__ in (list, tuple) and some_sparse(v):
+            return True
+    return False
 
 
 def input_tensors(op: Op, named: dict) -> list:
@@ -403,7 +423,7 @@ def wrap(op: Op, named: dict, results: Any) -> list[Tensor]:
             wrapped.append(None)
             continue
         t = new(Tensor)
-        t._array = a if isinstance(a, np.ndarray) else np.asarray(a)
+        t._array = a if isinstance(a, (np.ndarray, sparse.Sparse)) else np.asarray(a)
         t._edge, t._counter = None, inference
         if source is not None and source._counter is not INFERENCE:
             args = tuple(named[s] for s in op.statics)

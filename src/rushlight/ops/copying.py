@@ -13,7 +13,7 @@ from rushlight import dtypes, geometry
 from rushlight.autograd.graph import INFERENCE, new, version_of
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of, rebase
-from rushlight.backends import meta
+from rushlight.backends import meta, sparse
 from rushlight.device import device as Device
 from rushlight.ops import arguments, calls, creation, overrides
 from rushlight.ops.inplace import check_inplace, edge_before, write
@@ -238,7 +238,7 @@ def type_as(self, other):
 def type_(self, dtype=None, non_blocking=False, **kwargs):
     """The name of the tensor's type, such as `torch.FloatTensor`; with `dtype`, a conversion to it."""
     if dtype is None:
-        on = "meta." if self.is_meta else ""
+        on = "meta." if self.is_meta else "" if self.layout is dtypes.strided else "sparse."
         return f"torch.{on}{self.dtype.scalar_name}Tensor"
     from rushlight.ops import legacy
 
@@ -310,6 +310,10 @@ def zero_(self):
         got = overrides.call_overrides(zero_, (self,), {})
         if got is not overrides.NOTHING:
             return got
+        if isinstance(self._array, sparse.Sparse):
+            from rushlight.ops import sparse_calls
+
+            return sparse_calls.zero_(self)
         return overwrite(self, "zero_", lambda a: a.fill(0), zero_node)
     self._array.fill(0)
     version_of(self).n += 1
@@ -421,6 +425,10 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
             return got
     if self is src:
         return self
+    if sparse.made and calls.some_sparse((self, src)):
+        from rushlight.ops import sparse_calls
+
+        return sparse_calls.copy_(self, src)
     return _copied_into(self, src, "copy_", copy_into, "src")
 
 

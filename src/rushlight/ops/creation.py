@@ -14,7 +14,7 @@ import numpy as np
 
 from rushlight import dtypes, geometry, modes
 from rushlight.autograd.state import thread
-from rushlight.backends import meta
+from rushlight.backends import meta, sparse
 from rushlight.backends import numpy as xp
 from rushlight.ops import calls
 from rushlight.ops.arguments import (
@@ -331,6 +331,12 @@ def like(
         raise TypeError(
             f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
         ) from None
+    if isinstance(a, sparse.Sparse):
+        if a.__class__ is not sparse.Coo or name not in ("zeros_like", "empty_like"):
+            sparse.refuse(name, a.backend)
+        d = a.dtype if dtype is None else element_type(name, dtype)
+        empty: Any = sparse.Coo(a.indices[:, :0], a.values[:0].astype(d), a.shape)
+        return finished(empty, True) if requires_grad else _wrap(empty)
     if layout is not None or pin_memory:
         check_options(name, layout, pin_memory)
     d = a.dtype if dtype is None else element_type(name, dtype)

@@ -1,6 +1,6 @@
 """Embedding: rows of a table, alone or reduced in bags, and one-hot rows.
 
-Gradients are dense: `sparse=True` is accepted and changes nothing.
+With `sparse=True` the gradient of the table is a sparse tensor: one entry for each row that was taken.
 """
 
 from __future__ import annotations
@@ -41,6 +41,32 @@ rows_of.grad(
         g, indices, weight_shape[0], padding_idx, scale_grad_by_freq
     )
 )
+
+
+@op(name="_embedding_sparse", node="EmbeddingBackward0", method=False, out=False)
+def rows_of_sparse(xp, weight: Array, indices: Array, padding_idx: int):
+    """As `_embedding`; the gradient is sparse."""
+    return rows_of.declared(xp, weight, indices, padding_idx, False)
+
+
+rows_of_sparse.grad(
+    weight=lambda g, weight_shape, indices, padding_idx: entries_of_rows(
+        g, indices, weight_shape[0], padding_idx
+    )
+)
+
+
+def entries_of_rows(g: Any, indices: Any, n: int, padding_idx: int) -> Any:
+    """The rows of a gradient at the rows of a table [n, columns] they belong to, as a sparse tensor."""
+    from rushlight.ops.sparse import build
+
+    width = g.shape[-1]
+    at, rows = indices.reshape(-1), g.reshape(-1, width)
+    if padding_idx >= 0:
+        used = (at != padding_idx).nonzero().reshape(-1)
+        if used.numel() < at.numel():
+            at, rows = at[used], rows.index_select(0, used)
+    return build(rows, at.long()._array[None], (n, width))
 
 
 @op(name="embedding_dense_backward", method=False, out=False)
@@ -92,6 +118,12 @@ def embedding(
     if weight.ndim != 2:
         raise RuntimeError(f"'weight' must be 2-D, got {weight.ndim}-D")
     check_indices(indices, "embedding")
+    if sparse:
+        if scale_grad_by_freq:
+            raise RuntimeError(
+                "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
+            )
+        return rows_of_sparse(weight, indices, padding_idx)
     return rows_of(weight, indices, padding_idx, scale_grad_by_freq)
 
 
@@ -148,7 +180,7 @@ def functional_embedding(
 )  # fmt: skip
 def bagged(
     xp, weight: Array, indices: Array, offsets: Array, per_sample_weights: Array | None,
-    scale_grad_by_freq: bool, mode: int, n_bags: int, padding_idx: int,
+    scale_grad_by_freq: bool, mode: int, n_bags: int, padding_idx: int, sparse: bool,
 ):  # fmt: skip
     """(bags reduced, bag of each index, indices in each bag, of a maximum the row it is in)."""
     bad = xp.out_of_range(indices, weight.shape[0])
@@ -161,8 +193,8 @@ def bagged(
 
 
 def bag_gradients(
-    g, weight, indices, per_sample_weights, scale_grad_by_freq, mode, padding_idx, bags, sizes, places,
-    needs,
+    g, weight, indices, per_sample_weights, scale_grad_by_freq, mode, padding_idx, sparse, bags, sizes,
+    places, needs,
 ):  # fmt: skip
     n = weight.shape[0]
     if mode == MODES["max"]:
@@ -175,7 +207,10 @@ def bag_gradients(
     to_weight = to_samples = None
     if needs[0]:
         scaled = rows if per_sample_weights is None else rows * per_sample_weights.unsqueeze(1)
-        to_weight = rows_gradient(scaled, indices, n, padding_idx, scale_grad_by_freq)
+        if sparse:
+            to_weight = entries_of_rows(scaled, indices, n, padding_idx)
+        else:
+            to_weight = rows_gradient(scaled, indices, n, padding_idx, scale_grad_by_freq)
     if needs[3]:
         to_samples = (rows * rows_of(weight, indices, -1, False)).sum(1)
         if padding_idx >= 0:
@@ -188,7 +223,7 @@ bagged.grad_all(bag_gradients)
 
 def checked_bags(
     weight: Any, indices: Any, offsets: Any, mode: int, per_sample_weights: Any,
-    include_last_offset: bool, padding_idx: Any, scale_grad_by_freq: bool,
+    include_last_offset: bool, padding_idx: Any, scale_grad_by_freq: bool, sparse: bool,
 ) -> Any:  # fmt: skip
     check_indices(indices, "embedding_bag")
     check_indices(offsets, "embedding_bag")
@@ -221,7 +256,15 @@ def checked_bags(
             )
     n_bags = offsets.numel() - bool(include_last_offset)
     return bagged(
-        weight, indices, offsets, per_sample_weights, scale_grad_by_freq, mode, n_bags, padding_idx
+        weight,
+        indices,
+        offsets,
+        per_sample_weights,
+        scale_grad_by_freq,
+        mode,
+        n_bags,
+        padding_idx,
+        sparse,
     )
 
 
@@ -234,7 +277,7 @@ def embedding_bag(
     """(bags, bag of each index, bag sizes, rows of maxima); `mode`: 0 sum, 1 mean, 2 max."""
     result, bags, sizes, places = checked_bags(
         weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx,
-        scale_grad_by_freq,
+        scale_grad_by_freq, sparse,
     )  # fmt: skip
     if mode == MODES["sum"]:  # PyTorch leaves unfilled what it does not need
         bags, sizes = bags.new_empty(0), sizes.new_zeros(sizes.shape)
@@ -307,7 +350,7 @@ def functional_embedding_bag(
         embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     return checked_bags(
         weight, input, offsets, MODES[mode], per_sample_weights, include_last_offset, padding_idx,
-        scale_grad_by_freq,
+        scale_grad_by_freq, sparse,
     )[0]  # fmt: skip
 
 

@@ -127,9 +127,9 @@ FUNCTIONS = {
         "neg negative positive pow reciprocal remainder rsub square sub subtract true_divide "
     ),
     "embedding": (
-        "_embedding _embedding_bag embedding embedding_bag embedding_dense_backward "
-        "embedding_renorm_ nn.functional.embedding nn.functional.embedding_bag "
-        "nn.functional.one_hot "
+        "_embedding _embedding_bag _embedding_sparse embedding embedding_bag "
+        "embedding_dense_backward embedding_renorm_ nn.functional.embedding "
+        "nn.functional.embedding_bag nn.functional.one_hot "
     ),
     "extremes": (
         "_all.max _all.min _dim.max _dim.min amax amin aminmax argmax argmin hash_tensor max "
@@ -337,22 +337,26 @@ FUNCTIONS = {
         "sort topk unique unique_consecutive "
     ),
     "sparse": (
+        "_sparse.assemble _sparse.assemble_compressed _sparse.coalesce _sparse.coo_of "
+        "_sparse.csr_of _sparse.taken _sparse.to_dense _sparse.to_sparse _sparse.values_of "
+    ),
+    "sparse_calls": (
+        "_sparse.add _sparse.add_dense _sparse.sum "
+    ),
+    "sparse_creation": (
+        "sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor "
+    ),
+    "sparse_methods": (
         "Tensor._coalesced_ Tensor._dimI Tensor._dimV Tensor._indices Tensor._nnz "
         "Tensor._values Tensor.ccol_indices Tensor.coalesce Tensor.col_indices "
         "Tensor.crow_indices Tensor.dense_dim Tensor.indices Tensor.is_coalesced "
         "Tensor.row_indices Tensor.sparse_dim Tensor.sparse_mask Tensor.sparse_resize_ "
         "Tensor.to_dense Tensor.to_sparse Tensor.to_sparse_coo Tensor.to_sparse_csc "
-        "Tensor.to_sparse_csr Tensor.values _sparse.assemble _sparse.assemble_compressed "
-        "_sparse.coalesce _sparse.coo_of _sparse.csr_of _sparse.taken _sparse.to_dense "
-        "_sparse.to_sparse _sparse.values_of sparse_compressed_tensor sparse_coo_tensor "
-        "sparse_csc_tensor sparse_csr_tensor "
-    ),
-    "sparse_calls": (
-        "_sparse.add _sparse.add_dense _sparse.sum "
+        "Tensor.to_sparse_csr Tensor.values "
     ),
     "sparse_products": (
-        "_sparse.addmm _sparse.adjoint_mm _sparse.mm _sparse.mm_sparse _sparse.sampled hspmm "
-        "smm spmm sspaddmm "
+        "_sparse.addmm _sparse.adjoint_mm _sparse.dense_mm _sparse.mm _sparse.mm_sparse "
+        "_sparse.sampled hspmm smm spmm sspaddmm "
     ),
     "special": (
         "Tensor.polygamma Tensor.polygamma_ digamma erf erfc erfinv i0 igamma igammac lgamma "

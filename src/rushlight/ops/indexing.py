@@ -17,6 +17,7 @@ from rushlight import dtypes, geometry
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import check_writable, edge_of, hides_history
 from rushlight.backends import numpy as xp
+from rushlight.backends import sparse
 from rushlight.backends.meta import Meta
 from rushlight.ops import advanced, calls, overrides
 from rushlight.ops.inplace import check_inplace
@@ -49,6 +50,10 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         got = overrides.call_overrides(Tensor.__getitem__, (self, index), {})
         if got is not overrides.NOTHING:
             return got
+        if isinstance(a, sparse.Sparse):
+            from rushlight.ops import sparse_shapes
+
+            return sparse_shapes.getitem(self, index)
     c = index.__class__
     if c is int:
         if -len(a) <= index < len(a) if a.ndim else False:

@@ -10,7 +10,7 @@ from rushlight import dtypes
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history, rebase
-from rushlight.backends import meta
+from rushlight.backends import meta, sparse
 from rushlight.ops import overrides
 from rushlight.ops.calls import (
     around,
@@ -20,6 +20,7 @@ from rushlight.ops.calls import (
     input_tensors,
     not_a_tensor,
     scope,
+    some_sparse,
 )
 from rushlight.ops.recording import make_node
 from rushlight.tensor import INFERENCE, Tensor
@@ -87,6 +88,10 @@ def inplace(op: Op, values: list) -> Tensor:
 
 def execute_inplace(op: Op, values: list) -> Tensor:
     t, label = values[0], op.name + "_"
+    if sparse.made and some_sparse(values):
+        from rushlight.ops import sparse_calls
+
+        return sparse_calls.inplace(op, values)
     named = dict(zip(op.params, values, strict=True))
     if op.variant is not None and (other := op.taken_over(named)) is not None:
         return execute_inplace(other, [named[p] for p in other.params])
@@ -140,6 +145,13 @@ def edge_before(t: Tensor) -> Any:
 IDEMPOTENT = {"fill_", "zero_", "masked_fill_", "index_fill_", "index_put_", "masked_scatter_"}
 
 
+def refused(a: object, label: str) -> bool:
+    """False; a sparse array is refused (its strides are all 0)."""
+    if isinstance(a, sparse.Sparse):
+        sparse.refuse(label, a.backend)
+    return False
+
+
 def check_inplace(t: Tensor, label: str, recording: bool) -> None:
     """Raise when writing to `t` is forbidden; nothing has been changed yet."""
     a = t._array
@@ -153,6 +165,7 @@ def check_inplace(t: Tensor, label: str, recording: bool) -> None:
         check_writable(t, label)
     if (
         0 in a.strides
+        and (a.__class__ is np.ndarray or not refused(a, label))
         and a.size > 1
         and label not in IDEMPOTENT
         and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True))

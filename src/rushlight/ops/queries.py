@@ -110,37 +110,6 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
 
 
 @public("Tensor")
-def dense_dim(self: Tensor) -> int:
-    """The number of dimensions: all of a strided tensor are dense."""
-    return self._array.ndim
-
-
-@public("Tensor")
-def sparse_dim(self: Tensor) -> int:
-    """0: a strided tensor has no sparse dimensions."""
-    return 0
-
-
-def _refuse_strided(name: str) -> None:
-    def refuse(self: Tensor) -> Any:
-        raise RuntimeError(f"{name} expected sparse coordinate tensor layout but got Strided")
-
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = "RuntimeError: Rushlight has strided tensors only."
-    public("Tensor")(refuse)
-
-
-for _name in ("coalesce", "is_coalesced", "indices", "values"):
-    _refuse_strided(_name)
-
-
-@public("Tensor", overridable=True)
-def to_dense(self, dtype=None, *, masked_grad=None):
-    """The tensor itself, which is dense, in another dtype where asked."""
-    return self if dtype is None else self.to(dtype)
-
-
-@public("Tensor")
 def storage_type(self: Tensor) -> type:
     """The class of the typed storage, such as `FloatStorage`."""
     from rushlight import storage

@@ -25,6 +25,8 @@ class Adagrad(RuleOptimizer):
     State: `step`; `sum`, the sum of g ** 2. It exists from the beginning, before any step.
     """
 
+    _takes_sparse = True
+
     def __init__(
         self,
         params: Any,
@@ -80,6 +82,16 @@ class Adagrad(RuleOptimizer):
     def _update(self, p: Tensor, grad: Tensor, state: Any, group: Any, run: Any) -> None:
         t = advance(state)
         lr = group["lr"] if group["differentiable"] else number(group["lr"])
+        if grad.is_sparse:
+            if group["weight_decay"]:
+                raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+            grad = (-grad if group["maximize"] else grad).coalesce()
+            state["sum"].add_(grad.pow(2))
+            scale = state["sum"].sparse_mask(grad).sqrt()._values() + group["eps"]
+            step = grad.clone()
+            step._values().div_(scale)
+            p.add_(step, alpha=-lr / (1 + (t - 1) * group["lr_decay"]))
+            return
         run(
             adagrad,
             (p, grad, state["sum"]),

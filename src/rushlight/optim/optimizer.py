@@ -343,8 +343,10 @@ class RuleOptimizer(Optimizer):
     A subclass defines `_start(p, group)`, the state a parameter begins with, and
     `_update(p, grad, state, group, run)`, which computes the numbers of this step and calls
     `run(rule, tensors, *numbers)`: the rule gets the namespace of its functions and the tensors'
-    arrays, and changes these in place (see `rules`).
+    arrays, and changes these in place (see `rules`). `_takes_sparse`: `_update` knows sparse gradients.
     """
+
+    _takes_sparse = False
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
@@ -372,7 +374,7 @@ class RuleOptimizer(Optimizer):
                 grad = p.grad
                 if grad is None:
                     continue
-                if grad.is_sparse:
+                if grad.is_sparse and not self._takes_sparse:
                     raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
                 state = states.get(p)
                 if not state:

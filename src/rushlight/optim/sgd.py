@@ -31,6 +31,8 @@ class SGD(RuleOptimizer):
     tensor([0.7000], requires_grad=True)
     """
 
+    _takes_sparse = True
+
     def __init__(
         self,
         params: Any,
@@ -71,6 +73,9 @@ class SGD(RuleOptimizer):
         lr, momentum, decay = group["lr"], group["momentum"], group["weight_decay"]
         if not group["differentiable"]:
             lr, decay = number(lr), number(decay)
+        if grad.is_sparse:
+            sparse_sgd(p, grad, state, lr, group, decay)
+            return
         buffer = state.get("momentum_buffer") if momentum else None
         dampening = group["dampening"]
         if momentum and buffer is None:
@@ -87,6 +92,24 @@ class SGD(RuleOptimizer):
             group["nesterov"],
             group["maximize"],
         )
+
+
+def sparse_sgd(p: Any, grad: Any, state: Any, lr: Any, group: Any, decay: Any) -> None:
+    """A step on the entries of a sparse gradient; the buffer is sparse too."""
+    if decay:
+        grad = grad.add(p, alpha=decay)  # raises: it would be dense
+    momentum = group["momentum"]
+    if group["maximize"]:
+        grad = -grad
+    if momentum:
+        buffer = state.get("momentum_buffer")
+        if buffer is None:
+            buffer = grad.clone().detach()
+        else:
+            buffer = buffer * momentum + grad * (1 - group["dampening"])
+        state["momentum_buffer"] = buffer
+        grad = grad + buffer * momentum if group["nesterov"] else buffer
+    p.add_(grad, alpha=-lr)
 
 
 def sgd(

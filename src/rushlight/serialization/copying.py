@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes, storage
+from rushlight.backends.sparse import Sparse, own
 from rushlight.tensor import Tensor, _wrap
 
 
@@ -17,9 +18,12 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
     Unlike `save`, which keeps tensors on one storage tied, it takes the elements alone: what another process needs.
     """
     array: np.ndarray = tensor._array
-    if tensor.is_meta:
-        content: Any = _shape_only(tensor)
+    if isinstance(array, Sparse):
+        content: Any = array
         order: tuple[int, ...] = ()
+    elif tensor.is_meta:
+        content = _shape_only(tensor)
+        order = ()
     else:
         # Innermost dimension last; np.argsort is stable, so equal strides keep their order.
         order = tuple(int(d) for d in np.argsort([-s for s in array.strides], kind="stable"))
@@ -41,6 +45,8 @@ def rebuild(
         if not content.flags.writeable:
             content = content.copy()  # pickle's out-of-band buffers may be read-only
         made = _wrap(content.transpose(np.argsort(order)) if order else content)
+    elif isinstance(content, Sparse):
+        made = _wrap(own(content))  # type: ignore[arg-type]
     else:
         import rushlight
 
@@ -66,7 +72,10 @@ def deepcopy_tensor(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
             "see whether a module holds a computed tensor as an attribute"
         )
     array: np.ndarray = tensor._array
-    content = _shape_only(tensor) if tensor.is_meta else _copied(array, memo)
+    if isinstance(array, Sparse):
+        content: Any = own(array)
+    else:
+        content = _shape_only(tensor) if tensor.is_meta else _copied(array, memo)
     made = rebuild(type(tensor), content, (), tensor.requires_grad, {})
     memo[id(tensor)] = made
     made.__dict__.update(copy.deepcopy(tensor.__dict__, memo))

@@ -96,9 +96,32 @@ def from_type(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
 
 
 def layout(name: Any) -> Any:
-    """`torch.strided` from its printed name."""
-    _check(name == "torch.strided", f"layout {_short(name)} (only torch.strided is known)")
-    return dtypes.strided
+    """`torch.strided`, `torch.sparse_coo`... from its printed name."""
+    known = (dtypes.strided, dtypes.sparse_coo, dtypes.sparse_csr, dtypes.sparse_csc)
+    found = [each for each in known if name == repr(each)]
+    _check(bool(found), f"layout {_short(name)}")
+    return found[0]
+
+
+def sparse_tensor(layout: Any, data: Any) -> Tensor:
+    """A sparse tensor from its parts, which are checked: coordinates, pointers and sizes must fit."""
+    _check(
+        isinstance(data, tuple)
+        and len(data) in (3, 4)
+        and all(isinstance(part, Tensor) for part in data[:2]),
+        f"the parts of a sparse tensor are {_short(data)}",
+    )
+    if (
+        layout is dtypes.sparse_coo
+    ):  # files of PyTorch before 2.1 do not say whether it is coalesced
+        indices, values, size, coalesced = (*data, None)[:4]
+        made = rushlight.sparse_coo_tensor(
+            indices, values, size, is_coalesced=coalesced, check_invariants=True
+        )
+    else:
+        _check(layout in (dtypes.sparse_csr, dtypes.sparse_csc), f"layout {_short(layout)}")
+        made = rushlight.sparse_compressed_tensor(*data, layout=layout)
+    return made.detach()
 
 
 def byte_array(*arguments: Any) -> bytearray:

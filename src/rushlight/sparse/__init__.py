@@ -1,0 +1,230 @@
+"""Functions on sparse tensors: products, sums, softmax, diagonals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight.ops import sparse as _sparse
+from rushlight.ops import sparse_calls as _calls
+from rushlight.ops import sparse_products as _products
+from rushlight.ops.sparse_creation import invariants as _invariants
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "addmm",
+    "as_sparse_gradcheck",
+    "check_sparse_tensor_invariants",
+    "log_softmax",
+    "mm",
+    "softmax",
+    "spdiags",
+    "sum",
+]
+
+
+def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
+    """The product of two matrices of which one is sparse, or both.
+
+    As `torch.mm`, but the gradient of a sparse factor is sparse, with its pattern. `reduce`: for a
+    `mat1` in compressed rows, how the products of a row are put together: "sum", "mean", "amax",
+    "amin". RuntimeError where sizes or dtypes do not fit.
+
+    >>> import rushlight as torch
+    >>> a = torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse().requires_grad_()
+    >>> torch.sparse.mm(a, torch.ones(2, 1)).sum().backward()
+    >>> a.grad.to_dense()
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
+    return _products.mm_with_sparse_gradient(mat1, mat2, reduce)
+
+
+def addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    """beta * input + alpha * mat1 @ mat2 with a sparse `mat1`, whose gradient is sparse.
+
+    >>> import rushlight as torch
+    >>> torch.sparse.addmm(torch.ones(1, 1), torch.ones(1, 1).to_sparse(), torch.ones(1, 1), beta=2)
+    tensor([[3.]])
+    """
+    if not _products.either("addmm", mat1, mat2):
+        import rushlight
+
+        return rushlight.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+    return _products.addmm(input, mat1, mat2, beta, alpha, True)
+
+
+def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
+    """The sum over all entries, a 0-d tensor, or over dimensions `dim`, sparse where a sparse one is left.
+
+    The gradient is sparse, with the pattern of `input`.
+
+    >>> import rushlight as torch
+    >>> torch.sparse.sum(torch.tensor([[0.0, 2.0], [3.0, 4.0]]).to_sparse(), 0).to_dense()
+    tensor([3., 6.])
+    """
+    if not isinstance(input, Tensor) or not input.is_sparse:
+        raise RuntimeError(
+            "[sparse.sum] expected a sparse tensor in coordinates (layout sparse_coo)"
+        )
+    t = input if dtype is None else input.to(dtype)
+    if dim is None:
+        return _sparse.run(_sparse.values_of, t).sum()
+    return _calls.sum_over(t, dim, False, "SparseSumBackward0")
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """Softmax over the entries there are, along `dim`; what is not there stays zero.
+
+    >>> import rushlight as torch
+    >>> torch.sparse.softmax(torch.tensor([[0.0, 2.0], [3.0, 3.0]]).to_sparse(), 1).to_dense()
+    tensor([[0.0000, 1.0000],
+            [0.5000, 0.5000]])
+    """
+    return _products.softmax("_sparse_softmax", input, dim, dtype, False)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """The logarithm of `softmax` over the entries there are.
+
+    >>> import rushlight as torch
+    >>> torch.sparse.log_softmax(torch.tensor([[0.0, 2.0]]).to_sparse(), 1).values()
+    tensor([0.])
+    """
+    return _products.softmax("_sparse_log_softmax", input, dim, dtype, True)
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
+    """A sparse matrix with the rows of `diagonals` [n, columns] on diagonals `offsets` [n].
+
+    Element j of a row goes to column j, where the diagonal has it. `layout`: torch.sparse_coo (the
+    default), sparse_csr or sparse_csc.
+
+    >>> import rushlight as torch
+    >>> torch.sparse.spdiags(torch.tensor([1.0, 2.0]), torch.tensor([1]), (2, 2)).to_dense()
+    tensor([[0., 2.],
+            [0., 0.]])
+    """
+    import rushlight
+
+    d = diagonals if diagonals.ndim > 1 else diagonals.unsqueeze(0)
+    at = offsets.reshape(-1)
+    if d.ndim != 2:
+        raise RuntimeError("Diagonals must be vector or matrix")
+    if offsets.ndim > 1 or offsets.dtype is not rushlight.int64:
+        raise RuntimeError("Offsets must be scalar or vector of dtype int64")
+    if len(shape) != 2:
+        raise RuntimeError("Output shape must be 2d")
+    if len(at) != d.shape[0]:
+        raise RuntimeError(
+            f"Number of diagonals ({d.shape[0]}) does not match the number of offsets ({len(at)})"
+        )
+    if len(at.unique()) != len(at):
+        raise RuntimeError("Offset tensor contains duplicate values")
+    n, m = shape
+    rows, cols, pieces = [], [], []
+    for k, offset in enumerate(at.tolist()):
+        first, last = max(offset, 0), min(m, n + offset, d.shape[1])
+        j = rushlight.arange(first, max(last, first))
+        rows.append(j - offset)
+        cols.append(j)
+        pieces.append(d[k, first : max(last, first)])
+    where = rushlight.stack((rushlight.cat(rows), rushlight.cat(cols)))
+    made = rushlight.sparse_coo_tensor(where, rushlight.cat(pieces), (n, m))
+    return (
+        made if layout is None or layout is rushlight.sparse_coo else made.to_sparse(layout=layout)
+    )
+
+
+class check_sparse_tensor_invariants:
+    """Whether promises about sparse tensors are checked: a switch, a context manager, a decorator.
+
+    Coordinates are always checked here; the switch adds the promise `is_coalesced=True`.
+
+    >>> import rushlight as torch
+    >>> with torch.sparse.check_sparse_tensor_invariants():
+    ...     torch.sparse.check_sparse_tensor_invariants.is_enabled()
+    True
+    """
+
+    def __init__(self, enable: bool = True) -> None:
+        self.state = enable
+        self.saved: list[bool] = []
+
+    @staticmethod
+    def is_enabled() -> bool:
+        """Whether they are checked now."""
+        return _invariants["checked"]
+
+    @staticmethod
+    def enable() -> None:
+        """Check from now on."""
+        _invariants["checked"] = True
+
+    @staticmethod
+    def disable() -> None:
+        """Do not check from now on."""
+        _invariants["checked"] = False
+
+    def __enter__(self) -> None:
+        self.saved.append(_invariants["checked"])
+        _invariants["checked"] = self.state
+
+    def __exit__(self, *exc: object) -> None:
+        _invariants["checked"] = self.saved.pop()
+
+    def __call__(self, function: Callable) -> Callable:
+        import functools
+
+        @functools.wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            with type(self)(self.state):
+                return function(*args, **kwargs)
+
+        return checked
+
+
+def as_sparse_gradcheck(gradcheck: Callable) -> Callable:
+    """`gradcheck` for functions of sparse tensors: it varies their values, at the places they have.
+
+    >>> import rushlight as torch
+    >>> check = torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)
+    >>> x = torch.eye(2, dtype=torch.float64).to_sparse().requires_grad_()
+    >>> check(lambda x: torch.sparse.mm(x, x.detach().to_dense()), (x,), masked=True)
+    True
+    """
+    import functools
+
+    @functools.wraps(gradcheck)
+    def check(fn: Callable, inputs: Any, **options: Any) -> bool:
+        inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
+        options.pop("masked", None)
+        flat, makers = [], []
+        for x in inputs:
+            if not _sparse.is_sparse(x):
+                makers.append(None)
+                flat.append(x)
+                continue
+            x = x if not x.is_sparse else x.coalesce()
+            like = x.detach()
+            makers.append(like)
+            v = _sparse.run(_sparse.values_of, like).clone()
+            flat.append(v.requires_grad_(x.requires_grad))
+
+        def strided(*args: Any) -> Any:
+            given = [
+                a if like is None else _sparse.with_values(like, a, "", True)
+                for a, like in zip(args, makers, strict=True)
+            ]
+            out = fn(*given)
+            outs = out if isinstance(out, (tuple, list)) else (out,)
+            outs = tuple(o.to_dense() if _sparse.is_sparse(o) else o for o in outs)
+            return outs if isinstance(out, (tuple, list)) else outs[0]
+
+        return gradcheck(strided, tuple(flat), **options)
+
+    return check
