@@ -22,6 +22,7 @@ INTERNAL = {
     "nodes",
     "writing",
     "overrides",
+    "overloads",
     "index",
 }
 

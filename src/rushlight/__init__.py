@@ -8,6 +8,7 @@ subpackages on first access.
 
 from __future__ import annotations
 
+import sys as _sys
 import warnings as _warnings
 from importlib import import_module as _import_module
 from typing import Any
@@ -32,6 +33,11 @@ from rushlight.dtypes import (
     complex128,
     contiguous_format,
     dtype,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
     float16,
     float32,
     float64,
@@ -70,9 +76,10 @@ del tensor  # type: ignore[name-defined]  # noqa: F821
 
 _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
-    "__future__ _C _dynamo accelerator amp autograd backends compiler cpu cuda data distributed "
-    "distributions fft func jit linalg masked mps multiprocessing nn optim overrides profiler random "
-    "return_types serialization signal special storage testing types utils version vision xpu"
+    "__config__ __future__ _C _dynamo _subclasses _tensor_str accelerator amp autograd backends compiler cpu "
+    "cuda data distributed distributions fft func futures fx hub jit linalg masked mps multiprocessing nn "
+    "optim overrides profiler random return_types serialization signal special storage testing types utils "
+    "version vision xpu"
 ).split()
 _SETTINGS = (
     "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
@@ -116,6 +123,7 @@ _ELSEWHERE = {  # public name -> module
     **{f"{d.scalar_name}Storage": "storage" for d in _dtypes.ALL},
 }
 _CONSTANTS = {
+    "torch": _sys.modules[__name__],  # annotations say `torch.torch.Tensor`
     "inf": float("inf"),
     "nan": float("nan"),
     "pi": 3.141592653589793,

@@ -7,6 +7,7 @@ from typing import Any
 from rushlight.compiler import allow_in_graph, disable, is_compiling, reset
 
 __all__ = [
+    "TransformGetItemToIndex",
     "allow_in_graph",
     "config",
     "disable",
@@ -38,4 +39,19 @@ def mark_dynamic(t: Any, index: Any, **options: Any) -> None:
     """Accepted: every size may change."""
 
 
-mark_static = maybe_mark_dynamic = mark_dynamic
+mark_static = maybe_mark_dynamic = mark_static_address = mark_dynamic
+
+
+def assume_constant_result(fn: Any) -> Any:
+    """`fn` itself."""
+    return fn
+
+
+class TransformGetItemToIndex:
+    """A block in which `mask[i]` takes a mapped index `i`: under `vmap` it does so everywhere here."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        pass

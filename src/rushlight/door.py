@@ -34,6 +34,9 @@ _RENAMED = {
     "torch.cuda.amp.autocast_mode": "rushlight.cuda.amp",
     "torch.cuda.amp.grad_scaler": "rushlight.cuda.amp",
     "torch.nn.utils.clip_grad": "rushlight.nn.utils.clip_grad",
+    "torch._dynamo._trace_wrapped_higher_order_op": "rushlight._dynamo",
+    "torch.nn.attention.flex_attention": "rushlight.nn.flex_attention",
+    "torchvision.ops.misc": "rushlight.vision.ops",
 }
 _PAGE = "docs/coverage.md lists what Rushlight has"
 
@@ -61,6 +64,7 @@ def install_as_torch() -> None:
     sys.meta_path.insert(0, _Finder())
     # What programs compare with a release of PyTorch; rushlight.version.release is our own.
     rushlight.__version__ = rushlight.version.__version__
+    rushlight.__name__ = _Name(rushlight.__name__)
     for name in ("torch.autograd.gradcheck",):
         # a function has the name of its module: a first import would put the module in its place
         sys.modules[name] = _Later(name)
@@ -69,6 +73,19 @@ def install_as_torch() -> None:
 
 def _place(module: ModuleType) -> str:
     return getattr(module, "__file__", None) or "an unknown place"
+
+
+class _Name(str):
+    """The package's name, which programs compare with "torch"; Python's imports read "rushlight"."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return other == "torch" or str.__eq__(self, other) is True
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
 
 class _Later(ModuleType):
@@ -117,7 +134,12 @@ class _Loader:
 
     def exec_module(self, module: ModuleType) -> None:
         # The import has just written torch's spec into our module: relative imports in it would fail.
+        name = module.__spec__.name if module.__spec__ else ""
         vars(module).update(self.own)
+        if any(each.startswith(name + ".") for each in _RENAMED) and not hasattr(
+            module, "__path__"
+        ):
+            module.__path__ = []  # a package in PyTorch: without it, imports of its parts fail
 
 
 def _module(fullname: str) -> ModuleType | None:

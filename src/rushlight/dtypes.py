@@ -107,8 +107,8 @@ class dtype(_Constant):
 
 def _dtype(name: str, abbr: str, scalar_name: str, storage: Any = None) -> dtype:
     as_np = np.dtype(storage or name)
-    # ml_dtypes' bfloat16 has NumPy's kind 'V' (or 'f' in later versions), so the name decides.
-    kind = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}["f" if name == "bfloat16" else as_np.kind]
+    # ml_dtypes' types have NumPy's kind 'V' (or 'f' in later versions).
+    kind = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}[as_np.kind]
     return _make(
         dtype,
         name=name,
@@ -143,7 +143,16 @@ ALL: tuple[dtype, ...] = (
     *(bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64),
     *(float16, bfloat16, float32, float64, complex64, complex128),
 )
-OF: dict[np.dtype[Any], dtype] = {each.np: each for each in ALL}
+# For storage: made by conversion, read, written, copied and converted back; they do not promote.
+EIGHT_BITS: tuple[dtype, ...] = (
+    _dtype("float8_e4m3fn", "f8e4m3fn", "Float8_e4m3fn", ml_dtypes.float8_e4m3fn),
+    _dtype("float8_e4m3fnuz", "f8e4m3fnuz", "Float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz),
+    _dtype("float8_e5m2", "f8e5m2", "Float8_e5m2", ml_dtypes.float8_e5m2),
+    _dtype("float8_e5m2fnuz", "f8e5m2fnuz", "Float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz),
+    _dtype("float8_e8m0fnu", "f8e8m0fnu", "Float8_e8m0fnu", ml_dtypes.float8_e8m0fnu),
+)
+float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu = EIGHT_BITS
+OF: dict[np.dtype[Any], dtype] = {each.np: each for each in (*ALL, *EIGHT_BITS)}
 ALIASES: dict[str, dtype] = {
     "bool": bool_,
     "short": int16,
@@ -161,6 +170,8 @@ OF_PYTHON: dict[type, dtype] = {bool: bool_, int: int64, float: float64, complex
 _REAL = {complex64: float32, complex128: float64}
 _COMPLEX = {bfloat16: complex64, float32: complex64, float64: complex128}
 _UNSIGNED_ONLY_STORED = (uint16, uint32, uint64)
+# PyTorch has no storage class for these: its files call their storages untyped.
+WITHOUT_STORAGE = (*_UNSIGNED_ONLY_STORED, *EIGHT_BITS)
 
 
 def __getattr__(name: str) -> dtype:
@@ -191,6 +202,7 @@ def _promoted(a: dtype, b: dtype) -> dtype | None:
 
 
 _PROMOTED = {(a, b): both for a in ALL for b in ALL if (both := _promoted(a, b)) is not None}
+_PROMOTED.update({(each, each): each for each in EIGHT_BITS})
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
@@ -207,9 +219,13 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     except (KeyError, TypeError):
         check_dtype("promote_types", "type1", 1, type1)
         check_dtype("promote_types", "type2", 2, type2)
+        eight = type1 in EIGHT_BITS or type2 in EIGHT_BITS
+        types, instead = (
+            ("Float8 Types", "float32") if eight else ("uint16, uint32, uint64 types", "int64")
+        )
         raise RuntimeError(
-            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
-            f"{type1.scalar_name} and {type2.scalar_name}; convert one of them first, for example .to(torch.int64)"
+            f"Promotion for {types} is not supported, attempted to promote {type1.scalar_name} and "
+            f"{type2.scalar_name}; convert one of them first, for example .to(torch.{instead})"
         ) from None
 
 

@@ -71,7 +71,7 @@ class finfo(_Info):
                 f"Use torch.iinfo to handle '{type}'"
             )
         part = type.to_real()
-        numbers = ml_dtypes.finfo(part.np) if part is dtypes.bfloat16 else np.finfo(part.np)
+        numbers = (np.finfo if part.np.isbuiltin == 1 else ml_dtypes.finfo)(part.np)
         self._fill(
             _type=part,
             bits=numbers.bits,
@@ -79,7 +79,8 @@ class finfo(_Info):
             eps=float(numbers.eps),
             max=float(numbers.max),
             min=float(numbers.min),
-            resolution=10.0**-numbers.precision,
+            # one decimal digit is not certain in eight bits
+            resolution=10.0**-numbers.precision if part.itemsize > 1 else 1.0,
             smallest_normal=float(numbers.smallest_normal),
             tiny=float(numbers.smallest_normal),
         )

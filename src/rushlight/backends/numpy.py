@@ -85,7 +85,12 @@ def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
         if to.itemsize == 2 and to.kind == "f" and a.dtype.itemsize == 8 and a.dtype.kind == "f":
             # C++ has no conversion from double: 1.00048828125000001 becomes 1, not 1.0009765625.
             a = a.astype(np.float32)
+        if to is _SATURATING:  # it has no infinity: what is too large becomes the largest number
+            a = np.clip(a.astype(np.float32), -448, 448)
         return a.astype(to)
+
+
+_SATURATING = dtypes.float8_e4m3fn.np
 
 
 def number(value: Any, to: np.dtype) -> np.ndarray:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import amp
-from rushlight.amp import custom_bwd, custom_fwd
+from rushlight.amp import autocast_mode, custom_bwd, custom_fwd, grad_scaler
 
-__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+__all__ = ["GradScaler", "autocast", "autocast_mode", "custom_bwd", "custom_fwd", "grad_scaler"]
 
 
 class autocast(amp.autocast):

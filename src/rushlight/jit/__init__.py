@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rushlight.nn.module import Module
@@ -22,9 +24,31 @@ __all__ = [
 
 _isinstance = isinstance  # the builtin; a function of that name is public here
 
-ScriptModule = Module
-ScriptFunction = type(lambda: None)  # what `script` returns for a function
 Error = RuntimeError
+_scripted: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+class _Scripted(type):
+    """What was given to `script` or `trace` counts as their result: programs ask to do it once."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        kind = Module if cls is ScriptModule else FunctionType if cls is ScriptFunction else ()
+        return _isinstance(instance, kind) and instance in _scripted
+
+
+class ScriptModule(Module, metaclass=_Scripted):
+    """A module that was scripted or traced; a class of it is written as any module's."""
+
+
+class ScriptFunction(metaclass=_Scripted):
+    """A function that was scripted or traced."""
+
+
+def _remember(obj: Any) -> None:
+    if _isinstance(obj, (Module, FunctionType)):
+        _scripted.add(obj)
 
 
 def script(
@@ -42,6 +66,7 @@ def script(
     """
     if not callable(obj):
         raise RuntimeError(f"torch.jit.script expects a function, a module or a class, got {obj!r}")
+    _remember(obj)
     return obj
 
 
@@ -63,6 +88,7 @@ def trace(
         elif example_inputs is not None:
             single = not _isinstance(example_inputs, (tuple, list))
             func(*((example_inputs,) if single else example_inputs))
+    _remember(func)
     return func
 
 
@@ -86,7 +112,8 @@ def _itself(fn: Any = None, *args: Any, **kwargs: Any) -> Any:
     return fn if callable(fn) else (lambda fn: fn)
 
 
-export = script_method = script_if_tracing = ignore = unused = interface = _itself
+export = script_method = script_if_tracing = ignore = unused = interface = _overload = _itself
+_overload_method = _itself
 
 
 def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Any:

@@ -72,7 +72,7 @@ def rebuild(
     name, offset, shape, strides = place
     block = shared_memory.mapped(descriptor.detach(), size)
     memory = shared_memory.bytes_of(block, size)
-    dtype = next(d for d in dtypes.ALL if d.name == name)
+    dtype = getattr(dtypes, f"{name}_" if name == "bool" else name)
     made = _wrap(storage.strided(memory, dtype.np, offset, shape, strides))
     if kind is not Tensor:
         made = Tensor._make_subclass(kind, made)

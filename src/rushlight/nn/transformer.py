@@ -34,6 +34,9 @@ def _activation(name: Any) -> Callable[[Tensor], Tensor]:
     return getattr(F, name)
 
 
+_get_activation_fn = _activation  # PyTorch's name, which decoders of other libraries import
+
+
 def _clones(module: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 

@@ -1,1 +1,17 @@
-"""The operators, one file a family; `registry.py` is where a declaration becomes functions."""
+"""The operators, one file a family; `registry.py` is where a declaration becomes functions.
+
+To programs it is `torch.ops`, where PyTorch keeps operators by their inner names: `torch.ops.aten`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("aten", "prims"):
+        from rushlight.ops.overloads import Operators
+
+        globals()[name] = found = Operators(name)
+        return found
+    raise AttributeError(f"module 'torch.ops' has no attribute {name!r}: only aten is here")

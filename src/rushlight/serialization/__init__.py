@@ -44,6 +44,13 @@ _PLACES = {
 def __getattr__(name: str) -> Any:
     import importlib
 
+    if name == "MAP_LOCATION":  # programs annotate with it
+        from collections.abc import Callable
+
+        import rushlight as torch
+
+        Place = Callable[[torch.UntypedStorage, str], torch.UntypedStorage]
+        return Place | torch.device | str | dict[str, str] | None
     for module, names in _PLACES.items():
         if name in names:
             found = getattr(importlib.import_module(f"{__name__}.{module}"), name)

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 # The element type of each storage class PyTorch's files name. UntypedStorage holds bytes.
 STORAGE_DTYPES: dict[str, dtypes.dtype] = {
-    f"{each.scalar_name}Storage": each
-    for each in dtypes.ALL
-    if each not in (dtypes.uint16, dtypes.uint32, dtypes.uint64)  # PyTorch saves these untyped
+    f"{each.scalar_name}Storage": each for each in dtypes.ALL if each not in dtypes.WITHOUT_STORAGE
 }
 
 
@@ -85,6 +83,7 @@ def plain_names() -> dict[str, Any]:
         "torch._utils._rebuild_tensor_v2": rebuild.tensor_v2,
         "torch._utils._rebuild_tensor_v3": rebuild.tensor_v3,
         "torch._utils._rebuild_meta_tensor_no_storage": rebuild.meta_tensor,
+        "torch._utils._rebuild_sparse_tensor": rebuild.sparse_tensor,
         "torch._utils._rebuild_parameter": rebuild.parameter,
         "torch._utils._rebuild_parameter_with_state": rebuild.parameter_with_state,
         "torch._tensor._rebuild_from_type_v2": rebuild.from_type,
@@ -109,7 +108,7 @@ def plain_names() -> dict[str, Any]:
         names[f"torch.{name}"] = StorageType(dtype)
     for full in ("torch.storage.UntypedStorage", "torch.UntypedStorage"):
         names[full] = StorageType(None)
-    for dtype in dtypes.ALL:
+    for dtype in (*dtypes.ALL, *dtypes.EIGHT_BITS):
         names[f"torch.{dtype.name}"] = dtype  # a constant that refuses to be changed
     return names
 

@@ -85,6 +85,14 @@ def _save_path(obj: Any, path: str, protocol: int, order: bool) -> None:
         raise
 
 
+def sparse_parts(t: Tensor) -> tuple[Any, ...]:
+    """The tensors inside a sparse one, its size, and of coordinates whether they are coalesced."""
+    a: Any = t._array
+    if t.is_sparse:
+        return _wrap(a.indices), _wrap(a.values), t.size(), a.coalesced
+    return _wrap(a.crow), _wrap(a.col), _wrap(a.values), t.size()
+
+
 class _Stream:
     """What is left of a user's file object: `write`, counted from here, so that the archive starts where the file stands."""
 
@@ -127,7 +135,7 @@ class _Record:
     __slots__ = ("content", "dtype", "key", "type")
 
     def __init__(self, key: str, content: np.ndarray, dtype: dtypes.dtype) -> None:
-        untyped = dtype in (dtypes.uint16, dtypes.uint32, dtypes.uint64)
+        untyped = dtype in dtypes.WITHOUT_STORAGE
         self.key, self.content = key, content
         self.dtype = dtypes.uint8 if untyped else dtype
         self.type = f"{dtype.scalar_name}Storage" if not untyped else "UntypedStorage"
@@ -210,7 +218,7 @@ class _Pickler(_PythonPickler):
             return self.name("torch", "device"), (
                 (obj.type,) if obj.index is None else (obj.type, obj.index)
             )
-        if obj is dtypes.strided:
+        if isinstance(obj, dtypes.layout):
             return self.name("torch.serialization", "_get_layout"), (repr(obj),)
         return NotImplemented
 
@@ -246,6 +254,8 @@ class _Pickler(_PythonPickler):
     def _plain(self, obj: Tensor) -> tuple[Name, tuple[Any, ...]]:
         """The call that makes the tensor again: function and arguments."""
         size, grad = tuple(obj.shape), obj.requires_grad
+        if obj.layout is not dtypes.strided:
+            return self.name("torch._utils", "_rebuild_sparse_tensor"), (obj.layout, sparse_parts(obj))
         if obj.is_meta:
             name = self.name("torch._utils", "_rebuild_meta_tensor_no_storage")
             return name, (obj.dtype, size, tuple(obj.stride()), grad)

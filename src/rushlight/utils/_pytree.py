@@ -9,12 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "PyTree", "TreeSpec", "register_pytree_node", "tree_all", "tree_any", "tree_flatten",
-    "tree_iter", "tree_leaves", "tree_map", "tree_map_", "tree_map_only", "tree_structure",
-    "tree_unflatten",
+    "GetAttrKey", "MappingKey", "PyTree", "SequenceKey", "TreeSpec", "keystr",
+    "register_pytree_node", "tree_all", "tree_any", "tree_flatten", "tree_flatten_with_path",
+    "tree_iter", "tree_leaves", "tree_map", "tree_map_", "tree_map_only", "tree_map_with_path",
+    "tree_structure", "tree_unflatten",
 ]  # fmt: skip
 
 PyTree = Any
+Context = Any
 
 # type -> (flatten: children and context, unflatten: from children and context)
 _NODES: dict[type, tuple[Callable, Callable]] = {
@@ -33,9 +35,21 @@ _NODES: dict[type, tuple[Callable, Callable]] = {
 }
 
 
-def register_pytree_node(cls: type, flatten_fn: Callable, unflatten_fn: Callable, **_: Any) -> None:
-    """Let instances of a class be nodes: `flatten_fn(x)` is (children, context)."""
+SUPPORTED_NODES = _NODES
+_WITH_KEYS: dict[type, Callable] = {}  # type -> (key, child) of its children, and context
+
+
+def register_pytree_node(
+    cls: type, flatten_fn: Callable, unflatten_fn: Callable, *,
+    flatten_with_keys_fn: Callable | None = None, **_: Any,
+) -> None:  # fmt: skip
+    """Let instances of a class be nodes: `flatten_fn(x)` is (children, context).
+
+    `flatten_with_keys_fn(x)` is ((key, child) pairs, context), for the functions of paths.
+    """
     _NODES[cls] = (flatten_fn, unflatten_fn)
+    if flatten_with_keys_fn is not None:
+        _WITH_KEYS[cls] = flatten_with_keys_fn
 
 
 _register_pytree_node = register_pytree_node
@@ -149,6 +163,107 @@ def tree_map_(func: Callable, tree: Any, *rests: Any, is_leaf: Callable | None =
 def tree_map_only(kind: Any, func: Callable, tree: Any, is_leaf: Callable | None = None) -> Any:
     """`tree_map` over the leaves of a type; the others stay."""
     return tree_map(lambda x: func(x) if isinstance(x, kind) else x, tree, is_leaf=is_leaf)
+
+
+# -- paths -----------------------------------------------------------------------------------------
+
+
+class MappingKey(NamedTuple):
+    """The way to a value of a dict."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Any) -> Any:
+        """The value."""
+        return mapping[self.key]
+
+
+class SequenceKey(NamedTuple):
+    """The way to an item of a list or tuple."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        """The item."""
+        return sequence[self.idx]
+
+
+class GetAttrKey(NamedTuple):
+    """The way to an attribute, as of a named tuple."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        """The attribute."""
+        return getattr(obj, self.name)
+
+
+def keystr(kp: Any) -> str:
+    """A path as Python would write it: `['a'][0].x`."""
+    return "".join(map(str, kp))
+
+
+def _dict_flatten(d: dict) -> tuple[list, Any]:
+    return list(d.values()), list(d)
+
+
+def _dict_unflatten(values: Any, context: Any) -> dict:
+    return dict(zip(context, values, strict=True))
+
+
+def _dict_flatten_with_keys(d: dict) -> tuple[list, Any]:
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
+def _keys(tree: Any, kind: type, children: Any) -> list:
+    if kind in _WITH_KEYS:
+        return [key for key, _ in _WITH_KEYS[kind](tree)[0]]
+    if issubclass(kind, dict):
+        return [MappingKey(key) for key in tree]
+    if hasattr(kind, "_fields"):
+        return [GetAttrKey(name) for name in kind._fields]
+    return [SequenceKey(i) for i in range(len(children))]
+
+
+def tree_flatten_with_path(tree: Any, is_leaf: Callable | None = None) -> tuple[list, TreeSpec]:
+    """((path, leaf) pairs, form).
+
+    >>> pairs, _ = tree_flatten_with_path({"a": [1, 2]})
+    >>> [(keystr(path), leaf) for path, leaf in pairs]
+    [("['a'][0]", 1), ("['a'][1]", 2)]
+    """
+    found: list = []
+
+    def walk(tree: Any, path: tuple) -> None:
+        node = _node(tree, is_leaf)
+        if node is None:
+            found.append((path, tree))
+            return
+        kind, children, _ = node
+        for key, child in zip(_keys(tree, kind, children), children, strict=True):
+            walk(child, (*path, key))
+
+    walk(tree, ())
+    return found, tree_structure(tree, is_leaf)
+
+
+def tree_map_with_path(
+    func: Callable, tree: Any, *rests: Any, is_leaf: Callable | None = None
+) -> Any:
+    """The tree of func(path, leaf, the leaves at the same place in `rests`)."""
+    pairs, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [tree_leaves(rest, is_leaf) for rest in rests]
+    made = [func(*pair, *each) for pair, *each in zip(pairs, *others, strict=True)]
+    return tree_unflatten(made, spec)
 
 
 def tree_all(pred: Callable, tree: Any, is_leaf: Callable | None = None) -> bool:

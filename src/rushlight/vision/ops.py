@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import rushlight as torch
+from rushlight import nn
 from rushlight.tensor import Tensor
 from rushlight.vision.models.pieces import (
     Conv2dNormActivation,
@@ -14,6 +17,8 @@ from rushlight.vision.models.pieces import (
 
 __all__ = [
     "Conv2dNormActivation",
+    "FrozenBatchNorm2d",
+    "Permute",
     "SqueezeExcitation",
     "StochasticDepth",
     "batched_nms",
@@ -129,3 +134,47 @@ def batched_nms(boxes: Tensor, scores: Tensor, idxs: Tensor, iou_threshold: floa
     # classes are moved apart, so that boxes of different ones do not overlap
     offsets = idxs.to(boxes.dtype) * (boxes.max() + 1)
     return nms(boxes + offsets[:, None], scores, iou_threshold)
+
+
+class FrozenBatchNorm2d(nn.Module):
+    """Batch normalization of `[N, C, H, W]` by numbers that do not change: neither statistics nor parameters.
+
+    >>> FrozenBatchNorm2d(2)(torch.ones(1, 2, 1, 1)).flatten()
+    tensor([1.0000, 1.0000])
+    """
+
+    weight: Tensor
+    bias: Tensor
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, num_features: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+        self.register_buffer("weight", torch.ones(num_features))
+        self.register_buffer("bias", torch.zeros(num_features))
+        self.register_buffer("running_mean", torch.zeros(num_features))
+        self.register_buffer("running_var", torch.ones(num_features))
+
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, *rest: Any) -> None:
+        state_dict.pop(prefix + "num_batches_tracked", None)  # of a BatchNorm2d, which counts
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scale = self.weight * (self.running_var + self.eps).rsqrt()
+        shift = self.bias - self.running_mean * scale
+        return x * scale[:, None, None] + shift[:, None, None]
+
+    def __repr__(self) -> str:
+        return f"FrozenBatchNorm2d({self.weight.shape[0]}, eps={self.eps})"
+
+
+class Permute(nn.Module):
+    """`x.permute(dims)` as a module."""
+
+    def __init__(self, dims: list[int]) -> None:
+        super().__init__()
+        self.dims = dims
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.permute(x, self.dims)

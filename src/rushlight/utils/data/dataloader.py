@@ -313,3 +313,13 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
     def _next_data(self) -> Any:
         return self._fetch(next(self._sampler_iter))
+
+
+def __getattr__(name: str) -> Any:
+    if (
+        name == "_MultiProcessingDataLoaderIter"
+    ):  # for isinstance; loaded with the workers' code only
+        from rushlight.utils.data.parallel import WorkerIterator
+
+        return WorkerIterator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,37 @@
+"""`torch.fx`, as far as programs name it without tracing anything.
+
+There is no tracer here: `wrap` marks what a tracer would not look into, `Proxy` is the class no
+value has. `fx.symbolic_trace`, `fx.Graph`... are absent and say so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Proxy", "wrap"]
+
+
+class Proxy:
+    """The stand-in for a value while a tracer runs: `isinstance(x, fx.Proxy)` is always False here."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Proxy:
+        raise NotImplementedError(
+            "torch.fx.Proxy: Rushlight has no symbolic tracer; programs run as they are"
+        )
+
+
+def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
+    """Mark a function of this module as a leaf for a tracer; returns it as it is.
+
+    >>> wrap("len")
+    'len'
+    """
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError(
+            "Unsupported type for global function! Must be either a callable or string name, "
+            f"got {type(fn_or_name).__name__}"
+        )
+    return fn_or_name

@@ -1,0 +1,186 @@
+"""`torch.hub`: files of trained weights by their addresses, and models that a repository offers.
+
+Files are kept in `get_dir()`: $TORCH_HOME/hub, by default ~/.cache/torch/hub, which PyTorch shares.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlparse
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = [
+    "download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir",
+]  # fmt: skip
+
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # resnet18-bf5a0074.pth: the start of its SHA-256
+READ_DATA_CHUNK = 1 << 20
+_dir: str | None = None
+
+
+def _get_torch_home() -> str:
+    cache = os.getenv("XDG_CACHE_HOME", "~/.cache")
+    return os.path.expanduser(os.getenv("TORCH_HOME", os.path.join(cache, "torch")))
+
+
+def get_dir() -> str:
+    """The directory where downloads are kept.
+
+    >>> import os
+    >>> os.path.basename(get_dir())
+    'hub'
+    """
+    return _dir if _dir is not None else os.path.join(_get_torch_home(), "hub")
+
+
+def set_dir(d: str | os.PathLike) -> None:
+    """Keep downloads in `d` from now on."""
+    global _dir
+    _dir = os.path.expanduser(d)
+
+
+def download_url_to_file(
+    url: str, dst: str, hash_prefix: str | None = None, progress: bool = True
+) -> None:
+    """Fetch `url` into the file `dst`, which appears when all of it has come.
+
+    RuntimeError when the SHA-256 of what came does not begin with `hash_prefix`, OSError when there
+    is no network; then no file is left.
+    """
+    import hashlib
+    import tempfile
+    import urllib.request
+
+    dst = os.path.expanduser(dst)
+    handle, partial = tempfile.mkstemp(dir=os.path.dirname(dst) or ".", suffix=".partial")
+    digest = hashlib.sha256()
+    try:
+        with os.fdopen(handle, "wb") as file:
+            request = urllib.request.Request(url, headers={"User-Agent": "rushlight"})
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                while chunk := answer.read(READ_DATA_CHUNK):
+                    file.write(chunk)
+                    digest.update(chunk)
+        found = digest.hexdigest()
+        if hash_prefix is not None and not found.startswith(hash_prefix):
+            raise RuntimeError(
+                f'invalid hash value (expected "{hash_prefix}", got "{found}") of {url}'
+            )
+        os.replace(partial, dst)
+    finally:
+        if os.path.exists(partial):
+            os.unlink(partial)
+
+
+def load_state_dict_from_url(
+    url: str, model_dir: str | None = None, map_location: Any = None, progress: bool = True,
+    check_hash: bool = False, file_name: str | None = None, weights_only: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """The checkpoint at `url`, fetched once into `model_dir` (`get_dir()/checkpoints`).
+
+    `check_hash`: the name of the file ends in the start of its SHA-256, which is compared.
+    """
+    import rushlight as torch
+
+    folder = model_dir if model_dir is not None else os.path.join(get_dir(), "checkpoints")
+    os.makedirs(folder, exist_ok=True)
+    name = file_name or os.path.basename(urlparse(url).path)
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        found = HASH_REGEX.search(name) if check_hash else None
+        download_url_to_file(url, path, found[1] if found else None, progress)
+    return torch.load(path, map_location=map_location, weights_only=weights_only)
+
+
+def list(
+    github: str, force_reload: bool = False, skip_validation: bool = False,
+    trust_repo: Any = None, verbose: bool = True, *, source: str = "github",
+) -> list[str]:  # fmt: skip
+    """The names of the models that a repository's hubconf.py offers."""
+    offered = _offers(github, source, force_reload, trust_repo)
+    return [n for n, it in vars(offered).items() if callable(it) and not n.startswith("_")]
+
+
+def help(
+    github: str, model: str, force_reload: bool = False, skip_validation: bool = False,
+    trust_repo: Any = None, *, source: str = "github",
+) -> str | None:  # fmt: skip
+    """What a repository says of one of its models."""
+    return _offered(_offers(github, source, force_reload, trust_repo), model).__doc__
+
+
+def load(
+    repo_or_dir: str, model: str, *args: Any, source: str = "github", trust_repo: Any = None,
+    force_reload: bool = False, verbose: bool = True, skip_validation: bool = False, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """`model(*args, **kwargs)` of the hubconf.py of a directory (`source="local"`) or of "owner/name[:ref]".
+
+    A repository is fetched as a zip file and its code runs in this process: only with
+    `trust_repo=True` or after the question is answered by yes.
+    """
+    return _offered(_offers(repo_or_dir, source, force_reload, trust_repo), model)(*args, **kwargs)
+
+
+def _offered(module: ModuleType, model: str) -> Any:
+    found = getattr(module, model, None)
+    if not callable(found):
+        raise RuntimeError(f"Cannot find callable {model} in hubconf")
+    return found
+
+
+def _offers(place: str, source: str, force_reload: bool, trust_repo: Any) -> ModuleType:
+    """The module hubconf.py of a repository; what stands beside it can be imported by it."""
+    import importlib.util
+    import sys
+
+    if source not in ("github", "local"):
+        raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
+    folder = place if source == "local" else _fetched(place, force_reload, trust_repo)
+    path = os.path.join(folder, "hubconf.py")
+    spec = importlib.util.spec_from_file_location("hubconf", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(folder)
+    for package in getattr(module, "dependencies", ()):
+        if importlib.util.find_spec(package) is None:
+            raise RuntimeError(f"Missing dependencies: {package}")
+    return module
+
+
+def _fetched(place: str, force_reload: bool, trust_repo: Any) -> str:
+    """The directory of a repository "owner/name[:ref]", fetched where it is not kept already."""
+    import shutil
+    import tempfile
+    import zipfile
+
+    repository, _, ref = place.partition(":")
+    owner, _, name = repository.partition("/")
+    if not owner or not name:
+        raise ValueError(f'[torch.hub] expected "owner/name[:ref]", got {place!r}')
+    ref = ref or "HEAD"
+    target = os.path.join(get_dir(), f"{owner}_{name}_{ref.replace('/', '_')}")
+    if os.path.isdir(target) and not force_reload:
+        return target
+    if trust_repo is not True:
+        answer = input(f"The code of {place} is going to run here. Do you trust it (y/N)? ")
+        if answer.strip().lower() not in ("y", "yes"):
+            raise RuntimeError("Untrusted repository.")
+    os.makedirs(get_dir(), exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=get_dir()) as beside:
+        packed = os.path.join(beside, "repository.zip")
+        download_url_to_file(f"https://github.com/{owner}/{name}/zipball/{ref}", packed)
+        with zipfile.ZipFile(packed) as archive:
+            archive.extractall(beside)
+            top = archive.namelist()[0].partition("/")[0]
+        if os.path.isdir(target):
+            shutil.rmtree(target)
+        os.replace(os.path.join(beside, top), target)
+    return target

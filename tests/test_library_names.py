@@ -1,0 +1,232 @@
+"""Names that other people's libraries import or look for, of parts of PyTorch that hardly do anything here."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight import dtypes
+
+PROGRAM = """
+import torch
+from torch import fx, futures, hub
+from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+from torch._subclasses.fake_tensor import is_fake
+from torch._tensor_str import PRINT_OPTS, _tensor_str
+from torch.cuda.amp import grad_scaler
+from torch.cuda.amp.autocast_mode import autocast
+from torch.distributed import rpc
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.hub import HASH_REGEX, load_state_dict_from_url
+from torch.jit import _overload
+from torch.jit.annotations import List, Optional
+from torch.nn.attention import SDPBackend
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
+from torch.nn.modules.transformer import _get_activation_fn
+from torch.serialization import MAP_LOCATION
+from torch.utils.data.dataloader import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter
+from torchvision.ops.misc import FrozenBatchNorm2d
+
+assert torch.torch is torch and torch.__name__ == "torch" and torch.__name__ != "numpy"
+assert "USE_MKL" in torch.__config__.show() and torch.__config__.parallel_info()
+assert not is_fake(torch.ones(1)) and get_proxy_mode() is None and not rpc.is_available()
+assert not isinstance(torch.ones(1), fx.Proxy)
+assert PRINT_OPTS.threshold == 1000
+assert issubclass(_MultiProcessingDataLoaderIter, _BaseDataLoaderIter)
+import rushlight.geometry  # what is imported late still finds its package
+from rushlight import fused
+print("ok")
+"""
+
+
+def test_what_libraries_import(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, "-m", "rushlight", str(script)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "ok\n", done.stderr
+
+
+def test_inner_operators():
+    aten = torch.ops.aten
+    assert aten.add.Tensor(torch.tensor(1), torch.tensor(2)).item() == 3
+    assert aten.add.Tensor is aten.add.Tensor is not aten.add.Scalar
+    assert str(aten.mm.default) == "aten.mm.default"
+    assert aten.mm.default.name() == "aten::mm"
+    with pytest.raises(NotImplementedError, match="no_such_operator"):
+        aten.no_such_operator()
+    with pytest.raises(AttributeError, match="aten"):
+        torch.ops.my_library  # noqa: B018
+
+
+def test_scripted_is_what_was_scripted():
+    net, other = torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)
+    torch.jit.script(net)
+    assert isinstance(net, torch.jit.ScriptModule)
+    assert not isinstance(other, torch.jit.ScriptModule)
+
+    def f(x):
+        return x
+
+    assert not isinstance(f, torch.jit.ScriptFunction)
+    assert isinstance(torch.jit.trace(f, torch.ones(1)), torch.jit.ScriptFunction)
+
+
+@pytest.mark.parametrize("dtype", dtypes.EIGHT_BITS, ids=str)
+def test_eight_bits_are_for_storage(dtype, tmp_path):
+    x = torch.tensor([0.5, 2.0, 16.0]).to(dtype)
+    assert x.dtype is dtype
+    assert x.float().tolist() == [0.5, 2.0, 16.0]
+    assert x.view(torch.uint8).shape == (3,)
+    assert x.reshape(3, 1).t().contiguous().double().tolist() == [[0.5, 2.0, 16.0]]
+    torch.save(x, tmp_path / "x.pt")
+    assert torch.load(tmp_path / "x.pt").float().tolist() == [0.5, 2.0, 16.0]
+    assert torch.finfo(dtype).bits == 8
+    with pytest.raises(RuntimeError, match="Promotion for Float8 Types"):
+        torch.promote_types(dtype, torch.float32)
+
+
+def test_e4m3fn_saturates():
+    x = torch.tensor([math.inf, math.nan, 500.0, -1e9]).to(torch.float8_e4m3fn)
+    assert x.view(torch.uint8).tolist() == [126, 127, 126, 254]
+
+
+def test_paths_of_trees():
+    pytree = torch.utils._pytree
+
+    class Pair:
+        def __init__(self, a, b):
+            self.a, self.b = a, b
+
+    pytree.register_pytree_node(
+        Pair, lambda p: ([p.a, p.b], None), lambda c, _: Pair(*c),
+        flatten_with_keys_fn=lambda p: (
+            [(pytree.GetAttrKey("a"), p.a), (pytree.GetAttrKey("b"), p.b)], None,
+        ),
+    )  # fmt: skip
+    tree = {"x": [1, (2,)], "y": Pair(3, 4)}
+    pairs, spec = pytree.tree_flatten_with_path(tree)
+    assert {pytree.keystr(path): leaf for path, leaf in pairs} == {
+        "['x'][0]": 1, "['x'][1][0]": 2, "['y'].a": 3, "['y'].b": 4,
+    }  # fmt: skip
+    for path, leaf in pairs:
+        found = tree
+        for key in path:
+            found = key.get(found)
+        assert found == leaf
+    assert spec == pytree.tree_structure(tree)
+    named = pytree.tree_map_with_path(lambda path, leaf: (pytree.keystr(path), leaf), {"a": [5]})
+    assert named == {"a": [("['a'][0]", 5)]}
+
+
+def test_futures():
+    first, second = torch.futures.Future(), torch.futures.Future()
+    both = torch.futures.collect_all([first, second])
+    failing = first.then(lambda f: f.wait() / 0)
+    first.set_result(1)
+    assert not both.done()
+    second.set_exception(ValueError("second"))
+    assert both.done()
+    with pytest.raises(ZeroDivisionError):
+        failing.wait()
+    with pytest.raises(ValueError, match="second"):
+        torch.futures.wait_all([first, second])
+    with pytest.raises(RuntimeError, match="only be marked completed once"):
+        first.set_result(2)
+    with pytest.raises(RuntimeError, match="not complete"):
+        torch.futures.Future().value()
+
+
+def test_hub_of_a_directory(tmp_path):
+    (tmp_path / "parts.py").write_text("SIZE = 3\n")
+    (tmp_path / "hubconf.py").write_text(
+        "import rushlight as torch\nfrom parts import SIZE\n"
+        "def model(bias=True):\n    'A layer.'\n    return torch.nn.Linear(SIZE, 1, bias=bias)\n"
+    )
+    hub = torch.hub
+    assert hub.list(str(tmp_path), source="local") == ["model"]
+    assert hub.help(str(tmp_path), "model", source="local") == "A layer."
+    assert hub.load(str(tmp_path), "model", source="local", bias=False).bias is None
+    with pytest.raises(RuntimeError, match="Cannot find callable no_such in hubconf"):
+        hub.load(str(tmp_path), "no_such", source="local")
+    with pytest.raises(ValueError, match="Unknown source"):
+        hub.load(str(tmp_path), "model", source="nowhere")
+
+
+def test_hub_downloads_once_and_checks(tmp_path):
+    import hashlib
+
+    torch.save({"w": torch.ones(2)}, tmp_path / "weights.pt")
+    digest = hashlib.sha256((tmp_path / "weights.pt").read_bytes()).hexdigest()[:8]
+    source = tmp_path / f"net-{digest}.pt"
+    (tmp_path / "weights.pt").rename(source)
+    kept = tmp_path / "kept"
+    for _ in range(2):
+        loaded = torch.hub.load_state_dict_from_url(source.as_uri(), str(kept), check_hash=True)
+        assert loaded["w"].tolist() == [1.0, 1.0]
+        source.unlink(missing_ok=True)  # the second time it is there already
+    wrong = tmp_path / "net-00000000.pt"
+    wrong.write_bytes(b"something else")
+    with pytest.raises(RuntimeError, match="invalid hash value"):
+        torch.hub.load_state_dict_from_url(wrong.as_uri(), str(kept), check_hash=True)
+    assert [p.name for p in kept.iterdir()] == [f"net-{digest}.pt"]
+
+
+def test_flex_attention_is_attention():
+    from rushlight.nn import flex_attention as flex
+
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 4, 6, 8, requires_grad=True) for _ in range(3))
+    plain = torch.nn.functional.scaled_dot_product_attention
+    causal = flex.create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 6, 6, BLOCK_SIZE=2)
+    assert causal.to_dense()[0, 0].tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    assert causal.kv_num_blocks.flatten().tolist() == [1, 1, 1]
+    assert causal.full_kv_num_blocks.flatten().tolist() == [0, 1, 2]
+    for block_mask, causally in ((None, False), (causal, True)):
+        ours = flex.flex_attention(q, k, v, block_mask=block_mask)
+        theirs = plain(q, k, v, is_causal=causally)
+        np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), atol=1e-6)
+        for a, b in zip(
+            *(torch.autograd.grad(o.square().sum(), (q, k, v)) for o in (ours, theirs)), strict=True
+        ):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-5)
+
+    slopes = torch.tensor([0.1, 0.2, 0.3, 0.4])
+    biased = flex.flex_attention(q, k, v, lambda s, b, h, q, kv: s - slopes[h] * (q - kv).abs())
+    place = torch.arange(6)
+    bias = -slopes[:, None, None] * (place[:, None] - place).abs()
+    np.testing.assert_allclose(
+        biased.detach().numpy(), plain(q, k, v, attn_mask=bias).detach().numpy(), atol=1e-6
+    )
+    nothing = flex.create_block_mask(lambda b, h, q, kv: q > 100, None, None, 6, 6)
+    assert flex.flex_attention(q, k, v, block_mask=nothing).count_nonzero() == 0
+    with pytest.raises(ValueError, match="enable_gqa"):
+        flex.flex_attention(q, k[:, :2], v[:, :2])
+    grouped = flex.flex_attention(q, k[:, :2], v[:, :2], enable_gqa=True)
+    repeated = [x[:, :2].repeat_interleave(2, 1) for x in (k, v)]
+    np.testing.assert_allclose(
+        grouped.detach().numpy(), plain(q, *repeated).detach().numpy(), atol=1e-6
+    )
+
+
+def test_frozen_batch_norm():
+    from rushlight.vision.ops import FrozenBatchNorm2d
+
+    torch.manual_seed(0)
+    norm = torch.nn.BatchNorm2d(3)
+    norm(torch.randn(4, 3, 5, 5))
+    norm.eval()
+    frozen = FrozenBatchNorm2d(3)
+    frozen.load_state_dict(norm.state_dict())
+    assert not list(frozen.parameters())
+    x = torch.randn(2, 3, 4, 4)
+    np.testing.assert_allclose(frozen(x).numpy(), norm(x).detach().numpy(), atol=1e-6)
