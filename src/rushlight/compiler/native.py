@@ -153,7 +153,16 @@ def symbols(code: bytes) -> tuple[set[str] | None, set[str]]:
             continue
         strings = sections[link][4]
         for at in range(start + 24, start + size, 24):  # the first entry is none
-            name, _, _, section = unpack_from("<IBBH", code, at)
-            text = code[strings + name : code.index(0, strings + name)].decode()
-            (defined if section else needed).add(text)
+            name, info, _, section = unpack_from("<IBBH", code, at)
+            if info >> 4:  # not local to the file
+                text = code[strings + name : code.index(0, strings + name)].decode()
+                (defined if section else needed).add(text)
     return defined, needed
+
+
+def pointer(capsule: object, name: bytes | None = None) -> int:
+    """The address inside of a capsule, by which C libraries such as NumPy hand out their tables."""
+    import ctypes
+
+    made = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    return made(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, name)

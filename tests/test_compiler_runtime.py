@@ -1,0 +1,792 @@
+"""What compiled kernels run on: code and its disk cache, threads, the pool behind NumPy's arrays, ufuncs."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import platform
+import random
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+import rushlight
+from rushlight import settings
+from rushlight.compiler import cache, memory, native, threads, ufuncs
+
+SRC = str(pathlib.Path(rushlight.__file__).parents[1])
+LINUX = sys.platform == "linux"
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
+
+
+def twice(name="twice"):
+    return f"define i64 @{name}(i64 %x) {{\n  %y = add i64 %x, %x\n  ret i64 %y\n}}"
+
+
+def call(address, x):
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(x)
+
+
+def refuse():
+    raise AssertionError("it is there already")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A cache directory of the test's own."""
+    monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    cache._checked.cache_clear()
+    yield tmp_path / "cache"
+    cache._checked.cache_clear()
+
+
+@pytest.fixture
+def forget(monkeypatch):
+    """What a new process knows of loaded code: nothing."""
+    monkeypatch.setattr(native, "_loaded", {})
+    return lambda: native._loaded.clear()
+
+
+def python(code, **environment):
+    """A program in another process; its output."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+        env={**os.environ, "PYTHONPATH": SRC, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def child(work):
+    """Run `work` in a forked child, which must end well within a minute."""
+    pid = os.fork()
+    if pid == 0:
+        import signal
+
+        signal.alarm(60)
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+# --- code
+
+
+def test_code_is_compiled_once_and_then_found(folder, forget):
+    (address,) = native.load("k", twice, ["twice"])
+    assert call(address, 21) == 42
+    assert native.load("k", refuse, ["twice"]) == (address,)  # in this process
+    forget()
+    (again,) = native.load("k", refuse, ["twice"])  # on disk
+    assert again != address
+    assert call(again, 4) == 8 and call(address, 4) == 8
+    assert native.load("other", lambda: twice("b"), ["b"]) != (again,)
+
+
+def test_another_process_finds_it(folder):
+    code = (
+        "from rushlight.compiler import native\n"
+        "def text(): print('compiled'); return 'define i64 @one() { ret i64 1 }'\n"
+        "native.load('across', text, ['one'])"
+    )
+    where = {"RUSHLIGHT_CACHE_DIR": str(folder)}
+    assert python(code, **where) == "compiled"
+    assert python(code, **where) == ""
+
+
+def test_importing_it_does_not_load_llvmlite():
+    code = (
+        "import sys, rushlight.compiler.native, rushlight.compiler.threads, rushlight.compiler.memory\n"
+        "import rushlight.compiler.ufuncs\n"
+        "assert rushlight.compiler.native.available()\n"
+        "print('llvmlite' in sys.modules)"
+    )
+    assert python(code) == "False"
+
+
+def test_bad_modules_are_errors_and_do_not_end_the_process(folder):
+    with pytest.raises(RuntimeError, match="LLVM IR parsing error"):
+        native.load("bad text", lambda: "define nonsense", ["f"])
+    with pytest.raises(RuntimeError, match=r"lacks the functions \['absent_function'\]"):
+        native.load(
+            "calls what is not there",
+            lambda: (
+                "declare void @absent_function()\n"
+                "define void @f() {\n  call void @absent_function()\n  ret void\n}"
+            ),
+            ["f"],
+        )
+    with pytest.raises(RuntimeError, match=r"lacks the functions \['g'\]"):
+        native.load("has another name", lambda: "define void @f() { ret void }", ["g"])
+    assert call(native.load("after", twice, ["twice"])[0], 3) == 6
+
+
+def test_symbol_lets_modules_call_each_other(folder):
+    (address,) = native.load("callee", twice, ["twice"])
+    native.symbol("rushlight_test_twice", address)
+    text = (
+        "declare i64 @rushlight_test_twice(i64)\n"
+        "define i64 @f(i64 %x) {\n  %y = call i64 @rushlight_test_twice(i64 %x)\n"
+        "  %z = add i64 %y, 1\n  ret i64 %z\n}"
+    )
+    assert call(native.load("caller", lambda: text, ["f"])[0], 5) == 11
+
+
+def test_explanations():
+    text = native.optimised("define i64 @f() {\n  %x = add i64 20, 22\n  ret i64 %x\n}")
+    assert "ret i64 42" in text
+    assert "f:" in native.assembly("define i64 @f() { ret i64 1 }")
+    name, features = native.host()
+    assert name and features
+
+
+def test_loops_are_vectorised():
+    text = """
+    define void @f(ptr noalias %x, ptr noalias %y, i64 %n) {
+    entry:
+      br label %loop
+    loop:
+      %i = phi i64 [ 0, %entry ], [ %i1, %loop ]
+      %px = getelementptr float, ptr %x, i64 %i
+      %v = load float, ptr %px
+      %w = fadd float %v, %v
+      %py = getelementptr float, ptr %y, i64 %i
+      store float %w, ptr %py
+      %i1 = add nuw nsw i64 %i, 1
+      %more = icmp ult i64 %i1, %n
+      br i1 %more, label %loop, label %done
+    done:
+      ret void
+    }"""
+    made = native.optimised(text)
+    width = 16 if "+avx512f" in native.host()[1] else 4
+    assert f"<{width} x float>" in made
+
+
+# --- the disk
+
+
+def test_entries_that_do_not_check_are_written_anew(folder, forget):
+    native.load("k", twice, ["twice"])
+    (path,) = folder.iterdir()
+    whole = path.read_bytes()
+    for broken in (b"", whole[:40], whole[:-1], whole + b"x", whole[:-9] + b"y" + whole[-8:]):
+        path.write_bytes(broken)
+        assert cache.get(path.name) is None
+        forget()
+        assert call(native.load("k", twice, ["twice"])[0], 3) == 6
+        assert path.read_bytes() == whole
+
+
+def test_an_entry_under_another_key_is_not_used(folder):
+    a, b = cache.key("a"), cache.key("b")
+    cache.put(a, b"code")
+    os.rename(folder / a, folder / b)
+    assert cache.get(b) is None
+
+
+def test_the_key_holds_what_the_code_depends_on(monkeypatch):
+    before = cache.key("k", "znver5")
+    assert before == cache.key("k", "znver5") != cache.key("k", "znver4")
+    monkeypatch.setattr(cache, "sources", lambda: "another version")
+    assert cache.key("k", "znver5") != before
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners here")
+def test_a_directory_that_others_may_write_to_is_refused(folder):
+    cache.put(cache.key("k"), b"code")
+    assert cache.get(cache.key("k")) == b"code"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    for mode in (0o722, 0o777, 0o770):
+        folder.chmod(mode)
+        cache._checked.cache_clear()
+        assert cache.directory() is None and cache.get(cache.key("k")) is None
+    folder.chmod(0o755)  # others may read
+    cache._checked.cache_clear()
+    assert cache.get(cache.key("k")) == b"code"
+
+
+def test_a_directory_of_someone_else_is_refused(folder, monkeypatch):
+    assert cache.directory() is not None
+    cache._checked.cache_clear()
+    monkeypatch.setattr(os, "geteuid", lambda: 12345, raising=False)
+    assert cache.directory() is None
+
+
+@pytest.mark.parametrize("value", ["", "relative/path", "/proc/nothing/here"])
+def test_without_a_directory_there_is_no_cache(value, monkeypatch, forget):
+    monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", value)
+    assert cache.directory() is None
+    cache.put(cache.key("k"), b"code")
+    assert cache.get(cache.key("k")) is None
+    assert call(native.load("no disk", twice, ["twice"])[0], 1) == 2
+
+
+def test_where_the_directory_is(monkeypatch, tmp_path):
+    monkeypatch.delenv("RUSHLIGHT_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache.directory() == str(tmp_path / "xdg" / "rushlight")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    if LINUX:
+        assert cache.directory() == str(tmp_path / "home" / ".cache" / "rushlight")
+
+
+def test_old_entries_go_when_there_are_too_many(folder):
+    names = [cache.key(str(i)) for i in range(10)]
+    for i, name in enumerate(names):
+        cache.put(name, bytes(1000))
+        os.utime(folder / name, (i, i))
+    (folder / ".new-lost").write_bytes(b"")  # of a process that was killed
+    os.utime(folder / ".new-lost", (0, 0))
+    assert cache.get(names[0]) is not None  # which makes it the newest
+    cache.trim(8000)
+    left = {each.name for each in folder.iterdir()}
+    assert left == {names[0], *names[6:]}
+    cache.trim(0)
+    assert list(folder.iterdir()) == []
+
+
+def test_processes_that_write_the_same_at_once(folder):
+    code = (
+        "import sys\nfrom rushlight.compiler import cache\n"
+        "name = cache.key('same')\n"
+        "for i in range(300):\n"
+        "    cache.put(name, bytes([65 + int(sys.argv[1])]) * 50_000)\n"
+        "    found = cache.get(name)\n"
+        "    assert found is not None and len(found) == 50_000 and len(set(found)) == 1\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": SRC, "RUSHLIGHT_CACHE_DIR": str(folder)}
+    running = [
+        subprocess.Popen([sys.executable, "-c", code, str(i)], env=environment) for i in range(3)
+    ]
+    assert [each.wait(100) for each in running] == [0, 0, 0]
+    assert len(list(folder.iterdir())) == 1
+
+
+# --- threads
+
+BODIES = """
+; adds to the element at `low` the size of the chunk
+define void @count(ptr %a, i64 %low, i64 %high) {
+  %x = getelementptr i64, ptr %a, i64 %low
+  %size = sub i64 %high, %low
+  %old = atomicrmw add ptr %x, i64 %size seq_cst
+  ret void
+}
+; the same from inside of a job
+define void @nested(ptr %a, i64 %low, i64 %high) {
+  %x = getelementptr i64, ptr %a, i64 %low
+  %size = sub i64 %high, %low
+  call void @rushlight_parallel(ptr @count, ptr %x, i64 %size, i64 3)
+  ret void
+}
+; one chunk that takes a while
+define void @slow(ptr %a, i64 %low, i64 %high) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i1, %loop ]
+  %old = atomicrmw volatile add ptr %a, i64 1 seq_cst
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, 20000
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+; sets floating-point exceptions: 1 / 0, 0 / 0, 1e300 * 1e300; stores the product of two small numbers
+define void @raises(ptr %a, i64 %low, i64 %high) {
+  %p = getelementptr double, ptr %a, i64 %low
+  %x = load volatile double, ptr %p
+  %zero = fsub double %x, %x
+  %y = fdiv double %x, %zero
+  %z = fdiv double %zero, %zero
+  %square = fmul double %x, %x
+  %tiny = fdiv double 1.0, %x
+  %less = fmul double %tiny, 0x3D10000000000000
+  %w = fadd double %y, %z
+  %v = fadd double %w, %square
+  store volatile double %v, ptr %p
+  store volatile double %less, ptr %p
+  ret void
+}
+declare void @rushlight_parallel(ptr, ptr, i64, i64)
+"""
+
+
+@pytest.fixture(scope="module")
+def bodies():
+    threads.start()
+    names = ("count", "nested", "slow", "raises")
+    return dict(zip(names, native.load("test bodies", lambda: BODIES, names), strict=True))
+
+
+@pytest.fixture(autouse=True)
+def as_many_threads_as_before():
+    before = settings.get_num_threads()
+    yield
+    settings.set_num_threads(before)
+
+
+def chunks(n, grain, size=None):
+    """What `count` leaves behind."""
+    want = np.zeros(n if size is None else size, np.int64)
+    for low in range(0, n, grain):
+        want[low] = min(n, low + grain) - low
+    return want
+
+
+def run(body, array, n, grain):
+    threads.parallel()(body, array.ctypes.data, n, grain)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_every_chunk_runs_once_and_is_the_same_for_any_number_of_threads(bodies, count):
+    settings.set_num_threads(count)
+    for n, grain in ((1, 1), (2, 1), (10, 3), (1000, 7), (1000, 1000), (1000, 5000), (4096, 1)):
+        for _ in range(20):
+            a = np.zeros(n, np.int64)
+            run(bodies["count"], a, n, grain)
+            np.testing.assert_array_equal(a, chunks(n, grain))
+
+
+def test_nothing_to_do_and_a_grain_that_says_nothing(bodies):
+    a = np.zeros(5, np.int64)
+    run(bodies["count"], a, 0, 1)
+    run(bodies["count"], a, -3, 1)
+    assert a.tolist() == [0] * 5
+    run(bodies["count"], a, 5, 0)  # one chunk
+    assert a.tolist() == [5, 0, 0, 0, 0]
+
+
+def test_a_job_inside_of_a_job(bodies):
+    settings.set_num_threads(3)
+    for _ in range(50):
+        a = np.zeros(1000, np.int64)
+        run(bodies["nested"], a, 1000, 30)
+        want = np.concatenate([chunks(min(30, 1000 - low), 3) for low in range(0, 1000, 30)])
+        np.testing.assert_array_equal(a, want)
+
+
+@pytest.mark.skipif(not LINUX, reason="workers are for Linux")
+def test_workers_take_part(bodies):
+    """Two threads that both count to see each other: without a second one nobody would."""
+    settings.set_num_threads(2)
+    before = len(os.listdir("/proc/self/task"))
+    a = np.zeros(1, np.int64)
+    run(bodies["slow"], a, 8, 1)
+    assert a[0] == 8 * 20_000
+    assert len(os.listdir("/proc/self/task")) >= max(before, 2)
+
+
+def test_many_callers_changing_numbers_of_threads_and_forks(bodies):
+    """Every job is right whatever else goes on."""
+    wrong, jobs, end = [], [], time.monotonic() + 3
+
+    def work(seed):
+        chance = random.Random(seed)
+        a = np.zeros(3000, np.int64)
+        while time.monotonic() < end:
+            n, grain = chance.randint(1, 3000), chance.randint(1, 40)
+            want = chunks(n, grain, 3000)
+            a[:] = 0
+            run(bodies["count"], a, n, grain)
+            jobs.append(n)
+            if not np.array_equal(a, want):
+                wrong.append((n, grain))
+            if chance.random() < 0.01:
+                settings.set_num_threads(chance.randint(1, 6))
+            if chance.random() < 0.03:
+                time.sleep(0.0003)  # long enough to fall asleep
+
+    callers = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+    for each in callers:
+        each.start()
+    if hasattr(os, "fork"):
+
+        def here():
+            a = np.zeros(500, np.int64)
+            for _ in range(5):
+                a[:] = 0
+                run(bodies["count"], a, 500, 9)
+                assert np.array_equal(a, chunks(500, 9))
+
+        import warnings
+
+        while time.monotonic() < end:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # of forks among threads
+                child(here)
+    for each in callers:
+        each.join()
+    assert wrong == [] and len(jobs) > 100
+
+
+@forks
+def test_a_child_has_threads_of_its_own(bodies):
+    settings.set_num_threads(3)
+    a = np.zeros(100, np.int64)
+    run(bodies["count"], a, 100, 3)
+
+    def work():
+        b = np.zeros(1, np.int64)
+        run(bodies["slow"], b, 6, 1)
+        assert b[0] == 6 * 20_000
+        if LINUX:
+            assert len(os.listdir("/proc/self/task")) == 3
+
+    child(work)
+
+
+@pytest.mark.skipif(not LINUX, reason="workers are for Linux")
+def test_a_core_that_is_taken_away_does_not_stop_the_job(bodies):
+    """On one core, with another process on it and threads that it has no room for."""
+    cores = os.sched_getaffinity(0)
+    one = {min(cores)}
+    burner = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        os.sched_setaffinity(burner.pid, one)
+        os.sched_setaffinity(0, one)  # threads that start now inherit it
+        settings.set_num_threads(4)
+        for _ in range(30):
+            a = np.zeros(1, np.int64)
+            run(bodies["slow"], a, 8, 1)
+            assert a[0] == 8 * 20_000
+    finally:
+        os.sched_setaffinity(0, cores)
+        burner.kill()
+        burner.wait()
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads its register")
+@pytest.mark.parametrize("count", [1, 4])
+def test_floating_point_exceptions_stay_inside(bodies, count):
+    text = """
+    declare void @llvm.x86.sse.stmxcsr(ptr)
+    define i64 @modes(i64 %x) {
+      %at = alloca i32
+      call void @llvm.x86.sse.stmxcsr(ptr %at)
+      %word = load i32, ptr %at
+      %wide = zext i32 %word to i64
+      ret i64 %wide
+    }"""
+    (modes,) = native.load("reads modes", lambda: text, ["modes"])
+    settings.set_num_threads(count)
+    a = np.full(64, 1e300)
+    before = call(modes, 0)
+    run(bodies["raises"], a, 64, 1)
+    assert call(modes, 0) == before
+    raised = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    raised(bodies["raises"])(a.ctypes.data, 0, 1)  # the body alone does raise them
+    assert call(modes, 0) & 0b101 == 0b101  # invalid, division by zero
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_denormals_are_flushed_in_all_threads(bodies, count):
+    settings.set_num_threads(count)
+    for on in (True, False, True, False):
+        threads.flush_denormal(on)
+        try:
+            a = np.full(64, 1e300)
+            run(bodies["raises"], a, 64, 1)
+        finally:
+            threads.flush_denormal(False)
+        assert (a == 0.0).all() if on else (a > 0.0).all()
+
+
+def test_the_number_of_threads():
+    code = "import rushlight; print(rushlight.get_num_threads())"
+    assert python(code, OMP_NUM_THREADS="3") == "3"
+    assert python(code, OMP_NUM_THREADS="2,1") == "2"
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    for value in ("", "0", "many"):
+        assert python(code, OMP_NUM_THREADS=value) == str(cores)
+
+
+@pytest.mark.skipif(not LINUX, reason="signals of threads are looked up in /proc")
+def test_signals_are_left_to_python(bodies):
+    code = (
+        "import os, signal\n"
+        "from rushlight.compiler import native, threads\n"
+        "import rushlight; rushlight.set_num_threads(3)\n"
+        "text = 'define void @f(ptr %a, i64 %b, i64 %c) { ret void }'\n"
+        "threads.parallel()(native.load('nothing', lambda: text, ['f'])[0], 0, 9, 1)\n"
+        "workers = [t for t in os.listdir('/proc/self/task') if int(t) != os.getpid()]\n"
+        "for t in workers:\n"
+        "    status = open(f'/proc/self/task/{t}/status').read().split('SigBlk:')[1].split()[0]\n"
+        "    print(int(status, 16) >> (signal.SIGINT - 1) & 1, int(status, 16) >> 10 & 1)"
+    )
+    # OpenBLAS would have threads of its own.
+    assert python(code, OPENBLAS_NUM_THREADS="1") == "1 0\n1 0"
+
+
+# --- memory
+
+
+@pytest.fixture
+def pool():
+    if not memory.install():
+        pytest.skip("no pool here")
+    memory.empty_cache()
+    yield memory
+    memory.uninstall()
+    memory.empty_cache()
+
+
+def test_arrays_get_the_memory_of_arrays_that_are_gone(pool):
+    before = pool.memory_stats()
+    first = np.ones(1 << 20)
+    where = first.ctypes.data
+    assert where % 64 == 0
+    assert pool.memory_stats()["allocated"] == before["allocated"] + (8 << 20)
+    del first
+    assert pool.memory_stats()["cached"] >= 8 << 20
+    second = np.empty(1 << 20)
+    assert second.ctypes.data == where
+    assert pool.memory_stats()["hits"] == before["hits"] + 1
+    zeros = np.zeros(1 << 19)
+    del zeros, second
+    assert not np.zeros(1 << 20).any()  # the memory of `second`, cleared
+    pool.empty_cache()
+    assert pool.memory_stats()["cached"] == 0
+    assert pool.memory_stats()["allocated"] == before["allocated"]
+
+
+def test_a_steady_loop_touches_no_new_page(pool):
+    import resource
+
+    def step():
+        a = x + 1
+        b = a * x
+        c = np.concatenate([a, b])
+        return (c - 1).sum() + np.zeros(3 << 18).sum()
+
+    x = np.ones(1 << 20, np.float32)
+    for _ in range(5):
+        step()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        step()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 20  # less than one a step
+
+
+def test_what_arrays_hold_is_theirs(pool):
+    """Arrays of all sizes that come, grow, shrink and go keep what was written to them."""
+    chance = random.Random(0)
+    held = []
+
+    def check(array, mark):
+        assert array.ctypes.data % 16 == 0
+        assert (array == mark).all()
+
+    for step in range(3000):
+        size = int(2 ** chance.uniform(0, 20))
+        mark = step % 251
+        kind = chance.random()
+        if kind < 0.4:
+            array = np.empty(size, np.uint8)
+            array[:] = mark
+            held.append([array, mark])
+        elif kind < 0.5:
+            array = np.zeros(size, np.uint8)
+            assert not array.any()
+            array[:] = mark
+            held.append([array, mark])
+        elif kind < 0.7 and held:
+            array, mark = chance.choice(held)
+            old = array.size
+            array.resize(size, refcheck=False)
+            assert (array[:old] == mark).all() and not array[old:].any()
+            array[:] = mark
+        elif held:
+            array, mark = held.pop(chance.randrange(len(held)))
+            check(array, mark)
+        if step % 500 == 499:
+            for array, mark in held:
+                check(array, mark)
+            pool.empty_cache()
+    while held:
+        check(*held.pop())
+    assert len({id(array) for array, _ in held}) == len(held)
+
+
+def test_arrays_outlive_the_pool_and_cross_threads(pool):
+    inside = np.full(100_000, 3)
+    made = []
+    thread = threading.Thread(target=lambda: made.append((np.full(100_000, 4), memory.installed())))
+    thread.start()
+    thread.join()
+    (outside, there) = made.pop()
+    assert not there  # NumPy's allocator belongs to a context
+    pool.uninstall()
+    assert not pool.installed()
+    before = pool.memory_stats()
+    another = np.full(100_000, 5)
+    assert pool.memory_stats() == before
+    inside.resize(200_000, refcheck=False)  # still out of the pool
+    assert (inside[:100_000] == 3).all() and (outside == 4).all() and (another == 5).all()
+    holder = [inside]
+    del inside
+    thread = threading.Thread(target=holder.clear)
+    thread.start()
+    thread.join()
+    assert pool.memory_stats()["allocated"] < before["allocated"]
+
+
+def test_what_is_kept_is_bounded(pool):
+    base = pool.memory_stats()["allocated"]
+    blocks = [np.empty(1 << 20, np.uint8) for _ in range(100)]
+    del blocks
+    assert pool.memory_stats()["cached"] == 100 << 20
+    # As much again in other sizes: what nobody asks for goes.
+    blocks = [np.empty(5 << 18, np.uint8) for _ in range(80)]
+    found = pool.memory_stats()
+    assert found["allocated"] == base + (100 << 20)
+    assert found["allocated"] + found["cached"] <= found["peak"] * 5 // 4 + (64 << 20)
+    del blocks
+    limit = memory._pool().numbers[5]
+    try:
+        pool.set_limit(10 << 20)
+        assert pool.memory_stats()["cached"] <= 10 << 20
+        blocks = [np.empty(1 << 20, np.uint8) for _ in range(30)]
+        del blocks
+        assert pool.memory_stats()["cached"] <= 10 << 20
+    finally:
+        pool.set_limit(limit)
+    with pytest.raises(ValueError, match="-1"):
+        pool.set_limit(-1)
+
+
+def test_more_than_there_is(pool):
+    before = pool.memory_stats()["allocated"]
+    with pytest.raises(MemoryError):
+        np.empty(1 << 60, np.uint8)
+    with pytest.raises(MemoryError):
+        np.empty(1 << 46, np.uint8)
+    assert pool.memory_stats()["allocated"] == before
+    assert np.ones(100_000).sum() == 100_000
+
+
+def test_tracemalloc_sees_the_arrays(pool):
+    import tracemalloc
+
+    tracemalloc.start()
+    try:
+        kept = np.ones(1 << 20, np.uint8)
+        seen = tracemalloc.get_traced_memory()[0]
+        assert seen >= 1 << 20
+        del kept
+        assert tracemalloc.get_traced_memory()[0] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@forks
+def test_a_child_goes_on_with_the_pool(pool):
+    kept = np.arange(100_000)
+    gone = np.ones(100_000)
+    del gone
+
+    def work():
+        for _ in range(3):
+            again = np.ones(100_000)
+            assert again.sum() == 100_000 and (kept == np.arange(100_000)).all()
+        pool.empty_cache()
+
+    child(work)
+    assert (kept == np.arange(100_000)).all() and np.ones(100_000).sum() == 100_000
+
+
+# --- ufuncs
+
+LOOP = """
+define void @double_$T(ptr %args, ptr %dimensions, ptr %steps, ptr %data) {
+entry:
+  %n = load i64, ptr %dimensions
+  %x = load ptr, ptr %args
+  %second = getelementptr ptr, ptr %args, i64 1
+  %y = load ptr, ptr %second
+  %dx = load i64, ptr %steps
+  %step = getelementptr i64, ptr %steps, i64 1
+  %dy = load i64, ptr %step
+  %any = icmp sgt i64 %n, 0
+  br i1 %any, label %loop, label %done
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i1, %loop ]
+  %ox = mul i64 %i, %dx
+  %oy = mul i64 %i, %dy
+  %px = getelementptr i8, ptr %x, i64 %ox
+  %py = getelementptr i8, ptr %y, i64 %oy
+  %v = load $T, ptr %px
+  %w = fadd $T %v, %v
+  store $T %w, ptr %py
+  %i1 = add i64 %i, 1
+  %more = icmp slt i64 %i1, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def doubled():
+    import ml_dtypes
+
+    kinds = ("float", "double", "bfloat")
+    text = "".join(LOOP.replace("$T", kind) for kind in kinds)
+    f, d, b = native.load("doubled", lambda: text, [f"double_{kind}" for kind in kinds])
+    half = ml_dtypes.bfloat16
+    return ufuncs.make("doubled", [(f, "ff"), (d, "dd"), (b, (half, half))], 1, 1, "Twice it.")
+
+
+def test_a_ufunc(doubled):
+    assert isinstance(doubled, np.ufunc)
+    assert doubled.types == ["f->f", "d->d"] and doubled.nin == 1 and doubled.nout == 1
+    assert "Twice it." in doubled.__doc__
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for each in (x, x.T, x[::2, ::-1], x[:, 1], np.broadcast_to(x[0], (3, 4)), x[:0]):
+        got = doubled(each)
+        assert got.dtype == np.float32
+        np.testing.assert_array_equal(got, 2 * each)
+    assert doubled(np.arange(3)).dtype == np.float64  # a safe cast
+    out = np.zeros((3, 8))
+    assert doubled(x.astype(np.float64), out=out[:, ::2]).base is out
+    np.testing.assert_array_equal(out[:, ::2], 2 * x)
+    assert not out[:, 1::2].any()
+    where = doubled(x, out=x.copy(), where=x > 5)
+    np.testing.assert_array_equal(where, np.where(x > 5, 2 * x, x))
+    with pytest.raises(TypeError, match="doubled"):
+        doubled(np.array([1j]))
+
+
+def test_a_loop_for_bfloat16(doubled):
+    import ml_dtypes
+
+    x = np.array([[1.0, 2.5], [-3.0, np.inf]], ml_dtypes.bfloat16)
+    for each in (x, x.T, x[:, ::-1]):
+        got = doubled(each)
+        assert got.dtype == ml_dtypes.bfloat16
+        np.testing.assert_array_equal(got.astype(np.float32), 2 * each.astype(np.float32))
+
+
+def test_loops_of_the_wrong_number_of_operands():
+    with pytest.raises(TypeError, match=r"'f' has 3 operands"):
+        ufuncs.make("f", [(1, "ff")], 2, 1)
+    with pytest.raises(ValueError, match="at least one loop"):
+        ufuncs.make("f", [], 2, 1)
