@@ -23,6 +23,7 @@ from rushlight.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from rushlight.backends import compiled as _compiled
 from rushlight.device import device, get_default_device, set_default_device
 from rushlight.dtypes import (
     bfloat16,
@@ -78,8 +79,8 @@ _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
     "__config__ __future__ _C _dynamo _subclasses _tensor_str accelerator amp autograd backends compiler cpu "
     "cuda data distributed distributions fft func futures fx hub jit linalg masked mps multiprocessing nn "
-    "optim overrides profiler random return_types serialization signal special storage testing types utils "
-    "version vision xpu"
+    "optim overrides profiler quasirandom random return_types serialization signal sparse special storage testing "
+    "types utils version vision xpu"
 ).split()
 _SETTINGS = (
     "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
@@ -130,6 +131,8 @@ _CONSTANTS = {
     "e": 2.718281828459045,
     "newaxis": None,
 }
+
+_compiled.begin()
 
 
 def __getattr__(name: str) -> Any:

@@ -164,7 +164,20 @@ LATER = {
 }
 
 
-_family: dict[str, str] = {}  # kernel -> family, filled by the first use
+_family: dict[str, str] = {}  # kernel -> the file it is in, filled by the first use
+
+
+def _files() -> dict[str, str]:
+    if not _family:
+        _family.update({k: f"numpy_{f}" for f, names in LATER.items() for k in names.split()})
+    return _family
+
+
+def replace(files: dict[str, str]) -> None:
+    """Take kernels from other files from now on (`compiled.py` does this)."""
+    for kernel in files:
+        globals().pop(kernel, None)
+    _files().update(files)
 
 
 def __getattr__(name: str) -> Any:
@@ -174,12 +187,8 @@ def __getattr__(name: str) -> Any:
     if name in ("linalg", "fft"):
         module = globals()[name] = import_module(f"rushlight.backends.numpy_{name}")
         return module
-    if not _family:
-        _family.update(
-            {kernel: family for family, names in LATER.items() for kernel in names.split()}
-        )
-    if name in _family:
-        kernel = getattr(import_module(f"rushlight.backends.numpy_{_family[name]}"), name)
-        globals()[name] = kernel
-        return kernel
-    raise AttributeError(f"the NumPy back end has no kernel {name!r}")
+    file = _files().get(name)
+    if file is None:
+        raise AttributeError(f"the NumPy back end has no kernel {name!r}")
+    kernel = globals()[name] = getattr(import_module(f"rushlight.backends.{file}"), name)
+    return kernel

@@ -14,6 +14,7 @@ from rushlight import dtypes
 from rushlight.autograd.graph import freed, new, stale, version_of
 from rushlight.autograd.state import scope, thread
 from rushlight.autograd.views import View
+from rushlight.backends import compiled
 from rushlight.backends import numpy as xp
 from rushlight.ops.recording import GeneralNode, OpNode, fit, saved_attribute
 from rushlight.tensor import INFERENCE, Tensor
@@ -57,6 +58,9 @@ def evaluate(op: Op, source: str, name: str, names: dict[str, Any], kind: str) -
     function.__qualname__ = name
     function.__doc__ = op.declared.__doc__
     function.op = op
+    free = function.__code__.co_freevars
+    if "kernel" in free:
+        compiled.watch(op.kernel, function.__closure__[free.index("kernel")])
     return function
 
 

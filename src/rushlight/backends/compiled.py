@@ -1,0 +1,79 @@
+"""The compiled back end: the reference's kernels, some of them replaced by machine code.
+
+It is the reference (`numpy.py`) with the kernels of `FAMILIES` and `SPREAD` put in their places, by
+`activate()`, which happens by itself once a process has done enough work to gain by it (LLVM takes
+about a tenth of a second to load), or at import with RUSHLIGHT_COMPILED=1, or never with
+RUSHLIGHT_COMPILED=0. Work is counted, not timed, so that a program does the same in every run.
+
+A compiled kernel has the name and the arguments of the reference's, stands in
+`compiled_<family>.py`, takes what it is made for and large enough to pay, and hands all else to the
+reference.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+# family -> the kernels that compiled_<family>.py replaces
+FAMILIES: dict[str, str] = {}
+
+# Kernels that are NumPy's ufuncs: their own loops, shared by threads.
+SPREAD = (
+    "absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh conjugate cos cosh divide "
+    "equal exp exp2 expm1 fmax fmin greater greater_equal less less_equal log log10 log1p log2 "
+    "logical_and logical_not logical_or logical_xor maximum minimum multiply not_equal reciprocal "
+    "sin sinh sqrt square subtract tan tanh"
+)
+
+# Elements that elementwise kernels go over in about 50 ms; a product counts FLOPS of them for one.
+ENOUGH = 50_000_000
+FLOPS = 50
+
+active = False
+_done = 0
+_refused = os.environ.get("RUSHLIGHT_COMPILED") == "0"
+_cells: list[tuple[str, Any]] = []  # where straight-line functions hold kernels, by name
+
+
+def watch(name: str, cell: Any) -> None:
+    """Put the compiled kernel of that name into a cell of a function, when there is one."""
+    if not active:
+        _cells.append((name, cell))
+
+
+def begin() -> None:
+    """At the end of the import of rushlight: what RUSHLIGHT_COMPILED=1 asks for."""
+    if os.environ.get("RUSHLIGHT_COMPILED") == "1":
+        activate()
+
+
+def work(elements: int) -> None:
+    """Count work that was done; enough of it activates the compiled back end."""
+    global _done
+    if active or _refused:
+        return
+    _done += elements
+    if _done >= ENOUGH:
+        activate()
+
+
+def activate() -> bool:
+    """Replace the kernels; False where there is no machine code to be had (or RUSHLIGHT_COMPILED=0)."""
+    global active, _refused
+    if active or _refused:
+        return active
+    from rushlight.backends import numpy
+    from rushlight.compiler import spread
+
+    if not spread.available():
+        _refused = True
+        return False
+    active = True
+    for name in SPREAD.split():
+        setattr(numpy, name, spread.spread(getattr(numpy, name)))
+    numpy.replace({k: f"compiled_{f}" for f, names in FAMILIES.items() for k in names.split()})
+    for name, cell in _cells:
+        cell.cell_contents = getattr(numpy, name)
+    _cells.clear()
+    return True

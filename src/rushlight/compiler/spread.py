@@ -1,0 +1,265 @@
+"""NumPy's own elementwise loops, spread over threads where an array is large.
+
+`spread(numpy.exp)` is a ufunc with the same types and the same loops, so with the same results to
+the last bit. Between NumPy and each loop stands a native function that hands small arrays on as
+they are and cuts large ones into chunks for `rushlight_parallel`. Python pays nothing for it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from rushlight.compiler import native, threads
+
+GRAIN = 16384  # elements in a chunk; what is not twice as long goes to NumPy's loop as it is
+SPREAD = "?bBhHiIlLqQefdgFDG"  # dtypes whose loops need no Python; others keep NumPy's loop
+
+# What a loop gets as its data: NumPy's loop, its data, the number of arguments and of inputs.
+_TEXT = """
+%plan = type { ptr, ptr, i64, i64 }
+%job = type { ptr, ptr, ptr, ptr, i64 }
+declare void @rushlight_parallel(ptr, ptr, i64, i64)
+
+define internal void @chunk(ptr %job, i64 %low, i64 %high) {
+entry:
+  %args_at = getelementptr %job, ptr %job, i64 0, i32 0
+  %args = load ptr, ptr %args_at
+  %steps_at = getelementptr %job, ptr %job, i64 0, i32 1
+  %steps = load ptr, ptr %steps_at
+  %loop_at = getelementptr %job, ptr %job, i64 0, i32 2
+  %loop = load ptr, ptr %loop_at
+  %data_at = getelementptr %job, ptr %job, i64 0, i32 3
+  %data = load ptr, ptr %data_at
+  %count_at = getelementptr %job, ptr %job, i64 0, i32 4
+  %count = load i64, ptr %count_at
+  %own = alloca [8 x ptr]
+  %size = alloca i64
+  %n = sub i64 %high, %low
+  store i64 %n, ptr %size
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %next ]
+  %arg_at = getelementptr ptr, ptr %args, i64 %k
+  %arg = load ptr, ptr %arg_at
+  %step_at = getelementptr i64, ptr %steps, i64 %k
+  %step = load i64, ptr %step_at
+  %by = mul i64 %step, %low
+  %moved = getelementptr i8, ptr %arg, i64 %by
+  %own_at = getelementptr ptr, ptr %own, i64 %k
+  store ptr %moved, ptr %own_at
+  %k1 = add i64 %k, 1
+  %more = icmp ult i64 %k1, %count
+  br i1 %more, label %next, label %run
+run:
+  call void %loop(ptr %own, ptr %size, ptr %steps, ptr %data)
+  ret void
+}
+
+define void @spread(ptr %args, ptr %size, ptr %steps, ptr %plan) {
+entry:
+  %job = alloca %job
+  %loop = load ptr, ptr %plan
+  %data_at = getelementptr %plan, ptr %plan, i64 0, i32 1
+  %data = load ptr, ptr %data_at
+  %n = load i64, ptr %size
+  %long = icmp sge i64 %n, TWICE
+  br i1 %long, label %look, label %direct
+look:
+  %count_at = getelementptr %plan, ptr %plan, i64 0, i32 2
+  %count = load i64, ptr %count_at
+  %inputs_at = getelementptr %plan, ptr %plan, i64 0, i32 3
+  %inputs = load i64, ptr %inputs_at
+  br label %output
+output: ; a sum's output does not move, a running sum's is its input one further: not for threads
+  %o = phi i64 [ %inputs, %look ], [ %o1, %output_done ]
+  %out_at = getelementptr i64, ptr %args, i64 %o
+  %out = load i64, ptr %out_at
+  %out_step_at = getelementptr i64, ptr %steps, i64 %o
+  %out_step = load i64, ptr %out_step_at
+  %still = icmp eq i64 %out_step, 0
+  br i1 %still, label %direct, label %input
+input:
+  %k = phi i64 [ 0, %output ], [ %k1, %input_next ]
+  %in_at = getelementptr i64, ptr %args, i64 %k
+  %in = load i64, ptr %in_at
+  %in_step_at = getelementptr i64, ptr %steps, i64 %k
+  %in_step = load i64, ptr %in_step_at
+  %same_place = icmp eq i64 %in, %out
+  %same_step = icmp eq i64 %in_step, %out_step
+  %in_place = and i1 %same_place, %same_step
+  br i1 %in_place, label %input_next, label %apart
+apart:
+  %in_bytes = mul i64 %in_step, %n
+  %in_length = call i64 @llvm.abs.i64(i64 %in_bytes, i1 false)
+  %out_bytes = mul i64 %out_step, %n
+  %out_length = call i64 @llvm.abs.i64(i64 %out_bytes, i1 false)
+  %length = add i64 %in_length, %out_length
+  %between = sub i64 %in, %out
+  %distance = call i64 @llvm.abs.i64(i64 %between, i1 false)
+  %disjoint = icmp sge i64 %distance, %length
+  br i1 %disjoint, label %input_next, label %close
+close: ; nearer than their lengths together: apart still if the lower one ends before the other
+  %below = icmp slt i64 %in, %out
+  %lower = select i1 %below, i64 %in_length, i64 %out_length
+  %forward_in = icmp sge i64 %in_step, 0
+  %forward_out = icmp sgt i64 %out_step, 0
+  %forward = and i1 %forward_in, %forward_out
+  %ends = icmp sge i64 %distance, %lower
+  %apart_too = and i1 %forward, %ends
+  br i1 %apart_too, label %input_next, label %direct
+input_next:
+  %k1 = add i64 %k, 1
+  %more_inputs = icmp ult i64 %k1, %inputs
+  br i1 %more_inputs, label %input, label %output_done
+output_done:
+  %o1 = add i64 %o, 1
+  %more_outputs = icmp ult i64 %o1, %count
+  br i1 %more_outputs, label %output, label %share
+share:
+  store ptr %args, ptr %job
+  %j1 = getelementptr %job, ptr %job, i64 0, i32 1
+  store ptr %steps, ptr %j1
+  %j2 = getelementptr %job, ptr %job, i64 0, i32 2
+  store ptr %loop, ptr %j2
+  %j3 = getelementptr %job, ptr %job, i64 0, i32 3
+  store ptr %data, ptr %j3
+  %j4 = getelementptr %job, ptr %job, i64 0, i32 4
+  store i64 %count, ptr %j4
+  call void @rushlight_parallel(ptr @chunk, ptr %job, i64 %n, i64 GRAIN)
+  ret void
+direct:
+  tail call void %loop(ptr %args, ptr %size, ptr %steps, ptr %data)
+  ret void
+}
+declare i64 @llvm.abs.i64(i64, i1)
+"""
+
+# Where a ufunc's object holds what this needs (numpy/ufuncobject.h); checked by `_fields_hold`.
+_FUNCTIONS, _DATA, _NTYPES, _TYPES, _USERLOOPS = 32, 40, 48, 64, 96
+_kept: list[Any] = []  # what NumPy points to, for as long as the process lives
+
+
+@cache
+def _loop() -> int:
+    """The address of the native function between NumPy and its loops."""
+    threads.start()
+    text = _TEXT.replace("TWICE", str(2 * GRAIN)).replace("GRAIN", str(GRAIN))
+    return native.load("spread", lambda: text, ["spread"])[0]
+
+
+@cache
+def available() -> bool:
+    """Whether native code can be made, and NumPy's objects are as this file takes them to be."""
+    return native.available() and _fields_hold(np.multiply) and _fields_hold(np.exp)
+
+
+def _fields_hold(ufunc: np.ufunc) -> bool:
+    import ctypes
+
+    at = id(ufunc)
+    nin, nout, nargs = (ctypes.c_int.from_address(at + 16 + 4 * i).value for i in range(3))
+    ntypes = ctypes.c_int.from_address(at + _NTYPES).value
+    if (nin, nout, nargs) != (ufunc.nin, ufunc.nout, ufunc.nargs) or ntypes != ufunc.ntypes:
+        return False
+    types = ctypes.c_void_p.from_address(at + _TYPES).value
+    numbers = ctypes.string_at(types, ufunc.ntypes * ufunc.nargs)
+    letters = "".join(ufunc.types).replace("->", "")
+    return letters == "".join(np.dtype(_char(n)).char for n in numbers)
+
+
+def _char(number: int) -> str:
+    return "?bBhHiIlLqQfdgFDGOSUVMme"[number]
+
+
+def spread(ufunc: np.ufunc) -> np.ufunc:
+    """A ufunc like NumPy's `ufunc` whose long loops are shared by threads; `ufunc` itself if not
+    `available()`.
+
+    >>> exp = spread(np.exp)
+    >>> x = np.linspace(-3, 3, 100_000, dtype=np.float32)
+    >>> (exp(x) == np.exp(x)).all()
+    True
+    """
+    if not available():
+        return ufunc
+    import ctypes
+    from ctypes import POINTER, c_char_p, c_int, c_void_p, py_object
+
+    at, nargs, ntypes = id(ufunc), ufunc.nargs, ufunc.ntypes
+    functions = (c_void_p * ntypes)()
+    data = (c_void_p * ntypes)()
+    old_functions = POINTER(c_void_p).from_address(at + _FUNCTIONS)
+    old_data = POINTER(c_void_p).from_address(at + _DATA)
+    types = ctypes.create_string_buffer(
+        ctypes.string_at(c_void_p.from_address(at + _TYPES).value, ntypes * nargs), ntypes * nargs
+    )
+    for i, letters in enumerate(ufunc.types):
+        letters = letters.replace("->", "")
+        function, own = old_functions[i], old_data[i] if old_data else None
+        if all(c in SPREAD for c in letters):
+            functions[i], data[i] = _loop(), _plan(ufunc, function, own)
+        else:
+            functions[i], data[i] = function, own
+    make = _api(1)(  # PyUFunc_FromFuncAndData
+        py_object,
+        c_void_p,
+        c_void_p,
+        c_void_p,
+        c_int,
+        c_int,
+        c_int,
+        c_int,
+        c_char_p,
+        c_char_p,
+        c_int,
+    )
+    # What a reduction of nothing gives, in the words of NumPy's header: One, Zero, MinusOne, or none.
+    identity = {1: 1, 0: 0, -1: 2}.get(ufunc.identity, -1 if ufunc.nin == 1 else -2)
+    name, doc = ufunc.__name__.encode(), (ufunc.__doc__ or "").encode()
+    _kept.append((functions, data, types, name, doc))
+    where = (ctypes.addressof(functions), ctypes.addressof(data), ctypes.addressof(types))
+    made = make(*where, ntypes, ufunc.nin, ufunc.nout, identity, name, doc, 0)
+    _user_loops(ufunc, made)
+    return made
+
+
+def _plan(ufunc: np.ufunc, function: int | None, data: int | None) -> int:
+    from ctypes import addressof, c_int64, sizeof
+
+    plan = (c_int64 * 4)(function or 0, data or 0, ufunc.nargs, ufunc.nin)
+    assert sizeof(plan) == 32
+    _kept.append(plan)
+    return addressof(plan)
+
+
+def _api(index: int) -> Any:
+    """An entry of NumPy's table of ufunc functions, to be given its result's and arguments' types."""
+    import ctypes
+
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    table = pointer(np._core._multiarray_umath._UFUNC_API, None)
+    address = ctypes.c_void_p.from_address(table + 8 * index).value
+    return lambda result, *types: ctypes.PYFUNCTYPE(result, *types)(address)
+
+
+def _user_loops(old: np.ufunc, new: np.ufunc) -> None:
+    """The loops of dtypes that NumPy does not know (ml_dtypes' bfloat16), for the new ufunc."""
+    import ctypes
+    from ctypes import POINTER, c_int, c_void_p, py_object
+
+    held = c_void_p.from_address(id(old) + _USERLOOPS).value
+    if not held:
+        return
+    loops = ctypes.cast(c_void_p(id(old) + _USERLOOPS), POINTER(py_object))[0]
+    register = _api(2)(c_int, py_object, c_int, c_void_p, POINTER(c_int), c_void_p)
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    for key, capsule in loops.items():
+        at = pointer(capsule, None)
+        while at:  # PyUFunc_Loop1d: func, data, arg_types, next
+            function, data, kinds, at = (c_void_p.from_address(at + 8 * i).value for i in range(4))
+            numbers = (c_int * old.nargs).from_address(kinds)
+            register(new, int(key), _loop(), numbers, _plan(old, function, data))
