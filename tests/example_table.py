@@ -61,4 +61,14 @@ EXAMPLES = [
         writes=("out/gpt.pt",),
     ),
     Example("seq2seq.py", "--short", falls_to=0.1, says=r"^100.00% of the test sentences"),
+    Example(
+        "autograd_functions.py",
+        "--short",
+        falls_to=0.1,
+        says=r"(?s)\Alog cosh: gradcheck True True$.*Jacobian mismatch.*^Kepler: gradcheck True True$"
+        r".*r\^2 \[1.0, 1.0, 1.0, 1.0, 1.0\]$.*reversed True$.*most True$.*matrices \[2, 2\]$",
+    ),
+    Example(
+        "resume.py", "--short", falls_to=0.6, says=r"^all 160 losses are equal to the last bit"
+    ),
 ]
