@@ -408,14 +408,12 @@ def matmul_sparse(a: Coo, b: Coo) -> Coo:
 
 
 def coo_of(a: Csr) -> Coo:
-    """The same in coordinates."""
+    """The same in coordinates, its entries in the order they have."""
     n = len(a.crow) - 1
     rows = np.repeat(np.arange(n), np.diff(a.crow)).astype(np.int64)
     cols = a.col.astype(np.int64)
-    if a.by_column:
-        found = Coo(np.stack((cols, rows)), a.values, a.shape)
-        return coalesce(found)
-    found = Coo(np.stack((rows, cols)), a.values, a.shape)
+    at = np.stack((cols, rows) if a.by_column else (rows, cols))
+    found = Coo(at, a.values, a.shape)
     found.coalesced = is_sorted(found)
     return found
 

@@ -28,6 +28,10 @@ def check_indices(t: Any, of: str) -> None:
 @op(name="_embedding", node="EmbeddingBackward0", method=False, out=False)
 def rows_of(xp, weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool):
     """weight[indices], checked."""
+    return rows_taken(xp, weight, indices)
+
+
+def rows_taken(xp, weight: Any, indices: Any) -> Any:
     if xp.out_of_range(indices, weight.shape[0]) is not None:
         bad = xp.out_of_range(indices, weight.shape[0])
         raise IndexError(
@@ -46,7 +50,7 @@ rows_of.grad(
 @op(name="_embedding_sparse", node="EmbeddingBackward0", method=False, out=False)
 def rows_of_sparse(xp, weight: Array, indices: Array, padding_idx: int):
     """As `_embedding`; the gradient is sparse."""
-    return rows_of.declared(xp, weight, indices, padding_idx, False)
+    return rows_taken(xp, weight, indices)
 
 
 rows_of_sparse.grad(
@@ -54,6 +58,13 @@ rows_of_sparse.grad(
         g, indices, weight_shape[0], padding_idx
     )
 )
+
+
+def sparse_to_come() -> None:
+    """A backward that makes the first sparse tensor of all must know before it begins."""
+    from rushlight.backends import sparse
+
+    sparse.made or sparse.made.append(True)
 
 
 def entries_of_rows(g: Any, indices: Any, n: int, padding_idx: int) -> Any:
@@ -123,6 +134,7 @@ def embedding(
             raise RuntimeError(
                 "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
             )
+        sparse_to_come()
         return rows_of_sparse(weight, indices, padding_idx)
     return rows_of(weight, indices, padding_idx, scale_grad_by_freq)
 
@@ -254,6 +266,8 @@ def checked_bags(
             raise RuntimeError(
                 f"offsets[-1] can not be greater than input's length {n} but got offsets[-1] of {last}"
             )
+    if sparse:
+        sparse_to_come()
     n_bags = offsets.numel() - bool(include_last_offset)
     return bagged(
         weight,

@@ -164,8 +164,8 @@ sparsified.grad(input=lambda g: dense_of(g))
 
 @op(where="_sparse", name="coo_of", node="ToSparseBackward0", out=False)
 def in_coordinates(xp, input: Array):
-    """Compressed rows as coordinates."""
-    return sparse.coo_of(input)
+    """Compressed rows as coordinates, sorted."""
+    return sparse.coalesce(sparse.coo_of(input))
 
 
 in_coordinates.grad(input=lambda g, input: pattern_of(g, input._array))

@@ -37,7 +37,13 @@ if TYPE_CHECKING:
 
 def call(op: Op, named: dict[str, Any], out: Any) -> Any:
     """Run `op` on arguments among which there are sparse tensors."""
-    if op.path in VALUEWISE:
+    from rushlight.ops import calls
+
+    for i in op.inputs:
+        v = named[i]
+        if not op.elementwise and i not in op.lists and v is not None and not isinstance(v, Tensor):
+            raise calls.not_a_tensor(op, i, v)
+    if op.path in VALUEWISE and is_sparse(named["input"]):
         result = on_values(op, named)
     elif op.path in TABLE:
         result = TABLE[op.path](**named)
@@ -48,8 +54,6 @@ def call(op: Op, named: dict[str, Any], out: Any) -> Any:
         return result
     if is_sparse(result) or is_sparse(out):
         sparse.refuse(f"{op.name}.out")
-    from rushlight.ops import calls
-
     return calls.write_out(op, out, result, [v for v in named.values() if isinstance(v, Tensor)])
 
 
@@ -144,11 +148,13 @@ def copy_(t: Tensor, src: Tensor) -> Tensor:
 
 # Operators of one input that keep zeros, with the names of what may be given besides.
 VALUEWISE = frozenset(
-    "abs angle asin asinh atan atanh ceil conj_physical deg2rad erf erfinv expm1 floor frac isinf isnan "
+    "abs aten.conj_copy angle asin asinh atan atanh ceil conj_physical deg2rad erf erfinv expm1 floor frac isinf isnan "
     "isneginf isposinf log1p nan_to_num neg rad2deg relu round sgn sign signbit sin sinh sqrt square "
     "tan tanh trunc".split()
 )
-LINEAR = frozenset("neg conj_physical deg2rad rad2deg".split())  # these need no coalescing
+LINEAR = frozenset(
+    "neg aten.conj_copy conj_physical deg2rad rad2deg".split()
+)  # these need no coalescing
 
 
 def on_values(op: Op, named: dict[str, Any]) -> Tensor:

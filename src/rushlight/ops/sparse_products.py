@@ -145,6 +145,10 @@ def check_matrices(name: str, a: Tensor, b: Tensor) -> None:
 
 def mm(input: Tensor, mat2: Tensor, masked_gradient: bool = False) -> Tensor:
     """The product of two matrices of which one is sparse, or both."""
+    if not is_sparse(input) and not is_sparse(mat2):  # the sparse one is the summand
+        import rushlight
+
+        return rushlight.mm(input, mat2)
     check_matrices("mm", input, mat2)
     rows: Any = input._array if input._array.__class__ is Csr else mat2._array
     a, b = coo_of(input), coo_of(mat2)
@@ -303,6 +307,8 @@ def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
 @public(method=True)
 def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * mat1 @ mat2, all but `mat2` sparse, with a sparse result."""
+    if not is_sparse(input):
+        raise NotImplementedError("[sspaddmm] expected a sparse input")
     product = smm(mat1, mat2) * alpha
     return input * beta + product
 

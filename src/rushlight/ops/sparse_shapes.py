@@ -120,6 +120,10 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     a = only_coo(input, "index_select")
     dim = geometry.wrap_dim(dim, input.ndim)
+    if index.ndim > 1:
+        raise IndexError(
+            f"index_select(): Index is supposed to be a vector, got {index.ndim} dimensions"
+        )
     which = index._array.reshape(-1).astype(np.int64)
     size = a.shape[dim]
     bad = which[(which < 0) | (which >= size)]
@@ -140,16 +144,18 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     inside = np.arange(of.size) - np.repeat(np.cumsum(counts) - counts, counts)
     at = a.indices[:, of]
     at[dim] = order[first[of] + inside]
-    sort = (
-        sparse.keys(at, shape[: a.sparse_dim]).argsort(kind="stable") if dim == 0 else slice(None)
-    )
+    sort = sparse.keys(at, shape[: a.sparse_dim]).argsort(kind="stable")
     v = run(values_of, input)[_wrap(np.ascontiguousarray(of[sort]))]
-    return build(v, at[:, sort], shape, False, "IndexSelectBackward0")
+    return build(v, at[:, sort], shape, a.coalesced, "IndexSelectBackward0")
 
 
 def cat(tensors: Any, dim: int = 0) -> Tensor:
     import rushlight
 
+    if isinstance(tensors, Tensor):
+        raise TypeError(
+            "cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor"
+        )
     for i, t in enumerate(tensors):
         if not is_sparse(t):
             raise RuntimeError(
@@ -191,6 +197,10 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
 
 
 def stack(tensors: Any, dim: int = 0) -> Tensor:
+    if isinstance(tensors, Tensor):
+        raise TypeError(
+            "stack(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor"
+        )
     for i, t in enumerate(tensors):
         if t.shape != tensors[0].shape:
             raise RuntimeError(

@@ -375,7 +375,12 @@ class RuleOptimizer(Optimizer):
                 if grad is None:
                     continue
                 if grad.is_sparse and not self._takes_sparse:
-                    raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+                    name = type(self).__name__
+                    raise RuntimeError(
+                        "Adam does not support sparse gradients, please consider SparseAdam instead"
+                        if name in ("Adam", "AdamW")
+                        else f"{name} does not support sparse gradients"
+                    )
                 state = states.get(p)
                 if not state:
                     state = start(p, group)
