@@ -261,3 +261,13 @@ def test_a_result_of_one_element_a_plane_from_an_input_that_lies_otherwise():
     x = torch.arange(72.0).reshape(2, 3, 6, 2).permute(0, 3, 1, 2)
     y = torch.nn.functional.max_pool2d(x, 3, 2, dilation=(1, 2))
     assert y.tolist() == x.amax((2, 3), keepdim=True).sub(2).tolist()
+
+
+@pytest.mark.parametrize("n", (1, 2, 3))
+def test_result_of_max_pooling_may_be_written_to(n):
+    pool = getattr(torch.nn.functional, f"max_pool{n}d")
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, *(6,) * n, requires_grad=True)
+    (expected,) = torch.autograd.grad(pool(x, 2).relu().square().sum(), x)
+    (got,) = torch.autograd.grad(pool(x, 2).relu_().square().sum(), x)
+    assert torch.equal(got, expected)

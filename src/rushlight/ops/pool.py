@@ -207,11 +207,14 @@ def declare_max_pool(n: int) -> tuple:
         x, last = regular(input)
         return placed(xp.max_pool(x, kernel, stride, padding, dilation, out), last)
 
+    # The maxima are found again: what was returned may have been written to since (a ReLU in place),
+    # which PyTorch, keeping places, does not mind.
     values.grad(
-        input=lambda g, input, result, kernel, stride, padding, dilation: gradient(
-            g, input, result.detach(), kernel, stride, padding, dilation
+        input=lambda g, input, kernel, stride, padding, dilation, ceil_mode: gradient(
+            g, input, values(input.detach(), kernel, stride, padding, dilation, ceil_mode),
+            kernel, stride, padding, dilation,
         )
-    )
+    )  # fmt: skip
 
     @op(where="internal", name=f"{name}_gradient", node=f"MaxPool{n}DWithIndicesBackwardBackward0")
     def gradient(
