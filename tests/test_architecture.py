@@ -60,6 +60,7 @@ LAZY = {
     ): "composites call other operators by their public names, which load when used",
     ("ops", "linalg"): "as above",
     ("ops", "autograd.grad_mode"): "functions that look at values without recording that",
+    ("settings", "compiler"): "set_flush_denormal() is a matter of machine code",
     ("tensor", "autograd.engine"): "Tensor.backward",
     ("tensor", "ops"): "constructors of the class and subclasses that override functions",
     ("tensor", "serialization"): "pickle and deepcopy of a tensor",

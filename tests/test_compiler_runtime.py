@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -114,7 +115,7 @@ def test_importing_it_does_not_load_llvmlite():
         "import sys, rushlight.compiler.native, rushlight.compiler.threads, rushlight.compiler.memory\n"
         "import rushlight.compiler.ufuncs\n"
         "assert rushlight.compiler.native.available()\n"
-        "print('llvmlite' in sys.modules)"
+        "print('llvmlite.binding' in sys.modules)"
     )
     assert python(code) == "False"
 
@@ -145,6 +146,36 @@ def test_symbol_lets_modules_call_each_other(folder):
         "  %z = add i64 %y, 1\n  ret i64 %z\n}"
     )
     assert call(native.load("caller", lambda: text, ["f"])[0], 5) == 11
+
+
+def test_threads_that_load_at_once(folder, forget):
+    """Every caller gets the same code, compiled once, also while children are born."""
+    made, found = [], []
+
+    def text(i):
+        made.append(i)
+        return twice(f"twice_{i}")
+
+    def work():
+        for i in range(20):
+            found.append((i, native.load(f"at once {i}", lambda: text(i), [f"twice_{i}"])[0]))
+
+    loaders = [threading.Thread(target=work) for _ in range(3)]
+    for each in loaders:
+        each.start()
+    if hasattr(os, "fork"):
+
+        def here():
+            (address,) = native.load("of a child", lambda: twice("other"), ["other"])
+            assert call(address, 3) == 6
+
+        for _ in range(5):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # of forks among threads
+                child(here)
+    for each in loaders:
+        each.join()
+    assert sorted(made) == list(range(20)) and len(set(found)) == 20
 
 
 def test_explanations():
@@ -426,8 +457,6 @@ def test_many_callers_changing_numbers_of_threads_and_forks(bodies):
                 run(bodies["count"], a, 500, 9)
                 assert np.array_equal(a, chunks(500, 9))
 
-        import warnings
-
         while time.monotonic() < end:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # of forks among threads
@@ -500,12 +529,12 @@ def test_floating_point_exceptions_stay_inside(bodies, count):
 def test_denormals_are_flushed_in_all_threads(bodies, count):
     settings.set_num_threads(count)
     for on in (True, False, True, False):
-        threads.flush_denormal(on)
+        assert rushlight.set_flush_denormal(on)
         try:
             a = np.full(64, 1e300)
             run(bodies["raises"], a, 64, 1)
         finally:
-            threads.flush_denormal(False)
+            rushlight.set_flush_denormal(False)
         assert (a == 0.0).all() if on else (a > 0.0).all()
 
 

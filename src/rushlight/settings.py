@@ -138,8 +138,22 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def set_flush_denormal(mode: bool, /) -> bool:
-    """Whether the setting is supported: only leaving denormal numbers alone is."""
-    return not mode
+    """Take denormal numbers for zero in this thread, and in what it computes on others.
+
+    True where that can be set, which needs llvmlite and a processor that knows how to.
+
+    >>> import rushlight as torch
+    >>> tiny = torch.tensor([1e-323], dtype=torch.float64)
+    >>> torch.set_flush_denormal(True), (tiny + 0).item()
+    (True, 0.0)
+    >>> torch.set_flush_denormal(False), (tiny + 0).item()
+    (True, 1e-323)
+    """
+    if not isinstance(mode, bool):
+        raise RuntimeError(f"flush_denormal expects a bool, but got {type(mode).__name__}")
+    from rushlight.compiler import threads
+
+    return threads.flush_denormal(mode)
 
 
 def set_warn_always(b: bool, /) -> None:

@@ -53,12 +53,16 @@ def sources() -> str:
     return digest.hexdigest()
 
 
+@cache
 def _python() -> str:
-    """Python's binary interface: native code may read its objects."""
+    """Python's and NumPy's binary interfaces: native code may read their objects."""
     import sys
     import sysconfig
 
-    return f"{sys.implementation.cache_tag} {sysconfig.get_config_var('SOABI')} {sys.platform}"
+    import numpy as np
+
+    abi = sysconfig.get_config_var("SOABI")
+    return f"{sys.implementation.cache_tag} {abi} {sys.platform} {np.__version__}"
 
 
 def directory() -> str | None:
@@ -82,9 +86,14 @@ def _checked(path: str) -> str | None:
         status = os.stat(path)
     except OSError:
         return None
-    if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
-        return None
-    return path if os.path.isdir(path) else None
+    return path if os.path.isdir(path) and _ours(status) else None
+
+
+def _ours(status: os.stat_result) -> bool:
+    """Can nobody else have written it?"""
+    if not hasattr(os, "geteuid"):
+        return True
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def get(name: str) -> bytes | None:
@@ -101,7 +110,7 @@ def get(name: str) -> bytes | None:
         return None
     head = len(MAGIC) + 64
     data = entry[head:]
-    if entry[:head] != _head(name, data):
+    if not _ours(status) or entry[:head] != _head(name, data):
         return None
     from time import time
 

@@ -463,7 +463,7 @@ class _Pool:
         self.set = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[304])
         self.current = ctypes.PYFUNCTYPE(ctypes.py_object)(table[305])
         self.own = ctypes.py_object.from_address(table[306]).value  # PyDataMem_DefaultHandler
-        # The functions of a handler stand behind its name and version.
+        # The functions of a handler stand behind its name and version, 127 + 1 bytes.
         ctypes.memmove(default, native.pointer(self.own, b"mem_handler") + 128, 5 * 8)
         new = ctypes.PYFUNCTYPE(ctypes.py_object, *[ctypes.c_void_p] * 3)
         self.handler = new(("PyCapsule_New", ctypes.pythonapi))(handler, title, None)

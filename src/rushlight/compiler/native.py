@@ -33,12 +33,14 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def available() -> bool:
-    """Whether machine code can be made: on CPython, with llvmlite."""
+    """Whether machine code can be made: on CPython, with an llvmlite that reads opaque pointers."""
     if sys.implementation.name != "cpython":
         return False
-    from importlib.util import find_spec
-
-    return find_spec("llvmlite") is not None
+    try:
+        from llvmlite import __version__  # not the bindings, which take much longer to load
+    except ImportError:
+        return False
+    return tuple(int(part) for part in __version__.split(".")[:2] if part.isdecimal()) >= (0, 45)
 
 
 def load(key: str, text: Callable[[], str], names: Sequence[str]) -> tuple[int, ...]:

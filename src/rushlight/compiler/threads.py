@@ -498,9 +498,23 @@ def start() -> int:
     return _native().parallel
 
 
-def flush_denormal(on: bool) -> None:
-    """Whether this thread, and what it runs on others, takes denormal numbers for zero."""
+def flush_denormal(on: bool) -> bool:
+    """Whether this thread, and what it runs on others, takes denormal numbers for zero.
+
+    The result says whether that can be set; it is off at first.
+    """
+    if not on and _native.cache_info().currsize == 0:
+        return True
+    if not native.available():
+        return False
+    if on:
+        import numpy as np
+
+        # These look for their smallest number at the first use, and warn when it is zero.
+        for kind in (np.float16, np.float32, np.float64, np.longdouble):
+            np.finfo(kind)
     _native().flush(on)
+    return True
 
 
 def parallel() -> Callable[[int, int, int, int], None]:
