@@ -16,6 +16,7 @@ KERNELS = {
     "silu_slope": "the derivative of silu",
     "softplus": "log(1 + exp(a))",
     # NumPy's own
+    "above": "g where a is above a number or NaN, else 0",
     "absolute": "|a|, real for complex numbers",
     "add": "a + b",
     "arange": "numbers from start to end by a step",

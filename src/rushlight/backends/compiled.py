@@ -13,10 +13,16 @@ reference.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 # family -> the kernels that compiled_<family>.py replaces
-FAMILIES: dict[str, str] = {}
+FAMILIES: dict[str, str] = {
+    "elementwise": (
+        "above erf gelu gelu_slope gelu_tanh gelu_tanh_slope mish rsqrt sigmoid silu silu_slope "
+        "softplus where"
+    ),
+}
 
 # Kernels that are NumPy's ufuncs: their own loops, shared by threads.
 SPREAD = (
@@ -25,6 +31,19 @@ SPREAD = (
     "logical_and logical_not logical_or logical_xor maximum minimum multiply not_equal reciprocal "
     "sin sinh sqrt square subtract tan tanh"
 )
+
+
+def _loop_of(function: str, t: str) -> Callable[[], int]:
+    def address() -> int:
+        from rushlight.compiler import elementwise, math, types
+
+        return elementwise.loop.address(F=getattr(math, function), T=types.NUMBERS[t])
+
+    return address
+
+
+# Loops of ours that are twice as fast as NumPy's.
+OWN = {"exp": {"f->f": _loop_of("exp", "f32"), "d->d": _loop_of("exp", "f64")}}
 
 # Elements that elementwise kernels go over in about 50 ms; a product counts FLOPS of them for one.
 ENOUGH = 50_000_000
@@ -71,7 +90,7 @@ def activate() -> bool:
         return False
     active = True
     for name in SPREAD.split():
-        setattr(numpy, name, spread.spread(getattr(numpy, name)))
+        setattr(numpy, name, spread.spread(getattr(numpy, name), OWN.get(name)))
     numpy.replace({k: f"compiled_{f}" for f, names in FAMILIES.items() for k in names.split()})
     for name, cell in _cells:
         cell.cell_contents = getattr(numpy, name)

@@ -110,7 +110,7 @@ LATER = {
     "activation": ("gelu gelu_slope gelu_tanh gelu_tanh_slope mish silu silu_slope softplus"),
     "conv": ("convolve convolve_transposed convolve_weight"),
     "elementwise": (
-        "add_product add_quotient add_scaled angle ceil clip clip_arrays copysign "
+        "above add_product add_quotient add_scaled angle ceil clip clip_arrays copysign "
         "degrees_to_radians floor floor_divide fmod frac frexp heaviside hypot is_exact "
         "is_float isfinite isinf isnan lerp load_exponent logaddexp logaddexp2 logit "
         "nextafter power radians_to_degrees remainder replace_nonfinite reverse_subtract "

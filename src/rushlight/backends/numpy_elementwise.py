@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 NARROW = frozenset((dtypes.float16.np, dtypes.bfloat16.np))
 F32, F64 = dtypes.float32.np, dtypes.float64.np
+ZERO = np.zeros((), F32)
 
 
 def wide(kernel: Callable) -> Callable:
@@ -210,6 +211,11 @@ def lerp(a: Any, end: Any, weight: Any) -> Any:
     if near.ndim == 0:
         return a + weight * away if near else end - away * (1 - weight)
     return np.where(near, a + weight * away, end - away * (1 - weight))
+
+
+def above(g: np.ndarray, a: np.ndarray, threshold: float) -> np.ndarray:
+    """g where `a` is above the threshold or NaN, else 0."""
+    return np.where(a <= threshold, ZERO if g.dtype is F32 else g.dtype.type(0), g)
 
 
 def scaled(value: Any, d: np.dtype) -> Any:

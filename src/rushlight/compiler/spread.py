@@ -7,6 +7,7 @@ they are and cuts large ones into chunks for `rushlight_parallel`. Python pays n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -174,9 +175,10 @@ def _char(number: int) -> str:
     return "?bBhHiIlLqQfdgFDGOSUVMme"[number]
 
 
-def spread(ufunc: np.ufunc) -> np.ufunc:
+def spread(ufunc: np.ufunc, own: dict[str, Callable[[], int]] | None = None) -> np.ufunc:
     """A ufunc like NumPy's `ufunc` whose long loops are shared by threads; `ufunc` itself if not
-    `available()`.
+    `available()`. `own`: loops of ours instead, by their types ("f->f"): functions that give their
+    addresses.
 
     >>> exp = spread(np.exp)
     >>> x = np.linspace(-3, 3, 100_000, dtype=np.float32)
@@ -197,12 +199,13 @@ def spread(ufunc: np.ufunc) -> np.ufunc:
         ctypes.string_at(c_void_p.from_address(at + _TYPES).value, ntypes * nargs), ntypes * nargs
     )
     for i, letters in enumerate(ufunc.types):
-        letters = letters.replace("->", "")
-        function, own = old_functions[i], old_data[i] if old_data else None
-        if all(c in SPREAD for c in letters):
-            functions[i], data[i] = _loop(), _plan(ufunc, function, own)
+        function, its_data = old_functions[i], old_data[i] if old_data else None
+        if own is not None and letters in own:
+            functions[i], data[i] = own[letters](), None
+        elif all(c in SPREAD for c in letters.replace("->", "")):
+            functions[i], data[i] = _loop(), _plan(ufunc, function, its_data)
         else:
-            functions[i], data[i] = function, own
+            functions[i], data[i] = function, its_data
     make = _api(1)(  # PyUFunc_FromFuncAndData
         py_object,
         c_void_p,

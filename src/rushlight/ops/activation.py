@@ -33,10 +33,10 @@ def relu(xp, input: Array):
     tensor([0., 0., 2.])
     """
     if input.dtype is F32:
-        return np.maximum(input, ZERO)
+        return xp.maximum(input, ZERO)
     if input.dtype.kind == "b":
         raise RuntimeError("Boolean inputs not supported for relu")
-    return np.maximum(input, input.dtype.type(0))
+    return xp.maximum(input, input.dtype.type(0))
 
 
 relu.grad(input=lambda g, result: threshold_backward(g, result, 0))
@@ -45,8 +45,7 @@ relu.grad(input=lambda g, result: threshold_backward(g, result, 0))
 @op(method=False)
 def threshold_backward(xp, grad_output: Array, input: Array, threshold: float):
     """The gradient where the input is above the threshold (or NaN), else 0."""
-    zero = ZERO if grad_output.dtype is F32 else grad_output.dtype.type(0)
-    return np.where(input <= threshold, zero, grad_output)
+    return xp.above(grad_output, input, threshold)
 
 
 threshold_backward.grad(
@@ -97,7 +96,7 @@ def relu6(input: Array, inplace: bool = False):
 
 @elementwise(where="nn.functional", name="_leaky_relu", node="LeakyReluBackward0", accepts="f")
 def leaky(xp, input: Array, negative_slope: float):
-    return np.where(input > 0, input, input * input.dtype.type(negative_slope))
+    return xp.where(input > 0, input, input * input.dtype.type(negative_slope))
 
 
 leaky.grad(input=lambda g, input, negative_slope: g.where(input > 0, g * negative_slope))
@@ -111,7 +110,7 @@ def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False
 
 @elementwise(where="nn.functional", name="_threshold", node="ThresholdBackward0", accepts="if")
 def above(xp, input: Array, threshold: float, value: float):
-    return np.where(input > threshold, input, input.dtype.type(value))
+    return xp.where(input > threshold, input, input.dtype.type(value))
 
 
 above.grad(input=lambda g, input, threshold: threshold_backward(g, input, threshold))
@@ -160,7 +159,7 @@ def hardswish(input: Array, inplace: bool = False):
 def hardshrink(xp, input: Array, lambd: float = 0.5):
     """x where |x| > lambd, else 0."""
     inside = (input >= -lambd) & (input <= lambd)
-    return np.where(inside, input.dtype.type(0), input)
+    return xp.where(inside, input.dtype.type(0), input)
 
 
 hardshrink.grad(
@@ -179,7 +178,7 @@ def softshrink(xp, input: Array, lambd: float = 0.5):
         )
     t = input.dtype.type(lambd)
     zero = input * input.dtype.type(0)
-    return np.where(input > lambd, input - t, np.where(input < -lambd, input + t, zero))
+    return xp.where(input > lambd, input - t, np.where(input < -lambd, input + t, zero))
 
 
 softshrink.grad(
@@ -211,7 +210,7 @@ def exponential_below(xp, input: Array, alpha: float, scale: float, input_scale:
     a = input.astype(np.float32) if input.dtype.itemsize < 4 else input
     t = a.dtype.type
     below = np.expm1(np.minimum(a, 0) * t(input_scale)) * t(alpha * scale)
-    return np.where(a > 0, a * t(scale), below).astype(input.dtype)
+    return xp.where(a > 0, a * t(scale), below).astype(input.dtype)
 
 
 exponential_below.grad(
@@ -345,7 +344,7 @@ def softplus(xp, input: Array, beta: float = 1, threshold: float = 20):
     """log(1 + exp(beta * x)) / beta; the input itself where beta * x > threshold."""
     scaled = input * input.dtype.type(beta)
     smooth = (xp.softplus(scaled) / input.dtype.type(beta)).astype(input.dtype)
-    return np.where(scaled > threshold, input, smooth)
+    return xp.where(scaled > threshold, input, smooth)
 
 
 softplus.grad(
@@ -392,7 +391,7 @@ def glu(input: Array, dim: int = -1):
 
 @elementwise(name="_prelu_kernel", node="PreluKernelBackward0", method=False, inplace=False)
 def prelu_kernel(xp, input: Array, weight: Array):
-    return np.where(input > 0, input, input * weight)
+    return xp.where(input > 0, input, input * weight)
 
 
 prelu_kernel.grad(

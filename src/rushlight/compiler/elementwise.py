@@ -1,0 +1,206 @@
+"""Loops over elements, and the functions that run in them.
+
+A function of numbers becomes a kernel by `unary`, `binary` or `ternary`, which go over arrays of one
+size whose elements lie in memory in the same order. `loop` is the same as an inner loop for NumPy.
+Chunks are shared by threads. What does not fit into the caches is written around them (`stream`),
+which saves reading the memory that is about to be overwritten.
+"""
+
+from __future__ import annotations
+
+from rushlight.compiler import math
+from rushlight.compiler.kernel import kernel
+from rushlight.compiler.language import (
+    bits,
+    fma,
+    inline,
+    lanes,
+    load,
+    parallel,
+    select,
+    sqrt,
+    store,
+    typeof,
+)
+from rushlight.compiler.types import Ptr, Type, f64, i64, u8
+
+GRAIN = 16384  # elements in a chunk
+STREAM = 4 << 20  # bytes of a result from which it is written around the caches
+WIDTH = 64  # bytes of a vector and of a cache line
+
+
+def streamed(t: Type) -> int:
+    """Lanes of a vector that fills a cache line when it is stored."""
+    return WIDTH // t.size
+
+
+@kernel
+def unary(F, STREAMED, a: Ptr[A], out: Ptr[B], n: i64):
+    """out = F(a). Streamed: out is aligned to cache lines."""
+    for lo, hi in parallel(n, GRAIN):
+        if STREAMED:
+            for i in range((hi - lo) // streamed(B)):
+                at = lo + i * streamed(B)
+                store(out + at, F(load(a + at, streamed(B))), None, True)
+            for i in range(hi - (hi - lo) % streamed(B), hi):
+                out[i] = F(a[i])
+        else:
+            for i in lanes(lo, hi):
+                out[i] = F(a[i])
+
+
+@kernel
+def binary(F, STREAMED, a: Ptr[A], b: Ptr[A], out: Ptr[B], n: i64):
+    """out = F(a, b)."""
+    for lo, hi in parallel(n, GRAIN):
+        if STREAMED:
+            for i in range((hi - lo) // streamed(B)):
+                at = lo + i * streamed(B)
+                x, y = load(a + at, streamed(B)), load(b + at, streamed(B))
+                store(out + at, F(x, y), None, True)
+            for i in range(hi - (hi - lo) % streamed(B), hi):
+                out[i] = F(a[i], b[i])
+        else:
+            for i in lanes(lo, hi):
+                out[i] = F(a[i], b[i])
+
+
+@kernel
+def scaled(F, a: Ptr[A], b: Ptr[A], out: Ptr[B], factor: f64, n: i64):
+    """out = F(a, b, factor)."""
+    s = A.loaded(factor)
+    for lo, hi in parallel(n, GRAIN):
+        for i in lanes(lo, hi):
+            out[i] = F(a[i], b[i], s)
+
+
+@kernel
+def ternary(F, a: Ptr[A], b: Ptr[A], c: Ptr[A], out: Ptr[B], factor: f64, n: i64):
+    """out = F(a, b, c, factor)."""
+    s = A.loaded(factor)
+    for lo, hi in parallel(n, GRAIN):
+        for i in lanes(lo, hi):
+            out[i] = F(a[i], b[i], c[i], s)
+
+
+@kernel
+def choose(ONE_A, ONE_B, condition: Ptr[u8], a: Ptr[T], b: Ptr[T], out: Ptr[T], n: i64):
+    """out = a where the condition, a byte, is not 0, else b; either may be one element for all."""
+    for lo, hi in parallel(n, GRAIN):
+        x, y = a[0], b[0]
+        for i in lanes(lo, hi):
+            out[i] = select(condition[i] != 0, x if ONE_A else a[i], y if ONE_B else b[i])
+
+
+@kernel
+def loop(F, args: Ptr[Ptr[T]], size: Ptr[i64], steps: Ptr[i64], data: Ptr[u8]):
+    """The inner loop of a ufunc of one argument: NumPy's `PyUFuncGenericFunction`."""
+    x, out = args[0], args[1]
+    n, step, out_step = size[0], steps[0], steps[1]
+    for lo, hi in parallel(n, GRAIN):
+        if (step == T.size) & (out_step == T.size):
+            for i in lanes(lo, hi):
+                out[i] = F(x[i])
+        else:
+            for i in range(lo, hi):
+                one = bits(bits(x, Ptr[u8]) + i * step, Ptr[T])
+                to = bits(bits(out, Ptr[u8]) + i * out_step, Ptr[T])
+                to[0] = F(one[0])
+
+
+# Functions of one number. The slopes are their derivatives.
+
+
+@inline
+def gelu(x):
+    """x * Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016)."""
+    return 0.5 * x * (1 + math.erf(x * 0.7071067811865476))
+
+
+@inline
+def gelu_slope(x):
+    """Phi(x) + x * phi(x)."""
+    phi = 0.5 * (1 + math.erf(x * 0.7071067811865476))
+    return fma(x * 0.3989422804014327, math.exp(-0.5 * x * x), phi)
+
+
+@inline
+def tanh_of_gelu(x):
+    return math.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))
+
+
+@inline
+def gelu_tanh(x):
+    """gelu by its approximation with tanh."""
+    return 0.5 * x * (1 + tanh_of_gelu(x))
+
+
+@inline
+def gelu_tanh_slope(x):
+    t = tanh_of_gelu(x)
+    inner = 0.7978845608028654 * (1 + 0.134145 * x * x)
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner
+
+
+@inline
+def silu(x):
+    """x * sigmoid(x)."""
+    return x * math.sigmoid(x)
+
+
+@inline
+def silu_slope(x):
+    s = math.sigmoid(x)
+    return s * (1 + x * (1 - s))
+
+
+@inline
+def softplus(x):
+    """log(1 + exp(x)), without overflow."""
+    return (0 * x if x < 0 else x) + math.log1p(math.exp(-abs(x)))
+
+
+@inline
+def mish(x):
+    """x * tanh(softplus(x)) (Misra 2019)."""
+    return x * math.tanh(softplus(x))
+
+
+@inline
+def rsqrt(x):
+    """1 / sqrt(x)."""
+    return 1 / sqrt(x)
+
+
+# Functions of more.
+
+
+@inline
+def above(g, x, threshold):
+    """g where x is above the threshold or NaN, else 0."""
+    return select(x <= threshold, typeof(g)(0), g)
+
+
+@inline
+def add_scaled(a, b, s):
+    """a + s * b, each step rounded."""
+    return a + b * s
+
+
+@inline
+def add_product(a, b, c, s):
+    """a + s * b * c."""
+    return a + b * s * c
+
+
+@inline
+def add_quotient(a, b, c, s):
+    """a + s * b / c."""
+    return a + b * s / c
+
+
+@inline
+def between(a, b, s):
+    """a + s * (b - a), exact at both ends."""
+    away = b - a
+    return a + s * away if abs(s) < 0.5 else b - away * (1 - s)

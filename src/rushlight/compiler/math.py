@@ -1,0 +1,312 @@
+"""Functions of mathematics for kernels, on numbers and vectors of f32 and f64.
+
+Polynomials interpolate at Chebyshev's points what is left of a function after its range was reduced
+(J.-M. Muller, Elementary Functions, 3rd ed., chapters 3 and 11). Their coefficients are computed
+when a kernel is compiled, in decimal arithmetic of fifty digits. Errors in units in the last place
+(ULP) are said with each function and checked in tests/test_compiler_math.py; NaN, infinities and
+the sign of zero are IEEE's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal, getcontext, localcontext
+from functools import cache
+
+from rushlight.compiler.language import bits, copysign, fma, inline, typeof, unroll
+from rushlight.compiler.types import Type, f32, f64, i32, i64
+
+DIGITS = 50
+
+
+@cache
+def polynomial(function: Callable, low: float, high: float, degree: int) -> tuple[float, ...]:
+    """The coefficients, highest power first, of the polynomial that interpolates a function of
+    Decimals at Chebyshev's points of an interval."""
+    with localcontext() as context:
+        context.prec = DIGITS
+        n = degree + 1
+        a, b = Decimal(low), Decimal(high)
+        points = [(a + b) / 2 + (b - a) / 2 * _cos(_pi() * (2 * k + 1) / (2 * n)) for k in range(n)]
+        differences = [function(x) for x in points]  # Newton's divided differences
+        for order in range(1, n):
+            for k in range(n - 1, order - 1, -1):
+                differences[k] = (differences[k] - differences[k - 1]) / (
+                    points[k] - points[k - order]
+                )
+        powers = [differences[-1]]  # lowest first
+        for k in range(n - 2, -1, -1):
+            raised = [Decimal(0), *powers]
+            powers = [r - points[k] * p for r, p in zip(raised, [*powers, Decimal(0)], strict=True)]
+            powers[0] += differences[k]
+        return tuple(float(c) for c in reversed(powers))
+
+
+def split(value: Decimal, bits_kept: int) -> tuple[float, float]:
+    """A number as one of few bits, whose products with small integers are exact, and the rest."""
+    scale = 2**bits_kept
+    high = float(round(value * scale)) / scale
+    return high, float(value - Decimal(high))
+
+
+def _cos(x: Decimal) -> Decimal:
+    term = total = Decimal(1)
+    n = 0
+    while abs(term) > Decimal(10) ** -(getcontext().prec + 2):
+        n += 2
+        term = -term * x * x / (n * (n - 1))
+        total += term
+    return total
+
+
+@cache
+def _pi() -> Decimal:
+    with localcontext() as context:
+        context.prec = DIGITS + 10
+
+        def arctan_inverse(n: int) -> Decimal:  # Machin's formula
+            total, power, k = Decimal(0), Decimal(1) / n, 0
+            while power > Decimal(10) ** -(DIGITS + 12):
+                total += power / (2 * k + 1) * (-1) ** k
+                power /= n * n
+                k += 1
+            return total
+
+        return 4 * (4 * arctan_inverse(5) - arctan_inverse(239))
+
+
+def _series(first: Decimal, ratio: Callable[[int], Decimal]) -> Decimal:
+    total, term, n = Decimal(0), first, 0
+    while abs(term) > Decimal(10) ** -(getcontext().prec + 2):
+        total += term
+        term *= ratio(n)
+        n += 1
+    return total
+
+
+def _exp_rest(x: Decimal) -> Decimal:
+    """(exp(x) - 1 - x) / x**2"""
+    return _series(Decimal(1) / 2, lambda n: x / (n + 3))
+
+
+def _atanh_rest(z: Decimal) -> Decimal:
+    """(atanh(s) / s - 1) / z, of z = s**2"""
+    total, power, n = Decimal(0), Decimal(1), 3
+    while power > Decimal(10) ** -(DIGITS + 2):
+        total += power / n
+        power *= z
+        n += 2
+        if not z:
+            break
+    return total
+
+
+def _erf_rest(z: Decimal) -> Decimal:
+    """(erf(x) / x * sqrt(pi) / 2 - 1) / z, of z = x**2"""
+    total, term, n = Decimal(0), Decimal(-1), 1
+    while abs(term) > Decimal(10) ** -(DIGITS + 2):
+        total += term / (2 * n + 1)
+        n += 1
+        term = -term * z / n
+        if not z:
+            break
+    return total
+
+
+def _erfcx(x: Decimal) -> Decimal:
+    """exp(x**2) * erfc(x)"""
+    with localcontext() as context:
+        context.prec = DIGITS + 20  # the series cancels up to exp(x**2)
+        erf = 2 / _pi().sqrt() * x * (1 + x * x * _erf_rest_wide(x * x))
+        return (x * x).exp() * (1 - erf)
+
+
+def _erf_rest_wide(z: Decimal) -> Decimal:
+    total, term, n = Decimal(0), Decimal(-1), 1
+    while abs(term) > Decimal(10) ** -(DIGITS + 25):
+        total += term / (2 * n + 1)
+        n += 1
+        term = -term * z / n
+    return total
+
+
+def _sin_rest(z: Decimal) -> Decimal:
+    """(sin(x) / x - 1) / z, of z = x**2"""
+    return _series(Decimal(-1) / 6, lambda n: -z / ((2 * n + 4) * (2 * n + 5)))
+
+
+def _cos_rest(z: Decimal) -> Decimal:
+    """(cos(x) - 1 + z / 2) / z**2, of z = x**2"""
+    return _series(Decimal(1) / 24, lambda n: -z / ((2 * n + 5) * (2 * n + 6)))
+
+
+LN2 = Decimal(2).ln()
+HALF_LN2 = 0.3466
+MAGIC = {f32: 12582912.0, f64: 6755399441055744.0}  # 1.5 * 2**23 and 2**52: adding it rounds
+
+
+def degree(t: Type, single: int, double: int) -> int:
+    return single if t is f32 else double
+
+
+@inline
+def horner(x, coefficients):
+    """A polynomial by Horner's rule, highest power first."""
+    y = fma(x, coefficients[0], coefficients[1])
+    for c in unroll(coefficients[2:]):
+        y = fma(y, x, c)
+    return y
+
+
+@inline
+def power_of_two(n, T):
+    """2**n as a T, of integers n that give normal numbers."""
+    if T is f32:
+        return bits((n + 127) << 23, f32)
+    else:
+        return bits((n + 1023) << 52, f64)
+
+
+@inline
+def reduced(x):
+    """n and f with x = n * ln(2) + f and |f| <= ln(2) / 2; n as an integer of x's size."""
+    T = typeof(x)
+    t = fma(x, float(1 / LN2), MAGIC[T])
+    r = t - MAGIC[T]
+    high, low = split(LN2, 15 if T is f32 else 40)
+    f = fma(r, -high, x)
+    f = fma(r, -low, f)
+    I = i32 if T is f32 else i64
+    start = 0x4B400000 if T is f32 else 0x4338000000000000
+    return bits(t, I) - start, f
+
+
+@inline
+def exp(x):
+    """e**x; at most 2 ULP."""
+    T = typeof(x)
+    least, most = (-104.0, 89.0) if T is f32 else (-746.0, 710.0)
+    c = least if x < least else x  # comparisons that are false for NaN, which comes through
+    c = most if c > most else c
+    n, f = reduced(c)
+    p = horner(f, polynomial(_exp_rest, -HALF_LN2, HALF_LN2, degree(T, 4, 9)))
+    y = fma(p * f, f, f) + 1
+    half = n >> 1  # in two steps, so that results below the normal numbers come out right
+    return y * power_of_two(half, T) * power_of_two(n - half, T)
+
+
+@inline
+def expm1(x):
+    """e**x - 1; at most 3 ULP."""
+    T = typeof(x)
+    exact = 2.0**-26 if T is f32 else 2.0**-55  # below it, x itself
+    least, most = (-20.0, 88.8) if T is f32 else (-40.0, 709.8)
+    c = least if x < least else x
+    c = most if c > most else c
+    n, f = reduced(c)
+    p = horner(f, polynomial(_exp_rest, -HALF_LN2, HALF_LN2, degree(T, 4, 9)))
+    y = fma(p * f, f, f)
+    n = n - 1  # 2**128 is no number, 2 * 2**127 is
+    scale = power_of_two(n, T)
+    result = fma(y, scale, scale - 0.5) * 2
+    infinity = float("inf")
+    result = infinity if x > most else result
+    return x if abs(x) < exact else result
+
+
+@inline
+def log(x):
+    """The natural logarithm; at most 2 ULP."""
+    T = typeof(x)
+    tiny, scale, shift = (2.0**-126, 2.0**24, 24) if T is f32 else (2.0**-1022, 2.0**54, 54)
+    small = x < tiny
+    a = x * scale if small else x
+    I = i32 if T is f32 else i64
+    mantissa, root = (23, 0x3F3504F3) if T is f32 else (52, 0x3FE6A09E667F3BCD)
+    raw = bits(a, I)
+    e = (raw - root) >> mantissa
+    m = bits(raw - (e << mantissa), T)  # in [sqrt(1/2), sqrt(2))
+    f = m - 1
+    s = f / (m + 1)
+    z = s * s
+    p = horner(z, polynomial(_atanh_rest, 0.0, 0.02945, degree(T, 3, 8)))
+    shifted = e - shift if small else e
+    k = T(shifted)
+    high, low = split(LN2, 15 if T is f32 else 40)
+    # log(1 + f) = f - s * f + 2 * s * z * p: what is rounded is smaller than f.
+    y = fma(k, high, f + fma(k, low, fma(2 * s * z, p, -(s * f))))
+    infinity = float("inf")
+    y = y if x > 0 else (-infinity if x == 0 else T(float("nan")))
+    return y if x < infinity else x
+
+
+@inline
+def log1p(x):
+    """log(1 + x); at most 3 ULP."""
+    u = x + 1
+    y = log(u) + (x - (u - 1)) / u
+    y = y if u < float("inf") else u
+    y = log(u) if u == 0 else y
+    return x if u == 1 else y
+
+
+@inline
+def tanh(x):
+    """The hyperbolic tangent; at most 3 ULP."""
+    T = typeof(x)
+    most = 10.0 if T is f32 else 22.0
+    a = abs(x)
+    c = most if a > most else a
+    e = expm1(2 * c)
+    return copysign(e / (e + 2), x)
+
+
+@inline
+def sigmoid(x):
+    """1 / (1 + exp(-x)); at most 3 ULP, and 0 where exp(-x) is infinite, as PyTorch's."""
+    return 1 / (1 + exp(-x))
+
+
+@inline
+def erf(x):
+    """The error function; at most 3 ULP."""
+    T = typeof(x)
+    a = abs(x)
+    z = x * x
+    edge, most = (1.0, 4.0) if T is f32 else (1.0, 6.0)
+    near = horner(z, polynomial(_erf_rest, 0.0, 1.0, degree(T, 6, 14)))
+    near = x * float(2 / _pi().sqrt()) * fma(z, near, 1)
+    c = most if a > most else a
+    # erfc(c) = exp(-c**2) * erfcx(c), of t = 1 / (c + 2), in which erfcx is nearly a polynomial
+    t = 1 / (c + 2)
+    far = horner(t, polynomial(_erfcx_of, 1 / (most + 2), 1 / (edge + 2), degree(T, 7, 22)))
+    far = copysign(1 - exp(-c * c) * far, x)
+    return near if a < edge else (far if a >= edge else x)
+
+
+def _erfcx_of(t: Decimal) -> Decimal:
+    return _erfcx(1 / t - 2)
+
+
+@inline
+def sincos(x):
+    """sin(x) and cos(x), for |x| up to 2**20; at most 2 ULP (f32: by f64 reduction)."""
+    T = typeof(x)
+    w = f64(x)
+    t = fma(w, float(2 / _pi()), MAGIC[f64])
+    r = t - MAGIC[f64]
+    high, low = split(_pi() / 2, 30)
+    g = fma(r, -low, fma(r, -high, w))
+    f = T(g)
+    n = bits(t, i64)
+    z = f * f
+    quarter = 0.62  # (pi / 4)**2 is 0.617
+    s = fma(f * z, horner(z, polynomial(_sin_rest, 0.0, quarter, degree(T, 3, 7))), f)
+    c = horner(z, polynomial(_cos_rest, 0.0, quarter, degree(T, 3, 7)))
+    c = fma(z * z, c, 1 - z * 0.5)
+    odd = (n & 1) == 1
+    sine = c if odd else s
+    cosine = s if odd else c
+    sine = -sine if (n & 2) == 2 else sine
+    cosine = -cosine if ((n + 1) & 2) == 2 else cosine
+    return sine, cosine
