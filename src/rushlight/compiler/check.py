@@ -178,7 +178,7 @@ class Checker:
     def is_op(self, e: ir.Op) -> None:
         if e.name not in ir.OPS:
             self.fail(f"no operation {e.name}")
-        if len(e.args) != ir.OPS[e.name][0]:
+        if len(e.args) != ir.OPS[e.name][0] >= 0:
             self.fail(f"{e.name} takes {ir.OPS[e.name][0]} arguments, not {len(e.args)}")
         given = [self.type(a) for a in e.args]
         name, t = e.name, e.type
@@ -206,6 +206,14 @@ class Checker:
                 self.fail(f"a lane of {given[0]} that is not there")
             if name == "insert":
                 self.expect("a lane's new value", given[2], given[0].element)
+        elif name == "shuffle":
+            a, b, *which = given
+            self.expect("the second vector of a shuffle", b, a)
+            if t.element is not a.element or t.lanes != len(which):
+                self.fail(f"{len(which)} lanes of {a} as {t}")
+            for at in e.args[2:]:
+                if not isinstance(at, ir.Const) or not 0 <= at.value < 2 * a.lanes:
+                    self.fail(f"a lane of two {a} that is not there")
         elif name in ("sum", "max", "min"):
             self.expect(f"the result of {name}", t, given[0].element)
         elif name == "bits" and t.kind != "p" and t.size != given[0].size:

@@ -146,8 +146,11 @@ class Emitter:
         self.finish(f"{'' if exported else 'internal '}{result} @{f.name}({parameters})")
 
     def finish(self, head: str) -> None:
+        # Routines are called: written out where they are used, they would be optimised for that
+        # place, and a matrix product's tile does not fit into the registers any more.
+        how = "nounwind noinline" if head.startswith("internal") else "nounwind"
         self.text.functions.append(
-            "\n".join([f"define {head} nounwind {{", "entry:", *self.entry, *self.lines, "}"])
+            "\n".join([f"define {head} {how} {{", "entry:", *self.entry, *self.lines, "}"])
         )
 
     def body(self, statements: list[ir.Stmt]) -> None:
@@ -466,6 +469,13 @@ class Emitter:
         return self.put(
             f"insertelement {a.type.llvm} {self.value(a)}, {new.type.llvm} {self.value(new)}, "
             f"i64 {self.value(at)}"
+        )
+
+    def op_shuffle(self, e: ir.Op) -> str:
+        (a, b), t = e.args[:2], e.args[0].type.llvm
+        which = ", ".join(f"i32 {at.value}" for at in e.args[2:])
+        return self.put(
+            f"shufflevector {t} {self.value(a)}, {t} {self.value(b)}, <{e.type.lanes} x i32> <{which}>"
         )
 
     def op_iota(self, e: ir.Op) -> str:

@@ -252,6 +252,7 @@ FUNCTIONS = {
     "splat": lambda e, a: np.full(e.type.lanes, a),
     "lane": lambda e, a, at: a[at],
     "insert": _insert,
+    "shuffle": lambda e, a, b, *which: np.concatenate([a, b])[list(which)],
     "iota": lambda e: np.arange(e.type.lanes),
     "sum": _tree,
     "max": lambda e, a: np.fmax.reduce(a),

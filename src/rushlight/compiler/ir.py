@@ -216,6 +216,7 @@ OPS = {
     "splat": (1, "a in all lanes"),
     "lane": (2, "lane b (a constant) of vector a"),
     "insert": (3, "vector a with lane b (a constant) replaced by c"),
+    "shuffle": (-1, "of the lanes of a, then b, those that the constants after them say"),
     "iota": (0, "0, 1, 2 ... in the lanes"),
     "sum": (1, "all lanes added in a tree"),
     "max": (1, "the largest of all lanes"),

@@ -41,6 +41,7 @@ splat = Word("splat", "splat(x, lanes): x in all lanes")
 iota = Word("iota", "iota(type, lanes): 0, 1, 2, ...")
 lane = Word("lane", "lane(v, i): one lane, i known when compiling")
 insert = Word("insert", "insert(v, i, x): v with one lane replaced")
+shuffle = Word("shuffle", "shuffle(a, b, which): lanes of a, and of b counted on from those of a")
 total = Word("total", "total(v): all lanes added, as a tree")
 largest = Word("largest", "largest(v): the largest lane")
 smallest = Word("smallest", "smallest(v): the smallest lane")
@@ -74,7 +75,7 @@ class Source:
         self._tree: Any = None
 
     def __repr__(self) -> str:
-        return f"<{self.kind} {self.__name__}>"
+        return f"<{self.kind} {self.function.__module__}.{self.__name__}>"
 
     def __call__(self, *args: Any) -> Any:
         raise TypeError(f"{self.__name__} is a {self.kind}: kernels call it, compiled")

@@ -212,7 +212,7 @@ class Reader:
             elif isinstance(old, ir.Var) and not isinstance(value, (tuple, list)):
                 self.names[name] = self.let(old.name, self.constant(value, old.type))
             else:
-                if name in self.bound_at and self.bound_at[name] < self.depth:
+                if name in self.names and self.bound_at.get(name, self.depth) < self.depth:
                     self.fail(f"{name} is known while compiling; give it a type to change it here")
                 self.names[name] = value
                 self.bound_at[name] = self.depth
@@ -307,6 +307,8 @@ class Reader:
         if any(is_runtime(a) for a in args):
             self.fail("unroll() goes over something known while compiling", node)
         values = range(*args) if isinstance(args[0], int) else args[0]
+        for name in ast.walk(node.target):  # it starts anew, wherever it was used before
+            self.bound_at.pop(getattr(name, "id", ""), None)
         for value in values:
             self.assign(node.target, value)
             self.block(node.body)
@@ -684,6 +686,10 @@ class Reader:
     def word_insert(self, value: Any, at: int, new: Any) -> Any:
         new = self.constant(new, value.type.element)
         return ir.Op("insert", (value, ir.Const(at, i64), new), value.type)
+
+    def word_shuffle(self, a: Any, b: Any, which: Any) -> Any:
+        lanes = [ir.Const(at, i64) for at in which]
+        return ir.Op("shuffle", (a, b, *lanes), vector(a.type.element, len(lanes)))
 
     def word_total(self, value: Any) -> Any:
         return ir.Op("sum", (value,), value.type.element)
