@@ -83,12 +83,13 @@ def activate() -> bool:
     if active or _refused:
         return active
     from rushlight.backends import numpy
-    from rushlight.compiler import spread
+    from rushlight.compiler import memory, spread
 
     if not spread.available():
         _refused = True
         return False
     active = True
+    memory.install()
     for name in SPREAD.split():
         setattr(numpy, name, spread.spread(getattr(numpy, name), OWN.get(name)))
     numpy.replace({k: f"compiled_{f}" for f, names in FAMILIES.items() for k in names.split()})
