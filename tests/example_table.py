@@ -71,4 +71,10 @@ EXAMPLES = [
     Example(
         "resume.py", "--short", falls_to=0.6, says=r"^all 160 losses are equal to the last bit"
     ),
+    Example(
+        "gcn.py",
+        "--short --double",
+        falls_to=0.7,
+        says=r"\A400 nodes, 60 features(?s:.*)^test accuracy [78]\d\.",
+    ),
 ]
