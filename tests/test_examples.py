@@ -34,24 +34,25 @@ def run(script, *arguments):
     return done.stdout
 
 
+def rushlight(folder, *arguments):
+    """What `python -m rushlight SCRIPT ...` prints, run in `folder`; any warning is an error."""
+    command = [sys.executable, "-W", "error", "-m", "rushlight", *map(str, arguments)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=300, cwd=folder
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
 @pytest.mark.parametrize("example", TABLE, ids=lambda example: example.script)
 def test_short_mode(example, tmp_path):
     """Each example ends well, learns something, and says and writes what its row expects."""
-    command = [sys.executable, "-W", "error", "-m", "rushlight", EXAMPLES / example.script]
-    done = subprocess.run(
-        [*map(str, command), *example.short.split()],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    losses = [float(loss) for loss in re.findall(r"\bloss ([\d.]+)", done.stdout)]
-    assert len(losses) >= 2, done.stdout
+    stdout = rushlight(tmp_path, EXAMPLES / example.script, *example.short.split())
+    losses = [float(loss) for loss in re.findall(r"\bloss ([\d.]+)", stdout)]
+    assert len(losses) >= 2, stdout
     if example.falls_to is not None:
-        assert losses[-1] <= example.falls_to * losses[0], done.stdout
-    assert re.search(example.says, done.stdout, re.M), done.stdout
+        assert losses[-1] <= example.falls_to * losses[0], stdout
+    assert re.search(example.says, stdout, re.M), stdout
     for name in example.writes:
         assert (tmp_path / name).stat().st_size > 0
 
@@ -71,6 +72,22 @@ def test_every_example_has_a_row_and_a_line():
     assert {example.script for example in TABLE} | {"fashion_mnist.py"} >= scripts
     described = re.findall(r"`(\w+\.py)`", (EXAMPLES / "README.md").read_text("utf-8"))
     assert set(described) >= scripts
+
+
+def test_gpt_goes_on_and_writes(tmp_path):
+    """A checkpoint of gpt.py is resumed at its step with its numbers, and is enough to write from."""
+    small = [EXAMPLES / "gpt.py", "--short", "--report", "10", "--length", "5"]
+    first = rushlight(tmp_path, *small, "--steps", "20")
+    again = rushlight(tmp_path, *small, "--steps", "30", "--resume", "out/gpt.pt")
+    reported = [
+        re.findall(r"^step +(\d+)  validation loss ([\d.]+)$", s, re.M) for s in (first, again)
+    ]
+    assert [step for step, _ in reported[0]] == ["0", "10", "20"]
+    assert [step for step, _ in reported[1]] == ["20", "30"]
+    assert reported[0][-1] == reported[1][0]  # measured on the same random pieces of the text
+    sample = ["--sample", "out/gpt.pt", "--start", "12+", "--length", "9", "--top-k", "3"]
+    written = rushlight(tmp_path, EXAMPLES / "gpt.py", *sample)
+    assert re.fullmatch(r"12\+[\d+=;]{9}\n", written)
 
 
 def load_example(name):
