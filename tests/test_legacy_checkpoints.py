@@ -277,3 +277,53 @@ def test_a_changed_member_is_refused_or_harmless(name, place, new):
 def test_the_files_of_this_test_hold_what_they_say():
     codes = [code.name for code, _, _ in pickletools.genops(good()["pickle"])]
     assert codes.count("BINPERSID") == 5
+
+
+# -- the format before 1.6 ------------------------------------------------------------------------------
+
+
+def older() -> bytes:
+    base = torch.arange(6.0).reshape(2, 3)
+    file = io.BytesIO()
+    content = {
+        "a": base, "t": base.t(), "p": torch.nn.Parameter(torch.ones(2)),
+        "n": [1, "x", None], "b": torch.tensor([True, False]), "u": torch.tensor([7], dtype=torch.uint16),
+    }  # fmt: skip
+    torch.save(content, file, _use_new_zipfile_serialization=False)
+    return file.getvalue()
+
+
+def test_the_older_format(tmp_path):
+    content = older()
+    assert content[:2] != b"PK"
+    back = torch.load(io.BytesIO(content))
+    assert list(back) == ["a", "t", "p", "n", "b", "u"]
+    back["a"][0, 1] = 9
+    assert back["t"].tolist() == [[0, 3], [9, 4], [2, 5]]
+    assert back["p"].requires_grad
+    assert back["b"].tolist() == [True, False]
+    assert (back["u"].dtype, back["u"].tolist()) == (torch.uint16, [7])
+    path = tmp_path / "x.pt"
+    path.write_bytes(content)
+    assert torch.load(path, weights_only=False)["n"] == [1, "x", None]
+    with pytest.raises(RuntimeError, match="mmap"):
+        torch.load(path, mmap=True)
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 10**6))
+def test_truncated_files_of_the_older_format_are_refused(cut):
+    content = older()
+    with pytest.raises(REFUSALS):
+        torch.load(io.BytesIO(content[: cut % len(content)]))
+
+
+@settings(max_examples=400)
+@given(st.integers(0, 10**6), st.binary(min_size=1, max_size=8))
+def test_a_changed_file_of_the_older_format_is_refused_or_harmless(place, new):
+    content = older()
+    at = place % len(content)
+    try:
+        torch.load(io.BytesIO(content[:at] + new + content[at + len(new) :]))
+    except REFUSALS:
+        pass

@@ -121,8 +121,13 @@ def _storage(tensor):
         (torch, rushlight, {}),
         (torch, rushlight, {"_use_new_zipfile_serialization": False}),
         (rushlight, rushlight, {"pickle_protocol": 4}),
+        (rushlight, torch, {"_use_new_zipfile_serialization": False}),
+        (rushlight, rushlight, {"_use_new_zipfile_serialization": False}),
     ],
-    ids=["ours-ours", "ours-torch", "torch-ours", "torch-legacy-ours", "protocol-4"],
+    ids=[
+        *("ours-ours", "ours-torch", "torch-ours", "torch-legacy-ours", "protocol-4"),
+        *("ours-legacy-torch", "ours-legacy-ours"),
+    ],
 )
 def test_checkpoints_cross(writer, reader, options):
     expected = contents(reader)

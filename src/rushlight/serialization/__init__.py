@@ -36,9 +36,19 @@ __all__ = [
 _PLACES = {
     "copying": ("deepcopy_tensor", "reduce_tensor"),
     "loading": ("get_unsafe_globals_in_checkpoint", "load"),
-    "names": ("add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"),
+    "names": (
+        "StorageType", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals",
+    ),
     "saving": ("save",),
-}
+    "options": (
+        "DEFAULT_PROTOCOL", "LoadEndianness", "MAGIC_NUMBER", "PROTOCOL_VERSION", "STORAGE_KEY_SEPARATOR",
+        "SourceChangeWarning", "check_module_version_greater_or_equal", "default_restore_location",
+        "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options",
+        "location_tag", "normalize_storage_type", "register_package", "set_crc32_options",
+        "set_default_load_endianness", "set_default_mmap_options", "skip_data",
+        "storage_to_tensor_type", "validate_cuda_device",
+    ),
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

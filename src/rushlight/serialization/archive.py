@@ -160,8 +160,18 @@ class ArchiveReader:
 
 
 def native_byte_order(archive: ArchiveReader) -> bool:
-    """Whether the numbers of the archive have this machine's byte order; files without the record are little-endian."""
-    order = archive.read("byteorder") if "byteorder" in archive else b"little"
+    """Whether the numbers of the archive have this machine's byte order; files without the record are little-endian,
+    or what `set_default_load_endianness` says.
+    """
+    if "byteorder" in archive:
+        order = archive.read("byteorder")
+    else:
+        from rushlight.serialization.options import LoadEndianness, get_default_load_endianness
+
+        default = get_default_load_endianness() or LoadEndianness.LITTLE
+        order = (
+            sys.byteorder if default is LoadEndianness.NATIVE else default.name.lower()
+        ).encode()
     if order not in (b"little", b"big"):
         raise ValueError(f"Unknown endianness type: {order[:20]!r}, expected b'little' or b'big'")
     return order.decode() == sys.byteorder

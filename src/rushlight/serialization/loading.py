@@ -8,6 +8,8 @@ import pickle
 from collections import Counter, OrderedDict
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
+
 from rushlight import dtypes
 from rushlight.device import AVAILABLE, device
 from rushlight.serialization.archive import ArchiveReader, native_byte_order
@@ -19,14 +21,13 @@ from rushlight.serialization.names import (
     resolve,
     vouched_for,
 )
+from rushlight.serialization.options import restored, skipping
 from rushlight.serialization.rebuild import loaded
 from rushlight.storage import TypedStorage
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import numpy as np
 
     MapLocation = Callable[[Any, str], Any] | device | str | dict[str, str] | None
 
@@ -114,6 +115,11 @@ def _load(file: Any, map_location: Any, restricted: bool, mmap: bool, pickle_arg
 def _mapped(file: Any) -> memoryview:
     import mmap
 
+    from rushlight.serialization.options import MAP_SHARED, get_default_mmap_options
+
+    if get_default_mmap_options() == MAP_SHARED:
+        with open(file.name, "r+b") as writable:
+            return memoryview(mmap.mmap(writable.fileno(), 0, access=mmap.ACCESS_WRITE))
     return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
 
 
@@ -134,7 +140,7 @@ class _Storages:
                 "it is damaged or hostile"
             )
         if key not in self._found:
-            content = self._archive.array(f"data/{key}")
+            content = np.zeros(size, np.uint8) if skipping() else self._archive.array(f"data/{key}")
             if not self._native:
                 swap(content, dtype)
             self._found[key] = placed(loaded(content, dtype), location, self._map)
@@ -171,6 +177,8 @@ def storage_reference(reference: Any) -> tuple[dtypes.dtype, str, str, int]:
 def placed(storage: TypedStorage, location: str, map_location: Any) -> TypedStorage:
     """`storage` where `map_location` wants what was saved at `location`; RuntimeError if that is not possible here."""
     if map_location is None:
+        if (own := restored(storage, location)) is not None:
+            return own
         target: Any = location
     elif isinstance(map_location, dict):
         target = map_location.get(location, location)

@@ -7,7 +7,7 @@ import pickle
 import sys
 from collections import OrderedDict
 from types import FunctionType
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from rushlight.serialization.names import Name, torch_name
 from rushlight.size import Size
 from rushlight.storage import TypedStorage, UntypedStorage
 from rushlight.tensor import Tensor, _wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def save(
@@ -47,19 +50,18 @@ def save(
             "save: only Python's own pickle module is supported as pickle_module, "
             f"got {getattr(pickle_module, '__name__', pickle_module)!r}"
         )
-    if not _use_new_zipfile_serialization:
-        raise ValueError("save: only the zip format is written (the older format is read by load)")
+    write = _writer(pickle_protocol, not _disable_byteorder_record, _use_new_zipfile_serialization)
     if isinstance(f, str | os.PathLike):
-        _save_path(obj, os.fspath(f), pickle_protocol, not _disable_byteorder_record)
+        _save_path(obj, os.fspath(f), write)
     elif hasattr(f, "write"):
-        _write(obj, _Stream(f), "archive", pickle_protocol, not _disable_byteorder_record)
+        write(obj, _Stream(f), "archive")
     else:
         raise AttributeError(
             f"save: expected 'f' to be a path or an object with a write method, got {type(f).__name__}"
         )
 
 
-def _save_path(obj: Any, path: str, protocol: int, order: bool) -> None:
+def _save_path(obj: Any, path: str, write: Callable[[Any, Any, str], None]) -> None:
     folder = os.path.dirname(path)
     if folder and not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {folder} does not exist.")
@@ -70,14 +72,14 @@ def _save_path(obj: Any, path: str, protocol: int, order: bool) -> None:
     exists = os.path.exists(path)
     if exists and not os.path.isfile(path):  # a pipe or a device has no beside
         with open(path, "wb") as file:
-            _write(obj, _Stream(file), name, protocol, order)
+            write(obj, _Stream(file), name)
         return
     beside = f"{path}.{os.getpid()}.tmp"
     try:
         with open(beside, "wb") as file:
             if exists:
                 os.chmod(beside, os.stat(path).st_mode & 0o777)
-            _write(obj, file, name, protocol, order)
+            write(obj, file, name)
         os.replace(beside, path)
     except BaseException:
         if os.path.exists(beside):
@@ -112,6 +114,44 @@ class _Stream:
         getattr(self._file, "flush", lambda: None)()
 
 
+def _writer(protocol: int, order: bool, zipped: bool) -> Callable[[Any, Any, str], None]:
+    """The function that writes an object to a file, in the zip format or in the one before PyTorch 1.6."""
+    if zipped:
+        return lambda obj, file, folder: _write(obj, file, folder, protocol, order)
+    return lambda obj, file, folder: _write_legacy(obj, file, protocol)
+
+
+def _write_legacy(obj: Any, file: Any, protocol: int) -> None:
+    """As `serialization.legacy` reads it."""
+    import struct
+
+    from rushlight.serialization.options import MAGIC_NUMBER, PROTOCOL_VERSION
+
+    little = sys.byteorder == "little"
+    system = {
+        "protocol_version": PROTOCOL_VERSION,
+        "little_endian": little,
+        "type_sizes": {"short": 2, "int": 4, "long": 4},
+    }
+    for part in (MAGIC_NUMBER, PROTOCOL_VERSION, system):
+        file.write(pickle.dumps(part, protocol))
+    pickler = _Pickler(file, protocol, legacy=True)
+    pickler.dump(obj)
+    records = list(pickler.records.values())
+    file.write(pickle.dumps([record.key for record in records], protocol))
+    for record in records:
+        count = record.content.size // record.dtype.itemsize
+        file.write(struct.pack("<q" if little else ">q", count))
+        file.write(_content(record))
+
+
+def _content(record: _Record) -> np.ndarray:
+    """The bytes of a storage as they are written."""
+    from rushlight.serialization.options import skipping
+
+    return np.zeros_like(record.content) if skipping() else record.content
+
+
 def _write(obj: Any, file: Any, folder: str, protocol: int, order: bool) -> None:
     import io
 
@@ -125,7 +165,7 @@ def _write(obj: Any, file: Any, folder: str, protocol: int, order: bool) -> None
         if order:
             archive.write("byteorder", sys.byteorder.encode())
         for record in pickler.records.values():
-            archive.write(f"data/{record.key}", record.content)
+            archive.write(f"data/{record.key}", _content(record))
         archive.write("version", b"3\n")
 
 
@@ -165,8 +205,9 @@ class _Pickler(_PythonPickler):
 
     dispatch = dict(_PythonPickler.dispatch)
 
-    def __init__(self, file: Any, protocol: int) -> None:
+    def __init__(self, file: Any, protocol: int, legacy: bool = False) -> None:
         super().__init__(file, protocol)
+        self.legacy = legacy
         self.records: dict[Any, _Record] = {}
         self.names: dict[str, Name] = {}
 
@@ -206,6 +247,9 @@ class _Pickler(_PythonPickler):
         elif type(obj) is not _Record:
             return None
         count = obj.content.size // obj.dtype.itemsize
+        if self.legacy:  # the older format has no storages without type
+            kind = self.name("torch", obj.type.replace("UntypedStorage", "ByteStorage"))
+            return ("storage", kind, obj.key, "cpu", count, None)
         module = "torch.storage" if obj.type == "UntypedStorage" else "torch"
         return ("storage", self.name(module, obj.type), obj.key, "cpu", count)
 
@@ -255,7 +299,10 @@ class _Pickler(_PythonPickler):
         """The call that makes the tensor again: function and arguments."""
         size, grad = tuple(obj.shape), obj.requires_grad
         if obj.layout is not dtypes.strided:
-            return self.name("torch._utils", "_rebuild_sparse_tensor"), (obj.layout, sparse_parts(obj))
+            return self.name("torch._utils", "_rebuild_sparse_tensor"), (
+                obj.layout,
+                sparse_parts(obj),
+            )
         if obj.is_meta:
             name = self.name("torch._utils", "_rebuild_meta_tensor_no_storage")
             return name, (obj.dtype, size, tuple(obj.stride()), grad)
