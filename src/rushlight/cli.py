@@ -68,14 +68,15 @@ def _info(argv: list[str]) -> None:
     import numpy as np
 
     import rushlight
+    from rushlight.utils.collect_env import blas, cpu
 
     rows = [
         ("rushlight", f"{rushlight.version.release} (API of PyTorch {rushlight.version.API})"),
         ("Python", f"{platform.python_version()} {platform.python_implementation()}"),
         ("platform", platform.platform()),
-        ("CPU", f"{_cpu()}, {rushlight.backends.cpu.get_cpu_capability()}"),
+        ("CPU", f"{cpu()}, {rushlight.backends.cpu.get_cpu_capability()}"),
         ("NumPy", np.__version__),
-        ("BLAS", _blas()),
+        ("BLAS", blas()),
         ("threads", str(rushlight.get_num_threads())),
         ("ml_dtypes", ml_dtypes.__version__),
         ("extras", ", ".join(_extras()) or "none"),
@@ -83,53 +84,6 @@ def _info(argv: list[str]) -> None:
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"{name:<{width}}  {value}")
-
-
-def _cpu() -> str:
-    import platform
-
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass  # no Linux
-    return platform.processor() or platform.machine()
-
-
-def _blas() -> str:
-    """NumPy's library for matrix products, and the kernels that it chose for this CPU."""
-    import numpy as np
-
-    try:
-        blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    except (TypeError, KeyError):  # another NumPy may know less about itself
-        return "unknown"
-    text = f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
-    kernel = _openblas_kernel()
-    return f"{text}, kernels for {kernel}" if kernel else text
-
-
-def _openblas_kernel() -> str | None:
-    """What OpenBLAS answers to `get_corename`, asked of the library that NumPy has loaded."""
-    import ctypes
-    import re
-
-    try:
-        with open("/proc/self/maps", encoding="utf-8") as file:
-            paths = set(re.findall(r"/\S*openblas\S*\.so\S*", file.read()))
-    except OSError:
-        return None
-    for path in sorted(paths):
-        library = ctypes.CDLL(path)
-        for suffix in ("64_", ""):
-            for prefix in ("scipy_openblas", "openblas"):
-                ask = getattr(library, f"{prefix}_get_corename{suffix}", None)
-                if ask is not None:
-                    ask.restype = ctypes.c_char_p
-                    return ask().decode()
-    return None
 
 
 def _extras() -> Iterator[str]:

@@ -132,6 +132,11 @@ class _Loader:
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return self.module
 
+    def get_code(self, fullname: str) -> Any:
+        """For `python -m rushlight -m torch.utils.collect_env`: the code that runs as the main program."""
+        own = self.own["__spec__"]
+        return own.loader.get_code(own.name)
+
     def exec_module(self, module: ModuleType) -> None:
         # The import has just written torch's spec into our module: relative imports in it would fail.
         name = module.__spec__.name if module.__spec__ else ""

@@ -1,0 +1,146 @@
+"""torch.utils: counting operations, weak dictionaries, reports, names that older programs import."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.utils import collect_env, cpp_extension
+from rushlight.utils.flop_counter import FlopCounterMode
+from rushlight.utils.weak import TensorWeakRef, WeakIdKeyDictionary, WeakTensorKeyDictionary
+
+# -- operations -----------------------------------------------------------------------------------------
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1, stride=2)
+        self.up = nn.ConvTranspose2d(4, 2, 3, groups=2)
+        self.head = nn.Sequential(nn.Linear(162, 10), nn.ReLU(), nn.Linear(10, 3, bias=False))
+
+    def forward(self, x):
+        return self.head(self.up(self.conv(x)).flatten(1))
+
+
+def test_operations_of_a_network():
+    net, x = Net(), torch.randn(2, 3, 14, 14, requires_grad=True)
+    with FlopCounterMode(display=False) as counter:
+        net(x).sum().backward()
+    found = counter.get_flop_counts()
+    conv, up = 2 * 2 * 7 * 7 * 4 * 3 * 9, 2 * 2 * 7 * 7 * 2 * 2 * 9
+    assert found["Net.conv"] == {"aten.convolution": conv, "aten.convolution_backward": 2 * conv}
+    assert found["Net.up"] == {"aten.convolution": up, "aten.convolution_backward": 2 * up}
+    first, last = 2 * 2 * 162 * 10, 2 * 2 * 10 * 3
+    assert found["Net.head.0"] == {"aten.addmm": first, "aten.mm": 2 * first}
+    assert found["Net.head.2"] == {"aten.mm": 3 * last}
+    assert found["Global"] == found["Net"]
+    assert counter.get_total_flops() == 3 * (conv + up + first + last)
+    table = counter.get_table(2)
+    assert "Net.conv" in table
+    assert "Net.head.0" not in table
+    assert not net._forward_hooks
+
+
+def test_operations_of_products(capsys):
+    with FlopCounterMode() as counter:
+        torch.randn(3, 4) @ torch.randn(4)
+        torch.randn(2, 3, 4) @ torch.randn(4, 2)
+        torch.randn(2, 3, 4) @ torch.randn(2, 4, 2)
+        torch.einsum("ij,jk->ik", torch.randn(2, 3), torch.randn(3, 4))
+        q = torch.randn(2, 2, 5, 4)
+        nn.functional.scaled_dot_product_attention(q, q, q)
+    assert counter.get_flop_counts()["Global"] == {
+        "aten.mm": 2 * 2 * 3 * 4 * 2 + 2 * 2 * 3 * 4,
+        "aten.bmm": 2 * 2 * 3 * 4 * 2,
+        "aten.scaled_dot_product_attention": 2 * 2 * 2 * 2 * 5 * 5 * 4,
+    }
+    assert "aten.bmm" in capsys.readouterr().out
+    before = counter.get_total_flops()
+    torch.randn(3, 4) @ torch.randn(4, 2)  # outside it counts nothing
+    assert counter.get_total_flops() == before
+
+
+def test_formulas_of_ones_own():
+    own = {torch.softmax: lambda x, dim, *rest, **options: 5 * x.numel()}
+    with FlopCounterMode(display=False, custom_mapping=own) as counter:
+        torch.randn(3, 4).softmax(1)
+    assert counter.get_total_flops() == 60
+    with FlopCounterMode(display=False) as counter:
+        torch.randn(3, 4).softmax(1)
+    assert counter.get_total_flops() == 0
+
+
+# -- weak references ------------------------------------------------------------------------------------
+
+
+def test_weak_dictionaries():
+    a, b = torch.ones(2), torch.ones(2)
+    notes = WeakTensorKeyDictionary({a: 1})
+    notes[b] = 2
+    assert notes[a] == 1
+    assert len(notes) == 2
+    assert {id(k) for k in notes} == {id(a), id(b)}
+    assert torch.ones(2) not in notes
+    assert 5 not in notes
+    assert notes.copy() == notes
+    weak = TensorWeakRef(b)
+    assert weak() is b
+    del b
+    gc.collect()
+    assert list(notes.values()) == [1]
+    assert weak() is None
+    del notes[a]
+    assert not notes
+    with pytest.raises(KeyError):
+        notes[a]
+    assert not isinstance(WeakIdKeyDictionary(), dict)
+
+
+# -- reports --------------------------------------------------------------------------------------------
+
+
+def test_collect_env(capsys):
+    collect_env.main()
+    out = capsys.readouterr().out
+    for word in ("PyTorch version", "Python version", "CPU", "numpy=="):
+        assert word in out
+    assert collect_env.get_env_info().is_cuda_available == "False"
+
+
+def test_collect_env_through_the_door(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "rushlight", "-m", "torch.utils.collect_env"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )  # fmt: skip
+    assert "PyTorch version" in done.stdout, done.stderr
+
+
+# -- what is not here -----------------------------------------------------------------------------------
+
+
+def test_extensions_say_why_not():
+    assert cpp_extension.CUDA_HOME is None
+    for make in (
+        lambda: cpp_extension.load("x", []),
+        lambda: cpp_extension.load_inline("x", ""),
+        lambda: cpp_extension.CppExtension("x", []),
+        lambda: cpp_extension.CUDAExtension("x", []),
+        cpp_extension.BuildExtension,
+    ):
+        with pytest.raises(RuntimeError, match="need PyTorch itself"):
+            make()
+
+
+def test_model_zoo(tmp_path):
+    torch.save({"w": torch.ones(2)}, tmp_path / "net.pt")
+    url = (tmp_path / "net.pt").as_uri()
+    loaded = torch.utils.model_zoo.load_url(url, str(tmp_path / "kept"), progress=False)
+    assert loaded["w"].tolist() == [1.0, 1.0]
