@@ -70,6 +70,15 @@ def gradcheck(
     if check_forward_ad:
         raise ValueError("gradcheck: forward-mode differentiation is not implemented")
     inputs = as_tuple(inputs)
+    if any(isinstance(x, Tensor) and x.layout is not dtypes.strided for x in inputs):
+        from rushlight import sparse
+
+        check = sparse.as_sparse_gradcheck(gradcheck)
+        return check(
+            func, inputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
+            nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
+            check_grad_dtypes=check_grad_dtypes,
+        )  # fmt: skip
     try:
         check_inputs(inputs, eps)
         outputs = [o for o in as_tuple(func(*inputs)) if differentiable(o) and o.requires_grad]

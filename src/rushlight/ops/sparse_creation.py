@@ -62,7 +62,7 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, layou
     if values is None:
         shape = sizes_of("sparse_coo_tensor", indices if indices is not None else size)
         d = dtypes.OF[np.dtype(dtype.np)] if dtype is not None else default_dtype()
-        empty = Coo(np.zeros((len(shape), 0), np.int64), np.zeros(0, d.np), shape, False)
+        empty = Coo(np.zeros((len(shape), 0), np.int64), np.zeros(0, d.np), shape, True)
         return finished(_wrap(empty), requires_grad)  # type: ignore[arg-type]
     v = as_array(values, dtype)
     at = as_array(indices)._array
