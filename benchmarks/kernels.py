@@ -1,0 +1,363 @@
+"""Single operations on large tensors: Rushlight's kernels against PyTorch's, in alternating rounds.
+
+    python benchmarks/kernels.py [--threads 2] [--rounds 9] [--only softmax] [--steady]
+
+Before the table stand the machine's own limits, measured in the same run: the peak of fused
+multiply-adds (`peak`) and the rate of a plain copy (`copy`). The last column says how near a case
+comes to its limit: GFLOP/s of the peak for products and convolutions, bytes that must be moved
+against the copy's rate for the others. Memory: PyTorch allocates by `malloc`, which returns large
+blocks to the system at once; `--steady` sets MALLOC_* so that it does not, for the second column.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+from typing import Any
+
+import alternation
+
+MIB = 1 << 20
+
+
+def tensors(torch, *shapes, grad=False):
+    torch.manual_seed(0)
+    return [torch.randn(*s).requires_grad_(grad) for s in shapes]
+
+
+def unary(name, size=1 << 20, positive=False):
+    def case(torch):
+        (x,) = tensors(torch, (size,))
+        if positive:
+            x = x.abs() + 0.1
+        f = getattr(torch, name, None) or getattr(torch.nn.functional, name)
+        return lambda: f(x)
+
+    return case, {"bytes": 8 * size}
+
+
+def binary(name, size=1 << 20):
+    def case(torch):
+        x, y = tensors(torch, (size,), (size,))
+        f = getattr(torch, name)
+        return lambda: f(x, y)
+
+    return case, {"bytes": 12 * size}
+
+
+def where(torch):
+    x, y = tensors(torch, (1 << 20,), (1 << 20,))
+    c = x > 0
+    return lambda: torch.where(c, x, y)
+
+
+def reduction(name, shape, dim=None):
+    def case(torch):
+        (x,) = tensors(torch, shape)
+        f = getattr(torch, name)
+        return (lambda: f(x)) if dim is None else (lambda: f(x, dim))
+
+    return case, {"bytes": 4 * math.prod(shape)}
+
+
+def backward(make):
+    """Forward and backward of a case that returns (function, inputs)."""
+
+    def case(torch):
+        f, inputs = make(torch)
+        g = torch.ones_like(f())
+
+        def run():
+            for x in inputs:
+                x.grad = None
+            f().backward(g)
+
+        return run
+
+    return case
+
+
+def sort(torch):
+    (x,) = tensors(torch, (1 << 17,))
+    return lambda: torch.sort(x)
+
+
+def topk(torch):
+    (x,) = tensors(torch, (256, 4096))
+    return lambda: torch.topk(x, 10)
+
+
+def cumsum(torch):
+    (x,) = tensors(torch, (1024, 1024))
+    return lambda: torch.cumsum(x, 1)
+
+
+def dropout(torch):
+    (x,) = tensors(torch, (1 << 20,))
+    return lambda: torch.nn.functional.dropout(x, 0.1)
+
+
+def randn(torch):
+    return lambda: torch.randn(1 << 20)
+
+
+def rand(torch):
+    return lambda: torch.rand(1 << 20)
+
+
+def randperm(torch):
+    return lambda: torch.randperm(1 << 17)
+
+
+def softmax(name):
+    def case(torch):
+        (x,) = tensors(torch, (1024, 1024))
+        f = getattr(torch, name)
+        return lambda: f(x, -1)
+
+    return case, {"bytes": 8 << 20}
+
+
+def softmax_backward(torch):
+    (x,) = tensors(torch, (1024, 1024), grad=True)
+    return (lambda: torch.softmax(x, -1)), [x]
+
+
+def layer_norm(torch):
+    x, w, b = tensors(torch, (512, 8, 256), (256,), (256,), grad=True)
+    return (lambda: torch.nn.functional.layer_norm(x, (256,), w, b)), [x, w, b]
+
+
+def forward_of(make):
+    return lambda torch: make(torch)[0]
+
+
+def batch_norm(torch):
+    x, w, b = tensors(torch, (32, 64, 28, 28), (64,), (64,), grad=True)
+    return (lambda: torch.nn.functional.batch_norm(x, None, None, w, b, True)), [x, w, b]
+
+
+def group_norm(torch):
+    x, w, b = tensors(torch, (32, 64, 28, 28), (64,), (64,), grad=True)
+    return (lambda: torch.nn.functional.group_norm(x, 8, w, b)), [x, w, b]
+
+
+def cross_entropy(torch):
+    (x,) = tensors(torch, (4096, 1000), grad=True)
+    y = torch.randint(0, 1000, (4096,))
+    return (lambda: torch.nn.functional.cross_entropy(x, y)), [x]
+
+
+def max_pool(torch):
+    (x,) = tensors(torch, (32, 64, 28, 28), grad=True)
+    return (lambda: torch.nn.functional.max_pool2d(x, 2)), [x]
+
+
+def avg_pool(torch):
+    (x,) = tensors(torch, (32, 64, 28, 28), grad=True)
+    return (lambda: torch.nn.functional.avg_pool2d(x, 2)), [x]
+
+
+def embedding(torch):
+    (w,) = tensors(torch, (10000, 256), grad=True)
+    i = torch.randint(0, 10000, (64, 64))
+    return (lambda: torch.nn.functional.embedding(i, w)), [w]
+
+
+def attention(causal):
+    def make(torch):
+        q, k, v = tensors(torch, *[(8, 8, 256, 64)] * 3, grad=True)
+        f = torch.nn.functional.scaled_dot_product_attention
+        return (lambda: f(q, k, v, is_causal=causal)), [q, k, v]
+
+    return make
+
+
+def lstm(torch):
+    torch.manual_seed(0)
+    layer = torch.nn.LSTM(128, 256, batch_first=True)
+    (x,) = tensors(torch, (32, 64, 128), grad=True)
+    return (lambda: layer(x)[0]), [x, *layer.parameters()]
+
+
+def optimizer(name, **options):
+    def case(torch):
+        parameters = tensors(torch, (512, 512), (512,), (2048, 512), (2048,), grad=True)
+        for p in parameters:
+            p.grad = torch.randn_like(p)
+        return getattr(torch.optim, name)(parameters, **options).step
+
+    return case
+
+
+def gemm(m, n, k, bias=False):
+    def case(torch):
+        a, b = tensors(torch, (m, k), (n, k))
+        if bias:
+            (c,) = tensors(torch, (n,))
+            return lambda: torch.nn.functional.linear(a, b, c)
+        w = b.t().contiguous()
+        return lambda: torch.mm(a, w)
+
+    return case, {"flops": 2 * m * n * k}
+
+
+def bmm(batch, m, n, k):
+    def case(torch):
+        a, b = tensors(torch, (batch, m, k), (batch, k, n))
+        return lambda: torch.bmm(a, b)
+
+    return case, {"flops": 2 * batch * m * n * k}
+
+
+def conv(n, c, o, size, kernel=3, grad=False, **options):
+    def make(torch):
+        x, w = tensors(
+            torch, (n, c, size, size), (o, c // options.get("groups", 1), kernel, kernel), grad=grad
+        )
+        return (lambda: torch.nn.functional.conv2d(x, w, **options)), [x, w]
+
+    out = (size + 2 * options.get("padding", 0) - kernel) // options.get("stride", 1) + 1
+    flops = 2 * n * o * out * out * c // options.get("groups", 1) * kernel * kernel
+    return (backward(make) if grad else forward_of(make)), {"flops": flops * (3 if grad else 1)}
+
+
+CASES: dict[str, Any] = {
+    **{f"{n} 1M": unary(n) for n in ("exp", "tanh", "gelu", "erf", "sigmoid", "relu", "silu")},
+    "log 1M": unary("log", positive=True),
+    "exp 16M": unary("exp", 1 << 24),
+    "relu 16M": unary("relu", 1 << 24),
+    "add 1M": binary("add"),
+    "mul 1M": binary("mul"),
+    "add 64K": binary("add", 1 << 16),
+    "add 16M": binary("add", 1 << 24),
+    "where 1M": where,
+    "sum 1M": reduction("sum", (1 << 20,)),
+    "sum 16M": reduction("sum", (1 << 24,)),
+    "sum rows 1024x1024": reduction("sum", (1024, 1024), 1),
+    "sum columns 1024x1024": reduction("sum", (1024, 1024), 0),
+    "var rows 1024x1024": reduction("var", (1024, 1024), 1),
+    "max rows 1024x1024": reduction("max", (1024, 1024), 1),
+    "argmax rows 1024x1024": reduction("argmax", (1024, 1024), 1),
+    "cumsum 1024x1024": cumsum,
+    "sort 128K": sort,
+    "topk 256x4096": topk,
+    "dropout 1M": dropout,
+    "rand 1M": rand,
+    "randn 1M": randn,
+    "randperm 128K": randperm,
+    "softmax 1024x1024": softmax("softmax"),
+    "log_softmax 1024x1024": softmax("log_softmax"),
+    "softmax + backward": backward(softmax_backward),
+    "layer_norm 4096x256": forward_of(layer_norm),
+    "layer_norm + backward": backward(layer_norm),
+    "batch_norm 32x64x28x28": forward_of(batch_norm),
+    "batch_norm + backward": backward(batch_norm),
+    "group_norm 32x64x28x28": forward_of(group_norm),
+    "group_norm + backward": backward(group_norm),
+    "cross_entropy 4096x1000": forward_of(cross_entropy),
+    "cross_entropy + backward": backward(cross_entropy),
+    "max_pool2d 32x64x28x28": forward_of(max_pool),
+    "max_pool2d + backward": backward(max_pool),
+    "avg_pool2d 32x64x28x28": forward_of(avg_pool),
+    "avg_pool2d + backward": backward(avg_pool),
+    "embedding 4096 of 10000x256": forward_of(embedding),
+    "embedding + backward": backward(embedding),
+    "attention 64x256x64": forward_of(attention(False)),
+    "attention causal": forward_of(attention(True)),
+    "attention causal + backward": backward(attention(True)),
+    "lstm 32x64x128 -> 256": forward_of(lstm),
+    "lstm + backward": backward(lstm),
+    "Adam 1.3M": optimizer("Adam", lr=1e-3),
+    "AdamW 1.3M": optimizer("AdamW", lr=1e-3),
+    "SGD momentum 1.3M": optimizer("SGD", lr=1e-3, momentum=0.9),
+    **{f"mm {n}": gemm(n, n, n) for n in (64, 128, 256, 512, 1024, 2048)},
+    "linear 64x784 -> 128": gemm(64, 128, 784, True),
+    "linear 512x384 -> 1536": gemm(512, 1536, 384, True),
+    "linear 512x1536 -> 384": gemm(512, 384, 1536, True),
+    "linear 1x1024 -> 1024": gemm(1, 1024, 1024, True),
+    "bmm 64 of 128x128x64": bmm(64, 128, 128, 64),
+    "bmm 512 of 32x32x32": bmm(512, 32, 32, 32),
+    "conv 3x3 64 -> 64 at 32": conv(8, 64, 64, 32, padding=1),
+    "conv 3x3 128 -> 128 at 16": conv(8, 128, 128, 16, padding=1),
+    "conv 3x3 256 -> 256 at 8": conv(8, 256, 256, 8, padding=1),
+    "conv 3x3 512 -> 512 at 4": conv(8, 512, 512, 4, padding=1),
+    "conv 3x3 3 -> 64 at 32": conv(8, 3, 64, 32, padding=1),
+    "conv 3x3 1 -> 32 at 28": conv(64, 1, 32, 28),
+    "conv 3x3 64 -> 128 at 32, stride 2": conv(8, 64, 128, 32, padding=1, stride=2),
+    "conv 1x1 256 -> 64 at 16": conv(8, 256, 64, 16, kernel=1),
+    "conv 7x7 3 -> 64 at 64, stride 2": conv(4, 3, 64, 64, kernel=7, padding=3, stride=2),
+    "conv depthwise 3x3 128 at 28": conv(8, 128, 128, 28, padding=1, groups=128),
+    "conv 3x3 64 -> 64 at 32 + backward": conv(8, 64, 64, 32, grad=True, padding=1),
+    "conv 3x3 128 -> 128 at 16 + backward": conv(8, 128, 128, 16, grad=True, padding=1),
+    "conv 3x3 512 -> 512 at 4 + backward": conv(8, 512, 512, 4, grad=True, padding=1),
+    "conv 3x3 1 -> 32 at 28 + backward": conv(64, 1, 32, 28, grad=True),
+    "conv depthwise 3x3 128 at 28 + backward": conv(8, 128, 128, 28, grad=True, padding=1, groups=128),
+}  # fmt: skip
+
+
+def limits(threads: int) -> tuple[float, float]:
+    """GFLOP/s of fused multiply-adds on `threads` threads, and GB/s of a copy out of the caches."""
+    import numpy as np
+
+    from rushlight.compiler.peak import fused_multiply_adds
+
+    rate = max(fused_multiply_adds(threads) for _ in range(5))
+    a, b = np.ones(64 * MIB, np.uint8), np.ones(64 * MIB, np.uint8)
+    taken = min(alternation.seconds(lambda: np.copyto(b, a), 1) for _ in range(9))
+    return rate, 2 * a.nbytes / taken / 1e9
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--above", type=float, help="print only cases above this ratio")
+    parser.add_argument("--steady", action="store_true", help="malloc keeps its memory")
+    arguments = parser.parse_args()
+    if arguments.steady and "MALLOC_TRIM_THRESHOLD_" not in os.environ:
+        kept = {f"MALLOC_{n}_": str(1 << 34) for n in ("TRIM_THRESHOLD", "MMAP_THRESHOLD")}
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | kept)
+    alternation.limit_threads(arguments.threads)
+    os.environ.setdefault("RUSHLIGHT_COMPILED", "1")
+    import torch
+
+    import rushlight
+
+    torch.set_num_threads(arguments.threads)
+    rushlight.set_num_threads(arguments.threads)
+    peak, copy = limits(arguments.threads)
+    print(alternation.machine())
+    print(f"PyTorch  {torch.__version__}, malloc {'steady' if arguments.steady else 'as it is'}")
+    print(f"limits   peak {peak:.0f} GFLOP/s, copy {copy:.1f} GB/s\n")
+    print(alternation.HEADER.replace("target", "of the limit"))
+    ratios = []
+    for name, case in CASES.items():
+        make, counts = case if isinstance(case, tuple) else (case, {})
+        if arguments.only not in name:
+            continue
+        measured = alternation.alternate(
+            make(rushlight), make(torch), rounds=arguments.rounds, stretch=0.02
+        )
+        ratios.append(measured.ratio)
+        if arguments.above is not None and measured.ratio < arguments.above:
+            continue
+        share = ""
+        if "flops" in counts:
+            share = f"{counts['flops'] / measured.ours / 1e9 / peak:>8.0%} of peak"
+        elif "bytes" in counts:
+            share = f"{counts['bytes'] / measured.ours / 1e9 / copy:>8.0%} of copy"
+        print(alternation.row(name, measured) + share, flush=True)
+    if ratios:
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        worse = sum(r > 1 for r in ratios)
+        print(
+            f"\ngeometric mean {mean:.3f} of PyTorch's time; {worse} of {len(ratios)} cases slower"
+        )
+
+
+if __name__ == "__main__":
+    main()
