@@ -1,12 +1,12 @@
 """Train a small GPT, letter by letter, on the plays of Shakespeare, and let it write.
 
-    python -m rushlight examples/gpt.py --root data [--steps 1000] [--out out]
-    python -m rushlight examples/gpt.py --root data --resume out/gpt.pt --steps 2000   # goes on from the checkpoint
-    python -m rushlight examples/gpt.py --sample out/gpt.pt --start "ROMEO:" [--temperature 0.8] [--top-k 20]
-    python -m rushlight examples/gpt.py --short
+    python -m rushlight examples/gpt.py --short                                # a text made of sums, 27+15=42: seconds
+    python -m rushlight examples/gpt.py --root data [--steps 1000]             # Shakespeare, or any other input.txt
+    python -m rushlight examples/gpt.py --root data --resume out/gpt.pt --steps 2000        # goes on from a checkpoint
+    python -m rushlight examples/gpt.py --sample out/gpt.pt --start "ROMEO:" --temperature 0.8 --top-k 20
+    python examples/gpt.py --root data                                         # the same program under PyTorch
 
-The text is `ROOT/input.txt` (the "tinyshakespeare" file, or any other text); `--short` trains for seconds on a text made of
-sums, `27+15=42;`. The network is a decoder-only transformer with layer norm before each part (GPT-2), 0.8 million
+Reads `ROOT/tinyshakespeare/input.txt` or `ROOT/input.txt`. The network is a decoder-only transformer with layer norm before each part (GPT-2), 0.8 million
 parameters in four layers. What is usual in training one is here: AdamW that decays matrices only, a learning rate that
 warms up and falls along a cosine, gradients clipped by their norm, checkpoints that hold everything needed to go on.
 After 1000 steps (a few minutes on one core) the validation loss is about 1.8 nats per letter; a uniform guess has 4.17.
@@ -124,10 +124,10 @@ def load_text(args):
         rng = random.Random(args.seed)
         pairs = [(rng.randrange(50), rng.randrange(50)) for _ in range(4000)]
         return "".join(f"{a}+{b}={a + b};" for a, b in pairs)
-    path = args.root / "input.txt"
-    if not path.exists():
-        raise SystemExit(f"{path} is not there; name the folder of input.txt with --root.")
-    return path.read_text("utf-8")
+    for path in (args.root / "tinyshakespeare" / "input.txt", args.root / "input.txt"):
+        if path.exists():
+            return path.read_text("utf-8")
+    raise SystemExit(f"{path} is not there; say with --root where the text is")
 
 
 def batch(letters, config, size):

@@ -1,10 +1,10 @@
 """Translate short English sentences into French: an encoder and a decoder with attention between them.
 
-    python -m rushlight examples/seq2seq.py --root data [--epochs 15] [--beam 4]
-    python -m rushlight examples/seq2seq.py --short
+    python -m rushlight examples/seq2seq.py --short                            # sentences of a small grammar: seconds
+    python -m rushlight examples/seq2seq.py --root data [--beam 4]             # 5,000 sentences: a few minutes
+    python examples/seq2seq.py --root data                                     # the same program under PyTorch
 
-The data are the file `ROOT/fra.txt` of PyTorch's seq2seq tutorial (manythings.org/anki): English, tab, French on every line.
-`--short` trains for seconds on sentences that a small grammar makes. The encoder, a bidirectional GRU, reads the packed
+Reads `ROOT/eng-fra/fra.txt` or `ROOT/fra.txt`, the pairs of manythings.org/anki: English, tab, French. The encoder, a bidirectional GRU, reads the packed
 English sentences. The decoder writes French word by word: from the word before, its own state, and a mean of the encoder's
 states, weighted by attention (Luong 2015, "general") with the padding masked out. In training the word before is most of the
 time the right one (teacher forcing), else the decoder's own; in use it is the decoder's own, and a beam search keeps the
@@ -50,9 +50,11 @@ def load(args):
     if args.short:
         pairs = list(made_pairs())
     else:
-        path = args.root / "fra.txt"
+        path = args.root / "eng-fra" / "fra.txt"
         if not path.exists():
-            raise SystemExit(f"{path} is not there; name its folder with --root.")
+            path = args.root / "fra.txt"
+        if not path.exists():
+            raise SystemExit(f"{path} is not there; say with --root where the pairs are")
         pairs = [line.split("\t")[:2] for line in path.read_text("utf-8").splitlines()]
     english = sorted({pair[0] for pair in pairs})
     test = set(random.Random(args.seed).sample(english, len(english) // 10))
