@@ -419,3 +419,19 @@ def test_averaged_model():
     assert mean.module.weight.item() == pytest.approx(3.0)
     assert ema.module.weight.item() == pytest.approx(3.75)
     assert mean.n_averaged.item() == 3
+
+
+def test_averaged_buffers_of_whole_numbers():
+    """A batch norm's count is averaged too, and stays a whole number."""
+    average = torch.optim.swa_utils.AveragedModel(torch.nn.BatchNorm1d(2), use_buffers=True)
+    model = torch.nn.BatchNorm1d(2)
+    for count in (2, 4, 7):
+        model.num_batches_tracked.fill_(count)
+        average.update_parameters(model)
+    assert average.module.num_batches_tracked.dtype == torch.int64
+    assert average.module.num_batches_tracked.item() == 4  # 3 + (7 - 3) / 3, cut off
+    utils = torch.optim.swa_utils
+    for function in (utils.get_swa_multi_avg_fn(), utils.get_ema_multi_avg_fn(0.5)):
+        values = torch.tensor([4])
+        function([values], [torch.tensor([8])], 1)
+        assert values.tolist() == [6]

@@ -5,6 +5,7 @@ The bound is 1e-6 of the largest parameter in float32, 1e-12 in float64.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import itertools
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+import optim_cases
 import rushlight
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -266,3 +268,84 @@ def test_sparse_adam():
         return table.weight.tolist()
 
     np.testing.assert_allclose(run(rushlight), run(torch), rtol=1e-12)
+
+
+def crossed(run, t, other):
+    """`run` in library `t`, and again where it goes on from the state of `other` half way."""
+    caught = []
+
+    def catch(state):
+        caught.append(copy.deepcopy(state))  # the run goes on with its own
+        return state
+
+    run(other, catch)
+    return run(t, None), run(t, lambda state: translated(caught[0], t))
+
+
+@pytest.mark.parametrize("name", optim_cases.OPTIMIZERS)
+def test_states_go_both_ways(name):
+    for settings in optim_cases.OPTIMIZERS[name]:
+
+        def run(t, exchange, settings=settings):
+            return optim_cases.parameters_after(t, name, settings, exchange=exchange)
+
+        runs = [*crossed(run, rushlight, torch), *crossed(run, torch, rushlight)]
+        for other in runs[1:]:
+            np.testing.assert_allclose(other, runs[0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
+@pytest.mark.parametrize("name", optim_cases.SCHEDULERS)
+def test_fifty_rates_and_states_both_ways(name, optimizer):
+    def run(t, exchange):
+        return optim_cases.rates(t, name, optimizer, exchange=exchange)
+
+    runs = [*crossed(run, rushlight, torch), *crossed(run, torch, rushlight)]
+    for other in runs[1:]:
+        np.testing.assert_allclose(other, runs[0], rtol=1e-12, atol=1e-15)
+
+
+def test_averages_and_their_rates():
+    got, want = optim_cases.averages(rushlight), optim_cases.averages(torch)
+    np.testing.assert_allclose(got, want, rtol=1e-7)
+    for strategy in ("cos", "linear"):
+        got, want = (optim_cases.swa_rates(t, strategy) for t in (rushlight, torch))
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_averages_are_saved_as_pytorch_saves_them():
+    def run(t, state=None):
+        average = t.optim.swa_utils.AveragedModel(
+            t.nn.Sequential(t.nn.Linear(2, 2), t.nn.BatchNorm1d(2)), use_buffers=True
+        )
+        if state is not None:
+            average.load_state_dict(translated(state, t))
+        average.update_parameters(average.module)
+        return average.state_dict()
+
+    mine, theirs = run(rushlight), run(torch)
+    assert list(mine) == list(theirs)
+    back, forth = run(rushlight, theirs), run(torch, mine)
+    assert int(back["n_averaged"]) == int(forth["n_averaged"]) == 2
+
+
+def test_batch_statistics_anew():
+    def run(t):
+        net = t.nn.Sequential(t.nn.BatchNorm1d(3, momentum=0.3), t.nn.Dropout())
+        data = [optim_cases.wave(t, (4, 3), k).float() for k in range(5)]
+        t.optim.swa_utils.update_bn(data, net)
+        assert net.training and net[0].momentum == 0.3
+        return net[0].running_mean.tolist() + net[0].running_var.tolist()
+
+    np.testing.assert_allclose(run(rushlight), run(torch), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted({row.split("-")[0] for row in optim_cases.SCHEDULERS}))
+def test_signatures_of_schedulers(name):
+    name = {"WarmRestarts": "CosineAnnealingWarmRestarts"}.get(name, name)
+
+    def face(t):
+        parameters = inspect.signature(getattr(t.optim.lr_scheduler, name)).parameters.values()
+        return [(p.name, p.kind, p.default) for p in parameters]
+
+    assert face(rushlight) == face(torch)

@@ -77,7 +77,7 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
                 if average.is_floating_point() or average.is_complex():
                     average.lerp_(current, weight)
                 else:
-                    average.add_((current - average) * weight)
+                    average.copy_(average + (current - average) * weight)
 
     return swa_update
 
@@ -127,12 +127,12 @@ class AveragedModel(Module):
         if self.n_averaged == 0:
             for average, current in zip(averages, currents, strict=True):
                 average.copy_(current)
-        elif self.avg_fn is not None:
-            for average, current in zip(averages, currents, strict=True):
-                average.copy_(self.avg_fn(average, current, self.n_averaged))
+        elif self.multi_avg_fn is not None:
+            self.multi_avg_fn(averages, currents, self.n_averaged)
         else:
-            update = self.multi_avg_fn or get_swa_multi_avg_fn()
-            update(averages, currents, self.n_averaged)
+            update = self.avg_fn or get_swa_avg_fn()
+            for average, current in zip(averages, currents, strict=True):
+                average.copy_(update(average, current, self.n_averaged))
         if not self.use_buffers:
             # Not averaged, but the model's newest.
             for own, other in zip(self.module.buffers(), model.buffers(), strict=True):
