@@ -77,4 +77,6 @@ EXAMPLES = [
         falls_to=0.7,
         says=r"\A400 nodes, 60 features(?s:.*)^test accuracy [78]\d\.",
     ),
+    Example("unet.py", "--short", falls_to=0.5, says=r"^damaged: test loss 0.0911, 10.41 dB$"),
+    Example("unet.py", "--short --task enlarge --up shuffle", falls_to=0.5),
 ]

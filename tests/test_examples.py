@@ -57,13 +57,21 @@ def test_short_mode(example, tmp_path):
         assert (tmp_path / name).stat().st_size > 0
 
 
-def test_pictures_of_the_vae(tmp_path):
-    """Drawn with torchvision's `save_image`, so this stands apart from what also runs where PyTorch is alone."""
-    command = [sys.executable, "-m", "rushlight", EXAMPLES / "vae.py", "--short", "--epochs", "1"]
+@pytest.mark.parametrize(
+    "script, pictures",
+    [
+        ("vae.py", {"test.png": (8, 2), "sample.png": (8, 8)}),
+        ("dcgan.py", {"dcgan_01.png": (8, 8)}),
+        ("unet.py", {"unet.png": (12, 3)}),
+    ],
+)
+def test_pictures(script, pictures, tmp_path):
+    """Written by torchvision's `save_image`, so this stands apart from what also runs where PyTorch is alone."""
+    command = [sys.executable, "-m", "rushlight", EXAMPLES / script, "--short", "--epochs", "1"]
     subprocess.run([*map(str, command), "--out", str(tmp_path)], check=True, capture_output=True)
-    for name, rows in (("test.png", 2), ("sample.png", 8)):
+    for name, (columns, rows) in pictures.items():
         with Image.open(tmp_path / name) as picture:
-            assert picture.size == (8 * 10 + 2, rows * 10 + 2)
+            assert picture.size == (columns * 10 + 2, rows * 10 + 2)
 
 
 def test_every_example_has_a_row_and_a_line():
