@@ -482,6 +482,36 @@ def test_a_child_has_threads_of_its_own(bodies):
     child(work)
 
 
+class Counts(rushlight.utils.data.Dataset):
+    """Runs a job where it is read; how many threads the process has then."""
+
+    def __init__(self, body):
+        self.body = body
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        a = np.zeros(1, np.int64)
+        run(self.body, a, 4, 1)
+        assert a[0] == 4 * 20_000
+        return rushlight.get_num_threads(), len(os.listdir("/proc/self/task"))
+
+
+@pytest.mark.skipif(not LINUX, reason="workers are for Linux")
+def test_a_loaders_worker_has_one_thread(bodies):
+    settings.set_num_threads(3)
+    a = np.zeros(1, np.int64)
+    run(bodies["slow"], a, 8, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks among threads
+        loader = rushlight.utils.data.DataLoader(Counts(bodies["slow"]), num_workers=1)
+        found = [(int(settled), int(tasks)) for settled, tasks in loader]
+    assert [settled for settled, _ in found] == [1, 1]
+    # The loader's own threads, those of its queue, are no more than one.
+    assert all(tasks <= 2 for _, tasks in found)
+
+
 @pytest.mark.skipif(not LINUX, reason="workers are for Linux")
 def test_a_core_that_is_taken_away_does_not_stop_the_job(bodies):
     """On one core, with another process on it and threads that it has no room for."""
@@ -550,11 +580,12 @@ def test_the_number_of_threads():
 @pytest.mark.skipif(not LINUX, reason="signals of threads are looked up in /proc")
 def test_signals_are_left_to_python(bodies):
     code = (
-        "import os, signal\n"
+        "import os, signal, time\n"
         "from rushlight.compiler import native, threads\n"
         "import rushlight; rushlight.set_num_threads(3)\n"
         "text = 'define void @f(ptr %a, i64 %b, i64 %c) { ret void }'\n"
         "threads.parallel()(native.load('nothing', lambda: text, ['f'])[0], 0, 9, 1)\n"
+        "time.sleep(0.5)\n"  # a thread has all signals blocked until it has started
         "workers = [t for t in os.listdir('/proc/self/task') if int(t) != os.getpid()]\n"
         "for t in workers:\n"
         "    status = open(f'/proc/self/task/{t}/status').read().split('SigBlk:')[1].split()[0]\n"

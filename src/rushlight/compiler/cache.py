@@ -1,7 +1,7 @@
 """Machine code kept on disk between processes: bytes by key, in a directory of the user's own.
 
 The directory is `$RUSHLIGHT_CACHE_DIR`, or `rushlight` in `$XDG_CACHE_HOME` or `~/.cache`; with
-`RUSHLIGHT_CACHE_DIR` set but empty nothing is kept. What stands there is run as code, so a directory
+`RUSHLIGHT_CACHE_DIR` set but empty, or relative, nothing is kept. What stands there is run as code, so a directory
 that belongs to someone else, or that others may write to, is not used. Nothing here raises: without
 a directory, or when a disk is full, `get` finds nothing and `put` does nothing.
 
