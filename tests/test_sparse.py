@@ -629,6 +629,41 @@ def test_older_products():
     same(total, s.to_dense() @ d * 2)
 
 
+def test_older_types():
+    index, v = torch.tensor([[0, 1], [1, 0]]), torch.tensor([1.0, 2.0])
+    s = torch.sparse.FloatTensor(index, v, torch.Size([2, 3]))
+    assert s.is_sparse and s.to_dense().tolist() == [[0, 1, 0], [2, 0, 0]]
+    assert torch.sparse.FloatTensor(index, v).shape == (2, 2)
+    assert torch.sparse.DoubleTensor(2, 3).dtype is torch.float64
+    assert torch.sparse.FloatTensor()._nnz() == 0
+    assert isinstance(s, torch.sparse.FloatTensor) and not isinstance(v, torch.sparse.FloatTensor)
+    assert not isinstance(s, (torch.sparse.DoubleTensor, torch.FloatTensor))
+    assert repr(torch.sparse.FloatTensor) == "<class 'torch.sparse.FloatTensor'>"
+    assert s.type(torch.sparse.DoubleTensor).dtype is torch.float64
+    assert s.type("torch.sparse.HalfTensor").dtype is torch.float16
+    with pytest.raises(AttributeError):
+        _ = torch.sparse.NoTensor
+
+
+def test_modes():
+    s, d = example(), torch.arange(6.0).reshape(3, 2)
+    with torch.inference_mode():
+        same(s @ d, s.to_dense() @ d)
+        same(torch.sparse_coo_tensor([[0]], [1.0], (2,)) * 2, torch.tensor([2.0, 0.0]))
+    with torch.profiler.profile() as profile:
+        s @ d
+    assert any(row.key.endswith("matmul") for row in profile.key_averages())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (s @ d).dtype is torch.bfloat16
+    w = example(requires_grad=True)
+    with pytest.warns(UserWarning), torch.autograd.detect_anomaly():
+        torch.sparse.mm(w, d).sum().backward()
+        with pytest.raises(RuntimeError, match="nan"):
+            (w * float("nan")).to_dense().sum().backward()
+    p = torch.nn.Parameter(example())
+    assert p.is_sparse and repr(p).startswith("Parameter containing:\ntensor(indices=")
+
+
 def test_out():
     s, d = example(), torch.arange(6.0).reshape(3, 2)
     out = torch.empty(2, 2)

@@ -433,3 +433,33 @@ def test_graph_attention_over_edges():
         results.append([t.detach().numpy() for t in (out, w.grad, a.grad)])
     for ours, theirs in zip(*results, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_sparse_tensors_in_functions_of_ones_own():
+    """The product that programs for graph attention define themselves, and the older constructor."""
+    results = []
+    for lib in (rushlight, torch):
+
+        class Product(lib.autograd.Function):
+            @staticmethod
+            def forward(ctx, indices, values, shape, b):
+                a = lib.sparse_coo_tensor(indices, values, shape)
+                ctx.save_for_backward(a, b)
+                ctx.n = shape[1]
+                return lib.matmul(a, b)
+
+            @staticmethod
+            def backward(ctx, g):
+                a, b = ctx.saved_tensors
+                at = a._indices()[0, :] * ctx.n + a._indices()[1, :]
+                return None, g.matmul(b.t()).view(-1)[at], None, a.t().matmul(g)
+
+        indices = lib.tensor([[0, 1, 1], [2, 0, 2]])
+        values = lib.tensor([3.0, 4.0, 5.0], requires_grad=True)
+        b = lib.arange(6.0).reshape(3, 2).requires_grad_()
+        out = Product.apply(indices, values, lib.Size([2, 3]), b)
+        out.pow(2).sum().backward()
+        older = lib.sparse.FloatTensor(indices, values.detach(), lib.Size([2, 3]))
+        results.append([out, values.grad, b.grad, lib.spmm(older, b)])
+    for ours, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy())

@@ -9,6 +9,7 @@ import numpy as np
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.graph import Node, hooks_of
 from rushlight.autograd.state import rare, thread
+from rushlight.backends.sparse import Sparse
 
 _running: list[Node] = []  # the nodes whose backward is running, innermost last
 
@@ -49,7 +50,8 @@ def apply(node: Node, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
     return gradients
 
 
-def has_nan(a: np.ndarray) -> bool:
+def has_nan(a: Any) -> bool:
+    a = a.values if isinstance(a, Sparse) else a
     return bool(np.isnan(a.astype(np.float32) if a.dtype.kind == "V" else a).any())
 
 

@@ -186,14 +186,6 @@ def keys(indices: np.ndarray, sizes: tuple) -> np.ndarray:
     return k
 
 
-def coordinates(k: np.ndarray, sizes: tuple) -> np.ndarray:
-    """The inverse of `keys`: int64 [len(sizes), len(k)]."""
-    found = np.empty((len(sizes), k.size), np.int64)
-    for d in range(len(sizes) - 1, -1, -1):
-        k, found[d] = np.divmod(k, max(sizes[d], 1))
-    return found
-
-
 def checked(indices: np.ndarray, sizes: tuple) -> None:
     """RuntimeError for a coordinate outside of `sizes`."""
     if not indices.size:
@@ -230,9 +222,24 @@ def sums(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return np.add.reduceat(wide(values), starts, axis=0).astype(values.dtype, copy=False)
 
 
+def in_order(k: np.ndarray) -> np.ndarray:
+    """The order that sorts non-negative keys; equal ones stay in theirs.
+
+    Numbers are sorted several times quicker than they are ordered, so each carries its place along.
+    """
+    n = k.size
+    if not n or int(k.max()) >= 2**62 // n:
+        return k.argsort(kind="stable")
+    placed = k * n
+    placed += np.arange(n)
+    placed.sort()
+    placed %= n
+    return placed
+
+
 def groups(k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(order that sorts `k`, where runs of equal keys start in it, the keys sorted)."""
-    order = k.argsort(kind="stable")
+    order = in_order(k)
     k = k[order]
     new = np.ones(k.size, bool)
     np.not_equal(k[1:], k[:-1], out=new[1:])
@@ -244,9 +251,9 @@ def coalesce(a: Coo) -> Coo:
     if a.coalesced:
         return a
     sizes = a.shape[: a.sparse_dim]
-    order, starts, k = groups(keys(a.indices, sizes))
+    order, starts, _ = groups(keys(a.indices, sizes))
     values = sums(a.values[order], starts)
-    return Coo(coordinates(k[starts], sizes), values, a.shape, True)
+    return Coo(a.indices[:, order[starts]], values, a.shape, True)
 
 
 def places(a: Coo) -> tuple:
@@ -340,6 +347,7 @@ def add_dense(x: np.ndarray, a: Coo, factor: Any = 1) -> None:
 
 
 BLOCK = 1 << 22  # elements of a temporary of gathered rows
+HUBS = 16  # rows that are left when a round would touch so few: each becomes a product of its own
 
 
 def rows_times(
@@ -347,28 +355,36 @@ def rows_times(
 ) -> np.ndarray:
     """[n, m]: the sparse matrix of `values` at (rows, cols) times `x` [k, m].
 
-    Entries are sorted by row; then runs of gathered rows are added up, block by block.
+    Rows with many entries come first: round j then adds the j-th entry of all rows that have one, which
+    stand at the front, and no temporary is larger than the result.
     """
-    z = np.zeros(
-        (n, x.shape[1]), np.result_type(values, wide(x)) if values.dtype != x.dtype else x.dtype
-    )
+    z = np.zeros((n, x.shape[1]), x.dtype)
     if not (rows.size and x.shape[1]):
         return z
+    x, values = wide(x), wide(values)
     if (rows[1:] < rows[:-1]).any():
-        order = rows.argsort(kind="stable")
+        order = in_order(rows)
         rows, cols, values = rows[order], cols[order], values[order]
     new = np.ones(rows.size, bool)
     np.not_equal(rows[1:], rows[:-1], out=new[1:])
     starts = np.flatnonzero(new)
-    ends = np.append(starts[1:], rows.size)
-    step, at = max(BLOCK // x.shape[1], 1), 0
-    while at < starts.size:
-        first = starts[at]
-        to = max(int(ends.searchsorted(first + step, "right")), at + 1)
-        last = ends[to - 1]
-        part = x[cols[first:last]] * values[first:last, None]
-        z[rows[starts[at:to]]] = sums(part, starts[at:to] - first)
-        at = to
+    counts = np.diff(starts, append=rows.size)
+    order = (-counts).argsort(kind="stable")
+    starts, counts = starts[order], counts[order]
+    total = x.take(cols[starts], 0)
+    total *= values[starts, None]
+    live = (-counts).searchsorted(-np.arange(1, counts[0] + 1), "right").tolist()
+    done = 1
+    while done < len(live) and live[done] > HUBS:
+        at = starts[: live[done]] + done
+        part = x.take(cols[at], 0)
+        part *= values[at, None]
+        total[: live[done]] += part
+        done += 1
+    for row in range(live[done] if done < len(live) else 0):
+        rest = slice(starts[row] + done, starts[row] + counts[row])
+        total[row] += values[rest] @ x.take(cols[rest], 0)
+    z[rows[starts]] = total.astype(z.dtype, copy=False)
     return z
 
 
@@ -395,8 +411,9 @@ def sampled(g: np.ndarray, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
 def matmul_sparse(a: Coo, b: Coo) -> Coo:
     """Sparse [n, k] @ sparse [k, m]: every entry of `a` meets the row of `b` that it names."""
     a, b = coalesce(a), coalesce(b)
-    starts = b.indices[0].searchsorted(a.indices[1], "left")
-    counts = b.indices[0].searchsorted(a.indices[1], "right") - starts
+    lengths = np.bincount(b.indices[0], minlength=b.shape[0])
+    counts = lengths[a.indices[1]]
+    starts = (np.cumsum(lengths) - lengths)[a.indices[1]]
     of = np.repeat(np.arange(a.nnz), counts)
     inside = np.arange(of.size) - np.repeat(np.cumsum(counts) - counts, counts)
     at = starts[of] + inside

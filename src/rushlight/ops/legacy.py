@@ -64,12 +64,15 @@ def new(self, *args, **kwargs):
 
 
 class TensorType(type):
-    """`isinstance(t, FloatTensor)`: whether the dtype of `t` is that of the type."""
+    """`isinstance(t, FloatTensor)`: whether dtype and layout of `t` are those of the type."""
 
     dtype: dtypes.dtype
+    layout: dtypes.layout
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.is_cpu
+        if not isinstance(instance, Tensor) or instance.dtype is not cls.dtype:
+            return False
+        return instance.is_cpu and instance.layout is cls.layout
 
     def __repr__(cls) -> str:
         return f"<class 'torch.{cls.__name__}'>"
@@ -107,7 +110,7 @@ def dtype_named(kind: Any) -> dtypes.dtype:
     if isinstance(kind, type) and kind in dtypes.OF_PYTHON:
         return dtypes.OF_PYTHON[kind]
     if isinstance(kind, str):
-        name = kind.removeprefix("torch.")
+        name = kind.removeprefix("torch.").removeprefix("sparse.")
         if name == "Tensor":
             return modes.get_default_dtype()
         if name in TYPES:

@@ -144,7 +144,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     inside = np.arange(of.size) - np.repeat(np.cumsum(counts) - counts, counts)
     at = a.indices[:, of]
     at[dim] = order[first[of] + inside]
-    sort = sparse.keys(at, shape[: a.sparse_dim]).argsort(kind="stable")
+    sort = sparse.in_order(sparse.keys(at, shape[: a.sparse_dim]))
     v = run(values_of, input)[_wrap(np.ascontiguousarray(of[sort]))]
     return build(v, at[:, sort], shape, a.coalesced, "IndexSelectBackward0")
 

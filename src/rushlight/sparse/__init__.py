@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from rushlight.ops import sparse as _sparse
 from rushlight.ops import sparse_calls as _calls
 from rushlight.ops import sparse_products as _products
+from rushlight.ops.legacy import TYPES as _TYPES
+from rushlight.ops.legacy import TensorType as _TensorType
 from rushlight.ops.sparse_creation import invariants as _invariants
 from rushlight.tensor import Tensor
 
@@ -186,6 +188,39 @@ class check_sparse_tensor_invariants:
                 return function(*args, **kwargs)
 
         return checked
+
+
+class _SparseType(_TensorType):
+    """The class of `torch.sparse.FloatTensor` and its like."""
+
+    def __repr__(cls) -> str:
+        return f"<class 'torch.sparse.{cls.__name__}'>"
+
+
+def _type(name: str, d: Any) -> type:
+    import rushlight
+
+    def __new__(cls: Any, *args: Any) -> Tensor:
+        """`(indices, values)`, `(indices, values, size)`, or sizes alone for a tensor of zeros."""
+        if args and isinstance(args[0], Tensor):
+            return rushlight.sparse_coo_tensor(*args)
+        sizes = args[0] if args and isinstance(args[0], (tuple, list)) else args or (0,)
+        return rushlight.sparse_coo_tensor(tuple(sizes), dtype=d)
+
+    body = {
+        "__new__": __new__, "dtype": d, "layout": rushlight.sparse_coo, "is_cuda": False,
+        "is_sparse": True, "__module__": "torch.sparse",
+        "__doc__": f"Makes sparse tensors of dtype {d}; the older form of `sparse_coo_tensor`.",
+    }  # fmt: skip
+    return _SparseType(name, (), body)
+
+
+def __getattr__(name: str) -> Any:
+    """`torch.sparse.FloatTensor` and its like, made when they are first used."""
+    if name in _TYPES:
+        made = globals()[name] = _type(name, _TYPES[name].dtype)
+        return made
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def as_sparse_gradcheck(gradcheck: Callable) -> Callable:
