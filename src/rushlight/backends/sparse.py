@@ -21,6 +21,12 @@ from rushlight import dtypes
 made: list[bool] = []  # not empty once there was a sparse array: then calls look for them
 
 
+def note() -> None:
+    """There is a sparse array now, or will be within a backward."""
+    if not made:
+        made.append(True)
+
+
 def refuse(what: str, backend: str = "SparseCPU") -> NoReturn:
     """Raise: `what` does not know about sparse tensors."""
     raise NotImplementedError(
@@ -132,7 +138,7 @@ class Coo(Sparse):
         self, indices: np.ndarray, values: np.ndarray, shape: tuple, coalesced: bool = False
     ) -> None:
         self.indices, self.values, self.shape, self.coalesced = indices, values, shape, coalesced
-        made or made.append(True)
+        note()
 
     @property
     def sparse_dim(self) -> int:
@@ -156,7 +162,7 @@ class Csr(Sparse):
     ) -> None:
         self.crow, self.col, self.values, self.shape = crow, col, values, shape
         self.by_column = by_column
-        made or made.append(True)
+        note()
 
     def __reduce__(self) -> tuple:
         return Csr, (self.crow, self.col, self.values, self.shape, self.by_column)
@@ -168,7 +174,8 @@ class Csr(Sparse):
 
 def own(a: Sparse) -> Sparse:
     """A copy, whose arrays have the dtype objects that tensors compare by identity."""
-    make, parts = a.__reduce__()  # type: ignore[misc]
+    make: Any
+    make, parts = a.__reduce__()  # type: ignore[misc,str-unpack]
     return make(
         *[p.astype(dtypes.OF[p.dtype].np) if isinstance(p, np.ndarray) else p for p in parts]
     )
@@ -261,7 +268,7 @@ def places(a: Coo) -> tuple:
     return tuple(a.indices)
 
 
-def dense(a: Sparse) -> np.ndarray:
+def dense(a: Any) -> np.ndarray:
     """The dense array."""
     if a.__class__ is Csr:
         a = coo_of(a)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.autograd.state import thread
+from rushlight.backends.sparse import note
 from rushlight.ops.registry import Array, composite, op, public
 
 MODES = {"sum": 0, "mean": 1, "max": 2}
@@ -58,13 +59,6 @@ rows_of_sparse.grad(
         g, indices, weight_shape[0], padding_idx
     )
 )
-
-
-def sparse_to_come() -> None:
-    """A backward that makes the first sparse tensor of all must know before it begins."""
-    from rushlight.backends import sparse
-
-    sparse.made or sparse.made.append(True)
 
 
 def entries_of_rows(g: Any, indices: Any, n: int, padding_idx: int) -> Any:
@@ -134,7 +128,7 @@ def embedding(
             raise RuntimeError(
                 "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
             )
-        sparse_to_come()
+        note()  # the backward that makes the first sparse tensor must know before it begins
         return rows_of_sparse(weight, indices, padding_idx)
     return rows_of(weight, indices, padding_idx, scale_grad_by_freq)
 
@@ -267,7 +261,7 @@ def checked_bags(
                 f"offsets[-1] can not be greater than input's length {n} but got offsets[-1] of {last}"
             )
     if sparse:
-        sparse_to_come()
+        note()
     n_bags = offsets.numel() - bool(include_last_offset)
     return bagged(
         weight,

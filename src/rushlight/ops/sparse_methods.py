@@ -116,10 +116,6 @@ def _nnz(self: Tensor) -> int:
     return self._array.nnz
 
 
-_dimI = public("Tensor", name="_dimI")(lambda self: sparse_dim(self))
-_dimV = public("Tensor", name="_dimV")(lambda self: dense_dim(self))
-
-
 @public("Tensor")
 def sparse_dim(self: Tensor) -> int:
     """The number of dimensions that coordinates run over; 0 for a strided tensor."""
@@ -131,6 +127,10 @@ def sparse_dim(self: Tensor) -> int:
 def dense_dim(self: Tensor) -> int:
     """The number of dimensions of each value; all of a strided tensor."""
     return self._array.ndim - sparse_dim(self)
+
+
+public("Tensor", name="_dimI")(sparse_dim)
+public("Tensor", name="_dimV")(dense_dim)
 
 
 def compressed_part(t: Tensor, name: str, by_column: bool, part: str) -> Tensor:

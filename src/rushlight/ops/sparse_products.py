@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from rushlight.ops.sparse import (
 )
 from rushlight.ops.sparse_methods import coalesce, to_rows
 from rushlight.tensor import Tensor, _wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # -- sparse @ dense --------------------------------------------------------------------------------
 
@@ -350,7 +353,7 @@ def softmax(name: str, input: Tensor, dim: int, dtype: Any, log: bool) -> Tensor
     return with_values(t, v - total.log() if log else e / total, node, True)
 
 
-TABLE = {
+TABLE: dict[str, Callable] = {
     "mm": mm, "mv": mv, "matmul": matmul, "bmm": bmm, "addmm": addmm, "addmv": addmv,
     "nn.functional.linear": linear,
 }  # fmt: skip

@@ -87,9 +87,8 @@ class Adagrad(RuleOptimizer):
                 raise RuntimeError("weight_decay option is not compatible with sparse gradients")
             grad = (-grad if group["maximize"] else grad).coalesce()
             state["sum"].add_(grad.pow(2))
-            scale = state["sum"].sparse_mask(grad).sqrt()._values() + group["eps"]
-            step = grad.clone()
-            step._values().div_(scale)
+            step = grad.values() / (state["sum"].sparse_mask(grad).values().sqrt() + group["eps"])
+            step = rushlight.sparse_coo_tensor(grad.indices(), step, p.shape)
             p.add_(step, alpha=-lr / (1 + (t - 1) * group["lr_decay"]))
             return
         run(

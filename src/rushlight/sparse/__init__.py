@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.backends import sparse as _sparse_array
 from rushlight.ops import sparse as _sparse
 from rushlight.ops import sparse_calls as _calls
 from rushlight.ops import sparse_products as _products
@@ -21,6 +22,7 @@ __all__ = [
     "check_sparse_tensor_invariants",
     "log_softmax",
     "mm",
+    "sampled_addmm",
     "softmax",
     "spdiags",
     "sum",
@@ -98,6 +100,47 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     tensor([0.])
     """
     return _products.softmax("_sparse_log_softmax", input, dim, dtype, True)
+
+
+def sampled_addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1, out: Any = None
+) -> Tensor:
+    """beta * input + alpha * (mat1 @ mat2) where the sparse `input` has entries; the rest is not computed.
+
+    `input` is in compressed rows, as in PyTorch, or in coordinates.
+
+    >>> import rushlight as torch
+    >>> a = torch.eye(2).to_sparse_csr()
+    >>> torch.sparse.sampled_addmm(a, torch.ones(2, 3), torch.ones(3, 2)).values()
+    tensor([4., 4.])
+    """
+    if not _sparse.is_sparse(input):
+        raise RuntimeError(
+            "sampled_addmm: Expected self to have sparse csr layout, but got Strided"
+        )
+    if mat1.ndim != 2 or mat2.ndim != 2 or mat1.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({list(mat1.shape)} and "
+            f"{list(mat2.shape)})"
+        )
+    if tuple(input.shape) != (mat1.shape[0], mat2.shape[1]):
+        raise RuntimeError(
+            f"sampled_addmm: self has shape {list(input.shape)}, the product "
+            f"{[mat1.shape[0], mat2.shape[1]]}"
+        )
+    if input.is_sparse:
+        input = input.coalesce()
+    at = (
+        _sparse_array.coo_of(input._array).indices
+        if not input.is_sparse
+        else input.indices()._array
+    )
+    product = _sparse.run(_products.sampled, mat1, mat2.mH, at)
+    values = _sparse.run(_sparse.values_of, input) * beta + product * alpha
+    made = _sparse.with_values(input, values, "SparseSampledAddmmBackward0", True)
+    if out is None:
+        return made
+    return _calls.replace(out, made, "sampled_addmm.out")
 
 
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
@@ -238,7 +281,8 @@ def as_sparse_gradcheck(gradcheck: Callable) -> Callable:
     def check(fn: Callable, inputs: Any, **options: Any) -> bool:
         inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
         options.pop("masked", None)  # they always are
-        flat, makers = [], []
+        flat: list[Any] = []
+        makers: list[Any] = []
         for x in inputs:
             if not _sparse.is_sparse(x):
                 makers.append(None)
