@@ -7,13 +7,15 @@ calls `body(args, k * grain, min(n, (k + 1) * grain))` once for every k, on seve
 The chunks are the same for any number of threads, so a body that makes one result per chunk makes
 the same result everywhere. A body must not raise or end its thread.
 
-How it works. The job and a *ticket* stand in memory; the ticket's lower half counts the chunks that
-nobody has claimed yet, its upper half the jobs. Whoever can lower the ticket by one, caller or
-worker, has claimed a chunk. Because a job is only written over while the count is 0, and because the
-upper half never comes back, the job that was read before the ticket was lowered is the ticket's job:
-a worker that slept through a few jobs cannot run an old body in a new one. The caller claims chunks
-as the workers do, then waits for those that are claimed and not finished. Nothing waits for a worker
-that never came, so a core that another process holds costs what that core would have done.
+How it works. The job and a *ticket* stand in memory. The ticket says which chunks nobody has claimed:
+those from `low` to `high`; its upper half counts the jobs. Who can replace the ticket by one with a
+chunk less has claimed that chunk: the caller at the low end, workers at the high end, so that two
+threads that do the same job again find their part of the data in their own caches. (With more than
+65535 chunks, batches of neighbours are claimed.) Because a job is only written over while nothing of
+it is left, and because no ticket ever comes back, the job that was read before the ticket was replaced
+is the ticket's job: a worker that slept through a few jobs cannot run an old body in a new one. The
+caller then waits for the chunks that are claimed and not finished. Nothing waits for a worker that
+never came, so a core that another process holds costs what that core would have done.
 
 Workers wait for 30 us in a loop, since the next job is usually near, and then sleep in the kernel
 (futex). Only one job runs at a time: a call from inside of a job, or from another thread while a job
@@ -109,14 +111,14 @@ define internal void @chunk(ptr %body, ptr %args, i64 %n, i64 %grain, i64 %k) {
   ret void
 }
 
-define internal void @serial(ptr %body, ptr %args, i64 %n, i64 %grain, i64 %chunks) {
+define internal void @serial(ptr %body, ptr %args, i64 %n, i64 %grain, i64 %first, i64 %end) {
 entry:
   br label %next
 next:
-  %k = phi i64 [ 0, %entry ], [ %k1, %next ]
+  %k = phi i64 [ %first, %entry ], [ %k1, %next ]
   call void @chunk(ptr %body, ptr %args, i64 %n, i64 %grain, i64 %k)
   %k1 = add i64 %k, 1
-  %more = icmp ult i64 %k1, %chunks
+  %more = icmp ult i64 %k1, %end
   br i1 %more, label %next, label %done
 done:
   ret void
@@ -136,7 +138,7 @@ split:
   %shared = call i1 @share(ptr %body, ptr %args, i64 %n, i64 %grain, i64 %chunks, i64 %modes)
   br i1 %shared, label %done, label %alone
 alone:
-  call void @serial(ptr %body, ptr %args, i64 %n, i64 %grain, i64 %chunks)
+  call void @serial(ptr %body, ptr %args, i64 %n, i64 %grain, i64 0, i64 %chunks)
   br label %done
 done:
   call void @set_modes(i64 %modes)
@@ -175,9 +177,9 @@ define void @forked() {
 # All that follows has its own lines of the cache: what one thread writes does not slow down what
 # others read.
 _SHARED = """
-@ticket = internal global i64 0, align 128    ; jobs so far << 32 | chunks that nobody has claimed
-@job = internal global [6 x i64] zeroinitializer, align 128  ; body args n grain chunks modes
-@left = internal global i32 0, align 128      ; chunks of the job that are not finished
+@ticket = internal global i64 0, align 128    ; jobs so far << 32 | high << 16 | low
+@job = internal global [7 x i64] zeroinitializer, align 128  ; body args n grain chunks modes batch
+@left = internal global i32 0, align 128      ; batches of the job that are not finished
 @waiting = internal global i32 0, align 128   ; does the caller sleep until `left` is 0?
 @busy = internal global i32 0, align 128      ; is there a job? Who sets it owns what stands above
 @created = internal global i32 0, align 4     ; workers that were started, also guarded by `busy`
@@ -186,6 +188,7 @@ _SHARED = """
 @sleepers = internal global i32 0, align 128  ; workers that sleep, or are about to
 @gate = internal global i32 0, align 4        ; changes when they are to wake up
 
+declare i64 @llvm.umin.i64(i64, i64)
 declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(i64)
@@ -216,13 +219,20 @@ done:
   ret void
 }
 
-define internal void @work() {   ; run chunks until none is left to claim
+define internal i1 @claimed(i64 %ticket) {   ; all of it?
+  %low = trunc i64 %ticket to i16
+  %above = lshr i64 %ticket, 16
+  %high = trunc i64 %above to i16
+  %all = icmp eq i16 %low, %high
+  ret i1 %all
+}
+
+define internal void @work(i1 %worker) {   ; run batches until none is left to claim
 entry:
   br label %look
 look:
   %ticket = load atomic i64, ptr @ticket acquire, align 8
-  %unclaimed = and i64 %ticket, 4294967295
-  %none = icmp eq i64 %unclaimed, 0
+  %none = call i1 @claimed(i64 %ticket)
   br i1 %none, label %done, label %claim
 claim:
   %body = load atomic ptr, ptr @job monotonic, align 8
@@ -231,14 +241,22 @@ claim:
   %grain = load atomic i64, ptr getelementptr (i64, ptr @job, i64 3) monotonic, align 8
   %chunks = load atomic i64, ptr getelementptr (i64, ptr @job, i64 4) monotonic, align 8
   %modes = load atomic i64, ptr getelementptr (i64, ptr @job, i64 5) monotonic, align 8
-  %lower = sub i64 %ticket, 1
-  %swap = cmpxchg ptr @ticket, i64 %ticket, i64 %lower acq_rel monotonic, align 8
+  %batch = load atomic i64, ptr getelementptr (i64, ptr @job, i64 6) monotonic, align 8
+  %step = select i1 %worker, i64 -65536, i64 1
+  %next = add i64 %ticket, %step
+  %swap = cmpxchg ptr @ticket, i64 %ticket, i64 %next acq_rel monotonic, align 8
   %claimed = extractvalue { i64, i1 } %swap, 1
   br i1 %claimed, label %run, label %look
 run:
   call void @set_modes(i64 %modes)
-  %k = sub i64 %chunks, %unclaimed
-  call void @chunk(ptr %body, ptr %args, i64 %n, i64 %grain, i64 %k)
+  %low = and i64 %ticket, 65535
+  %above = lshr i64 %next, 16
+  %high = and i64 %above, 65535
+  %which = select i1 %worker, i64 %high, i64 %low
+  %first = mul i64 %which, %batch
+  %to = add i64 %first, %batch
+  %end = call i64 @llvm.umin.i64(i64 %to, i64 %chunks)
+  call void @serial(ptr %body, ptr %args, i64 %n, i64 %grain, i64 %first, i64 %end)
   %before = atomicrmw sub ptr @left, i32 1 seq_cst, align 4
   %last = icmp eq i32 %before, 1
   br i1 %last, label %report, label %look
@@ -270,11 +288,10 @@ retire:
   br label %start
 active:
   %ticket = load atomic i64, ptr @ticket acquire, align 8
-  %unclaimed = trunc i64 %ticket to i32
-  %none = icmp eq i32 %unclaimed, 0
+  %none = call i1 @claimed(i64 %ticket)
   br i1 %none, label %rest, label %run
 run:
-  call void @work()
+  call void @work(i1 true)
   br label %start
 rest:
   call void @pause()
@@ -289,9 +306,8 @@ park:
   %others = atomicrmw add ptr @sleepers, i32 1 seq_cst, align 4
   ; The caller writes the ticket and then reads the sleepers: one of us sees the other.
   %ticket2 = load atomic i64, ptr @ticket seq_cst, align 8
-  %unclaimed2 = trunc i64 %ticket2 to i32
   %wanted2 = load atomic i32, ptr @wanted seq_cst, align 4
-  %nothing = icmp eq i32 %unclaimed2, 0
+  %nothing = call i1 @claimed(i64 %ticket2)
   %same = icmp eq i32 %wanted2, %wanted
   %tired = and i1 %nothing, %same
   br i1 %tired, label %bed, label %up
@@ -341,9 +357,7 @@ entry:
   %wanted = load atomic i32, ptr @wanted monotonic, align 4
   %workers = icmp ne i32 %wanted, 0
   %several = icmp ugt i64 %chunks, 1
-  %fits = icmp ult i64 %chunks, 4294967296
-  %both = and i1 %workers, %several
-  %worth = and i1 %both, %fits
+  %worth = and i1 %workers, %several
   br i1 %worth, label %try, label %no
 try:
   %swap = cmpxchg ptr @busy, i32 0, i32 1 acquire monotonic, align 4
@@ -366,11 +380,19 @@ publish:
   store atomic i64 %grain, ptr getelementptr (i64, ptr @job, i64 3) monotonic, align 8
   store atomic i64 %chunks, ptr getelementptr (i64, ptr @job, i64 4) monotonic, align 8
   store atomic i64 %clear, ptr getelementptr (i64, ptr @job, i64 5) monotonic, align 8
-  %count = trunc i64 %chunks to i32
+  %last = sub i64 %chunks, 1
+  %many = udiv i64 %last, 65535
+  %batch = add i64 %many, 1
+  store atomic i64 %batch, ptr getelementptr (i64, ptr @job, i64 6) monotonic, align 8
+  %others = udiv i64 %last, %batch
+  %batches = add i64 %others, 1
+  %count = trunc i64 %batches to i32
   store atomic i32 %count, ptr @left monotonic, align 4
   %old = load atomic i64, ptr @ticket monotonic, align 8
-  %jobs = add i64 %old, 4294967296   ; the lower half is 0
-  %new = or i64 %jobs, %chunks
+  %jobs = and i64 %old, -4294967296
+  %job = add i64 %jobs, 4294967296
+  %high = shl i64 %batches, 16
+  %new = or i64 %job, %high
   store atomic i64 %new, ptr @ticket seq_cst, align 8
   %sleepers = load atomic i32, ptr @sleepers seq_cst, align 4
   %awake = icmp eq i32 %sleepers, 0
@@ -383,7 +405,7 @@ call:
   call void @wake(ptr @gate, i32 %number)
   br label %work
 work:
-  call void @work()
+  call void @work(i1 false)
   br label %wait
 wait:
   %i = phi i32 [ 0, %work ], [ %i1, %pause ]
