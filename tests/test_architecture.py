@@ -37,7 +37,7 @@ LAYERS = [
     "nn",
     "optim distributions func",
     "serialization",
-    "vision testing types distributed _dynamo __future__ __config__ _subclasses _tensor_str fx futures amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing overrides profiler quasirandom _C",
+    "vision testing types distributed _dynamo __future__ __config__ _subclasses _tensor_str fx futures amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing overrides profiler quasirandom functional library symbolic torch_version _C",
     "cli __main__ door",
 ]
 

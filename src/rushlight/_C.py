@@ -1,8 +1,44 @@
-"""The few names of PyTorch's C module that its documentation tells users to take from there."""
+"""The few names of PyTorch's C module that its documentation and programs take from there."""
 
 from __future__ import annotations
 
+from rushlight.autograd.state import thread
 from rushlight.ops.overrides import disabled as _disabled_torch_function_impl
 from rushlight.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 
-__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "_disabled_torch_function_impl"]
+__all__ = [
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "_disabled_torch_function_impl",
+    "compiled_with_cxx11_abi",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "set_anomaly_enabled",
+]
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether backward keeps the lines of the forward, see `autograd.set_detect_anomaly`.
+
+    >>> import rushlight as torch
+    >>> torch.is_anomaly_enabled()
+    False
+    """
+    return thread.anomaly
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly detection, where it is on, looks for nan."""
+    return thread.anomaly_nan
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """`autograd.set_detect_anomaly`, from the call on."""
+    import rushlight
+
+    rushlight.autograd.set_detect_anomaly(enabled, check_nan)
+
+
+def compiled_with_cxx11_abi() -> bool:
+    """True, as PyTorch answers since 2.6; nothing is compiled here."""
+    return True

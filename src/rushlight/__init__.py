@@ -78,9 +78,9 @@ del tensor  # type: ignore[name-defined]  # noqa: F821
 _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
     "__config__ __future__ _C _dynamo _subclasses _tensor_str accelerator amp autograd backends compiler cpu "
-    "cuda data distributed distributions fft func futures fx hub jit linalg masked mps multiprocessing nn "
-    "optim overrides profiler quasirandom random return_types serialization signal sparse special storage testing "
-    "types utils version vision xpu"
+    "cuda data distributed distributions fft func functional futures fx hub jit library linalg masked mps multiprocessing "
+    "nn onnx optim overrides profiler quasirandom random return_types serialization signal sparse special storage testing "
+    "torch_version types utils version vision xpu"
 ).split()
 _SETTINGS = (
     "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
@@ -95,6 +95,10 @@ _AUTOCAST = (
     "is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype "
     "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype"
 ).split()
+_SYMBOLIC = (
+    "SymBool SymFloat SymInt cond sym_float sym_fresh_size sym_int sym_ite sym_max sym_min sym_not "
+    "sym_sqrt sym_sum while_loop"
+).split()
 _ELSEWHERE = {  # public name -> module
     "set_printoptions": "printing",
     "Generator": "random",
@@ -107,11 +111,18 @@ _ELSEWHERE = {  # public name -> module
     "thread_safe_generator": "random",
     **dict.fromkeys(_SETTINGS, "settings"),
     **dict.fromkeys(_AUTOCAST, "amp.autocast_mode"),
+    **dict.fromkeys(_SYMBOLIC, "symbolic"),
+    "is_anomaly_check_nan_enabled": "_C",
+    "is_anomaly_enabled": "_C",
+    "set_anomaly_enabled": "_C",
+    "compiled_with_cxx11_abi": "_C",
+    "Future": "futures",
     "GradScaler": "amp.grad_scaler",
     "compile": "compiler",
     "get_device_module": "accelerator",
     "vmap": "func",
     "OutOfMemoryError": "errors",
+    "_assert": "errors",
     "install_as_torch": "door",
     "save": "serialization",
     "load": "serialization",
@@ -130,6 +141,11 @@ _CONSTANTS = {
     "pi": 3.141592653589793,
     "e": 2.718281828459045,
     "newaxis": None,
+    # what PyTorch may be built with: NumPy brings LAPACK and Fourier transforms
+    "has_lapack": True,
+    "has_mkl": False,
+    "has_openmp": False,
+    "has_spectral": True,
 }
 
 _compiled.begin()

@@ -24,7 +24,6 @@ __all__ = ["install_as_torch"]
 # PyTorch's modules whose names are others here.
 _RENAMED = {
     "torch._tensor": "rushlight.tensor",
-    "torch.functional": "rushlight",
     "torch._jit_internal": "rushlight.jit",
     "torch.utils._pytree": "rushlight.utils._pytree",
     "torch.optim.lr_scheduler": "rushlight.optim.lr_scheduler",
@@ -63,7 +62,7 @@ def install_as_torch() -> None:
             )
     sys.meta_path.insert(0, _Finder())
     # What programs compare with a release of PyTorch; rushlight.version.release is our own.
-    rushlight.__version__ = rushlight.version.__version__
+    rushlight.__version__ = rushlight.torch_version.TorchVersion(rushlight.version.__version__)
     rushlight.__name__ = _Name(rushlight.__name__)
     for name in ("torch.autograd.gradcheck",):
         # a function has the name of its module: a first import would put the module in its place

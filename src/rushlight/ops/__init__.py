@@ -5,6 +5,7 @@ To programs it is `torch.ops`, where PyTorch keeps operators by their inner name
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 
@@ -14,4 +15,11 @@ def __getattr__(name: str) -> Any:
 
         globals()[name] = found = Operators(name)
         return found
-    raise AttributeError(f"module 'torch.ops' has no attribute {name!r}: only aten is here")
+    own = sys.modules.get(
+        "rushlight.library"
+    )  # operators of the program; loaded where there are some
+    if own is not None and any(each.startswith(f"{name}::") for each in own.OPERATORS):
+        return own.Namespace(name)
+    raise AttributeError(
+        f"module 'torch.ops' has no attribute {name!r}: only aten and what torch.library declares are here"
+    )

@@ -1,0 +1,594 @@
+"""`torch.library`: operators of one's own, with a gradient and a rule for shapes, found under `torch.ops.<namespace>`.
+
+>>> import rushlight as torch
+>>> from rushlight import Tensor
+>>> @torch.library.custom_op("doc::twice", mutates_args=())
+... def twice(x: Tensor) -> Tensor:
+...     return x * 2
+>>> twice.register_autograd(lambda ctx, g: g * 2)
+>>> x = torch.ones(2, requires_grad=True)
+>>> torch.ops.doc.twice(x).sum().backward()
+>>> x.grad
+tensor([2., 2.])
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight.autograd.function import Function
+from rushlight.autograd.saved_hooks import increment_version
+from rushlight.autograd.state import thread
+from rushlight.storage import root
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    import inspect
+    from collections.abc import Callable, Iterable
+
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "custom_op",
+    "define",
+    "get_ctx",
+    "impl",
+    "impl_abstract",
+    "infer_schema",
+    "opcheck",
+    "register_autocast",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_torch_dispatch",
+    "register_vmap",
+    "triton_op",
+    "wrap_triton",
+]
+
+OPERATORS: dict[str, CustomOpDef] = {}  # "namespace::name" -> operator
+
+
+class CustomOpDef:
+    """An operator declared by `custom_op` or `Library.define`; calling it runs its kernel, recorded for autograd."""
+
+    def __init__(self, name: str, signature: inspect.Signature, mutates: tuple[str, ...]) -> None:
+        self._qualname = name
+        self._namespace, _, self._name = name.partition("::")
+        self._signature, self._mutates = signature, mutates
+        self._kernels: dict[str, Callable] = {}
+        self._fake: Callable | None = None
+        self._backward: Callable | None = None
+        self._setup_context: Callable | None = None
+        self._init_fn: Callable | None = None
+        self.__name__ = self._name
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
+
+    def __str__(self) -> str:
+        return f"{self._namespace}.{self._name}"
+
+    @property
+    def default(self) -> CustomOpDef:
+        """The only overload: the operator itself."""
+        return self
+
+    _opoverload = default
+
+    def name(self) -> str:
+        """`namespace::name`."""
+        return self._qualname
+
+    # -- registration
+
+    def register_kernel(self, device_types: Any, func: Callable | None = None) -> Callable:
+        """The function that computes it on devices of these types (None: on all); also as a decorator."""
+
+        def register(func: Callable) -> Callable:
+            for each in _listed(device_types):
+                self._kernels[each] = func
+            return func
+
+        return register if func is None else register(func)
+
+    def register_fake(self, func: Callable) -> Callable:
+        """The function that makes results without numbers, from tensors on the meta device; also as a decorator."""
+        self._fake = func
+        return func
+
+    def register_autograd(
+        self, backward: Callable, *, setup_context: Callable | None = None
+    ) -> None:
+        """The gradient: `backward(ctx, *grads)` gives one for each argument; `setup_context(ctx, inputs, output)` saves for it."""
+        self._backward, self._setup_context = backward, setup_context
+
+    def register_vmap(self, func: Callable | None = None) -> Any:
+        """Accepted and not used: `vmap` runs the operator once for each element of the batch."""
+        return (lambda func: func) if func is None else func
+
+    def register_torch_dispatch(self, torch_dispatch_class: Any, func: Any = None) -> Any:
+        """Accepted and not used: there is no `__torch_dispatch__` here."""
+        return (lambda func: func) if func is None else func
+
+    register_autocast = register_torch_dispatch
+
+    # -- calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        args, kwargs = bound.args, bound.kwargs
+        self._check(bound.arguments)
+        flat = list(_leaves(args))
+        if not (thread.grad and any(t.requires_grad for t in flat)):
+            return self._run(args, kwargs)
+        return self._recorded(flat, args, kwargs)
+
+    def _check(self, arguments: dict[str, Any]) -> None:
+        for name, value in arguments.items():
+            wanted = self._signature.parameters[name].annotation
+            if wanted in (Tensor, "Tensor", "torch.Tensor") and not isinstance(value, Tensor):
+                raise RuntimeError(
+                    f"{self._qualname}() Expected a value of type 'Tensor' for argument '{name}' but instead found "
+                    f"type '{type(value).__name__}'"
+                )
+
+    def _run(self, args: tuple, kwargs: dict) -> Any:
+        tensors = list(_leaves([*args, *kwargs.values()]))
+        if any(t.is_meta for t in tensors):
+            if self._fake is None:
+                raise NotImplementedError(
+                    f"{self}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel "
+                    "registered for this operator. Please use `torch.library.register_fake` to add one"
+                )
+            return self._fake(*args, **kwargs)
+        kernel = self._kernels.get("cpu") or self._kernels.get("")
+        if kernel is None:
+            raise NotImplementedError(
+                f"Could not run '{self._qualname}' with arguments from the 'CPU' backend: no kernel is registered for it"
+            )
+        # kernels stand below autograd: `x.numpy()` is all right in them
+        plain = [_cut_off(each) for each in args]
+        result = kernel(*plain, **{name: _cut_off(each) for name, each in kwargs.items()})
+        self._check_result(result, tensors)
+        names = self._signature.parameters
+        changed = [
+            dict(zip(names, [*args, *kwargs.values()], strict=False)).get(n) for n in self._mutates
+        ]
+        for t in _leaves(changed):
+            increment_version(t)
+        return result
+
+    def _check_result(self, result: Any, inputs: list[Tensor]) -> None:
+        memories = {id(root(t._array)) for t in inputs}
+        for t in _leaves(result):
+            if id(root(t._array)) in memories and t.numel():
+                raise RuntimeError(
+                    f"{self._name}: The output of this custom operator (1) must not also be an input to this custom "
+                    "operator and (2) may not alias any inputs to this custom operator or other returns. The most common "
+                    "way to trigger this error is if we have y = custom_op(x) and y and x are the same Tensor. Please "
+                    "instead return a clone of the offending output tensor(s) (e.g. return x.clone())"
+                )
+            memories.add(id(root(t._array)))
+
+    def _recorded(self, flat: list[Tensor], args: tuple, kwargs: dict) -> Any:
+        operator = self
+
+        class Generated(Function):
+            @staticmethod
+            def forward(ctx: Any, *_: Tensor) -> Any:
+                result = operator._run(args, kwargs)
+                # `needs_input_grad` of a list of tensors is a list
+                needs = iter(ctx.needs_input_grad)
+                ctx.needs_input_grad = _like(args, lambda _: next(needs), False)
+                if operator._setup_context is not None:
+                    more = {"keyword_only_inputs": kwargs} if kwargs else {}
+                    operator._setup_context(ctx, inputs=args, output=result, **more)
+                return tuple(result) if isinstance(result, list) else result
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Any) -> Any:
+                if operator._backward is None:
+                    raise RuntimeError(
+                        f"Trying to backward through {operator}.default but no autograd formula was registered. Please use "
+                        "register_autograd to add one."
+                    )
+                found = operator._backward(ctx, *grads)
+                found = found if isinstance(found, tuple) else (found,)
+                return tuple(_for_tensors(operator, args, found))
+
+        Generated._backward_cls.__name__ = (
+            f"GeneratedBackwardFor_{self._namespace}_{self._name}_defaultBackward"
+        )
+        return Generated.apply(*flat)
+
+
+def _listed(device_types: Any) -> list[str]:
+    if device_types is None:
+        return [""]
+    return [device_types] if isinstance(device_types, str) else list(device_types)
+
+
+def _leaves(thing: Any) -> Iterable[Tensor]:
+    """The tensors among arguments, also those in lists and tuples."""
+    for each in thing if isinstance(thing, (list, tuple)) else [thing]:
+        if isinstance(each, Tensor):
+            yield each
+        elif isinstance(each, (list, tuple)):
+            yield from _leaves(each)
+
+
+def _cut_off(thing: Any) -> Any:
+    """`thing` without the history of its tensors."""
+    if isinstance(thing, Tensor):
+        return thing.detach() if thing.requires_grad else thing
+    if isinstance(thing, (list, tuple)) and any(t.requires_grad for t in _leaves(thing)):
+        return type(thing)([_cut_off(each) for each in thing])
+    return thing
+
+
+def _like(thing: Any, leaf: Callable, other: Any) -> Any:
+    """`thing` with every tensor replaced by `leaf(tensor)`, everything else that is no container by `other`."""
+    if isinstance(thing, Tensor):
+        return leaf(thing)
+    if isinstance(thing, (list, tuple)) and any(True for _ in _leaves(thing)):
+        made = [_like(each, leaf, other) for each in thing]
+        return tuple(made) if isinstance(thing, tuple) else made
+    return other
+
+
+def _for_tensors(operator: CustomOpDef, args: tuple, grads: tuple) -> Iterable[Any]:
+    """The gradients of the tensors, out of one for each argument."""
+    if len(grads) < len(args):
+        grads = (*grads, *[None] * (len(args) - len(grads)))
+    for arg, grad in zip(args, grads, strict=False):
+        if isinstance(arg, Tensor):
+            yield grad
+        elif isinstance(arg, (list, tuple)) and any(True for _ in _leaves(arg)):
+            parts = list(grad) if isinstance(grad, (list, tuple)) else [None] * len(arg)
+            if len(parts) != len(arg):
+                raise RuntimeError(
+                    f"{operator}: the gradient of a list of {len(arg)} tensors has {len(parts)} entries"
+                )
+            yield from _for_tensors(operator, tuple(arg), tuple(parts))
+
+
+# -- declarations ----------------------------------------------------------------------------------
+
+
+def custom_op(
+    name: str,
+    fn: Callable | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: Any = None,
+    schema: str | None = None,
+    tags: Any = None,
+) -> Any:
+    """Make an operator `namespace::name` of a function; also as a decorator.
+
+    Its parameters are annotated, as PyTorch asks for it, unless a `schema` says what they are. `mutates_args`: the names
+    of those that it writes to. ValueError for a name without namespace or a parameter without type.
+    """
+
+    def declare(fn: Callable) -> CustomOpDef:
+        import inspect
+
+        infer_schema(fn, mutates_args=mutates_args) if schema is None else None
+        names = () if mutates_args == "unknown" else tuple(mutates_args)
+        made = CustomOpDef(_qualified(name), inspect.signature(fn), names)
+        made._init_fn = made.__wrapped__ = fn  # type: ignore[attr-defined]
+        made.__doc__ = fn.__doc__
+        made.register_kernel(device_types, fn)
+        OPERATORS[made._qualname] = made
+        return made
+
+    return declare if fn is None else declare(fn)
+
+
+def _qualified(name: str) -> str:
+    namespace, separator, short = name.partition("::")
+    if not (namespace and separator and short):
+        raise ValueError(
+            f"The operator name should be of the form {{namespace}}::{{name}}, got {name!r}"
+        )
+    return f"{namespace}::{short.partition('.')[0]}"
+
+
+_TYPES = {
+    "Tensor": "Tensor", "float": "float", "int": "SymInt", "bool": "bool", "str": "str", "complex": "complex",
+    "dtype": "ScalarType", "device": "Device", "number": "Scalar", "None": "()", "NoneType": "()",
+}  # fmt: skip
+
+
+def infer_schema(
+    prototype_function: Callable, /, *, mutates_args: Any = (), op_name: str | None = None
+) -> str:
+    """PyTorch's schema of a function, from its annotations. ValueError for a parameter or a result without a type.
+
+    >>> from rushlight import Tensor
+    >>> def f(x: Tensor, n: int = 2) -> Tensor: ...
+    >>> infer_schema(f, mutates_args=())
+    '(Tensor x, SymInt n=2) -> Tensor'
+    """
+    import inspect
+
+    parts, alone = [], False
+    signature = inspect.signature(prototype_function, eval_str=True)
+    for name, p in signature.parameters.items():
+        if p.annotation is inspect.Parameter.empty:
+            raise ValueError(
+                f"infer_schema(func): Parameter {name} must have a type annotation. Got func with signature {signature}"
+            )
+        if p.kind is p.KEYWORD_ONLY and not alone:
+            parts.append("*")
+            alone = True
+        kind = _schema_type(p.annotation)
+        if mutates_args == "unknown" or name in mutates_args:
+            kind = kind.replace("Tensor", f"Tensor(a{len(parts)}!)", 1)
+        default = "" if p.default is inspect.Parameter.empty else f"={p.default}"
+        parts.append(f"{kind} {name}{default}")
+    if signature.return_annotation is inspect.Signature.empty:
+        raise ValueError(
+            f"infer_schema(func): no return type annotation was provided. Got func with signature {signature}"
+        )
+    return f"{op_name or ''}({', '.join(parts)}) -> {_schema_type(signature.return_annotation)}"
+
+
+def _schema_type(annotation: Any) -> str:
+    import types
+    import typing
+
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType) and type(None) in inner:
+        (rest,) = [t for t in inner if t is not type(None)]
+        return _schema_type(rest) + "?"
+    if origin is tuple:
+        return f"({', '.join(map(_schema_type, inner))})"
+    if origin is not None and inner:  # list, Sequence
+        return f"{_schema_type(inner[0])}[]"
+    name = "None" if annotation is None else getattr(annotation, "__name__", str(annotation))
+    if name not in _TYPES:
+        raise ValueError(
+            f"infer_schema(func): unsupported type {annotation} (Tensor, int, float, bool, str, complex, dtype, device, "
+            "lists of them and optional ones are known)"
+        )
+    return _TYPES[name]
+
+
+def _signature(schema: str) -> tuple[str, inspect.Signature, tuple[str, ...]]:
+    """(name, parameters, names of what is written to) of `name(Tensor x, float y=1.0, *, int[] z=[]) -> Tensor`."""
+    import inspect
+    import re
+
+    match = re.match(r"\s*([\w.:]*)\s*\((.*)\)\s*->", schema, re.DOTALL)
+    if match is None:
+        raise RuntimeError(
+            f"cannot read the schema {schema!r}: name(Type x, ...) -> Type is expected"
+        )
+    kind, parameters, written = inspect.Parameter.POSITIONAL_OR_KEYWORD, [], []
+    # commas inside of brackets separate nothing
+    for part in re.findall(r"(?:[^,\[(]|\[[^\]]*\]|\([^)]*\))+", match[2]):
+        part = part.strip()
+        if part == "*":
+            kind = inspect.Parameter.KEYWORD_ONLY
+            continue
+        declared, _, default = part.partition("=")
+        if "=" in part and declared.rstrip().endswith("["):
+            raise RuntimeError(f"cannot read {part!r} in the schema {schema!r}")
+        annotation, _, name = declared.strip().rpartition(" ")
+        if not annotation:
+            raise RuntimeError(f"{part!r} in the schema {schema!r} has no type and name")
+        if "!" in annotation:
+            written.append(name)
+        given = _literal(default.strip()) if default else inspect.Parameter.empty
+        parameters.append(
+            inspect.Parameter(name, kind, default=given, annotation=annotation.strip())
+        )
+    return match[1], inspect.Signature(parameters), tuple(written)
+
+
+def _literal(text: str) -> Any:
+    import ast
+
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+class Library:
+    """Operators of the namespace `ns`, declared by schemas (`define`) and written by `impl`.
+
+    `kind`: "DEF", "FRAGMENT" or "IMPL", which make no difference here.
+
+    >>> import rushlight as torch
+    >>> library = torch.library.Library("doc2", "DEF")
+    >>> library.define("plus(Tensor x, float y=1.0) -> Tensor")
+    'plus'
+    >>> library.impl("plus", lambda x, y: x + y, "CPU")
+    >>> torch.ops.doc2.plus(torch.ones(2), 2.0)
+    tensor([3., 3.])
+    """
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("DEF", "IMPL", "FRAGMENT"):
+            raise ValueError("Unsupported kind: ", kind)
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Declare an operator; returns its name."""
+        name, signature, written = _signature(schema)
+        qualified = _qualified(f"{self.ns}::{name.rpartition('::')[2]}")
+        OPERATORS[qualified] = CustomOpDef(qualified, signature, written)
+        return name
+
+    def impl(
+        self, op_name: Any, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False
+    ) -> None:
+        """The function behind an operator, for a key: "CPU", "Meta", "CompositeImplicitAutograd"..."""
+        name = op_name if isinstance(op_name, str) else op_name._qualname
+        _implement(f"{self.ns}::{name.rpartition('::')[2]}", fn, dispatch_key or self.dispatch_key)
+
+    def fallback(self, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+        """Accepted and not used."""
+
+
+def _operator(op: Any) -> CustomOpDef:
+    if isinstance(op, CustomOpDef):
+        return op
+    name = _qualified(op if isinstance(op, str) else op.name())
+    if name not in OPERATORS:
+        raise RuntimeError(
+            f"There are no operators named {name}: declare it by torch.library.define"
+        )
+    return OPERATORS[name]
+
+
+def _implement(name: str, fn: Callable, keys: Any) -> None:
+    for key in _listed(keys or None):
+        kind = key.lower().removeprefix("autograd")
+        if kind == "meta":
+            _operator(name).register_fake(fn)
+        else:  # keys of composites and of autograd stand for the CPU too, the only device here
+            known = kind if kind in ("cpu", "cuda", "xpu", "mps") else None
+            _operator(name).register_kernel(known, fn)
+
+
+def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
+    """Declare the operator `namespace::name` by its schema, `(Tensor x, float y) -> Tensor`."""
+    namespace, _, name = _qualified(qualname).partition("::")
+    Library(namespace, "FRAGMENT").define(name + schema)
+
+
+def impl(
+    qualname: Any, types: Any, func: Callable | None = None, *, lib: Library | None = None
+) -> Any:
+    """The function behind a declared operator for types of devices ("cpu", "default"...); also as a decorator."""
+    if isinstance(qualname, Library):  # @impl(library, "name", "CPU"), the older form
+        library, name, key = qualname, types, func or ""
+
+        def older(fn: Callable) -> Callable:
+            library.impl(name, fn, key)  # type: ignore[arg-type]
+            return fn
+
+        return older
+
+    def register(fn: Callable) -> Callable:
+        _implement(_operator(qualname)._qualname, fn, None if types == "default" else types)
+        return fn
+
+    return register if func is None else register(func)
+
+
+def register_kernel(
+    op: Any, device_types: Any, func: Callable | None = None, /, **more: Any
+) -> Any:
+    """`CustomOpDef.register_kernel` of a declared operator, by its name."""
+    return _operator(op).register_kernel(None if device_types == "default" else device_types, func)
+
+
+def register_fake(op: Any, func: Callable | None = None, /, **more: Any) -> Any:
+    """`CustomOpDef.register_fake` of a declared operator, by its name; also as a decorator."""
+    return _operator(op).register_fake if func is None else _operator(op).register_fake(func)
+
+
+impl_abstract = register_fake
+
+
+def register_autograd(
+    op: Any, backward: Callable, /, *, setup_context: Callable | None = None, lib: Any = None
+) -> None:
+    """`CustomOpDef.register_autograd` of a declared operator, by its name."""
+    _operator(op).register_autograd(backward, setup_context=setup_context)
+
+
+def register_vmap(op: Any, func: Callable | None = None, /, **more: Any) -> Any:
+    """Accepted and not used, see `CustomOpDef.register_vmap`."""
+    return _operator(op).register_vmap(func)
+
+
+def register_torch_dispatch(
+    op: Any, torch_dispatch_class: Any, func: Any = None, /, **_: Any
+) -> Any:
+    """Accepted and not used, see `CustomOpDef.register_torch_dispatch`."""
+    return _operator(op).register_torch_dispatch(torch_dispatch_class, func)
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, **more: Any) -> None:
+    """Accepted and not used: operators of one's own run in the types they are given."""
+    _operator(op)
+
+
+def get_ctx() -> Any:
+    """For functions that need sizes which depend on values: RuntimeError, there are none without numbers here."""
+    raise RuntimeError(
+        "torch.library.get_ctx() can only be called inside of the function given to register_fake, for sizes that depend "
+        "on values, which Rushlight does not have"
+    )
+
+
+def opcheck(
+    op: Any, args: tuple, kwargs: dict | None = None, *, test_utils: Any = None,
+    raise_exception: bool = True, **tolerances: Any,
+) -> dict[str, str]:  # fmt: skip
+    """Check an operator on sample arguments: shapes of its fake results, and that a registered gradient runs.
+
+    {test: "SUCCESS"}; the first failure is raised.
+    """
+    import rushlight
+
+    operator, kwargs = _operator(op), kwargs or {}
+    with rushlight.no_grad():
+        results = list(_leaves(operator(*args, **kwargs)))
+    done = {"test_schema": "SUCCESS"}
+    if operator._fake is not None:
+        meta = [a.to("meta") if isinstance(a, Tensor) else a for a in args]
+        fakes = list(_leaves(operator._fake(*meta, **kwargs)))
+        for real, fake in zip(results, fakes, strict=True):
+            if (real.shape, real.dtype) != (fake.shape, fake.dtype):
+                raise AssertionError(
+                    f"{operator}: the fake result has shape {list(fake.shape)} and dtype {fake.dtype}, the real one "
+                    f"{list(real.shape)} and {real.dtype}"
+                )
+        done["test_faketensor"] = "SUCCESS"
+    if operator._backward is not None and any(t.requires_grad for t in _leaves(args)):
+        outputs = [t for t in _leaves(operator(*args, **kwargs)) if t.requires_grad]
+        inputs = [t for t in _leaves(args) if t.requires_grad]
+        rushlight.autograd.grad([t.sum() for t in outputs], inputs, allow_unused=True)
+        done["test_autograd_registration"] = "SUCCESS"
+    return done
+
+
+def triton_op(name: str, fn: Callable | None = None, /, **options: Any) -> Any:
+    """RuntimeError: Triton's kernels run on GPUs."""
+    raise RuntimeError(f"triton_op({name!r}): Triton needs a GPU and PyTorch; use custom_op")
+
+
+def wrap_triton(kernel: Any, /) -> Any:
+    """RuntimeError: Triton's kernels run on GPUs."""
+    raise RuntimeError("wrap_triton: Triton needs a GPU and PyTorch")
+
+
+class Namespace:
+    """`torch.ops.mylib`: the operators declared under `mylib::`."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, name: str) -> CustomOpDef:
+        found = OPERATORS.get(f"{self.__name__}::{name}")
+        if found is None:
+            raise AttributeError(
+                f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'"
+            )
+        return found
+
+    def __dir__(self) -> list[str]:
+        start = self.__name__ + "::"
+        return [name.removeprefix(start) for name in OPERATORS if name.startswith(start)]
+
+    def __repr__(self) -> str:
+        return f"torch.ops.{self.__name__}"

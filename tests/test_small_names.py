@@ -1,0 +1,86 @@
+"""Names of the top namespace that are plain Python here: symbolic sizes, control flow, versions, what is not exported."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+from rushlight.torch_version import TorchVersion
+
+
+def test_symbolic_numbers_are_numbers():
+    assert (torch.sym_int(2.7), torch.sym_float(2), torch.sym_not(0)) == (2, 2.0, True)
+    assert type(torch.sym_max(3, 2.0)) is float
+    assert type(torch.sym_min(3, 2)) is int
+    assert torch.sym_sum([1, 2, 3]) == 6
+    assert torch.sym_sqrt(4) == 2
+    assert torch.sym_ite(True, 1, 2) == 1
+    with pytest.raises(AssertionError):
+        torch.sym_ite(True, 1, 2.0)
+    assert not isinstance(3, (torch.SymInt, torch.SymFloat, torch.SymBool))
+    with pytest.raises(TypeError, match="plain numbers"):
+        torch.SymInt(3)
+
+
+def test_cond():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = torch.cond(x.sum() > 2, lambda x: x * 2, lambda x: x * 3, (x,))
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    assert torch.cond(False, lambda: 1, lambda: 2) == 2
+    for wrong in ((3, abs, abs, (1,)), (True, 3, abs, (1,)), (True, abs, abs, 1)):
+        with pytest.raises(RuntimeError):
+            torch.cond(*wrong)
+
+
+def test_while_loop():
+    n, x = torch.while_loop(
+        lambda n, x: n < 3, lambda n, x: (n + 1, x * 2), (torch.tensor(0), torch.ones(2))
+    )
+    assert (int(n), x.tolist()) == (3, [8.0, 8.0])
+    with pytest.raises(RuntimeError, match="boolean"):
+        torch.while_loop(lambda n: n, lambda n: (n,), (torch.tensor(0),))
+    with pytest.raises(RuntimeError, match="tuple of 1"):
+        torch.while_loop(lambda n: n < 3, lambda n: n + 1, (torch.tensor(0),))
+
+
+def test_versions():
+    v = TorchVersion("2.13.0+rushlight.0.1.0")
+    assert v >= (2, 0)
+    assert v > "1.13.1"
+    assert v > "2.9"
+    assert not v < "2.13"
+    assert v != "2.13.0"
+    assert v.split(".")[0] == "2"
+    ordered = "1.9.1 1.10 2.0.dev5 2.0a0 2.0b2 2.0rc1 2.0 2.0+cpu 2.0.post1 2.1.0a0+git1".split()
+    for i, a in enumerate(ordered):
+        for k, b in enumerate(ordered):
+            assert (TorchVersion(a) < b) is (i < k), (a, b)
+            assert (TorchVersion(a) >= b) is (i >= k), (a, b)
+    assert TorchVersion("1.0") == "1.0.0"
+    assert {TorchVersion("1.0"): 1}["1.0"] == 1
+    with pytest.raises(TypeError):
+        TorchVersion("1.0") < 5  # noqa: B015
+
+
+def test_switches():
+    assert not torch.is_anomaly_enabled()
+    torch.set_anomaly_enabled(True, check_nan=False)
+    try:
+        assert torch.is_anomaly_enabled()
+        assert not torch.is_anomaly_check_nan_enabled()
+    finally:
+        torch.set_anomaly_enabled(False)
+    assert torch.has_lapack
+    assert not torch.has_mkl
+    assert torch.compiled_with_cxx11_abi()
+
+
+def test_modules():
+    assert torch.functional.einsum is torch.einsum
+    assert all(hasattr(torch.functional, name) for name in torch.functional.__all__)
+    assert not hasattr(torch.functional, "relu")
+    assert not torch.onnx.is_in_onnx_export()
+    with pytest.raises(torch.onnx.OnnxExporterError, match="state_dict"):
+        torch.onnx.export(torch.nn.Linear(1, 1), torch.ones(1), "x.onnx")
+    torch.onnx.register_custom_op_symbolic("a::b", None, 9)
