@@ -18,10 +18,11 @@ caller then waits for the chunks that are claimed and not finished. Nothing wait
 never came, so a core that another process holds costs what that core would have done.
 
 Workers wait for 30 us in a loop, since the next job is usually near, and then sleep in the kernel
-(futex). Only one job runs at a time: a call from inside of a job, or from another thread while a job
-runs, goes through its chunks by itself. The state of the floating-point unit is the caller's in all
-threads, and the exceptions that a body raises are not seen by the caller, so NumPy has nothing to
-warn of. A forked child starts without workers and makes its own when it has a job.
+(futex). To wake them takes about 10 us, so one that was woken soon after it fell asleep waits for
+240 us the next time. Only one job runs at a time: a call from inside of a job, or from another thread
+while a job runs, goes through its chunks by itself. The state of the floating-point unit is the
+caller's in all threads, and the exceptions that a body raises are not seen by the caller, so NumPy has
+nothing to warn of. A forked child starts without workers and makes its own when it has a job.
 
 Elsewhere than on Linux the same function does all chunks one after the other.
 """
@@ -38,7 +39,8 @@ from typing import Any
 from rushlight import settings
 from rushlight.compiler import native
 
-_SPIN = 30_000  # nanoseconds
+_SPIN = 30_000  # nanoseconds that a worker waits awake
+_ALERT = 8  # so many times as long where jobs come that near
 
 # What depends on the processor. modes(): the state of its floating-point unit, as one number.
 _PROCESSOR: dict[str, tuple[str, dict[str, Any]]] = {
@@ -187,6 +189,7 @@ _SHARED = """
 @patience = internal global i32 1000, align 4
 @sleepers = internal global i32 0, align 128  ; workers that sleep, or are about to
 @gate = internal global i32 0, align 4        ; changes when they are to wake up
+@nap = internal constant [2 x i64] [i64 0, i64 $NAP]   ; seconds and nanoseconds
 
 declare i64 @llvm.umin.i64(i64, i64)
 declare i64 @syscall(i64, ...)
@@ -196,8 +199,9 @@ declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i32 @sigfillset(ptr)
 declare i32 @sigdelset(ptr, i32)
 
-define internal void @sleep(ptr %word, i32 %value) {   ; while the word has this value, or not as long
-  call i64 (i64, ...) @syscall(i64 $FUTEX, ptr %word, i32 128, i32 %value, ptr null)
+; Sleep while the word has this value, until somebody wakes us, for a time or (null) without end.
+define internal void @sleep(ptr %word, i32 %value, ptr %time) {
+  call i64 (i64, ...) @syscall(i64 $FUTEX, ptr %word, i32 128, i32 %value, ptr %time)
   ret void
 }
 
@@ -276,6 +280,7 @@ entry:
   %number = ptrtoint ptr %argument to i32
   br label %start
 start:
+  %alertness = phi i32 [ 1, %entry ], [ %alertness, %retire ], [ %alertness, %run ], [ %alert, %up ]
   br label %look
 look:
   %i = phi i32 [ 0, %start ], [ %again, %rest ]
@@ -284,7 +289,7 @@ look:
   %retired = icmp uge i32 %number, %wanted
   br i1 %retired, label %retire, label %active
 retire:
-  call void @sleep(ptr @wanted, i32 %wanted)
+  call void @sleep(ptr @wanted, i32 %wanted, ptr null)
   br label %start
 active:
   %ticket = load atomic i64, ptr @ticket acquire, align 8
@@ -298,7 +303,8 @@ rest:
   %quiet = icmp eq i64 %ticket, %seen   ; jobs that were over too soon for us are also a reason to stay
   %i1 = add i32 %i, 1
   %again = select i1 %quiet, i32 %i1, i32 0
-  %spins = load atomic i32, ptr @patience monotonic, align 4
+  %once = load atomic i32, ptr @patience monotonic, align 4
+  %spins = mul i32 %once, %alertness
   %more = icmp ult i32 %again, %spins
   br i1 %more, label %look, label %park
 park:
@@ -312,9 +318,15 @@ park:
   %tired = and i1 %nothing, %same
   br i1 %tired, label %bed, label %up
 bed:
-  call void @sleep(ptr @gate, i32 %gate)
+  call void @sleep(ptr @gate, i32 %gate, ptr @nap)
+  %gate2 = load atomic i32, ptr @gate seq_cst, align 4
+  %on = icmp eq i32 %gate, %gate2
+  br i1 %on, label %night, label %up
+night:
+  call void @sleep(ptr @gate, i32 %gate, ptr null)
   br label %up
 up:
+  %alert = phi i32 [ %alertness, %park ], [ $ALERT, %bed ], [ 1, %night ]
   %others2 = atomicrmw sub ptr @sleepers, i32 1 seq_cst, align 4
   br label %start
 }
@@ -426,7 +438,7 @@ doze:
   %finished = icmp eq i32 %still, 0
   br i1 %finished, label %rise, label %bed
 bed:
-  call void @sleep(ptr @left, i32 %still)
+  call void @sleep(ptr @left, i32 %still, ptr null)
   br label %doze
 rise:
   store atomic i32 0, ptr @waiting monotonic, align 4
@@ -467,6 +479,7 @@ def text(machine: str, system: str) -> str:
 
     modes, numbers = _PROCESSOR[machine]
     made = modes + _SERIAL + (_SHARED if system == "linux" else _ALONE)
+    numbers = {**numbers, "ALERT": _ALERT, "NAP": _ALERT * _SPIN}
     made = sub(r"~([A-Z]+)", lambda found: str(~numbers[found[1]]), made)
     return sub(r"\$([A-Z]+)", lambda found: str(numbers[found[1]]), made)
 
