@@ -15,6 +15,11 @@ KERNELS = {
     "silu": "a * sigmoid(a)",
     "silu_slope": "the derivative of silu",
     "softplus": "log(1 + exp(a))",
+    # softmax
+    "log_softmax": "the logarithm of softmax",
+    "log_softmax_gradient": "from the gradient of log_softmax's output and that output",
+    "softmax": "exp(a) / sum(exp(a)) along a dimension",
+    "softmax_gradient": "from the gradient of softmax's output and that output",
     # NumPy's own
     "above": "g where a is above a number or NaN, else 0",
     "absolute": "|a|, real for complex numbers",

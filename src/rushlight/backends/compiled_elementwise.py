@@ -12,19 +12,23 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends import numpy_activation, numpy_elementwise, numpy_special
+from rushlight.backends.compiled import threshold
 from rushlight.compiler import elementwise, math
 from rushlight.compiler.elementwise import STREAM
 from rushlight.compiler.types import of
 
 # Below so many elements NumPy's passes take no longer than the call of a kernel.
-SMALL = 1024
+SMALL = threshold(1024)
 FLOATS = frozenset("fd")  # dtype.char; half types are computed in f32
 HALVES = frozenset(("float16", "bfloat16"))
 
 
-def takes(a: np.ndarray) -> bool:
-    """Whether an array is large enough, and of a floating dtype that kernels know."""
-    return a.size >= SMALL and (a.dtype.char in FLOATS or a.dtype.name in HALVES)
+def takes(a: Any) -> bool:
+    """Whether it is an array (no NumPy number, whose object is another one), large enough, and of a
+    floating dtype that kernels know."""
+    if a.__class__ is not np.ndarray:
+        return False
+    return a.size >= SMALL and a.size > 0 and (a.dtype.char in FLOATS or a.dtype.name in HALVES)
 
 
 def like(a: np.ndarray) -> np.ndarray | None:
@@ -66,8 +70,7 @@ erf = unary(math.erf, numpy_special.erf)
 def where(condition: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, else b."""
     if (
-        condition.__class__ is np.ndarray
-        and a.__class__ is b.__class__ is np.ndarray
+        condition.__class__ is a.__class__ is b.__class__ is np.ndarray
         and condition.size >= SMALL
         and condition.dtype.char == "?"
         and a.dtype is b.dtype

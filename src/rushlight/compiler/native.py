@@ -68,7 +68,9 @@ def _load(key: str, text: Callable[[], str], names: Sequence[str]) -> tuple[int,
     if code is None:
         code = machine.emit_object(_optimised(text()))
         disk.put(entry, code)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    # llvmlite's own memory manager puts code and constants into one block. LLVM's lets the system
+    # place them, which in a process full of libraries is further apart than a jump can tell.
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine, use_lmm=True)
     try:
         # LLVM ends the process when it cannot find a function. It looks through the libraries of
         # the process once there is an engine.

@@ -41,6 +41,13 @@ def is_runtime(value: Any) -> bool:
     return isinstance(value, EXPRESSIONS)
 
 
+class Lambda:
+    """A function of one expression, with the names and the source of where it stands."""
+
+    def __init__(self, node: ast.Lambda, names: dict[str, Any], source: Source) -> None:
+        self.node, self.names, self.source = node, names, source
+
+
 class Module:
     """What is read so far: a function is read once for each kind of arguments."""
 
@@ -581,6 +588,19 @@ class Reader:
         self.names = saved
         return out
 
+    def of_lambda(self, node: ast.Lambda) -> Any:
+        return Lambda(node, dict(self.names), self.source)
+
+    def applied(self, function: Lambda, args: list[Any]) -> Any:
+        saved = self.source, self.names
+        bound = dict(
+            zip((a.arg for a in function.node.args.args), map(self.held, args), strict=True)
+        )
+        self.source, self.names = function.source, {**function.names, **bound}
+        result = self.value(function.node.body)
+        self.source, self.names = saved
+        return result
+
     def of_call(self, node: ast.Call) -> Any:
         called = self.value(node.func)
         args: list[Any] = []
@@ -596,6 +616,8 @@ class Reader:
             return self.word(called, args, keywords)
         if isinstance(called, Source):
             return self.called(called, args, keywords)
+        if isinstance(called, Lambda):
+            return self.applied(called, args)
         everything = [*args, *keywords.values()]
         if called in (min, max) and any(is_runtime(a) for a in args):
             result = args[0]

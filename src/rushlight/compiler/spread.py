@@ -139,7 +139,7 @@ declare i64 @llvm.abs.i64(i64, i1)
 """
 
 # Where a ufunc's object holds what this needs (numpy/ufuncobject.h); checked by `_fields_hold`.
-_FUNCTIONS, _DATA, _NTYPES, _TYPES, _USERLOOPS = 32, 40, 48, 64, 96
+_FUNCTIONS, _DATA, _NTYPES, _TYPES, _USERLOOPS, _RESOLVER = 32, 40, 48, 64, 96, 144
 _kept: list[Any] = []  # what NumPy points to, for as long as the process lives
 
 
@@ -168,6 +168,10 @@ def _fields_hold(ufunc: np.ufunc) -> bool:
     types = ctypes.c_void_p.from_address(at + _TYPES).value
     numbers = ctypes.string_at(types, ufunc.ntypes * ufunc.nargs)
     letters = "".join(ufunc.types).replace("->", "")
+    # Two ufuncs with the usual way to choose a loop have the same function there.
+    usual = {ctypes.c_void_p.from_address(id(f) + _RESOLVER).value for f in (np.exp, np.arctan2)}
+    if len(usual) != 1 or None in usual:
+        return False
     return letters == "".join(np.dtype(_char(n)).char for n in numbers)
 
 
@@ -225,6 +229,8 @@ def spread(ufunc: np.ufunc, own: dict[str, Callable[[], int]] | None = None) -> 
     _kept.append((functions, data, types, name, doc))
     where = (ctypes.addressof(functions), ctypes.addressof(data), ctypes.addressof(types))
     made = make(*where, ntypes, ufunc.nin, ufunc.nout, identity, name, doc, 0)
+    # NumPy's own choice of a loop: `subtract` refuses bool, `divide` takes integers to float64.
+    c_void_p.from_address(id(made) + _RESOLVER).value = c_void_p.from_address(at + _RESOLVER).value
     _user_loops(ufunc, made)
     return made
 

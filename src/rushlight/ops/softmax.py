@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from rushlight import dtypes, geometry
 from rushlight.ops.registry import Array, composite, op
 
 if TYPE_CHECKING:
     from rushlight.dtypes import dtype as DType
 
 
-def shifted(xp: Any, a: np.ndarray, dim: int) -> tuple[np.ndarray, int]:
-    """`a - max(a)` along `dim` (in float32 for half types), and the dimension counted from zero."""
-    if a.dtype.kind not in "fcV":
-        name = dtypes.OF[a.dtype].scalar_name
-        raise RuntimeError(f"\"softmax_lastdim_kernel_impl\" not implemented for '{name}'")
-    n = a.ndim
-    axis = dim if 0 <= dim < n else geometry.wrap_dim(dim, n)
-    wide = a if a.dtype.itemsize >= 4 else a.astype(np.float32)
-    if not wide.size:
-        return wide.copy(), axis
-    if not n:
-        return np.asarray(wide - wide), 0
-    return wide - largest(wide, axis, None, None, True), axis
-
-
-largest, added = np.maximum.reduce, np.add.reduce
-
-
 @op(name="_softmax", node="SoftmaxBackward0", method=False)
 def softmax_of(xp, input: Array, dim: int):
     """exp(x) / sum(exp(x)) along `dim`."""
-    e, axis = shifted(xp, input, dim)
-    np.exp(e, out=e)
-    if e.size and e.ndim:
-        e /= added(e, axis, None, None, True)
-    return e if e.dtype is input.dtype else e.astype(input.dtype)
+    return xp.softmax(input, dim)
 
 
 softmax_of.grad(input=lambda g, result, dim: softmax_backward(g, result, dim))
@@ -47,10 +22,7 @@ softmax_of.grad(input=lambda g, result, dim: softmax_backward(g, result, dim))
 @op(name="_log_softmax", node="LogSoftmaxBackward0", method=False)
 def log_softmax_of(xp, input: Array, dim: int):
     """x - log(sum(exp(x))) along `dim`."""
-    s, axis = shifted(xp, input, dim)
-    if s.size and s.ndim:
-        s -= np.log(added(np.exp(s), axis, None, None, True))
-    return s if s.dtype is input.dtype else s.astype(input.dtype)
+    return xp.log_softmax(input, dim)
 
 
 log_softmax_of.grad(input=lambda g, result, dim: log_softmax_backward(g, result, dim))
@@ -59,14 +31,7 @@ log_softmax_of.grad(input=lambda g, result, dim: log_softmax_backward(g, result,
 @op(name="_softmax_backward_data", node="SoftmaxBackwardDataBackward0", method=False)
 def softmax_backward(xp, grad_output: Array, output: Array, dim: int):
     """The gradient of softmax from its output: y * (g - sum(g * y))."""
-    g, y = grad_output, output
-    if y.dtype.itemsize < 4:
-        g, y = g.astype(np.float32), y.astype(np.float32)
-    if not y.ndim:
-        return (y * 0).astype(output.dtype)
-    t = g * y
-    t -= y * added(t, dim, None, None, True)
-    return t if t.dtype is output.dtype else t.astype(output.dtype)
+    return xp.softmax_gradient(grad_output, output, dim)
 
 
 softmax_backward.grad(
@@ -81,15 +46,7 @@ softmax_backward.grad(
 @op(name="_log_softmax_backward_data", node="LogSoftmaxBackwardDataBackward0", method=False)
 def log_softmax_backward(xp, grad_output: Array, output: Array, dim: int):
     """The gradient of log_softmax from its output: g - exp(y) * sum(g)."""
-    g, y = grad_output, output
-    if y.dtype.itemsize < 4:
-        g, y = g.astype(np.float32), y.astype(np.float32)
-    if not y.ndim:
-        return (g * 0).astype(output.dtype)
-    t = np.exp(y)
-    t *= added(g, dim, None, None, True)
-    t = np.subtract(g, t, out=t)
-    return t if t.dtype is output.dtype else t.astype(output.dtype)
+    return xp.log_softmax_gradient(grad_output, output, dim)
 
 
 log_softmax_backward.grad(

@@ -1,0 +1,115 @@
+"""Softmax and log-softmax, forward and backward, over rows and over columns.
+
+Rows: [rows, n], softmax over n. Columns: [outer, n, inner], softmax over n for each of the inner
+elements, a vector of neighbours at a time. Halves are computed in float32.
+"""
+
+from __future__ import annotations
+
+from rushlight.compiler import math
+from rushlight.compiler.kernel import kernel
+from rushlight.compiler.language import inline, iota, lanes, load, parallel, select, splat, store
+from rushlight.compiler.rows import (
+    itself,
+    product,
+    row_largest,
+    row_total,
+    row_total_of_two,
+    rows_of,
+    width,
+)
+from rushlight.compiler.types import Ptr, i64
+
+
+@kernel
+def rows_softmax(LOG, x: Ptr[T], out: Ptr[T], rows: i64, n: i64):
+    """exp(x) / sum(exp(x)) of each row; LOG: its logarithm."""
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            p, q = x + r * n, out + r * n
+            most = row_largest(p, n, T)
+            if LOG:
+                s = row_total(p, n, lambda v: math.exp(v - most), T)
+                s = math.log(s)
+                for i in lanes(0, n):
+                    q[i] = (p[i] - most) - s
+            elif T.loaded is T:
+                for i in lanes(0, n):
+                    q[i] = math.exp(p[i] - most)
+                s = 1 / row_total(q, n, itself, T)
+                for i in lanes(0, n):
+                    q[i] = q[i] * s
+            else:  # what is stored is rounded: the sum is not made of that
+                s = 1 / row_total(p, n, lambda v: math.exp(v - most), T)
+                for i in lanes(0, n):
+                    q[i] = math.exp(p[i] - most) * s
+
+
+@kernel
+def rows_softmax_backward(LOG, g: Ptr[T], y: Ptr[T], out: Ptr[T], rows: i64, n: i64):
+    """y * (g - sum(g * y)); LOG: g - exp(y) * sum(g)."""
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            a, b, q = g + r * n, y + r * n, out + r * n
+            if LOG:
+                s = row_total(a, n, itself, T)
+                for i in lanes(0, n):
+                    q[i] = a[i] - math.exp(b[i]) * s
+            else:
+                s = row_total_of_two(a, b, n, product, T)
+                for i in lanes(0, n):
+                    q[i] = b[i] * (a[i] - s)
+
+
+@inline
+def column_place(t, across, inner, L):
+    """Where tile `t` of the columns begins, and which of its lanes are columns."""
+    j = t % across * L
+    return t // across, j, iota(i64, L) < inner - j
+
+
+@kernel
+def columns_softmax(LOG, x: Ptr[T], out: Ptr[T], outer: i64, n: i64, inner: i64):
+    """As rows_softmax, of columns."""
+    L = width(T)
+    across = (inner + (L - 1)) // L
+    for lo, hi in parallel(outer * across, rows_of(n * L)):
+        for t in range(lo, hi):
+            o, j, here = column_place(t, across, inner, L)
+            p, q = x + (o * n * inner + j), out + (o * n * inner + j)
+            most = splat(T.loaded(float("-inf")), L)
+            for k in range(n):
+                v = load(p + k * inner, L, here)
+                most = select(v > most, v, most)
+            s = splat(T.loaded(0), L)
+            for k in range(n):
+                s = s + math.exp(load(p + k * inner, L, here) - most)
+            if LOG:
+                s = math.log(s)
+            else:
+                s = 1 / s
+            for k in range(n):
+                v = load(p + k * inner, L, here) - most
+                store(q + k * inner, v - s if LOG else math.exp(v) * s, here)
+
+
+@kernel
+def columns_softmax_backward(
+    LOG, g: Ptr[T], y: Ptr[T], out: Ptr[T], outer: i64, n: i64, inner: i64
+):
+    """As rows_softmax_backward, of columns."""
+    L = width(T)
+    across = (inner + (L - 1)) // L
+    for lo, hi in parallel(outer * across, rows_of(n * L)):
+        for t in range(lo, hi):
+            o, j, here = column_place(t, across, inner, L)
+            first = o * n * inner + j
+            s = splat(T.loaded(0), L)
+            for k in range(n):
+                at = first + k * inner
+                v = load(g + at, L, here)
+                s = s + (v if LOG else v * load(y + at, L, here))
+            for k in range(n):
+                at = first + k * inner
+                v, w = load(g + at, L, here), load(y + at, L, here)
+                store(out + at, v - math.exp(w) * s if LOG else w * (v - s), here)
