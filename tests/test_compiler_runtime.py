@@ -71,7 +71,9 @@ def python(code, **environment):
 
 def child(work):
     """Run `work` in a forked child, which must end well within a minute."""
-    pid = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks among threads
+        pid = os.fork()
     if pid == 0:
         import signal
 
@@ -170,9 +172,7 @@ def test_threads_that_load_at_once(folder, forget):
             assert call(address, 3) == 6
 
         for _ in range(5):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of forks among threads
-                child(here)
+            child(here)
     for each in loaders:
         each.join()
     assert sorted(made) == list(range(20)) and len(set(found)) == 20
@@ -389,8 +389,17 @@ def run(body, array, n, grain):
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_every_chunk_runs_once_and_is_the_same_for_any_number_of_threads(bodies, count):
     settings.set_num_threads(count)
-    for n, grain in ((1, 1), (2, 1), (10, 3), (1000, 7), (1000, 1000), (1000, 5000), (4096, 1)):
-        for _ in range(20):
+    for n, grain in (
+        (1, 1),
+        (2, 1),
+        (10, 3),
+        (1000, 7),
+        (1000, 1000),
+        (1000, 5000),
+        (4096, 1),
+        (200_000, 1),
+    ):
+        for _ in range(20 if n < 5000 else 2):
             a = np.zeros(n, np.int64)
             run(bodies["count"], a, n, grain)
             np.testing.assert_array_equal(a, chunks(n, grain))
@@ -458,9 +467,7 @@ def test_many_callers_changing_numbers_of_threads_and_forks(bodies):
                 assert np.array_equal(a, chunks(500, 9))
 
         while time.monotonic() < end:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of forks among threads
-                child(here)
+            child(here)
     for each in callers:
         each.join()
     assert wrong == [] and len(jobs) > 100

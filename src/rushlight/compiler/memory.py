@@ -144,7 +144,7 @@ done:
   ret ptr null
 }
 
-define internal ptr @fresh(i64 %class, i64 %size) {   ; null where the system has no more
+define internal ptr @fresh(i64 %class, i64 %size) noinline {   ; null where the system has no more
 entry:
   %bytes = call i64 @capacity(i64 %class)
   %small = icmp ult i64 %bytes, 2097152
@@ -181,7 +181,7 @@ tail:
   ret ptr %base
 }
 
-define internal void @release(i64 %class, ptr %block) {
+define internal void @release(i64 %class, ptr %block) noinline {
   %bytes = call i64 @capacity(i64 %class)
   %small = icmp ult i64 %bytes, 2097152
   br i1 %small, label %heap, label %map
@@ -194,7 +194,7 @@ map:
   ret void
 }
 
-define void @shrink(i64 %keep_all) {   ; give back what is over the bounds; with 0 all that is kept
+define void @shrink(i64 %keep_all) noinline {   ; give back what is over the bounds; with 0 all that is kept
 entry:
   br label %next
 next:
@@ -242,7 +242,7 @@ done:
   ret void
 }
 
-define internal ptr @pooled(i64 %size, i1 %zero) {   ; of more than 32 KiB
+define internal ptr @pooled(i64 %size, i1 %zero) noinline {   ; of more than 32 KiB
 entry:
   %huge = icmp ugt i64 %size, 70368744177664
   br i1 %huge, label %none, label %look
@@ -300,7 +300,7 @@ done:
   ret ptr %memory
 }
 
-define internal ptr @get(i64 %size, i1 %zero) {
+define internal ptr @get(i64 %size, i1 %zero) noinline {
 entry:
   %small = icmp ule i64 %size, 32768
   br i1 %small, label %numpy, label %pool

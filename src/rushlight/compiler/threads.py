@@ -113,7 +113,7 @@ define internal void @chunk(ptr %body, ptr %args, i64 %n, i64 %grain, i64 %k) {
   ret void
 }
 
-define internal void @serial(ptr %body, ptr %args, i64 %n, i64 %grain, i64 %first, i64 %end) {
+define internal void @serial(ptr %body, ptr %args, i64 %n, i64 %grain, i64 %first, i64 %end) noinline {
 entry:
   br label %next
 next:
@@ -200,12 +200,12 @@ declare i32 @sigfillset(ptr)
 declare i32 @sigdelset(ptr, i32)
 
 ; Sleep while the word has this value, until somebody wakes us, for a time or (null) without end.
-define internal void @sleep(ptr %word, i32 %value, ptr %time) {
+define internal void @sleep(ptr %word, i32 %value, ptr %time) noinline {
   call i64 (i64, ...) @syscall(i64 $FUTEX, ptr %word, i32 128, i32 %value, ptr %time)
   ret void
 }
 
-define internal void @wake(ptr %word, i32 %count) {
+define internal void @wake(ptr %word, i32 %count) noinline {
   call i64 (i64, ...) @syscall(i64 $FUTEX, ptr %word, i32 129, i32 %count)
   ret void
 }
@@ -231,7 +231,7 @@ define internal i1 @claimed(i64 %ticket) {   ; all of it?
   ret i1 %all
 }
 
-define internal void @work(i1 %worker) {   ; run batches until none is left to claim
+define internal void @work(i1 %worker) noinline {   ; run batches until none is left to claim
 entry:
   br label %look
 look:
