@@ -82,8 +82,9 @@ class _InstanceNorm(_NormBase):
                 prefix + n for n in ("running_mean", "running_var") if prefix + n in state_dict
             ]
             if found:
+                names = " and ".join(f'"{key}"' for key in found)
                 error_msgs.append(
-                    f"Unexpected running stats buffer(s) {' and '.join(map(repr, found))} for "
+                    f"Unexpected running stats buffer(s) {names} for "
                     f"{type(self).__name__} with track_running_stats=False. If state_dict is a "
                     "checkpoint saved before 0.4.0, this may be expected because "
                     f"{type(self).__name__} does not track running stats by default since 0.4.0. "

@@ -166,7 +166,8 @@ def load_own(
         unexpected_keys.append(key)
 
     if strict:
-        own_names = dict(own_tensors(module))
+        # A name registered as None (the bias of a layer without one) expects nothing.
+        own_names = {name for name, own in own_tensors(module) if own is not None}
         for key in state_dict:
             if key.startswith(prefix) and key != prefix + EXTRA_STATE:
                 first, *deeper = key[len(prefix) :].split(".", 1)
