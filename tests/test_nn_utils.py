@@ -155,3 +155,24 @@ def test_functions_keep_their_names_beside_the_modules():
     importlib.import_module("rushlight.nn.utils.weight_norm")
     importlib.import_module("rushlight.nn.utils.spectral_norm")
     assert callable(torch.nn.utils.weight_norm) and callable(torch.nn.utils.spectral_norm)
+
+
+def test_spectral_norm_loads_what_version_0_saved():
+    """No right vector, but the divided weight: the layer computes the same again."""
+    torch.manual_seed(0)
+    layer = nn.utils.spectral_norm(nn.Linear(4, 3), n_power_iterations=5)
+    x = torch.rand(2, 4)
+    layer(x)
+    layer.eval()
+    want = layer(x)
+    old = {k: v.clone() for k, v in layer.state_dict().items() if not k.endswith("_v")}
+    old["weight"] = layer.weight.detach().clone()
+    module = nn.utils.spectral_norm(nn.Linear(4, 3))
+    module.load_state_dict(old)
+    torch.testing.assert_close(module.eval()(x), want)
+    # What version 1 saved needs nothing.
+    module = nn.utils.spectral_norm(nn.Linear(4, 3))
+    module.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(module.eval()(x), want)
+    nn.utils.remove_spectral_norm(module)
+    module.load_state_dict({"weight": torch.ones(3, 4), "bias": torch.ones(3)})

@@ -91,6 +91,7 @@ class SpectralNorm:
             module.register_buffer(name + suffix, vector)
         module.register_forward_pre_hook(hook)
         module._register_state_dict_hook(_Version(hook))
+        module._register_load_state_dict_pre_hook(_FromOlder(hook))
         return hook
 
 
@@ -103,6 +104,31 @@ class _Version:
     def __call__(self, module: Module, state: Any, prefix: str, metadata: Any) -> None:
         versions = metadata.setdefault("spectral_norm", {})
         versions[self.hook.name + ".version"] = self.hook._version
+
+
+class _FromOlder:
+    """Completes what version 0 saved: the divided weight and `_u`, but no `_v`.
+
+    The missing vector is what the saved numbers determine: of all v that W maps closest to u, with the
+    length at which u . W v is the divisor that they were saved with.
+    """
+
+    def __init__(self, hook: SpectralNorm) -> None:
+        self.hook = hook
+
+    def __call__(self, state: Any, prefix: str, metadata: Any, *rest: Any) -> None:
+        versions, key = metadata.get("spectral_norm", {}), prefix + self.hook.name
+        old = versions.get(self.hook.name + ".version", 0) < 1
+        if not old or key + "_v" in state and key not in state:
+            return
+        if not all(name in state for name in (key, key + "_orig", key + "_u")):
+            return  # loading reports what is missing
+        with rushlight.no_grad():
+            original, u = state[key + "_orig"], state[key + "_u"]
+            divisor = (original / state.pop(key)).mean()
+            matrix = self.hook.reshape_weight_to_matrix(original)
+            v = rushlight.linalg.pinv(matrix) @ u
+            state[key + "_v"] = v * (divisor / rushlight.dot(u, matrix @ v))
 
 
 def spectral_norm(
@@ -129,5 +155,9 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     for key, hook in module._state_dict_hooks.items():
         if isinstance(hook, _Version) and hook.hook.name == name:
             del module._state_dict_hooks[key]
+            break
+    for key, hook in module._load_state_dict_pre_hooks.items():
+        if isinstance(hook, _FromOlder) and hook.hook.name == name:
+            del module._load_state_dict_pre_hooks[key]
             break
     return module
