@@ -233,6 +233,17 @@ def test_load_state_dict_messages():
         net.load_state_dict([])
 
 
+def test_a_tensor_for_what_is_none_is_unexpected():
+    layer = nn.Linear(2, 2, bias=False)
+    with pytest.raises(RuntimeError, match='Unexpected key\\(s\\) in state_dict: "bias"'):
+        layer.load_state_dict(nn.Linear(2, 2).state_dict())
+    result = layer.load_state_dict(nn.Linear(2, 2).state_dict(), strict=False)
+    assert result.unexpected_keys == ["bias"] and not result.missing_keys
+    with pytest.raises(RuntimeError, match="Unexpected key"):
+        norm = nn.BatchNorm1d(3, track_running_stats=False)
+        norm.load_state_dict(nn.BatchNorm1d(3).state_dict())
+
+
 def test_extra_state():
     class Counted(nn.Module):
         count = 0
@@ -497,3 +508,31 @@ def test_parameter_copies():
     assert type(twin) is nn.Parameter and not twin.requires_grad and twin.note == "kept"
     again = pickle.loads(pickle.dumps(p))
     assert type(again) is nn.Parameter and again.note == "kept"
+
+
+def test_older_names_warn():
+    with pytest.warns(FutureWarning, match="deprecated"):
+        both = nn.Container(first=nn.ReLU(), second=nn.Tanh())
+    assert [name for name, _ in both.named_children()] == ["first", "second"]
+    with pytest.warns(FutureWarning, match="deprecated. Please use `NLLLoss`"):
+        loss = nn.NLLLoss2d(ignore_index=3)
+    assert loss.ignore_index == 3
+
+
+@pytest.mark.filterwarnings("ignore:Lazy modules")
+def test_lazy_convolutions_take_the_arguments_of_their_class():
+    x = torch.zeros(1, 4, 9, 9)
+    layer = nn.LazyConv2d(6, 3, 2, 1, 2, 2, False, "reflect")
+    layer(x)
+    assert repr(layer) == repr(nn.Conv2d(4, 6, 3, 2, 1, 2, 2, False, "reflect"))
+    layer = nn.LazyConvTranspose2d(6, 3, 2, 1, 1, 2, True, 2)
+    layer(x)
+    assert repr(layer) == repr(nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, 2, True, 2))
+    with pytest.raises(TypeError):
+        nn.LazyConv2d(6, 3, 1, stride=2)
+
+
+@pytest.mark.parametrize("device", ["cuda", "xpu", "mtia", "ipu"])
+def test_devices_that_are_not_here(device):
+    with pytest.raises(AssertionError, match="not compiled with"):
+        getattr(nn.Linear(1, 1), device)()

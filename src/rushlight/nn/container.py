@@ -13,7 +13,32 @@ from rushlight.nn.parameter import Parameter
 from rushlight.nn.registration import typename
 from rushlight.tensor import Tensor
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
+
+class Container(Module):
+    """The older way to name children: a Module with those given. FutureWarning.
+
+    >>> import warnings
+    >>> import rushlight as torch
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     torch.nn.Container(relu=torch.nn.ReLU())
+    Container(
+      (relu): ReLU()
+    )
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        import warnings
+
+        super().__init__()
+        warnings.warn(
+            "`nn.Container` is deprecated: subclass `nn.Module` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        for name, child in kwargs.items():
+            self.add_module(name, child)
 
 
 class _Numbered(Module):

@@ -326,25 +326,31 @@ class ConvTranspose3d(_ConvTranspose):
 class _LazyConv(LazyModule):
     """Takes `in_channels` from the first input; every argument but that is the convolution's."""
 
-    def __init__(self, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
-        names = ["stride", "padding", "dilation", "groups", "bias", "padding_mode"]
-        if issubclass(self.cls_to_become, _ConvTranspose):
-            names = ["stride", "padding", "output_padding", "groups", "bias", "dilation"]
-            names.append("padding_mode")
-        names += ["device", "dtype"]
-        if len(args) > len(names):
-            raise TypeError(
-                f"{type(self).__name__}() takes at most {len(names) + 2} arguments, "
-                f"but {len(args) + 2} were given"
-            )
-        kwargs.update(zip(names, args, strict=False))
-        bias = kwargs.pop("bias", True)
-        super().__init__(0, 0, kernel_size, bias=False, **kwargs)
-        place = {"device": kwargs.get("device"), "dtype": kwargs.get("dtype")}
-        self.weight = UninitializedParameter(**place)
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            *(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode),
+            *(device, dtype),
+        )
+        self._wait(out_channels, bias, device, dtype)
+
+    def _wait(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
+        """Parameters without a shape, in the places of the convolution's own."""
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_channels = out_channels
         if bias:
-            self.bias = UninitializedParameter(**place)
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.in_channels != 0:
@@ -386,19 +392,41 @@ class LazyConv3d(_LazyConv, Conv3d):
     cls_to_become = Conv3d
 
 
-class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
+class _LazyConvTranspose(_LazyConv):
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super(_LazyConv, self).__init__(
+            *(0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation),
+            *(padding_mode, device, dtype),
+        )
+        self._wait(out_channels, bias, device, dtype)
+
+
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """A ConvTranspose1d that takes `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose1d
 
 
-class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """A ConvTranspose2d that takes `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose2d
 
 
-class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """A ConvTranspose3d that takes `in_channels` from its first input."""
 
     cls_to_become = ConvTranspose3d

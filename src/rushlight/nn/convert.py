@@ -15,6 +15,32 @@ if TYPE_CHECKING:
 Convert = Callable[[Tensor], Tensor]
 
 
+class Devices:
+    """The methods of `Module` that name a device."""
+
+    _apply: Callable[..., Any]
+
+    def cpu(self) -> Any:
+        """Move everything to the CPU."""
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device: Any = None) -> Any:
+        """Move everything to a GPU."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def ipu(self, device: Any = None) -> Any:
+        """AssertionError: there is no such device."""
+        return self._apply(lambda t: t.ipu(device))
+
+    def mtia(self, device: Any = None) -> Any:
+        """AssertionError: there is no such device."""
+        return self._apply(lambda t: t.mtia(device))
+
+    def xpu(self, device: Any = None) -> Any:
+        """AssertionError: there is no such device."""
+        return self._apply(lambda t: t.xpu(device))
+
+
 def apply(module: Module, fn: Convert, recurse: bool) -> Module:
     """Replace the data of every parameter, gradient and buffer by `fn` of it; see `Module.to`."""
     if recurse:

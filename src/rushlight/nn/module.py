@@ -27,6 +27,8 @@ from rushlight.nn.parameter import Buffer, Parameter, clear_grad
 from rushlight.tensor import Tensor
 from rushlight.utils.hooks import RemovableHandle
 
+_EXTRA_STATE_KEY_SUFFIX = state.EXTRA_STATE  # PyTorch's name, which loaders of checkpoints look for
+
 __all__ = ["Module"]
 
 
@@ -55,7 +57,7 @@ def indented(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-class Module:
+class Module(convert.Devices):
     """The base of every layer and network.
 
     Parameters, buffers and modules assigned to it as attributes are registered: `parameters()`
@@ -395,14 +397,6 @@ class Module:
         A dtype applies to floating-point and complex tensors only; others keep theirs.
         """
         return self._apply(convert.like_to(*args, **kwargs))
-
-    def cpu(self) -> Any:
-        """Move everything to the CPU."""
-        return self._apply(lambda t: t.cpu())
-
-    def cuda(self, device: Any = None) -> Any:
-        """Move everything to a GPU."""
-        return self._apply(lambda t: t.cuda(device))
 
     def type(self, dst_type: Any) -> Any:
         """Convert everything to that dtype, integers too."""
