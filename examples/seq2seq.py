@@ -4,11 +4,11 @@
     python -m rushlight examples/seq2seq.py --root data [--beam 4]             # 5,000 sentences: a few minutes
     python examples/seq2seq.py --root data                                     # the same program under PyTorch
 
-Reads `ROOT/eng-fra/fra.txt` or `ROOT/fra.txt`, the pairs of manythings.org/anki: English, tab, French. The encoder, a bidirectional GRU, reads the packed
-English sentences. The decoder writes French word by word: from the word before, its own state, and a mean of the encoder's
-states, weighted by attention (Luong 2015, "general") with the padding masked out. In training the word before is most of the
-time the right one (teacher forcing), else the decoder's own; in use it is the decoder's own, and a beam search keeps the
-best few beginnings at every word.
+Reads `ROOT/eng-fra/fra.txt` or `ROOT/fra.txt`, the pairs of manythings.org/anki: English, tab, French. The encoder, a
+bidirectional GRU, reads the packed English sentences. The decoder, another GRU, writes French word by word: each from the
+word before, from its own state, and from a mean of the encoder's states, weighted by attention (Luong 2015, "general") with
+the padding masked out. In training the word before is most often the right one (teacher forcing), else the decoder's own; in
+use it is always its own, and a beam search keeps the best few beginnings at every word.
 """
 
 import argparse
