@@ -267,9 +267,9 @@ def test_plain_tensors_have_bare_descriptors():
 
 
 def test_an_absent_attribute_points_to_the_page():
-    with pytest.raises(AttributeError, match=r"to_sparse.*docs/coverage\.md"):
-        torch.ones(1).to_sparse()
-    assert not hasattr(torch.Tensor, "to_sparse")
+    with pytest.raises(AttributeError, match=r"to_mkldnn.*docs/coverage\.md"):
+        torch.ones(1).to_mkldnn()
+    assert not hasattr(torch.Tensor, "to_mkldnn")
     for holder in (
         torch,
         torch.linalg,

@@ -43,6 +43,8 @@ def test_parts():
     c = s.coalesce()
     assert c.is_coalesced() and c.coalesce() is c and c.is_leaf
     assert c.indices().tolist() == [[0, 1, 1], [1, 0, 2]] and c.values().tolist() == [2, 3, 4]
+    assert torch.indices_copy(c).tolist() == c.indices().tolist()
+    assert torch.values_copy(c).tolist() == [2, 3, 4]
     assert s.to_dense().tolist() == DENSE
     s._values().mul_(2)  # the memory itself
     assert s.to_dense().tolist() == [[0, 4, 0], [6, 0, 8]]
@@ -276,13 +278,23 @@ def test_in_place():
     same(d.add_(s, alpha=2), torch.tensor(DENSE) * 2 + 1)
     same(d.sub_(s), torch.tensor(DENSE) + 1)
     same(d.mul_(s), (torch.tensor(DENSE) + 1) * torch.tensor(DENSE))
-    with pytest.raises(RuntimeError, match="between dense and sparse"):
-        d.copy_(s)
+    for call, words in (
+        (lambda: d.copy_(s), "between dense and sparse"),
+        (lambda: torch.ones(3, 3).add_(s), "expected sizes"),
+        (lambda: torch.ones(2, 3, dtype=torch.int64).add_(s), "can't be cast"),
+        (lambda: s.int().add_(s), "can't be cast"),
+        (lambda: torch.ones(3, 3).mul_(s), "size|shape|match"),
+        (lambda: torch.ones(1, 3).expand(2, 3).add_(s), "single memory location"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            call()
     with pytest.raises(RuntimeError, match="not recorded"):
         example(requires_grad=True).mul_(2)
     assert s.sparse_resize_((4, 4), 2, 0) is s and s.shape == (4, 4)
     with pytest.raises(RuntimeError, match="found index 2"):
         s.sparse_resize_((2, 2), 2, 0)
+    assert t.resize_as_sparse_(s).shape == (4, 4)
+    assert s.sparse_resize_and_clear_((5, 5), 2, 0)._nnz() == 0 and s.shape == (5, 5)
 
 
 def test_likes():
@@ -449,95 +461,6 @@ def test_large_products_go_block_by_block(monkeypatch):
     same(s.grad, want * (d != 0))
 
 
-# -- embeddings and optimizers ---------------------------------------------------------------------
-
-
-def test_embedding_gradients_are_sparse():
-    e = torch.nn.Embedding(5, 2, padding_idx=1, sparse=True)
-    e(torch.tensor([[0, 2], [1, 0]])).sum().backward()
-    g = e.weight.grad
-    assert g.is_sparse and g._indices().tolist() == [[0, 2, 0]] and g.shape == (5, 2)
-    assert g.to_dense()[:, 0].tolist() == [2, 0, 1, 0, 0]
-    e(torch.tensor([3])).sum().backward()  # sparse and sparse
-    assert e.weight.grad.is_sparse and e.weight.grad.to_dense()[:, 0].tolist() == [2, 0, 1, 1, 0]
-    e.weight.sum().backward()  # sparse and dense
-    assert not e.weight.grad.is_sparse and e.weight.grad[:, 0].tolist() == [3, 1, 2, 2, 1]
-    dense = e.weight.grad
-    e(torch.tensor([3])).sum().backward()  # dense and sparse
-    assert e.weight.grad is dense and dense[:, 0].tolist() == [3, 1, 2, 3, 1]
-    e.zero_grad(set_to_none=False)
-    (e(torch.tensor([3])).sum() + e.weight.sum()).backward()  # both in one walk
-    assert e.weight.grad[:, 0].tolist() == [1, 1, 1, 2, 1]
-    with pytest.raises(RuntimeError, match="scale_grad_by_freq not supported"):
-        torch.nn.functional.embedding(
-            torch.tensor([0]), e.weight, scale_grad_by_freq=True, sparse=True
-        )
-
-
-def test_the_first_sparse_tensor_may_arise_in_a_backward():
-    import subprocess
-    import sys
-
-    program = (
-        "import rushlight as torch\n"
-        "e = torch.nn.Embedding(3, 1, sparse=True)\n"
-        "(e(torch.tensor([2])).sum() + e.weight.sum()).backward()\n"
-        "assert e.weight.grad.tolist() == [[1], [1], [2]]\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
-@pytest.mark.parametrize("mode", ["sum", "mean"])
-def test_bags(mode):
-    index, offsets = torch.tensor([0, 1, 2, 1, 3]), torch.tensor([0, 2, 2])
-    grads = []
-    for sparse in (True, False):
-        torch.manual_seed(0)
-        b = torch.nn.EmbeddingBag(4, 3, mode=mode, sparse=sparse, padding_idx=3)
-        b(index, offsets).pow(2).sum().backward()
-        assert b.weight.grad.is_sparse is sparse
-        grads.append(b.weight.grad)
-    same(grads[0], grads[1])
-
-
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("SGD", {"lr": 0.1}),
-        ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.3}),
-        ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "maximize": True}),
-        ("Adagrad", {"lr": 0.1, "lr_decay": 0.1}),
-    ],
-)
-def test_optimizers_step_as_with_dense_gradients(name, settings):
-    weights = []
-    for sparse in (True, False):
-        torch.manual_seed(0)
-        e = torch.nn.Embedding(6, 3, sparse=sparse)
-        optimizer = getattr(torch.optim, name)(e.parameters(), **settings)
-        for k in range(4):
-            optimizer.zero_grad()
-            e(torch.tensor([k, 1, 1])).sin().sum().backward()
-            optimizer.step()
-        weights.append(e.weight.detach())
-    torch.testing.assert_close(weights[0], weights[1])
-
-
-def test_sparse_adam_touches_only_rows_that_have_gradients():
-    e = torch.nn.Embedding(4, 2, sparse=True)
-    before = e.weight.detach().clone()
-    optimizer = torch.optim.SparseAdam(e.parameters(), lr=0.1)
-    e(torch.tensor([1, 1])).sum().backward()
-    optimizer.step()
-    changed = (e.weight.detach() != before).any(1)
-    assert changed.tolist() == [False, True, False, False]
-    for refusing in (torch.optim.Adam, torch.optim.RMSprop):
-        with pytest.raises(RuntimeError, match="does not support sparse gradients"):
-            refusing(e.parameters()).step()
-    with pytest.raises(ValueError, match="requires dense parameter tensors"):
-        torch.optim.SparseAdam([example(requires_grad=True)])
-
-
 # -- printing, copies, files -----------------------------------------------------------------------
 
 
@@ -623,6 +546,8 @@ def test_names_of_compressed_layouts():
     csc = csr.t()
     assert csc.layout is torch.sparse_csc and csc.ccol_indices().tolist() == [0, 1, 3]
     assert csc.row_indices().tolist() == [2, 0, 2]
+    assert torch.row_indices_copy(csc).tolist() == torch.col_indices_copy(csr).tolist()
+    assert torch.ccol_indices_copy(csc).tolist() == torch.crow_indices_copy(csr).tolist()
     same(csc, csr.to_dense().t())
     same((csr + csr * 2), csr.to_dense() * 3)
     same(csr @ csr.t().to_sparse_csr(), csr.to_dense() @ csr.to_dense().t())
@@ -640,6 +565,9 @@ def test_older_products():
     same(torch.smm(s, d), s.to_dense() @ d)
     assert torch.hspmm(s, d).dense_dim() == 1
     same(torch.hspmm(s, d), s.to_dense() @ d)
+    same(torch.hsmm(s, d), s.to_dense() @ d)
+    same(torch.dsmm(d, s), d @ s.to_dense())
+    same(torch.saddmm(torch.zeros(2, 2).to_sparse(), s, d), s.to_dense() @ d)
     total = torch.sspaddmm(torch.zeros(2, 2).to_sparse(), s, d, alpha=2)
     same(total, s.to_dense() @ d * 2)
 
@@ -684,11 +612,3 @@ def test_out():
     out = torch.empty(2, 2)
     assert torch.mm(s, d, out=out) is out
     same(out, s.to_dense() @ d)
-
-
-def test_hooks_and_grad():
-    e = torch.nn.Embedding(3, 2, sparse=True)
-    layouts = []
-    e.weight.register_hook(lambda g: layouts.append(g.layout))
-    (g,) = torch.autograd.grad(e(torch.tensor([1])).sum(), e.weight)
-    assert g.is_sparse and layouts == [torch.sparse_coo]

@@ -236,8 +236,15 @@ around: list[Callable] = []
 around_composites: list[Callable] = []
 
 
+# `torch.div(7, 2)` is a tensor: the first operand of these may be a number too.
+NUMBER_FIRST = frozenset("add sub mul div true_divide floor_divide".split())
+
+
 def execute(op: Op, values: list, out: Any) -> Any:
     named = dict(zip(op.params, values, strict=True))
+    if op.name in NUMBER_FIRST and isinstance(named["input"], NUMBERS):
+        number = named["input"]
+        named["input"] = _wrap(np.array(number, modes.scalar_dtype(number).np))
     if sparse.made and op.where != "_sparse" and some_sparse(values, out):
         from rushlight.ops import sparse_calls
 

@@ -351,12 +351,14 @@ FUNCTIONS = {
         "Tensor._values Tensor.ccol_indices Tensor.coalesce Tensor.col_indices "
         "Tensor.crow_indices Tensor.dense_dim Tensor.indices Tensor.is_coalesced "
         "Tensor.row_indices Tensor.sparse_dim Tensor.sparse_mask Tensor.sparse_resize_ "
-        "Tensor.to_dense Tensor.to_sparse Tensor.to_sparse_coo Tensor.to_sparse_csc "
-        "Tensor.to_sparse_csr Tensor.values "
+        "Tensor.sparse_resize_and_clear_ Tensor.to_dense Tensor.to_sparse "
+        "Tensor.to_sparse_coo Tensor.to_sparse_csc Tensor.to_sparse_csr Tensor.values "
+        "ccol_indices_copy col_indices_copy crow_indices_copy indices_copy resize_as_sparse_ "
+        "row_indices_copy values_copy "
     ),
     "sparse_products": (
         "_sparse.addmm _sparse.adjoint_mm _sparse.dense_mm _sparse.mm _sparse.mm_sparse "
-        "_sparse.sampled hspmm smm spmm sspaddmm "
+        "_sparse.sampled dsmm hsmm hspmm saddmm smm spmm sspaddmm "
     ),
     "special": (
         "Tensor.polygamma Tensor.polygamma_ digamma erf erfc erfinv i0 igamma igammac lgamma "
@@ -437,14 +439,14 @@ SAME = (
     "multinomial multiply mv mvlgamma nan_to_num nanmean nanmedian nanquantile nansum "
     "narrow narrow_copy ne neg negative nextafter nonzero nonzero_static norm not_equal "
     "orgqr ormqr outer permute pinverse positive pow prelu prod put qr quantile rad2deg "
-    "ravel reciprocal relu remainder renorm repeat_interleave resize_as_ resolve_conj "
-    "resolve_neg roll rot90 round rsqrt scatter scatter_add scatter_reduce select "
-    "select_scatter selu sgn sigmoid sign signbit sin sinc sinh slice_scatter slogdet smm "
-    "softmax sort split split_with_sizes sqrt square squeeze sspaddmm std stft sub "
-    "subtract sum svd swapaxes swapdims t take take_along_dim tan tanh tensor_split tile "
-    "topk trace transpose triangular_solve tril triu true_divide trunc unbind unflatten "
-    "unique unique_consecutive unsafe_chunk unsafe_split unsafe_split_with_sizes "
-    "unsqueeze var vdot vsplit xlogy zero_ "
+    "ravel reciprocal relu remainder renorm repeat_interleave resize_as_ "
+    "resize_as_sparse_ resolve_conj resolve_neg roll rot90 round rsqrt scatter "
+    "scatter_add scatter_reduce select select_scatter selu sgn sigmoid sign signbit sin "
+    "sinc sinh slice_scatter slogdet smm softmax sort split split_with_sizes sqrt square "
+    "squeeze sspaddmm std stft sub subtract sum svd swapaxes swapdims t take "
+    "take_along_dim tan tanh tensor_split tile topk trace transpose triangular_solve tril "
+    "triu true_divide trunc unbind unflatten unique unique_consecutive unsafe_chunk "
+    "unsafe_split unsafe_split_with_sizes unsqueeze var vdot vsplit xlogy zero_ "
 )
 
 METHODS = {
@@ -730,6 +732,9 @@ METHODS = {
     "Tensor.sparse_resize_": (
         "sparse_resize_ "
     ),
+    "Tensor.sparse_resize_and_clear_": (
+        "sparse_resize_and_clear_ "
+    ),
     "Tensor.squeeze_": (
         "squeeze_ "
     ),
@@ -851,9 +856,8 @@ INPLACE = {
 ABSENT = (
     "chalf const_data_ptr dequantize eig grad_dtype index int_repr is_maia lstsq "
     "module_load q_per_channel_axis q_per_channel_scales q_per_channel_zero_points "
-    "q_scale q_zero_point qscheme record_stream reinforce resize_as_sparse_ slice_inverse "
-    "solve sparse_resize_and_clear_ symeig to_mkldnn to_padded_tensor to_sparse_bsc "
-    "to_sparse_bsr volatile "
+    "q_scale q_zero_point qscheme record_stream reinforce slice_inverse solve symeig "
+    "to_mkldnn to_padded_tensor to_sparse_bsc to_sparse_bsr volatile "
 )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from rushlight import dtypes, geometry
 from rushlight.backends import sparse
-from rushlight.backends.sparse import Coo, Csr, Sparse
+from rushlight.backends.sparse import Coo, Csr
 from rushlight.ops import sparse_products as products
 from rushlight.ops import sparse_shapes as shapes
 from rushlight.ops.registry import Array, op
@@ -73,28 +73,44 @@ def inplace(op: Op, values: list) -> Tensor:
                 "or torch.no_grad()"
             )
     named = dict(zip(op.params, values, strict=True))
-    a: Any = t._array
-    if not isinstance(a, Sparse):
-        from rushlight.ops.inplace import check_inplace, write
-
-        check_inplace(t, label, False)
-        if op.name in ("add", "sub"):  # only the entries are written
-            factor = named["alpha"]
-            sparse.add_dense(
-                a, coo_of(named["other"])._array, -factor if op.name == "sub" else factor
-            )
-            write(t, a)
-            return t
-        result = call(op, named, None)
-        result = to_dense(result)
-        if result.shape != t.shape:
-            raise RuntimeError(
-                f"[{label}] output with shape {list(t.shape)} doesn't match the broadcast shape "
-                f"{list(result.shape)}"
-            )
-        write(t, result._array)
-        return t
+    if not is_sparse(t):
+        return into_dense(op, t, named)
     return replace(t, call(op, named, None), label)
+
+
+def into_dense(op: Op, t: Tensor, named: dict[str, Any]) -> Tensor:
+    """`t.name_(...)` of a dense tensor."""
+    from rushlight.ops.calls import bump
+    from rushlight.ops.inplace import check_inplace, write
+
+    label = op.name + "_"
+    check_inplace(t, label, False)
+    if op.name in ("add", "sub"):  # only the entries are written
+        other, factor = named["other"], named["alpha"]
+        same_shape(label, t, other)
+        fits(other, t)
+        a: Any = coo_of(other)._array
+        sparse.add_dense(t._array, a, -factor if op.name == "sub" else factor)
+        bump(t)
+        return t
+    result = to_dense(call(op, named, None))
+    if result.shape != t.shape:
+        raise RuntimeError(
+            f"[{label}] output with shape {list(t.shape)} doesn't match the broadcast shape "
+            f"{list(result.shape)}"
+        )
+    fits(result, t)
+    write(t, result._array)
+    return t
+
+
+def fits(result: Tensor, t: Tensor) -> None:
+    """RuntimeError when a result cannot be written into `t`."""
+    if not dtypes.can_cast(result.dtype, t.dtype):
+        raise RuntimeError(
+            f"result type {result.dtype.scalar_name} can't be cast to the desired output type "
+            f"{t.dtype.scalar_name}"
+        )
 
 
 def replace(t: Tensor, result: Tensor, label: str) -> Tensor:
@@ -103,11 +119,7 @@ def replace(t: Tensor, result: Tensor, label: str) -> Tensor:
         raise RuntimeError(
             f"[{label}] the result has shape {list(result.shape)}, not {list(t.shape)}"
         )
-    if not dtypes.can_cast(result.dtype, t.dtype):
-        raise RuntimeError(
-            f"result type {result.dtype.scalar_name} can't be cast to the desired output type "
-            f"{t.dtype.scalar_name}"
-        )
+    fits(result, t)
     from rushlight.ops.calls import bump
 
     r: Any = result.to(t.dtype)._array if result.dtype is not t.dtype else result._array

@@ -299,3 +299,34 @@ def sparse_resize_(self: Tensor, size: Any, sparse_dim: int, dense_dim: int) -> 
         at, v = np.zeros((sparse_dim, 0), np.int64), np.zeros((0, *values_shape), a.dtype)
     self._array = Coo(at, v, size, a.coalesced)  # type: ignore[assignment]
     return self
+
+
+@public("Tensor")
+def sparse_resize_and_clear_(self: Tensor, size: Any, sparse_dim: int, dense_dim: int) -> Tensor:
+    """Another size and no entries, in place."""
+    coordinates_of(self, "sparse_resize_and_clear_")
+    return sparse_resize_(self.zero_(), size, sparse_dim, dense_dim)
+
+
+@public(method=True)
+def resize_as_sparse_(input: Tensor, the_template: Tensor) -> Tensor:
+    """The size of another sparse tensor, in place; entries stay where they are."""
+    like = coordinates_of(the_template, "resize_as_sparse_")
+    dense = len(like.shape) - like.sparse_dim
+    return sparse_resize_(input, like.shape, like.sparse_dim, dense)
+
+
+def _declare_copies() -> None:
+    def declare(name: str, part: Any) -> None:
+        def copied(input: Tensor) -> Tensor:
+            return part(input).clone()
+
+        copied.__name__ = copied.__qualname__ = name
+        copied.__doc__ = f"A copy of `input.{name.removesuffix('_copy')}()`."
+        public()(copied)
+
+    for part in (crow_indices, col_indices, ccol_indices, row_indices, indices, values):
+        declare(f"{part.__name__}_copy", part)
+
+
+_declare_copies()

@@ -64,6 +64,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = True  # a scheduler warns when it steps before its optimizer
+        if "_optimizer_step_pre_hooks" not in self.__dict__:
+            return step(self, *args, **kwargs)  # a wrapper of another one, not made by __init__
         before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         if not (before or after or _step_pre_hooks or _step_post_hooks):
             return step(self, *args, **kwargs)
