@@ -22,6 +22,10 @@ FAMILIES: dict[str, str] = {
         "above erf gelu gelu_slope gelu_tanh gelu_tanh_slope mish rsqrt sigmoid silu silu_slope "
         "softplus where"
     ),
+    "normalize": (
+        "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
+        "layer_norm_gradients"
+    ),
     "softmax": "log_softmax log_softmax_gradient softmax softmax_gradient",
 }
 
