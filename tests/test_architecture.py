@@ -37,8 +37,8 @@ LAYERS = [
     "nn",
     "optim distributions func",
     "serialization",
-    "vision testing types distributed _dynamo __future__ __config__ _subclasses _tensor_str fx futures amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing overrides profiler quasirandom functional library symbolic torch_version _C",
-    "cli __main__ door",
+    "vision testing types distributed _dynamo __future__ __config__ _subclasses _higher_order_ops _tensor_str fx futures amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing overrides profiler quasirandom functional library symbolic torch_version _C",
+    "cli __main__ door inner_names",
 ]
 
 # Imports inside functions wait until the function runs, so they may point upwards; each one that does has its reason here:

@@ -35,6 +35,10 @@ _RENAMED = {
     "torch.nn.utils.clip_grad": "rushlight.nn.utils.clip_grad",
     "torch._dynamo._trace_wrapped_higher_order_op": "rushlight._dynamo",
     "torch.nn.attention.flex_attention": "rushlight.nn.flex_attention",
+    "torch.nn._reduction": "rushlight.nn._reduction",
+    "torch.nn.parallel.distributed": "rushlight.nn.parallel",
+    "torch.nn.parallel.scatter_gather": "rushlight.nn.scatter_gather",
+    "torch.optim.adamw": "rushlight.optim.adam",
     "torchvision.ops.misc": "rushlight.vision.ops",
 }
 _PAGE = "docs/coverage.md lists what Rushlight has"
@@ -140,6 +144,10 @@ class _Loader:
         # The import has just written torch's spec into our module: relative imports in it would fail.
         name = module.__spec__.name if module.__spec__ else ""
         vars(module).update(self.own)
+        if name.startswith(("torch.nn", "torch.optim.optimizer", "torch._utils")):
+            from rushlight import inner_names
+
+            inner_names.add(name, module)
         if any(each.startswith(name + ".") for each in _RENAMED) and not hasattr(
             module, "__path__"
         ):

@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from rushlight.nn.module import Module
+from rushlight.nn.scatter_gather import (  # noqa: F401  # public here
+    gather,
+    parallel_apply,
+    replicate,
+    scatter,
+)
 
 __all__ = ["DataParallel"]
 
