@@ -230,3 +230,51 @@ def test_frozen_batch_norm():
     assert not list(frozen.parameters())
     x = torch.randn(2, 3, 4, 4)
     np.testing.assert_allclose(frozen(x).numpy(), norm(x).detach().numpy(), atol=1e-6)
+
+
+def test_associative_scan():
+    from rushlight._higher_order_ops.associative_scan import associative_scan
+
+    def combine(a, b):  # x -> p x + q, one after the other
+        return a[0] * b[0], b[0] * a[1] + b[1]
+
+    torch.manual_seed(0)
+    p, q = torch.rand(2, 7, 3), torch.randn(2, 7, 3)
+    expected = [q[:, 0]]
+    for i in range(1, 7):
+        expected.append(p[:, i] * expected[-1] + q[:, i])
+    for mode in ("pointwise", "generic"):
+        products, sums = associative_scan(combine, (p, q), 1, combine_mode=mode)
+        np.testing.assert_allclose(sums.numpy(), torch.stack(expected, 1).numpy(), atol=1e-6)
+        np.testing.assert_allclose(products.numpy(), p.cumprod(1).numpy(), atol=1e-6)
+    backward = associative_scan(lambda a, b: a + b, q, -1, reverse=True)
+    np.testing.assert_allclose(backward.numpy(), q.flip(-1).cumsum(-1).flip(-1).numpy(), atol=1e-6)
+    with pytest.raises(ValueError, match="[Cc]ombine_mode"):
+        associative_scan(combine, (p, q), 1, combine_mode="other")
+
+
+def test_first_operand_may_be_a_number():
+    assert torch.div(7, 2).item() == 3.5
+    assert torch.div(7, 2, rounding_mode="floor").item() == 3
+    assert torch.floor_divide(7, 2).dtype is torch.int64
+    assert torch.add(1, 2, alpha=3).item() == 7
+    assert torch.mul(2.0, 3).dtype is torch.float32
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    torch.sub(1, x).sum().backward()
+    assert x.grad.tolist() == [-1.0, -1.0]
+    with pytest.raises(TypeError, match="must be Tensor"):
+        torch.remainder(7, 2)
+
+
+def test_optimizer_around_another():
+    class Wrapper(torch.optim.Optimizer):
+        def __init__(self, inner):
+            self.inner = inner
+
+        def step(self):
+            self.inner.step()
+
+    p = torch.nn.Parameter(torch.ones(1))
+    p.grad = torch.ones(1)
+    Wrapper(torch.optim.SGD([p], lr=0.5)).step()
+    assert p.item() == 0.5

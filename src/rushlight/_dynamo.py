@@ -7,6 +7,7 @@ from typing import Any
 from rushlight.compiler import allow_in_graph, disable, is_compiling, reset
 
 __all__ = [
+    "OptimizedModule",
     "TransformGetItemToIndex",
     "allow_in_graph",
     "config",
@@ -35,7 +36,7 @@ def optimize(*args: Any, **kwargs: Any) -> Any:
     return lambda fn: fn
 
 
-def mark_dynamic(t: Any, index: Any, **options: Any) -> None:
+def mark_dynamic(t: Any, index: Any = None, **options: Any) -> None:
     """Accepted: every size may change."""
 
 
@@ -45,6 +46,16 @@ mark_static = maybe_mark_dynamic = mark_static_address = mark_dynamic
 def assume_constant_result(fn: Any) -> Any:
     """`fn` itself."""
     return fn
+
+
+class OptimizedModule:
+    """What PyTorch's `torch.compile` makes of a module: here it is the module, and never one of these."""
+
+
+class eval_frame:
+    """The inner module where programs look for `OptimizedModule`."""
+
+    OptimizedModule = OptimizedModule
 
 
 class TransformGetItemToIndex:

@@ -12,3 +12,8 @@ LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
 
 class OutOfMemoryError(RuntimeError):
     """A device has no memory left: `torch.OutOfMemoryError`."""
+
+
+def _assert(condition: object, message: str) -> None:
+    """`assert condition, message`, as a function: what PyTorch's tracers can follow."""
+    assert condition, message
