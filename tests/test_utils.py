@@ -144,3 +144,46 @@ def test_model_zoo(tmp_path):
     url = (tmp_path / "net.pt").as_uri()
     loaded = torch.utils.model_zoo.load_url(url, str(tmp_path / "kept"), progress=False)
     assert loaded["w"].tolist() == [1.0, 1.0]
+
+
+# -- checkpoints' settings ------------------------------------------------------------------------------
+
+
+def test_selective_checkpoints_give_the_same():
+    import functools
+
+    from rushlight.utils import checkpoint as cp
+
+    def policy(ctx, op, *args, **kwargs):
+        return cp.CheckpointPolicy.MUST_SAVE
+
+    x = torch.randn(3, 3, requires_grad=True)
+    contexts = functools.partial(cp.create_selective_checkpoint_contexts, policy)
+    y = cp.checkpoint(lambda x: (x @ x).sin(), x, use_reentrant=False, context_fn=contexts)
+    (got,) = torch.autograd.grad(y.sum(), x)
+    (want,) = torch.autograd.grad((x @ x).sin().sum(), x)
+    assert torch.equal(got, want)
+    with pytest.raises(TypeError, match="a function or a list"):
+        cp.create_selective_checkpoint_contexts(5)
+
+
+def test_early_stop():
+    from rushlight.utils import checkpoint as cp
+
+    runs = []
+
+    def f(x):
+        y = x.exp()
+        y = y.sin()
+        runs.append(1)
+        return y
+
+    for stop, expected in ((True, 1), (False, 2)):
+        runs.clear()
+        with cp.set_checkpoint_early_stop(stop), cp.set_checkpoint_debug_enabled(None):
+            y = cp.checkpoint(f, torch.ones(2, requires_grad=True), use_reentrant=False)
+        y.sum().backward()
+        assert len(runs) == expected
+    with pytest.warns(UserWarning, match="None of the inputs"):
+        cp.check_backward_validity([torch.ones(1)])
+    assert cp.get_device_states() == ([], [])

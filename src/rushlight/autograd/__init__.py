@@ -25,6 +25,7 @@ _NAMES = {
 _MODULES = (
     "anomaly_mode",
     "engine",
+    "forward_ad",
     "function",
     "functional",
     "grad_mode",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = [
-    "Attribute", "Error", "Future", "ScriptFunction", "ScriptModule", "annotate", "export", "fork",
+    "Attribute", "Error", "Future", "ScriptFunction", "ScriptModule", "ScriptWarning", "TracerWarning", "TracingCheckError", "annotate", "export", "fork",
     "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load",
     "optimize_for_inference", "save", "script", "script_if_tracing", "script_method", "trace",
     "trace_module", "unused", "wait",
@@ -25,6 +25,20 @@ __all__ = [
 _isinstance = isinstance  # the builtin; a function of that name is public here
 
 Error = RuntimeError
+
+
+class TracerWarning(Warning):
+    """What PyTorch warns of while it traces; never given here: programs switch it off."""
+
+
+class ScriptWarning(Warning):
+    """What PyTorch warns of while it scripts; never given here."""
+
+
+class TracingCheckError(Exception):
+    """A trace that gives other results than the function; never raised here."""
+
+
 _scripted: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
@@ -215,3 +229,20 @@ class strict_fusion:
 
     def __exit__(self, *exception: object) -> None:
         pass
+
+
+def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Accepted for PyTorch's sake: nothing is fused. The strategy before: none."""
+    return []
+
+
+def enable_onednn_fusion(enabled: bool) -> None:
+    """Accepted for PyTorch's sake: nothing is fused."""
+
+
+def onednn_fusion_enabled() -> bool:
+    """False."""
+    return False
+
+
+RecursiveScriptModule = TopLevelTracedModule = ScriptModule

@@ -7,6 +7,7 @@ part for the memory of everything it would keep.
 from __future__ import annotations
 
 import contextlib
+import enum
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.function import Function
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 DEFAULT_DETERMINISM_MODE = "default"
+_early_stop: bool | None = None  # what set_checkpoint_early_stop says for all
 
 
 class CheckpointError(RuntimeError):
@@ -114,6 +116,7 @@ def _recomputed(
     context_fn: Callable | None,
     early_stop: bool,
 ) -> Any:
+    early_stop = early_stop if _early_stop is None else _early_stop
     forward_context, recompute_context = (
         context_fn() if context_fn else (contextlib.nullcontext(), contextlib.nullcontext())
     )
@@ -253,3 +256,93 @@ def checkpoint_sequential(
             preserve_rng_state=preserve_rng_state,
         )
     return segment(end, len(functions))(input)
+
+
+CheckpointFunction = _Reentrant
+
+
+# -- settings --------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Inside: whether recomputations end as soon as they have what backward needs, whatever `checkpoint` is told."""
+    global _early_stop
+    before, _early_stop = _early_stop, enable
+    try:
+        yield
+    finally:
+        _early_stop = before
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Accepted for PyTorch's sake: errors name the tensors that differ without it."""
+    yield
+
+
+def noop_context_fn() -> tuple[Any, Any]:
+    """Two contexts that do nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+class CheckpointPolicy(enum.Enum):
+    """What to do with the result of an operator: keep it, compute it again, or move it to the CPU."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told besides the operator and its arguments."""
+
+    def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
+        self.is_recompute, self.op_output = is_recompute, op_output
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
+) -> tuple[Any, Any]:
+    """The two contexts of a policy, which is not asked: every operator is computed again.
+
+    Results are the same, memory is less and time is more than with the policy. TypeError unless it is a function or a list
+    of operators.
+    """
+    if not (callable(policy_fn_or_list) or isinstance(policy_fn_or_list, (list, tuple))):
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    return noop_context_fn()
+
+
+def check_backward_validity(inputs: Any) -> None:
+    """Warn where no input needs a gradient: nothing will get one through the checkpoint."""
+    import warnings
+
+    if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        warnings.warn(
+            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
+        )
+
+
+class DefaultDeviceType:
+    """The type of devices whose random state is kept: "cpu", the only one here."""
+
+    @staticmethod
+    def get_device_type() -> str:
+        return "cpu"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Accepted and not used."""
+
+
+def get_device_states(*args: Any) -> tuple[list, list]:
+    """No devices besides the CPU, and no states of them."""
+    return [], []
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Nothing to set."""
