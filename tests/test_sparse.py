@@ -588,6 +588,25 @@ def test_older_types():
         _ = torch.sparse.NoTensor
 
 
+class Graphs(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        return torch.sparse_coo_tensor([[0, i]], [1.0, float(i)], (5,))
+
+
+def test_between_processes():
+    for workers in (0, 1):
+        loader = torch.utils.data.DataLoader(
+            Graphs(), batch_size=2, num_workers=workers, collate_fn=torch.stack
+        )
+        batches = [batch.to_dense().tolist() for batch in loader]
+        assert batches[1] == [[1, 0, 2, 0, 0], [1, 0, 0, 3, 0]]
+    with pytest.raises(NotImplementedError, match="Cannot access storage"):
+        example().untyped_storage()
+
+
 def test_modes():
     s, d = example(), torch.arange(6.0).reshape(3, 2)
     with torch.inference_mode():

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.backends.sparse import Sparse
 from rushlight.device import CPU, META, device
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def address(array: np.ndarray) -> int:
 def memory(array: np.ndarray) -> np.ndarray:
     """The whole memory that `array` is part of, as bytes: uint8 [n], without copying."""
     r = root(array)
+    if isinstance(r, Sparse):
+        raise NotImplementedError("Cannot access storage of SparseTensorImpl")
     plain = r if type(r) is np.ndarray else r.view(np.ndarray)
     if plain.flags.c_contiguous:
         return plain.reshape(-1).view(np.uint8)

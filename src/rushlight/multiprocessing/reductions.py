@@ -36,7 +36,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
             "support crossing process boundaries.  If you just want to transfer the data, call detach() on "
             "the tensor before serializing (e.g., putting it on the queue)."
         )
-    if tensor.is_meta or not tensor.numel():
+    if tensor.is_meta or not tensor.numel() or tensor.layout is not dtypes.strided:
         return copying.reduce_tensor(tensor)
     if not storage.is_shared(tensor):
         if not _alone(tensor):

@@ -357,8 +357,9 @@ FUNCTIONS = {
         "row_indices_copy values_copy "
     ),
     "sparse_products": (
-        "_sparse.addmm _sparse.adjoint_mm _sparse.dense_mm _sparse.mm _sparse.mm_sparse "
-        "_sparse.sampled dsmm hsmm hspmm saddmm smm spmm sspaddmm "
+        "_sparse.addmm _sparse.adjoint_mm _sparse.dense_addmm _sparse.dense_addmm_masked "
+        "_sparse.dense_mm _sparse.mm _sparse.mm_sparse _sparse.mv _sparse.sampled dsmm hsmm "
+        "hspmm saddmm smm spmm sspaddmm "
     ),
     "special": (
         "Tensor.polygamma Tensor.polygamma_ digamma erf erfc erfinv i0 igamma igammac lgamma "

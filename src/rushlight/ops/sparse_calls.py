@@ -372,13 +372,23 @@ def sum_over(input: Tensor, dim: Any, keepdim: bool, name: str, rows: bool = Fal
         at = a.indices.copy()
         at[[d for d in dims if d < n]] = 0
         size = tuple(1 if d in dims else s for d, s in enumerate(a.shape))
-        return coalesce(build(v, at, size, False, name))
+        return summed(v, at, size, name)
     kept = [d for d in range(n) if d not in dims]
     if not kept:
         return v.sum(0) if n else v[0]
     size = (*(a.shape[d] for d in kept), *v.shape[1:])
-    total = build(v, a.indices[kept], size, False, name)
-    return total if len(kept) == n else coalesce(total)
+    if len(kept) == n:
+        return build(v, a.indices, size, a.coalesced, name)
+    return summed(v, a.indices[kept], size, name)
+
+
+def summed(v: Tensor, at: np.ndarray, size: tuple, name: str) -> Tensor:
+    """A coalesced tensor: `v` at coordinates that may occur several times, added up."""
+    order, starts, k = sparse.groups(sparse.keys(at, size[: len(at)]))
+    of = np.empty(k.size, np.int64)
+    of[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=k.size))
+    total = v.new_zeros((len(starts), *v.shape[1:])).index_add(0, _wrap(of), v)
+    return build(total, at[:, order[starts]], size, True, name)
 
 
 def any_of(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:

@@ -163,12 +163,25 @@ def mm(input: Tensor, mat2: Tensor, masked_gradient: bool = False) -> Tensor:
     return run(times_masked, b.t(), a.t()).t() if masked_gradient else run(dense_times, a, b)
 
 
+@op(where="_sparse", name="mv", node="MvBackward0", out=False)
+def times_vector(xp, input: Array, vec: Array):
+    """sparse [n, k] @ dense [k]."""
+    return sparse.matmul(input, vec[:, None])[:, 0]
+
+
+times_vector.grad(
+    input=lambda g, vec: g.unsqueeze(1) * vec.conj(),
+    vec=lambda g, input: run(adjoint_times, input, g.unsqueeze(1)).squeeze(1),
+)
+
+
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     if is_sparse(vec):
         sparse.refuse("mv")
     if input.ndim != 2 or vec.ndim != 1 or input.shape[1] != vec.shape[0]:
         raise RuntimeError(f"mv: shapes {list(input.shape)} and {list(vec.shape)} do not fit")
-    return mm(input, vec.unsqueeze(1)).squeeze(1)
+    check_matrices("mv", input, vec.unsqueeze(1))
+    return run(times_vector, coo_of(input), vec)
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
@@ -207,9 +220,60 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     return run(times, wide, mat2.reshape(b * k, mat2.shape[2])).reshape(b, n, mat2.shape[2])
 
 
+@op(where="_sparse", name="dense_addmm", node="AddmmBackward0", out=False)
+def plus_times(xp, input: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any):
+    """beta * input + alpha * mat1 @ mat2, where `mat1` is sparse."""
+    return scaled_sum(input, sparse.matmul(mat1, mat2), beta, alpha)
+
+
+@op(where="_sparse", name="dense_addmm_masked", node="SparseAddmmBackward0", out=False)
+def plus_times_masked(xp, input: Array, mat1: Array, mat2: Array, beta: Any, alpha: Any):
+    """The same; the gradient of `mat1` is sparse, with its pattern."""
+    return scaled_sum(input, sparse.matmul(mat1, mat2), beta, alpha)
+
+
+def scaled_sum(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    if alpha != 1:
+        product = product * np.asarray(alpha).astype(product.dtype)
+    if beta == 0:
+        return product
+    return product + (x if beta == 1 else x * np.asarray(beta).astype(x.dtype))
+
+
+def times_number(t: Tensor, number: Any) -> Tensor:
+    number = number.conjugate()
+    return t if number == 1 else t * number
+
+
+plus_times.grad(
+    input=lambda g, beta: times_number(g, beta),
+    mat1=lambda g, mat2, alpha: times_number(g @ mat2.mH, alpha),
+    mat2=lambda g, mat1, alpha: times_number(run(adjoint_times, mat1, g), alpha),
+)
+plus_times_masked.grad(
+    input=lambda g, beta: times_number(g, beta),
+    mat1=lambda g, mat2, mat1, alpha: times_number(sampled_at(g, mat2, mat1._array), alpha),
+    mat2=lambda g, mat1, alpha: times_number(run(adjoint_times, mat1, g), alpha),
+)
+
+
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any = 1,
           masked_gradient: bool = False) -> Tensor:  # fmt: skip
     """beta * input + alpha * mat1 @ mat2."""
+    if is_sparse(mat1) and not is_sparse(mat2) and not is_sparse(input):
+        check_matrices("addmm", mat1, mat2)
+        if input.dtype is not mat1.dtype:
+            raise RuntimeError(
+                f"expected scalar type {mat1.dtype.scalar_name} but found {input.dtype.scalar_name}"
+            )
+        shape = geometry.broadcast_shapes(tuple(input.shape), (mat1.shape[0], mat2.shape[1]))
+        if shape != (mat1.shape[0], mat2.shape[1]):
+            raise RuntimeError(
+                f"addmm: the summand has shape {list(input.shape)}, the product "
+                f"{[mat1.shape[0], mat2.shape[1]]}"
+            )
+        op = plus_times_masked if masked_gradient else plus_times
+        return run(op, input, coo_of(mat1), mat2, beta, alpha)
     product = mm(mat1, mat2, masked_gradient)
     if alpha != 1:
         product = product * alpha
@@ -226,8 +290,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, beta: Any = 1, alpha: Any = 1
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    product = mm(input, weight.t())
-    return product if bias is None else bias + product
+    return mm(input, weight.t()) if bias is None else addmm(bias, input, weight.t())
 
 
 # -- public products -------------------------------------------------------------------------------
