@@ -536,3 +536,44 @@ def test_lazy_convolutions_take_the_arguments_of_their_class():
 def test_devices_that_are_not_here(device):
     with pytest.raises(AssertionError, match="not compiled with"):
         getattr(nn.Linear(1, 1), device)()
+
+
+@pytest.mark.filterwarnings("ignore:Lazy modules")
+def test_an_uninitialized_parameter_refuses_to_be_used():
+    layer = nn.LazyLinear(3)
+    for use in (
+        lambda: layer.weight + 1,
+        lambda: torch.relu(layer.weight),
+        lambda: layer.weight.numel(),
+        lambda: len(layer.weight),
+        lambda: layer.weight.numpy(),
+        lambda: sum(p.numel() for p in layer.parameters()),
+    ):
+        with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter in"):
+            use()
+    assert layer.double().weight.dtype == torch.float64
+    assert layer.weight.requires_grad and layer.weight.grad is None
+    optim = torch.optim.SGD(layer.parameters(), lr=0.1)
+    layer(torch.ones(1, 2, dtype=torch.float64)).sum().backward()
+    optim.step()
+    assert (layer.weight + 1).shape == (3, 2)
+    assert type(layer.weight) is nn.Parameter and type(layer.weight * 1) is torch.Tensor
+
+
+def test_backward_hook_sees_zeros_for_inputs_that_need_no_gradient():
+    class Two(nn.Module):
+        def forward(self, x, y, i, word):
+            return x * y
+
+    seen = []
+    net = Two()
+    net.register_full_backward_hook(lambda m, g_in, g_out: seen.append(g_in))
+    x, y, i = torch.ones(2, requires_grad=True), torch.ones(2), torch.tensor([1, 2])
+    net(x, y, i, "word").sum().backward()
+    assert [None if g is None else (g.tolist(), g.dtype) for g in seen[0]] == [
+        ([1.0, 1.0], torch.float32),
+        ([0.0, 0.0], torch.float32),
+        ([0, 0], torch.int64),
+        None,
+    ]
+    assert y.grad is None

@@ -190,12 +190,15 @@ class BackwardBoundary:
         self.input_places: list[int] | None = None
         self.output_places: list[int] | None = None
         self.inputs = self.outputs = 0
+        self.kinds: list[tuple] = []
 
     def enter(self, args: tuple) -> tuple:
         """The arguments, routed through the node that sees `grad_input`."""
         self.inputs = len(args)
         changed, self.input_places, node = _through_identity(args)
         if node is not None:
+            # Hooks see zeros for tensors that need no gradient, and None for what is no tensor.
+            self.kinds = [(args[i].shape, args[i].dtype) for i in self.input_places]
             node.register_hook(self._at_inputs)
         return changed
 
@@ -234,16 +237,24 @@ class BackwardBoundary:
     def _at_inputs(self, grads: tuple, _: tuple) -> tuple | None:
         if self.grad_outputs is None:  # the inputs were used outside of the module only
             return None
-        grad_input = _spread(grads, self.input_places, self.inputs)
+        seen = [
+            rushlight.zeros(shape, dtype=dtype) if grad is None else grad
+            for grad, (shape, dtype) in zip(grads, self.kinds, strict=True)
+        ]
+        grad_input = _spread(seen, self.input_places, self.inputs)
         for hook in self.hooks:
             changed = hook(self.module, grad_input, self.grad_outputs)
             if changed is not None:
                 grad_input = _checked(changed, self.inputs, "Backward hook", "grad_input")
         self.grad_outputs = None
-        return tuple(grad_input[i] for i in self.input_places)
+        # Where nobody wants a gradient, none is handed on.
+        return tuple(
+            None if grad is None else grad_input[i]
+            for grad, i in zip(grads, self.input_places, strict=True)
+        )
 
 
-def _spread(grads: tuple, places: list[int], count: int) -> tuple:
+def _spread(grads: Any, places: list[int], count: int) -> tuple:
     spread: list[Any] = [None] * count
     for place, grad in zip(places, grads, strict=True):
         spread[place] = grad

@@ -130,16 +130,30 @@ def _rebuild_buffer(data: Tensor, requires_grad: bool, persistent: bool) -> Buff
 
 
 class _Uninitialized:
-    """What a parameter without a shape refuses until `materialize` gives it one."""
+    """A parameter without a shape: refuses all but conversions until `materialize` gives it one."""
 
-    _ALLOWED = "`.device`, `.dtype`, `.to()`, `.cpu()`, `.float()` and their relatives"
+    _ALLOWED = frozenset(
+        "__get__ __set__ __delete__ __hash__ size copy_ is_complex is_floating_point get_device to "
+        "cpu cuda half float double char short int long bfloat16 requires_grad_".split()
+    )
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") in cls._ALLOWED:
+            return Tensor.__torch_function__.__func__(cls, func, types, args, kwargs or {})
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {getattr(func, '__name__', func)}. "
+            "Where a lazy module holds it, call the module once with a batch of the right shape; "
+            "else call `materialize(shape)` on it first."
+        )
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become an ordinary parameter (buffer) of that shape, with memory but no values yet."""
         device = self.data.device if device is None else device
         dtype = self.data.dtype if dtype is None else dtype
-        self.data = rushlight.empty(shape, device=device, dtype=dtype)
+        made = rushlight.empty(shape, device=device, dtype=dtype)
         self.__class__ = self.cls_to_become
+        self.data = made
 
     @property
     def shape(self) -> Any:
@@ -196,7 +210,6 @@ class UninitializedBuffer(_Uninitialized, Tensor):
     """A buffer whose shape is not known until the first forward pass (see `LazyBatchNorm1d`)."""
 
     cls_to_become = Tensor
-    __torch_function__ = disabled
 
     def __new__(
         cls,
@@ -232,4 +245,4 @@ def is_lazy(tensor: Any) -> bool:
     return isinstance(tensor, _Uninitialized)
 
 
-_plain_classes.update((Parameter, Buffer, UninitializedParameter, UninitializedBuffer))
+_plain_classes.update((Parameter, Buffer))
