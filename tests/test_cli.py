@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 import rushlight as torch
@@ -11,7 +13,7 @@ from rushlight.cli import main
 def test_info(capsys):
     main(["info"])
     out = capsys.readouterr().out
-    for word in ("rushlight", "CPU", "BLAS", "threads", "extras"):
+    for word in ("rushlight", "CPU", "BLAS", "threads", "caches", "extras"):
         assert word in out
 
 
@@ -22,6 +24,32 @@ def test_inspect(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["model.weight", "[2,", "3]", "float32", "24", "B"]
     assert lines[2:] == ["epoch = 4", "2 tensors, 8 elements, 32 B"]
+
+
+def test_inspect_shows_lists_of_numbers_in_a_line(tmp_path, capsys):
+    path = tmp_path / "checkpoint.pt"
+    torch.save({"betas": (0.9, 0.999), "list": [1, torch.ones(2)], "empty": []}, path)
+    main(["inspect", str(path)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["list.1", "[2]", "float32", "8", "B"]
+    assert lines[1:] == [
+        "betas = (0.9, 0.999)",
+        "list.0 = 1",
+        "empty = []",
+        "1 tensors, 2 elements, 8 B",
+    ]
+
+
+def test_a_reader_that_goes_away(tmp_path):
+    import subprocess
+    import sys
+
+    path = tmp_path / "checkpoint.pt"
+    torch.save([torch.ones(1) for _ in range(20000)], path)
+    command = f"{sys.executable} -m rushlight inspect {path} | head -1"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, env=env)
+    assert (done.stdout.split(), done.stderr) == (["0", "[1]", "float32", "4", "B"], "")
 
 
 def test_convert(tmp_path, capsys):

@@ -35,8 +35,20 @@ def main(argv: list[str] | None = None) -> int | None:
     elif name not in COMMANDS:
         _fail(f"{name!r} is no command and no .py file; `rushlight --help` lists the commands", 2)
     else:
-        COMMANDS[name](rest)
+        _command(name, rest)
     return None
+
+
+def _command(name: str, rest: list[str]) -> None:
+    try:
+        COMMANDS[name](rest)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `rushlight inspect x.pt | head`
+        if name == "run":
+            raise
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush
 
 
 def _fail(text: str, status: int = 1) -> None:
@@ -78,6 +90,7 @@ def _info(argv: list[str]) -> None:
         ("NumPy", np.__version__),
         ("BLAS", blas()),
         ("threads", str(rushlight.get_num_threads())),
+        ("caches", _caches()),
         ("ml_dtypes", ml_dtypes.__version__),
         ("extras", ", ".join(_extras()) or "none"),
     ]
@@ -86,16 +99,36 @@ def _info(argv: list[str]) -> None:
         print(f"{name:<{width}}  {value}")
 
 
+def _caches() -> str:
+    """The sizes of one core's caches: `L1d 32K, L1i 32K, L2 1024K, L3 36608K`."""
+    import glob
+
+    found, letters = {}, {"Data": "d", "Instruction": "i"}
+    for folder in glob.glob("/sys/devices/system/cpu/cpu0/cache/index*"):
+        try:
+            level, kind, size = (_line(f"{folder}/{name}") for name in ("level", "type", "size"))
+        except OSError:
+            continue
+        found[f"L{level}{letters.get(kind, '')}"] = size
+    return ", ".join(f"{name} {size}" for name, size in sorted(found.items())) or "unknown"
+
+
+def _line(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read().strip()
+
+
 def _extras() -> Iterator[str]:
     from importlib import metadata, util
 
+    names = {"PIL": "pillow"}
     for name in _EXTRAS:
         if util.find_spec(name) is not None:
             try:
-                found = metadata.version({"PIL": "pillow"}.get(name, name))
+                found = metadata.version(names.get(name, name))
             except metadata.PackageNotFoundError:
                 found = ""
-            yield f"{name} {found}".strip()
+            yield f"{names.get(name, name)} {found}".strip()
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -138,11 +171,14 @@ def _safetensors() -> _Safetensors:
     return _Safetensors()
 
 
+_PLAIN = (int, float, complex, str, bytes, type(None))
+
+
 def _tensors(content: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(path, leaf) of everything in a tree of dicts, lists and tuples."""
+    """(path, leaf) of everything in a tree of dicts, lists and tuples; a list of plain values is a leaf."""
     if isinstance(content, dict):
         pairs = [(str(k), v) for k, v in content.items()]
-    elif isinstance(content, (list, tuple)) and type(content) in (list, tuple):
+    elif type(content) in (list, tuple) and not all(isinstance(v, _PLAIN) for v in content):
         pairs = [(str(k), v) for k, v in enumerate(content)]
     else:
         yield path, content
