@@ -48,11 +48,13 @@ def download_url_to_file(
 ) -> None:
     """Fetch `url` into the file `dst`, which appears when all of it has come.
 
-    RuntimeError when the SHA-256 of what came does not begin with `hash_prefix`, OSError when there
-    is no network; then no file is left.
+    `progress`: a bar of tqdm's, where that is installed. RuntimeError when the SHA-256 of what came
+    does not begin with `hash_prefix`, or less came than was announced; OSError when there is no network
+    or no such file. Then no file is left.
     """
     import hashlib
     import tempfile
+    import urllib.error
     import urllib.request
 
     dst = os.path.expanduser(dst)
@@ -62,18 +64,54 @@ def download_url_to_file(
         with os.fdopen(handle, "wb") as file:
             request = urllib.request.Request(url, headers={"User-Agent": "rushlight"})
             with urllib.request.urlopen(request, timeout=60) as answer:
-                while chunk := answer.read(READ_DATA_CHUNK):
-                    file.write(chunk)
-                    digest.update(chunk)
+                announced = int(answer.headers.get("Content-Length") or -1)
+                with _bar(announced, progress) as bar:
+                    while chunk := answer.read(READ_DATA_CHUNK):
+                        file.write(chunk)
+                        digest.update(chunk)
+                        bar.update(len(chunk))
+                came = file.tell()
+            if 0 <= announced != came:
+                raise RuntimeError(f"{url} should have {announced} bytes, and {came} came")
         found = digest.hexdigest()
         if hash_prefix is not None and not found.startswith(hash_prefix):
             raise RuntimeError(
                 f'invalid hash value (expected "{hash_prefix}", got "{found}") of {url}'
             )
         os.replace(partial, dst)
+    except urllib.error.HTTPError as error:
+        raise OSError(f"{url} cannot be fetched: HTTP {error.code} {error.reason}") from error
+    except urllib.error.URLError as error:
+        raise OSError(
+            f"{url} cannot be fetched: {error.reason}. Without a network, put the file at {dst} by other means"
+        ) from error
     finally:
         if os.path.exists(partial):
             os.unlink(partial)
+
+
+class _NoBar:
+    """What `_bar` gives where no bar is wanted or possible."""
+
+    def __enter__(self) -> _NoBar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def update(self, n: int) -> None:
+        pass
+
+
+def _bar(total: int, progress: bool) -> Any:
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return _NoBar()
+    return tqdm(
+        total=total if total >= 0 else None, disable=not progress, unit="B", unit_scale=True,
+        unit_divisor=1024,
+    )  # fmt: skip
 
 
 def load_state_dict_from_url(
@@ -91,6 +129,9 @@ def load_state_dict_from_url(
     name = file_name or os.path.basename(urlparse(url).path)
     path = os.path.join(folder, name)
     if not os.path.exists(path):
+        import sys
+
+        print(f'Downloading: "{url}" to {path}', file=sys.stderr)
         found = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, path, found[1] if found else None, progress)
     return torch.load(path, map_location=map_location, weights_only=weights_only)
@@ -141,6 +182,10 @@ def _offers(place: str, source: str, force_reload: bool, trust_repo: Any) -> Mod
         raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
     folder = place if source == "local" else _fetched(place, force_reload, trust_repo)
     path = os.path.join(folder, "hubconf.py")
+    if not os.path.isfile(path):
+        raise FileNotFoundError(
+            f"[torch.hub] {folder} has no hubconf.py, which says what it offers"
+        )
     spec = importlib.util.spec_from_file_location("hubconf", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -176,7 +221,13 @@ def _fetched(place: str, force_reload: bool, trust_repo: Any) -> str:
     os.makedirs(get_dir(), exist_ok=True)
     with tempfile.TemporaryDirectory(dir=get_dir()) as beside:
         packed = os.path.join(beside, "repository.zip")
-        download_url_to_file(f"https://github.com/{owner}/{name}/zipball/{ref}", packed)
+        try:
+            download_url_to_file(f"https://github.com/{owner}/{name}/zipball/{ref}", packed)
+        except OSError as error:
+            raise OSError(
+                f"[torch.hub] {place} is not kept in {target} and cannot be fetched: {error}. A copy of the repository "
+                'loads by torch.hub.load(directory, model, source="local")'
+            ) from error
         with zipfile.ZipFile(packed) as archive:
             archive.extractall(beside)
             top = archive.namelist()[0].partition("/")[0]
