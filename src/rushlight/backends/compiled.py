@@ -18,6 +18,7 @@ from typing import Any
 
 # family -> the kernels that compiled_<family>.py replaces
 FAMILIES: dict[str, str] = {
+    "products": "accumulate adjoint_times bmm linear matmul mm times_adjoint",
     "elementwise": (
         "above erf gelu gelu_slope gelu_tanh gelu_tanh_slope mish rsqrt sigmoid silu silu_slope "
         "softplus where"
@@ -26,6 +27,7 @@ FAMILIES: dict[str, str] = {
         "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
         "layer_norm_gradients"
     ),
+    "reduce": "argmax argmin average largest running smallest total variance",
     "softmax": "log_softmax log_softmax_gradient softmax softmax_gradient",
 }
 
