@@ -59,7 +59,8 @@ class Embedding(_Table):
     """Looks up rows of a table by index.
 
     input: any shape of integers below `num_embeddings`; output: [*, embedding_dim]. The row at
-    `padding_idx` gets no gradient.
+    `padding_idx` gets no gradient. `sparse`: the gradient of the table is a sparse tensor, for SGD,
+    Adagrad and SparseAdam.
 
     >>> import rushlight as torch
     >>> torch.nn.Embedding(10, 3)(torch.tensor([[1, 2], [4, 3]])).shape
