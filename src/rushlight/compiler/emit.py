@@ -445,6 +445,8 @@ class Emitter:
 
     def op_bits(self, e: ir.Op) -> str:
         value = self.value(e.args[0])
+        if e.type.kind == "p" and e.args[0].type.kind != "p":
+            return self.put(f"inttoptr {e.args[0].type.llvm} {value} to ptr")
         if e.type.kind == "p" or e.type.llvm == e.args[0].type.llvm:
             return value
         return self.put(f"bitcast {e.args[0].type.llvm} {value} to {e.type.llvm}")

@@ -211,7 +211,10 @@ OPS = {
     "trunc": (1, "rounded towards 0"),
     "rint": (1, "rounded to nearest, ties to even"),
     "copysign": (2, "|a| with the sign of b"),
-    "bits": (1, "the same bits as another type of that size; a pointer to another element type"),
+    "bits": (
+        1,
+        "the same bits as another type; a pointer to another element type or at an address",
+    ),
     "offset": (2, "a pointer b elements further"),
     "splat": (1, "a in all lanes"),
     "lane": (2, "lane b (a constant) of vector a"),

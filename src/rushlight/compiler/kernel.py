@@ -21,9 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.compiler.language import Source
-from rushlight.compiler.types import Type
-
-_OBJECT = object.__basicsize__  # where an array's object holds the address of its memory
+from rushlight.compiler.types import HEAD, Header, Type
 
 
 class Kernel(Source):
@@ -120,8 +118,8 @@ class Kernel(Source):
         for name, t in types.items():
             parameters.append(f"{t.memory} %{name}")
             value = f"%{name}"
-            if t.kind == "p":
-                lines.append(f"  %{name}.at = getelementptr i8, ptr %{name}, i64 {_OBJECT}")
+            if t.kind == "p" and t is not Header:
+                lines.append(f"  %{name}.at = getelementptr i8, ptr %{name}, i64 {8 * HEAD}")
                 lines.append(f"  %{name}.data = load ptr, ptr %{name}.at")
                 value = f"%{name}.data"
             elif t.memory != t.llvm:

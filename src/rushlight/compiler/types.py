@@ -39,7 +39,7 @@ class Type:
         return self.name
 
     def __reduce__(self) -> str | tuple:
-        if self.kind == "p":
+        if self.kind == "p" and self is not Header:
             return (Ptr.__class_getitem__, (self.element,))
         return (vector, (self.element, self.lanes)) if self.kind == "v" else self.name
 
@@ -106,6 +106,14 @@ class Ptr:
         if element not in _pointers:
             _pointers[element] = Type(f"Ptr[{element}]", "p", 8, "ptr", element=element)
         return _pointers[element]
+
+
+# A NumPy array as the object that it is, for kernels that read its shape and strides themselves:
+# `header[HEAD]` is the address of its memory, then follow its number of dimensions (an i32), and the
+# addresses of its shape and of its strides in bytes (PyArrayObject_fields in NumPy's C API).
+# `bits(header[HEAD], Ptr[T])` makes a pointer of an address.
+Header = Type("Header", "p", 8, "ptr", element=i64)
+HEAD = object.__basicsize__ // 8
 
 
 def vector(element: Type, lanes: int) -> Type:

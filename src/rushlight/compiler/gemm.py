@@ -1,0 +1,318 @@
+"""Matrix products: C = A @ B, or added to what C holds, for any strides of A and B.
+
+The result is computed in tiles of `MR` rows by `V` vectors, which stay in registers while a block of
+the inner dimension passes by: for every k, V vectors of B are multiplied by MR numbers of A. A chunk
+of the work is some panels of C, each as wide as a tile; its part of B is packed into memory that
+stays in the second-level cache, and row after row of tiles passes over it. A is read where it is,
+unless its columns are pages apart; then the part that a row of tiles needs is packed too. (Blocking
+and packing are those of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix
+multiplication", 2008; the roles of the two operands are exchanged.)
+
+An element of C is a sum of blocks of at most `DEPTH` products each, added in order, whatever the
+number of threads and wherever in C it stands.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from rushlight.compiler.kernel import kernel
+from rushlight.compiler.language import (
+    array,
+    bits,
+    fma,
+    inline,
+    iota,
+    load,
+    parallel,
+    prefetch,
+    routine,
+    shuffle,
+    splat,
+    store,
+    unroll,
+)
+from rushlight.compiler.types import HEAD, Header, Ptr, Type, i32, i64
+
+DEPTH = 512  # of a packed panel of B: 64 KiB
+GROUP = 4  # panels that are packed at once and lie in the second-level cache together
+CHUNKS = 8  # that a large product is cut into at least
+SET, ADD, BIAS = 0, 1, 2  # what becomes of C: the product; C + the product; a row + the product
+
+
+@cache
+def sizes(element: Type) -> dict[str, Any]:
+    """What kernels for matrices of one type are compiled for.
+
+    E is the type in memory, T that of the sums, L the lanes of a vector; a tile of MR x V vectors
+    and what it is multiplied with fills the registers.
+    """
+    from rushlight.compiler import native
+
+    _, features = native.host()
+    if "+avx512f" in features:
+        width, rows = 64, 12
+    elif "+avx2" in features:
+        width, rows = 32, 6
+    else:
+        width, rows = 16, 12 if "+neon" in features else 4
+    T = element.loaded
+    return {"E": element, "T": T, "MR": rows, "V": 2, "L": width // T.size}
+
+
+def _crossing(row: int, step: int, lanes: int) -> list[int]:
+    """The lanes of row & ~step and row | step that make one row when blocks of `step` cross."""
+    if row & step:
+        return [lanes + i if i & step else i + step for i in range(lanes)]
+    return [lanes + i - step if i & step else i for i in range(lanes)]
+
+
+@inline
+def transposed(rows, L):
+    """L vectors of L lanes: lane i of vector j becomes lane j of vector i."""
+    for s in unroll([1 << i for i in range(L.bit_length() - 1)]):
+        rows = [shuffle(rows[i & ~s], rows[i | s], _crossing(i, s, L)) for i in range(L)]
+    return rows
+
+
+@routine
+def tile(a, ars, aks, b, bks, c, ldc, bias, k, rows, left, begin, T, MR, V, L):
+    """A tile of C, of which `rows` and `left` columns exist: `begin` says what is added to it.
+
+    Rows that do not exist are computed from the last one that does.
+    """
+    masks = [iota(i32, L) < i32(left - v * L) for v in range(V)]
+    sums = [[splat(T(0), L) for _ in range(V)] for _ in range(MR)]
+    at = [a + min(rows - 1, r) * ars for r in range(MR)]
+    for r in unroll(MR):
+        for v in unroll(V):
+            prefetch(c + (min(rows - 1, r) * ldc + v * L))
+    for p in range(k):
+        bs = [load(b + (p * bks + v * L), L, masks[v]) for v in range(V)]
+        for r in unroll(MR):
+            x = splat(at[r][p * aks], L)
+            for v in unroll(V):
+                sums[r][v] = fma(bs[v], x, sums[r][v])
+    if begin == BIAS:
+        for v in unroll(V):
+            row = load(bias + v * L, L, masks[v])
+            for r in unroll(MR):
+                sums[r][v] = sums[r][v] + row
+    for r in unroll(MR):
+        if r < rows:
+            for v in unroll(V):
+                to = c + (r * ldc + v * L)
+                if begin == ADD:
+                    sums[r][v] = sums[r][v] + load(to, L, masks[v])
+                store(to, sums[r][v], masks[v])
+
+
+@routine
+def pack_rows(b, bks, to, k, columns, W, L):
+    """Panels of B [k, columns], whose rows are contiguous, as rows of W numbers; others are 0.
+
+    One panel begins DEPTH rows behind the one before. All are packed at once: rows of B may be pages
+    apart, and then going from row to row costs more than reading on.
+    """
+    for p in range(k):
+        for j in range(0, columns, W):
+            for v in unroll(W // L):
+                mask = iota(i32, L) < i32(columns - j - v * L)
+                store(to + (j * DEPTH + p * W + v * L), load(b + (p * bks + j + v * L), L, mask))
+
+
+@routine
+def pack_columns(b, bcs, to, k, left, W, L):
+    """A panel of B [k, left], whose columns are contiguous, as rows of W numbers.
+
+    Columns that do not exist are copies of the last one. Rows are written up to a multiple of L.
+    """
+    for v in unroll(W // L):
+        if v * L < left:
+            at = [b + min(left - 1, v * L + i) * bcs for i in range(L)]
+            for p in range(0, k, L):
+                mask = iota(i32, L) < i32(k - p)
+                rows = transposed([load(at[i] + p, L, mask) for i in range(L)], L)
+                for i in unroll(L):
+                    store(to + ((p + i) * W + v * L), rows[i])
+
+
+@routine
+def pack_any(b, bks, bcs, to, k, left, W):
+    """A panel of B [k, left] of any strides as rows of W numbers."""
+    for p in range(k):
+        for j in range(left):
+            to[p * W + j] = b[p * bks + j * bcs]
+
+
+@routine
+def pack_tile(a, ars, aks, to, k, rows, MR, L):
+    """A tile of A [rows, k] as k columns of MR numbers; rows that do not exist hold anything.
+
+    Columns are written up to a multiple of L.
+    """
+    if aks == 1:
+        for first in unroll(range(0, MR, L)):
+            at = [a + min(rows - 1, first + i) * ars for i in range(min(L, MR - first))]
+            for p in range(0, k, L):
+                mask = iota(i32, L) < i32(k - p)
+                columns = [load(at[min(i, len(at) - 1)] + p, L, mask) for i in range(L)]
+                columns = transposed(columns, L)
+                for i in unroll(L):
+                    store(to + ((p + i) * MR + first), columns[i], iota(i32, L) < i32(MR - first))
+    elif ars == 1:
+        for p in range(k):
+            for first in unroll(range(0, MR, L)):
+                mask = iota(i32, L) < i32(rows - first)
+                mine = iota(i32, L) < i32(MR - first)
+                store(to + (p * MR + first), load(a + (p * aks + first), L, mask), mine)
+    else:
+        for p in range(k):
+            for r in range(rows):
+                to[p * MR + r] = a[p * aks + r * ars]
+
+
+@inline
+def row_of_tiles(a, ars, aks, b, panel, bks, c, ldc, bias, k, rows, columns, begin, T, MR, V, L):
+    """The tiles that stand beside each other; panels of B begin `panel` elements a column apart."""
+    for j in range(0, columns, V * L):
+        left = columns - j
+        if left > L:
+            tile(a, ars, aks, b + j * panel, bks, c + j, ldc, bias + j, k, rows, left, begin,
+                 T=T, MR=MR, V=V, L=L)  # fmt: skip
+        else:
+            tile(a, ars, aks, b + j * panel, bks, c + j, ldc, bias + j, k, rows, left, begin,
+                 T=T, MR=MR, V=1, L=L)  # fmt: skip
+
+
+@routine
+def block(a, ars, aks, own, b, panel, bks, c, ldc, bias, k, rows, columns, begin, a_packed,
+          E, T, MR, V, L):  # fmt: skip
+    """A block of C: rows of tiles, and at its end one as low as will do. `own` is for packing A."""
+    third = MR // 3
+    for i in range(0, rows, MR):
+        rest, to = rows - i, c + i * ldc
+        at, rs, ks = own, i64(1), i64(MR)
+        if E is T:
+            if a_packed:
+                pack_tile(a + i * ars, ars, aks, own, k, min(rest, MR), MR=MR, L=L)
+            else:
+                at, rs, ks = a + i * ars, ars, aks
+        else:
+            pack_tile(a + i * ars, ars, aks, own, k, min(rest, MR), MR=MR, L=L)
+        if rest > 2 * third:
+            row_of_tiles(at, rs, ks, b, panel, bks, to, ldc, bias, k, min(rest, MR), columns,
+                         begin, T, MR, V, L)  # fmt: skip
+        elif rest > third:
+            row_of_tiles(at, rs, ks, b, panel, bks, to, ldc, bias, k, rest, columns,
+                         begin, T, 2 * third, V, L)  # fmt: skip
+        else:
+            row_of_tiles(at, rs, ks, b, panel, bks, to, ldc, bias, k, rest, columns,
+                         begin, T, third, V, L)  # fmt: skip
+
+
+@routine
+def pack(b, bks, bcs, to, k, columns, W, L):
+    """Panels of B [k, columns] as rows of W numbers, one panel DEPTH rows behind the one before."""
+    if bcs == 1:
+        pack_rows(b, bks, to, k, columns, W=W, L=L)
+    elif bks == 1:
+        for j in range(0, columns, W):
+            pack_columns(b + j * bcs, bcs, to + j * DEPTH, k, min(W, columns - j), W=W, L=L)
+    else:
+        for j in range(0, columns, W):
+            pack_any(b + j * bcs, bks, bcs, to + j * DEPTH, k, min(W, columns - j), W=W)
+
+
+@inline
+def shape_of(a):
+    """Of an array's object: its number of dimensions, its shape, its strides in bytes."""
+    return i64(i32(a[HEAD + 1])), bits(a[HEAD + 2], Ptr[i64]), bits(a[HEAD + 3], Ptr[i64])
+
+
+@routine
+def matrix_at(index, over, lead, dims, shape, strides):
+    """Where, in bytes, the matrix for an index into the `lead` first dimensions of `over` begins."""
+    at = i64(0)
+    rest = index
+    for d in range(lead):
+        size = over[lead - 1 - d]
+        mine = dims - 3 - d
+        if mine >= 0:
+            if shape[mine] != 1:  # else it is broadcast
+                at += rest % size * strides[mine]
+        rest = rest // size
+    return at
+
+
+@inline
+def rounded_up(a, by):
+    return (a + (by - 1)) // by * by
+
+
+@kernel
+def product(a: Header, b: Header, c: Header, bias: Ptr[T], begin: i64):
+    """C [..., m, n] from A [..., m, k] and B [..., k, n], k > 0, and what `begin` says.
+
+    Leading dimensions of A and B are broadcast to those of C, whose rows are contiguous.
+    """
+    W = V * L
+    a_dims, a_shape, a_strides = shape_of(a)
+    b_dims, b_shape, b_strides = shape_of(b)
+    c_dims, c_shape, c_strides = shape_of(c)
+    m, n, k = c_shape[c_dims - 2], c_shape[c_dims - 1], a_shape[a_dims - 1]
+    ars, aks = a_strides[a_dims - 2] // E.size, a_strides[a_dims - 1] // E.size
+    bks, bcs = b_strides[b_dims - 2] // E.size, b_strides[b_dims - 1] // E.size
+    ldc = c_strides[c_dims - 2] // T.size
+    if n == 1:  # then the stride may be any
+        bcs = i64(1)
+    lead = c_dims - 2
+    batch = i64(1)
+    for d in range(lead):
+        batch = batch * c_shape[d]
+    depth = rounded_up(
+        (k + (rounded_up(k, DEPTH) // DEPTH - 1)) // (rounded_up(k, DEPTH) // DEPTH), L
+    )
+
+    # The chunks of a matrix: `down` times `pieces`.
+    across = rounded_up(n, W) // W
+    wanted = rounded_up(min(1 + m * n * k * batch // 1048576, CHUNKS), batch) // batch
+    group = min(max(across * min(max(m // 512, 1), wanted) // wanted, 1), GROUP)
+    pieces = rounded_up(across, group) // group
+    down = max(rounded_up(wanted, pieces) // pieces, rounded_up(m, 2048) // 2048)
+    height = rounded_up(rounded_up(m, down) // down, MR)
+    down = rounded_up(m, height) // height
+    chunks = pieces * down
+    grain = max(131072 * chunks // (m * n * k), 1)
+
+    a_packed = (aks != 1) & (min(k, DEPTH) * aks > 65536) & (across > 3)
+    b_in_place = (bcs == 1) & ((min(k, DEPTH) * bks <= 32768) | (m <= 2 * MR))
+    for lo, hi in parallel(batch * chunks, grain):
+        panels = array(T, DEPTH * W * GROUP)
+        own = array(T, DEPTH * MR)
+        for t in range(lo, hi):
+            z, u = t // chunks, t % chunks
+            i, first = u // pieces * height, u % pieces * (group * W)
+            rows, columns = min(height, m - i), min(n - first, group * W)
+            over_a = matrix_at(z, c_shape, lead, a_dims, a_shape, a_strides) // E.size
+            over_b = matrix_at(z, c_shape, lead, b_dims, b_shape, b_strides) // E.size
+            over_c = matrix_at(z, c_shape, lead, c_dims, c_shape, c_strides) // T.size
+            at = bits(a[HEAD], Ptr[E]) + (over_a + i * ars)
+            by = bits(b[HEAD], Ptr[E]) + (over_b + first * bcs)
+            to = bits(c[HEAD], Ptr[T]) + (over_c + i * ldc + first)
+            p = i64(0)
+            while p < k:
+                deep = min(depth, k - p)
+                source, panel, step = panels, i64(DEPTH), i64(W)
+                if E is T:
+                    if b_in_place:
+                        source, panel, step = by + p * bks, i64(1), bks
+                    else:
+                        pack(by + p * bks, bks, bcs, panels, deep, columns, W=W, L=L)
+                else:
+                    pack(by + p * bks, bks, bcs, panels, deep, columns, W=W, L=L)
+                block(at + p * aks, ars, aks, own, source, panel, step, to, ldc, bias + first, deep,
+                      rows, columns, begin if p == 0 else i64(ADD), a_packed,
+                      E=E, T=T, MR=MR, V=V, L=L)  # fmt: skip
+                p += depth

@@ -1,0 +1,218 @@
+"""Matrix products in machine code against the reference and against exact sums."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rushlight as torch
+from guard import guarded
+from rushlight import dtypes
+from rushlight.backends import compiled_products as products
+from rushlight.backends import numpy_products as reference
+
+DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), dtypes.bfloat16.np]
+LAYOUTS = ("rows", "columns", "steps", "backwards", "repeated")
+
+
+@pytest.fixture(autouse=True)
+def of_any_size(monkeypatch):
+    """Machine code for the smallest products too."""
+    for name in ("SMALL", "SMALL_TRANSPOSED", "SMALL_HALF"):
+        monkeypatch.setattr(products, name, 1)
+
+
+def random(shape, dtype, layout="rows", seed=0):
+    """Random numbers in an array of this shape and dtype whose matrices lie in memory like that."""
+    values = np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+    if layout == "columns":
+        return np.swapaxes(np.ascontiguousarray(np.swapaxes(values, -1, -2)), -1, -2)
+    if layout == "steps":
+        wide = np.zeros((*shape[:-2], 2 * shape[-2], 3 * shape[-1]), dtype)
+        wide[..., ::2, ::3] = values
+        return wide[..., ::2, ::3]
+    if layout == "backwards":
+        return np.ascontiguousarray(values[..., ::-1, ::-1])[..., ::-1, ::-1]
+    if layout == "repeated":
+        return np.broadcast_to(values[..., :1, :], shape)
+    return values
+
+
+def close(result, a, b, dtype, plus=0.0):
+    """Within the bound of a sum of k products, each rounded once: k * eps * |A| |B|."""
+    a, b, plus = a.astype(np.float64), b.astype(np.float64), np.asarray(plus, np.float64)
+    exact, size = a @ b + plus, np.abs(a) @ np.abs(b) + np.abs(plus)
+    sums = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    half = {np.dtype(np.float16): 2.0**-11, dtypes.bfloat16.np: 2.0**-8}.get(dtype, 0.0)
+    bound = (a.shape[-1] + 4) * np.finfo(sums).eps * size + half * np.abs(exact) + 1e-7 * bool(half)
+    assert result.dtype == dtype
+    assert result.shape == exact.shape
+    assert (np.abs(result.astype(np.float64) - exact) <= bound).all()
+
+
+@given(
+    st.integers(1, 70),
+    st.integers(1, 90),
+    st.integers(1, 70),
+    st.sampled_from(DTYPES),
+    st.sampled_from(LAYOUTS),
+    st.sampled_from(LAYOUTS),
+)
+def test_matrices(m, k, n, dtype, first, second):
+    a, b = random((m, k), dtype, first), random((k, n), dtype, second, 1)
+    close(products.matmul(a, b), a, b, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layouts", [(x, y) for x in LAYOUTS[:3] for y in LAYOUTS[:3]])
+def test_matrices_of_several_blocks(dtype, layouts):
+    a, b = random((131, 1100), dtype, layouts[0]), random((1100, 165), dtype, layouts[1], 1)
+    close(products.matmul(a, b), a, b, dtype)
+
+
+@pytest.mark.parametrize("shape", [(2100, 9, 40), (30, 1025, 700), (1, 3000, 1), (517, 513, 5)])
+def test_long_and_thin(shape):
+    m, k, n = shape
+    for first in LAYOUTS[:2]:
+        for second in LAYOUTS[:2]:
+            a, b = random((m, k), "f4", first), random((k, n), "f4", second, 1)
+            close(products.matmul(a, b), a, b, np.dtype("f4"))
+
+
+@given(
+    st.sampled_from(
+        [
+            ((3,), (3,)),
+            ((2, 3), (3,)),
+            ((2, 3), (2, 1)),
+            ((1, 3), (4, 1, 3)),
+            ((), (5,)),
+            ((2, 2), ()),
+            ((1, 1), (2, 3)),
+        ]
+    ),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.sampled_from(DTYPES),
+    st.sampled_from(LAYOUTS),
+    st.sampled_from(LAYOUTS),
+)
+def test_batches(batches, m, k, n, dtype, first, second):
+    a = random((*batches[0], m, k), dtype, first)
+    b = random((*batches[1], k, n), dtype, second, 1)
+    close(products.matmul(a, b), a, b, dtype)
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 60), st.sampled_from(DTYPES))
+def test_linear(m, k, n, dtype):
+    a, w, bias = random((m, k), dtype), random((n, k), dtype, seed=1), random((n,), dtype, seed=2)
+    close(products.linear(a, w, bias), a, w.T, dtype, bias)
+    close(products.linear(a, w, None), a, w.T, dtype)
+    close(products.linear(a, w, bias[:1]), a, w.T, dtype, bias[:1])
+    batch = random((2, 3, m, k), dtype, "columns")
+    close(products.linear(batch, w, bias), batch, w.T, dtype, bias)
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 60), st.sampled_from(DTYPES))
+def test_accumulate(m, k, n, dtype):
+    a, b = random((m, k), dtype, "columns"), random((k, n), dtype, seed=1)
+    full, row = random((m, n), dtype, "columns", seed=2), random((n,), dtype, seed=3)
+    for c in (full, row):
+        before = c.copy()
+        close(products.accumulate(c, a, b, 1, 1), a, b, dtype, c)
+        result = products.accumulate(c, a, b, 0.5, 1)
+        close(result, a, b, dtype, 0.5 * c.astype(np.float64))
+        result = products.accumulate(c, a, b, 0.5, 2)
+        close(result, 2 * a.astype(np.float64), b, dtype, 0.5 * c.astype(np.float64))
+        assert (c == before).all()
+    nothing = np.full_like(full, np.nan)
+    close(products.accumulate(nothing, a, b, 0, 1), a, b, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_adjoints(dtype):
+    a, b = random((3, 40, 50), dtype), random((3, 60, 50), dtype, seed=1)
+    close(products.times_adjoint(a, b), a, np.swapaxes(b, -1, -2), dtype)
+    a, b = random((50, 40), dtype), random((50, 60), dtype, seed=1)
+    close(products.adjoint_times(a, b), a.T, b, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layouts", [("rows", "rows"), ("rows", "columns"), ("columns", "rows")])
+def test_nan_and_infinity_stay_where_they_belong(dtype, layouts):
+    """What is computed for rows and columns that do not exist must not come into sight."""
+    a, b = (
+        random((29, 37), dtype, layouts[0]).copy("K"),
+        random((37, 43), dtype, layouts[1]).copy("K"),
+    )
+    a[3, 5], a[28, 36], b[36, 42], b[0, 17] = np.nan, np.inf, np.inf, np.nan
+    with np.errstate(all="ignore"):
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+    result = products.matmul(a, b).astype(np.float64)
+    assert (np.isnan(result) == np.isnan(expected)).all()
+    assert (np.isinf(result) == np.isinf(expected)).all()
+    assert np.isnan(expected).sum() < expected.size / 4
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_no_access_outside_of_the_arrays(side, dtype):
+    for m, k, n in ((1, 1, 1), (1, 5, 33), (13, 17, 31), (24, 520, 8), (37, 16, 65), (5, 3, 1)):
+        for first in LAYOUTS[:2]:
+            for second in LAYOUTS[:2]:
+                a, b = random((m, k), dtype, seed=1), random((k, n), dtype, seed=2)
+                a = guarded(a, side) if first == "rows" else guarded(a.T.copy(), side).T
+                b = guarded(b, side) if second == "rows" else guarded(b.T.copy(), side).T
+                row = guarded(random((n,), dtype, seed=3), side)
+                close(products.matmul(a, b), a, b, dtype)
+                close(products.linear(a, b.T, row), a, b, dtype, row)
+
+
+def test_same_bits_for_any_number_of_threads():
+    before = torch.get_num_threads()
+    try:
+        results = []
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            made = []
+            for m, k, n in ((300, 700, 200), (64, 9000, 48), (1000, 30, 33), (2, 3000, 500)):
+                a, b = random((m, k), "f4"), random((k, n), "f4", seed=1)
+                made += [products.matmul(a, b), products.matmul(a, b.T.copy().T)]
+                made += [products.adjoint_times(a.T.copy(), b)]
+            made.append(products.matmul(random((20, 40, 50), "f8"), random((20, 50, 30), "f8")))
+            results.append(made)
+        for others in results[1:]:
+            for one, other in zip(results[0], others, strict=True):
+                assert one.tobytes() == other.tobytes()
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_what_does_not_fit_is_the_reference_s():
+    whole = np.arange(6).reshape(2, 3)
+    assert (products.matmul(whole, whole.T) == reference.matmul(whole, whole.T)).all()
+    f = np.ones((2, 3), "f4")
+    assert products.matmul(f, np.ones(3, "f4")).shape == (2,)
+    assert products.matmul(np.ones((0, 3), "f4"), f.T).shape == (0, 2)
+    assert (products.matmul(np.ones((2, 0), "f4"), np.ones((0, 3), "f4")) == 0).all()
+    assert products.matmul(np.ones((0, 2, 3), "f4"), f.T).shape == (0, 2, 2)
+    for call in (
+        lambda: products.matmul(f, f),
+        lambda: products.matmul(f, f.T.astype("f8")),
+        lambda: products.matmul(np.ones((2, 2, 3), "f4"), np.ones((3, 3, 2), "f4")),
+        lambda: products.mm(f, np.ones(3, "f4")),
+        lambda: products.bmm(f, f),
+        lambda: products.linear(f, np.ones((2, 2), "f4"), None),
+        lambda: products.linear(f, f, np.ones(5, "f4")),
+        lambda: products.linear(f, f, np.ones(2, "f8")),
+        lambda: products.accumulate(np.ones((3, 3), "f4"), f, f.T, 1, 1),
+        lambda: products.accumulate(np.ones((3, 3), "f4"), f, f.T, 0, 1),
+    ):
+        with pytest.raises(RuntimeError):
+            call()
