@@ -15,7 +15,8 @@ def twins(rng):
     shape = tuple(int(n) for n in rng.integers(0 if rng.random() < 0.05 else 1, 5, ndim))
     sparse_dim = int(rng.integers(1, ndim + 1))
     nnz = int(rng.integers(0, 7)) if all(shape[:sparse_dim]) else 0
-    at = np.array([rng.integers(0, max(n, 1), nnz) for n in shape[:sparse_dim]]).reshape(-1, nnz)
+    at = np.array([rng.integers(0, max(n, 1), nnz) for n in shape[:sparse_dim]], np.int64)
+    at = at.reshape(sparse_dim, nnz)
     v = torch.tensor(rng.standard_normal((nnz, *shape[sparse_dim:])), requires_grad=True)
     s = torch.sparse_coo_tensor(torch.tensor(at), v, shape)
     w = v.detach().clone().requires_grad_()
