@@ -52,6 +52,7 @@ LAZY = {
         "autograd.views",
         "ops.views",
     ): "a gradient is copied into the layout of the base it belongs to",
+    ("backends.cuda", "rushlight"): "older programs take SDPBackend from there",
     ("generator", "tensor"): "get_state() and set_state() speak in tensors",
     ("ops", "autograd.anomaly_mode"): "as in the engine",
     (

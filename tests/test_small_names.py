@@ -84,3 +84,45 @@ def test_modules():
     with pytest.raises(torch.onnx.OnnxExporterError, match="state_dict"):
         torch.onnx.export(torch.nn.Linear(1, 1), torch.ones(1), "x.onnx")
     torch.onnx.register_custom_op_symbolic("a::b", None, 9)
+
+
+def test_probes_of_devices():
+    backends = torch.backends
+    assert backends.mha.get_fastpath_enabled()
+    assert backends.quantized.engine in backends.quantized.supported_engines
+    assert not backends.xnnpack.enabled
+    assert not backends.nnpack.is_available()
+    with backends.nnpack.flags(enabled=True):
+        assert backends.nnpack.set_flags(True) == (False,)
+    q = torch.ones(1, 1, 2, 2)
+    assert not backends.cuda.can_use_flash_attention(backends.cuda.SDPAParams(q, q, q))
+    assert str(backends.cuda.SDPBackend.MATH) == "SDPBackend.MATH"
+    backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
+    assert backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
+    backends.cuda.allow_fp16_bf16_reduction_math_sdp(False)
+    assert not torch.cuda.nccl.is_available()
+    with pytest.raises(RuntimeError, match="NCCL"):
+        torch.cuda.nccl.version()
+    with pytest.raises(RuntimeError, match="NVTX"):
+        torch.cuda.nvtx.range_end(torch.cuda.nvtx.range_start)
+    assert torch.cuda.memory.mem_get_info is torch.cuda.mem_get_info
+    assert torch.cuda.amp.amp_definitely_not_available()
+
+
+def test_calls_below_autograd():
+    from rushlight.utils import _python_dispatch as dispatch
+
+    assert not dispatch.is_traceable_wrapper_subclass(torch.ones(1))
+    assert not dispatch.is_in_torch_dispatch_mode()
+    with (
+        pytest.raises(NotImplementedError, match="TorchFunctionMode"),
+        dispatch.TorchDispatchMode(),
+    ):
+        pass
+
+
+def test_forks():
+    assert torch.wait(torch.fork(lambda x: x + 1, torch.ones(1))).tolist() == [2.0]
+    assert issubclass(torch.ScriptModule, torch.nn.Module)
+    assert torch.types.Size is torch.Size
+    assert issubclass(torch.jit.TracerWarning, Warning)

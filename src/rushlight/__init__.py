@@ -118,6 +118,7 @@ _ELSEWHERE = {  # public name -> module
     "set_anomaly_enabled": "_C",
     "compiled_with_cxx11_abi": "_C",
     "Future": "futures",
+    **dict.fromkeys(("ScriptFunction", "ScriptModule", "fork", "wait"), "jit"),
     "GradScaler": "amp.grad_scaler",
     "compile": "compiler",
     "get_device_module": "accelerator",

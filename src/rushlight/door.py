@@ -26,6 +26,8 @@ _RENAMED = {
     "torch._tensor": "rushlight.tensor",
     "torch._jit_internal": "rushlight.jit",
     "torch.utils._pytree": "rushlight.utils._pytree",
+    "torch.utils._python_dispatch": "rushlight.utils._python_dispatch",
+    "torch.cuda.amp.common": "rushlight.cuda.amp",
     "torch.optim.lr_scheduler": "rushlight.optim.lr_scheduler",
     "torch.nn.modules": "rushlight.nn",
     "torch.amp.autocast_mode": "rushlight.amp",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight import nn
+from rushlight.nn import lazy
 from rushlight.nn.state import IncompatibleKeys
 from rushlight.nn.tuples import ntuple
 
@@ -25,10 +26,15 @@ NAMES = {
     "torch.nn.modules.module": "_IncompatibleKeys _addindent",
     "torch.nn.modules.container": "_addindent",
     "torch.nn.modules.utils": "_ntuple _list_with_default consume_prefix_in_state_dict_if_present",
-    "torch.nn.modules.activation": "MultiheadAttention NonDynamicallyQuantizableLinear",
-    "torch.nn.modules.linear": "NonDynamicallyQuantizableLinear",
+    "torch.nn.modules.activation": (
+        "MultiheadAttention NonDynamicallyQuantizableLinear constant_ xavier_normal_ xavier_uniform_"
+    ),
+    "torch.nn.modules.loss": "PairwiseDistance",
+    "torch.nn.modules.batchnorm": "LazyModuleMixin",
+    "torch.nn.modules.conv": "LazyModuleMixin",
+    "torch.nn.modules.linear": "LazyModuleMixin NonDynamicallyQuantizableLinear",
     "torch.nn.modules.transformer": (
-        "_get_clones _get_seq_len _detect_is_causal_mask _generate_square_subsequent_mask"
+        "_get_clones _get_seq_len _detect_is_causal_mask _generate_square_subsequent_mask xavier_uniform_"
     ),
     "torch.nn.modules.rnn": "apply_permutation",
     "torch.nn.modules.pooling": (
@@ -60,7 +66,10 @@ def add(fullname: str, module: ModuleType) -> None:
 
 # -- nn.modules ------------------------------------------------------------------------------------
 
-MultiheadAttention = nn.MultiheadAttention
+MultiheadAttention, PairwiseDistance = nn.MultiheadAttention, nn.PairwiseDistance
+LazyModuleMixin = lazy.LazyModuleMixin
+constant_, xavier_normal_ = nn.init.constant_, nn.init.xavier_normal_
+xavier_uniform_ = nn.init.xavier_uniform_
 _IncompatibleKeys = IncompatibleKeys
 
 

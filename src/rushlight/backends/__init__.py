@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_PROBES = ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum")
+_PROBES = ("cpu cuda cudnn mha mkl mkldnn mps nnpack openmp opt_einsum quantized xnnpack").split()
 fp32_precision = "none"
 
 

@@ -75,3 +75,42 @@ def preferred_linalg_library(backend: Any = None) -> str:
 
 
 preferred_blas_library = preferred_linalg_library
+
+
+class SDPAParams:
+    """What a kernel of attention is asked about."""
+
+    def __init__(
+        self, query: Any, key: Any, value: Any, attn_mask: Any = None, dropout: float = 0.0,
+        is_causal: bool = False, enable_gqa: bool = False,
+    ) -> None:  # fmt: skip
+        self.query, self.key, self.value, self.attn_mask = query, key, value, attn_mask
+        self.dropout, self.is_causal, self.enable_gqa = dropout, is_causal, enable_gqa
+
+
+def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """False: these kernels run on GPUs."""
+    return False
+
+
+can_use_efficient_attention = can_use_cudnn_attention = can_use_flash_attention
+_half_sums = False
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
+    """Accepted: attention on the CPU sums in float32."""
+    global _half_sums
+    _half_sums = bool(enabled)
+
+
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    """What was set."""
+    return _half_sums
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SDPBackend":  # older programs take it from here
+        import rushlight
+
+        return rushlight.nn.attention.SDPBackend
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

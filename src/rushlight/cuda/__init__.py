@@ -155,7 +155,7 @@ class DeferredCudaCallError(Exception):
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("amp", "memory", "nvtx", "random"):
+    if name in ("amp", "memory", "nccl", "nvtx", "random"):
         from importlib import import_module
 
         return import_module(f"rushlight.cuda.{name}")

@@ -27,3 +27,8 @@ class GradScaler(amp.GradScaler):
         super().__init__(
             "cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled
         )
+
+
+def amp_definitely_not_available() -> bool:
+    """True: there is no CUDA."""
+    return True

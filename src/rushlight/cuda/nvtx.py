@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-__all__ = ["mark", "range", "range_pop", "range_push"]
+__all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 
 
 def range_push(msg: str = "") -> NoReturn:
@@ -16,6 +16,16 @@ def range_push(msg: str = "") -> NoReturn:
 
 
 def range_pop() -> NoReturn:
+    """RuntimeError: there is no CUDA here."""
+    range_push()
+
+
+def range_start(msg: str) -> NoReturn:
+    """RuntimeError: there is no CUDA here."""
+    range_push()
+
+
+def range_end(range_id: int) -> NoReturn:
     """RuntimeError: there is no CUDA here."""
     range_push()
 

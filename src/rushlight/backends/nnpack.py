@@ -1,0 +1,27 @@
+"""`torch.backends.nnpack`: a library of convolutions for telephones, which is not here."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["flags", "is_available", "set_flags"]
+
+
+def is_available() -> bool:
+    """False."""
+    return False
+
+
+def set_flags(_enabled: bool) -> tuple[bool, ...]:
+    """Accepted; what was set before: off."""
+    return (False,)
+
+
+@contextlib.contextmanager
+def flags(enabled: bool = False) -> Iterator[None]:
+    """A block with or without NNPACK: it makes no difference."""
+    yield
