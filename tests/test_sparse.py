@@ -83,6 +83,17 @@ def test_what_cannot_be_made(arguments, message):
         torch.sparse_coo_tensor(*arguments)
 
 
+def test_only_on_the_cpu():
+    for call in (
+        lambda: torch.ones(2, device="meta").to_sparse(),
+        lambda: torch.sparse_coo_tensor([[0]], [1.0], device="meta"),
+        lambda: torch.sparse_coo_tensor([[0]], torch.ones(1, device="meta")),
+        lambda: torch.sparse_csr_tensor([0, 1], [0], torch.ones(1, device="meta")),
+    ):
+        with pytest.raises(NotImplementedError, match="live on the CPU"):
+            call()
+
+
 def test_promises():
     assert torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], is_coalesced=True).is_coalesced()
     torch.sparse_coo_tensor([[1, 1]], [1.0, 2.0], is_coalesced=True)

@@ -63,6 +63,10 @@ assemble.grad(values=lambda g, indices: taken(g, indices))
 def build(
     values: Tensor, indices: Any, size: tuple, coalesced: bool = False, name: str = ""
 ) -> Tensor:
+    if values.device.type != "cpu":
+        raise NotImplementedError(
+            f"[sparse tensors] they live on the CPU, got values on {values.device}: use .cpu() first"
+        )
     name = name or "SparseCooTensorWithDimsAndTensorsBackward0"
     return run(assemble, values, indices, tuple(size), coalesced, name)
 

@@ -130,8 +130,8 @@ invariants = {"checked": False}
 def compressed(name: str, pointers: Any, plain: Any, values: Any, size: Any, by_column: bool,
                dtype: Any, device: Any, requires_grad: bool) -> Tensor:  # fmt: skip
     """A matrix in compressed rows or columns, checked."""
-    on_cpu(name, device)
     v = as_array(values, dtype)
+    on_cpu(name, v.device if device is None else device)
     crow, col = as_array(pointers)._array, as_array(plain)._array
     if crow.ndim != 1 or col.ndim != 1 or v.ndim != 1:
         raise NotImplementedError(

@@ -213,8 +213,10 @@ def to_sparse(self: Tensor, sparse_dim: Any = None, *, layout: Any = None, block
                 "!=self.sparse_dim() is not supported"
             )
         return self
-    if self.is_meta:
-        raise NotImplementedError("[to_sparse] sparse tensors live on the CPU, got a meta tensor")
+    if self.device.type != "cpu":
+        raise NotImplementedError(
+            f"[to_sparse] sparse tensors live on the CPU, got a tensor on {self.device}"
+        )
     n = self.ndim if sparse_dim is None else sparse_dim
     if not 0 <= n <= self.ndim:
         raise RuntimeError(
