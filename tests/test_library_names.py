@@ -278,3 +278,25 @@ def test_optimizer_around_another():
     p.grad = torch.ones(1)
     Wrapper(torch.optim.SGD([p], lr=0.5)).step()
     assert p.item() == 0.5
+
+
+def test_older_order_of_numbers_and_tensors():
+    a, b, c = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), torch.tensor([5.0, 8.0])
+    for older, now in (
+        (torch.add(a, 2, b), torch.add(a, b, alpha=2)),
+        (a.clone().add_(-0.5, b), a.add(b, alpha=-0.5)),
+        (a.clone().sub_(2, b), a.sub(b, alpha=2)),
+        (torch.addcmul(a, 0.1, b, c), torch.addcmul(a, b, c, value=0.1)),
+        (a.clone().addcmul_(0.1, b, c), torch.addcmul(a, b, c, value=0.1)),
+        (a.clone().addcdiv_(-0.1, b, c), torch.addcdiv(a, b, c, value=-0.1)),
+    ):
+        assert torch.equal(older, now)
+    x = b.clone().requires_grad_()
+    torch.add(a, 3, x).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_a_storage_counts_its_bytes():
+    big, small = torch.zeros(1000).untyped_storage(), torch.zeros(0).untyped_storage()
+    assert sys.getsizeof(big) - sys.getsizeof(small) == 4000
+    assert sys.getsizeof(torch.zeros(1000).storage()) > 4000

@@ -42,3 +42,32 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
 def compiled_with_cxx11_abi() -> bool:
     """True, as PyTorch answers since 2.6; nothing is compiled here."""
     return True
+
+
+def _get_tracing_state() -> None:
+    """The tracer at work: None, `torch.jit.trace` runs what it is given.
+
+    >>> _get_tracing_state() is None
+    True
+    """
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether `torch.func` transforms this call: there is no interpreter to ask here, so False."""
+    return False
+
+
+def _get_accelerator() -> object:
+    """The device besides the CPU; `cpu`, there is none."""
+    import rushlight
+
+    return rushlight.device("cpu")
+
+
+def _jit_switch(*values: object) -> None:
+    """A switch of PyTorch's just-in-time compiler: accepted, there is none to switch."""
+
+
+_jit_set_profiling_mode = _jit_set_profiling_executor = _jit_set_texpr_fuser_enabled = _jit_switch
+_jit_set_nvfuser_enabled = _jit_override_can_fuse_on_cpu = _jit_switch
+_jit_override_can_fuse_on_gpu = _jit_switch

@@ -146,6 +146,10 @@ class UntypedStorage:
         return self._memory.size
 
     size = nbytes
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     __len__ = nbytes
 
     def element_size(self) -> int:
@@ -344,6 +348,9 @@ class TypedStorage:
 
     def nbytes(self) -> int:
         return self._untyped_storage.nbytes()
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
     def element_size(self) -> int:
         return self.dtype.itemsize

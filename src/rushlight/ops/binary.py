@@ -200,7 +200,7 @@ _lerp_half.grad(input=lambda g, weight: g * (1 - weight), end=lambda g, weight: 
 
 
 @elementwise(numbers=(), accepts="ifc")
-def addcmul(xp, input: Array, tensor1: Array, tensor2: Array, *, value: Number = 1):
+def addcmul(xp, input: Array, tensor1: Array, tensor2: Array, value: Number = 1):
     """input + value * tensor1 * tensor2."""
     return xp.add_product(input, tensor1, tensor2, value)
 
@@ -221,7 +221,7 @@ def refuse_integers(input: Any, tensor1: Any, tensor2: Any, value: Any) -> None:
 
 
 @elementwise(numbers=(), accepts="fc", variant=refuse_integers)
-def addcdiv(xp, input: Array, tensor1: Array, tensor2: Array, *, value: Number = 1):
+def addcdiv(xp, input: Array, tensor1: Array, tensor2: Array, value: Number = 1):
     """input + value * tensor1 / tensor2; RuntimeError for a quotient of integers."""
     return xp.add_quotient(input, tensor1, tensor2, value)
 

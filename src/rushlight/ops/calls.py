@@ -240,8 +240,23 @@ around_composites: list[Callable] = []
 NUMBER_FIRST = frozenset("add sub mul div true_divide floor_divide".split())
 
 
+# Their last parameter was once their second: `p.add_(-lr, grad)`, `v.addcmul_(1 - beta, grad, grad)`.
+NUMBER_SECOND = frozenset("add sub addcmul addcdiv".split())
+
+
+def ordered(op: Op, values: list) -> list:
+    """The values of all parameters, where the call had them in PyTorch's older order too."""
+    if (
+        op.name in NUMBER_SECOND
+        and isinstance(values[-1], Tensor)
+        and isinstance(values[1], NUMBERS)
+    ):
+        return [values[0], *values[2:], values[1]]
+    return values
+
+
 def execute(op: Op, values: list, out: Any) -> Any:
-    named = dict(zip(op.params, values, strict=True))
+    named = dict(zip(op.params, ordered(op, values), strict=True))
     if op.name in NUMBER_FIRST and isinstance(named["input"], NUMBERS):
         number = named["input"]
         named["input"] = _wrap(np.array(number, modes.scalar_dtype(number).np))

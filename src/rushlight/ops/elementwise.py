@@ -58,7 +58,7 @@ def scaled_add(input: Any, other: Any, alpha: Any) -> Any:
 
 
 @elementwise(kernel="add", variant=scaled_add)
-def add(input: Array, other: Array, *, alpha: Number = 1):
+def add(input: Array, other: Array, alpha: Number = 1):
     """`input + alpha * other`.
 
     >>> import rushlight as torch
@@ -107,7 +107,7 @@ def scaled_sub(input: Any, other: Any, alpha: Any) -> Any:
 
 
 @elementwise(kernel="subtract", variant=scaled_sub)
-def sub(input: Array, other: Array, *, alpha: Number = 1):
+def sub(input: Array, other: Array, alpha: Number = 1):
     """`input - alpha * other`; RuntimeError for bool."""
 
 

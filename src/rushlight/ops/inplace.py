@@ -19,6 +19,7 @@ from rushlight.ops.calls import (
     forward,
     input_tensors,
     not_a_tensor,
+    ordered,
     scope,
     some_sparse,
 )
@@ -87,6 +88,7 @@ def inplace(op: Op, values: list) -> Tensor:
 
 
 def execute_inplace(op: Op, values: list) -> Tensor:
+    values = ordered(op, values)
     t, label = values[0], op.name + "_"
     if sparse.made and some_sparse(values):
         from rushlight.ops import sparse_calls
