@@ -35,7 +35,7 @@ LAYERS = [
     "autograd fft linalg special signal masked sparse",
     "utils",
     "nn",
-    "optim distributions func",
+    "optim distributions func rearrangement",
     "serialization",
     "vision testing types distributed _dynamo __future__ __config__ _subclasses _higher_order_ops _tensor_str fx futures amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing overrides profiler quasirandom functional library symbolic torch_version _C",
     "cli __main__ door inner_names",

@@ -109,3 +109,64 @@ def test_batch_norms_replaced():
     assert model[0].running_mean is None
     assert not model[0].track_running_stats
     assert torch.func.functionalize(torch.sin)(X).shape == X.shape
+
+
+# -- rearrange -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "pattern, lengths, expected",
+    [
+        ("a b c -> c a b", {}, lambda x: x.permute(2, 0, 1)),
+        ("a b c -> a (b c)", {}, lambda x: x.flatten(1)),
+        ("a b (c d) -> a b d c", {"c": 2}, lambda x: x.unflatten(2, (2, 2)).mT),
+        ("... c -> c ...", {}, lambda x: x.permute(2, 0, 1)),
+        ("a ... -> a (...)", {}, lambda x: x.flatten(1)),
+        ("a ... -> (... a)", {}, lambda x: x.permute(1, 2, 0).flatten()),
+        ("a b c -> a b c 1", {}, lambda x: x[..., None]),
+        ("a b c -> a () b c", {}, lambda x: x[:, None]),
+        ("a b c->(a b) c", {}, lambda x: x.flatten(0, 1)),
+        ("a (b0 b1) c -> a b1 (c b0)", {"b0": 1}, lambda x: x),
+    ],
+)
+def test_rearrange(pattern, lengths, expected):
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    assert torch.equal(torch.func.rearrange(x, pattern, **lengths), expected(x))
+
+
+def test_rearrange_of_lists_and_numbers():
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(torch.func.rearrange([x, x], "n a b -> a (n b)"), torch.cat([x, x], 1))
+    assert torch.func.rearrange(torch.tensor(1.0), "-> 1 1").shape == (1, 1)
+    assert torch.func.rearrange(torch.ones(2, 0), "a (b c) -> b a c", c=3).shape == (0, 2, 3)
+    y = x.clone().requires_grad_()
+    torch.func.rearrange(y, "a b -> b a").sum().backward()
+    assert y.grad.tolist() == [[1.0] * 3] * 2
+
+
+@pytest.mark.parametrize(
+    "pattern, lengths, message",
+    [
+        ("a b -> a b", {}, "Number of dimensions in pattern"),
+        ("a b c -> a b", {}, "only on one side"),
+        ("a b c -> a b c d", {"d": 2}, "only on one side"),
+        ("a a c -> a c", {}, "duplicate dimension"),
+        ("a b (c d) -> a b c d", {}, "two dimensions at once"),
+        ("a b (c d) -> a b c d", {"c": 3}, "does not evenly fit"),
+        ("a b c -> a b c", {"a": 3}, "does not evenly fit"),
+        ("a b c -> a b c", {"e": 3}, "not found"),
+        ("a 1 c -> a c", {}, "does not evenly fit"),
+        ("a b c", {}, "single '->'"),
+        ("a b c -> (a (b c))", {}, "one-level"),
+        ("a b c -> a b c)", {}, "not balanced"),
+        ("a b c -> (a b c", {}, "not balanced"),
+        ("a b 4 -> a b", {}, "size 1"),
+        ("a b c -> a b _c", {}, "Invalid axis identifier"),
+        ("... ... -> ...", {}, "only one ellipsis"),
+        ("a b c -> ... a b c", {}, "Ellipsis found in right side"),
+        ("a (b ...) -> a b ...", {}, "parenthesis in the left side"),
+    ],
+)
+def test_rearrange_refuses(pattern, lengths, message):
+    with pytest.raises(ValueError, match=message):
+        torch.func.rearrange(torch.zeros(2, 3, 4), pattern, **lengths)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight.nn.utils.stateless import functional_call
+from rushlight.rearrangement import rearrange
 from rushlight.tensor import Tensor
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
@@ -32,6 +33,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
