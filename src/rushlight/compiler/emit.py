@@ -229,6 +229,9 @@ class Emitter:
         following = self.put(f"add {wrap} {t.llvm} {i}, {s.step}")
         self.do(f"store {t.llvm} {following}, ptr {slot}")
         hint = ""
+        if len(s.body) > 24:  # written out already: LLVM would take its time to do it once more
+            once = self.text.node('!{!"llvm.loop.unroll.disable"}')
+            hint = f", !llvm.loop {self.text.node(f'distinct !{{!self, {once}}}')}"
         if s.lanes:
             group = self.groups.pop()
             accesses = self.text.node(f'!{{!"llvm.loop.parallel_accesses", {group}}}')

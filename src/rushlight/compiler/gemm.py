@@ -4,9 +4,9 @@ The result is computed in tiles of `MR` rows by `V` vectors, which stay in regis
 the inner dimension passes by: for every k, V vectors of B are multiplied by MR numbers of A. A chunk
 of the work is some panels of C, each as wide as a tile; its part of B is packed into memory that
 stays in the second-level cache, and row after row of tiles passes over it. A is read where it is,
-unless its columns are pages apart; then the part that a row of tiles needs is packed too. (Blocking
-and packing are those of K. Goto and R. van de Geijn, "Anatomy of high-performance matrix
-multiplication", 2008; the roles of the two operands are exchanged.)
+number by number: packing it too made every product slower. (Blocking and packing are those of
+K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008; the roles of
+the two operands are exchanged.)
 
 An element of C is a sum of blocks of at most `DEPTH` products each, added in order, whatever the
 number of threads and wherever in C it stands.
@@ -94,18 +94,18 @@ def tile(a, ars, aks, b, bks, c, ldc, bias, k, rows, left, begin, T, MR, V, L):
             x = splat(at[r][p * aks], L)
             for v in unroll(V):
                 sums[r][v] = fma(bs[v], x, sums[r][v])
+    more, step = c, ldc
     if begin == BIAS:
-        for v in unroll(V):
-            row = load(bias + v * L, L, masks[v])
-            for r in unroll(MR):
-                sums[r][v] = sums[r][v] + row
+        more, step = bias, i64(0)
+    if begin != SET:
+        for r in unroll(MR):
+            for v in unroll(V):
+                there = more + (min(rows - 1, r) * step + v * L)
+                sums[r][v] = sums[r][v] + load(there, L, masks[v])
     for r in unroll(MR):
         if r < rows:
             for v in unroll(V):
-                to = c + (r * ldc + v * L)
-                if begin == ADD:
-                    sums[r][v] = sums[r][v] + load(to, L, masks[v])
-                store(to, sums[r][v], masks[v])
+                store(c + (r * ldc + v * L), sums[r][v], masks[v])
 
 
 @routine
@@ -174,8 +174,13 @@ def pack_tile(a, ars, aks, to, k, rows, MR, L):
 
 
 @inline
-def row_of_tiles(a, ars, aks, b, panel, bks, c, ldc, bias, k, rows, columns, begin, T, MR, V, L):
-    """The tiles that stand beside each other; panels of B begin `panel` elements a column apart."""
+def row_of_tiles(a, ars, aks, b, panel, bks, c, ldc, bias, k, rows, columns, begin, T, MR, V, L,
+                 HIGH):  # fmt: skip
+    """The tiles that stand beside each other; panels of B begin `panel` elements a column apart.
+
+    What is left of a row takes tiles of one vector and HIGH rows, since each kind takes time to
+    compile.
+    """
     for j in range(0, columns, V * L):
         left = columns - j
         if left > L:
@@ -183,33 +188,33 @@ def row_of_tiles(a, ars, aks, b, panel, bks, c, ldc, bias, k, rows, columns, beg
                  T=T, MR=MR, V=V, L=L)  # fmt: skip
         else:
             tile(a, ars, aks, b + j * panel, bks, c + j, ldc, bias + j, k, rows, left, begin,
-                 T=T, MR=MR, V=1, L=L)  # fmt: skip
+                 T=T, MR=HIGH, V=1, L=L)  # fmt: skip
 
 
 @routine
-def block(a, ars, aks, own, b, panel, bks, c, ldc, bias, k, rows, columns, begin, a_packed,
+def block(a, ars, aks, own, b, panel, bks, c, ldc, bias, k, rows, columns, begin,
           E, T, MR, V, L):  # fmt: skip
-    """A block of C: rows of tiles, and at its end one as low as will do. `own` is for packing A."""
+    """A block of C: rows of tiles, and at its end one as low as will do.
+
+    `own` is where a row of tiles' part of A is converted to the type of the sums.
+    """
     third = MR // 3
     for i in range(0, rows, MR):
         rest, to = rows - i, c + i * ldc
-        at, rs, ks = own, i64(1), i64(MR)
         if E is T:
-            if a_packed:
-                pack_tile(a + i * ars, ars, aks, own, k, min(rest, MR), MR=MR, L=L)
-            else:
-                at, rs, ks = a + i * ars, ars, aks
+            at, rs, ks = a + i * ars, ars, aks
         else:
+            at, rs, ks = own, i64(1), i64(MR)
             pack_tile(a + i * ars, ars, aks, own, k, min(rest, MR), MR=MR, L=L)
         if rest > 2 * third:
             row_of_tiles(at, rs, ks, b, panel, bks, to, ldc, bias, k, min(rest, MR), columns,
-                         begin, T, MR, V, L)  # fmt: skip
+                         begin, T, MR, V, L, MR)  # fmt: skip
         elif rest > third:
             row_of_tiles(at, rs, ks, b, panel, bks, to, ldc, bias, k, rest, columns,
-                         begin, T, 2 * third, V, L)  # fmt: skip
+                         begin, T, 2 * third, V, L, MR)  # fmt: skip
         else:
             row_of_tiles(at, rs, ks, b, panel, bks, to, ldc, bias, k, rest, columns,
-                         begin, T, third, V, L)  # fmt: skip
+                         begin, T, third, V, L, MR)  # fmt: skip
 
 
 @routine
@@ -286,7 +291,6 @@ def product(a: Header, b: Header, c: Header, bias: Ptr[T], begin: i64):
     chunks = pieces * down
     grain = max(131072 * chunks // (m * n * k), 1)
 
-    a_packed = (aks != 1) & (min(k, DEPTH) * aks > 65536) & (across > 3)
     b_in_place = (bcs == 1) & ((min(k, DEPTH) * bks <= 32768) | (m <= 2 * MR))
     for lo, hi in parallel(batch * chunks, grain):
         panels = array(T, DEPTH * W * GROUP)
@@ -313,6 +317,6 @@ def product(a: Header, b: Header, c: Header, bias: Ptr[T], begin: i64):
                 else:
                     pack(by + p * bks, bks, bcs, panels, deep, columns, W=W, L=L)
                 block(at + p * aks, ars, aks, own, source, panel, step, to, ldc, bias + first, deep,
-                      rows, columns, begin if p == 0 else i64(ADD), a_packed,
+                      rows, columns, begin if p == 0 else i64(ADD),
                       E=E, T=T, MR=MR, V=V, L=L)  # fmt: skip
                 p += depth
