@@ -126,3 +126,14 @@ def test_forks():
     assert issubclass(torch.ScriptModule, torch.nn.Module)
     assert torch.types.Size is torch.Size
     assert issubclass(torch.jit.TracerWarning, Warning)
+
+
+def test_marks_for_other_profilers():
+    from rushlight.autograd import profiler
+
+    for block in (profiler.emit_nvtx, profiler.emit_itt):
+        with block(enabled=False):
+            pass
+        with pytest.raises(RuntimeError, match=block.__name__), block():
+            pass
+    assert not profiler.kineto_available()

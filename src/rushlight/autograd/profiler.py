@@ -249,3 +249,30 @@ class profile:
     @property
     def self_cpu_time_total(self) -> float:
         return self._events().self_cpu_time_total
+
+
+def kineto_available() -> bool:
+    """False: PyTorch's own tracing library is not here; `profile` works without it."""
+    return False
+
+
+class emit_nvtx:
+    """A block whose operators are marks for NVIDIA's profiler: RuntimeError where it is entered enabled."""
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        self.enabled, self.record_shapes = enabled, record_shapes
+
+    def __enter__(self) -> emit_nvtx:
+        if self.enabled:
+            raise RuntimeError(
+                f"{type(self).__name__}: the profilers it marks operators for need PyTorch's builds for their devices; "
+                "torch.profiler.profile works here"
+            )
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+class emit_itt(emit_nvtx):
+    """As `emit_nvtx`, for Intel's profiler."""
