@@ -27,6 +27,9 @@ SMALL = max(1, compiled.threshold(96**3))
 SMALL_TRANSPOSED = max(1, compiled.threshold(48**3))  # A @ Bᵀ, which OpenBLAS is slower at
 SMALL_HALF = max(1, compiled.threshold(16**3))  # NumPy converts, multiplies, converts back
 
+# Of small results of long sums (gradients of weights) threads share the sums, by so many products.
+SPAN, SPANNED = 4096, 128 * 128
+
 
 class _Products(dict):
     """`gemm.product` by the dtype.char of A and B, compiled when it is first wanted."""
@@ -58,10 +61,13 @@ def product(
     size 0; plus a row. The result has the dtype of the sums."""
     char = a.dtype.char
     c = np.empty(shape, SUMS[char])
-    if row is None:
-        _product[char](a, b, c, c, gemm.SET)
+    if row is not None:
+        _product[char](a, b, c, row, c, gemm.BIAS)
+    elif a.shape[-1] < 2 * SPAN or c.size > SPANNED or len(shape) != 2:
+        _product[char](a, b, c, c, c, gemm.SET)
     else:
-        _product[char](a, b, c, row, gemm.BIAS)
+        parts = np.empty((-(-a.shape[1] // SPAN), *shape), c.dtype)
+        _product[char](a, b, c, c, parts, gemm.SET + 4 * SPAN)
     return c
 
 
@@ -167,5 +173,5 @@ def accumulate(
         c = start.astype(SUMS[char], order="C")
         if beta != 1:
             c *= c.dtype.type(beta)
-        _product[char](a, b, c, c, gemm.ADD)
+        _product[char](a, b, c, c, c, gemm.ADD)
     return c if c.dtype is a.dtype else reference.rounded(c, a.dtype)

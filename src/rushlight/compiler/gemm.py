@@ -257,10 +257,13 @@ def rounded_up(a, by):
 
 
 @kernel
-def product(a: Header, b: Header, c: Header, bias: Ptr[T], begin: i64):
-    """C [..., m, n] from A [..., m, k] and B [..., k, n], k > 0, and what `begin` says.
+def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i64):
+    """C [..., m, n] from A [..., m, k] and B [..., k, n], k > 0.
 
-    Leading dimensions of A and B are broadcast to those of C, whose rows are contiguous.
+    Leading dimensions of A and B are broadcast to those of C, whose rows are contiguous. `how` is
+    SET, ADD or BIAS, which adds `row` [n]; or SET or ADD + 4 * span: then the sum over k is made of
+    sums over `span` products, which threads share, in `parts` [spans, m, n]; C has no leading
+    dimensions and is contiguous.
     """
     W = V * L
     a_dims, a_shape, a_strides = shape_of(a)
@@ -272,23 +275,29 @@ def product(a: Header, b: Header, c: Header, bias: Ptr[T], begin: i64):
     ldc = c_strides[c_dims - 2] // T.size
     if n == 1:  # then the stride may be any
         bcs = i64(1)
+    begin, span, spans = how % 4, k, i64(1)
+    if how > 3:
+        span = how // 4
+        spans = rounded_up(k, span) // span
+    depths = rounded_up(min(k, span), DEPTH) // DEPTH
+    depth = rounded_up(rounded_up(min(k, span), depths) // depths, L)
     lead = c_dims - 2
     batch = i64(1)
     for d in range(lead):
         batch = batch * c_shape[d]
-    depth = rounded_up(
-        (k + (rounded_up(k, DEPTH) // DEPTH - 1)) // (rounded_up(k, DEPTH) // DEPTH), L
-    )
 
-    # The chunks of a matrix: `down` times `pieces`.
+    # The chunks of a matrix: `down` times `pieces`, for each span.
     across = rounded_up(n, W) // W
     wanted = rounded_up(min(1 + m * n * k * batch // 1048576, CHUNKS), batch) // batch
+    if spans > 1:
+        wanted = i64(1)
     group = min(max(across * min(max(m // 512, 1), wanted) // wanted, 1), GROUP)
     pieces = rounded_up(across, group) // group
     down = max(rounded_up(wanted, pieces) // pieces, rounded_up(m, 2048) // 2048)
     height = rounded_up(rounded_up(m, down) // down, MR)
     down = rounded_up(m, height) // height
-    chunks = pieces * down
+    each = pieces * down
+    chunks = each * spans
     grain = max(131072 * chunks // (m * n * k), 1)
 
     b_in_place = (bcs == 1) & ((min(k, DEPTH) * bks <= 32768) | (m <= 2 * MR))
@@ -296,7 +305,7 @@ def product(a: Header, b: Header, c: Header, bias: Ptr[T], begin: i64):
         panels = array(T, DEPTH * W * GROUP)
         own = array(T, DEPTH * MR)
         for t in range(lo, hi):
-            z, u = t // chunks, t % chunks
+            z, s, u = t // chunks, t % chunks // each, t % each
             i, first = u // pieces * height, u % pieces * (group * W)
             rows, columns = min(height, m - i), min(n - first, group * W)
             over_a = matrix_at(z, c_shape, lead, a_dims, a_shape, a_strides) // E.size
@@ -305,9 +314,13 @@ def product(a: Header, b: Header, c: Header, bias: Ptr[T], begin: i64):
             at = bits(a[HEAD], Ptr[E]) + (over_a + i * ars)
             by = bits(b[HEAD], Ptr[E]) + (over_b + first * bcs)
             to = bits(c[HEAD], Ptr[T]) + (over_c + i * ldc + first)
-            p = i64(0)
-            while p < k:
-                deep = min(depth, k - p)
+            start = begin
+            if spans > 1:
+                to = parts + (s * (m * n) + i * n + first)
+                start = i64(SET)
+            p, end = s * span, min(k, (s + 1) * span)
+            while p < end:
+                deep = min(depth, end - p)
                 source, panel, step = panels, i64(DEPTH), i64(W)
                 if E is T:
                     if b_in_place:
@@ -316,7 +329,18 @@ def product(a: Header, b: Header, c: Header, bias: Ptr[T], begin: i64):
                         pack(by + p * bks, bks, bcs, panels, deep, columns, W=W, L=L)
                 else:
                     pack(by + p * bks, bks, bcs, panels, deep, columns, W=W, L=L)
-                block(at + p * aks, ars, aks, own, source, panel, step, to, ldc, bias + first, deep,
-                      rows, columns, begin if p == 0 else i64(ADD),
-                      E=E, T=T, MR=MR, V=V, L=L)  # fmt: skip
+                block(at + p * aks, ars, aks, own, source, panel, step, to, ldc, row + first, deep,
+                      rows, columns, start, E=E, T=T, MR=MR, V=V, L=L)  # fmt: skip
                 p += depth
+                start = i64(ADD)
+    if spans > 1:
+        for lo, hi in parallel(m * n, 2048):
+            to = bits(c[HEAD], Ptr[T])
+            for e in range(lo, hi, L):
+                mask = iota(i32, L) < i32(hi - e)
+                total = load(parts + e, L, mask)
+                for s in range(1, spans):
+                    total += load(parts + (s * (m * n) + e), L, mask)
+                if begin == ADD:
+                    total += load(to + e, L, mask)
+                store(to + e, total, mask)
