@@ -12,6 +12,7 @@ KERNELS = {
     "gelu_tanh": "gelu by its approximation with tanh",
     "gelu_tanh_slope": "the derivative of gelu_tanh",
     "mish": "a * tanh(softplus(a))",
+    "relu": "the larger of a and 0; NaN for NaN",
     "silu": "a * sigmoid(a)",
     "silu_slope": "the derivative of silu",
     "softplus": "log(1 + exp(a))",
@@ -331,6 +332,16 @@ KERNELS = {
     # bags
     "rows_added": "rows of zeros to which rows of values are added by index",
     "bags": "rows of a table summed, averaged or maximised in bags, with the bags' sizes and places",
+    # random
+    "random_between": "numbers in [low, high) from a generator",
+    "random_doubles": "numbers in [0, 1) from a generator, of 53 bits",
+    "random_floats": "numbers in [0, 1) from a generator, of 24 bits",
+    "random_hits": "a value with a probability, else 0",
+    "random_integers": "integers in [low, low + span) from a generator",
+    "random_normals": "uniform numbers turned into normal ones, in place",
+    "random_order": "the integers 0 to n - 1 in random order",
+    "random_wide_words": "the next words of 64 bits from a generator",
+    "random_words": "the next words of 32 bits from a generator",
     # attention
     "attention": "(softmax(q kᵀ scale + mask) v, the softmax if kept)",
     "attention_gradients": "the gradients of `attention`, None where not needed",

@@ -20,12 +20,16 @@ from typing import Any
 FAMILIES: dict[str, str] = {
     "products": "accumulate adjoint_times bmm linear matmul mm times_adjoint",
     "elementwise": (
-        "above erf gelu gelu_slope gelu_tanh gelu_tanh_slope mish rsqrt sigmoid silu silu_slope "
+        "above erf gelu gelu_slope gelu_tanh gelu_tanh_slope mish relu rsqrt sigmoid silu silu_slope "
         "softplus where"
     ),
     "normalize": (
         "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
         "layer_norm_gradients"
+    ),
+    "random": (
+        "random_between random_doubles random_floats random_hits random_integers random_normals "
+        "random_order random_wide_words random_words"
     ),
     "reduce": "argmax argmin average largest running smallest total variance",
     "softmax": "log_softmax log_softmax_gradient softmax softmax_gradient",

@@ -54,6 +54,7 @@ def unary(function: Any, reference: Callable) -> Callable:
     return compiled
 
 
+relu = unary(elementwise.relu, numpy_activation.relu)
 gelu = unary(elementwise.gelu, numpy_activation.gelu)
 gelu_slope = unary(elementwise.gelu_slope, numpy_activation.gelu_slope)
 gelu_tanh = unary(elementwise.gelu_tanh, numpy_activation.gelu_tanh)

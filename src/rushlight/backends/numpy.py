@@ -107,7 +107,7 @@ def number(value: Any, to: np.dtype) -> np.ndarray:
 
 # All other kernels, by file (`numpy_<family>.py`); each is loaded when it is first used.
 LATER = {
-    "activation": ("gelu gelu_slope gelu_tanh gelu_tanh_slope mish silu silu_slope softplus"),
+    "activation": ("gelu gelu_slope gelu_tanh gelu_tanh_slope mish relu silu silu_slope softplus"),
     "conv": ("convolve convolve_transposed convolve_weight"),
     "elementwise": (
         "above add_product add_quotient add_scaled angle ceil clip clip_arrays copysign "
@@ -145,6 +145,10 @@ LATER = {
         "logsumexp median median_index mode_index pick product running running_extreme "
         "segment_of segments smallest spread sum_to total variance widened without_nan "
         "xor_of_bits"
+    ),
+    "random": (
+        "random_between random_doubles random_floats random_hits random_integers random_normals "
+        "random_order random_wide_words random_words"
     ),
     "resample": (
         "affine_places affine_places_adjoint grid_gradients grid_taps grid_values resample "

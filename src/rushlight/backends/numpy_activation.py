@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.backends.numpy_elementwise import sigmoid, wide
+from rushlight.backends.numpy_elementwise import F32, ZERO, sigmoid, wide
 from rushlight.backends.numpy_special import erf
 
 SQRT_HALF = math.sqrt(0.5)
@@ -46,6 +46,11 @@ def gelu_tanh(a: Any) -> Any:
 def gelu_tanh_slope(a: Any) -> Any:
     t = np.tanh(GELU_TANH * (a + GELU_CUBE * a * a * a))
     return 0.5 * (1 + t) + 0.5 * a * (1 - t * t) * GELU_TANH * (1 + 3 * GELU_CUBE * a * a)
+
+
+def relu(a: Any) -> Any:
+    """The larger of `a` and 0; NaN for NaN."""
+    return np.maximum(a, ZERO if a.dtype is F32 else a.dtype.type(0))
 
 
 @wide

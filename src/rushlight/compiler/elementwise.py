@@ -25,7 +25,7 @@ from rushlight.compiler.language import (
 from rushlight.compiler.types import Ptr, Type, f64, i64, u8
 
 GRAIN = 16384  # elements in a chunk
-STREAM = 4 << 20  # bytes of a result from which it is written around the caches
+STREAM = 32 << 20  # bytes of a result from which it is written around the caches
 WIDTH = 64  # bytes of a vector and of a cache line
 
 
@@ -112,15 +112,23 @@ def loop(F, args: Ptr[Ptr[T]], size: Ptr[i64], steps: Ptr[i64], data: Ptr[u8]):
 
 
 @inline
+def relu(x):
+    """max(x, 0), NaN for NaN."""
+    return 0 if x <= 0 else x
+
+
+@inline
 def gelu(x):
     """x * Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016)."""
-    return 0.5 * x * (1 + math.erf(x * 0.7071067811865476))
+    q = math.normal_tail(abs(x))
+    return x * (q if x < 0 else 1 - q)
 
 
 @inline
 def gelu_slope(x):
     """Phi(x) + x * phi(x)."""
-    phi = 0.5 * (1 + math.erf(x * 0.7071067811865476))
+    q = math.normal_tail(abs(x))
+    phi = q if x < 0 else 1 - q
     return fma(x * 0.3989422804014327, math.exp(-0.5 * x * x), phi)
 
 

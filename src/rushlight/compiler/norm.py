@@ -8,8 +8,20 @@ passes, as PyTorch's; those of several planes are joined by the caller (Chan, Go
 from __future__ import annotations
 
 from rushlight.compiler.kernel import kernel
-from rushlight.compiler.language import inline, lanes, parallel, sqrt
-from rushlight.compiler.rows import itself, row_total, row_total_of_two, rows_of
+from rushlight.compiler.language import (
+    fma,
+    inline,
+    iota,
+    lanes,
+    load,
+    parallel,
+    select,
+    splat,
+    sqrt,
+    store,
+    total,
+)  # fmt: skip
+from rushlight.compiler.rows import itself, row_total, row_total_of_two, rows_of, width
 from rushlight.compiler.types import Ptr, f64, i64
 
 
@@ -63,22 +75,8 @@ def row_norm_backward(
             else:
                 m, squares = R(0), row_total(p, n, lambda v: v * v, T)
             d = 1 / sqrt(squares / R(n) + R(eps))
-            if SUMS:
-                for i in lanes(0, n):
-                    v = h[i]
-                    a[i] = a[i] + v * ((p[i] - m) * d)
-                    b[i] = b[i] + v
+            s, t = joint_sums(h, p, weight, a, b, m, d, n, WEIGHT, SUMS, T, W)
             if INPUT:
-                if WEIGHT:
-                    for i in lanes(0, n):
-                        q[i] = h[i] * weight[i]
-                    s, t = (
-                        sums_of(q, p, m, d, n, T)
-                        if T.loaded is T
-                        else weighted(h, weight, p, m, d, n, R)
-                    )
-                else:
-                    s, t = sums_of(h, p, m, d, n, T)
                 s, t = s / R(n), t / R(n)
                 for i in lanes(0, n):
                     v = h[i]
@@ -89,22 +87,24 @@ def row_norm_backward(
 
 
 @inline
-def sums_of(h, p, m, d, n, T):
-    """The sums of h and of h times the normalised p."""
-    s = row_total(h, n, itself, T)
-    t = row_total_of_two(h, p, n, lambda u, v: u * ((v - m) * d), T)
-    return s, t
-
-
-@inline
-def weighted(h, w, p, m, d, n, R):
-    """As sums_of, of h * w that is not stored: halves would round it."""
-    s, t = R(0), R(0)
-    for i in range(n):
-        v = h[i] * w[i]
-        s += v
-        t += v * ((p[i] - m) * d)
-    return s, t
+def joint_sums(h, p, weight, a, b, m, d, n, WEIGHT, SUMS, T, W):
+    """The sums over a row of h * w and h * w * c, c the normalised p; SUMS: h * c and h are added to
+    the rows a and b."""
+    L = width(T)
+    R = T.loaded
+    s, t = splat(R(0), L), splat(R(0), L)
+    for i in range(0, n, L):
+        here = iota(i64, L) < n - i
+        v = load(h + i, L, here)
+        c = select(here, (load(p + i, L, here) - m) * d, R(0))
+        if SUMS:
+            store(a + i, fma(v, c, load(a + i, L, here)), here)
+            store(b + i, load(b + i, L, here) + v, here)
+        if WEIGHT:
+            v = v * load(weight + i, L, here)
+        s = s + v
+        t = fma(v, c, t)
+    return total(s), total(t)
 
 
 @kernel

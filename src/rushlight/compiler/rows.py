@@ -1,7 +1,7 @@
 """Walks along rows: sums, largest elements, and the pieces that kernels over rows are made of.
 
-A row is `n` elements side by side. Its sum runs in four vectors of `LANES` lanes, which are added as
-a tree at the end: the order is fixed, and the error grows with n / (4 * LANES).
+A row is `n` elements side by side. Its sum runs in eight vectors, which are added as a tree at the end:
+the order is fixed, and the error grows with the length of a row over the number of their lanes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from rushlight.compiler.language import inline, iota, largest, load, select, spl
 from rushlight.compiler.types import Type, i64
 
 CHUNK = 16384  # elements in a chunk of rows
+SIDE = 8  # vectors side by side, so that one need not wait for the other
 
 
 def width(t: Type) -> int:
@@ -25,14 +26,20 @@ def rows_of(n):
 
 
 @inline
+def tree(v):
+    """The sum of eight vectors."""
+    return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]))
+
+
+@inline
 def row_total(p, n, F, T):
     """The sum of F(x) over a row."""
     L = width(T)
     R = T.loaded
-    sums = [splat(R(0), L) for _ in range(4)]
-    wide = n - n % (4 * L)
-    for i in range(0, wide, 4 * L):
-        for k in unroll(4):
+    sums = [splat(R(0), L) for _ in range(SIDE)]
+    wide = n - n % (SIDE * L)
+    for i in range(0, wide, SIDE * L):
+        for k in unroll(SIDE):
             sums[k] = sums[k] + F(load(p + i + k * L, L))
     for i in range(wide, n - n % L, L):
         sums[0] = sums[0] + F(load(p + i, L))
@@ -40,7 +47,7 @@ def row_total(p, n, F, T):
     if left > 0:
         here = iota(i64, L) < left
         sums[1] = sums[1] + select(here, F(load(p + (n - left), L, here)), R(0))
-    return total((sums[0] + sums[1]) + (sums[2] + sums[3]))
+    return total(tree(sums))
 
 
 @inline
@@ -48,10 +55,10 @@ def row_total_of_two(p, q, n, F, T):
     """The sum of F(x, y) over two rows."""
     L = width(T)
     R = T.loaded
-    sums = [splat(R(0), L) for _ in range(4)]
-    wide = n - n % (4 * L)
-    for i in range(0, wide, 4 * L):
-        for k in unroll(4):
+    sums = [splat(R(0), L) for _ in range(SIDE)]
+    wide = n - n % (SIDE * L)
+    for i in range(0, wide, SIDE * L):
+        for k in unroll(SIDE):
             sums[k] = sums[k] + F(load(p + i + k * L, L), load(q + i + k * L, L))
     for i in range(wide, n - n % L, L):
         sums[0] = sums[0] + F(load(p + i, L), load(q + i, L))
@@ -60,7 +67,7 @@ def row_total_of_two(p, q, n, F, T):
         here = iota(i64, L) < left
         at = n - left
         sums[1] = sums[1] + select(here, F(load(p + at, L, here), load(q + at, L, here)), R(0))
-    return total((sums[0] + sums[1]) + (sums[2] + sums[3]))
+    return total(tree(sums))
 
 
 @inline
@@ -68,10 +75,10 @@ def row_largest(p, n, T):
     """The largest element of a row, NaN left out."""
     L = width(T)
     R = T.loaded
-    best = [splat(R(float("-inf")), L) for _ in range(4)]
-    wide = n - n % (4 * L)
-    for i in range(0, wide, 4 * L):
-        for k in unroll(4):
+    best = [splat(R(float("-inf")), L) for _ in range(SIDE)]
+    wide = n - n % (SIDE * L)
+    for i in range(0, wide, SIDE * L):
+        for k in unroll(SIDE):
             x = load(p + i + k * L, L)
             best[k] = select(x > best[k], x, best[k])
     for i in range(wide, n - n % L, L):
@@ -82,9 +89,9 @@ def row_largest(p, n, T):
         here = iota(i64, L) < left
         x = select(here, load(p + (n - left), L, here), R(float("-inf")))
         best[1] = select(x > best[1], x, best[1])
-    a = select(best[0] > best[1], best[0], best[1])
-    b = select(best[2] > best[3], best[2], best[3])
-    return largest(select(a > b, a, b))
+    for k in unroll(range(1, SIDE)):
+        best[0] = select(best[k] > best[0], best[k], best[0])
+    return largest(best[0])
 
 
 @inline

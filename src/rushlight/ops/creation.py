@@ -107,13 +107,21 @@ _PLAIN = frozenset(
 def copied(a: np.ndarray, memory_format: Any = None, dtype: np.dtype | None = None) -> np.ndarray:
     """A copy of `a`, in another memory format, another dtype."""
     a = a if a.__class__ is np.ndarray else a.view(np.ndarray)
-    strides = preserved(a, memory_format)
     if dtype is not None and dtype is not a.dtype:
+        source = a
         a = a.astype(dtype) if a.dtype in _PLAIN and dtype in _PLAIN else xp.cast(a, dtype)
+        if memory_format is None:
+            # NumPy's copy is dense: where it kept the strides, the source is, and PyTorch keeps them.
+            size, before = a.itemsize, source.itemsize
+            if [s * size for s in source.strides] == [s * before for s in a.strides]:
+                return a
+        strides = preserved(source, memory_format)
         if strides is None and a.flags.c_contiguous:
             return a
-    elif strides is None:
-        return a.copy()
+    else:
+        strides = preserved(a, memory_format)
+        if strides is None:
+            return a.copy()
     made = empty_array(a.shape, a.dtype, strides)
     made[...] = a
     return made

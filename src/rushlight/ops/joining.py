@@ -22,6 +22,9 @@ EVERYTHING = slice(None)
 ndarray = np.ndarray
 
 
+PLAIN = {ndarray}
+
+
 def quick_list(op: Op, direct: Any) -> Any:
     """The public function of an operator on a list of tensors: short for the commonest call.
 
@@ -38,22 +41,18 @@ def quick_list(op: Op, direct: Any) -> Any:
                 arrays = [t._array for t in tensors]
             except AttributeError:
                 arrays = []
-            for a in arrays:
-                if a.__class__ is not ndarray:
-                    break
-            else:
-                if arrays:
-                    joined = direct(arrays, dim)
-                    result = _wrap(forward(xp, arrays, dim) if joined is None else joined)
-                    if thread.grad:
-                        for t in tensors:
-                            e = t._edge
-                            # Views of what needs no gradient (rows of a data set) are not recorded.
-                            if e is None or e.__class__ is View and e.resolve() is None:
-                                continue
-                            record(op, {"tensors": list(tensors), "dim": dim}, [result])
-                            break
-                    return result
+            if {*map(type, arrays)} == PLAIN:
+                joined = direct(arrays, dim)
+                result = _wrap(forward(xp, arrays, dim) if joined is None else joined)
+                if thread.grad:
+                    for t in tensors:
+                        e = t._edge
+                        # Views of what needs no gradient (rows of a data set) are not recorded.
+                        if e is None or e.__class__ is View and e.resolve() is None:
+                            continue
+                        record(op, {"tensors": list(tensors), "dim": dim}, [result])
+                        break
+                return result
         if tensors.__class__ in (list, tuple):
             for k, t in enumerate(tensors):
                 if t is None:
@@ -395,11 +394,11 @@ def stack_direct(arrays: list, dim: int) -> np.ndarray | None:
             return None
         # Where NumPy's promotion ends at the dtype of the first, PyTorch's does too.
         return r if r.dtype is first.dtype and r.ndim == 1 else None
-    n = len(first)
-    for a in arrays:
-        # NumPy compares the other sizes; of this one it would take the sum.
-        if not a.ndim or len(a) != n:
-            return None
+    try:
+        if len({*map(len, arrays)}) != 1:
+            return None  # NumPy compares the other sizes; of this one it would take the sum
+    except TypeError:  # one of no dimensions
+        return None
     try:
         if first.flags.c_contiguous:
             r = np.concatenate(arrays, 0, dtype=first.dtype, casting="no")

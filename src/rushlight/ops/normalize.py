@@ -68,10 +68,18 @@ def derived(
 
 def as_given(gx: Any, gw: Any, gb: Any, input: Any, weight: Any, shape: Any) -> tuple:
     """The gradients in the shapes and dtypes of their inputs."""
-    gx = None if gx is None else gx.reshape(input.shape).to(input.dtype)
     d = input.dtype if weight is None else weight.dtype
-    gw = None if gw is None else gw.reshape(shape).to(d)
-    return gx, gw, None if gb is None else gb.reshape(shape).to(d)
+    return fitted(gx, input.shape, input.dtype), fitted(gw, shape, d), fitted(gb, shape, d)
+
+
+def fitted(g: Any, shape: Any, dtype: Any) -> Any:
+    """A gradient in a shape and dtype; itself if it has them, since a view of it is not the leaf's to
+    keep, and would be copied."""
+    if g is None:
+        return None
+    if g.shape != tuple(shape):
+        g = g.reshape(shape)
+    return g if g.dtype is dtype else g.to(dtype)
 
 
 # -- layer normalisation ---------------------------------------------------------------------------
