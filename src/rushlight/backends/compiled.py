@@ -56,9 +56,11 @@ def _loop_of(function: str, t: str) -> Callable[[], int]:
 # Loops of ours that are twice as fast as NumPy's.
 OWN = {"exp": {"f->f": _loop_of("exp", "f32"), "d->d": _loop_of("exp", "f64")}}
 
-# Elements that elementwise kernels go over in about 50 ms; a product counts FLOPS of them for one.
+# Elements that elementwise kernels go over in about 50 ms; FLOPS multiply-adds of a product, or one
+# random number, count for one or as many as take that time.
 ENOUGH = 50_000_000
-FLOPS = 50
+FLOPS = 25
+RANDOM = 5
 
 active = False
 _done = 0

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rushlight.backends.compiled import FLOPS, work
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -137,6 +139,7 @@ def convolve(
         _depthwise(x, w, y, stride, padding, dilation)
     else:
         _by_columns(x, w, y, stride, padding, dilation, groups)
+    work(y.size * w[0].size // FLOPS)
     return y if y.dtype == result_dtype else y.astype(result_dtype)
 
 

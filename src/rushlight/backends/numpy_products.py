@@ -11,8 +11,10 @@ from typing import NoReturn
 import numpy as np
 
 from rushlight import dtypes, geometry
+from rushlight.backends.compiled import FLOPS, work
 
 F32 = np.dtype(np.float32)
+COUNTED = 512  # elements of a result that are worth counting for `compiled.work`
 BLAS = frozenset(np.dtype(t) for t in (np.float32, np.float64, np.complex64, np.complex128))
 HALF = frozenset((dtypes.float16.np, dtypes.bfloat16.np))
 
@@ -26,9 +28,12 @@ def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if na > 2 or nb > 2 or not na or not nb:
         return matmul_batched(a, b)
     try:
-        return a.dot(b)
+        r = a.dot(b)
     except ValueError:
         mismatch(a, b)
+    if r.size >= COUNTED:
+        work(r.size * a.shape[-1] // FLOPS)
+    return r
 
 
 def matmul_other(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -63,7 +68,9 @@ def matmul_batched(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             b = b.reshape(b.shape[-2:])
         return a.reshape(-1 if a.size else prod(lead), k).dot(b).reshape(lead + b.shape[1:])
     check_batches(a, b)
-    return np.matmul(blas_strides(a), blas_strides(b))
+    r = np.matmul(blas_strides(a), blas_strides(b))
+    work(r.size * k // FLOPS)
+    return r
 
 
 def prod(shape: tuple[int, ...]) -> int:
@@ -162,6 +169,8 @@ def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.nda
             r = a.dot(weight.T)
         except ValueError:
             mismatch(a, weight.T)
+        if r.size >= COUNTED:
+            work(r.size * a.shape[1] // FLOPS)
     else:
         if a.dtype in HALF and a.dtype == weight.dtype and (bias is None or bias.dtype == a.dtype):
             return rounded(linear(*singles(a, weight, bias)), a.dtype)
