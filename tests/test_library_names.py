@@ -300,3 +300,44 @@ def test_a_storage_counts_its_bytes():
     big, small = torch.zeros(1000).untyped_storage(), torch.zeros(0).untyped_storage()
     assert sys.getsizeof(big) - sys.getsizeof(small) == 4000
     assert sys.getsizeof(torch.zeros(1000).storage()) > 4000
+
+
+def test_operators_over_lists():
+    torch.manual_seed(0)
+    x = [torch.rand(2) + 0.1, torch.rand(3) + 0.1]
+    y = [torch.rand(2) + 0.5, torch.rand(3) + 0.5]
+
+    def same(got, expected):
+        assert len(got) == 2
+        assert all(torch.equal(a, b) for a, b in zip(got, expected, strict=True))
+
+    same(torch._foreach_sqrt(x), [t.sqrt() for t in x])
+    same(torch._foreach_add(x, y, alpha=2), [a.add(b, alpha=2) for a, b in zip(x, y, strict=True)])
+    same(torch._foreach_mul(x, [2.0, 3.0]), [x[0] * 2, x[1] * 3])
+    same(torch._foreach_addcdiv(x, y, y, [1.0, 2.0]), [x[0] + 1, x[1] + 2])
+    same(torch._foreach_addcmul(x, y, y, torch.tensor([0.0, 1.0])), [x[0], x[1] + y[1] * y[1]])
+    same(torch._foreach_pow(2.0, x), [2.0**t for t in x])
+    same(torch._foreach_maximum(x, 0.5), [t.clamp(min=0.5) for t in x])
+    same(torch._foreach_norm(x, 1), [t.abs().sum() for t in x])
+    z = torch._foreach_clone(x)
+    list_of_z = list(z)
+    assert torch._foreach_lerp_(list_of_z, y, 0.5) is list_of_z
+    same(z, [a.lerp(b, 0.5) for a, b in zip(x, y, strict=True)])
+    torch._foreach_copy_(z, x)
+    same(z, x)
+    torch._foreach_zero_(z)
+    assert all(t.count_nonzero() == 0 for t in z)
+    with pytest.raises(RuntimeError, match="at least one tensor"):
+        torch._foreach_add([], 1)
+    with pytest.raises(RuntimeError, match="same number of tensors"):
+        torch._foreach_add(x, y[:1])
+
+
+def test_row_numbers_and_starts_of_rows():
+    rows = torch.tensor([0, 0, 2, 5])
+    starts = torch._convert_indices_from_coo_to_csr(rows, 6, out_int32=True)
+    assert starts.dtype is torch.int32
+    assert starts.tolist() == [0, 2, 2, 3, 3, 3, 4]
+    columns = torch.tensor([4, 3, 2, 1])
+    pair = torch._convert_indices_from_csr_to_coo(starts, columns, transpose=True)
+    assert torch.equal(pair, torch.stack([columns, rows]))

@@ -236,3 +236,34 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
         "sparse_compressed_tensor", compressed_indices, plain_indices, values, size,
         layout is dtypes.sparse_csc, dtype, device, requires_grad,
     )  # fmt: skip
+
+
+@public()
+def _convert_indices_from_coo_to_csr(input, size, *, out_int32=False):
+    """Sorted row numbers as where each of `size` rows begins, and the end: `size + 1` numbers.
+
+    >>> import rushlight as torch
+    >>> torch._convert_indices_from_coo_to_csr(torch.tensor([0, 0, 2]), 3)
+    tensor([0, 2, 2, 3])
+    """
+    starts = np.searchsorted(input.numpy(force=True), np.arange(size + 1))
+    return _wrap(starts.astype(np.int32 if out_int32 else np.int64))
+
+
+@public()
+def _convert_indices_from_csr_to_coo(
+    crow_indices, col_indices, *, out_int32=False, transpose=False
+):
+    """Both rows of coordinates `[2, nnz]` of compressed rows; the columns first with `transpose`.
+
+    >>> import rushlight as torch
+    >>> torch._convert_indices_from_csr_to_coo(torch.tensor([0, 2, 2, 3]), torch.tensor([1, 2, 0]))
+    tensor([[0, 0, 2],
+            [1, 2, 0]])
+    """
+    starts = crow_indices.numpy(force=True)
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    pair = (rows, col_indices.numpy(force=True))
+    return _wrap(
+        np.stack(pair[::-1] if transpose else pair).astype(np.int32 if out_int32 else np.int64)
+    )
