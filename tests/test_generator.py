@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rushlight import rejection, sampling
+from rushlight.backends import numpy_random
 from rushlight.fused import fused, fused_float32
 from rushlight.generator import DEFAULT_SEED, STATE_BYTES, Generator
 
@@ -192,7 +193,9 @@ def test_randperm_refuses():
 def test_shuffle_without_a_loop_is_the_shuffle(n):
     for seed in range(20):
         target = np.random.RandomState(seed).randint(np.arange(n - 1), n)
-        assert np.array_equal(sampling._shuffle(n, target), sampling._shuffle_small(n, target))
+        assert np.array_equal(
+            numpy_random._shuffled_by_doubling(n, target), numpy_random.shuffled(n, target)
+        )
 
 
 def test_fused_rounds_once():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends import numpy as xp
 from rushlight.device import device as Device
 
 if TYPE_CHECKING:
@@ -62,11 +63,7 @@ _STATE = np.dtype(
     }
 )
 
-_HIGH_21 = np.uint64((1 << 21) - 1)
-_LOW_24 = np.int32((1 << 24) - 1)
-_CHUNK = (
-    1 << 15
-)  # words drawn at a time where they pass through scratch memory: it stays in the cache
+_FEW = 256  # fewer words than these come from NumPy without a look for something faster
 
 
 class Generator:
@@ -234,10 +231,19 @@ class Generator:
 
     # -------------------------------------------------------------------------------------------------- draws
 
+    def engine(self) -> Any:
+        """NumPy's bit generator, for who draws from it."""
+        if self._draw is None:
+            self._make_engine()
+        self._started = True
+        return self._engine
+
     def words(self, n: int) -> np.ndarray:
         """The next `n` words of 32 bits, as uint64 [n]."""
         if n == 0:
             return np.empty(0, np.uint64)
+        if n > _FEW:
+            return xp.random_words(self, n)
         if self._draw is None:
             self._make_engine()
         self._started = True
@@ -245,19 +251,14 @@ class Generator:
 
     def wide_words(self, n: int) -> np.ndarray:
         """The next `n` words of 64 bits, each made of two of 32 bits, the high one first, as uint64 [n]."""
-        pairs = self.words(2 * n)
-        high = pairs[0::2] << np.uint64(32)
-        high |= pairs[1::2]
-        return high
+        return xp.random_wide_words(self, n)
 
-    def doubles(self, n: int) -> np.ndarray:
-        """The next `n` numbers in [0, 1), float64 [n]: the low 53 bits of 64, times 2**-53."""
-        pairs = self.words(2 * n)
-        high = pairs[0::2] & _HIGH_21
-        high <<= np.uint64(32)
-        high |= pairs[1::2]
-        # Signed: the conversion of int64 is one instruction where that of uint64 is several.
-        return np.multiply(high.view(np.int64), 2.0**-53)
+    def doubles(self, n: int, out: np.ndarray | None = None) -> np.ndarray:
+        """The next `n` numbers in [0, 1), float64 [n]: the low 53 bits of 64, times 2**-53; into `out` where given."""
+        if out is None:
+            out = np.empty(n)
+        xp.random_doubles(self, out)
+        return out
 
     def floats(self, n: int, out: np.ndarray | None = None) -> np.ndarray:
         """The next `n` numbers in [0, 1), float32 [n]: the low 24 bits of 32, times 2**-24; into `out` where given."""
@@ -269,10 +270,7 @@ class Generator:
             return out
         if out is None:
             out = np.empty(n, np.float32)
-        for at in range(0, n, _CHUNK):
-            some = self.words(min(_CHUNK, n - at)).astype(np.uint32).view(np.int32)
-            some &= _LOW_24
-            np.multiply(some.astype(np.float32), np.float32(2.0**-24), out=out[at : at + _CHUNK])
+        xp.random_floats(self, out)
         return out
 
     def position(self) -> Any:

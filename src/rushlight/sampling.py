@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING
 import ml_dtypes
 import numpy as np
 
-from rushlight import box_muller
-from rushlight.fused import fused, fused_float32
+from rushlight.backends import numpy as xp
+from rushlight.backends.numpy_random import shuffled
+from rushlight.fused import fused
 from rushlight.generator import Generator
 
 if TYPE_CHECKING:
@@ -154,29 +155,23 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
             f"uniform_ expects to-from <= std::numeric_limits<{_NAMES[out.dtype.name]}>::max(), "
             f"but found to={high:g} and from={low:g} which result in to-from to exceed the limit"
         )
-    plain = low == 0.0 and high == 1.0
-    if out.dtype == np.float64:
-        u = generator.doubles(out.size)
-        if not plain:
-            u = fused(u, high - low, low)
-            u[u == high] = low
-        _write(out, u)
+    double, single = out.dtype == np.float64, out.dtype == np.float32
+    direct = (double or single) and out.flags.c_contiguous
+    u = out.reshape(-1) if direct else np.empty(out.size, np.float64 if double else np.float32)
+    if low == 0.0 and high == 1.0:
+        (generator.doubles if double else generator.floats)(out.size, u)
+    else:
+        xp.random_between(generator, u, low, high)
+    if direct:
         return
-    direct = out.dtype == np.float32 and out.flags.c_contiguous
-    u = generator.floats(out.size, out.reshape(-1) if direct else None)
-    if not (plain and out.dtype == np.float32):
-        low32, high32 = np.float32(low), np.float32(high)
-        least, most = low32.astype(out.dtype), high32.astype(out.dtype)
-        wide = float(high32 - low32)
+    if not (double or single):
+        least, most = (np.float32(bound).astype(out.dtype) for bound in (low, high))
         for at in range(0, u.size, _CHUNK):
             some = u[at : at + _CHUNK]
-            if not plain:
-                some[...] = fused_float32(some, wide, float(low32))
-            reached = some.astype(out.dtype, copy=False) == most
+            reached = some.astype(out.dtype) == most
             if reached.any():
                 some[reached] = least
-    if not direct:
-        _write(out, u)
+    _write(out, u)
 
 
 @np.errstate(all="ignore")
@@ -218,13 +213,19 @@ def few_normals(n: int, generator: Generator) -> list[float]:
 
 def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
     double, single = out.dtype == np.float64, out.dtype == np.float32
-    transform = _normal_float64 if double else box_muller.normal_float32
+    transform = _normal_float64 if double else xp.random_normals
     n, whole = out.size, out.size // 16 * 16
     # The half types never draw the numbers that the last block replaces; the others do.
     drawn = n if double or single else whole
     u = generator.doubles(n) if double else generator.floats(drawn, out if single else None)
     if whole == n:
         transform(u, mean, std)
+    elif n >= _CHUNK:
+        tail = generator.doubles(16) if double else generator.floats(16)
+        transform(u[:whole], mean, std)
+        transform(tail, mean, std)
+        u = u if u is out else np.append(u, np.empty(n - len(u), u.dtype))
+        u[n - 16 :] = tail
     else:
         # One call for both: its cost, for a few numbers, is that of its many small steps.
         tail = generator.doubles(16) if double else generator.floats(16)
@@ -317,12 +318,20 @@ def random_(
                 f"{bound} is out of bounds for {out.dtype.name}: {value} is not in [{least}, {most}]"
             )
     span = last - low + 1
-    if span == 1 << 64:
-        words, low = generator.wide_words(out.size), 0
-    elif span >= _WIDE:
-        words = generator.wide_words(out.size) % np.uint64(span)
+    if span < _WIDE:
+        direct = out.dtype == np.int64 and out.flags.c_contiguous
+        words = out if direct else np.empty(out.size, np.int64)
+        xp.random_integers(generator, words, low, span)
+        if not direct:
+            if out.dtype.itemsize == 2 and floating:
+                words = words.astype(np.float32)
+            _write(out, words)
+        return
+    words = generator.wide_words(out.size)
+    if span < 1 << 64:
+        words %= np.uint64(span)
     else:
-        words = _remainder(generator.words(out.size), span)
+        low = 0
     if low:
         words += np.uint64(low % (1 << 64))  # wraps, so that negative bounds come out right
     if floating or kind == "i":
@@ -345,17 +354,6 @@ def _random_all(out: np.ndarray, generator: Generator) -> None:
         bits = 1 if dtype.kind == "b" else 8 * dtype.itemsize - (dtype.kind == "i")
         words &= np.uint64((1 << bits) - 1)
     _write(out, words.view(np.int64))
-
-
-def _remainder(words: np.ndarray, span: int) -> np.ndarray:
-    """`words % span`, in place, by way of the quotient: that has a fast path for one divisor, the remainder has not."""
-    if span & (span - 1) == 0:
-        words &= np.uint64(span - 1)
-        return words
-    quotient = words // np.uint64(span)
-    quotient *= np.uint64(span)
-    words -= quotient
-    return words
 
 
 def _inward(bound: int, step: int, dtype: np.dtype) -> int:
@@ -396,7 +394,7 @@ def randperm(n: int, generator: Generator, dtype: np.dtype | type = np.int64) ->
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     if n <= 64 and dtype.kind == "i":
         words = generator.words(max(n - 1, 0)).tolist()
-        return np.array(_shuffle_small(n, [i + w % (n - i) for i, w in enumerate(words)]), dtype)
+        return np.array(shuffled(n, [i + w % (n - i) for i, w in enumerate(words)]), dtype)
     if dtype.kind in "bc":
         raise NotImplementedError(f'"randperm" not implemented for {_NAMES[dtype.name]!r}')
     if is_floating(dtype):
@@ -410,54 +408,7 @@ def randperm(n: int, generator: Generator, dtype: np.dtype | type = np.int64) ->
         return np.zeros(n, dtype)
     if n >= _HUGE:
         return _shuffle_huge(n, generator).astype(dtype)
-    step = np.arange(n - 1)
-    target = (generator.words(n - 1) % np.arange(n, 1, -1, dtype=np.uint64)).view(np.int64)
-    target += step
-    if n < 3000:
-        return np.array(_shuffle_small(n, target.tolist()), dtype)
-    return _shuffle(n, target).astype(dtype, copy=False)
-
-
-def _shuffle_small(n: int, target: list[int]) -> list[int]:
-    order = list(range(n))
-    for i, j in enumerate(target):
-        order[i], order[j] = order[j], order[i]
-    return order
-
-
-def _shuffle(n: int, target: np.ndarray) -> np.ndarray:
-    """`_shuffle_small` without a loop over the elements.
-
-    What stands at i when its turn comes was put there by the last step j < i with target i, and stood at j when j's turn
-    came; so it is found by following such steps down to one that nothing was put to: by doubling, all i at once.
-    """
-    # The steps, sorted by target, then by time; the last has only itself to choose.
-    bits = n.bit_length()
-    key = np.append(target, n - 1)
-    key <<= bits
-    key |= np.arange(n)
-    key.sort()
-    place = (key >> bits).astype(np.int32)
-    step = (key & ((1 << bits) - 1)).astype(np.int32)
-    before = np.append(
-        np.int32(-1), step[:-1]
-    )  # the step before with the same target, where `again`
-    again = np.append(False, place[1:] == place[:-1])
-    own = step == place  # i chose itself; always the last of its target
-    # Who last put something to a place before its turn: of repeated indices, the last assignment stands.
-    came_from = np.arange(n, dtype=np.int32)
-    came_from[place] = np.where(own & again, before, step)
-    while True:
-        further = came_from[came_from]
-        if np.array_equal(further, came_from):
-            break
-        came_from = further
-    # Step i takes what stands at its target: put there by the step before with that target, or there from the start.
-    found = came_from[np.where(again, before, place)]
-    np.copyto(found, place, where=~(again | own))
-    order = np.empty(n, np.int64)
-    order[step] = found
-    return order
+    return xp.random_order(generator, n).astype(dtype, copy=False)
 
 
 def _shuffle_huge(n: int, generator: Generator) -> np.ndarray:
@@ -475,8 +426,11 @@ def _shuffle_huge(n: int, generator: Generator) -> np.ndarray:
 # ---------------------------------------------------------------------- one draw of 64 bits for each element
 
 
-def bernoulli_(out: np.ndarray, p: float | np.ndarray, generator: Generator) -> None:
+def bernoulli_(
+    out: np.ndarray, p: float | np.ndarray, generator: Generator, value: float = 1
+) -> None:
     """Ones with probability `p`, zeros otherwise; `p` a number, or a floating-point array that broadcasts to `out`.
+    For a number, `value` may stand in place of the ones.
 
     A number or float64 probabilities are compared with 53 random bits, others with 24. RuntimeError for `p` outside of
     [0, 1].
@@ -488,9 +442,15 @@ def bernoulli_(out: np.ndarray, p: float | np.ndarray, generator: Generator) -> 
         if not 0.0 <= p <= 1.0:
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
         # u < p for u = k / 2**53 is k < p * 2**53, and the right side is exact.
-        words = generator.wide_words(out.size)
-        words &= np.uint64((1 << 53) - 1)
-        _write(out, words.view(np.int64) < math.ceil(p * 2.0**53))
+        hits = out if out.flags.c_contiguous else np.empty(out.size, bool)
+        below = math.ceil(p * 2.0**53)
+        if hits is out:
+            xp.random_hits(generator, out, below, value)
+        else:
+            xp.random_hits(generator, hits, below)
+            _write(out, hits)
+            if value != 1:
+                out *= out.dtype.type(value)
         return
     if not is_floating(p.dtype):
         raise NotImplementedError(

@@ -18,6 +18,7 @@ from typing import Any
 
 # family -> the kernels that compiled_<family>.py replaces
 FAMILIES: dict[str, str] = {
+    "conv": "convolve",
     "products": "accumulate adjoint_times bmm linear matmul mm times_adjoint",
     "elementwise": (
         "above erf gelu gelu_slope gelu_tanh gelu_tanh_slope mish relu rsqrt sigmoid silu silu_slope "

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes
+import numpy as np
+
+from rushlight import dtypes, sampling
+from rushlight.autograd.state import scope
+from rushlight.generator import default_generator
 from rushlight.ops.creation import empty_like
 from rushlight.ops.registry import Array, composite
 
@@ -26,6 +30,18 @@ def mask_for(input: Tensor, p: float, feature: bool) -> Tensor:
     return empty_like(input).bernoulli_(1 - p)
 
 
+def scaled_mask(input: Tensor, p: float, feature: bool) -> Tensor:
+    """`mask_for` divided by 1 - p, in one pass over an ordinary array."""
+    a = input._array
+    if a.__class__ is not np.ndarray or scope["rare"] or not input.is_floating_point():
+        return mask_for(input, p, feature).div_(1 - p)
+    value = input.new_ones(()).div_(1 - p).item()
+    shape = (*a.shape[:2], *([1] * (a.ndim - 2)))
+    mask = input.new_empty(shape) if feature else empty_like(input)
+    sampling.bernoulli_(mask._array, 1 - p, default_generator, value)
+    return mask
+
+
 def dropped(input: Any, p: float, train: bool, feature: bool) -> Any:
     check(p, RuntimeError)
     if not train or p == 0 or not input.numel():
@@ -34,7 +50,7 @@ def dropped(input: Any, p: float, train: bool, feature: bool) -> Any:
         return input * input.new_zeros(())
     if feature and input.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return input * mask_for(input, p, feature).div_(1 - p)
+    return input * scaled_mask(input, p, feature)
 
 
 # The saturation value of selu, -scale * alpha: what alpha dropout puts in place of a dropped element

@@ -1,0 +1,135 @@
+"""Random numbers in machine code: the reference's bits, and its state afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from guard import guarded
+from rushlight import dtypes
+from rushlight.backends import compiled_random as compiled
+from rushlight.backends import numpy_random as reference
+from rushlight.generator import Generator
+
+SIZES = (1, 15, 16, 17, 31, 33, 64, 623, 624, 625, 1247, 1248, 1249, 5000)
+REALS = [np.dtype(np.float32), np.dtype(np.float64)]
+KINDS = [*REALS, np.dtype(np.float16), dtypes.bfloat16.np, np.dtype(bool), np.dtype(np.uint8)]
+KINDS += [np.dtype(np.int16), np.dtype(np.int64)]
+
+
+@pytest.fixture(autouse=True)
+def of_any_size(monkeypatch):
+    """Machine code for the smallest arrays too."""
+    monkeypatch.setattr(compiled, "SMALL", 1)
+
+
+def both(draw, skip=0):
+    """What draw(back end, generator) gives, from two generators that have drawn `skip` words."""
+    results = []
+    for back_end in (compiled, reference):
+        g = Generator().manual_seed(7)
+        g.words(skip)
+        result = draw(back_end, g)
+        # The state is NumPy's in both cases: it reads the same.
+        results.append((result.tobytes(), g.state_bytes().tobytes(), g.words(3).tolist()))
+    return results
+
+
+@pytest.mark.parametrize("skip", [0, 1, 623, 624])
+@pytest.mark.parametrize("n", SIZES)
+def test_words_are_the_references(n, skip):
+    for name in ("random_words", "random_wide_words", "random_order"):
+        if name == "random_order" and n < 2:
+            continue
+        a, b = both(lambda xp, g, name=name: getattr(xp, name)(g, n), skip)
+        assert a == b, name
+
+
+def filled(name, n, dtype, *args):
+    def draw(back_end, g):
+        out = guarded(np.zeros(n, dtype))
+        getattr(back_end, name)(g, out, *args)
+        return out
+
+    return draw
+
+
+@pytest.mark.parametrize("skip", [0, 1, 623])
+@pytest.mark.parametrize("n", SIZES)
+def test_uniform_numbers_are_the_references(n, skip):
+    cases = [filled("random_floats", n, np.float32), filled("random_doubles", n, np.float64)]
+    for dtype in REALS:
+        for low, high in ((-2.5, 3.25), (0.0, 0.1), (1.0, 1.0 + 2.0**-22), (-1e30, 1e30)):
+            cases.append(filled("random_between", n, dtype, low, high))
+    for draw in cases:
+        a, b = both(draw, skip)
+        assert a == b
+
+
+@pytest.mark.parametrize("dtype", KINDS, ids=lambda d: d.name)
+@pytest.mark.parametrize("n", SIZES)
+def test_hits_are_the_references(n, dtype):
+    for below in (0, 1, 1 << 52, 3 << 51, (1 << 53) - 1, 1 << 53):
+        a, b = both(filled("random_hits", n, dtype, below), 1)
+        assert a == b
+        if dtype.kind not in "biu":
+            a, b = both(filled("random_hits", n, dtype, below, float(dtype.type(1 / 0.9))))
+            assert a == b
+
+
+@given(
+    n=st.integers(1, 1300),
+    low=st.integers(-(1 << 63), (1 << 63) - (1 << 28)),
+    span=st.integers(1, (1 << 28) - 1),
+)
+@settings(max_examples=60, deadline=None)
+def test_integers_are_the_references(n, low, span):
+    a, b = both(filled("random_integers", n, np.int64, low, span))
+    assert a == b
+
+
+@pytest.mark.parametrize("span", [1, 2, 3, 641, 65537, (1 << 27) + 1, (1 << 28) - 1])
+def test_remainders_at_the_edges_of_quotients(span):
+    """Many words, so that some fall just below and just above multiples of the span."""
+    a, b = both(filled("random_integers", 200_000, np.int64, 0, span))
+    assert a == b
+
+
+@pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (-2.5, 0.3), (1e30, 1e30), (1.0, 0.0)])
+def test_normal_numbers_are_the_references_for_every_uniform_number_of_a_sample(mean, std):
+    """All 2**24 were compared once; here every 61st of them stands on both sides, with the ends."""
+    some = np.append(np.arange(0, 1 << 24, 61), [1, (1 << 24) - 1]).astype(np.float32)
+    some = some[: len(some) // 8 * 8] * np.float32(2.0**-24)
+    pairs = np.concatenate((some.reshape(-1, 8), some[::-1].reshape(-1, 8)), axis=1).ravel()
+    for n in (16, 32, 48, 16384, 16400, pairs.size):
+        a, b = guarded(pairs[:n]), pairs[:n].copy()
+        compiled.random_normals(a, mean, std)
+        with np.errstate(all="ignore"):
+            reference.random_normals(b, mean, std)
+        assert a.tobytes() == b.tobytes()
+
+
+def test_two_threads_give_the_same_normal_numbers():
+    import rushlight as torch
+
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            g = Generator().manual_seed(3)
+            u = g.floats(200_000)
+            compiled.random_normals(u[:199_984], 0.0, 1.0)
+            found.append(u.tobytes())
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1]
+
+
+def test_what_is_not_contiguous_is_the_references():
+    out = np.zeros((100, 2), np.float32)[:, 0]
+    assert not compiled.fits(out, np.float32)
