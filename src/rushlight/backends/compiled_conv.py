@@ -1,0 +1,195 @@
+"""Convolutions as machine code; see `compiled.py` for when it runs, `compiler/conv.py` for how.
+
+What a kernel needs to know of sizes is planned once for every combination of sizes. One and two
+spatial dimensions are three of which the first are 1.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight.backends import numpy_conv as reference
+from rushlight.backends.compiled import threshold
+from rushlight.compiler import conv as kernels
+from rushlight.compiler.conv import DEPTH, ROWS, Plan
+from rushlight.compiler.types import Type, of
+
+if TYPE_CHECKING:
+    Ints = tuple[int, ...]
+
+SMALL = threshold(20_000)  # multiplications below which the reference takes no longer
+CHUNKS = 16  # that a large convolution is cut into at least
+CHUNK = 2_000_000  # multiplications that are worth a chunk of their own
+sizes_of = cache(kernels.sizes)
+
+
+def kernel_type(*arrays: Any) -> Type | None:
+    """The type of arrays that kernels take; None if one of them is not what they take."""
+    dtype = arrays[0].dtype
+    if dtype.char not in "fd":
+        return None
+    for a in arrays:
+        if a.__class__ is not np.ndarray or a.dtype is not dtype or not a.flags.aligned:
+            return None
+    return of(dtype)
+
+
+def innermost(a: np.ndarray) -> bool | None:
+    """Whether the second dimension is innermost in memory (False: the array is C-contiguous), None
+    where the array has gaps or another order."""
+    if a.flags.c_contiguous:
+        return False
+    return True if a.transpose(0, *range(2, a.ndim), 1).flags.c_contiguous else None
+
+
+def dense(a: np.ndarray) -> tuple[np.ndarray, bool]:
+    """`a`, or a C-contiguous copy, and whether its second dimension is innermost."""
+    last = innermost(a)
+    return (np.ascontiguousarray(a), False) if last is None else (a, last)
+
+
+def three(values: Ints, fill: int) -> Ints:
+    return (fill,) * (3 - len(values)) + values
+
+
+@lru_cache(maxsize=1024)
+def frame(shape: Ints, last: bool, low: Ints, wide: Ints, lanes: int) -> tuple:
+    """How `spread` puts an array (N, C, *sizes) into a frame of zeros of the sizes `wide`, from `low`
+    on: its plan (None: the array is the frame), elements of the frame, steps of it for the image,
+    the channel and three spatial dimensions."""
+    n, c = shape[:2]
+    inner = c if last else 1
+    sizes, low, wide = three(shape[2:], 1), three(low, 0), three(wide, 1)
+    row = wide[2] * inner
+    plane = wide[1] * row
+    volume = wide[0] * plane
+    whole = sizes == wide and not any(low)
+    if not whole and not last and volume * 4 % 4096 < 64:
+        volume += 80  # channels whole pages apart would share a few lines of the cache
+    steps = (volume if last else c * volume, 1 if last else volume, plane, row, inner)
+    if whole:
+        return None, 0, steps
+    outer = n if last else n * c
+    plan = (outer, *sizes[:2], sizes[2] * inner, *wide[:2], row, volume, plane)
+    plan += (*low[:2], low[2] * inner)
+    return np.array(plan, np.int64), outer * volume, steps
+
+
+def framed(a: np.ndarray, last: bool, low: Ints, wide: Ints, t: Type) -> tuple[np.ndarray, Ints]:
+    """The array in its frame, and the steps of that."""
+    lanes = sizes_of(t)["L"]
+    plan, size, steps = frame(a.shape, last, low, wide, lanes)
+    if plan is None:
+        return a, steps
+    wide_a = np.empty(size, a.dtype)
+    kernels.spread.compiled(E=t, T=t, L=lanes)(a, wide_a, plan)
+    return wide_a, steps
+
+
+def rounded_up(n: int, by: int) -> int:
+    return -(-n // by) * by
+
+
+def split(total: int, rows: int, others: int, work: int) -> int:
+    """Places of a chunk: at most ROWS, a multiple of `rows`; `work`: multiplications in all."""
+    wanted = min(CHUNKS, 1 + work // CHUNK)
+    pieces = max(-(-total // ROWS), -(-wanted // others))
+    return min(rounded_up(-(-total // pieces), rows), ROWS // rows * rows)
+
+
+def offsets(channels: int, taps: list[int], channel_step: int, channels_first: bool) -> list[int]:
+    """Where a window reads, for each product: over channels and taps, the latter faster (or not)."""
+    if channels_first:
+        return [c * channel_step + at for c in range(channels) for at in taps]
+    return [c * channel_step + at for at in taps for c in range(channels)]
+
+
+def fill(
+    t: Type, n: int, out: Ints, groups: int, lanes: int, x_steps: Ints, y_steps: Ints, channels: int
+) -> list[int]:
+    """A plan's fields that the two kernels share, for one phase without strides."""
+    plan = [0] * Plan.PHASES
+    plan[Plan.GROUPS], plan[Plan.LANES] = groups, lanes
+    plan[Plan.BLOCKS] = -(-lanes // (2 * sizes_of(t)["L"]))
+    plan[Plan.OUT : Plan.OUT + 3] = out
+    plan[Plan.PLACES] = n * prod(out)
+    plan[Plan.X_IMAGE], plan[Plan.X_GROUP] = x_steps[0], channels * x_steps[1]
+    plan[Plan.OVER : Plan.OVER + 3] = plan[Plan.TIMES : Plan.TIMES + 3] = (1, 1, 1)
+    plan[Plan.X_STEP : Plan.X_STEP + 3] = x_steps[2:]
+    plan[Plan.Y_IMAGE], plan[Plan.Y_CHANNEL], plan[Plan.Y_PLACE] = y_steps
+    return plan
+
+
+def depth(k: int, lanes: int) -> int:
+    """Products of a block: at most DEPTH, about as many in each."""
+    blocks = max(1, -(-k // DEPTH))
+    return min(DEPTH, rounded_up(-(-k // blocks), lanes))
+
+
+def y_steps(channels: int, out: Ints, last: bool) -> Ints:
+    """Steps of a result for the image, the channel, the place."""
+    places = prod(out)
+    return (channels * places, 1, channels) if last else (channels * places, places, 1)
+
+
+@lru_cache(maxsize=1024)
+def forward_plan(
+    t: Type, n: int, o: int, c: int, kernel: Ints, out: Ints, stride: Ints, dilation: Ints,
+    groups: int, x_steps: Ints, w_last: bool, y_last: bool,
+) -> np.ndarray:  # fmt: skip
+    """The plan of a convolution with `c` channels in each group."""
+    known = sizes_of(t)
+    out, lanes = three(out, 1), o // groups
+    plan = fill(t, n, out, groups, lanes, x_steps, y_steps(o, out, y_last), c)
+    plan[Plan.TIMES : Plan.TIMES + 3] = three(stride, 1)
+    steps = [d * s for d, s in zip(three(dilation, 1), x_steps[2:], strict=True)]
+    taps = [
+        sum(i * s for i, s in zip(k, steps, strict=True))
+        for k in product(*map(range, three(kernel, 1)))
+    ]
+    column = offsets(c, taps, x_steps[1], not w_last)
+    plan += [len(column), 0, len(plan) + 3]
+    blocks = groups * plan[Plan.BLOCKS]
+    work = plan[Plan.PLACES] * len(column) * o
+    plan[Plan.SIZE] = split(plan[Plan.PLACES], known["MR"], blocks, work)
+    plan[Plan.CHUNKS] = blocks * -(-plan[Plan.PLACES] // plan[Plan.SIZE])
+    plan[Plan.GRAIN] = max(1, CHUNK * plan[Plan.CHUNKS] // (8 * work))
+    plan[Plan.DEEP] = depth(len(column), known["L"])
+    return np.array(plan + column, np.int64)
+
+
+def ran(x: np.ndarray, w: np.ndarray, y: np.ndarray, plan: np.ndarray, t: Type) -> np.ndarray:
+    kernels.convolve.compiled(**sizes_of(t))(x, w, y, plan)
+    return y
+
+
+def convolve(
+    x: np.ndarray,
+    w: np.ndarray,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+    out: Ints | None = None,
+    channels_last: bool = False,
+) -> np.ndarray:
+    """Cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel): (N, O, *out)."""
+    if out is None:
+        out = reference.out_sizes(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    t = kernel_type(x, w)
+    n, o, c = len(x), *w.shape[:2]
+    if t is None or len(out) > 3 or n * w.size * prod(out) <= SMALL or not x.size:
+        return reference.convolve(x, w, stride, padding, dilation, groups, out, channels_last)
+    (x, x_last), (w, w_last) = dense(x), dense(w)
+    wide = tuple(m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True))
+    y = reference.empty((n, o, *out), x.dtype, channels_last)
+    x, steps = framed(x, x_last, padding, wide, t)
+    plan = forward_plan(
+        t, n, o, c, w.shape[2:], out, stride, dilation, groups, steps, w_last, channels_last
+    )
+    return ran(x, w, y, plan, t)

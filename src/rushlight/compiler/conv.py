@@ -1,0 +1,265 @@
+"""Convolutions, all three directions, as products of matrices that are never written down.
+
+A convolution is a product in which one factor is read from the padded input at `row[i] + column[j]`:
+the place of an output and the place of a product within its window are independent of each other.
+So one tile of registers computes everything: `MR` rows, each a number broadcast from where two
+tables of offsets say, times vectors of a packed panel.
+
+    result            rows            columns          panel (vectors along)
+    output            its places      channel, tap     weight (output channels)
+    input gradient    its places      channel, tap     weight, turned (input channels)
+    weight gradient   channel, tap    places of g      g (output channels)
+
+A strided convolution's input gradient falls into phases: places that see the same taps. Panels are
+packed, and sums are kept, by each chunk for itself in memory that stays in the second-level cache.
+An element is a sum of blocks of at most `DEPTH` products, added in an order that depends on the
+shapes only. All extents and offsets come in one array of integers, `plan` (`Plan` names its fields).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.compiler import gemm
+from rushlight.compiler.gemm import pack_columns, transposed
+from rushlight.compiler.kernel import kernel
+from rushlight.compiler.language import (
+    array,
+    fma,
+    inline,
+    iota,
+    load,
+    parallel,
+    routine,
+    splat,
+    store,
+    unroll,
+)  # fmt: skip
+from rushlight.compiler.types import Ptr, Type, i32, i64
+
+DEPTH = 576  # products of a block; a packed panel is 72 KiB
+ROWS = 1000  # rows of a chunk; their sums are 125 KiB
+
+
+def sizes(element: Type) -> dict[str, Any]:
+    """As gemm.sizes, with two rows less where there are twelve: offsets of rows take the processor's
+    other registers, and LLVM orders loads badly when those do not suffice."""
+    known = dict(gemm.sizes(element))
+    del known["V"]
+    known["MR"] -= 2 if known["MR"] == 12 else 0
+    return known
+
+
+class Plan:
+    """Where the fields of a plan stand; PHASES begins with 3 for each phase: K, weights, offsets."""
+
+    CHUNKS, GRAIN, SIZE, BLOCKS, GROUPS, LANES = 0, 1, 2, 3, 4, 5
+    OUT, PLACES = 6, 9  # sizes of the output (3), and their product with the number of images
+    X_IMAGE, X_GROUP = 10, 11
+    TIMES, PLUS, OVER = 12, 15, 18  # place i of a dimension reads from (i * TIMES + PLUS) // OVER
+    X_STEP = 21  # of that, in elements (3)
+    Y_IMAGE, Y_CHANNEL, Y_PLACE = 24, 25, 26
+    DEEP = 27  # products of a block (weights: rows of a chunk)
+    SPLITS, SPLIT = 28, 29  # weights: parts of the places that are summed apart, places of a part
+    PHASES = 32
+
+
+@routine
+def tile(x, row, column, b, sums_at, to, k, rows, begin, T, MR, V, L):
+    """Sums over k columns for `rows` rows, which are set (or with `begin` 0: added to) what stands at
+    sums_at + to. Rows that do not exist are computed from the last one that does."""
+    W = 2 * L
+    at = [x + row[min(rows - 1, i64(r))] for r in range(MR)]
+    sums = [[splat(T(0), L) for _ in range(V)] for _ in range(MR)]
+    for j in range(k):
+        o = column[j]
+        bs = [load(b + (j * W + v * L), L) for v in range(V)]
+        for r in unroll(MR):
+            a = splat(at[r][o], L)
+            for v in unroll(V):
+                sums[r][v] = fma(bs[v], a, sums[r][v])
+    for r in unroll(MR):
+        if r < rows:
+            p = sums_at + to[r]
+            for v in unroll(V):
+                if begin == 0:
+                    sums[r][v] = sums[r][v] + load(p + v * L, L)
+                store(p + v * L, sums[r][v])
+
+
+@inline
+def tiles(x, row, column, b, sums_at, to, k, rows, begin, left, T, MR, L):
+    """All tiles of a block, of which `left` lanes are needed."""
+    low = (MR + 2) // 3
+    for i in range(0, rows, MR):
+        rest = min(rows - i, MR)
+        if left > L:
+            if rest > low:
+                tile(x, row + i, column, b, sums_at, to + i, k, rest, begin, T=T, MR=MR, V=2, L=L)
+            else:
+                tile(x, row + i, column, b, sums_at, to + i, k, rest, begin, T=T, MR=low, V=2, L=L)
+        else:
+            tile(x, row + i, column, b, sums_at, to + i, k, rest, begin, T=T, MR=MR, V=1, L=L)
+
+
+@routine
+def list_places(plan, at, to, first, last, fd, fh, fw, W):
+    """Of the places [first, last) those of phase (fd, fh, fw): where in the input their windows
+    begin, where their sums stand; how many there are."""
+    height, width = plan[Plan.OUT + 1], plan[Plan.OUT + 2]
+    step, over = plan[Plan.TIMES + 2] * plan[Plan.X_STEP + 2], plan[Plan.OVER + 2]
+    count = i64(0)
+    for line in range(first // width, (last - 1) // width + 1):
+        h, rest = line % height, line // height
+        d, n = rest % plan[Plan.OUT], rest // plan[Plan.OUT]
+        h = h * plan[Plan.TIMES + 1] + plan[Plan.PLUS + 1]
+        d = d * plan[Plan.TIMES] + plan[Plan.PLUS]
+        if (h % plan[Plan.OVER + 1] == fh) & (d % plan[Plan.OVER] == fd):
+            begin = max(first - line * width, i64(0))
+            end = min(last - line * width, width)
+            begin = begin + (fw + over - (begin + plan[Plan.PLUS + 2]) % over) % over
+            w = (begin * plan[Plan.TIMES + 2] + plan[Plan.PLUS + 2]) // over
+            x = (
+                n * plan[Plan.X_IMAGE]
+                + d // plan[Plan.OVER] * plan[Plan.X_STEP]
+                + h // plan[Plan.OVER + 1] * plan[Plan.X_STEP + 1]
+                + w * plan[Plan.X_STEP + 2]
+            )
+            place = line * width + begin - first
+            while begin < end:
+                at[count] = x
+                to[count] = place * W
+                count += 1
+                x += step
+                place += over
+                begin += over
+    return count
+
+
+@routine
+def write_columns(sums_at, y, channel, rows, left, E, L):
+    """Rows of 2 L sums each become columns: lane i of row r goes to y[i * channel + r]."""
+    W = 2 * L
+    for r in range(0, rows, L):
+        mask = iota(i32, L) < i32(rows - r)
+        for v in unroll(2):
+            if v * L < left:
+                columns = transposed(
+                    [load(sums_at + ((r + i) * W + v * L), L) for i in range(L)], L
+                )
+                for i in unroll(L):
+                    if v * L + i < left:
+                        store(y + ((v * L + i) * channel + r), columns[i], mask)
+
+
+@routine
+def write_rows(sums_at, y, place, rows, left, E, L):
+    """Lane i of row r goes to y[r * place + i]."""
+    W = 2 * L
+    for r in range(rows):
+        for v in unroll(2):
+            mask = iota(i32, L) < i32(left - v * L)
+            store(y + (r * place + v * L), load(sums_at + (r * W + v * L), L), mask)
+
+
+@routine
+def write_places(sums_at, y, plan, first, last, left, E, L):
+    """The sums of places [first, last) go to y, image after image."""
+    W = 2 * L
+    image = plan[Plan.OUT] * plan[Plan.OUT + 1] * plan[Plan.OUT + 2]
+    p = i64(first)
+    while p < last:
+        n, place = p // image, p % image
+        count = min(image - place, last - p)
+        to = y + (n * plan[Plan.Y_IMAGE] + place * plan[Plan.Y_PLACE])
+        if plan[Plan.Y_PLACE] == 1:
+            write_columns(
+                sums_at + (p - first) * W, to, plan[Plan.Y_CHANNEL], count, left, E=E, L=L
+            )
+        else:
+            write_rows(sums_at + (p - first) * W, to, plan[Plan.Y_PLACE], count, left, E=E, L=L)
+        p += count
+
+
+@kernel
+def convolve(x: Ptr[T], w: Ptr[E], y: Ptr[E], plan: Ptr[i64]):
+    """y = x convolved with w [channels of the result, K] for each phase, as `plan` says."""
+    W = 2 * L
+    for lo, hi in parallel(plan[Plan.CHUNKS], plan[Plan.GRAIN]):
+        panel = array(T, (DEPTH + L) * W)
+        sums_at = array(T, (ROWS + L) * W)
+        at, to = array(i64, ROWS), array(i64, ROWS)
+        for t in range(lo, hi):
+            blocks, channels = plan[Plan.BLOCKS], plan[Plan.LANES]
+            block = t % (blocks * plan[Plan.GROUPS])
+            group, o = block // blocks, block % blocks * W
+            left = min(channels - o, i64(W))
+            o = o + group * channels
+            first = t // (blocks * plan[Plan.GROUPS]) * plan[Plan.SIZE]
+            last = min(first + plan[Plan.SIZE], plan[Plan.PLACES])
+            phase = plan + Plan.PHASES
+            for fd in range(plan[Plan.OVER]):
+                for fh in range(plan[Plan.OVER + 1]):
+                    for fw in range(plan[Plan.OVER + 2]):
+                        count = list_places(plan, at, to, first, last, fd, fh, fw, W=W)
+                        k, rows_of_w, column = phase[0], w + phase[1], plan + phase[2]
+                        if k == 0:
+                            for i in range(count):
+                                for v in unroll(2):
+                                    store(sums_at + (to[i] + v * L), splat(T(0), L))
+                        j = i64(0)
+                        while j < k:
+                            deep = min(plan[Plan.DEEP], k - j)
+                            pack_columns(rows_of_w + (o * k + j), k, panel, deep, left, W=W, L=L)
+                            tiles(x + group * plan[Plan.X_GROUP], at, column + j, panel, sums_at,
+                                  to, deep, count, i64(1) if j == 0 else i64(0), left, T, MR, L)  # fmt: skip
+                            j += deep
+                        phase = phase + 3
+            write_places(sums_at, y + o * plan[Plan.Y_CHANNEL], plan, first, last, left, E=E, L=L)
+
+
+@kernel
+def spread(x: Ptr[E], y: Ptr[T], plan: Ptr[i64]):
+    """Rows of [outer, D, H, run] into larger ones of zeros: y [outer, DP, HP, runP].
+
+    `plan`: outer, D, H, run, DP, HP, runP, elements of y from one `outer` to the next, from one DP
+    to the next, then how far D, H and run are moved (where less than 0, they are cut).
+    """
+    rows = plan[4] * plan[5]
+    for lo, hi in parallel(plan[0] * rows, max(32768 // plan[6], i64(1))):
+        run, low = plan[3], plan[11]
+        for t in range(lo, hi):
+            n, h, d = t // rows, t % plan[5], t % rows // plan[5]
+            to = y + (n * plan[7] + d * plan[8] + h * plan[6])
+            h, d = h - plan[10], d - plan[9]
+            inside = (h >= 0) & (h < plan[2]) & (d >= 0) & (d < plan[1])
+            begin = low if inside else i64(0)
+            end = low + run if inside else i64(0)
+            source = x + (((n * plan[1] + d) * plan[2] + h) * run - low)
+            for j in range(0, plan[6], L):
+                place = iota(i32, L) + i32(j)
+                value = load(source + j, L, (place >= i32(begin)) & (place < i32(end)))
+                store(to + j, value, place < i32(plan[6]))
+
+
+@kernel
+def turn(w: Ptr[E], y: Ptr[E], plan: Ptr[i64]):
+    """The weights [groups, O, C, T] of a convolution as those of its transpose, for each phase
+    [groups, C, O, taps of the phase].
+
+    `plan`: groups, O, C, T, number of phases, then for each phase its number of taps, where its
+    weights begin, and at what its taps begin in `plan`.
+    """
+    o_size, c_size, t_size = plan[1], plan[2], plan[3]
+    blocks = (c_size + 15) // 16
+    for lo, hi in parallel(plan[0] * blocks, max(32768 // (o_size * t_size * 16), i64(1))):
+        for t in range(lo, hi):
+            g, first = t // blocks, t % blocks * 16
+            for o in range(o_size):
+                for c in range(first, min(first + 16, c_size)):
+                    source = w + ((g * o_size + o) * c_size + c) * t_size
+                    for f in range(plan[4]):
+                        count, taps = plan[5 + 3 * f], plan + plan[7 + 3 * f]
+                        to = y + (plan[6 + 3 * f] + ((g * c_size + c) * o_size + o) * count)
+                        for i in range(count):
+                            to[i] = source[taps[i]]
