@@ -33,7 +33,7 @@ LAYERS = [
     "ops methods",  # the operators, and the table that finds them by name
     "autograd.grad_mode random",
     "rushlight",  # the package itself: what stands below uses it as users do, by its public names
-    "autograd fft linalg special signal masked sparse",
+    "autograd fft linalg special signal masked masked_tensor sparse",
     "utils",
     "nn",
     "optim distributions func rearrangement",

@@ -317,3 +317,18 @@ def logaddexp(
     return torch.logaddexp(
         _fill(_cast(input, dtype), input_mask, least), _fill(_cast(other, dtype), other_mask, least)
     )
+
+
+_TENSORS = ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _TENSORS:
+        from rushlight import masked_tensor
+
+        return getattr(masked_tensor, name)
+    raise AttributeError(f"module 'rushlight.masked' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *_TENSORS]
