@@ -17,6 +17,8 @@ KERNELS = {
     "silu_slope": "the derivative of silu",
     "softplus": "log(1 + exp(a))",
     # softmax
+    "class_entropy": "(log(sum(exp(row))) less the element of its class, that logarithm) of rows",
+    "class_entropy_gradient": "from rows, their classes, and a scale: scale * (softmax - 1 there)",
     "log_softmax": "the logarithm of softmax",
     "log_softmax_gradient": "from the gradient of log_softmax's output and that output",
     "softmax": "exp(a) / sum(exp(a)) along a dimension",

@@ -33,7 +33,7 @@ FAMILIES: dict[str, str] = {
         "random_order random_wide_words random_words"
     ),
     "reduce": "argmax argmin average largest running smallest total variance",
-    "softmax": "log_softmax log_softmax_gradient softmax softmax_gradient",
+    "softmax": "class_entropy class_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient",
 }
 
 # Kernels that are NumPy's ufuncs: their own loops, shared by threads.

@@ -56,3 +56,39 @@ def log_softmax_gradient(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
     rows, columns = kernels.rows_softmax_backward, kernels.columns_softmax_backward
     out = run(rows, columns, True, dim, g, y)
     return reference.log_softmax_gradient(g, y, dim) if out is None else out
+
+
+def rows_of_classes(a: Any, target: Any) -> bool:
+    """Whether kernels take them: rows of float32 or float64, and int64 targets for each."""
+    return (
+        takes(a)
+        and a.ndim == 2
+        and a.dtype.char in "fd"
+        and a.flags.carray
+        and target.dtype.char == "l"
+        and target.shape == a.shape[:1]
+        and target.flags.carray
+    )
+
+
+def class_entropy(a: np.ndarray, target: np.ndarray, skip: int) -> tuple[np.ndarray, np.ndarray]:
+    """(the loss of each row, log(sum(exp(row))))."""
+    if not rows_of_classes(a, target):
+        return reference.class_entropy(a, target, skip)
+    rows, n = a.shape
+    losses, sums = np.empty(rows, a.dtype), np.empty(rows, a.dtype)
+    kernels.class_entropy.compiled(T=of(a.dtype))(a, target, losses, sums, rows, n, skip)
+    return losses, sums
+
+
+def class_entropy_gradient(
+    a: np.ndarray, target: np.ndarray, sums: np.ndarray, skip: int, scale: float
+) -> np.ndarray:
+    """scale * (softmax - 1 at the target) of rows, 0 where the target is `skip`."""
+    if not rows_of_classes(a, target) or sums.dtype is not a.dtype or not sums.flags.carray:
+        return reference.class_entropy_gradient(a, target, sums, skip, scale)
+    rows, n = a.shape
+    out = np.empty(a.shape, a.dtype)
+    kernel = kernels.class_entropy_backward.compiled(T=of(a.dtype))
+    kernel(a, target, sums, out, rows, n, skip, scale)
+    return out

@@ -125,7 +125,9 @@ LATER = {
         "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
         "layer_norm_gradients"
     ),
-    "softmax": ("log_softmax log_softmax_gradient softmax softmax_gradient"),
+    "softmax": (
+        "class_entropy class_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient"
+    ),
     "bags": ("bags rows_added"),
     "attention": ("attention attention_gradients"),
     "ctc": ("ctc_loss ctc_loss_gradient"),

@@ -64,3 +64,23 @@ def log_softmax_gradient(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
     t *= added(g, dim, None, None, True)
     t = np.subtract(g, t, out=t)
     return t if t.dtype is d else t.astype(d)
+
+
+def class_entropy(a: np.ndarray, target: np.ndarray, skip: int) -> tuple[np.ndarray, np.ndarray]:
+    """(log(sum(exp(row))) - row[target], 0 where the target is `skip`; log(sum(exp(row)))) of rows."""
+    logs = log_softmax(a, 1)
+    at = np.where(target == skip, 0, target)
+    rows = np.arange(len(a))
+    losses = np.where(target == skip, a.dtype.type(0), -logs[rows, at])
+    return losses, a[rows, at] - logs[rows, at]
+
+
+def class_entropy_gradient(
+    a: np.ndarray, target: np.ndarray, sums: np.ndarray, skip: int, scale: float
+) -> np.ndarray:
+    """scale * (softmax - 1 at the target) of rows, 0 where the target is `skip`."""
+    out = np.exp(a - sums[:, None])
+    out[np.arange(len(a)), np.where(target == skip, 0, target)] -= 1
+    out[target == skip] = 0
+    out *= a.dtype.type(scale)
+    return out

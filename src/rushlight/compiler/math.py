@@ -205,6 +205,14 @@ def exp_normal(x):
 
 
 @inline
+def exp_below(x):
+    """e**x of x <= 0 and NaN, 0 where that is no normal number; at most 2 ULP."""
+    least = -87.0 if typeof(x) is f32 else -708.0
+    y = exp_normal(least if x < least else x)
+    return 0 if x < least else y
+
+
+@inline
 def expm1(x):
     """e**x - 1; at most 3 ULP."""
     T = typeof(x)

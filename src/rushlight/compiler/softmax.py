@@ -18,7 +18,7 @@ from rushlight.compiler.rows import (
     rows_of,
     width,
 )
-from rushlight.compiler.types import Ptr, i64
+from rushlight.compiler.types import Ptr, f64, i64
 
 
 @kernel
@@ -29,20 +29,20 @@ def rows_softmax(LOG, x: Ptr[T], out: Ptr[T], rows: i64, n: i64):
             p, q = x + r * n, out + r * n
             most = row_largest(p, n, T)
             if LOG:
-                s = row_total(p, n, lambda v: math.exp(v - most), T)
+                s = row_total(p, n, lambda v: math.exp_below(v - most), T)
                 s = math.log(s)
                 for i in lanes(0, n):
                     q[i] = (p[i] - most) - s
             elif T.loaded is T:
                 for i in lanes(0, n):
-                    q[i] = math.exp(p[i] - most)
+                    q[i] = math.exp_below(p[i] - most)
                 s = 1 / row_total(q, n, itself, T)
                 for i in lanes(0, n):
                     q[i] = q[i] * s
             else:  # what is stored is rounded: the sum is not made of that
-                s = 1 / row_total(p, n, lambda v: math.exp(v - most), T)
+                s = 1 / row_total(p, n, lambda v: math.exp_below(v - most), T)
                 for i in lanes(0, n):
-                    q[i] = math.exp(p[i] - most) * s
+                    q[i] = math.exp_below(p[i] - most) * s
 
 
 @kernel
@@ -54,7 +54,7 @@ def rows_softmax_backward(LOG, g: Ptr[T], y: Ptr[T], out: Ptr[T], rows: i64, n: 
             if LOG:
                 s = row_total(a, n, itself, T)
                 for i in lanes(0, n):
-                    q[i] = a[i] - math.exp(b[i]) * s
+                    q[i] = a[i] - math.exp_below(b[i]) * s
             else:
                 s = row_total_of_two(a, b, n, product, T)
                 for i in lanes(0, n):
@@ -83,14 +83,14 @@ def columns_softmax(LOG, x: Ptr[T], out: Ptr[T], outer: i64, n: i64, inner: i64)
                 most = select(v > most, v, most)
             s = splat(T.loaded(0), L)
             for k in range(n):
-                s = s + math.exp(load(p + k * inner, L, here) - most)
+                s = s + math.exp_below(load(p + k * inner, L, here) - most)
             if LOG:
                 s = math.log(s)
             else:
                 s = 1 / s
             for k in range(n):
                 v = load(p + k * inner, L, here) - most
-                store(q + k * inner, v - s if LOG else math.exp(v) * s, here)
+                store(q + k * inner, v - s if LOG else math.exp_below(v) * s, here)
 
 
 @kernel
@@ -112,4 +112,42 @@ def columns_softmax_backward(
             for k in range(n):
                 at = first + k * inner
                 v, w = load(g + at, L, here), load(y + at, L, here)
-                store(out + at, v - math.exp(w) * s if LOG else w * (v - s), here)
+                store(out + at, v - math.exp_below(w) * s if LOG else w * (v - s), here)
+
+
+@kernel
+def class_entropy(
+    x: Ptr[T], target: Ptr[i64], losses: Ptr[T], sums: Ptr[T], rows: i64, n: i64, skip: i64
+):
+    """sums[r] = log(sum(exp(row r))); losses[r] = that less the row's element at its target, 0 where
+    the target is `skip`. Targets are in range: the caller looks."""
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            p = x + r * n
+            most = row_largest(p, n, T)
+            s = row_total(p, n, lambda v: math.exp_below(v - most), T)
+            s = most + math.log(s)
+            sums[r] = s
+            if target[r] == skip:
+                losses[r] = 0
+            else:
+                losses[r] = s - p[target[r]]
+
+
+@kernel
+def class_entropy_backward(
+    x: Ptr[T], target: Ptr[i64], sums: Ptr[T], out: Ptr[T], rows: i64, n: i64, skip: i64, scale: f64
+):
+    """scale * (softmax of the row, less 1 at its target); 0 in rows whose target is `skip`."""
+    g = T(scale)
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            p, q = x + r * n, out + r * n
+            if target[r] == skip:
+                for i in lanes(0, n):
+                    q[i] = 0
+            else:
+                s = sums[r]
+                for i in lanes(0, n):
+                    q[i] = math.exp_below(p[i] - s) * g
+                q[target[r]] = q[target[r]] - g

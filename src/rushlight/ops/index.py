@@ -209,6 +209,7 @@ FUNCTIONS = {
         "tensordot trace vander "
     ),
     "loss": (
+        "nn.functional._class_entropy nn.functional._class_entropy_backward "
         "nn.functional._nll_loss nn.functional._nll_loss_backward nn.functional.cross_entropy "
         "nn.functional.linear_cross_entropy nn.functional.nll_loss "
     ),

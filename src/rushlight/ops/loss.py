@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.autograd.state import scope
+from rushlight.backends import compiled
 from rushlight.dtypes import int64, uint8
 from rushlight.ops.matmul import linear
 from rushlight.ops.registry import Array, composite, op
-from rushlight.ops.softmax import log_softmax_of
+from rushlight.ops.softmax import log_softmax_of, softmax_backward
+
+MANY = 4096  # logits from which the cross entropy of classes is computed in one
 
 
 def reduced(loss: Any, reduction: str) -> Any:
@@ -117,6 +121,105 @@ nll_backward.grad(
 )
 
 
+@op(
+    where="nn.functional",
+    name="_class_entropy",
+    node="NllLossBackward0",
+    out=False,
+    outputs=("loss", "logsumexp"),
+)
+def class_entropy(xp, input: Array, target: Array, reduction: str, ignore_index: int):
+    """The cross entropy of rows of logits (N, C) and classes (N), and the rows' log(sum(exp(x))).
+
+    `nll` of `log_softmax` in one: nothing of the size of the logits is made in between.
+    """
+    check_classes(target, input.shape[1], ignore_index)
+    losses, sums = xp.class_entropy(input, target, ignore_index)
+    total = np.add.reduce(losses)
+    if reduction == "mean":
+        total = total / input.dtype.type(counted(target, ignore_index))
+    return np.asarray(total), sums
+
+
+class_entropy.grad(
+    input=lambda g, input, target, logsumexp, reduction, ignore_index: class_entropy_backward(
+        g, input, target, logsumexp, reduction, ignore_index
+    )
+)
+
+
+def counted(target: np.ndarray, ignore_index: int) -> int:
+    """How many classes count."""
+    return target.size if none_ignored(target, ignore_index) else (target != ignore_index).sum()
+
+
+def check_classes(target: np.ndarray, c: int, ignore_index: int) -> None:
+    """IndexError for a class that is not there, unless it is `ignore_index`."""
+    if np.minimum.reduce(target) < 0 or np.maximum.reduce(target) >= c:
+        bad = target[(target != ignore_index) & ((target < 0) | (target >= c))]
+        if bad.size:
+            raise IndexError(
+                f"Target {bad[0]} is out of bounds. (There are {c} classes, 0 to {c - 1}.)"
+            )
+
+
+@op(
+    where="nn.functional",
+    name="_class_entropy_backward",
+    node="NllLossBackwardBackward0",
+    out=False,
+)
+def class_entropy_backward(
+    xp,
+    grad_output: Array,
+    input: Array,
+    target: Array,
+    logsumexp: Array,
+    reduction: str,
+    ignore_index: int,
+):
+    """The gradient of `class_entropy`: g * (softmax - 1 at the class), over the number of rows."""
+    scale = grad_output.item()
+    if reduction == "mean":
+        scale /= counted(target, ignore_index)
+    return xp.class_entropy_gradient(input, target, logsumexp, ignore_index, scale)
+
+
+def class_entropy_curvature(g, grad_output, input, target, reduction, ignore_index):
+    keep = (target != ignore_index).to(input.dtype).unsqueeze(1)
+    if reduction == "mean":
+        keep = keep / keep.sum()
+    return softmax_backward(g * (grad_output * keep), input.softmax(1), 1)
+
+
+class_entropy_backward.grad(
+    grad_output=lambda g, input, target, logsumexp, reduction, ignore_index: (
+        g
+        * class_entropy_backward(g.new_ones(()), input, target, logsumexp, reduction, ignore_index)
+    ).sum(),
+    input=lambda g, grad_output, input, target, reduction, ignore_index: class_entropy_curvature(
+        g, grad_output, input, target, reduction, ignore_index
+    ),
+)
+
+
+def in_one(input: Any, target: Any, weight: Any, reduction: str) -> bool:
+    """Whether `class_entropy` does it: many logits in rows, int64 classes, one number as the loss."""
+    a, t = input._array, target._array
+    return (
+        compiled.active
+        and a.__class__ is t.__class__ is np.ndarray
+        and a.ndim == 2
+        and a.size >= MANY
+        and a.dtype.char in "fd"
+        and t.dtype.char == "l"
+        and t.shape == a.shape[:1]
+        and weight is None
+        and reduction in ("mean", "sum")
+        and not scope["rare"]
+    )
+
+
 def check_nll(input: Any, target: Any, weight: Any) -> None:
     """The dtypes of a likelihood and its classes."""
     if target.dtype is not int64 and target.dtype is not uint8:
@@ -201,6 +304,8 @@ def cross_entropy(
     reduction = legacy_reduction(size_average, reduce, reduction)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if not label_smoothing and in_one(input, target, weight, reduction):
+        return class_entropy(input, target, reduction, ignore_index)[0]
     c = 0 if input._array.ndim == 1 else 1
     logs = log_softmax_of(input, c)
     if target._array.shape == input._array.shape:
