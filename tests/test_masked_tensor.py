@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import pytest
 
@@ -42,6 +44,14 @@ def test_making_and_printing():
     ):  # fmt: skip
         with pytest.raises(error):
             masked_tensor(data, mask)
+
+
+def test_copies():
+    t = masked_tensor(X, M, requires_grad=True)
+    for other in (copy.deepcopy(t), copy.copy(t), pickle.loads(pickle.dumps(t))):
+        assert content(other) == content(t)
+        assert other.requires_grad
+    assert copy.deepcopy(t).get_data() is not t.get_data()
 
 
 def test_elementwise():

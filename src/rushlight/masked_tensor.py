@@ -140,6 +140,16 @@ class MaskedTensor(Tensor):
         """RuntimeError; `get_data().numpy()` and `get_mask().numpy()` work."""
         raise RuntimeError(".numpy() is not supported for tensor subclasses.")
 
+    def __deepcopy__(self, memo: dict) -> MaskedTensor:
+        import copy
+
+        made = MaskedTensor(copy.deepcopy(self._data, memo), self._mask.clone())
+        memo[id(self)] = made
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return MaskedTensor, (self._data, self._mask)
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         data, mask = self._data.detach(), self._mask
         if data.dim() == 0:
