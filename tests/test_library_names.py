@@ -341,3 +341,30 @@ def test_row_numbers_and_starts_of_rows():
     columns = torch.tensor([4, 3, 2, 1])
     pair = torch._convert_indices_from_csr_to_coo(starts, columns, transpose=True)
     assert torch.equal(pair, torch.stack([columns, rows]))
+
+
+def test_functions_as_class_attributes_are_no_methods():
+    class Net(torch.nn.Module):
+        act = torch.tanh
+        project = torch.nn.functional.linear
+
+        def forward(self, x):
+            return self.project(self.act(x), weight=torch.ones(1, 2))
+
+    x = torch.tensor([0.5, 1.0])
+    np.testing.assert_allclose(Net()(x).numpy(), x.tanh().sum(0, keepdim=True).numpy(), rtol=1e-6)
+    assert Net.act is torch.tanh
+
+
+def test_types_to_compare_with():
+    assert torch.chalf is torch.complex32 is not torch.complex64
+    assert torch.ones(1).dtype not in (torch.complex32, torch.qint8, torch.quint8, torch.qint32)
+    assert torch.complex32.is_complex
+    with pytest.raises(NotImplementedError, match="compared"):
+        torch.zeros(2, dtype=torch.complex32)
+
+
+def test_assert_async():
+    torch._assert_async(torch.tensor(True))
+    with pytest.raises(RuntimeError, match="wrong"):
+        torch._assert_async(torch.tensor(0), "wrong")

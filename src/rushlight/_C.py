@@ -64,6 +64,10 @@ def _get_accelerator() -> object:
     return rushlight.device("cpu")
 
 
+def _log_api_usage_once(event: str) -> None:
+    """Accepted; nothing is recorded anywhere."""
+
+
 def _jit_switch(*values: object) -> None:
     """A switch of PyTorch's just-in-time compiler: accepted, there is none to switch."""
 

@@ -123,6 +123,25 @@ def _dtype(name: str, abbr: str, scalar_name: str, storage: Any = None) -> dtype
     )
 
 
+class _OnlyCompared(dtype):
+    """A type of PyTorch's that tensors cannot have here: programs ask `x.dtype in (torch.complex32, ...)`."""
+
+    __slots__ = ()
+
+    @property
+    def np(self) -> NoReturn:  # type: ignore[override]
+        raise NotImplementedError(
+            f"{self!r} is here to be compared with only: Rushlight has no tensors of it"
+        )
+
+
+def _only_compared(name: str, itemsize: int, scalar_name: str, kind: int) -> dtype:
+    return _make(
+        _OnlyCompared, name=name, itemsize=itemsize, is_floating_point=False, is_complex=kind == 3,
+        is_signed=True, kind=kind, abbr=name.replace("complex32", "c32"), scalar_name=scalar_name,
+    )  # fmt: skip
+
+
 bool_ = _dtype("bool", "b8", "Bool")
 uint8 = _dtype("uint8", "u8", "Byte")
 uint16 = _dtype("uint16", "u16", "UInt16")
@@ -152,6 +171,13 @@ EIGHT_BITS: tuple[dtype, ...] = (
     _dtype("float8_e8m0fnu", "f8e8m0fnu", "Float8_e8m0fnu", ml_dtypes.float8_e8m0fnu),
 )
 float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu = EIGHT_BITS
+ONLY_COMPARED: tuple[dtype, ...] = (
+    _only_compared("complex32", 4, "ComplexHalf", 3),
+    _only_compared("qint8", 1, "QInt8", 1),
+    _only_compared("quint8", 1, "QUInt8", 1),
+    _only_compared("qint32", 4, "QInt32", 1),
+)
+complex32, qint8, quint8, qint32 = ONLY_COMPARED
 OF: dict[np.dtype[Any], dtype] = {each.np: each for each in (*ALL, *EIGHT_BITS)}
 ALIASES: dict[str, dtype] = {
     "bool": bool_,
@@ -161,13 +187,14 @@ ALIASES: dict[str, dtype] = {
     "half": float16,
     "float": float32,
     "double": float64,
+    "chalf": complex32,
     "cfloat": complex64,
     "cdouble": complex128,
 }
 # Python's own types, where PyTorch takes them for a dtype: `torch.zeros(2, dtype=float)`.
 OF_PYTHON: dict[type, dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}
 
-_REAL = {complex64: float32, complex128: float64}
+_REAL = {complex32: float16, complex64: float32, complex128: float64}
 _COMPLEX = {bfloat16: complex64, float32: complex64, float64: complex128}
 _UNSIGNED_ONLY_STORED = (uint16, uint32, uint64)
 # PyTorch has no storage class for these: its files call their storages untyped.

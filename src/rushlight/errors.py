@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class LinAlgError(RuntimeError):
     """A factorization or a solution does not exist, or was not found: `linalg.LinAlgError`."""
@@ -17,3 +22,9 @@ class OutOfMemoryError(RuntimeError):
 def _assert(condition: object, message: str) -> None:
     """`assert condition, message`, as a function: what PyTorch's tracers can follow."""
     assert condition, message
+
+
+def _assert_async(value: Any, message: str = "") -> None:
+    """RuntimeError with `message` unless the one element of the tensor is true: at once, on a CPU."""
+    if not value:
+        raise RuntimeError(message or "Expected Tensor with single nonzero value, but got zero")

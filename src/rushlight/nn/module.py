@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType
 from typing import Any
 
 import rushlight
@@ -87,6 +88,14 @@ class Module(convert.Devices):
     # Whether a call has any hook to look for; True on Module itself once a global hook exists. It
     # is never taken back: the slow path finds empty tables then, which is only slower.
     _call_has_hooks = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # PyTorch's functions are not made in Python and do not become methods: after `act = torch.tanh`
+        # in the body of a class, `self.act(x)` is torch.tanh(x).
+        super().__init_subclass__(**kwargs)
+        for name, value in list(cls.__dict__.items()):
+            if value.__class__ is FunctionType and value.__module__.startswith("rushlight.ops."):
+                setattr(cls, name, staticmethod(value))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):

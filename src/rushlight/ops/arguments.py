@@ -80,6 +80,10 @@ def element_type(name: str, dtype: Any, default: np.dtype | None = None) -> np.d
         return dtype.np
     if isinstance(dtype, type) and dtype in dtypes.OF_PYTHON:
         return dtypes.OF_PYTHON[dtype].np
+    if dtype in dtypes.ONLY_COMPARED:
+        raise NotImplementedError(
+            f"{name}(): {dtype!r} is here to be compared with only: Rushlight has no tensors of it"
+        )
     raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
 
 
