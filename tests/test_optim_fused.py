@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from rushlight.compiler import native, update
 from rushlight.optim import fused
+from rushlight.tensor import _wrap
 
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, 0.1),
@@ -34,10 +36,8 @@ OPTIMIZERS = {
 def fresh(monkeypatch):
     """As in a process that has compiled nothing, and compiles at once."""
     monkeypatch.setattr(fused, "WORTH_IT", 0)
-    monkeypatch.setattr(fused, "_unavailable", False)
-    monkeypatch.setattr(fused, "_kernels", {})
+    monkeypatch.setattr(fused, "_available", None)
     monkeypatch.setattr(fused, "_refused", set())
-    monkeypatch.setattr(fused, "_last", (None, None))
 
 
 def train(name, dtype=torch.float32, steps=4, shapes=((7, 5), (130,), ())):
@@ -48,7 +48,7 @@ def train(name, dtype=torch.float32, steps=4, shapes=((7, 5), (130,), ())):
     for _ in range(steps):
         for p in parameters:
             p.grad = torch.randn(p.shape, dtype=dtype)
-            if p.numel() > 100:
+            if p.numel() == 130:
                 p.grad[:8] = special
                 p.data[8:16] = 0.0 * special.sign()
         optimizer.step()
@@ -59,21 +59,22 @@ def train(name, dtype=torch.float32, steps=4, shapes=((7, 5), (130,), ())):
         if isinstance(value, torch.Tensor)
     ]
     # Of two NaN either may come through, and their bits (the sign) are not specified.
-    arrays = [t.detach().numpy() for t in (*parameters, *state)]
+    arrays = [t._array for t in (*parameters, *state)]
     return [np.where(np.isnan(a), np.array(np.nan, a.dtype), a).tobytes() for a in arrays]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16], ids=str
+)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_same_bits(name, dtype, fresh, monkeypatch):
     pytest.importorskip("llvmlite")
-    ran = []
-    run = fused.run
-    monkeypatch.setattr(fused, "run", lambda *a: ran.append(run(*a)) or ran[-1])
+    left = []
+    native = fused.Batch._native
+    monkeypatch.setattr(fused.Batch, "_native", lambda *a: left.append(native(*a)) or left[-1])
     compiled = train(name, dtype)
-    assert ran
-    assert all(ran) and not fused._refused
-    monkeypatch.setattr(fused, "_unavailable", True)
+    assert left and not any(left) and not fused._refused
+    monkeypatch.setattr(fused, "_available", False)
     assert compiled == train(name, dtype)
 
 
@@ -81,19 +82,40 @@ def test_without_llvmlite(fresh, monkeypatch):
     for module in [m for m in sys.modules if m == "llvmlite" or m.startswith("llvmlite.")]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "llvmlite", None)
+    native.available.cache_clear()
     got = train("adam")
-    assert fused._unavailable
-    monkeypatch.setattr(fused, "_unavailable", True)
+    native.available.cache_clear()
+    assert fused._available is False
+    fused._available = False
     assert got == train("adam")
 
 
 def test_loop_that_llvm_refuses(fresh, monkeypatch):
     pytest.importorskip("llvmlite")
-    monkeypatch.setattr(fused, "_text", lambda *a: "this is no LLVM")
+
+    def refuse(*args):
+        raise RuntimeError("this is no LLVM")
+
+    monkeypatch.setattr(update, "compiled", refuse)
     got = train("adam")
     assert fused._refused
-    monkeypatch.setattr(fused, "_unavailable", True)
+    monkeypatch.setattr(fused, "_available", False)
     assert got == train("adam")
+
+
+def run(rule, *parameters, numbers=()):
+    """Run a rule on the arrays of each parameter; says which of them NumPy ran."""
+    batch, ran = fused.Batch(), []
+
+    def watched(xp, *arrays):
+        if xp is np:
+            ran.append(arrays[0])
+        rule(xp, *arrays)
+
+    for arrays in parameters:
+        batch(watched, [None if a is None else _wrap(a) for a in arrays], *numbers)
+    batch.finish()
+    return [any(a is arrays[0] for a in ran) for arrays in parameters]
 
 
 def test_rules_that_cannot_be_traced(fresh):
@@ -111,8 +133,8 @@ def test_rules_that_cannot_be_traced(fresh):
 
     for rule in (branches, unknown, strong):
         p, g = np.ones(4, np.float32), np.ones(4, np.float32)
-        assert not fused.run(rule, [p, g], ())
-        assert p.tolist() == [1, 1, 1, 1]
+        assert run(rule, [p, g]) == [True]
+        assert p[0] != 1
     assert len(fused._refused) == 3
 
 
@@ -126,15 +148,21 @@ def test_arrays_that_a_loop_must_not_touch(fresh):
     def arrays(n=8, dtype=np.float32):
         return [np.ones(n, dtype) for _ in range(3)]
 
-    assert fused.run(rule, arrays(), ())
     p, g, m = arrays()
-    m_short, m_wide = np.ones(4, np.float32), np.ones(8, np.float64)
-    frozen = np.ones(8, np.float32)
-    frozen.flags.writeable = False
+    m_wide = np.ones(8, np.float64)
     strided = np.ones(16, np.float32)[::2]
-    for refused in ([p, g, m_short], [p, g, m_wide], [p, p, m], [frozen, g, m], [p, strided, m]):
-        assert not fused.run(rule, refused, ())
-    assert all((a == 1).all() for a in (p, g, m, m_short, m_wide, strided))
+    both = np.ones(12, np.float32)
+    given = [
+        arrays(), [p, g, m_wide], [p, p, m], arrays(0), [p, strided, m], [both[:8], both[4:], m],
+        arrays(),
+    ]  # fmt: skip
+    assert run(rule, *given) == [False, True, True, False, True, True, False]
+    assert given[-1][0].tolist() == [-1] * 8 and given[0][0].tolist() == [-1] * 8
+    short, frozen = np.ones(4, np.float32), np.ones(8, np.float32)
+    frozen.flags.writeable = False
+    for refused in ([p, g, short], [frozen, g, m]):
+        with pytest.raises(ValueError):  # NumPy's
+            run(rule, refused)
 
 
 def test_state_of_another_dtype_than_the_parameter(fresh):
@@ -153,10 +181,10 @@ def test_which_array_is_missing_matters(fresh):
     def rule(xp, p, g, a, b):
         p -= a + g if b is None else b * g
 
-    for _ in range(2):
-        p, g, s = (np.full(4, v, np.float32) for v in (10, 2, 3))
-        assert fused.run(rule, [p, g, s, None], ()) and p[0] == 5
-        assert fused.run(rule, [p, g, None, s], ()) and p[0] == -1
+    p, g, s = (np.full(4, v, np.float32) for v in (10, 2, 3))
+    q = p.copy()
+    assert run(rule, [p, g, s, None], [q, g, None, s]) == [False, False]
+    assert p[0] == 5 and q[0] == 4
 
 
 def test_threads(fresh):
@@ -173,7 +201,8 @@ def test_threads(fresh):
         return p.detach().numpy().tobytes()
 
     want = {name: one(name) for name in names}
-    fused._kernels.clear()
+    update._rules.clear()
+    update.update._compiled.clear()
     got, threads = [], []
     for name in names * 3:
         threads.append(threading.Thread(target=lambda n=name: got.append((n, one(n)))))
@@ -192,3 +221,31 @@ def test_llvmlite_is_not_loaded_before_it_is_worth_it():
         "assert not [m for m in sys.modules if m.startswith('llvmlite')]\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_many_parameters_and_large_ones_on_any_number_of_threads(fresh):
+    pytest.importorskip("llvmlite")
+    shapes = [(n,) for n in range(1, 30)] + [(257, 401), (40000,)]
+    before, threads = torch.get_num_threads(), []
+    try:
+        for n in (1, 2):
+            torch.set_num_threads(n)
+            threads.append(train("adamw", steps=2, shapes=shapes))
+    finally:
+        torch.set_num_threads(before)
+    fused._available = False
+    assert threads[0] == threads[1] == train("adamw", steps=2, shapes=shapes)
+
+
+def test_arrays_at_the_end_of_memory(fresh):
+    pytest.importorskip("llvmlite")
+    from guard import guarded
+
+    def rule(xp, p, g, m):
+        m += g
+        p -= m
+
+    for n in (1, 15, 16, 17, 1000, 16385):
+        for side in ("after", "before"):
+            arrays = [guarded(np.ones(n, np.float32), side) for _ in range(3)]
+            assert run(rule, arrays) == [False] and (arrays[0] == -1).all()

@@ -15,7 +15,7 @@ from typing import Any
 
 import rushlight
 from rushlight.nn.parameter import clear_grad
-from rushlight.optim import rules
+from rushlight.optim import fused, rules
 from rushlight.tensor import Tensor, _bump
 from rushlight.utils.hooks import RemovableHandle
 
@@ -365,8 +365,13 @@ class RuleOptimizer(Optimizer):
         if self.defaults.get("differentiable"):
             self._step(rules.on_tensors)
         else:
+            run = fused.runner()
             with rules.quiet(), rushlight.no_grad():
-                self._step(rules.on_arrays)
+                try:
+                    self._step(run)
+                finally:
+                    if run is not fused.counted:
+                        run.finish()
         return loss
 
     def _step(self, run: Any) -> None:
@@ -389,7 +394,7 @@ class RuleOptimizer(Optimizer):
                     if state:
                         states[p] = state
                 update(p, grad, state, group, run)
-                if run is rules.on_arrays:
+                if run is not rules.on_tensors:
                     _bump(p)
 
     def __setstate__(self, saved: dict[str, Any]) -> None:

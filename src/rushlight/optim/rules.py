@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 import rushlight
-from rushlight.optim import fused
 from rushlight.tensor import Tensor
 
 # Elements. The arrays of a block and what is computed in between fit into the second-level cache.
@@ -29,17 +28,14 @@ def quiet() -> Any:
     return np.errstate(all="ignore")
 
 
-def on_arrays(rule: Rule, tensors: tuple[Tensor | None, ...], *numbers: Any) -> None:
-    """Run a rule on the arrays of the tensors, `None` staying `None`; the second is the gradient."""
-    arrays = [None if t is None else t._array for t in tensors]
+def on_arrays(rule: Rule, arrays: list[np.ndarray | None], numbers: tuple) -> None:
+    """Run a rule on arrays, or None where a rule may get that; the second is the gradient."""
     first = arrays[0]
+    assert first is not None
     dtype = first.dtype
-    if dtype is _FLOAT32 or dtype is _FLOAT64:
-        if fused.run(rule, arrays, numbers):
-            return
-        if first.size <= BLOCK:
-            rule(np, *arrays, *numbers)
-            return
+    if first.size <= BLOCK and (dtype is _FLOAT32 or dtype is _FLOAT64):
+        rule(np, *arrays, *numbers)
+        return
     if dtype.kind == "c":
         # Real and imaginary parts count as parameters of their own, as in PyTorch.
         for part in ("real", "imag"):
