@@ -18,7 +18,7 @@ from typing import Any
 
 # family -> the kernels that compiled_<family>.py replaces
 FAMILIES: dict[str, str] = {
-    "conv": "convolve",
+    "conv": "convolve convolve_transposed convolve_weight",
     "products": "accumulate adjoint_times bmm linear matmul mm times_adjoint",
     "elementwise": (
         "above erf gelu gelu_slope gelu_tanh gelu_tanh_slope mish relu rsqrt sigmoid silu silu_slope "
@@ -32,7 +32,7 @@ FAMILIES: dict[str, str] = {
         "random_between random_doubles random_floats random_hits random_integers random_normals "
         "random_order random_wide_words random_words"
     ),
-    "reduce": "argmax argmin average largest running smallest total variance",
+    "reduce": "argmax argmin average largest running smallest sum_to total variance",
     "softmax": "class_entropy class_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient",
 }
 

@@ -74,6 +74,14 @@ def sums(a: np.ndarray, outer: int, n: int, inner: int) -> np.ndarray:
     return out if parts == 1 else sums(out, outer, parts, inner)
 
 
+def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
+    """The sum over all dimensions in which `a` is larger than `shape`; `a` was broadcast from it."""
+    lead = a.ndim - len(shape)
+    if lead and a.shape[lead:] == shape:  # only new dimensions in front, as for a bias
+        return total(a, tuple(range(lead)), False)
+    return reference.sum_to(a, shape)
+
+
 def average(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The mean, in `dtype`; halves are divided in float32."""
     blocks = arranged(a, axis) if dtype is None or dtype is getattr(a, "dtype", None) else None
