@@ -1,17 +1,17 @@
 """From the intermediate representation to LLVM's text.
 
-Variables live in stack slots here; LLVM moves them into registers. Alignment is the element's, so
+A variable that is set once, before all that reads it, is the register that holds its value; others
+live in stack slots here, which LLVM turns into registers. Alignment is the element's, so
 that pointers need none. A `lanes` loop tells LLVM that its memory accesses do not depend on each
 other, which is what lets it vectorise without knowing that arrays do not overlap.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from rushlight.compiler import ir
 from rushlight.compiler.operations import Operations, Text, mangled, memory_scalar, memory_type
 from rushlight.compiler.types import Ptr, vector
+from rushlight.compiler.walk import Uses, free
 
 
 def emit(module: ir.Module) -> str:
@@ -19,7 +19,7 @@ def emit(module: ir.Module) -> str:
     writer = Text()
     for i, function in enumerate(module.functions):
         results = {f.name: f.result for f in module.functions}
-        Emitter(writer, function, results).define(exported=i == 0)
+        Emitter(writer, function, results, Uses(function).once()).define(exported=i == 0)
     return writer.text()
 
 
@@ -32,7 +32,7 @@ class Emitter(Operations):
         f = self.function
         parameters = ", ".join(f"{p.type.llvm} %{p.name}" for p in f.parameters)
         for p in f.parameters:
-            self.do(f"store {p.type.llvm} %{p.name}, ptr {self.slot(p.name, p.type)}")
+            self.set(p.name, f"%{p.name}", p.type)
         self.body(f.body)
         if f.result is None:
             self.do("ret void")
@@ -56,15 +56,13 @@ class Emitter(Operations):
     # Statements.
 
     def do_let(self, s: ir.Let) -> None:
-        value = self.value(s.value)
-        t = s.value.type
-        self.do(f"store {t.llvm} {value}, ptr {self.slot(s.name, t)}")
+        self.set(s.name, self.value(s.value), s.value.type)
 
     def do_array(self, s: ir.Array) -> None:
         space = f"%{s.name}.space"
         t = f"[{s.count} x {s.element.memory}]"
         self.entry.append(f"  {space} = alloca {t}, align 64")
-        self.do(f"store ptr {space}, ptr {self.slot(s.name, Ptr[s.element])}")
+        self.set(s.name, space, Ptr[s.element])
 
     def do_store(self, s: ir.Store) -> None:
         element = s.pointer.type.element
@@ -112,6 +110,8 @@ class Emitter(Operations):
         self.do(f"br label {head}")
         self.label(head)
         i = self.put(f"load {t.llvm}, ptr {slot}")
+        if s.name in self.once:
+            self.registers[s.name] = i
         more = self.put(f"icmp {compare} {t.llvm} {i}, {stop}")
         self.do(f"br i1 {more}, label {body}, label {done}")
         self.label(body)
@@ -120,7 +120,7 @@ class Emitter(Operations):
         self.exits.append(done)
         self.body(s.body)
         self.exits.pop()
-        i = self.put(f"load {t.llvm}, ptr {slot}")
+        i = self.value(ir.Var(s.name, t))
         wrap = "nuw" if t.kind == "u" else "nsw"
         following = self.put(f"add {wrap} {t.llvm} {i}, {s.step}")
         self.do(f"store {t.llvm} {following}, ptr {slot}")
@@ -175,13 +175,13 @@ class Emitter(Operations):
         captured = free(s)
         layout = "{ " + ", ".join(v.type.llvm for v in captured) + " }"
         name = f"{self.function.name}.chunk{len(self.text.functions)}{self.count}"
-        inner = Emitter(self.text, self.function, self.results)
+        inner = Emitter(self.text, self.function, self.results, self.once)
         for i, v in enumerate(captured):
             at = inner.put(f"getelementptr {layout}, ptr %environment, i64 0, i32 {i}")
             value = inner.put(f"load {v.type.llvm}, ptr {at}")
-            inner.do(f"store {v.type.llvm} {value}, ptr {inner.slot(v.name, v.type)}")
+            inner.registers[v.name] = value  # the body does not set it
         for bound in (s.start, s.stop):
-            inner.do(f"store i64 %{bound}, ptr {inner.slot(bound, s.count.type)}")
+            inner.set(bound, f"%{bound}", s.count.type)
         inner.body(s.body)
         inner.do("ret void")
         inner.finish(f"internal void @{name}(ptr %environment, i64 %{s.start}, i64 %{s.stop})")
@@ -193,35 +193,3 @@ class Emitter(Operations):
             self.do(f"store {v.type.llvm} {self.value(v)}, ptr {at}")
         run = self.text.declare("rushlight_parallel", "void", "ptr, ptr, i64, i64")
         self.do(f"call void {run}(ptr @{name}, ptr {environment}, i64 {count}, i64 {grain})")
-
-
-def free(s: ir.Parallel) -> list[ir.Var]:
-    """The variables of the function around that a parallel body reads, in order of appearance."""
-    own = {s.start, s.stop}
-    found: dict[str, ir.Var] = {}
-
-    def expression(e: Any) -> None:
-        if isinstance(e, ir.Var):
-            if e.name not in own:
-                found.setdefault(e.name, e)
-        elif isinstance(e, ir.Load):
-            expression(e.pointer)
-            if e.mask is not None:
-                expression(e.mask)
-        elif isinstance(e, (ir.Op, ir.Call)):
-            for a in e.args:
-                expression(a)
-        elif isinstance(e, ir.Cast):
-            expression(e.arg)
-
-    def walk(body: list[ir.Stmt]) -> None:
-        for st in body:
-            for part in ir.parts(st):
-                expression(part)
-            if isinstance(st, (ir.Let, ir.Array, ir.For)):
-                own.add(st.name)
-            for inner in ir.blocks(st):
-                walk(inner)
-
-    walk(s.body)
-    return list(found.values())

@@ -182,30 +182,6 @@ class Module:
     functions: list[Function]
 
 
-def parts(s: Stmt) -> list[Expr]:
-    """The expressions that stand in a statement itself."""
-    if isinstance(s, (Let, Do)):
-        return [s.value]
-    if isinstance(s, Store):
-        return [s.pointer, s.value] + ([] if s.mask is None else [s.mask])
-    if isinstance(s, For):
-        return [s.start, s.stop]
-    if isinstance(s, (While, If)):
-        return [s.condition]
-    if isinstance(s, Return):
-        return [] if s.value is None else [s.value]
-    if isinstance(s, Parallel):
-        return [s.count, s.grain]
-    return []
-
-
-def blocks(s: Stmt) -> list[list[Stmt]]:
-    """The lists of statements within a statement."""
-    if isinstance(s, (For, While, Parallel)):
-        return [s.body]
-    return [s.then, s.otherwise] if isinstance(s, If) else []
-
-
 # name: (number of arguments, meaning). All work lane by lane on vectors, unless said otherwise.
 OPS = {
     "add": (2, "a + b"),

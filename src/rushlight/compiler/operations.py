@@ -72,8 +72,12 @@ def memory_type(element: Type, value: Type) -> tuple[str, str]:
 class Operations:
     """Writes the expressions of one function; its statements are the subclass's, `emit.Emitter`."""
 
-    def __init__(self, text: Text, function: ir.Function, results: dict[str, Type | None]) -> None:
+    def __init__(
+        self, text: Text, function: ir.Function, results: dict[str, Type | None], once: set[str]
+    ) -> None:
         self.text, self.function, self.results = text, function, results
+        self.once = once  # variables that are registers
+        self.registers: dict[str, str] = {}
         self.slots: dict[str, Type] = {}
         self.entry: list[str] = []
         self.lines: list[str] = []
@@ -109,6 +113,13 @@ class Operations:
             self.entry.append(f"  %{name}.slot = alloca {t.llvm}")
         return f"%{name}.slot"
 
+    def set(self, name: str, value: str, t: Type) -> None:
+        """A variable takes a value."""
+        if name in self.once:
+            self.registers[name] = value
+        else:
+            self.do(f"store {t.llvm} {value}, ptr {self.slot(name, t)}")
+
     def access(self) -> str:
         if not self.groups:
             return ""
@@ -127,6 +138,8 @@ class Operations:
         return f"splat ({e.type.scalar.llvm} {one})" if e.type.kind == "v" else one
 
     def of_var(self, e: ir.Var) -> str:
+        if e.name in self.registers:
+            return self.registers[e.name]
         return self.put(f"load {e.type.llvm}, ptr {self.slot(e.name, e.type)}")
 
     def of_load(self, e: ir.Load) -> str:
