@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SMALL = threshold(20_000)  # multiplications below which the reference takes no longer
 CHUNKS = 16  # that a large convolution is cut into at least
 CHUNK = 2_000_000  # multiplications that are worth a chunk of their own
+PHASES = 16  # of a transposed convolution, at most
 sizes_of = cache(kernels.sizes)
 
 
@@ -109,6 +110,16 @@ def offsets(channels: int, taps: list[int], channel_step: int, channels_first: b
     return [c * channel_step + at for at in taps for c in range(channels)]
 
 
+def window(kernel: Ints, dilation: Ints, steps: Ints, channels: int, last: bool) -> list[int]:
+    """Where a window reads, in the order of weights (O, C, *kernel), or with C innermost."""
+    each = [d * s for d, s in zip(three(dilation, 1), steps[2:], strict=True)]
+    taps = [
+        sum(i * s for i, s in zip(k, each, strict=True))
+        for k in product(*map(range, three(kernel, 1)))
+    ]
+    return offsets(channels, taps, steps[1], not last)
+
+
 def fill(
     t: Type, n: int, out: Ints, groups: int, lanes: int, x_steps: Ints, y_steps: Ints, channels: int
 ) -> list[int]:
@@ -147,12 +158,7 @@ def forward_plan(
     out, lanes = three(out, 1), o // groups
     plan = fill(t, n, out, groups, lanes, x_steps, y_steps(o, out, y_last), c)
     plan[Plan.TIMES : Plan.TIMES + 3] = three(stride, 1)
-    steps = [d * s for d, s in zip(three(dilation, 1), x_steps[2:], strict=True)]
-    taps = [
-        sum(i * s for i, s in zip(k, steps, strict=True))
-        for k in product(*map(range, three(kernel, 1)))
-    ]
-    column = offsets(c, taps, x_steps[1], not w_last)
+    column = window(kernel, dilation, x_steps, c, w_last)
     plan += [len(column), 0, len(plan) + 3]
     blocks = groups * plan[Plan.BLOCKS]
     work = plan[Plan.PLACES] * len(column) * o
@@ -193,3 +199,143 @@ def convolve(
         t, n, o, c, w.shape[2:], out, stride, dilation, groups, steps, w_last, channels_last
     )
     return ran(x, w, y, plan, t)
+
+
+@lru_cache(maxsize=1024)
+def transposed_plan(
+    t: Type, n: int, o: int, c: int, kernel: Ints, sizes: Ints, stride: Ints, padding: Ints,
+    dilation: Ints, groups: int, g_steps: Ints, low: Ints, last: bool,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """The plans of a transposed convolution and of turning its weights; `c`: channels of a group."""
+    known = sizes_of(t)
+    kernel, sizes, stride, dilation = (three(v, 1) for v in (kernel, sizes, stride, dilation))
+    padding, low = three(padding, 0), three(low, 0)
+    plan = fill(t, n, sizes, groups, c, g_steps, y_steps(c * groups, sizes, last), o // groups)
+    plan[Plan.PLUS : Plan.PLUS + 3], plan[Plan.OVER : Plan.OVER + 3] = padding, stride
+    turned = [groups, o // groups, c, prod(kernel), prod(stride)]
+    phases, tables, columns, taps_tables = [], [], [], []
+    begin = 0
+    for phase in product(*map(range, stride)):
+        taps, reads = [], []
+        for tap, k in enumerate(product(*map(range, kernel))):
+            each = list(zip(k, dilation, stride, phase, strict=True))
+            if all((i * d - f) % s == 0 for i, d, s, f in each):
+                taps.append(tap)
+                back = [(i * d - f) // s for i, d, s, f in each]
+                moved = zip(low, back, g_steps[2:], strict=True)
+                reads.append(sum((at - b) * step for at, b, step in moved))
+        column = offsets(o // groups, reads, g_steps[1], True)
+        phases.append((len(column), begin))
+        columns.append(column)
+        taps_tables.append(taps)
+        begin += groups * c * len(column)
+    at = Plan.PHASES + 3 * len(phases)
+    for (k, start), column in zip(phases, columns, strict=True):
+        plan += [k, start, at]
+        tables += column
+        at += k
+    plan += tables
+    at = 5 + 3 * len(phases)
+    for (_, start), taps in zip(phases, taps_tables, strict=True):
+        turned += [len(taps), start, at]
+        at += len(taps)
+    turned += [tap for taps in taps_tables for tap in taps]
+    blocks = groups * plan[Plan.BLOCKS]
+    work = n * prod(sizes) * c * groups * len(tables) // len(phases) + 1
+    plan[Plan.SIZE] = split(plan[Plan.PLACES], known["MR"] * len(phases), blocks, work)
+    plan[Plan.CHUNKS] = blocks * -(-plan[Plan.PLACES] // plan[Plan.SIZE])
+    plan[Plan.GRAIN] = max(1, CHUNK * plan[Plan.CHUNKS] // (8 * work))
+    plan[Plan.DEEP] = depth(max(k for k, _ in phases), known["L"])
+    return np.array(plan, np.int64), np.array(turned, np.int64)
+
+
+def convolve_transposed(
+    g: np.ndarray,
+    w: np.ndarray,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+    sizes: Ints,
+    channels_last: bool = False,
+) -> np.ndarray:
+    """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *sizes)."""
+    t = kernel_type(g, w)
+    n, o, c = len(g), *w.shape[:2]
+    work = g.size * prod(w.shape[1:])
+    if t is None or len(sizes) > 3 or work <= SMALL or not prod(sizes) or prod(stride) > PHASES:
+        return reference.convolve_transposed(
+            g, w, stride, padding, dilation, groups, sizes, channels_last
+        )
+    g, g_last = dense(g)
+    w = np.ascontiguousarray(w)
+    each = zip(w.shape[2:], stride, padding, dilation, strict=True)
+    low = tuple(max(0, d * (k - 1) // s - p // s) for k, s, p, d in each)
+    each = zip(sizes, stride, padding, low, strict=True)
+    wide = tuple((m - 1 + p) // s + 1 + at for m, s, p, at in each)
+    x = reference.empty((n, c * groups, *sizes), g.dtype, channels_last)
+    g, steps = framed(g, g_last, low, wide, t)
+    plan, turned = transposed_plan(
+        t, n, o, c, w.shape[2:], tuple(sizes), stride, padding, dilation, groups, steps, low,
+        channels_last,
+    )  # fmt: skip
+    weights = np.empty(w.size, w.dtype)
+    kernels.turn.compiled(E=t)(w, weights, turned)
+    return ran(g, weights, x, plan, t)
+
+
+@lru_cache(maxsize=1024)
+def weight_plan(
+    t: Type, n: int, o: int, c: int, kernel: Ints, out: Ints, stride: Ints, dilation: Ints,
+    groups: int, x_steps: Ints, g_last: bool, last: bool,
+) -> np.ndarray:  # fmt: skip
+    """The plan of a weight's gradient with `c` channels in each group."""
+    known = sizes_of(t)
+    out, lanes = three(out, 1), o // groups
+    plan = fill(t, n, out, groups, lanes, x_steps, y_steps(o, out, g_last), c)
+    plan[Plan.TIMES : Plan.TIMES + 3] = three(stride, 1)
+    column = window(kernel, dilation, x_steps, c, last)
+    k = len(column)
+    plan += [k, 0, len(plan) + 3]
+    down = -(-k // ROWS)
+    plan[Plan.DEEP] = min(rounded_up(-(-k // down), known["MR"]), ROWS)
+    down = -(-k // plan[Plan.DEEP])
+    places, others = plan[Plan.PLACES], groups * plan[Plan.BLOCKS] * down
+    work = places * k * o
+    wanted = min(CHUNKS, 1 + work // CHUNK)
+    splits = max(1, min(-(-wanted // others), places // DEPTH))
+    plan[Plan.SPLIT] = -(-places // splits)
+    plan[Plan.SPLITS] = -(-places // plan[Plan.SPLIT])
+    plan[Plan.CHUNKS] = others * plan[Plan.SPLITS]
+    plan[Plan.GRAIN] = max(1, CHUNK * plan[Plan.CHUNKS] // (8 * work))
+    return np.array(plan + column, np.int64)
+
+
+def convolve_weight(
+    x: np.ndarray,
+    g: np.ndarray,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+    channels_last: bool = False,
+) -> np.ndarray:
+    """The gradient of the weight: x (N, C, *in) and g (N, O, *out) to (O, C / groups, *kernel)."""
+    t = kernel_type(x, g)
+    n, c, o, kernel = len(x), x.shape[1] // groups, g.shape[1], tuple(kernel)
+    if t is None or len(kernel) > 3 or g.size * c * prod(kernel) <= SMALL or not x.size:
+        return reference.convolve_weight(
+            x, g, kernel, stride, padding, dilation, groups, channels_last
+        )
+    (x, x_last), (g, g_last) = dense(x), dense(g)
+    w = reference.empty((o, c, *kernel), x.dtype, channels_last)
+    wide = tuple(m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True))
+    x, steps = framed(x, x_last, padding, wide, t)
+    plan = weight_plan(
+        t, n, o, c, kernel, g.shape[2:], stride, dilation, groups, steps, g_last, channels_last
+    )
+    splits = int(plan[Plan.SPLITS])
+    parts = np.empty(splits * w.size, w.dtype) if splits > 1 else w
+    kernels.convolve_weight.compiled(**sizes_of(t))(x, g, w, parts, plan)
+    return w

@@ -218,6 +218,82 @@ def convolve(x: Ptr[T], w: Ptr[E], y: Ptr[E], plan: Ptr[i64]):
             write_places(sums_at, y + o * plan[Plan.Y_CHANNEL], plan, first, last, left, E=E, L=L)
 
 
+@routine
+def pack_places(g, plan, to, first, count, left, W, L):
+    """A panel of `left` channels of g at the places [first, first + count), image after image."""
+    image = plan[Plan.OUT] * plan[Plan.OUT + 1] * plan[Plan.OUT + 2]
+    p = i64(0)
+    while p < count:
+        n, place = (first + p) // image, (first + p) % image
+        here = min(image - place, count - p)
+        source = g + (n * plan[Plan.Y_IMAGE] + place * plan[Plan.Y_PLACE])
+        if plan[Plan.Y_PLACE] == 1:
+            pack_columns(source, plan[Plan.Y_CHANNEL], to + p * W, here, left, W=W, L=L)
+        else:
+            for j in range(here):
+                for v in unroll(W // L):
+                    row = load(
+                        source + (j * plan[Plan.Y_PLACE] + v * L),
+                        L,
+                        iota(i32, L) < i32(left - v * L),
+                    )
+                    store(to + ((p + j) * W + v * L), row)
+        p += here
+
+
+@kernel
+def convolve_weight(x: Ptr[T], g: Ptr[E], y: Ptr[E], parts: Ptr[T], plan: Ptr[i64]):
+    """y [O, K] = the sums over all places of g times what the windows read of x.
+
+    Where the places are summed in parts, `parts` has room for a result of each.
+    """
+    W = 2 * L
+    k, column = plan[Plan.PHASES], plan + plan[Plan.PHASES + 2]
+    size = plan[Plan.GROUPS] * plan[Plan.LANES] * k
+    for lo, hi in parallel(plan[Plan.CHUNKS], plan[Plan.GRAIN]):
+        panel = array(T, (DEPTH + L) * W)
+        sums_at = array(T, (ROWS + L) * W)
+        at, to, line = array(i64, DEPTH), array(i64, DEPTH), array(i64, ROWS)
+        for r in range(ROWS):
+            line[r] = r * W
+        for t in range(lo, hi):
+            blocks, channels = plan[Plan.BLOCKS], plan[Plan.LANES]
+            block, rest = t % (blocks * plan[Plan.GROUPS]), t // (blocks * plan[Plan.GROUPS])
+            group, o = block // blocks, block % blocks * W
+            left = min(channels - o, i64(W))
+            o = o + group * channels
+            down = (k + plan[Plan.DEEP] - 1) // plan[Plan.DEEP]
+            part, row = rest // down, rest % down * plan[Plan.DEEP]
+            rows = min(plan[Plan.DEEP], k - row)
+            first = part * plan[Plan.SPLIT]
+            last = min(first + plan[Plan.SPLIT], plan[Plan.PLACES])
+            p = i64(first)
+            while p < last:
+                deep = min(last - p, i64(DEPTH))
+                zero = i64(0)
+                list_places(plan, at, to, p, p + deep, zero, zero, zero, W=W)
+                pack_places(g + o * plan[Plan.Y_CHANNEL], plan, panel, p, deep, left, W=W, L=L)
+                begin = i64(1) if p == first else zero
+                tiles(
+                    x + group * plan[Plan.X_GROUP], column + row, at, panel, sums_at, line, deep,
+                    rows, begin, left, T, MR, L,
+                )  # fmt: skip
+                p += deep
+            if plan[Plan.SPLITS] == 1:
+                write_columns(sums_at, y + (o * k + row), k, rows, left, E=E, L=L)
+            else:
+                to_part = parts + (part * size + o * k + row)
+                write_columns(sums_at, to_part, k, rows, left, E=T, L=L)
+    if plan[Plan.SPLITS] > 1:
+        for lo, hi in parallel((size + L - 1) // L, 1024):
+            for i in range(lo, hi):
+                mask = iota(i64, L) < size - i * L
+                s = load(parts + i * L, L, mask)
+                for part in range(1, plan[Plan.SPLITS]):
+                    s = s + load(parts + (part * size + i * L), L, mask)
+                store(y + i * L, s, mask)
+
+
 @kernel
 def spread(x: Ptr[E], y: Ptr[T], plan: Ptr[i64]):
     """Rows of [outer, D, H, run] into larger ones of zeros: y [outer, DP, HP, runP].
