@@ -18,6 +18,7 @@ from rushlight.compiler.language import (
     some,
     splat,
     store,
+    typeof,
     unroll,
 )  # fmt: skip
 from rushlight.compiler.norm import moments
@@ -59,28 +60,27 @@ def sum_columns(x: Ptr[T], out: Ptr[R], outer: i64, n: i64, inner: i64, part: i6
             sums = [splat(R(0), L) for _ in range(COLUMNS)]
             here = [iota(i64, L) + c * L < inner - j for c in range(COLUMNS)]
             if inner - j >= W:
-                add_rows(sums, p, first, last, inner, L)
+                add_rows(sums, p, first, last, inner, here, False, L)
             else:
-                for i in range(first, last):
-                    for c in unroll(COLUMNS):
-                        sums[c] = sums[c] + load(p + (i * inner + c * L), L, here[c])
+                add_rows(sums, p, first, last, inner, here, True, L)
             q = out + ((o * parts + k) * inner + j)
             for c in unroll(COLUMNS):
                 store(q + c * L, sums[c], here[c])
 
 
 @inline
-def add_rows(sums, p, first, last, inner, L):
-    """Whole vectors, PIECE rows at a time."""
+def add_rows(sums, p, first, last, inner, here, MASKED, L):
+    """Rows of columns added to `sums`, PIECE at a time; MASKED: only the columns that are there."""
     start = first + 0
     while start < last:
         end = min(start + PIECE, last)
-        inner_sums = [s * 0 for s in sums]
+        piece = [splat(typeof(s)(0), L) for s in sums]  # not `s * 0`: that is NaN of infinity
         for i in range(start, end):
             for c in unroll(COLUMNS):
-                inner_sums[c] = inner_sums[c] + load(p + (i * inner + c * L), L)
+                at = p + (i * inner + c * L)
+                piece[c] = piece[c] + (load(at, L, here[c]) if MASKED else load(at, L))
         for c in unroll(COLUMNS):
-            sums[c] = sums[c] + inner_sums[c]
+            sums[c] = sums[c] + piece[c]
         start += PIECE
 
 
