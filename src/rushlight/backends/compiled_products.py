@@ -14,7 +14,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.backends import compiled
 from rushlight.backends import numpy_products as reference
-from rushlight.compiler import gemm, types
+from rushlight.compiler import gemm, gemv, types
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 BF16 = dtypes.bfloat16.np
@@ -26,6 +26,11 @@ FULL = frozenset((F32, F64))
 SMALL = max(1, compiled.threshold(96**3))
 SMALL_TRANSPOSED = max(1, compiled.threshold(48**3))  # A @ Bᵀ, which OpenBLAS is slower at
 SMALL_HALF = max(1, compiled.threshold(16**3))  # NumPy converts, multiplies, converts back
+
+# Products with 2 to gemv.FEW vectors: from here NumPy leaves its kernels for small matrices, and is
+# several times slower. One vector (ONE) is NumPy's: it reads the matrix as fast as can be.
+THIN, ONE = max(1, compiled.threshold(2**20)), compiled.threshold(1)
+THIN_SUMS = max(1, compiled.threshold(64))  # products in a sum along rows
 
 # Of small results of long sums (gradients of weights) threads share the sums, by so many products.
 SPAN, SPANNED = 4096, 128 * 128
@@ -41,6 +46,35 @@ class _Products(dict):
 
 
 _product = _Products()
+
+
+class _Thin(dict):
+    """Kernels of `gemv.py` by their name, dtype.char and number of vectors at once."""
+
+    def __missing__(self, key: tuple[str, str, int]) -> Any:
+        name, char, count = key
+        element = types.bf16 if char == BF16.char else types.of(np.dtype(char))
+        known = gemv.sizes(element, count)
+        used = {k: known[k] for k in ("ETJLRU" if name == "rows" else "ETJLV")}
+        kernel = self[key] = getattr(gemv, name).compiled(**used)
+        return kernel
+
+
+_thin = _Thin()
+
+
+def thin(matrix: np.ndarray, vectors: np.ndarray, out: np.ndarray) -> bool:
+    """out[j, i] = Σ_k vectors[j, k] * matrix[i, k], if the rows or columns of the matrix are
+    contiguous; whether it was done."""
+    size, char = matrix.itemsize, matrix.dtype.char
+    count = 1 if vectors.shape[0] == 1 else gemv.FEW
+    if matrix.strides[1] == size and matrix.shape[1] >= THIN_SUMS:
+        _thin["rows", char, count](matrix, vectors, out)
+    elif matrix.strides[0] == size:
+        _thin["columns", char, count](matrix, vectors, out)
+    else:
+        return False
+    return True
 
 
 def pays(a: np.ndarray, b: np.ndarray, work: int) -> bool:
@@ -76,7 +110,18 @@ def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.ndim != 2 or b.ndim != 2:
         return matmul_batched(a, b)
     (m, k), (l, n) = a.shape, b.shape
-    if k != l or not pays(a, b, m * n * k):
+    if k != l:
+        return reference.matmul(a, b)
+    if m <= gemv.FEW or n <= gemv.FEW:
+        if a.dtype is not b.dtype or a.dtype.char not in SUMS:
+            return reference.matmul(a, b)
+        full = a.dtype.itemsize > 2
+        if k * m * n < (THIN if full else SMALL_HALF) or (full and ONE and (m == 1 or n == 1)):
+            return reference.matmul(a, b)
+        c = np.empty((m, n), SUMS[a.dtype.char])
+        if thin(b.T, a, c) if m <= n else thin(a, b.T, c.T):
+            return c if full else reference.rounded(c, a.dtype)
+    if not pays(a, b, m * n * k):
         return reference.matmul(a, b)
     c = product(a, b, (m, n))
     return c if c.dtype is a.dtype else reference.rounded(c, a.dtype)
@@ -84,6 +129,10 @@ def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def matmul_batched(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """At least one operand does not have two dimensions."""
+    if a.ndim == 2 and b.ndim == 1 and a.shape[1] == b.shape[0]:
+        return matmul(a, b[:, None])[:, 0]
+    if a.ndim == 1 and b.ndim == 2 and a.shape[0] == b.shape[0]:
+        return matmul(a[None], b)[0]
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
         return reference.matmul(a, b)
     k, n = b.shape[-2:]
