@@ -25,7 +25,8 @@ from rushlight.compiler.norm import moments
 from rushlight.compiler.rows import itself, row_total, rows_of, width
 from rushlight.compiler.types import Ptr, i64
 
-PIECE = 128  # rows added up in one go where columns are reduced
+PIECE = 32  # rows added up in one go where columns are reduced
+PART = 1024  # rows of a part: 32 pieces, so that errors grow with the depth of a tree
 COLUMNS = 4  # vectors of columns side by side
 
 
