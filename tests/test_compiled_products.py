@@ -23,7 +23,7 @@ LAYOUTS = ("rows", "columns", "steps", "backwards", "repeated")
 @pytest.fixture(autouse=True)
 def of_any_size(monkeypatch):
     """Machine code for the smallest products too."""
-    for name in ("SMALL", "SMALL_TRANSPOSED", "SMALL_HALF", "THIN", "THIN_SUMS"):
+    for name in ("SMALL", "SMALL_TRANSPOSED", "SMALL_HALF", "THIN", "THIN_SUMS", "THIN_TRANSPOSED"):
         monkeypatch.setattr(products, name, 1)
     monkeypatch.setattr(products, "ONE", 0)
 

@@ -27,9 +27,10 @@ SMALL = max(1, compiled.threshold(96**3))
 SMALL_TRANSPOSED = max(1, compiled.threshold(48**3))  # A @ Bᵀ, which OpenBLAS is slower at
 SMALL_HALF = max(1, compiled.threshold(16**3))  # NumPy converts, multiplies, converts back
 
-# Products with 2 to gemv.FEW vectors: from here NumPy leaves its kernels for small matrices, and is
+# Products with 2 to gemv.SOME vectors: from here NumPy leaves its kernels for small matrices, and is
 # several times slower. One vector (ONE) is NumPy's: it reads the matrix as fast as can be.
 THIN, ONE = max(1, compiled.threshold(2**20)), compiled.threshold(1)
+THIN_TRANSPOSED = max(1, compiled.threshold(2**18))  # more than gemv.FEW rows of A @ Bᵀ
 THIN_SUMS = max(1, compiled.threshold(64))  # products in a sum along rows
 
 # Of small results of long sums (gradients of weights) threads share the sums, by so many products.
@@ -66,11 +67,12 @@ _thin = _Thin()
 def thin(matrix: np.ndarray, vectors: np.ndarray, out: np.ndarray) -> bool:
     """out[j, i] = Σ_k vectors[j, k] * matrix[i, k], if the rows or columns of the matrix are
     contiguous; whether it was done."""
-    size, char = matrix.itemsize, matrix.dtype.char
-    count = 1 if vectors.shape[0] == 1 else gemv.FEW
+    size, char, count = matrix.itemsize, matrix.dtype.char, vectors.shape[0]
+    if count > 1:
+        count = gemv.FEW if count <= gemv.FEW else gemv.SOME
     if matrix.strides[1] == size and matrix.shape[1] >= THIN_SUMS:
         _thin["rows", char, count](matrix, vectors, out)
-    elif matrix.strides[0] == size:
+    elif matrix.strides[0] == size and count <= gemv.FEW:
         _thin["columns", char, count](matrix, vectors, out)
     else:
         return False
@@ -112,11 +114,14 @@ def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     (m, k), (l, n) = a.shape, b.shape
     if k != l:
         return reference.matmul(a, b)
-    if m <= gemv.FEW or n <= gemv.FEW:
+    if m <= gemv.SOME or n <= gemv.SOME:
         if a.dtype is not b.dtype or a.dtype.char not in SUMS:
             return reference.matmul(a, b)
         full = a.dtype.itemsize > 2
-        if k * m * n < (THIN if full else SMALL_HALF) or (full and ONE and (m == 1 or n == 1)):
+        least = THIN if full else SMALL_HALF
+        if m > gemv.FEW and b.strides[0] < b.strides[1]:
+            least = min(least, THIN_TRANSPOSED)
+        if k * m * n < least or (full and ONE and (m == 1 or n == 1)):
             return reference.matmul(a, b)
         c = np.empty((m, n), SUMS[a.dtype.char])
         if thin(b.T, a, c) if m <= n else thin(a, b.T, c.T):

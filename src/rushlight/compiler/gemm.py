@@ -300,7 +300,7 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     chunks = each * spans
     grain = max(131072 * chunks // (m * n * k), 1)
 
-    b_in_place = (bcs == 1) & ((min(k, DEPTH) * bks <= 32768) | (m <= 2 * MR))
+    b_in_place = (bcs == 1) & ((min(k, DEPTH) * bks <= 32768) | ((m <= 2 * MR) & (bks <= 2048)))
     for lo, hi in parallel(batch * chunks, grain):
         panels = array(T, DEPTH * W * GROUP)
         own = array(T, DEPTH * MR)

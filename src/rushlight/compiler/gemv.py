@@ -36,7 +36,7 @@ from rushlight.compiler.types import HEAD, Header, Ptr, Type, i32, i64
 DEPTH = 2048
 AHEAD, DOWN = 512, 4  # numbers of a row, and rows, that are fetched before they are needed
 CHUNK = 65536  # elements of the matrix that a chunk of the work reads at least
-FEW = 4  # vectors, at most
+FEW, SOME = 4, 8  # vectors, at most: for columns, for rows
 
 
 def sizes(element: Type, count: int) -> dict[str, Any]:
@@ -47,10 +47,12 @@ def sizes(element: Type, count: int) -> dict[str, Any]:
     """
     one = gemm.sizes(element)
     known = {"E": element, "T": one["T"], "L": one["L"]}
-    registers = 16 if one["MR"] < 12 else 32
+    wide = one["MR"] == 12  # 32 vector registers, not 16
     if count == 1:
-        return {**known, "J": 1, "R": 2, "U": 4, "V": registers // 2}
-    return {**known, "J": FEW, "R": 2, "U": 2 if registers == 32 else 1, "V": registers // 8 + 1}
+        return {**known, "J": 1, "R": 2, "U": 4, "V": 16 if wide else 8}
+    if count <= FEW:
+        return {**known, "J": FEW, "R": 2, "U": 2 if wide else 1, "V": 5 if wide else 2}
+    return {**known, "J": SOME, "R": 2 if wide else 1, "U": 1, "V": 2 if wide else 1}
 
 
 @routine
@@ -117,9 +119,9 @@ def gather_vectors(q, qj, qk, own, vectors, k):
 @kernel
 def rows(matrix: Header, vectors: Header, out: Header):
     """out [j, i] from a matrix [i, k] whose rows are contiguous and at most J vectors [j, k]."""
-    p_dims, shape, strides = shape_of(matrix)
-    q_dims, q_shape, q_strides = shape_of(vectors)
-    o_dims, o_shape, o_strides = shape_of(out)
+    shape, strides = shape_of(matrix)[1:]
+    q_shape, q_strides = shape_of(vectors)[1:]
+    o_strides = shape_of(out)[2]
     n, k, count = shape[0], shape[1], q_shape[0]
     along, qj, qk = strides[0] // E.size, q_strides[0] // E.size, q_strides[1] // E.size
     oj, oi = o_strides[0] // T.size, o_strides[1] // T.size
@@ -170,9 +172,9 @@ def sums(p, along, q, qj, k, left, out, oj, oi, vectors, first, T, V, J, L):
 @kernel
 def columns(matrix: Header, vectors: Header, out: Header):
     """out [j, i] from a matrix [i, k] whose columns are contiguous and at most J vectors [j, k]."""
-    p_dims, shape, strides = shape_of(matrix)
-    q_dims, q_shape, q_strides = shape_of(vectors)
-    o_dims, o_shape, o_strides = shape_of(out)
+    shape, strides = shape_of(matrix)[1:]
+    q_shape, q_strides = shape_of(vectors)[1:]
+    o_strides = shape_of(out)[2]
     n, k, count = shape[0], shape[1], q_shape[0]
     along, qj, qk = strides[1] // E.size, q_strides[0] // E.size, q_strides[1] // E.size
     oj, oi = o_strides[0] // T.size, o_strides[1] // T.size
