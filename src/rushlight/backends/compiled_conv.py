@@ -16,7 +16,7 @@ import numpy as np
 from rushlight.backends import numpy_conv as reference
 from rushlight.backends.compiled import threshold
 from rushlight.compiler import conv as kernels
-from rushlight.compiler.conv import DEPTH, ROWS, Plan
+from rushlight.compiler.conv import DEPTH, PANELS, ROWS, ROWS_OF_K, TURNED, Plan
 from rushlight.compiler.types import Type, of
 
 if TYPE_CHECKING:
@@ -169,11 +169,6 @@ def forward_plan(
     return np.array(plan + column, np.int64)
 
 
-def ran(x: np.ndarray, w: np.ndarray, y: np.ndarray, plan: np.ndarray, t: Type) -> np.ndarray:
-    kernels.convolve.compiled(**sizes_of(t))(x, w, y, plan)
-    return y
-
-
 def convolve(
     x: np.ndarray,
     w: np.ndarray,
@@ -198,7 +193,8 @@ def convolve(
     plan = forward_plan(
         t, n, o, c, w.shape[2:], out, stride, dilation, groups, steps, w_last, channels_last
     )
-    return ran(x, w, y, plan, t)
+    kernels.convolve.compiled(WEIGHTS=ROWS_OF_K, B=t, **sizes_of(t))(x, w, y, plan)
+    return y
 
 
 @lru_cache(maxsize=1024)
@@ -213,39 +209,44 @@ def transposed_plan(
     plan = fill(t, n, sizes, groups, c, g_steps, y_steps(c * groups, sizes, last), o // groups)
     plan[Plan.PLUS : Plan.PLUS + 3], plan[Plan.OVER : Plan.OVER + 3] = padding, stride
     turned = [groups, o // groups, c, prod(kernel), prod(stride)]
-    phases, tables, columns, taps_tables = [], [], [], []
-    begin = 0
-    for phase in product(*map(range, stride)):
-        taps, reads = [], []
+    phase_of: dict[int, Ints] = {}
+    columns = []
+    begin, lines = 0, groups * plan[Plan.BLOCKS] * 2 * known["L"]
+    for number, phase in enumerate(product(*map(range, stride))):
+        reads: list[int] = []
         for tap, k in enumerate(product(*map(range, kernel))):
             each = list(zip(k, dilation, stride, phase, strict=True))
             if all((i * d - f) % s == 0 for i, d, s, f in each):
-                taps.append(tap)
+                phase_of[tap] = (number, len(reads))
                 back = [(i * d - f) // s for i, d, s, f in each]
                 moved = zip(low, back, g_steps[2:], strict=True)
                 reads.append(sum((at - b) * step for at, b, step in moved))
-        column = offsets(o // groups, reads, g_steps[1], True)
-        phases.append((len(column), begin))
-        columns.append(column)
-        taps_tables.append(taps)
-        begin += groups * c * len(column)
-    at = Plan.PHASES + 3 * len(phases)
-    for (k, start), column in zip(phases, columns, strict=True):
-        plan += [k, start, at]
-        tables += column
-        at += k
-    plan += tables
-    at = 5 + 3 * len(phases)
-    for (_, start), taps in zip(phases, taps_tables, strict=True):
-        turned += [len(taps), start, at]
-        at += len(taps)
-    turned += [tap for taps in taps_tables for tap in taps]
+        columns.append(offsets(o // groups, reads, g_steps[1], True))
+        turned += [len(reads), begin]
+        begin += lines * len(columns[-1])
+    for tap in range(len(phase_of)):
+        turned += phase_of[tap]
+    at = Plan.PHASES + 3 * len(columns)
+    for number, column in enumerate(columns):
+        plan += [len(column), turned[6 + 2 * number], at]
+        at += len(column)
+    for column in columns:
+        plan += column
+    plan[Plan.ROOM] = begin
     blocks = groups * plan[Plan.BLOCKS]
-    work = n * prod(sizes) * c * groups * len(tables) // len(phases) + 1
-    plan[Plan.SIZE] = split(plan[Plan.PLACES], known["MR"] * len(phases), blocks, work)
+    work = n * prod(sizes) * c * groups * prod(kernel) * (o // groups) // len(columns) + 1
+    plan[Plan.SIZE] = split(plan[Plan.PLACES], known["MR"] * len(columns), blocks, work)
     plan[Plan.CHUNKS] = blocks * -(-plan[Plan.PLACES] // plan[Plan.SIZE])
     plan[Plan.GRAIN] = max(1, CHUNK * plan[Plan.CHUNKS] // (8 * work))
-    plan[Plan.DEEP] = depth(max(k for k, _ in phases), known["L"])
+    plan[Plan.DEEP] = depth(max(map(len, columns)), known["L"])
+    taps = prod(kernel)
+    if len(columns) == 1 and taps <= DEPTH and plan[Plan.PLACES] <= 2 * plan[Plan.SIZE]:
+        # Not worth to be written down: each chunk turns its own.
+        plan[Plan.TAPS], channels = taps, o // groups
+        blocks = -(-channels * taps // DEPTH)
+        plan[Plan.DEEP] = -(-channels // blocks) * taps
+        if plan[Plan.DEEP] > DEPTH:
+            plan[Plan.DEEP] = DEPTH // taps * taps
     return np.array(plan, np.int64), np.array(turned, np.int64)
 
 
@@ -279,9 +280,14 @@ def convolve_transposed(
         t, n, o, c, w.shape[2:], tuple(sizes), stride, padding, dilation, groups, steps, low,
         channels_last,
     )  # fmt: skip
-    weights = np.empty(w.size, w.dtype)
-    kernels.turn.compiled(E=t)(w, weights, turned)
-    return ran(g, weights, x, plan, t)
+    known = sizes_of(t)
+    kind = TURNED
+    if not plan[Plan.TAPS]:
+        kind, panels = PANELS, np.empty(plan[Plan.ROOM], w.dtype)
+        kernels.turn.compiled(E=t, T=t, L=known["L"])(w, panels, turned)
+        w = panels
+    kernels.convolve.compiled(WEIGHTS=kind, B=t, **known)(g, w, x, plan)
+    return x
 
 
 @lru_cache(maxsize=1024)

@@ -40,6 +40,8 @@ from rushlight.compiler.types import Ptr, Type, i32, i64
 DEPTH = 576  # products of a block; a packed panel is 72 KiB
 ROWS = 1000  # rows of a chunk; their sums are 125 KiB
 
+ROWS_OF_K, PANELS, TURNED = 0, 1, 2  # how `convolve` gets its weights
+
 
 def sizes(element: Type) -> dict[str, Any]:
     """As gemm.sizes, with two rows less where there are twelve: offsets of rows take the processor's
@@ -51,7 +53,7 @@ def sizes(element: Type) -> dict[str, Any]:
 
 
 class Plan:
-    """Where the fields of a plan stand; PHASES begins with 3 for each phase: K, weights, offsets."""
+    """Where the fields of a plan stand; from PHASES on 3 for each phase: K, panels, offsets."""
 
     CHUNKS, GRAIN, SIZE, BLOCKS, GROUPS, LANES = 0, 1, 2, 3, 4, 5
     OUT, PLACES = 6, 9  # sizes of the output (3), and their product with the number of images
@@ -61,6 +63,7 @@ class Plan:
     Y_IMAGE, Y_CHANNEL, Y_PLACE = 24, 25, 26
     DEEP = 27  # products of a block (weights: rows of a chunk)
     SPLITS, SPLIT = 28, 29  # weights: parts of the places that are summed apart, places of a part
+    ROOM, TAPS = 30, 31  # of turned weights: elements of all panels; taps of a window
     PHASES = 32
 
 
@@ -181,9 +184,33 @@ def write_places(sums_at, y, plan, first, last, left, E, L):
         p += count
 
 
+@routine
+def turn_block(w, step, to, count, left, t_size, W, L):
+    """A panel of the weights [count, left, T] of a transposed convolution, [count, T, W]; rows of w
+    are `step` apart. Lanes that do not exist are copies of the last one that does."""
+    for v in unroll(W // L):
+        if v * L < left:
+            for o in range(count):
+                for t in range(0, t_size, L):
+                    mask = iota(i32, L) < i32(t_size - t)
+                    source = w + (o * step + t)
+                    rows = [
+                        load(source + min(left - 1, i64(v * L + i)) * t_size, L, mask)
+                        for i in range(L)
+                    ]
+                    rows = transposed(rows, L)
+                    for i in unroll(L):
+                        if t + i < t_size:
+                            store(to + ((o * t_size + t + i) * W + v * L), rows[i])
+
+
 @kernel
-def convolve(x: Ptr[T], w: Ptr[E], y: Ptr[E], plan: Ptr[i64]):
-    """y = x convolved with w [channels of the result, K] for each phase, as `plan` says."""
+def convolve(WEIGHTS, x: Ptr[T], w: Ptr[B], y: Ptr[E], plan: Ptr[i64]):
+    """y = x convolved with w, as `plan` says.
+
+    WEIGHTS says what w is: ROWS_OF_K, [channels of the result, K]; PANELS, what `turn` makes; TURNED,
+    the weights [O, C, TAPS] of a convolution whose transpose this is.
+    """
     W = 2 * L
     for lo, hi in parallel(plan[Plan.CHUNKS], plan[Plan.GRAIN]):
         panel = array(T, (DEPTH + L) * W)
@@ -202,7 +229,7 @@ def convolve(x: Ptr[T], w: Ptr[E], y: Ptr[E], plan: Ptr[i64]):
                 for fh in range(plan[Plan.OVER + 1]):
                     for fw in range(plan[Plan.OVER + 2]):
                         count = list_places(plan, at, to, first, last, fd, fh, fw, W=W)
-                        k, rows_of_w, column = phase[0], w + phase[1], plan + phase[2]
+                        k, column = phase[0], plan + phase[2]
                         if k == 0:
                             for i in range(count):
                                 for v in unroll(2):
@@ -210,8 +237,18 @@ def convolve(x: Ptr[T], w: Ptr[E], y: Ptr[E], plan: Ptr[i64]):
                         j = i64(0)
                         while j < k:
                             deep = min(plan[Plan.DEEP], k - j)
-                            pack_columns(rows_of_w + (o * k + j), k, panel, deep, left, W=W, L=L)
-                            tiles(x + group * plan[Plan.X_GROUP], at, column + j, panel, sums_at,
+                            rows = panel
+                            if WEIGHTS == PANELS:
+                                rows = w + (phase[1] + (block * k + j) * W)
+                            elif WEIGHTS == TURNED:
+                                taps = plan[Plan.TAPS]
+                                row = group * (k // taps) + j // taps
+                                at_w = w + (row * channels + block % blocks * W) * taps
+                                turn_block(at_w, channels * taps, panel, deep // taps, left, taps,
+                                           W=W, L=L)  # fmt: skip
+                            else:
+                                pack_columns(w + (o * k + j), k, panel, deep, left, W=W, L=L)
+                            tiles(x + group * plan[Plan.X_GROUP], at, column + j, rows, sums_at,
                                   to, deep, count, i64(1) if j == 0 else i64(0), left, T, MR, L)  # fmt: skip
                             j += deep
                         phase = phase + 3
@@ -319,23 +356,38 @@ def spread(x: Ptr[E], y: Ptr[T], plan: Ptr[i64]):
 
 
 @kernel
-def turn(w: Ptr[E], y: Ptr[E], plan: Ptr[i64]):
-    """The weights [groups, O, C, T] of a convolution as those of its transpose, for each phase
-    [groups, C, O, taps of the phase].
+def turn(w: Ptr[E], y: Ptr[T], plan: Ptr[i64]):
+    """Panels of the weights [groups, O, C, T] of a convolution for its transpose: for each phase
+    [groups, blocks of C, O, taps of the phase, 2 L].
 
-    `plan`: groups, O, C, T, number of phases, then for each phase its number of taps, where its
-    weights begin, and at what its taps begin in `plan`.
+    `plan`: groups, O, C, T, number of phases, then for each phase its number of taps and where its
+    panels begin, then for each tap its phase and its number there.
     """
+    W = 2 * L
     o_size, c_size, t_size = plan[1], plan[2], plan[3]
-    blocks = (c_size + 15) // 16
-    for lo, hi in parallel(plan[0] * blocks, max(32768 // (o_size * t_size * 16), i64(1))):
-        for t in range(lo, hi):
-            g, first = t // blocks, t % blocks * 16
-            for o in range(o_size):
-                for c in range(first, min(first + 16, c_size)):
-                    source = w + ((g * o_size + o) * c_size + c) * t_size
-                    for f in range(plan[4]):
-                        count, taps = plan[5 + 3 * f], plan + plan[7 + 3 * f]
-                        to = y + (plan[6 + 3 * f] + ((g * c_size + c) * o_size + o) * count)
-                        for i in range(count):
-                            to[i] = source[taps[i]]
+    taps = plan + (5 + 2 * plan[4])
+    blocks = (c_size + (W - 1)) // W
+    for lo, hi in parallel(plan[0] * blocks * 2, max(65536 // (o_size * t_size * W), i64(1))):
+        for b in range(lo, hi):
+            v, block = b % 2 * L, b // 2
+            c = block % blocks * W + v
+            left = min(c_size - c, i64(L))
+            if left > 0:
+                for o in range(o_size):
+                    source = w + ((block // blocks * o_size + o) * c_size + c) * t_size
+                    if t_size == 1:
+                        row = load(source, L, iota(i32, L) < i32(left))
+                        store(y + ((block * o_size + o) * W + v), row)
+                    else:
+                        for t in range(0, t_size, L):
+                            mask = iota(i32, L) < i32(t_size - t)
+                            rows = [
+                                load(source + (min(left - 1, i64(i)) * t_size + t), L, mask)
+                                for i in range(L)
+                            ]
+                            rows = transposed(rows, L)
+                            for i in unroll(L):
+                                if t + i < t_size:
+                                    phase = plan + (5 + 2 * taps[2 * (t + i)])
+                                    at = (block * o_size + o) * phase[0] + taps[2 * (t + i) + 1]
+                                    store(y + (phase[1] + at * W + v), rows[i])
