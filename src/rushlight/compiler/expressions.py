@@ -83,7 +83,7 @@ class Expressions:
         """A list or tuple whose elements, lists too, are variables of their own."""
         if isinstance(value, (tuple, list)):
             return type(value)(self.copied(v) for v in value)
-        if is_runtime(value) and not isinstance(value, ir.Const):
+        if is_runtime(value):
             return self.let(f"{self.prefix}v{len(self.types)}", value)
         return value
 

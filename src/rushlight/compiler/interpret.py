@@ -160,7 +160,8 @@ def _kept(value: Any, t: Type) -> Any:
 def _divide(e: ir.Op, a: Any, b: Any) -> Any:
     if e.type.is_float:
         return a / b
-    return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
+    down = a // b  # towards minus infinity; one more where that is not towards 0
+    return down + ((a - down * b != 0) & ((a < 0) != (b < 0)))
 
 
 def _tree(e: ir.Op, a: np.ndarray) -> Any:
@@ -170,10 +171,29 @@ def _tree(e: ir.Op, a: np.ndarray) -> Any:
 
 
 def _fma(e: ir.Op, a: Any, b: Any, c: Any) -> Any:
-    if e.type.scalar.np.itemsize == 8:
-        wide = np.longdouble  # not rounded once where it is no wider; nobody compares the last bit
-        return (wide(a) * wide(b) + wide(c)).astype(np.float64)
-    return np.asarray(a, np.float64) * np.asarray(b, np.float64) + np.asarray(c, np.float64)
+    given = np.broadcast_arrays(a, b, c)
+    found = [_fma_of(*(float(v) for v in each), e.type) for each in zip(*map(np.ravel, given))]
+    return np.reshape(found, given[0].shape).astype(e.type.scalar.np)
+
+
+def _fma_of(a: float, b: float, c: float, t: Type) -> float:
+    """a * b + c rounded once."""
+    from fractions import Fraction
+    from math import isfinite, nextafter
+
+    if not (isfinite(a) and isfinite(b) and isfinite(c)):
+        return c if isfinite(a) and isfinite(b) else a * b + c  # a * b may overflow on its own
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if not exact:
+        return a * b + c  # of the right sign
+    try:
+        near = float(exact)
+    except OverflowError:
+        return float("inf") if exact > 0 else float("-inf")
+    if t.scalar.size == 4 and near != exact and not int(np.float64(near).view(np.int64)) & 1:
+        # Rounded to odd, so that rounding once more to f32 is as if it had been done at once.
+        near = nextafter(near, float("inf") if exact > near else float("-inf"))
+    return near
 
 
 def _insert(e: ir.Op, a: np.ndarray, at: Any, new: Any) -> np.ndarray:
