@@ -250,6 +250,7 @@ KERNELS = {
     "max_by_tables": "(maxima, places)",
     "max_pool": "the maximum of each window; NaN where the window has one",
     "max_pool_gradient": "`g` at the place of each window's first maximum, zero elsewhere",
+    "max_pool_places": "(maxima, places) of the windows of `max_pool`",
     "places_by_plane": "as `max_by_tables`, each plane of (N, C, *sizes) with windows of its own",
     "put_places": (
         "zeros over `sizes` with `x` written at `places`: of several values the last stays"
@@ -257,11 +258,8 @@ KERNELS = {
     "quotient": "`total / count` in `dtype`; integers are divided towards zero",
     "take_places": "`x` at `places`, plane by plane",
     "window_counts": "by how much each window's sum is divided, shape `out`",
-    "window_sums": "the sum of each window, zeros beyond the edge",
-    "window_sums_adjoint": (
-        "the transpose of `window_sums`: each value of `g` added to its whole window"
-    ),
-    "window_tables": "for each dimension a table (kernel, out) of positions",
+    "window_averages": "the sum of each window, zeros beyond the edge, divided by its count",
+    "window_averages_adjoint": "the transpose of `window_averages`",
     # products
     "check_bmm": "RuntimeError unless both are batches of matrices that fit",
     "accumulate": "beta * input + alpha * (a @ b); half types are rounded once",

@@ -18,6 +18,7 @@ from typing import Any
 
 # family -> the kernels that compiled_<family>.py replaces
 FAMILIES: dict[str, str] = {
+    "attention": "attention attention_gradients",
     "conv": "convolve convolve_transposed convolve_weight",
     "products": "accumulate adjoint_times bmm linear matmul mm times_adjoint",
     "elementwise": (
@@ -27,6 +28,10 @@ FAMILIES: dict[str, str] = {
     "normalize": (
         "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
         "layer_norm_gradients"
+    ),
+    "pool": (
+        "max_by_tables max_pool max_pool_gradient max_pool_places window_averages "
+        "window_averages_adjoint"
     ),
     "random": (
         "random_between random_doubles random_floats random_hits random_integers random_normals "

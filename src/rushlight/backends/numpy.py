@@ -135,8 +135,8 @@ LATER = {
     "pad": ("columns_of columns_sum pad_constant pad_edges pad_edges_adjoint"),
     "pool": (
         "adaptive_counts adaptive_sums adaptive_tables add_at_places fractional_starts "
-        "max_by_tables max_pool max_pool_gradient places_by_plane put_places quotient "
-        "take_places window_counts window_sums window_sums_adjoint window_tables"
+        "max_by_tables max_pool max_pool_gradient max_pool_places places_by_plane put_places "
+        "quotient take_places window_averages window_averages_adjoint window_counts"
     ),
     "products": (
         "accumulate adjoint_times bmm broadcast_to c_name check_bmm dot linear matmul mm mv "

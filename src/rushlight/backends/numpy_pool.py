@@ -122,17 +122,12 @@ def _max_windows(
 
 
 def max_pool_gradient(
-    g: np.ndarray,
-    x: np.ndarray,
-    y: np.ndarray,
-    kernel: Ints,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
+    g: np.ndarray, x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
 ) -> np.ndarray:
     """`g` at the place of each window's first maximum, zero elsewhere."""
     nd = len(kernel)
     lead = x.ndim - nd
+    y = max_pool(x, kernel, stride, padding, dilation, g.shape[lead:])
     if y.dtype.kind in "fV" and np.isnan(y).any():  # a NaN equals nothing: ask for places
         tables = window_tables(x.shape[lead:], kernel, stride, padding, dilation, y.shape[lead:])
         return add_at_places(g, max_by_tables(x, tables)[1], x.shape[lead:])
@@ -166,6 +161,15 @@ def max_pool_gradient(
 
 
 # -- maxima and their places -----------------------------------------------------------------------
+
+
+def max_pool_places(
+    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
+) -> tuple[np.ndarray, np.ndarray]:
+    """(maxima, places), of the windows of `max_pool`."""
+    nd = len(kernel)
+    tables = window_tables(x.shape[x.ndim - nd :], kernel, stride, padding, dilation, out)
+    return max_by_tables(x, tables)
 
 
 def window_tables(
@@ -402,3 +406,29 @@ def quotient(total: np.ndarray, count: np.ndarray | int, dtype: np.dtype) -> np.
     if isinstance(count, np.ndarray):
         count = count.astype(total.dtype)
     return (total / count).astype(dtype, copy=False)
+
+
+def window_averages(
+    x: np.ndarray,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    out: Ints,
+    count: np.ndarray | int,
+) -> np.ndarray:
+    """The sum of each window divided by `count`, an int or an array of shape `out`."""
+    return quotient(window_sums(x, kernel, stride, padding, out), count, x.dtype)
+
+
+def window_averages_adjoint(
+    g: np.ndarray,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    sizes: Ints,
+    count: np.ndarray | int,
+) -> np.ndarray:
+    """The transpose of `window_averages`."""
+    each = quotient(g, count, g.dtype)
+    total = window_sums_adjoint(each, kernel, stride, padding, sizes)
+    return total.astype(g.dtype, copy=False)

@@ -44,6 +44,13 @@ def check_sizes(name: str, a: np.ndarray, out: Ints, got: str = "but got") -> No
     check_dtype(name, a, "f")
 
 
+def even(sizes: Ints, out: Ints) -> Ints | None:
+    """The windows' sizes where they tile the plane: their distances too."""
+    if 0 in out or any(n % m for n, m in zip(sizes, out, strict=True)):
+        return None
+    return tuple(n // m for n, m in zip(sizes, out, strict=True))
+
+
 # -- adaptive averages -----------------------------------------------------------------------------
 
 
@@ -56,6 +63,9 @@ def declare_adaptive(n: int) -> tuple:
         out = output_size
         check_sizes(name, input, out)
         x, last = regular(input)
+        if each := even(x.shape[x.ndim - n :], out):
+            found = xp.window_averages(x, each, each, (0,) * n, out, prod(each))
+            return placed(found, last)
         total = xp.adaptive_sums(x, out)
         count = xp.adaptive_counts(x.shape[x.ndim - n :], out)
         return placed(xp.quotient(total, count, x.dtype), last)
@@ -63,6 +73,9 @@ def declare_adaptive(n: int) -> tuple:
     @op(where="internal", name=f"{name}_gradient", node=f"AdaptiveAvgPool{n}DBackwardBackward0")
     def gradient(xp, grad_output: Array, sizes: Ints):
         g, last = regular(grad_output)
+        if each := even(sizes, g.shape[g.ndim - n :]):
+            gx = xp.window_averages_adjoint(g, each, each, (0,) * n, sizes, prod(each))
+            return placed(gx, last)
         count = xp.adaptive_counts(sizes, g.shape[g.ndim - n :])
         total = xp.adaptive_sums(xp.quotient(g, count, g.dtype), sizes)
         return placed(total.astype(g.dtype, copy=False), last)
@@ -86,7 +99,11 @@ def declare_adaptive(n: int) -> tuple:
         out = output_size
         check_sizes(f"adaptive_max_pool{n}d", input, out, "but got:")
         x, last = regular(input)
-        found = xp.max_by_tables(x, xp.adaptive_tables(x.shape[x.ndim - n :], out))
+        sizes = x.shape[x.ndim - n :]
+        if each := even(sizes, out):
+            found = xp.max_pool_places(x, each, each, (0,) * n, (1,) * n, out)
+        else:
+            found = xp.max_by_tables(x, xp.adaptive_tables(sizes, out))
         if n == 3:  # PyTorch's is always contiguous
             return tuple(a if a.flags.c_contiguous else a.copy() for a in found)
         return tuple(placed(a, last) for a in found)

@@ -210,32 +210,34 @@ def declare_max_pool(n: int) -> tuple:
     # The maxima are found again: what was returned may have been written to since (a ReLU in place),
     # which PyTorch, keeping places, does not mind.
     values.grad(
-        input=lambda g, input, kernel, stride, padding, dilation, ceil_mode: gradient(
-            g, input, values(input.detach(), kernel, stride, padding, dilation, ceil_mode),
-            kernel, stride, padding, dilation,
+        input=lambda g, input, kernel, stride, padding, dilation: gradient(
+            g, input, kernel, stride, padding, dilation
         )
-    )  # fmt: skip
+    )
 
     @op(where="internal", name=f"{name}_gradient", node=f"MaxPool{n}DWithIndicesBackwardBackward0")
     def gradient(
         xp,
         grad_output: Array,
         input: Array,
-        output: Array,
         kernel: Ints,
         stride: Ints,
         padding: Ints,
         dilation: Ints,
     ):
         x, last = regular(input)
-        gx = xp.max_pool_gradient(grad_output, x, output, kernel, stride, padding, dilation)
+        gx = xp.max_pool_gradient(grad_output, x, kernel, stride, padding, dilation)
         return placed(gx, last)
 
     gradient.grad(
-        grad_output=lambda g, input, output_shape, kernel, stride, padding, dilation: pick_places(
-            g,
-            indexed(input.detach(), kernel, stride, padding, dilation, output_shape[-n:])[1],
-            n,
+        grad_output=lambda g, grad_output_shape, input, kernel, stride, padding, dilation: (
+            pick_places(
+                g,
+                indexed(input.detach(), kernel, stride, padding, dilation, grad_output_shape[-n:])[
+                    1
+                ],
+                n,
+            )
         )
     )
 
@@ -258,8 +260,8 @@ def declare_max_pool(n: int) -> tuple:
         if isinstance(ceil_mode, bool):
             out = planned(name, input, kernel, stride, padding, dilation, ceil_mode, "fiu")
         x, last = regular(input)
-        tables = xp.window_tables(x.shape[x.ndim - n :], kernel, stride, padding, dilation, out)
-        return tuple(placed(a, last) for a in xp.max_by_tables(x, tables))
+        found = xp.max_pool_places(x, kernel, stride, padding, dilation, out)
+        return tuple(placed(a, last) for a in found)
 
     indexed.grad(
         input=lambda g, indices, input_shape: add_places(g, indices, input_shape[-n:]),
@@ -440,18 +442,11 @@ def declare_avg_pool(n: int) -> Any:
         if isinstance(ceil_mode, bool):
             out = planned(name, input, kernel, stride, padding, ones, ceil_mode, "fiu")
         x, last = regular(input)
-        total = xp.window_sums(x, kernel, stride, padding, out)
+        sizes = x.shape[x.ndim - n :]
         count = divisor(
-            xp,
-            kernel,
-            stride,
-            padding,
-            x.shape[x.ndim - n :],
-            out,
-            count_include_pad,
-            divisor_override,
+            xp, kernel, stride, padding, sizes, out, count_include_pad, divisor_override
         )
-        return placed(xp.quotient(total, count, x.dtype), last)
+        return placed(xp.window_averages(x, kernel, stride, padding, out, count), last)
 
     @op(where="internal", name=f"{name}_gradient", node=f"AvgPool{n}DBackwardBackward0")
     def gradient(
@@ -469,9 +464,8 @@ def declare_avg_pool(n: int) -> Any:
             xp, kernel, stride, padding, sizes, out, count_include_pad, divisor_override
         )
         g, last = regular(grad_output)
-        each = xp.quotient(g, count, g.dtype)
-        total = xp.window_sums_adjoint(each, kernel, stride, padding, sizes)
-        return placed(total.astype(g.dtype, copy=False), last)
+        gx = xp.window_averages_adjoint(g, kernel, stride, padding, sizes, count)
+        return placed(gx, last)
 
     forward.grad(
         input=lambda g, input_shape, kernel, stride, padding, count_include_pad, divisor_override: (

@@ -1,0 +1,325 @@
+"""Maxima and averages over windows of planes [planes, D, H, W], row-major; 2D: D = 1.
+
+A vector holds windows that lie side by side in one row of the result. What a window has outside of
+the plane is masked: nothing is read or written there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.compiler.kernel import kernel
+from rushlight.compiler.language import (
+    array,
+    gather,
+    inline,
+    iota,
+    lanes,
+    lanesof,
+    load,
+    parallel,
+    select,
+    shuffle,
+    splat,
+    store,
+    typeof,
+    unroll,
+)
+from rushlight.compiler.rows import rows_of, width
+from rushlight.compiler.types import Ptr, Type, i32, i64, u32
+
+UNROLLED = 7  # windows up to this width are written out
+
+
+def lowest(t: Type) -> Any:
+    """What is not above any number of a type."""
+    if t.is_float:
+        return float("-inf")
+    return -(1 << (8 * t.size - 1)) if t.kind == "i" else 0
+
+
+@inline
+def columns(p, first, n, S, step, L):
+    """L elements of a row of n from `first` on, S apart (S = 0: `step`), 0 where outside; which are
+    inside."""
+    lane = iota(i32, L)
+    inside = u32(lane * i32(step) + i32(first)) < u32(n)
+    if S == 1:
+        v = load(p + first, L, inside)
+    elif S == 2:
+        a = load(p + first, L, u32(lane + i32(first)) < u32(n))
+        b = load(p + (first + L), L, u32(lane + i32(first + L)) < u32(n))
+        v = shuffle(a, b, tuple(range(0, 2 * L, 2)))
+    elif S == 4:
+        parts = [
+            load(p + (first + k * L), L, u32(lane + i32(first + k * L)) < u32(n)) for k in range(4)
+        ]
+        even = tuple(range(0, 2 * L, 2))
+        v = shuffle(shuffle(parts[0], parts[1], even), shuffle(parts[2], parts[3], even), even)
+    else:
+        v = gather(p, lane * i32(step) + i32(first), inside)
+    return v, inside
+
+
+# A window: its size, step, padding and dilation in each dimension, and the plane's sizes.
+
+
+@inline
+def larger(PLACES, v, inside, best, place, nan, here):
+    """The first of the largest; a NaN, the last of several, before all: (value, place, NaN met).
+
+    Without places NaNs are only noted, which leaves the comparison to one instruction."""
+    if PLACES:
+        take = ((v > best) | (v != v) | (place < 0)) & inside
+        place = select(take, here, place)
+        best = select(take, v, best)
+    else:
+        nan = nan | (v != v)
+        v = select(inside, v, splat(typeof(v)(lowest(typeof(v))), lanesof(v)))
+        best = select(v > best, v, best)
+    return best, place, nan
+
+
+@inline
+def largest(PLACES, KW, S, p, z, y, x, D, H, W, kd, kh, kw, sw, dd, dh, dw, T):
+    """The largest elements of the windows that begin at z, y and x, x + sw, ..., and where."""
+    L = width(T)
+    R = T.loaded
+    best, place = splat(R(lowest(T)), L), splat(i32(-1), L)
+    nan = best != best
+    lane = iota(i32, L) * i32(sw)
+    for a in range(kd):
+        zz = z + a * dd
+        if (zz >= 0) & (zz < D):
+            for b in range(kh):
+                yy = y + b * dh
+                if (yy >= 0) & (yy < H):
+                    row = (zz * H + yy) * W
+                    if KW:
+                        for c in unroll(KW):
+                            at = x + c * dw
+                            v, inside = columns(p + row, at, W, S, sw, L)
+                            here = lane + i32(row + at)
+                            best, place, nan = larger(PLACES, v, inside, best, place, nan, here)
+                    else:
+                        for c in range(kw):
+                            at = x + c * dw
+                            v, inside = columns(p + row, at, W, S, sw, L)
+                            here = lane + i32(row + at)
+                            best, place, nan = larger(PLACES, v, inside, best, place, nan, here)
+    if T.is_float and not PLACES:
+        best = select(nan, R(float("nan")), best)
+    return best, place
+
+
+@kernel
+def max_windows(PLACES, KW, S, x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes: i64,
+                D: i64, H: i64, W: i64, od: i64, oh: i64, ow: i64,
+                kd: i64, kh: i64, kw: i64, sd: i64, sh: i64, sw: i64,
+                pd: i64, ph: i64, pw: i64, dd: i64, dh: i64, dw: i64):  # fmt: skip
+    """The largest element of each window, and its place in the plane."""
+    L = width(T)
+    for lo, hi in parallel(planes * od * oh, rows_of(ow * kd * kh * kw)):
+        p = x + lo // oh // od * (D * H * W)
+        z, y = lo // oh % od * sd - pd, lo % oh * sh - ph
+        for r in range(lo, hi):
+            for j in range(0, ow, L):
+                best, place = largest(
+                    PLACES, KW, S, p, z, y, j * sw - pw, D, H, W, kd, kh, kw, sw, dd, dh, dw, T
+                )
+                here = iota(i64, L) < ow - j
+                store(out + (r * ow + j), best, here)
+                if PLACES:
+                    store(places + (r * ow + j), i64(place), here)
+            y += sh
+            if y == oh * sh - ph:
+                y = 0 - ph
+                z += sd
+                if z == od * sd - pd:
+                    z = 0 - pd
+                    p = p + D * H * W
+
+
+@kernel
+def max_by_tables(x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes: i64,
+                  H: i64, W: i64, n: i64, od: i64, oh: i64, ow: i64, kd: i64, kh: i64, kw: i64,
+                  zs: Ptr[i64], ys: Ptr[i64], xs: Ptr[i64]):  # fmt: skip
+    """The largest of each window and its place; the i-th column of a window j is xs[i, j]."""
+    L = width(T)
+    for lo, hi in parallel(planes * od * oh, rows_of(ow * kd * kh * kw)):
+        for r in range(lo, hi):
+            p = x + r // oh // od * n
+            z, y = r // oh % od, r % oh
+            for j in range(0, ow, L):
+                here = iota(i64, L) < ow - j
+                best, place = splat(lowest_of(T), L), splat(i32(-1), L)
+                for a in range(kd):
+                    for b in range(kh):
+                        row = (zs[a * od + z] * H + ys[b * oh + y]) * W
+                        for c in range(kw):
+                            at = i32(load(xs + (c * ow + j), L, here)) + i32(row)
+                            v = gather(p, at, here)
+                            take = (v > best) | (v != v) | (place < 0)
+                            best, place = select(take, v, best), select(take, at, place)
+                store(out + (r * ow + j), best, here)
+                store(places + (r * ow + j), i64(place), here)
+
+
+@inline
+def lowest_of(t):
+    return t(lowest(t))
+
+
+@kernel
+def max_windows_gradient(KW, S, APART, g: Ptr[T], x: Ptr[T], out: Ptr[T], planes: i64,
+                         D: i64, H: i64, W: i64, od: i64, oh: i64, ow: i64,
+                         kd: i64, kh: i64, kw: i64, sd: i64, sh: i64, sw: i64,
+                         pd: i64, ph: i64, pw: i64, dd: i64, dh: i64, dw: i64):  # fmt: skip
+    """g at the first largest element of each window, 0 elsewhere; APART: windows two wide that do
+    not meet, so that every element gets one value."""
+    L = width(T)
+    n = D * H * W
+    for lo, hi in parallel(planes, rows_of(n)):
+        spots, values = array(i32, 16), array(T, 16)
+        for r in range(lo, hi):
+            p, q = x + r * n, out + r * n
+            for i in lanes(0, n):
+                q[i] = T.loaded(0)
+            for o in range(od * oh):
+                z, y = o // oh * sd - pd, o % oh * sh - ph
+                for j in range(0, ow, L):
+                    left = j * sw - pw
+                    _, place = largest(
+                        True, KW, S, p, z, y, left, D, H, W, kd, kh, kw, sw, dd, dh, dw, T
+                    )
+                    from_g = g + ((r * (od * oh) + o) * ow + j)
+                    v = load(from_g, L, iota(i64, L) < ow - j)
+                    if APART:
+                        spread_pairs(q, v, place, z, y, left, D, H, W, kd, kh, L)
+                    else:
+                        store(spots, place)
+                        store(values, v)
+                        for k in range(min(ow - j, i64(L))):
+                            if spots[k] >= 0:
+                                q[i64(spots[k])] += values[k]
+
+
+@inline
+def spread_pairs(q, v, place, z, y, x, D, H, W, kd, kh, L):
+    """Write pairs of columns: v where it has its place, else 0."""
+    lane = iota(i32, L)
+    low = [k // 2 + k % 2 * L for k in range(L)]
+    high = [k + L // 2 for k in low]
+    for a in range(kd):
+        for b in range(kh):
+            zz, yy = z + a, y + b
+            if (zz >= 0) & (zz < D) & (yy >= 0) & (yy < H):
+                row = (zz * H + yy) * W
+                first = lane * 2 + i32(row + x)
+                even = select(place == first, v, 0)
+                odd = select(place == first + 1, v, 0)
+                here = u32(lane + i32(x)) < u32(W)
+                store(q + (row + x), shuffle(even, odd, low), here)
+                here = u32(lane + i32(x + L)) < u32(W)
+                store(q + (row + x + L), shuffle(even, odd, high), here)
+
+
+# -- averages --------------------------------------------------------------------------------------
+
+
+@inline
+def summed(KW, S, p, z, y, x, D, H, W, kd, kh, kw, sw, T):
+    """The sums of the windows that begin at z, y and x, x + sw, ..."""
+    L = width(T)
+    s = splat(T.loaded(0), L)
+    for a in range(max(0 - z, i64(0)), min(kd, D - z)):
+        for b in range(max(0 - y, i64(0)), min(kh, H - y)):
+            row = p + ((z + a) * H + y + b) * W
+            if KW:
+                for c in unroll(KW):
+                    v, _ = columns(row, x + c, W, S, sw, L)
+                    s = s + v
+            else:
+                for c in range(kw):
+                    v, _ = columns(row, x + c, W, S, sw, L)
+                    s = s + v
+    return s
+
+
+@kernel
+def averages(KW, S, x: Ptr[T], counts: Ptr[R], out: Ptr[T], planes: i64,
+             D: i64, H: i64, W: i64, od: i64, oh: i64, ow: i64,
+             kd: i64, kh: i64, kw: i64, sd: i64, sh: i64, sw: i64,
+             pd: i64, ph: i64, pw: i64):  # fmt: skip
+    """The sum of each window divided by its count; counts [od, oh, ow]."""
+    L = width(T)
+    for lo, hi in parallel(planes * od * oh, rows_of(ow * kd * kh * kw)):
+        p = x + lo // oh // od * (D * H * W)
+        z, y = lo // oh % od * sd - pd, lo % oh * sh - ph
+        k = lo % (od * oh)
+        for r in range(lo, hi):
+            for j in range(0, ow, L):
+                s = summed(KW, S, p, z, y, j * sw - pw, D, H, W, kd, kh, kw, sw, T)
+                here = iota(i64, L) < ow - j
+                by = load(counts + (k * ow + j), L, here)
+                store(out + (r * ow + j), s / by, here)
+            y += sh
+            k += 1
+            if y == oh * sh - ph:
+                y = 0 - ph
+                z += sd
+                if z == od * sd - pd:
+                    z, k = 0 - pd, i64(0)
+                    p = p + D * H * W
+
+
+@kernel
+def averages_gradient(S, g: Ptr[R], counts: Ptr[R], out: Ptr[R], planes: i64,
+                      D: i64, H: i64, W: i64, od: i64, oh: i64, ow: i64,
+                      kd: i64, kh: i64, kw: i64, sd: i64, sh: i64, sw: i64,
+                      pd: i64, ph: i64, pw: i64):  # fmt: skip
+    """g / counts added to all elements of each window. S = 1 and S = 2 (windows two wide and two
+    apart) go by vectors."""
+    L = width(R)
+    n = D * H * W
+    lane = iota(i32, L)
+    pairs = [[i // 2 + half * (L // 2) for i in range(L)] for half in range(2)]
+    for lo, hi in parallel(planes, rows_of(n)):
+        values = array(R, 16)
+        for r in range(lo, hi):
+            q = out + r * n
+            for i in lanes(0, n):
+                q[i] = R(0)
+            for o in range(od * oh):
+                z, y = o // oh * sd - pd, o % oh * sh - ph
+                for j in range(0, ow, L):
+                    x = j * sw - pw
+                    here = iota(i64, L) < ow - j
+                    by = select(here, load(counts + (o * ow + j), L, here), 1)
+                    v = load(g + ((r * (od * oh) + o) * ow + j), L, here) / by
+                    store(values, v)
+                    for a in range(max(0 - z, i64(0)), min(kd, D - z)):
+                        for b in range(max(0 - y, i64(0)), min(kh, H - y)):
+                            row = q + ((z + a) * H + y + b) * W
+                            if S == 1:
+                                for c in range(kw):
+                                    into = u32(lane + i32(x + c)) < u32(W)
+                                    add(row + (x + c), v, into & here, L)
+                            elif S == 2:
+                                for half in unroll(2):
+                                    at = x + half * L
+                                    into = u32(lane + i32(at)) < u32(W)
+                                    into = into & (lane + i32(2 * j + half * L) < i32(2 * ow))
+                                    add(row + at, shuffle(v, v, pairs[half]), into, L)
+                            else:
+                                for k in range(min(ow - j, i64(L))):
+                                    one = values[k]
+                                    first = x + k * sw
+                                    last = min(first + kw, W)
+                                    for c in range(max(first, i64(0)), last):
+                                        row[c] += one
+
+
+@inline
+def add(p, v, mask, L):
+    store(p, load(p, L, mask) + v, mask)

@@ -1,0 +1,147 @@
+"""Pooling in machine code against the reference, in arrays that end or begin at a closed page."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+from guard import guarded
+from rushlight import dtypes
+from rushlight.backends import compiled_pool as compiled
+from rushlight.backends import numpy_pool as reference
+from rushlight.ops.pool import out_sizes
+
+FLOATS = [np.dtype(t) for t in (np.float32, np.float64, np.float16)] + [dtypes.bfloat16.np]
+INTEGERS = [np.dtype(t) for t in (np.int64, np.int32, np.int8, np.uint8)]
+ERROR = {2: 2e-2, 4: 1e-5, 8: 1e-13}
+
+
+@pytest.fixture(autouse=True)
+def of_any_size(monkeypatch):
+    monkeypatch.setattr(compiled, "SMALL", 1)
+
+
+def case(seed, dtypes_of):
+    """(sizes, kernel, stride, padding, dilation, out, dtype, generator) of windows that all have
+    elements."""
+    choice = random.Random(seed)
+    while True:
+        nd = choice.choice([1, 2, 2, 3])
+        sizes = tuple(choice.choice([1, 2, 3, 5, 8, 14, 17, 28, 33]) for _ in range(nd))
+        kernel = tuple(choice.choice([1, 2, 2, 3, 8]) for _ in range(nd))
+        stride = tuple(choice.choice([1, 2, 2, 3, 4]) for _ in range(nd))
+        dilation = tuple(choice.choice([1, 1, 2]) for _ in range(nd))
+        padding = tuple(choice.randint(0, k // 2) for k in kernel)
+        out = out_sizes(sizes, kernel, stride, padding, dilation, choice.random() < 0.3)
+        tables = None
+        if min(out) >= 1:
+            tables = reference.window_tables(sizes, kernel, stride, padding, dilation, out)
+        if tables and all(t.max() < n for t, n in zip(tables, sizes, strict=True)):
+            break
+    return (
+        *(sizes, kernel, stride, padding, dilation, out, choice.choice(dtypes_of)),
+        np.random.default_rng(seed),
+    )
+
+
+def values(rng, shape, dtype, side="after"):
+    x = rng.standard_normal(shape) * 4
+    if rng.random() < 0.5:
+        x = np.round(x)  # ties
+    x = (np.abs(x) if dtype.kind == "u" else x).astype(dtype)
+    if dtype.kind not in "iu":
+        if rng.random() < 0.3:
+            x.reshape(-1)[::7] = np.nan
+        if rng.random() < 0.1:
+            x[...] = -np.inf
+    return guarded(x, side)
+
+
+def same(a, b):
+    assert a.dtype == b.dtype
+    assert np.array_equal(a.astype(float), b.astype(float), equal_nan=True)
+
+
+def close(a, b):
+    assert a.dtype == b.dtype
+    error = ERROR[a.dtype.itemsize]
+    assert np.allclose(a.astype(float), b.astype(float), error, error, equal_nan=True)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_maxima_are_the_references(seed):
+    sizes, *window, out, dtype, rng = case(seed, FLOATS + INTEGERS)
+    for side in ("after", "before"):
+        x = values(rng, (3, 2, *sizes), dtype, side)
+        same(compiled.max_pool(x, *window, out), reference.max_pool(x, *window, out))
+        for a, b in zip(
+            compiled.max_pool_places(x, *window, out),
+            reference.max_pool_places(x, *window, out),
+            strict=True,
+        ):
+            same(a, b)
+        g = guarded(np.round(rng.standard_normal((3, 2, *out)) * 8).astype(dtype), side)
+        if dtype.kind not in "iu":
+            same(
+                compiled.max_pool_gradient(g, x, *window),
+                reference.max_pool_gradient(g, x, *window),
+            )
+        tables = reference.adaptive_tables(sizes, tuple(int(rng.integers(1, n + 1)) for n in sizes))
+        for a, b in zip(
+            compiled.max_by_tables(x, tables), reference.max_by_tables(x, tables), strict=True
+        ):
+            same(a, b)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_averages_are_the_references(seed):
+    sizes, kernel, stride, padding, dilation, out, dtype, rng = case(seed, FLOATS)
+    out = out_sizes(sizes, kernel, stride, padding, (1,) * len(sizes), False)
+    if min(out) < 1:
+        return
+    for count in (3, reference.window_counts(kernel, stride, padding, sizes, out, seed % 2 == 0)):
+        for side in ("after", "before"):
+            x = guarded(rng.standard_normal((3, 2, *sizes)).astype(dtype), side)
+            arguments = (kernel, stride, padding, out, count)
+            close(compiled.window_averages(x, *arguments), reference.window_averages(x, *arguments))
+            g = guarded(rng.standard_normal((3, 2, *out)).astype(dtype), side)
+            arguments = (kernel, stride, padding, sizes, count)
+            close(
+                compiled.window_averages_adjoint(g, *arguments),
+                reference.window_averages_adjoint(g, *arguments),
+            )
+
+
+def test_two_threads_give_the_same_bits():
+    import rushlight as torch
+
+    before, found = torch.get_num_threads(), []
+    x = np.random.default_rng(0).standard_normal((8, 16, 40, 41)).astype(np.float32)
+    window = ((3, 3), (2, 2), (1, 1))
+    g = np.random.default_rng(1).standard_normal((8, 16, 20, 21)).astype(np.float32)
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            found.append(
+                [
+                    compiled.max_pool(x, *window, (1, 1), (20, 21)).tobytes(),
+                    compiled.max_pool_gradient(g, x, *window, (1, 1)).tobytes(),
+                    compiled.window_averages(x, *window, (20, 21), 9).tobytes(),
+                    compiled.window_averages_adjoint(g, *window, (40, 41), 9).tobytes(),
+                ]
+            )
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1]
+
+
+def test_infinite_gradients_stay_where_they_belong():
+    """A gradient of infinity at one element leaves its neighbours 0, not NaN."""
+    x = np.arange(32.0, dtype=np.float32).reshape(1, 1, 4, 8)
+    g = np.full((1, 1, 2, 4), np.inf, np.float32)
+    gx = compiled.max_pool_gradient(g, x, (2, 2), (2, 2), (0, 0), (1, 1))
+    assert (gx == np.inf).sum() == 8 and (gx == 0).sum() == 24
