@@ -19,64 +19,54 @@ from rushlight.compiler import gemm, gemv, types
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 BF16 = dtypes.bfloat16.np
 SUMS = {"f": F32, "d": F64, "e": F32, BF16.char: F32}  # dtype.char -> that of sums
-FULL = frozenset((F32, F64))
+ELEMENTS = {"f": types.f32, "d": types.f64, "e": types.f16, BF16.char: types.bf16}
+FEW, SOME = gemv.FEW, gemv.SOME
 
 # Products of one element of A with one of B (m * n * k) from which machine code pays, calls
 # included, against NumPy with OpenBLAS's kernels for this machine; measured on Zen 5 with AVX-512.
-SMALL = max(1, compiled.threshold(96**3))
+SMALL = max(1, compiled.threshold(112**3))
 SMALL_TRANSPOSED = max(1, compiled.threshold(48**3))  # A @ Bᵀ, which OpenBLAS is slower at
 SMALL_HALF = max(1, compiled.threshold(16**3))  # NumPy converts, multiplies, converts back
 
-# Products with 2 to gemv.SOME vectors: from here NumPy leaves its kernels for small matrices, and is
+# Products with 2 to SOME vectors: from here NumPy leaves its kernels for small matrices, and is
 # several times slower. One vector (ONE) is NumPy's: it reads the matrix as fast as can be.
 THIN, ONE = max(1, compiled.threshold(2**20)), compiled.threshold(1)
-THIN_TRANSPOSED = max(1, compiled.threshold(2**18))  # more than gemv.FEW rows of A @ Bᵀ
+THIN_TRANSPOSED = max(1, compiled.threshold(2**18))  # more than FEW rows of A @ Bᵀ
 THIN_SUMS = max(1, compiled.threshold(64))  # products in a sum along rows
 
 # Of small results of long sums (gradients of weights) threads share the sums, by so many products.
 SPAN, SPANNED = 4096, 128 * 128
 
 
-class _Products(dict):
-    """`gemm.product` by the dtype.char of A and B, compiled when it is first wanted."""
+class _Kernels(dict):
+    """Compiled kernels, made when they are first wanted: `gemm.product` by the dtype.char of the
+    sums, those of `gemv.py` by their name, dtype.char and number of vectors, conversions by two."""
 
-    def __missing__(self, char: str) -> Any:
-        element = types.bf16 if char == BF16.char else types.of(np.dtype(char))
-        kernel = self[char] = gemm.product.compiled(**gemm.sizes(element))
+    def __missing__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            kernel = gemm.product.compiled(**gemm.sizes(ELEMENTS[key]))
+        elif len(key) == 2:
+            kernel = gemm.convert.compiled(A=ELEMENTS[key[0]], B=ELEMENTS[key[1]])
+        else:
+            name, char, count = key
+            known = gemv.sizes(ELEMENTS[char], count)
+            used = {k: known[k] for k in ("ETJLRU" if name == "rows" else "ETJLV")}
+            kernel = getattr(gemv, name).compiled(**used)
+        self[key] = kernel
         return kernel
 
 
-_product = _Products()
+_kernels = _Kernels()
 
 
-class _Thin(dict):
-    """Kernels of `gemv.py` by their name, dtype.char and number of vectors at once."""
-
-    def __missing__(self, key: tuple[str, str, int]) -> Any:
-        name, char, count = key
-        element = types.bf16 if char == BF16.char else types.of(np.dtype(char))
-        known = gemv.sizes(element, count)
-        used = {k: known[k] for k in ("ETJLRU" if name == "rows" else "ETJLV")}
-        kernel = self[key] = getattr(gemv, name).compiled(**used)
-        return kernel
-
-
-_thin = _Thin()
-
-
-def thin(matrix: np.ndarray, vectors: np.ndarray, out: np.ndarray) -> bool:
-    """out[j, i] = Σ_k vectors[j, k] * matrix[i, k], if the rows or columns of the matrix are
-    contiguous; whether it was done."""
-    size, char, count = matrix.itemsize, matrix.dtype.char, vectors.shape[0]
-    if count > 1:
-        count = gemv.FEW if count <= gemv.FEW else gemv.SOME
-    if matrix.strides[1] == size and matrix.shape[1] >= THIN_SUMS:
-        _thin["rows", char, count](matrix, vectors, out)
-    elif matrix.strides[0] == size and count <= gemv.FEW:
-        _thin["columns", char, count](matrix, vectors, out)
-    else:
-        return False
-    return True
+def converted(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A copy in another dtype of SUMS with the numbers in the same order in memory, or C's."""
+    if a.ndim == 2 and not a.flags.c_contiguous and a.T.flags.c_contiguous:
+        return converted(a.T, dtype).T
+    a = np.ascontiguousarray(a)
+    out = np.empty(a.shape, dtype)
+    _kernels[a.dtype.char, dtype.char](a, out, a.size)
+    return out
 
 
 def pays(a: np.ndarray, b: np.ndarray, work: int) -> bool:
@@ -93,81 +83,114 @@ def pays(a: np.ndarray, b: np.ndarray, work: int) -> bool:
 def product(
     a: np.ndarray, b: np.ndarray, shape: tuple[int, ...], row: np.ndarray | None = None
 ) -> np.ndarray:
-    """a @ b, both of the same dtype, whose result is known to have this shape, with no dimension of
-    size 0; plus a row. The result has the dtype of the sums."""
-    char = a.dtype.char
-    c = np.empty(shape, SUMS[char])
+    """a @ b, both of one dtype of SUMS, whose result is known to have this shape, with no dimension
+    of size 0; plus a row. The result has the dtype of the sums."""
+    sums = SUMS[a.dtype.char]
+    if a.dtype is not sums:
+        a, b = converted(a, sums), converted(b, sums)
+    kernel, c = _kernels[sums.char], np.empty(shape, sums)
     if row is not None:
-        _product[char](a, b, c, row, c, gemm.BIAS)
+        kernel(a, b, c, row, c, gemm.BIAS)
     elif a.shape[-1] < 2 * SPAN or c.size > SPANNED or len(shape) != 2:
-        _product[char](a, b, c, c, c, gemm.SET)
+        kernel(a, b, c, c, c, gemm.SET)
     else:
-        parts = np.empty((-(-a.shape[1] // SPAN), *shape), c.dtype)
-        _product[char](a, b, c, c, parts, gemm.SET + 4 * SPAN)
+        parts = np.empty((-(-a.shape[1] // SPAN), *shape), sums)
+        kernel(a, b, c, c, parts, gemm.SET + 4 * SPAN)
     return c
+
+
+def thin(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """a [m, k] @ b [k, n], both of one dtype of SUMS, where m or n is at most SOME, in the dtype of
+    the sums; None unless the other matrix has contiguous rows or columns."""
+    c = np.empty((a.shape[0], b.shape[1]), SUMS[a.dtype.char])
+    matrix, vectors, out = (b.T, a, c) if a.shape[0] <= b.shape[1] else (a, b.T, c.T)
+    size, char, count = matrix.itemsize, matrix.dtype.char, vectors.shape[0]
+    if count > 1:
+        count = FEW if count <= FEW else SOME
+    if matrix.strides[1] == size and matrix.shape[1] >= THIN_SUMS:
+        _kernels["rows", char, count](matrix, vectors, out)
+    elif matrix.strides[0] == size and count <= FEW:
+        _kernels["columns", char, count](matrix, vectors, out)
+    else:
+        return None
+    return c
+
+
+def matrices(a: np.ndarray, b: np.ndarray, row: np.ndarray | None = None) -> np.ndarray | None:
+    """a [m, k] @ b [k, n], plus a row, in the dtype of the sums, if it is for machine code."""
+    (m, k), (l, n) = a.shape, b.shape
+    if k != l or a.dtype is not b.dtype or a.dtype.char not in SUMS:
+        return None
+    work = m * k * n
+    if m <= SOME or n <= SOME:
+        least = THIN if a.dtype.itemsize > 2 else SMALL_HALF
+        if FEW < m <= SOME and b.strides[0] < b.strides[1]:
+            least = min(least, THIN_TRANSPOSED)
+        if work < least or (ONE and (m == 1 or n == 1) and a.dtype.itemsize > 2):
+            return None
+        c = thin(a, b)
+        if c is not None:
+            return c if row is None else np.add(c, row, out=c)
+    return product(a, b, (m, n), row) if pays(a, b, work) else None
 
 
 def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[..., n, k] @ [..., k, m], with vectors and broadcast batches as in `torch.matmul`."""
-    if a.ndim != 2 or b.ndim != 2:
-        return matmul_batched(a, b)
-    (m, k), (l, n) = a.shape, b.shape
-    if k != l:
-        return reference.matmul(a, b)
-    if m <= gemv.SOME or n <= gemv.SOME:
-        if a.dtype is not b.dtype or a.dtype.char not in SUMS:
-            return reference.matmul(a, b)
-        full = a.dtype.itemsize > 2
-        least = THIN if full else SMALL_HALF
-        if m > gemv.FEW and b.strides[0] < b.strides[1]:
-            least = min(least, THIN_TRANSPOSED)
-        if k * m * n < least or (full and ONE and (m == 1 or n == 1)):
-            return reference.matmul(a, b)
-        c = np.empty((m, n), SUMS[a.dtype.char])
-        if thin(b.T, a, c) if m <= n else thin(a, b.T, c.T):
-            return c if full else reference.rounded(c, a.dtype)
-    if not pays(a, b, m * n * k):
-        return reference.matmul(a, b)
-    c = product(a, b, (m, n))
-    return c if c.dtype is a.dtype else reference.rounded(c, a.dtype)
+    if a.ndim == 2 and b.ndim == 2:
+        c = matrices(a, b)
+    else:
+        c = batches(a, b)
+    return reference.matmul(a, b) if c is None else rounded(c, a.dtype)
 
 
-def matmul_batched(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """At least one operand does not have two dimensions."""
-    if a.ndim == 2 and b.ndim == 1 and a.shape[1] == b.shape[0]:
-        return matmul(a, b[:, None])[:, 0]
-    if a.ndim == 1 and b.ndim == 2 and a.shape[0] == b.shape[0]:
-        return matmul(a[None], b)[0]
+def rounded(c: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A fresh C-contiguous array in the dtype that is asked for."""
+    return c if c.dtype is dtype else converted(c, dtype)
+
+
+def batches(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """The product where at least one operand does not have two dimensions, if it is for us."""
+    if a.ndim == 2 and b.ndim == 1:
+        c = matrices(a, b[:, None])
+        return c if c is None else c[:, 0]
+    if a.ndim == 1 and b.ndim == 2:
+        c = matrices(a[None], b)
+        return c if c is None else c[0]
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
-        return reference.matmul(a, b)
+        return None
     k, n = b.shape[-2:]
     work = min(a.size, b.size) and max(a.size * n, b.size * a.shape[-2])
     if not pays(a, b, work):
-        return reference.matmul(a, b)
+        return None
     if b.ndim == 2 and a.flags.c_contiguous:  # one product
-        c = product(a.reshape(-1, k), b, (a.size // k, n)).reshape(*a.shape[:-1], n)
-    else:
-        batch = a.shape[:-2]
-        if batch != b.shape[:-2]:
-            try:
-                batch = np.broadcast_shapes(batch, b.shape[:-2])
-            except ValueError:
-                return reference.matmul(a, b)
-        c = product(a, b, (*batch, a.shape[-2], n))
-    return c if c.dtype is a.dtype else reference.rounded(c, a.dtype)
+        c = matrices(a.reshape(-1, k), b)
+        return c if c is None else c.reshape(*a.shape[:-1], n)
+    batch = a.shape[:-2]
+    if batch != b.shape[:-2]:
+        try:
+            batch = np.broadcast_shapes(batch, b.shape[:-2])
+        except ValueError:
+            return None
+    return product(a, b, (*batch, a.shape[-2], n))
 
 
 def mm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[n, k] @ [k, m]."""
-    if a.ndim != 2 or b.ndim != 2:
-        return reference.mm(a, b)
-    return matmul(a, b)
+    c = matrices(a, b) if a.ndim == 2 == b.ndim else None
+    return reference.mm(a, b) if c is None else rounded(c, a.dtype)
+
+
+def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """[n, k] @ [k]."""
+    c = matrices(a, b[:, None]) if a.ndim == 2 and b.ndim == 1 else None
+    return reference.mv(a, b) if c is None else rounded(c[:, 0], a.dtype)
 
 
 def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[batch, n, k] @ [batch, k, m]."""
     reference.check_bmm(a, b)
-    return matmul_batched(a, b)
+    c = batches(a, b)
+    return reference.bmm(a, b) if c is None else rounded(c, a.dtype)
 
 
 def times_adjoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -182,50 +205,48 @@ def adjoint_times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     """a [..., k] @ weight [m, k]ᵀ + bias [m]."""
-    if a.ndim < 2 or weight.ndim != 2 or a.shape[-1] != weight.shape[1]:
+    if (
+        a.ndim < 2
+        or weight.ndim != 2
+        or a.shape[-1] != weight.shape[1]
+        or (bias is not None and (bias.dtype is not a.dtype or bias.shape != weight.shape[:1]))
+    ):
         return reference.linear(a, weight, bias)
     n, k = weight.shape
-    b = weight.T
-    if not pays(a, b, a.size * n) or (bias is not None and bias.dtype is not a.dtype):
-        return reference.linear(a, weight, bias)
-    row = None
-    if bias is not None and bias.shape == (n,):
-        row = bias.astype(F32) if bias.dtype.itemsize == 2 else np.ascontiguousarray(bias)
+    row = bias
+    if bias is not None and bias.dtype.itemsize == 2:
+        row = bias.astype(F32)
+    elif bias is not None and bias.strides != (bias.itemsize,):
+        row = np.ascontiguousarray(bias)
     if a.ndim == 2:
-        c = product(a, b, (a.shape[0], n), row)
-    elif a.flags.c_contiguous:
-        c = product(a.reshape(-1, k), b, (a.size // k, n), row).reshape(*a.shape[:-1], n)
+        c = matrices(a, weight.T, row)
+    elif a.flags.c_contiguous and a.size:
+        c = matrices(a.reshape(-1, k), weight.T, row)
+        c = c if c is None else c.reshape(*a.shape[:-1], n)
     else:
-        c = product(a, b, (*a.shape[:-1], n), row)
-    if row is None and bias is not None:
-        c = reference.plus(c, bias if bias.dtype is c.dtype else bias.astype(F32))
-    return c if c.dtype is a.dtype else reference.rounded(c, a.dtype)
+        pay = pays(a, weight.T, a.size * n)
+        c = product(a, weight.T, (*a.shape[:-1], n), row) if pay else None
+    return reference.linear(a, weight, bias) if c is None else rounded(c, a.dtype)
 
 
 def accumulate(
     input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
 ) -> np.ndarray:
     """beta * input + alpha * (a @ b); half types are rounded once."""
-    if (
-        alpha != 1
-        or a.ndim != 2
-        or b.ndim != 2
-        or a.shape[1] != b.shape[0]
-        or input.dtype is not a.dtype
-        or not pays(a, b, a.size * b.shape[1])
-    ):
-        if a.dtype not in FULL:
-            return reference.accumulate(input, a, b, beta, alpha)
-        r = matmul(a, b)
-        return reference.plus(r if alpha == 1 else reference.times(r, alpha), input, beta)
-    shape, char = (a.shape[0], b.shape[1]), a.dtype.char
-    if beta == 0:
-        reference.broadcast_to(input, shape)
-        c = product(a, b, shape)
+    if input.dtype is not a.dtype or a.dtype.char not in SUMS:
+        return reference.accumulate(input, a, b, beta, alpha)
+    if a.ndim != 2 or b.ndim != 2:
+        c = batches(a, b)
+    elif beta == 1 == alpha and input.shape == b.shape[1:] and input.dtype.itemsize > 2:
+        c = matrices(a, b, np.ascontiguousarray(input))
+        if c is not None:
+            return c
     else:
-        start = reference.broadcast_to(input, shape)
-        c = start.astype(SUMS[char], order="C")
-        if beta != 1:
-            c *= c.dtype.type(beta)
-        _product[char](a, b, c, c, c, gemm.ADD)
-    return c if c.dtype is a.dtype else reference.rounded(c, a.dtype)
+        c = matrices(a, b)
+    if c is None:
+        return reference.accumulate(input, a, b, beta, alpha)
+    if c.dtype is not input.dtype:
+        input = input.astype(c.dtype)
+    if alpha != 1:
+        c *= c.dtype.type(alpha)
+    return rounded(reference.plus(c, input, beta), a.dtype)

@@ -24,6 +24,7 @@ from rushlight.compiler.language import (
     fma,
     inline,
     iota,
+    lanes,
     load,
     parallel,
     prefetch,
@@ -42,12 +43,9 @@ SET, ADD, BIAS = 0, 1, 2  # what becomes of C: the product; C + the product; a r
 
 
 @cache
-def sizes(element: Type) -> dict[str, Any]:
-    """What kernels for matrices of one type are compiled for.
-
-    E is the type in memory, T that of the sums, L the lanes of a vector; a tile of MR x V vectors
-    and what it is multiplied with fills the registers.
-    """
+def sizes(T: Type) -> dict[str, Any]:
+    """What the kernel for matrices of one type is compiled for: a tile of MR rows by V vectors of L
+    lanes, which with what it is multiplied with fills the registers."""
     from rushlight.compiler import native
 
     _, features = native.host()
@@ -57,8 +55,7 @@ def sizes(element: Type) -> dict[str, Any]:
         width, rows = 32, 6
     else:
         width, rows = 16, 12 if "+neon" in features else 4
-    T = element.loaded
-    return {"E": element, "T": T, "MR": rows, "V": 2, "L": width // T.size}
+    return {"T": T, "MR": rows, "V": 2, "L": width // T.size}
 
 
 def _crossing(row: int, step: int, lanes: int) -> list[int]:
@@ -146,33 +143,6 @@ def pack_any(b, bks, bcs, to, k, left, W):
             to[p * W + j] = b[p * bks + j * bcs]
 
 
-@routine
-def pack_tile(a, ars, aks, to, k, rows, MR, L):
-    """A tile of A [rows, k] as k columns of MR numbers; rows that do not exist hold anything.
-
-    Columns are written up to a multiple of L.
-    """
-    if aks == 1:
-        for first in unroll(range(0, MR, L)):
-            at = [a + min(rows - 1, first + i) * ars for i in range(min(L, MR - first))]
-            for p in range(0, k, L):
-                mask = iota(i32, L) < i32(k - p)
-                columns = [load(at[min(i, len(at) - 1)] + p, L, mask) for i in range(L)]
-                columns = transposed(columns, L)
-                for i in unroll(L):
-                    store(to + ((p + i) * MR + first), columns[i], iota(i32, L) < i32(MR - first))
-    elif ars == 1:
-        for p in range(k):
-            for first in unroll(range(0, MR, L)):
-                mask = iota(i32, L) < i32(rows - first)
-                mine = iota(i32, L) < i32(MR - first)
-                store(to + (p * MR + first), load(a + (p * aks + first), L, mask), mine)
-    else:
-        for p in range(k):
-            for r in range(rows):
-                to[p * MR + r] = a[p * aks + r * ars]
-
-
 @inline
 def row_of_tiles(a, ars, aks, b, panel, bks, c, ldc, bias, k, rows, columns, begin, T, MR, V, L,
                  HIGH):  # fmt: skip
@@ -192,28 +162,19 @@ def row_of_tiles(a, ars, aks, b, panel, bks, c, ldc, bias, k, rows, columns, beg
 
 
 @routine
-def block(a, ars, aks, own, b, panel, bks, c, ldc, bias, k, rows, columns, begin,
-          E, T, MR, V, L):  # fmt: skip
-    """A block of C: rows of tiles, and at its end one as low as will do.
-
-    `own` is where a row of tiles' part of A is converted to the type of the sums.
-    """
+def block(a, ars, aks, b, panel, bks, c, ldc, row, k, rows, columns, begin, T, MR, V, L):
+    """A block of C: rows of tiles, and at its end one as low as will do."""
     third = MR // 3
     for i in range(0, rows, MR):
-        rest, to = rows - i, c + i * ldc
-        if E is T:
-            at, rs, ks = a + i * ars, ars, aks
-        else:
-            at, rs, ks = own, i64(1), i64(MR)
-            pack_tile(a + i * ars, ars, aks, own, k, min(rest, MR), MR=MR, L=L)
+        rest, at, to = rows - i, a + i * ars, c + i * ldc
         if rest > 2 * third:
-            row_of_tiles(at, rs, ks, b, panel, bks, to, ldc, bias, k, min(rest, MR), columns,
+            row_of_tiles(at, ars, aks, b, panel, bks, to, ldc, row, k, min(rest, MR), columns,
                          begin, T, MR, V, L, MR)  # fmt: skip
         elif rest > third:
-            row_of_tiles(at, rs, ks, b, panel, bks, to, ldc, bias, k, rest, columns,
+            row_of_tiles(at, ars, aks, b, panel, bks, to, ldc, row, k, rest, columns,
                          begin, T, 2 * third, V, L, MR)  # fmt: skip
         else:
-            row_of_tiles(at, rs, ks, b, panel, bks, to, ldc, bias, k, rest, columns,
+            row_of_tiles(at, ars, aks, b, panel, bks, to, ldc, row, k, rest, columns,
                          begin, T, third, V, L, MR)  # fmt: skip
 
 
@@ -228,6 +189,14 @@ def pack(b, bks, bcs, to, k, columns, W, L):
     else:
         for j in range(0, columns, W):
             pack_any(b + j * bcs, bks, bcs, to + j * DEPTH, k, min(W, columns - j), W=W)
+
+
+@kernel
+def convert(a: Ptr[A], out: Ptr[B], n: i64):
+    """The numbers of one array in another."""
+    for lo, hi in parallel(n, 32768):
+        for i in lanes(lo, hi):
+            out[i] = a[i]
 
 
 @inline
@@ -270,8 +239,8 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     b_dims, b_shape, b_strides = shape_of(b)
     c_dims, c_shape, c_strides = shape_of(c)
     m, n, k = c_shape[c_dims - 2], c_shape[c_dims - 1], a_shape[a_dims - 1]
-    ars, aks = a_strides[a_dims - 2] // E.size, a_strides[a_dims - 1] // E.size
-    bks, bcs = b_strides[b_dims - 2] // E.size, b_strides[b_dims - 1] // E.size
+    ars, aks = a_strides[a_dims - 2] // T.size, a_strides[a_dims - 1] // T.size
+    bks, bcs = b_strides[b_dims - 2] // T.size, b_strides[b_dims - 1] // T.size
     ldc = c_strides[c_dims - 2] // T.size
     if n == 1:  # then the stride may be any
         bcs = i64(1)
@@ -303,16 +272,15 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     b_in_place = (bcs == 1) & ((min(k, DEPTH) * bks <= 32768) | ((m <= 2 * MR) & (bks <= 2048)))
     for lo, hi in parallel(batch * chunks, grain):
         panels = array(T, DEPTH * W * GROUP)
-        own = array(T, DEPTH * MR)
         for t in range(lo, hi):
             z, s, u = t // chunks, t % chunks // each, t % each
             i, first = u // pieces * height, u % pieces * (group * W)
             rows, columns = min(height, m - i), min(n - first, group * W)
-            over_a = matrix_at(z, c_shape, lead, a_dims, a_shape, a_strides) // E.size
-            over_b = matrix_at(z, c_shape, lead, b_dims, b_shape, b_strides) // E.size
+            over_a = matrix_at(z, c_shape, lead, a_dims, a_shape, a_strides) // T.size
+            over_b = matrix_at(z, c_shape, lead, b_dims, b_shape, b_strides) // T.size
             over_c = matrix_at(z, c_shape, lead, c_dims, c_shape, c_strides) // T.size
-            at = bits(a[HEAD], Ptr[E]) + (over_a + i * ars)
-            by = bits(b[HEAD], Ptr[E]) + (over_b + first * bcs)
+            at = bits(a[HEAD], Ptr[T]) + (over_a + i * ars)
+            by = bits(b[HEAD], Ptr[T]) + (over_b + first * bcs)
             to = bits(c[HEAD], Ptr[T]) + (over_c + i * ldc + first)
             start = begin
             if spans > 1:
@@ -322,15 +290,12 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
             while p < end:
                 deep = min(depth, end - p)
                 source, panel, step = panels, i64(DEPTH), i64(W)
-                if E is T:
-                    if b_in_place:
-                        source, panel, step = by + p * bks, i64(1), bks
-                    else:
-                        pack(by + p * bks, bks, bcs, panels, deep, columns, W=W, L=L)
+                if b_in_place:
+                    source, panel, step = by + p * bks, i64(1), bks
                 else:
                     pack(by + p * bks, bks, bcs, panels, deep, columns, W=W, L=L)
-                block(at + p * aks, ars, aks, own, source, panel, step, to, ldc, row + first, deep,
-                      rows, columns, start, E=E, T=T, MR=MR, V=V, L=L)  # fmt: skip
+                block(at + p * aks, ars, aks, source, panel, step, to, ldc, row + first, deep,
+                      rows, columns, start, T=T, MR=MR, V=V, L=L)  # fmt: skip
                 p += depth
                 start = i64(ADD)
     if spans > 1:

@@ -45,7 +45,7 @@ def sizes(element: Type, count: int) -> dict[str, Any]:
     Of J vectors at once: R rows and U vectors of each are read by `dots`, V vectors of columns by
     `sums`.
     """
-    one = gemm.sizes(element)
+    one = gemm.sizes(element.loaded)
     known = {"E": element, "T": one["T"], "L": one["L"]}
     wide = one["MR"] == 12  # 32 vector registers, not 16
     if count == 1:
