@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import dtypes
+
 
 class Type:
     """A type of the kernel language.
@@ -67,11 +69,7 @@ class Type:
     @property
     def np(self) -> np.dtype:
         """NumPy's dtype for one element in memory."""
-        if self is bf16:
-            import ml_dtypes
-
-            return np.dtype(ml_dtypes.bfloat16)
-        return np.dtype(NUMPY[self.name])
+        return _NP[self.name]
 
 
 f64 = Type("f64", "f", 8, "double")
@@ -129,7 +127,8 @@ def vector(element: Type, lanes: int) -> Type:
 
 def of(dtype: np.dtype) -> Type | None:
     """The type for a NumPy dtype; None where the language has none."""
-    return _OF.get(dtype.name)
+    return _OF.get(dtype)
 
 
-_OF = {NUMPY[name]: NUMBERS[name] for name in NUMPY} | {"bfloat16": bf16}
+_NP = {name: np.dtype(NUMPY[name]) for name in NUMPY} | {"bf16": dtypes.bfloat16.np}
+_OF = {_NP[name]: NUMBERS[name] for name in _NP}
