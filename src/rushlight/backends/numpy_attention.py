@@ -80,9 +80,13 @@ def attention(
 
 
 def attention_gradients(
-    g: Any, query: Any, key: Any, value: Any, weights: Any, scale: float, needs: tuple
-) -> tuple:
-    """The gradients of `attention` by query, key, value and (in full shape) mask."""
+    g: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, result: Any, weights: Any,
+    scale: float, needs: tuple,
+) -> tuple:  # fmt: skip
+    """The gradients of `attention` by query, key, value and (in full shape) mask.
+
+    `result` and `weights` are what `attention` gave.
+    """
     q, k, v, h = widened(query), widened(key), widened(value), widened(g)
     gq, gk, gv = np.empty_like(q), np.empty_like(k), np.empty_like(v)
     to_mask = np.empty(weights.shape, weights.dtype) if needs[3] else None

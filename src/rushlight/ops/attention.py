@@ -42,13 +42,13 @@ def attend(
     xp, query: Array, key: Array, value: Array, mask: Array | None, causal: bool, scale: float,
     keep: bool,
 ):  # fmt: skip
-    """(softmax(query keyᵀ scale + mask) value, the softmax if `keep`) for four dimensions."""
+    """(softmax(query keyᵀ scale + mask) value, what the gradients need if `keep`), of four dimensions."""
     return xp.attention(query, key, value, mask, causal, scale, keep)
 
 
-def attend_gradients(g, query, key, value, mask, causal, scale, weights, needs):
+def attend_gradients(g, query, key, value, mask, causal, scale, result, weights, needs):
     if not thread.grad:
-        found = attend_backward(g, query, key, value, weights, scale, needs)
+        found = attend_backward(g, query, key, value, mask, causal, result, weights, scale, needs)
         gq, gk, gv, gm = found
     else:
         weights = weights_in_operators(query, key, mask, causal, scale)
@@ -68,11 +68,13 @@ attend.grad_all(attend_gradients)
     name="_attention_backward", method=False, out=False, outputs=("query", "key", "value", "mask")
 )  # fmt: skip
 def attend_backward(
-    xp, grad_output: Array, query: Array, key: Array, value: Array, weights: Array, scale: float,
-    needs: tuple,
+    xp, grad_output: Array, query: Array, key: Array, value: Array, mask: Array | None, causal: bool,
+    result: Array, weights: Array, scale: float, needs: tuple,
 ):  # fmt: skip
     """The gradients of attention; None where not needed."""
-    return xp.attention_gradients(grad_output, query, key, value, weights, scale, needs)
+    return xp.attention_gradients(
+        grad_output, query, key, value, mask, causal, result, weights, scale, needs
+    )
 
 
 def check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Any, dropout_p: float) -> None:

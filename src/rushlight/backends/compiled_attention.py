@@ -1,0 +1,105 @@
+"""Attention in machine code; see `compiled.py` for when it runs, `compiler/attention.py` for how.
+
+What is taken: float32, heads of at most 128 elements, any strides. The second result of `attention`
+is the logarithm of each query's sum of exponentials [N, H, L], not the weights.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from rushlight.backends import numpy_attention as reference
+from rushlight.backends.compiled import threshold
+from rushlight.compiler import attention as kernels
+from rushlight.compiler import gemm
+from rushlight.compiler.types import f32
+
+F32 = np.dtype(np.float32)
+SMALL = max(1, threshold(1 << 16))  # products of an element of a query with one of a key
+FAR = 1 << 40  # how far beyond its own place a query sees where it sees all
+
+
+@cache
+def tiles() -> dict[str, Any]:
+    """What the kernels are compiled for."""
+    return gemm.sizes(f32)
+
+
+def rows_of(a: np.ndarray) -> np.ndarray:
+    """`a`, or a copy of it, with the elements of rows side by side."""
+    if a.strides[-1] == 4 and a.flags.aligned:
+        return a
+    return np.ascontiguousarray(a)
+
+
+def like(a: np.ndarray, shape: tuple) -> np.ndarray:
+    """A new array of a shape, laid out as `a` where that has the shape and its rows allow it."""
+    if a.shape == shape and 0 not in a.strides:
+        out = np.empty_like(a)
+        if out.strides[-1] == 4:
+            return out
+    return np.empty(shape, a.dtype)
+
+
+def takes(*arrays: np.ndarray) -> bool:
+    """Whether query, key, value (and mask) are for machine code."""
+    for a in arrays:
+        if a.__class__ is not np.ndarray or a.ndim != 4 or a.dtype is not F32 or not a.size:
+            return False
+    q, k, v = arrays[:3]
+    return (
+        q.shape[:2] == k.shape[:2] == v.shape[:2]
+        and q.shape[3] == k.shape[3] <= kernels.WIDEST
+        and v.shape[3] <= kernels.WIDEST
+        and k.shape[2] == v.shape[2]
+        and q.size * k.shape[2] >= SMALL
+    )
+
+
+def mask_of(mask: Any, shape: tuple) -> np.ndarray:
+    """A mask in full shape, by strides of 0, with the elements of rows side by side."""
+    own = np.broadcast_to(mask, (*mask.shape[:-1], shape[-1]))
+    return np.broadcast_to(rows_of(own), shape)
+
+
+def attention(
+    query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float, keep: bool
+) -> tuple[Any, Any]:
+    """(softmax(query keyᵀ scale + mask) value, what the gradients need if `keep`)."""
+    if not takes(query, key, value, *(() if mask is None else (mask,))):
+        return reference.attention(query, key, value, mask, causal, scale, keep)
+    q, k, v = rows_of(query), rows_of(key), rows_of(value)
+    n, heads, length = q.shape[:3]
+    out = like(query, (n, heads, length, v.shape[3]))
+    sums = np.empty((n, heads, length), F32)
+    added = q if mask is None else mask_of(mask, (n, heads, length, k.shape[2]))
+    kernel = kernels.attention.compiled(MASK=mask is not None, **tiles())
+    # Chunks of a head: each packs all keys, for at least two blocks of queries.
+    down = max(1, min(8 // (n * heads), length // (2 * kernels.QUERIES)))
+    kernel(q, k, v, added, out, np.empty_like(sums), sums, scale, 0 if causal else FAR, down)
+    return out, sums if keep else None
+
+
+def attention_gradients(
+    g: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, result: Any, kept: Any,
+    scale: float, needs: tuple,
+) -> tuple:  # fmt: skip
+    """The gradients of `attention` by query, key, value and (in full shape) mask."""
+    if kept.ndim == 3 and (
+        needs[3] or not takes(query, key, value, result, g, *(() if mask is None else (mask,)))
+    ):
+        kept = reference.attention(query, key, value, mask, causal, scale, True)[1]
+    if kept.ndim == 4:
+        return reference.attention_gradients(
+            g, query, key, value, mask, causal, result, kept, scale, needs
+        )
+    q, k, v, h, out = map(rows_of, (query, key, value, g, result))
+    gq, gk, gv = like(query, q.shape), like(key, k.shape), like(value, v.shape)
+    added = q if mask is None else mask_of(mask, (*q.shape[:3], k.shape[2]))
+    kernel = kernels.gradients.compiled(MASK=mask is not None, **tiles())
+    kernel(h, q, k, v, added, out, kept, gq, gk, gv, scale, 0 if causal else FAR)
+    found = (gq, gk, gv)
+    return (*(x if need else None for x, need in zip(found, needs[:3], strict=True)), None)

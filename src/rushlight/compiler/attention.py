@@ -1,0 +1,266 @@
+"""Scaled dot product attention in tiles: the matrix of scores never exists as a whole.
+
+Forward, a block of queries meets one block of keys after the other; what is summed so far is scaled
+down when a larger score turns up (T. Dao et al., "FlashAttention", 2022; the running softmax is that
+of M. Milakov and N. Gimelshein, 2018). What is kept is the logarithm of each query's sum of exponentials, from which
+the backward pass computes the weights again:
+
+    P = exp(scale Q Kᵀ + mask - log sum), D = rows' sums of dO * O, dS = P (dO Vᵀ - D) scale,
+    dV = Pᵀ dO, dK = dSᵀ Q, dQ = dS K.
+
+All products are tiles of `gemm.py`. A chunk of the work belongs to one head, so each sum has one
+order whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+from rushlight.compiler import math
+from rushlight.compiler.gemm import ADD, SET, block, pack_columns
+from rushlight.compiler.kernel import kernel
+from rushlight.compiler.language import (
+    array,
+    bits,
+    inline,
+    iota,
+    largest,
+    load,
+    parallel,
+    routine,
+    select,
+    splat,
+    store,
+    total,
+    typeof,
+    unroll,
+)
+from rushlight.compiler.types import HEAD, Header, Ptr, i64
+
+WIDEST = 128  # of heads: elements of a query, key or value
+QUERIES, KEYS = 48, 256  # in a block, forward
+ROWS, COLUMNS = 96, 128  # queries and keys in a block, backward
+SIDE = 4  # rows that are worked on side by side
+
+
+@inline
+def head_of(a, n, h, T):
+    """Where the matrix of sample n and head h of a [N, H, rows, columns] begins, and its row's stride."""
+    strides = bits(a[HEAD + 3], Ptr[i64])
+    at = bits(a[HEAD], Ptr[T]) + (n * strides[0] + h * strides[1]) // T.size
+    return at, strides[2] // T.size
+
+
+@routine
+def pack_keys(k, step, to, keys, width, deep, W, L):
+    """Keys [keys, width] as panels of their transpose: W keys side by side, `deep` rows a panel."""
+    for j in range(0, keys, W):
+        pack_columns(k + j * step, step, to + j * deep, width, min(keys - j, W), W=W, L=L)
+
+
+@routine
+def scaled_rows(q, step, to, rows, width, scale, T, L):
+    """Rows of `width`, scaled, WIDEST apart."""
+    for r in range(rows):
+        for e in range(0, width, L):
+            here = iota(i64, L) < width - e
+            store(to + (r * WIDEST + e), load(q + (r * step + e), L, here) * scale)
+
+
+@inline
+def lowered(v, j, see, added, L):
+    """Scores j ... of a row: the mask added, and -inf from column `see` on."""
+    here = iota(i64, L) < see - j
+    if added is not None:
+        v = v + load(added + j, L, here)
+    return select(here, v, typeof(v)(float("-inf")))
+
+
+@kernel
+def attention(
+    MASK, q: Header, k: Header, v: Header, mask: Header, out: Header, tops: Ptr[T],
+    sums: Ptr[T], scale: T, reach: i64, down: i64,
+):  # fmt: skip
+    """out [N, H, rows, values]; `sums` [N, H, rows] becomes the logarithm of the sum of exponentials,
+    inf where a query sees nothing. A head is cut into `down` chunks of rows. Rows' elements lie side by side."""
+    W = V * L
+    shape = bits(q[HEAD + 2], Ptr[i64])
+    heads, length, width = shape[1], shape[2], shape[3]
+    v_shape = bits(v[HEAD + 2], Ptr[i64])
+    s, values = v_shape[2], v_shape[3]
+    deep = (width + (L - 1)) // L * L
+    height = (length + (down - 1)) // down
+    for lo, hi in parallel(shape[0] * heads * down, i64(1)):
+        keys = array(T, KEYS * WIDEST)
+        scaled = array(T, QUERIES * WIDEST)
+        scores = array(T, QUERIES * KEYS)
+        for t in range(lo, hi):
+            z = t // down
+            n, h = z // heads, z % heads
+            first = t % down * height
+            last = min(length, first + height)
+            q_at, q_step = head_of(q, n, h, T)
+            k_at, k_step = head_of(k, n, h, T)
+            v_at, v_step = head_of(v, n, h, T)
+            o_at, o_step = head_of(out, n, h, T)
+            m_at, m_step = head_of(mask, n, h, T)
+            top, sum = tops + z * length, sums + z * length
+            seen = min(s, last + reach)
+            for j in range(0, seen, KEYS):
+                there = min(i64(KEYS), seen - j)
+                pack_keys(k_at + j * k_step, k_step, keys, there, width, deep, W=W, L=L)
+                for i in range(first, last, QUERIES):
+                    rows = min(i64(QUERIES), last - i)
+                    columns = min(there, i + rows - j + reach)
+                    if columns > 0:
+                        scaled_rows(q_at + i * q_step, q_step, scaled, rows, width, scale, T=T, L=L)
+                        block(scaled, i64(WIDEST), i64(1), keys, deep, i64(W), scores,
+                              i64(KEYS), scores, width, rows, columns, i64(SET),
+                              T=T, MR=MR, V=V, L=L)  # fmt: skip
+                        softmax_of(scores, rows, columns, i, j, m_at + (i * m_step + j), m_step,
+                                   top + i, sum + i, o_at + i * o_step, o_step, values,
+                                   reach, MASK=MASK, T=T, L=L)  # fmt: skip
+                        block(scores, i64(KEYS), i64(1), v_at + j * v_step, i64(1), v_step,
+                              o_at + i * o_step, o_step, scores, columns, rows, values,
+                              i64(SET) if j == 0 else i64(ADD),
+                              T=T, MR=MR, V=V, L=L)  # fmt: skip
+            for i in range(first, last):
+                l = sum[i]
+                by = 1 / (l if l != 0 else T(1))
+                to = o_at + i * o_step
+                for e in range(0, values, L):
+                    here = iota(i64, L) < values - e
+                    store(to + e, load(to + e, L, here) * by, here)
+                sum[i] = top[i] + math.log(l) if l != 0 else T(float("inf"))
+
+
+@routine
+def softmax_of(scores, rows, columns, i, j, added, step, top, sum, out, o_step, values,
+               reach, MASK, T, L):  # fmt: skip
+    """Exponentials of a block of scores, less each row's largest so far; what was summed before is
+    scaled to that."""
+    for first in range(0, rows, SIDE):
+        row = [scores + (first + r) * KEYS for r in range(SIDE)]
+        real = [min(rows - 1, first + r) for r in range(SIDE)]
+        more = [(added + real[r] * step if MASK else None) for r in range(SIDE)]
+        see = [min(columns, i + real[r] - j + 1 + reach) for r in range(SIDE)]
+        best = [splat(T(float("-inf")), L) for _ in range(SIDE)]
+        for c in range(0, columns, L):
+            for r in unroll(SIDE):
+                x = lowered(load(row[r] + c, L), c, see[r], more[r], L)
+                store(row[r] + c, x)
+                best[r] = select(x > best[r], x, best[r])
+        most = [largest(best[r]) for r in range(SIDE)]
+        if j > 0:
+            for r in unroll(SIDE):
+                before = top[real[r]]
+                most[r] = before if before > most[r] else most[r]
+        base = [(T(0) if most[r] == float("-inf") else most[r]) for r in range(SIDE)]
+        added_up = [splat(T(0), L) for _ in range(SIDE)]
+        for c in range(0, columns, L):
+            for r in unroll(SIDE):
+                x = math.exp(load(row[r] + c, L) - base[r])
+                store(row[r] + c, x)
+                added_up[r] = added_up[r] + x
+        for r in unroll(SIDE):
+            if first + r < rows:
+                l = total(added_up[r])
+                if j > 0:
+                    less = math.exp(top[real[r]] - base[r])
+                    l += sum[real[r]] * less
+                    to = out + real[r] * o_step
+                    for e in range(0, values, L):
+                        here = iota(i64, L) < values - e
+                        store(to + e, load(to + e, L, here) * less, here)
+                top[real[r]] = most[r]
+                sum[real[r]] = l
+
+
+@kernel
+def gradients(
+    MASK, g: Header, q: Header, k: Header, v: Header, mask: Header, out: Header,
+    sums: Ptr[T], gq: Header, gk: Header, gv: Header, scale: T,
+    reach: i64,
+):  # fmt: skip
+    """The gradients by q, k and v, from the result and `sums` of `attention`; one chunk a head."""
+    W = V * L
+    shape = bits(q[HEAD + 2], Ptr[i64])
+    heads, length, width = shape[1], shape[2], shape[3]
+    v_shape = bits(v[HEAD + 2], Ptr[i64])
+    s, values = v_shape[2], v_shape[3]
+    deep, v_deep = (width + (L - 1)) // L * L, (values + (L - 1)) // L * L
+    for lo, hi in parallel(shape[0] * heads, i64(1)):
+        keys = array(T, COLUMNS * WIDEST)
+        turned = array(T, COLUMNS * WIDEST)
+        scaled = array(T, ROWS * WIDEST)
+        scores = array(T, ROWS * COLUMNS)
+        slopes = array(T, ROWS * COLUMNS)
+        for z in range(lo, hi):
+            n, h = z // heads, z % heads
+            g_at, g_step = head_of(g, n, h, T)
+            q_at, q_step = head_of(q, n, h, T)
+            k_at, k_step = head_of(k, n, h, T)
+            v_at, v_step = head_of(v, n, h, T)
+            o_at, o_step = head_of(out, n, h, T)
+            m_at, m_step = head_of(mask, n, h, T)
+            gq_at, gq_step = head_of(gq, n, h, T)
+            gk_at, gk_step = head_of(gk, n, h, T)
+            gv_at, gv_step = head_of(gv, n, h, T)
+            for j in range(0, s, COLUMNS):
+                there = min(i64(COLUMNS), s - j)
+                zeroed(gk_at + j * gk_step, gk_step, there, width, T=T, L=L)
+                zeroed(gv_at + j * gv_step, gv_step, there, values, T=T, L=L)
+                pack_keys(k_at + j * k_step, k_step, keys, there, width, deep, W=W, L=L)
+                pack_keys(v_at + j * v_step, v_step, turned, there, values, v_deep, W=W, L=L)
+                for i in range(max(0, j - reach) // ROWS * ROWS, length, ROWS):
+                    rows = min(i64(ROWS), length - i)
+                    columns = min(there, i + rows - j + reach)
+                    if columns > 0:
+                        q_here, g_here = q_at + i * q_step, g_at + i * g_step
+                        scaled_rows(q_here, q_step, scaled, rows, width, scale, T=T, L=L)
+                        block(scaled, i64(WIDEST), i64(1), keys, deep, i64(W), scores,
+                              i64(COLUMNS), scores, width, rows, columns, i64(SET),
+                              T=T, MR=MR, V=V, L=L)  # fmt: skip
+                        block(g_here, g_step, i64(1), turned, v_deep, i64(W), slopes,
+                              i64(COLUMNS), scores, values, rows, columns, i64(SET),
+                              T=T, MR=MR, V=V, L=L)  # fmt: skip
+                        slopes_of(scores, slopes, rows, columns, i, j, m_at + (i * m_step + j),
+                                  m_step, sums + (z * length + i), g_here, g_step,
+                                  o_at + i * o_step, o_step, values, scale,
+                                  reach, MASK=MASK, T=T, L=L)  # fmt: skip
+                        block(scores, i64(1), i64(COLUMNS), g_here, i64(1), g_step,
+                              gv_at + j * gv_step, gv_step, scores, rows, columns, values, i64(ADD),
+                              T=T, MR=MR, V=V, L=L)  # fmt: skip
+                        block(slopes, i64(1), i64(COLUMNS), q_here, i64(1), q_step,
+                              gk_at + j * gk_step, gk_step, scores, rows, columns, width, i64(ADD),
+                              T=T, MR=MR, V=V, L=L)  # fmt: skip
+                        block(slopes, i64(COLUMNS), i64(1), k_at + j * k_step, i64(1),
+                              k_step, gq_at + i * gq_step, gq_step, scores, columns, rows, width,
+                              i64(SET) if j == 0 else i64(ADD),
+                              T=T, MR=MR, V=V, L=L)  # fmt: skip
+
+
+@routine
+def zeroed(p, step, rows, width, T, L):
+    """Rows of zeros."""
+    for r in range(rows):
+        for e in range(0, width, L):
+            store(p + (r * step + e), splat(T(0), L), iota(i64, L) < width - e)
+
+
+@routine
+def slopes_of(scores, slopes, rows, columns, i, j, added, step, sums, g, g_step, out, o_step,
+              values, scale, reach, MASK, T, L):  # fmt: skip
+    """The weights P of a block of scores, and dS of dO Vᵀ, each in its place."""
+    for r in range(rows):
+        d = splat(T(0), L)
+        for e in range(0, values, L):
+            here = iota(i64, L) < values - e
+            d = d + load(g + (r * g_step + e), L, here) * load(out + (r * o_step + e), L, here)
+        sum, mean = sums[r], total(d)
+        row, slope = scores + r * COLUMNS, slopes + r * COLUMNS
+        see = min(columns, i + r - j + 1 + reach)
+        for c in range(0, columns, L):
+            x = lowered(load(row + c, L), c, see, added + r * step if MASK else None, L)
+            p = math.exp(x - sum)
+            store(row + c, p)
+            x = p * (load(slope + c, L) - mean) * scale
+            store(slope + c, select(iota(i64, L) < see - c, x, T(0)))
