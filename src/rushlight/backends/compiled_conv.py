@@ -17,6 +17,7 @@ from rushlight.backends import numpy_conv as reference
 from rushlight.backends.compiled import threshold
 from rushlight.compiler import conv as kernels
 from rushlight.compiler.conv import DEPTH, PANELS, ROWS, ROWS_OF_K, TURNED, Plan
+from rushlight.compiler.conv_few import few, few_transposed, few_weight
 from rushlight.compiler.types import Type, of
 
 if TYPE_CHECKING:
@@ -142,6 +143,61 @@ def depth(k: int, lanes: int) -> int:
     return min(DEPTH, rounded_up(-(-k // blocks), lanes))
 
 
+@lru_cache(maxsize=1024)
+def few_plan(
+    t: Type, way: str, x: Ints, y: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    groups: int, w_steps: Ints,
+) -> tuple[Any, np.ndarray] | None:  # fmt: skip
+    """The kernel of `conv_few` that makes C-contiguous `y` of C-contiguous `x`, shapes here, and its
+    plan; None where there is none. `way`: "forward", "turned" (the
+    transpose with stride 1), "transposed" (with stride 2) or "weight", where `y` is the output. `w_steps`: of a channel of the result and of one of the input."""
+    if len(kernel) == 1 and way != "transposed":
+        x, y = (*x[:2], 1, x[2]), (*y[:2], 1, y[2])
+        kernel, padding = (1, *kernel), (0, *padding)
+        stride, dilation = stride * 2, dilation * 2
+    if len(kernel) != 2 or stride[0] != stride[1] or stride[0] > 2 or dilation[0] != dilation[1]:
+        return None
+    s, d, lanes, taps = stride[0], dilation[0], sizes_of(t)["L"], prod(kernel)
+    each, c = y[1] // groups, x[1] // groups
+    if min(padding) < 0 or taps > 49:
+        return None
+    known = {"T": t, "L": lanes, "KH": kernel[0], "KW": kernel[1]}
+    if way == "weight":
+        if c != 1 or each > 4 or kernel[1] * each > 24 or groups < 8:
+            return None
+        work = x[0] * each * taps * y[2] * rounded_up(y[3], lanes)
+        plan = (x[0], groups, 1, 1, *x[2:], *y[2:], *padding, 0, 0, 0, max(1, CHUNK // 8 // work))
+        return few_weight.compiled(R=each, S=s, D=d, **known), np.array(plan, np.int64)
+    rows = max(r for r in range(1, 9) if each % r == 0)
+    thin = each <= 8 and (groups > 1 or each <= 4 or y[3] > lanes // 2)
+    if not (thin or (c * taps <= 64 and rows >= 4 and y[3] >= lanes // 2)):
+        return None
+    if way == "transposed":
+        if d != 1 or each > 6 or max(kernel) > 7:
+            return None
+        lines = 2 if rows <= 2 else 1
+        kernel_of = few_transposed.compiled(FLIP=False, R=rows, PAIRS=lines, **known)
+        down = -(-(y[2] // 2 + 1) // lines)
+        work = lines * rows * taps * c * rounded_up(y[3], 2 * lanes)
+    else:
+        if taps == s == 1 and not any(padding) and x[2:] == y[2:]:
+            x, y = (*x[:2], 1, x[2] * x[3]), (*y[:2], 1, y[2] * y[3])
+        lines = min(y[2], 4 if rows <= 2 else 3 if rows <= 4 else 2)
+        while lines > 1 and lines * rows * taps > 320:
+            lines -= 1
+        vectors = 1
+        if y[3] > lanes and lines * rows <= 4:
+            vectors = 4 if lines * rows == 1 and y[3] > 3 * lanes else 2
+        known |= {"R": rows, "LINES": lines, "V": vectors, "S": s, "D": d}
+        kernel_of = few.compiled(FLIP=way == "turned", **known)
+        work = lines * rows * taps * c * rounded_up(y[3], lanes)
+    plan = (
+        x[0] * groups, groups, each // rows, c, *x[2:], *y[2:], *padding,
+        each * c * taps, *w_steps, max(1, CHUNK // 8 // work),
+    )  # fmt: skip
+    return kernel_of, np.array(plan, np.int64)
+
+
 def y_steps(channels: int, out: Ints, last: bool) -> Ints:
     """Steps of a result for the image, the channel, the place."""
     places = prod(out)
@@ -186,6 +242,16 @@ def convolve(
     n, o, c = len(x), *w.shape[:2]
     if t is None or len(out) > 3 or n * w.size * prod(out) <= SMALL or not x.size:
         return reference.convolve(x, w, stride, padding, dilation, groups, out, channels_last)
+    if not channels_last and x.flags.c_contiguous and w.flags.c_contiguous:
+        taps = prod(w.shape[2:])
+        found = few_plan(
+            t, "forward", x.shape, (n, o, *out), w.shape[2:], stride, padding, dilation, groups,
+            (c * taps, taps),
+        )  # fmt: skip
+        if found is not None:
+            y = np.empty((n, o, *out), x.dtype)
+            found[0](x, w, y, found[1])
+            return y
     (x, x_last), (w, w_last) = dense(x), dense(w)
     wide = tuple(m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True))
     y = reference.empty((n, o, *out), x.dtype, channels_last)
@@ -268,6 +334,21 @@ def convolve_transposed(
         return reference.convolve_transposed(
             g, w, stride, padding, dilation, groups, sizes, channels_last
         )
+    if not channels_last and g.flags.c_contiguous and w.flags.c_contiguous:
+        kernel, at = w.shape[2:], padding
+        way = "transposed"
+        if set(stride) == {1}:
+            way = "turned"
+            at = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
+        taps, shape = prod(kernel), (n, c * groups, *sizes)
+        if way == "turned" or set(stride) == {2}:
+            found = few_plan(
+                t, way, g.shape, shape, kernel, stride, at, dilation, groups, (taps, c * taps)
+            )
+            if found is not None:
+                x = np.empty(shape, g.dtype)
+                found[0](g, w, x, found[1])
+                return x
     g, g_last = dense(g)
     w = np.ascontiguousarray(w)
     each = zip(w.shape[2:], stride, padding, dilation, strict=True)
@@ -334,6 +415,14 @@ def convolve_weight(
         return reference.convolve_weight(
             x, g, kernel, stride, padding, dilation, groups, channels_last
         )
+    if not channels_last and x.flags.c_contiguous and g.flags.c_contiguous:
+        found = few_plan(
+            t, "weight", x.shape, g.shape, kernel, stride, padding, dilation, groups, (0, 0)
+        )
+        if found is not None:
+            w = np.empty((o, c, *kernel), x.dtype)
+            found[0](x, g, w, found[1])
+            return w
     (x, x_last), (g, g_last) = dense(x), dense(g)
     w = reference.empty((o, c, *kernel), x.dtype, channels_last)
     wide = tuple(m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True))

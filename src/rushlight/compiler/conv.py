@@ -44,12 +44,12 @@ ROWS_OF_K, PANELS, TURNED = 0, 1, 2  # how `convolve` gets its weights
 
 
 def sizes(element: Type) -> dict[str, Any]:
-    """As gemm.sizes, with two rows less where there are twelve: offsets of rows take the processor's
-    other registers, and LLVM orders loads badly when those do not suffice."""
-    known = dict(gemm.sizes(element))
-    del known["V"]
-    known["MR"] -= 2 if known["MR"] == 12 else 0
-    return known
+    """What kernels for arrays of one type are compiled for: as gemm.sizes, with two rows less where
+    there are twelve. Offsets of rows take the processor's other registers, and LLVM orders loads
+    badly when those do not suffice."""
+    known = gemm.sizes(element.loaded)
+    rows = 10 if known["MR"] == 12 else known["MR"]
+    return {"E": element, "T": element.loaded, "MR": rows, "L": known["L"]}
 
 
 class Plan:

@@ -1,0 +1,222 @@
+"""Convolutions in two dimensions where few products make a number: one channel for itself
+(depthwise), a few channels in, or a few channels out.
+
+The matrices of `conv.py` would be thin. Here vectors lie along lines of the output, and a tile is
+`R` channels of LINES lines: every vector that is read of the input serves all lines and channels it
+takes part in. The input's borders are masks, so nothing is copied. Places along a line are S apart
+in the input (1 or 2), what a window reads D.
+"""
+
+from __future__ import annotations
+
+from rushlight.compiler.kernel import kernel
+from rushlight.compiler.language import (
+    array,
+    fma,
+    inline,
+    iota,
+    load,
+    parallel,
+    shuffle,
+    splat,
+    store,
+    total,
+    unroll,
+)
+from rushlight.compiler.types import Ptr, i32, i64
+
+
+def lines_read(lines: int, kh: int, s: int, d: int) -> list[int]:
+    """The lines of the input that a tile reads, counted from the first."""
+    return sorted({line * s + k * d for line in range(lines) for k in range(kh)})
+
+
+@inline
+def line_masks(first, width, S, L):
+    """The masks for a vector of every S-th element from `first` on of a line of `width`."""
+    return [
+        (iota(i32, L) >= i32(0 - first - i * L)) & (iota(i32, L) < i32(width - first - i * L))
+        for i in range(S)
+    ]
+
+
+@inline
+def line_load(p, masks, S, L):
+    """A vector of every S-th element from p on; what the masks leave out is 0."""
+    parts = [load(p + i * L, L, masks[i]) for i in range(S)]
+    return parts[0] if S == 1 else shuffle(parts[0], parts[1], [2 * i for i in range(L)])
+
+
+@kernel
+def few(R, LINES, V, KH, KW, S, D, FLIP, x: Ptr[T], w: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
+    """y [N, groups, blocks * R, OH, OW] = x [N, groups, C, H, W] convolved with w.
+
+    `plan`: N * groups, groups, blocks, C, H, W, OH, OW, padding (2), steps of w for a group, a
+    channel of y, a channel of x; grain. FLIP: the taps stand in reverse.
+    """
+    groups, blocks, channels = plan[1], plan[2], plan[3]
+    height, width, oh_size, ow_size = plan[4], plan[5], plan[6], plan[7]
+    down = (oh_size + (LINES - 1)) // LINES
+    reach = lines_read(LINES, KH, S, D)
+    for lo, hi in parallel(plan[0] * blocks * down, plan[13]):
+        zeros = array(T, V * S * L + (KW - 1) * D)
+        for i in range(V * S * L + (KW - 1) * D):
+            zeros[i] = T(0)
+        for t in range(lo, hi):
+            first = t % down * LINES
+            block, image = t // down % blocks, t // down // blocks
+            top = first * S - plan[8]
+            of_w = w + (image % groups * plan[10] + block * R * plan[11])
+            to = y + (((image * blocks + block) * R * oh_size + first) * ow_size)
+            for ow in range(0, ow_size, L * V):
+                left = ow * S - plan[9]
+                masks = [
+                    [line_masks(left + (v * L * S + kw * D), width, S, L) for kw in range(KW)]
+                    for v in range(V)
+                ]
+                sums = [
+                    [[splat(T(0), L) for _ in range(V)] for _ in range(R)] for _ in range(LINES)
+                ]
+                for c in range(channels):
+                    source = x + ((image * channels + c) * height * width + left)
+                    p = of_w + c * plan[12]
+                    for row in unroll(reach):
+                        ih = top + row
+                        line = source + ih * width if (ih >= 0) & (ih < height) else zeros + 0
+                        for kw in unroll(KW):
+                            for v in unroll(V):
+                                a = line_load(line + (v * L * S + kw * D), masks[v][kw], S, L)
+                                for n in unroll(LINES):
+                                    for kh in unroll(KH):
+                                        if n * S + kh * D == row:
+                                            tap = kh * KW + kw
+                                            if FLIP:
+                                                tap = KH * KW - 1 - tap
+                                            for r in unroll(R):
+                                                b = splat(p[r * plan[11] + tap], L)
+                                                sums[n][r][v] = fma(a, b, sums[n][r][v])
+                for n in unroll(LINES):
+                    if first + n < oh_size:
+                        for r in unroll(R):
+                            for v in unroll(V):
+                                mask = iota(i32, L) < i32(ow_size - ow - v * L)
+                                at = to + ((r * oh_size + n) * ow_size + ow + v * L)
+                                store(at, sums[n][r][v], mask)
+
+
+@kernel
+def few_transposed(R, PAIRS, KH, KW, FLIP, g: Ptr[T], w: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
+    """The transpose of a convolution with stride 2, of g [N, groups, C, GH, GW] to
+    y [N, groups, blocks * R, OH, OW]. Plan as for `few`.
+
+    Lines and columns of y come in pairs, 2 a - padding and the next. Of a pair, the first meets the
+    even taps, the second the odd ones: tap k at line a - k // 2 of g. A tile is PAIRS pairs of lines
+    by L pairs of columns.
+    """
+    groups, blocks, channels = plan[1], plan[2], plan[3]
+    height, width, oh_size, ow_size = plan[4], plan[5], plan[6], plan[7]
+    upper, left_of = plan[8] // 2, plan[9] // 2
+    pairs_down = (oh_size - 1 + plan[8]) // 2 - upper + 1
+    pairs_across = (ow_size - 1 + plan[9]) // 2 - left_of + 1
+    down = (pairs_down + (PAIRS - 1)) // PAIRS
+    MH, MW = (KH + 1) // 2, (KW + 1) // 2
+    for lo, hi in parallel(plan[0] * blocks * down, plan[13]):
+        zeros = array(T, L + MW)
+        for i in range(L + MW):
+            zeros[i] = T(0)
+        for t in range(lo, hi):
+            first = t % down * PAIRS + upper
+            block, image = t // down % blocks, t // down // blocks
+            of_w = w + (image % groups * plan[10] + block * R * plan[11])
+            to = y + (image * blocks + block) * R * oh_size * ow_size
+            for b in range(0, pairs_across, L):
+                left = b + left_of
+                masks = [line_masks(left - m, width, 1, L) for m in range(MW)]
+                sums = [
+                    [[[splat(T(0), L) for _ in range(R)] for _ in range(2)] for _ in range(2)]
+                    for _ in range(PAIRS)
+                ]
+                for c in range(channels):
+                    source = g + ((image * channels + c) * height * width + left)
+                    p = of_w + c * plan[12]
+                    for row in unroll(range(1 - MH, PAIRS)):
+                        gh = first + row
+                        line = source + gh * width if (gh >= 0) & (gh < height) else zeros + MW
+                        for m in unroll(MW):
+                            a = line_load(line - m, masks[m], 1, L)
+                            for n in unroll(PAIRS):
+                                for e in unroll(2):
+                                    kh = 2 * (n - row) + e
+                                    if 0 <= kh < KH:
+                                        for f in unroll(2):
+                                            if 2 * m + f < KW:
+                                                tap = kh * KW + 2 * m + f
+                                                if FLIP:
+                                                    tap = KH * KW - 1 - tap
+                                                for r in unroll(R):
+                                                    x = splat(p[r * plan[11] + tap], L)
+                                                    sums[n][e][f][r] = fma(a, x, sums[n][e][f][r])
+                column = 2 * left - plan[9]
+                halves = [[L * (i % 2) + (h * L + i) // 2 for i in range(L)] for h in range(2)]
+                mask = [
+                    (iota(i32, L) >= i32(0 - column - h * L))
+                    & (iota(i32, L) < i32(ow_size - column - h * L))
+                    for h in range(2)
+                ]
+                for n in unroll(PAIRS):
+                    for e in unroll(2):
+                        oh = 2 * (first + n) + e - plan[8]
+                        if (oh >= 0) & (oh < oh_size):
+                            for r in unroll(R):
+                                for h in unroll(2):
+                                    pair = shuffle(sums[n][e][0][r], sums[n][e][1][r], halves[h])
+                                    at = to + ((r * oh_size + oh) * ow_size + column + h * L)
+                                    store(at, pair, mask[h])
+
+
+@kernel
+def few_weight(R, KH, KW, S, D, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
+    """The gradient of a depthwise weight: y [groups, R, KH, KW] from x [N, groups, H, W] and
+    g [N, groups, R, OH, OW]. Plan as for `few`, but the first number is N.
+
+    Lines of the kernel are taken together as far as their sums fit in registers.
+    """
+    groups, height, width, oh_size, ow_size = plan[1], plan[4], plan[5], plan[6], plan[7]
+    together = max(1, min(KH, 24 // (R * KW)))
+    for lo, hi in parallel(groups, plan[13]):
+        zeros = array(T, S * L + (KW - 1) * D)
+        for i in range(S * L + (KW - 1) * D):
+            zeros[i] = T(0)
+        for group in range(lo, hi):
+            for first in unroll(range(0, KH, together)):
+                kernel_lines = range(first, min(first + together, KH))
+                sums = [
+                    [[splat(T(0), L) for _ in range(KW)] for _ in kernel_lines] for _ in range(R)
+                ]
+                for n in range(plan[0]):
+                    source = x + (n * groups + group) * height * width
+                    of_g = g + (n * groups + group) * R * oh_size * ow_size
+                    for ow in range(0, ow_size, L):
+                        left = ow * S - plan[9]
+                        masks = [line_masks(left + kw * D, width, S, L) for kw in range(KW)]
+                        mask = iota(i32, L) < i32(ow_size - ow)
+                        for oh in range(oh_size):
+                            gs = [
+                                load(of_g + ((r * oh_size + oh) * ow_size + ow), L, mask)
+                                for r in range(R)
+                            ]
+                            for kh in unroll(kernel_lines):
+                                ih = oh * S - plan[8] + kh * D
+                                inside = (ih >= 0) & (ih < height)
+                                line = source + (ih * width + left) if inside else zeros + 0
+                                for kw in unroll(KW):
+                                    a = line_load(line + kw * D, masks[kw], S, L)
+                                    for r in unroll(R):
+                                        sums[r][kh - first][kw] = fma(
+                                            a, gs[r], sums[r][kh - first][kw]
+                                        )
+                for r in unroll(R):
+                    for kh in unroll(kernel_lines):
+                        for kw in unroll(KW):
+                            tap = (group * R + r) * (KH * KW) + kh * KW + kw
+                            y[tap] = total(sums[r][kh - first][kw])
