@@ -1,0 +1,237 @@
+"""The kernels' functions of mathematics: the bounds that compiler/math.py states, and special values."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+from rushlight.compiler import elementwise, math
+from rushlight.compiler.kernel import kernel
+from rushlight.compiler.language import lanes
+from rushlight.compiler.types import Ptr, f32, f64, i64
+
+TYPES = [f32, f64]
+WIDE = {f32: np.float64, f64: np.longdouble}
+INF, NAN = float("inf"), float("nan")
+precise = pytest.mark.skipif(
+    np.finfo(np.longdouble).nmant < 63, reason="no format wider than float64 to compare with"
+)
+
+
+@kernel
+def two(F, x: Ptr[T], a: Ptr[T], b: Ptr[T], n: i64):
+    for i in lanes(0, n):
+        u, v = F(x[i])
+        a[i] = u
+        b[i] = v
+
+
+def run(function, x, t):
+    out = np.empty_like(x)
+    elementwise.unary.compiled(F=function, STREAMED=False, A=t, B=t)(x, out, x.size)
+    return out
+
+
+def errors(got, exact):
+    """In units in the last place of the exact value's neighbourhood."""
+    t = got.dtype.type
+    with np.errstate(all="ignore"):
+        near = np.abs(exact).astype(got.dtype)
+    near = np.minimum(near, np.nextafter(np.finfo(t).max, t(0)))
+    unit = np.spacing(near).astype(exact.dtype)
+    assert (np.isnan(got) == np.isnan(exact)).all()
+    infinite = np.isinf(got)
+    with np.errstate(all="ignore"):
+        away = (
+            np.abs(np.where(infinite, 0, got).astype(exact.dtype) - np.where(infinite, 0, exact))
+            / unit
+        )
+        # Infinite where the exact value is more than the largest number, or next to it.
+        beyond = np.abs(exact) >= np.finfo(t).max * (1 - 4 * np.finfo(t).eps)
+    assert (beyond & (np.signbit(got) == np.signbit(exact)))[infinite].all()
+    return np.where(np.isnan(exact), 0, away)
+
+
+def everywhere(t, low, high, seed=0):
+    """Numbers between two bounds: evenly, near 0 and of every size, and next to the bounds."""
+    random = np.random.default_rng(seed)
+    even = random.uniform(low, high, 60_000)
+    sizes = 10.0 ** random.uniform(
+        -45 if t is f32 else -320, np.log10(max(abs(low), abs(high))), 60_000
+    )
+    sizes *= np.where(random.random(60_000) < 0.5, -1, 1)
+    with np.errstate(all="ignore"):
+        x = np.concatenate([even, sizes, [low, high]]).astype(t.np)
+    return x[(x >= low) & (x <= high)]
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+#                name: (exact, ULP, range for f32, range for f64)
+FUNCTIONS = {
+    "exp": (np.exp, 2, (-110, 100), (-760, 720)),
+    "exp_normal": (np.exp, 2, (-87, 87), (-708, 708)),
+    "exp2": (np.exp2, 2, (-160, 130), (-1100, 1030)),
+    "expm1": (np.expm1, 3, (-110, 100), (-760, 720)),
+    "log": (np.log, 2, (1e-45, 3.4e38), (5e-324, 1.7e308)),
+    "log1p": (np.log1p, 3, (-0.9999999, 3.4e38), (-0.9999999999, 1.7e308)),
+    "tanh": (np.tanh, 3, (-12, 12), (-25, 25)),
+    "sigmoid": (sigmoid, 3, (-87, 100), (-708, 800)),
+}  # fmt: skip
+
+
+@precise
+@pytest.mark.parametrize("t", TYPES, ids=str)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_bounds(name, t):
+    exact, bound, single, double = FUNCTIONS[name]
+    x = everywhere(t, *(single if t is f32 else double))
+    if name == "log":
+        x = np.concatenate([x, everywhere(t, 0.5, 2.0), 1 + everywhere(t, -1e-3, 1e-3)])
+    if name in ("expm1", "log1p", "tanh", "sigmoid"):
+        x = np.concatenate([x, everywhere(t, -0.99, 1.0)])
+    with np.errstate(all="ignore"):
+        reference = exact(x.astype(WIDE[t]))
+    found = errors(run(getattr(math, name), x, t), reference)
+    worst = int(np.argmax(found))
+    assert found[worst] <= bound, f"{name}({x[worst]!r}) is {found[worst]} ULP off"
+
+
+@pytest.mark.parametrize("t", TYPES, ids=str)
+def test_bounds_where_exp_leaves_the_normal_numbers(t):
+    """Below them results are rounded to what numbers there are: half a unit more."""
+    x = np.linspace(*((-104, -86) if t is f32 else (-746, -707)), 20_001).astype(t.np)
+    with np.errstate(all="ignore"):
+        exact = np.exp(x.astype(WIDE[t]))
+    assert errors(run(math.exp, x, t), exact).max() <= 2
+    got, least = run(math.exp_below, x, t), -87 if t is f32 else -708
+    assert errors(got[x >= least], exact[x >= least]).max() <= 2
+    assert (got[x < least] == 0).all()
+
+
+@precise
+@pytest.mark.parametrize("t", TYPES, ids=str)
+def test_bounds_of_sincos(t):
+    x = np.concatenate([everywhere(t, -(2.0**20), 2.0**20), everywhere(t, -7, 7)])
+    near = (np.arange(-2000, 2000) * np.pi / 2).astype(t.np)  # the zeros
+    x = np.concatenate([x, near, np.nextafter(near, t.np.type(INF))])
+    a, b = np.empty_like(x), np.empty_like(x)
+    two.compiled(F=math.sincos, T=t)(x, a, b, x.size)
+    wide = x.astype(WIDE[t])
+    if t is f32:
+        assert errors(a, np.sin(wide)).max() <= 2
+        assert errors(b, np.cos(wide)).max() <= 2
+    else:
+        # longdouble's own reduction is no better than this one's near the zeros: an absolute bound.
+        assert np.abs(a - np.sin(wide)).max() <= 2.0**-52
+        assert np.abs(b - np.cos(wide)).max() <= 2.0**-52
+
+
+def erf_of(x):
+    """erf in decimal arithmetic: the series whose terms are all positive."""
+    with localcontext() as context:
+        context.prec = 40
+        x = Decimal(x)
+        term = total = x
+        n = 1
+        while abs(term) > abs(total) * Decimal(10) ** -38:
+            term = term * 2 * x * x / (2 * n + 1)
+            total += term
+            n += 1
+        return +(total * 2 / PI.sqrt() * (-x * x).exp())
+
+
+def tail_of(x):
+    """(1 - erf(x / sqrt(2))) / 2 by the continued fraction of Laplace, or from the series."""
+    with localcontext() as context:
+        context.prec = 40
+        x = Decimal(x)
+        if x < 3:
+            return (1 - erf_of(x / Decimal(2).sqrt())) / 2
+        fraction = x
+        for k in range(400, 0, -1):
+            fraction = x + k / fraction
+        return (-x * x / 2).exp() / (2 * PI).sqrt() / fraction
+
+
+PI = Decimal("3.141592653589793238462643383279502884197169399375105820974944592307816")
+
+
+def decimals(function, x):
+    """The function's values at numbers, as the nearest of a wider format."""
+    return np.array([np.longdouble(str(function(float(v)))) for v in x])
+
+
+@precise
+@pytest.mark.parametrize("t", TYPES, ids=str)
+def test_bounds_of_erf(t):
+    random = np.random.default_rng(0)
+    most = 4.5 if t is f32 else 6.5
+    x = np.concatenate([
+        np.linspace(-most, most, 401), np.nextafter([1.0, -1.0, 4.0], 9.0), np.nextafter(1.0, 0.0, dtype=t.np)[None],
+        10.0 ** random.uniform(-37 if t is f32 else -300, 0, 100),
+    ]).astype(t.np)  # fmt: skip
+    assert errors(run(math.erf, x, t), decimals(erf_of, x)).max() <= 3
+
+
+@precise
+@pytest.mark.parametrize("t", TYPES, ids=str)
+def test_bounds_of_normal_tail(t):
+    x = np.linspace(0, 12.9 if t is f32 else 37.4, 301).astype(t.np)
+    got, exact = run(math.normal_tail, x, t), decimals(tail_of, x)
+    normal = exact > 2 * np.finfo(t.np).tiny
+    away = np.abs(got - exact)[normal] / exact[normal]
+    fixed, growing = (3e-7, 3e-8) if t is f32 else (4e-15, 6e-17)
+    assert (away <= fixed + growing * x[normal].astype(np.float64) ** 2).all(), away.max()
+    assert (run(math.normal_tail, np.array([13.1 if t is f32 else 38.0, INF], t.np), t) == 0).all()
+
+
+SPECIAL = {
+    "exp": [(INF, INF), (-INF, 0.0), (0.0, 1.0), (-0.0, 1.0), (1e4, INF), (-1e4, 0.0)],
+    "expm1": [(INF, INF), (-INF, -1.0), (0.0, 0.0), (-0.0, -0.0), (1e-40, 1e-40), (-1e-40, -1e-40)],
+    "log": [(INF, INF), (-INF, NAN), (0.0, -INF), (-0.0, -INF), (1.0, 0.0), (-1.0, NAN)],
+    "log1p": [(INF, INF), (-INF, NAN), (0.0, 0.0), (-0.0, -0.0), (-1.0, -INF), (-2.0, NAN), (1e-40, 1e-40)],
+    "tanh": [(INF, 1.0), (-INF, -1.0), (0.0, 0.0), (-0.0, -0.0), (50.0, 1.0), (1e-40, 1e-40)],
+    "sigmoid": [(INF, 1.0), (-INF, 0.0), (0.0, 0.5), (-0.0, 0.5), (-1e4, 0.0), (1e4, 1.0)],
+    "erf": [(INF, 1.0), (-INF, -1.0), (0.0, 0.0), (-0.0, -0.0), (30.0, 1.0)],
+    "normal_tail": [(INF, 0.0)],
+    "exp2": [(INF, INF), (-INF, 0.0), (0.0, 1.0), (-0.0, 1.0), (10.0, 1024.0), (-3.0, 0.125), (1e5, INF)],
+    "exp_below": [(-INF, 0.0), (0.0, 1.0), (-0.0, 1.0)],
+    "exp_normal": [(0.0, 1.0)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("t", TYPES, ids=str)
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_values(name, t):
+    given, expected = (np.array(v, t.np) for v in zip(*SPECIAL[name], (NAN, NAN), strict=True))
+    # Alone and in every lane of vectors: the two are compiled apart.
+    for repeat in (1, 16):
+        got = run(getattr(math, name), np.repeat(given, repeat), t)
+        want = np.repeat(expected, repeat)
+        np.testing.assert_array_equal(got, want)
+        real = want == want
+        assert (np.signbit(got) == np.signbit(want))[real].all()
+
+
+@pytest.mark.parametrize("t", TYPES, ids=str)
+def test_smaller_numbers_have_smaller_functions(t):
+    """Nowhere more than the stated error below the value before: no jump at the seams of two formulas."""
+    for name, bound in (("exp", 2), ("tanh", 3), ("erf", 3), ("sigmoid", 3), ("log1p", 3)):
+        x = np.linspace(-0.99 if name == "log1p" else -8, 8, 200_001).astype(t.np)
+        y = run(getattr(math, name), x, t)
+        assert (y[1:] - y[:-1] >= -2 * bound * np.spacing(np.abs(y[:-1]))).all(), name
+
+
+def test_every_function_is_tried_here():
+    from rushlight.compiler.language import Source
+
+    pieces = {"horner", "power_of_two", "reduced"}
+    functions = {k for k, v in vars(math).items() if isinstance(v, Source)} - pieces
+    assert functions <= set(SPECIAL) | {"sincos"}
