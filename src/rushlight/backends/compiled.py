@@ -13,7 +13,6 @@ reference.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 # family -> the kernels that compiled_<family>.py replaces
@@ -24,6 +23,10 @@ FAMILIES: dict[str, str] = {
     "elementwise": (
         "above erf gelu gelu_slope gelu_tanh gelu_tanh_slope mish relu rsqrt sigmoid silu silu_slope "
         "softplus where"
+    ),
+    "indexing": (
+        "add_along add_rows add_slices gather_along index_add_at out_of_range slices_added "
+        "take_slices write_along"
     ),
     "normalize": (
         "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
@@ -37,30 +40,19 @@ FAMILIES: dict[str, str] = {
         "random_between random_doubles random_floats random_hits random_integers random_normals "
         "random_order random_wide_words random_words"
     ),
+    "recurrent": "lstm_layer lstm_layer_gradients",
     "reduce": "argmax argmin average largest running smallest sum_to total variance",
     "softmax": "class_entropy class_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient",
 }
 
-# Kernels that are NumPy's ufuncs: their own loops, shared by threads.
+# Kernels that are NumPy's ufuncs: their own loops, shared by threads, or ours (compiler/own.py).
 SPREAD = (
     "absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh conjugate cos cosh divide "
     "equal exp exp2 expm1 fmax fmin greater greater_equal less less_equal log log10 log1p log2 "
-    "logical_and logical_not logical_or logical_xor maximum minimum multiply not_equal reciprocal "
+    "logical_and logical_not logical_or logical_xor maximum minimum multiply negative not_equal reciprocal "
     "sin sinh sqrt square subtract tan tanh"
 )
 
-
-def _loop_of(function: str, t: str) -> Callable[[], int]:
-    def address() -> int:
-        from rushlight.compiler import elementwise, math, types
-
-        return elementwise.loop.address(F=getattr(math, function), T=types.NUMBERS[t])
-
-    return address
-
-
-# Loops of ours that are twice as fast as NumPy's.
-OWN = {"exp": {"f->f": _loop_of("exp", "f32"), "d->d": _loop_of("exp", "f64")}}
 
 # Elements that elementwise kernels go over in about 50 ms; FLOPS multiply-adds of a product, or one
 # random number, count for one or as many as take that time.
@@ -108,15 +100,16 @@ def activate() -> bool:
     if active or _refused:
         return active
     from rushlight.backends import numpy
-    from rushlight.compiler import memory, spread
+    from rushlight.compiler import memory, own, spread
 
     if not spread.available():
         _refused = True
         return False
     active = True
     memory.install()
+    ours = own.table()
     for name in SPREAD.split():
-        setattr(numpy, name, spread.spread(getattr(numpy, name), OWN.get(name)))
+        setattr(numpy, name, spread.spread(getattr(numpy, name), ours.get(name)))
     numpy.replace({k: f"compiled_{f}" for f, names in FAMILIES.items() for k in names.split()})
     for name, cell in _cells:
         cell.cell_contents = getattr(numpy, name)

@@ -13,14 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import dtypes
 from rushlight.compiler import native, threads
 
 GRAIN = 16384  # elements in a chunk; what is not twice as long goes to NumPy's loop as it is
 SPREAD = "?bBhHiIlLqQefdgFDG"  # dtypes whose loops need no Python; others keep NumPy's loop
 
-# What a loop gets as its data: NumPy's loop, its data, the number of arguments and of inputs.
+# What a loop gets as its data: NumPy's loop, its data, the number of arguments and of inputs, a loop
+# of ours that takes its place (or null), and the elements from which it does.
 _TEXT = """
-%plan = type { ptr, ptr, i64, i64 }
+%plan = type { ptr, ptr, i64, i64, ptr, i64 }
 %job = type { ptr, ptr, ptr, ptr, i64 }
 declare void @rushlight_parallel(ptr, ptr, i64, i64)
 
@@ -59,15 +61,22 @@ run:
   ret void
 }
 
-define void @spread(ptr %args, ptr %size, ptr %steps, ptr %plan) {
+declare i64 @llvm.abs.i64(i64, i1)
+"""
+
+# From a loop to where it may be shared: an output that stays, or that is an input at another place,
+# is not for threads.
+_LOOP = """
+define void @NAME(ptr %args, ptr %size, ptr %steps, ptr %plan) {
 entry:
   %job = alloca %job
+  %status = alloca i32
+  SAVE
   %loop = load ptr, ptr %plan
   %data_at = getelementptr %plan, ptr %plan, i64 0, i32 1
   %data = load ptr, ptr %data_at
   %n = load i64, ptr %size
-  %long = icmp sge i64 %n, TWICE
-  br i1 %long, label %look, label %direct
+LONG  br i1 %long, label %look, label %direct
 look:
   %count_at = getelementptr %plan, ptr %plan, i64 0, i32 2
   %count = load i64, ptr %count_at
@@ -120,7 +129,14 @@ output_done:
   %more_outputs = icmp ult i64 %o1, %count
   br i1 %more_outputs, label %output, label %share
 share:
-  store ptr %args, ptr %job
+SHAREdirect:
+  call void %loop(ptr %args, ptr %size, ptr %steps, ptr %data)
+  RESTORE
+  ret void
+}
+"""
+
+_SHARED = """  store ptr %args, ptr %job
   %j1 = getelementptr %job, ptr %job, i64 0, i32 1
   store ptr %steps, ptr %j1
   %j2 = getelementptr %job, ptr %job, i64 0, i32 2
@@ -130,13 +146,52 @@ share:
   %j4 = getelementptr %job, ptr %job, i64 0, i32 4
   store i64 %count, ptr %j4
   call void @rushlight_parallel(ptr @chunk, ptr %job, i64 %n, i64 GRAIN)
+  RESTORE
   ret void
-direct:
-  tail call void %loop(ptr %args, ptr %size, ptr %steps, ptr %data)
-  ret void
-}
-declare i64 @llvm.abs.i64(i64, i1)
 """
+
+_OURS = """  call void %own(ptr %args, ptr %size, ptr %steps, ptr %plan)
+  RESTORE
+  ret void
+"""
+
+_LONG = "  %long = icmp sge i64 %n, TWICE\n"
+
+_LONG_FOR_OURS = """  %own_at = getelementptr %plan, ptr %plan, i64 0, i32 4
+  %own = load ptr, ptr %own_at
+  %some = icmp ne ptr %own, null
+  %small_at = getelementptr %plan, ptr %plan, i64 0, i32 5
+  %small = load i64, ptr %small_at
+  %enough = icmp sge i64 %n, %small
+  %long = and i1 %some, %enough
+"""
+
+# NumPy looks after each loop whether an operation was invalid or overflowed, and warns. PyTorch does
+# not, and a call with a warning is made a second time, with warnings off.
+_STATUS = {
+    "SAVE": "call void @llvm.x86.sse.stmxcsr(ptr %status)",
+    "RESTORE": "call void @llvm.x86.sse.ldmxcsr(ptr %status)",
+}
+_STATUS_DECLARED = """
+declare void @llvm.x86.sse.stmxcsr(ptr)
+declare void @llvm.x86.sse.ldmxcsr(ptr)
+"""
+
+
+def _text() -> str:
+    """The module of `spread` and `owned`."""
+    import platform
+
+    parts = [_TEXT]
+    for name, long, share in (("spread", _LONG, _SHARED), ("owned", _LONG_FOR_OURS, _OURS)):
+        parts.append(_LOOP.replace("NAME", name).replace("LONG", long).replace("SHARE", share))
+    text = "".join(parts)
+    x86 = platform.machine() in ("x86_64", "AMD64")
+    for word, line in _STATUS.items():
+        text = text.replace(word, line if x86 else "")
+    text = text.replace("TWICE", str(2 * GRAIN)).replace("GRAIN", str(GRAIN))
+    return text + (_STATUS_DECLARED if x86 else "")
+
 
 # Where a ufunc's object holds what this needs (numpy/ufuncobject.h); checked by `_fields_hold`.
 _FUNCTIONS, _DATA, _NTYPES, _TYPES, _USERLOOPS, _RESOLVER = 32, 40, 48, 64, 96, 144
@@ -144,11 +199,10 @@ _kept: list[Any] = []  # what NumPy points to, for as long as the process lives
 
 
 @cache
-def _loop() -> int:
-    """The address of the native function between NumPy and its loops."""
+def _loops() -> tuple[int, ...]:
+    """The addresses of the native functions between NumPy and its loops, and between it and ours."""
     threads.start()
-    text = _TEXT.replace("TWICE", str(2 * GRAIN)).replace("GRAIN", str(GRAIN))
-    return native.load("spread", lambda: text, ["spread"])[0]
+    return native.load("spread and owned", _text, ["spread", "owned"])
 
 
 @cache
@@ -179,10 +233,10 @@ def _char(number: int) -> str:
     return "?bBhHiIlLqQfdgFDGOSUVMme"[number]
 
 
-def spread(ufunc: np.ufunc, own: dict[str, Callable[[], int]] | None = None) -> np.ufunc:
+def spread(ufunc: np.ufunc, own: dict[str, Ours] | None = None) -> np.ufunc:
     """A ufunc like NumPy's `ufunc` whose long loops are shared by threads; `ufunc` itself if not
-    `available()`. `own`: loops of ours instead, by their types ("f->f"): functions that give their
-    addresses.
+    `available()`. `own`: loops of ours instead, by their types ("f->f"; "E" is bfloat16); each is
+    compiled when it is first wanted.
 
     >>> exp = spread(np.exp)
     >>> x = np.linspace(-3, 3, 100_000, dtype=np.float32)
@@ -205,9 +259,9 @@ def spread(ufunc: np.ufunc, own: dict[str, Callable[[], int]] | None = None) -> 
     for i, letters in enumerate(ufunc.types):
         function, its_data = old_functions[i], old_data[i] if old_data else None
         if own is not None and letters in own:
-            functions[i], data[i] = own[letters](), None
+            functions[i], data[i] = _ours(ufunc, function, its_data, own[letters])
         elif all(c in SPREAD for c in letters.replace("->", "")):
-            functions[i], data[i] = _loop(), _plan(ufunc, function, its_data)
+            functions[i], data[i] = _loops()[0], _plan(ufunc, function, its_data)
         else:
             functions[i], data[i] = function, its_data
     make = _api(1)(  # PyUFunc_FromFuncAndData
@@ -231,17 +285,62 @@ def spread(ufunc: np.ufunc, own: dict[str, Callable[[], int]] | None = None) -> 
     made = make(*where, ntypes, ufunc.nin, ufunc.nout, identity, name, doc, 0)
     # NumPy's own choice of a loop: `subtract` refuses bool, `divide` takes integers to float64.
     c_void_p.from_address(id(made) + _RESOLVER).value = c_void_p.from_address(at + _RESOLVER).value
-    _user_loops(ufunc, made)
+    _user_loops(ufunc, made, own or {})
     return made
 
 
-def _plan(ufunc: np.ufunc, function: int | None, data: int | None) -> int:
-    from ctypes import addressof, c_int64, sizeof
+def _plan(ufunc: np.ufunc, function: int | None, data: int | None, small: int = 0) -> int:
+    from ctypes import addressof, c_int64
 
-    plan = (c_int64 * 4)(function or 0, data or 0, ufunc.nargs, ufunc.nin)
-    assert sizeof(plan) == 32
+    plan = (c_int64 * 6)(function or 0, data or 0, ufunc.nargs, ufunc.nin, 0, small)
     _kept.append(plan)
     return addressof(plan)
+
+
+def _ours(ufunc: np.ufunc, function: int | None, data: int | None, ours: Ours) -> tuple[int, int]:
+    """A loop and its data: the first call compiles, all later ones run what it has left in the plan.
+    Should that fail, NumPy's loop stays."""
+    from ctypes import c_int64
+
+    plan = _plan(ufunc, function, data, ours.small)
+    (c_int64 * 6).from_address(plan)[4] = _resolver()[1]
+    _wanted[plan] = ours
+    return _loops()[1], plan
+
+
+class Ours:
+    """A loop of ours: the function that gives its address, and from how many elements it is used."""
+
+    __slots__ = ("address", "small")
+
+    def __init__(self, address: Callable[[], int], small: int = 0) -> None:
+        self.address, self.small = address, small
+
+
+_wanted: dict[int, Ours] = {}  # plan -> the loop that nobody has called yet
+
+
+@cache
+def _resolver() -> tuple[Any, int]:
+    """What stands in a plan before our loop does (and its address): compiles it, and runs it."""
+    from ctypes import CFUNCTYPE, c_int64, c_void_p, cast
+
+    loop_type = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_void_p)
+
+    def resolve(args: int, size: int, steps: int, plan: int) -> None:
+        fields = (c_int64 * 6).from_address(plan)
+        try:
+            if (ours := _wanted.get(plan)) is not None:
+                fields[4] = ours.address()
+                _wanted.pop(plan, None)
+        except Exception:  # there is nobody to raise it to: NumPy's loop does it too
+            fields[4] = 0
+            loop_type(fields[0])(args, size, steps, fields[1])
+        else:
+            loop_type(fields[4])(args, size, steps, plan)
+
+    function = loop_type(resolve)
+    return function, cast(function, c_void_p).value or 0
 
 
 def _api(index: int) -> Any:
@@ -255,7 +354,7 @@ def _api(index: int) -> Any:
     return lambda result, *types: ctypes.PYFUNCTYPE(result, *types)(address)
 
 
-def _user_loops(old: np.ufunc, new: np.ufunc) -> None:
+def _user_loops(old: np.ufunc, new: np.ufunc, own: dict[str, Ours]) -> None:
     """The loops of dtypes that NumPy does not know (ml_dtypes' bfloat16), for the new ufunc."""
     import ctypes
     from ctypes import POINTER, c_int, c_void_p, py_object
@@ -264,6 +363,7 @@ def _user_loops(old: np.ufunc, new: np.ufunc) -> None:
     if not held:
         return
     loops = ctypes.cast(c_void_p(id(old) + _USERLOOPS), POINTER(py_object))[0]
+    half = dtypes.bfloat16.np.num
     register = _api(2)(c_int, py_object, c_int, c_void_p, POINTER(c_int), c_void_p)
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     for key, capsule in loops.items():
@@ -271,4 +371,10 @@ def _user_loops(old: np.ufunc, new: np.ufunc) -> None:
         while at:  # PyUFunc_Loop1d: func, data, arg_types, next
             function, data, kinds, at = (c_void_p.from_address(at + 8 * i).value for i in range(4))
             numbers = (c_int * old.nargs).from_address(kinds)
-            register(new, int(key), _loop(), numbers, _plan(old, function, data))
+            letters = "".join("?" if n == 0 else "E" if n == half else "_" for n in numbers)
+            letters = f"{letters[: old.nin]}->{letters[old.nin :]}"
+            if letters in own:
+                function, data = _ours(old, function, data, own[letters])
+            else:
+                function, data = _loops()[0], _plan(old, function, data)
+            register(new, int(key), function, numbers, data)

@@ -1,0 +1,63 @@
+"""Inner loops of ufuncs: functions of numbers over operands with any strides.
+
+`loop` is NumPy's `PyUFuncGenericFunction`, less the cases that depend on the order of elements
+(sums, running sums), which `spread.py` keeps from it. Numbers that a function takes besides arrays
+are operands too, with a stride of 0, of the type that the function computes in.
+"""
+
+from __future__ import annotations
+
+from rushlight.compiler.elementwise import STREAM, WIDTH, streamed
+from rushlight.compiler.kernel import kernel
+from rushlight.compiler.language import bits, lanes, load, parallel, store, unroll
+from rushlight.compiler.types import Ptr, i64, u8
+
+COSTLY = 16384  # elements in a chunk of a function that computes
+CHEAP = 65536  # and of one that waits for memory, which is written around the caches if it is large
+
+
+@kernel
+def loop(F, TYPES, B, NUMBERS, GRAIN, args: Ptr[Ptr[u8]], n_at: Ptr[i64], steps: Ptr[i64]):
+    """out = F(*arrays, *numbers): arrays of TYPES, as many numbers as NUMBERS says, `out` of B."""
+    N = len(TYPES)
+    n = n_at[0]
+    x = [bits(args[k], Ptr[TYPES[k]]) for k in range(N)]
+    s = [bits(args[N + k], Ptr[TYPES[0].loaded])[0] for k in range(NUMBERS)]
+    out = bits(args[N + NUMBERS], Ptr[B])
+    step = [steps[k] for k in range(N)]
+    out_step = steps[N + NUMBERS]
+    full = [step[k] == TYPES[k].size for k in range(N)]
+    dense = out_step == B.size
+    first, last = dense, dense
+    for k in unroll(N):
+        dense = dense & full[k]
+    if N == 2:  # an array and one element for all
+        first = first & (step[0] == 0) & full[1]
+        last = last & (step[1] == 0) & full[0]
+    address = bits(args, Ptr[i64])[N + NUMBERS]
+    around = dense & (n * B.size >= STREAM) & ((address & (WIDTH - 1)) == 0)
+    for lo, hi in parallel(n, GRAIN):
+        if GRAIN == CHEAP and around:
+            L = streamed(B)
+            for i in range(lo, hi - L + 1, L):
+                store(out + i, F(*[load(x[k] + i, L) for k in range(N)], *s), None, True)
+            for i in range(hi - (hi - lo) % L, hi):
+                out[i] = F(*[x[k][i] for k in range(N)], *s)
+        elif dense:
+            for i in lanes(lo, hi):
+                out[i] = F(*[x[k][i] for k in range(N)], *s)
+        elif N == 2 and first:
+            a = x[0][0]
+            for i in lanes(lo, hi):
+                out[i] = F(a, x[N - 1][i], *s)
+        elif N == 2 and last:
+            b = x[N - 1][0]
+            for i in lanes(lo, hi):
+                out[i] = F(x[0][i], b, *s)
+        else:
+            bytes_of = [bits(x[k], Ptr[u8]) for k in range(N)]
+            to = bits(out, Ptr[u8])
+            for i in range(lo, hi):
+                at = [bits(bytes_of[k] + i * step[k], Ptr[TYPES[k]]) for k in range(N)]
+                here = bits(to + i * out_step, Ptr[B])
+                here[0] = F(*[at[k][0] for k in range(N)], *s)

@@ -1,0 +1,59 @@
+"""Loops of ours for NumPy's ufuncs: which are faster than NumPy's, for which dtypes.
+
+NumPy computes float16, and ml_dtypes bfloat16, one element at a time; ours do it in float32 and
+round once, which for + - * / and sqrt is the same as rounding the exact result (float32 has more
+than twice the bits and two more; S. Figueroa, When is double rounding innocuous?, 1995).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.compiler import arithmetic, math
+from rushlight.compiler.loops import CHEAP, COSTLY, loop
+from rushlight.compiler.spread import Ours
+from rushlight.compiler.types import NUMBERS, Type
+
+LETTERS = {"f": "f32", "d": "f64", "e": "f16", "E": "bf16", "?": "b1"}
+MIDDLE = 2 * COSTLY
+SMALL = 1024  # from here on loops of ours start for what NumPy computes as well on fewer elements
+
+SAME = "add subtract multiply divide maximum minimum fmax fmin"
+COMPARISONS = "equal not_equal less less_equal greater greater_equal"
+PLAIN = "square reciprocal sqrt absolute negative"
+SMOOTH = "exp log tanh expm1 log1p exp2 arctanh"
+
+
+def address(function: Any, inputs: tuple[Type, ...], output: Type, grain: int) -> Callable[[], int]:
+    known = {"F": function, "TYPES": inputs, "B": output, "NUMBERS": 0, "GRAIN": grain}
+    return lambda: loop.address(**known)
+
+
+def ours(function: Any, types: str, grain: int, small: int) -> Ours:
+    inputs, output = types.split("->")
+    kinds = tuple(NUMBERS[LETTERS[c]] for c in inputs)
+    return Ours(address(function, kinds, NUMBERS[LETTERS[output]], grain), small)
+
+
+def table() -> dict[str, dict[str, Ours]]:
+    """name of a ufunc -> types ("ff->f"; E is bfloat16) -> our loop."""
+    found: dict[str, dict[str, Ours]] = {}
+    for name in SAME.split():
+        f = getattr(arithmetic, name)
+        found[name] = {
+            f"{c}{c}->{c}": ours(f, f"{c}{c}->{c}", CHEAP, 0 if c in "eE" else SMALL)
+            for c in "fdeE"
+        }
+    for name in PLAIN.split():
+        f = getattr(arithmetic, name)
+        found[name] = {
+            f"{c}->{c}": ours(f, f"{c}->{c}", CHEAP, 0 if c in "eE" else SMALL) for c in "fdeE"
+        }
+    for name in COMPARISONS.split():
+        f = getattr(arithmetic, name)
+        found[name] = {f"{c}{c}->?": ours(f, f"{c}{c}->?", MIDDLE, 0) for c in "eE"}
+    for name in SMOOTH.split():
+        f = getattr(math, name, None) or getattr(arithmetic, name)
+        found[name] = {f"{c}->{c}": ours(f, f"{c}->{c}", COSTLY, 0) for c in "fdeE"}
+    return found
