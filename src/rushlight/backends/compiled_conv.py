@@ -162,12 +162,18 @@ def few_plan(
     if min(padding) < 0 or taps > 49:
         return None
     known = {"T": t, "L": lanes, "KH": kernel[0], "KW": kernel[1]}
+    if taps == s == 1 and not any(padding) and x[2:] == y[2:]:
+        x, y = (*x[:2], 1, x[2] * x[3]), (*y[:2], 1, y[2] * y[3])
     if way == "weight":
-        if c != 1 or each > 4 or kernel[1] * each > 24 or groups < 8:
+        if each > 4 or kernel[1] * each > 24 or groups * c < 8:
             return None
-        work = x[0] * each * taps * y[2] * rounded_up(y[3], lanes)
-        plan = (x[0], groups, 1, 1, *x[2:], *y[2:], *padding, 0, 0, 0, max(1, CHUNK // 8 // work))
-        return few_weight.compiled(R=each, S=s, D=d, **known), np.array(plan, np.int64)
+        vectors = 1
+        while vectors < 4 and y[3] > vectors * lanes and 2 * vectors * each * kernel[1] <= 12:
+            vectors *= 2
+        work = x[0] * each * taps * y[2] * rounded_up(y[3], vectors * lanes)
+        plan = (x[0], groups, 1, c, *x[2:], *y[2:], *padding, 0, 0, 0, max(1, CHUNK // 8 // work))
+        kernel_of = few_weight.compiled(R=each, V=vectors, S=s, D=d, **known)
+        return kernel_of, np.array(plan, np.int64)
     rows = max(r for r in range(1, 9) if each % r == 0)
     thin = each <= 8 and (groups > 1 or each <= 4 or y[3] > lanes // 2)
     if not (thin or (c * taps <= 64 and rows >= 4 and y[3] >= lanes // 2)):
@@ -177,11 +183,8 @@ def few_plan(
             return None
         lines = 2 if rows <= 2 else 1
         kernel_of = few_transposed.compiled(FLIP=False, R=rows, PAIRS=lines, **known)
-        down = -(-(y[2] // 2 + 1) // lines)
         work = lines * rows * taps * c * rounded_up(y[3], 2 * lanes)
     else:
-        if taps == s == 1 and not any(padding) and x[2:] == y[2:]:
-            x, y = (*x[:2], 1, x[2] * x[3]), (*y[:2], 1, y[2] * y[3])
         lines = min(y[2], 4 if rows <= 2 else 3 if rows <= 4 else 2)
         while lines > 1 and lines * rows * taps > 320:
             lines -= 1

@@ -31,6 +31,11 @@ def lines_read(lines: int, kh: int, s: int, d: int) -> list[int]:
     return sorted({line * s + k * d for line in range(lines) for k in range(kh)})
 
 
+def chains(sums: int, kw: int) -> int:
+    """How many sums are kept for each: with few of them, an addition waits for the one before."""
+    return 2 if sums <= 8 and kw > 1 else 1
+
+
 @inline
 def line_masks(first, width, S, L):
     """The masks for a vector of every S-th element from `first` on of a line of `width`."""
@@ -58,6 +63,7 @@ def few(R, LINES, V, KH, KW, S, D, FLIP, x: Ptr[T], w: Ptr[T], y: Ptr[T], plan: 
     height, width, oh_size, ow_size = plan[4], plan[5], plan[6], plan[7]
     down = (oh_size + (LINES - 1)) // LINES
     reach = lines_read(LINES, KH, S, D)
+    CHAINS = chains(LINES * R * V, KW)
     for lo, hi in parallel(plan[0] * blocks * down, plan[13]):
         zeros = array(T, V * S * L + (KW - 1) * D)
         for i in range(V * S * L + (KW - 1) * D):
@@ -75,7 +81,8 @@ def few(R, LINES, V, KH, KW, S, D, FLIP, x: Ptr[T], w: Ptr[T], y: Ptr[T], plan: 
                     for v in range(V)
                 ]
                 sums = [
-                    [[splat(T(0), L) for _ in range(V)] for _ in range(R)] for _ in range(LINES)
+                    [[[splat(T(0), L) for _ in range(CHAINS)] for _ in range(V)] for _ in range(R)]
+                    for _ in range(LINES)
                 ]
                 for c in range(channels):
                     source = x + ((image * channels + c) * height * width + left)
@@ -94,14 +101,20 @@ def few(R, LINES, V, KH, KW, S, D, FLIP, x: Ptr[T], w: Ptr[T], y: Ptr[T], plan: 
                                                 tap = KH * KW - 1 - tap
                                             for r in unroll(R):
                                                 b = splat(p[r * plan[11] + tap], L)
-                                                sums[n][r][v] = fma(a, b, sums[n][r][v])
+                                                chain = kw % CHAINS
+                                                sums[n][r][v][chain] = fma(
+                                                    a, b, sums[n][r][v][chain]
+                                                )
                 for n in unroll(LINES):
                     if first + n < oh_size:
                         for r in unroll(R):
                             for v in unroll(V):
                                 mask = iota(i32, L) < i32(ow_size - ow - v * L)
                                 at = to + ((r * oh_size + n) * ow_size + ow + v * L)
-                                store(at, sums[n][r][v], mask)
+                                s = sums[n][r][v][0]
+                                if CHAINS == 2:
+                                    s = s + sums[n][r][v][1]
+                                store(at, s, mask)
 
 
 @kernel
@@ -175,48 +188,69 @@ def few_transposed(R, PAIRS, KH, KW, FLIP, g: Ptr[T], w: Ptr[T], y: Ptr[T], plan
 
 
 @kernel
-def few_weight(R, KH, KW, S, D, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
-    """The gradient of a depthwise weight: y [groups, R, KH, KW] from x [N, groups, H, W] and
+def few_weight(R, V, KH, KW, S, D, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
+    """The gradient of a weight: y [groups, R, C, KH, KW] from x [N, groups, C, H, W] and
     g [N, groups, R, OH, OW]. Plan as for `few`, but the first number is N.
 
     Lines of the kernel are taken together as far as their sums fit in registers.
     """
-    groups, height, width, oh_size, ow_size = plan[1], plan[4], plan[5], plan[6], plan[7]
-    together = max(1, min(KH, 24 // (R * KW)))
-    for lo, hi in parallel(groups, plan[13]):
-        zeros = array(T, S * L + (KW - 1) * D)
-        for i in range(S * L + (KW - 1) * D):
+    groups, channels = plan[1], plan[3]
+    height, width, oh_size, ow_size = plan[4], plan[5], plan[6], plan[7]
+    together = max(1, min(KH, 24 // (R * KW * V)))
+    for lo, hi in parallel(groups * channels, plan[13]):
+        zeros = array(T, V * S * L + (KW - 1) * D)
+        for i in range(V * S * L + (KW - 1) * D):
             zeros[i] = T(0)
-        for group in range(lo, hi):
+        for t in range(lo, hi):
+            group, c = t // channels, t % channels
             for first in unroll(range(0, KH, together)):
-                kernel_lines = range(first, min(first + together, KH))
+                lines = range(first, min(first + together, KH))
                 sums = [
-                    [[splat(T(0), L) for _ in range(KW)] for _ in kernel_lines] for _ in range(R)
+                    [[[splat(T(0), L) for _ in range(V)] for _ in range(KW)] for _ in lines]
+                    for _ in range(R)
                 ]
                 for n in range(plan[0]):
-                    source = x + (n * groups + group) * height * width
+                    source = x + (n * groups * channels + t) * height * width
                     of_g = g + (n * groups + group) * R * oh_size * ow_size
-                    for ow in range(0, ow_size, L):
+                    for ow in range(0, ow_size, L * V):
                         left = ow * S - plan[9]
-                        masks = [line_masks(left + kw * D, width, S, L) for kw in range(KW)]
-                        mask = iota(i32, L) < i32(ow_size - ow)
+                        masks = [
+                            [
+                                line_masks(left + (v * L * S + kw * D), width, S, L)
+                                for kw in range(KW)
+                            ]
+                            for v in range(V)
+                        ]
+                        mask = [iota(i32, L) < i32(ow_size - ow - v * L) for v in range(V)]
                         for oh in range(oh_size):
                             gs = [
-                                load(of_g + ((r * oh_size + oh) * ow_size + ow), L, mask)
+                                [
+                                    load(
+                                        of_g + ((r * oh_size + oh) * ow_size + ow + v * L),
+                                        L,
+                                        mask[v],
+                                    )
+                                    for v in range(V)
+                                ]
                                 for r in range(R)
                             ]
-                            for kh in unroll(kernel_lines):
+                            for kh in unroll(lines):
                                 ih = oh * S - plan[8] + kh * D
                                 inside = (ih >= 0) & (ih < height)
                                 line = source + (ih * width + left) if inside else zeros + 0
                                 for kw in unroll(KW):
-                                    a = line_load(line + kw * D, masks[kw], S, L)
-                                    for r in unroll(R):
-                                        sums[r][kh - first][kw] = fma(
-                                            a, gs[r], sums[r][kh - first][kw]
+                                    for v in unroll(V):
+                                        a = line_load(
+                                            line + (v * L * S + kw * D), masks[v][kw], S, L
                                         )
+                                        for r in unroll(R):
+                                            s = sums[r][kh - first][kw][v]
+                                            sums[r][kh - first][kw][v] = fma(a, gs[r][v], s)
                 for r in unroll(R):
-                    for kh in unroll(kernel_lines):
+                    for kh in unroll(lines):
                         for kw in unroll(KW):
-                            tap = (group * R + r) * (KH * KW) + kh * KW + kw
-                            y[tap] = total(sums[r][kh - first][kw])
+                            s = sums[r][kh - first][kw][0]
+                            for v in unroll(range(1, V)):
+                                s = s + sums[r][kh - first][kw][v]
+                            tap = ((group * R + r) * channels + c) * (KH * KW) + kh * KW + kw
+                            y[tap] = total(s)
