@@ -15,6 +15,7 @@ from guard import guarded
 from rushlight import dtypes
 from rushlight.backends import compiled_products as products
 from rushlight.backends import numpy_products as reference
+from rushlight.compiler import gemm
 
 DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), dtypes.bfloat16.np]
 LAYOUTS = ("rows", "columns", "steps", "backwards", "repeated")
@@ -193,6 +194,22 @@ def test_same_bits_for_any_number_of_threads():
                 assert one.tobytes() == other.tobytes()
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("machine", [(6, 32), (4, 16), (12, 16)], ids=["AVX2", "SSE2", "NEON"])
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_tiles_of_other_machines(machine, dtype, monkeypatch):
+    def sizes(T):
+        return {"T": T, "MR": machine[0], "V": 2, "L": machine[1] // T.size}
+
+    monkeypatch.setattr(gemm, "sizes", sizes)
+    monkeypatch.setattr(products, "_kernels", products._Kernels())
+    for m, k, n in ((1, 40, 70), (3, 90, 29), (8, 70, 21), (23, 515, 41), (50, 9000, 33)):
+        for first in LAYOUTS[:3]:
+            for second in LAYOUTS[:3]:
+                a, b = random((m, k), dtype, first), random((k, n), dtype, second, 1)
+                close(products.matmul(a, b), a, b, dtype)
+                close(products.matmul(b.T, a.T), b.T, a.T, dtype)
 
 
 def test_what_does_not_fit_is_the_reference_s():

@@ -119,9 +119,18 @@ def thin(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
 def matrices(a: np.ndarray, b: np.ndarray, row: np.ndarray | None = None) -> np.ndarray | None:
     """a [m, k] @ b [k, n], plus a row, in the dtype of the sums, if it is for machine code."""
     (m, k), (l, n) = a.shape, b.shape
-    if k != l or a.dtype is not b.dtype or a.dtype.char not in SUMS:
+    dtype, work = a.dtype, m * k * n
+    if k != l or dtype is not b.dtype:
         return None
-    work = m * k * n
+    if work >= SMALL and m > SOME < n and k < 2 * SPAN and (dtype is F32 or dtype is F64):
+        c = np.empty((m, n), dtype)  # what `product` does, at once
+        if row is None:
+            _kernels[dtype.char](a, b, c, c, c, 0)
+        else:
+            _kernels[dtype.char](a, b, c, row, c, 2)
+        return c
+    if dtype.char not in SUMS:
+        return None
     if m <= SOME or n <= SOME:
         least = THIN if a.dtype.itemsize > 2 else SMALL_HALF
         if FEW < m <= SOME and b.strides[0] < b.strides[1]:

@@ -257,12 +257,13 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
 
     # The chunks of a matrix: `down` times `pieces`, for each span.
     across = rounded_up(n, W) // W
-    wanted = rounded_up(min(1 + m * n * k * batch // 1048576, CHUNKS), batch) // batch
+    wanted = rounded_up(min(1 + m * n * k * batch // 524288, CHUNKS), batch) // batch
     if spans > 1:
         wanted = i64(1)
     group = min(max(across * min(max(m // 512, 1), wanted) // wanted, 1), GROUP)
     pieces = rounded_up(across, group) // group
-    down = max(rounded_up(wanted, pieces) // pieces, rounded_up(m, 2048) // 2048)
+    down = min(rounded_up(wanted, pieces) // pieces, max(m // 96, 1))  # each packs B anew
+    down = max(down, rounded_up(m, 2048) // 2048)
     height = rounded_up(rounded_up(m, down) // down, MR)
     down = rounded_up(m, height) // height
     each = pieces * down
