@@ -368,3 +368,50 @@ def test_assert_async():
     torch._assert_async(torch.tensor(True))
     with pytest.raises(RuntimeError, match="wrong"):
         torch._assert_async(torch.tensor(0), "wrong")
+
+
+def test_flex_attention_of_functions_that_take_one_place_at_a_time():
+    from rushlight.nn import flex_attention as flex
+
+    torch.manual_seed(0)
+    table = torch.randn(2, 13)
+
+    def chained(score, b, h, q, kv):
+        return score + table[b][q - kv + 6]
+
+    def together(score, b, h, q, kv):
+        return score + table[b, q - kv + 6]
+
+    q, k, v = (torch.randn(2, 3, 6, 4) for _ in range(3))
+    a, b = (flex.flex_attention(q, k, v, f) for f in (chained, together))
+    np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-6)
+    mask = flex.create_mask(lambda b, h, q, kv: torch.ones((), dtype=torch.bool), 1, 1, 3, 4)
+    assert mask.shape == (1, 1, 3, 4)
+    assert mask.all()
+    long = flex.create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 2048, 2048)
+    assert long.shape == (1, 1, 2048, 2048)  # in one call, not four million
+
+
+def test_gradgradcheck_draws_as_pytorch_does():
+    torch.manual_seed(0)
+    x = torch.rand(3, 3, dtype=torch.double, requires_grad=True)
+    torch.manual_seed(0)
+    assert torch.autograd.gradgradcheck(lambda x: x**2, x)
+    after = torch.rand(1)
+    torch.manual_seed(0)
+    torch.empty(3, 3, dtype=torch.double).uniform_(-1, 1)
+    assert torch.equal(after, torch.rand(1))
+
+
+def test_public_functions_can_be_pickled(tmp_path):
+    import pickle
+
+    F = torch.nn.functional
+    for function in (
+        torch.tanh, torch.conv2d, F.relu, F.gelu, F.linear, torch.einsum, torch.special.erf,
+        torch.linalg.norm, torch.fft.fft, torch.where,
+    ):  # fmt: skip
+        assert pickle.loads(pickle.dumps(function)) is function
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 8, activation=F.gelu)
+    torch.save(layer, tmp_path / "layer.pt")
+    assert torch.load(tmp_path / "layer.pt", weights_only=False).activation is F.gelu

@@ -53,7 +53,14 @@ def function(path: str) -> Any:
     from rushlight.ops.registry import Op
 
     found = load(path)
-    return found.function if isinstance(found, Op) else found
+    if not isinstance(found, Op):
+        return found
+    made = found.function
+    if not found.where.startswith(("internal", "_", "Tensor")):
+        # Where a pickle finds it again: models keep functions, `self.activation = torch.tanh`.
+        made.__module__ = f"rushlight.{found.where}" if found.where else "rushlight"
+        made.__qualname__ = found.path.rpartition(".")[2]
+    return made
 
 
 class Lazy:

@@ -76,12 +76,35 @@ def _check_callable(mask_mods: tuple) -> None:
         raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
 
 
-def _over_places(function: Callable, first: int) -> Callable:
-    """`function` of (score, b, h, q, kv), or without the score (`first` = 0), for vectors of places."""
-    score = (0,) * first
-    for places in ((None, None, None, 0), (None, None, 0, None), (None, 0, None, None), (0, None, None, None)):  # fmt: skip
-        function = torch.vmap(function, in_dims=score + places)
-    return function
+def _over_places(
+    function: Callable, sizes: tuple[int, ...], scores: Tensor | None = None
+) -> Tensor:
+    """`function` of (b, h, q, kv), or of (score, b, h, q, kv), at all places: `[B, H, Q, KV]`.
+
+    Such a function is nearly always made of operations that work on many places at once: it is
+    called with all of them, and the corners of the result are compared with calls of single places.
+    Otherwise it is called for one place after the other.
+    """
+    first = () if scores is None else (scores,)
+    places = [torch.arange(size) for size in sizes]
+    grid = [p.reshape([-1 if d == k else 1 for k in range(4)]) for d, p in enumerate(places)]
+    try:
+        together = function(*first, *grid).expand(sizes)
+        with torch.no_grad():
+            for corner in {(0, 0, 0, 0), tuple(n // 2 for n in sizes), tuple(n - 1 for n in sizes),
+                           (0, sizes[1] - 1, 0, sizes[3] - 1), (sizes[0] - 1, 0, sizes[2] - 1, 0)}:  # fmt: skip
+                alone = function(*(s[corner] for s in first), *map(torch.tensor, corner))
+                if alone.shape or not torch.allclose(
+                    alone.double(), together[corner].double(), equal_nan=True
+                ):
+                    raise IndexError
+        return together
+    except (IndexError, RuntimeError, ValueError):  # `table[b][q - kv]`, or `if q > kv:`
+        pass
+    score = (0,) * len(first)
+    for names in ((None, None, None, 0), (None, None, 0, None), (None, 0, None, None), (0, None, None, None)):  # fmt: skip
+        function = torch.vmap(function, in_dims=score + names)
+    return function(*first, *places)
 
 
 def create_mask(
@@ -96,12 +119,11 @@ def create_mask(
     import inspect
 
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
-    places = [torch.arange(size, device=device) for size in sizes]
     taken = [p for p in inspect.signature(mod_fn).parameters.values() if p.default is p.empty]
     if len(taken) == 5:
-        out = _over_places(mod_fn, 1)(torch.zeros(sizes, device=device), *places)
+        out = _over_places(mod_fn, sizes, torch.zeros(sizes, device=device))
         return torch.where(torch.isneginf(out), False, True)
-    return _over_places(mod_fn, 0)(*places).expand(sizes)
+    return _over_places(mod_fn, sizes).contiguous()
 
 
 class BlockMask:
@@ -261,11 +283,10 @@ def flex_attention(
         scale = query.shape[-1] ** -0.5
     working = torch.float64 if query.dtype == torch.float64 else torch.float32
     scores = (query @ key.mT).to(working) * scale
-    places = [torch.arange(size, device=query.device) for size in scores.shape]
     if score_mod is not None:
-        scores = _over_places(score_mod, 1)(scores, *places).to(working)
+        scores = _over_places(score_mod, tuple(scores.shape), scores).to(working)
     if block_mask is not None:
-        mask = _over_places(block_mask.mask_mod, 0)(*places)
+        mask = _over_places(block_mask.mask_mod, tuple(scores.shape))
         scores = scores.masked_fill(~mask, float("-inf"))
     lse = scores.logsumexp(-1)
     weights = torch.softmax(scores, -1).masked_fill((lse == float("-inf"))[..., None], 0)

@@ -94,7 +94,9 @@ class Module(convert.Devices):
         # in the body of a class, `self.act(x)` is torch.tanh(x).
         super().__init_subclass__(**kwargs)
         for name, value in list(cls.__dict__.items()):
-            if value.__class__ is FunctionType and value.__module__.startswith("rushlight.ops."):
+            if value.__class__ is FunctionType and (
+                hasattr(value, "op") or value.__module__.startswith("rushlight.ops.")
+            ):
                 setattr(cls, name, staticmethod(value))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
