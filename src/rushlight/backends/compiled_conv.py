@@ -55,6 +55,14 @@ def dense(a: np.ndarray) -> tuple[np.ndarray, bool]:
     return (np.ascontiguousarray(a), False) if last is None else (a, last)
 
 
+def within(
+    sizes: Ints, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> bool:
+    """Whether the windows of all places lie within the padded input."""
+    each = zip(sizes, kernel, out, stride, padding, dilation, strict=True)
+    return all((o - 1) * s + d * (k - 1) < n + 2 * p for n, k, o, s, p, d in each)
+
+
 def three(values: Ints, fill: int) -> Ints:
     return (fill,) * (3 - len(values)) + values
 
@@ -243,7 +251,15 @@ def convolve(
         out = reference.out_sizes(x.shape[2:], w.shape[2:], stride, padding, dilation)
     t = kernel_type(x, w)
     n, o, c = len(x), *w.shape[:2]
-    if t is None or len(out) > 3 or n * w.size * prod(out) <= SMALL or not x.size:
+    if (
+        t is None
+        or len(out) > 3
+        or n * w.size * prod(out) <= SMALL
+        or not x.size
+        or x.shape[1] != c * groups
+        or o % groups
+        or not within(x.shape[2:], w.shape[2:], out, stride, padding, dilation)
+    ):
         return reference.convolve(x, w, stride, padding, dilation, groups, out, channels_last)
     if not channels_last and x.flags.c_contiguous and w.flags.c_contiguous:
         taps = prod(w.shape[2:])
@@ -333,7 +349,15 @@ def convolve_transposed(
     t = kernel_type(g, w)
     n, o, c = len(g), *w.shape[:2]
     work = g.size * prod(w.shape[1:])
-    if t is None or len(sizes) > 3 or work <= SMALL or not prod(sizes) or prod(stride) > PHASES:
+    if (
+        t is None
+        or len(sizes) > 3
+        or work <= SMALL
+        or prod(sizes) <= 0
+        or prod(stride) > PHASES
+        or g.shape[1] != o
+        or o % groups
+    ):
         return reference.convolve_transposed(
             g, w, stride, padding, dilation, groups, sizes, channels_last
         )
@@ -414,7 +438,16 @@ def convolve_weight(
     """The gradient of the weight: x (N, C, *in) and g (N, O, *out) to (O, C / groups, *kernel)."""
     t = kernel_type(x, g)
     n, c, o, kernel = len(x), x.shape[1] // groups, g.shape[1], tuple(kernel)
-    if t is None or len(kernel) > 3 or g.size * c * prod(kernel) <= SMALL or not x.size:
+    if (
+        t is None
+        or len(kernel) > 3
+        or g.size * c * prod(kernel) <= SMALL
+        or not x.size
+        or x.shape[1] % groups
+        or o % groups
+        or len(g) != n
+        or not within(x.shape[2:], kernel, g.shape[2:], stride, padding, dilation)
+    ):
         return reference.convolve_weight(
             x, g, kernel, stride, padding, dilation, groups, channels_last
         )

@@ -1,0 +1,253 @@
+"""Convolutions in machine code against the reference computed in float64."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rushlight as torch
+from guard import guarded
+from rushlight.backends import compiled_conv as conv
+from rushlight.backends import numpy_conv as reference
+
+# images, channels, channels out, sizes, kernel, stride, padding, dilation, groups
+CASES = {
+    "hot": (2, 64, 64, (32, 32), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "uneven": (3, 5, 17, (9, 11), (3, 2), (2, 1), (1, 0), (1, 2), 1),
+    "many products": (3, 150, 40, (6, 5), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "many images": (70, 9, 20, (7, 7), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "many places": (3, 9, 36, (40, 37), (3, 3), (2, 2), (1, 1), (1, 1), 1),
+    "1x1": (2, 70, 35, (7, 9), (1, 1), (1, 1), (0, 0), (1, 1), 1),
+    "1x1 strided": (2, 70, 35, (7, 9), (1, 1), (2, 2), (0, 0), (1, 1), 1),
+    "stride beyond the kernel": (2, 20, 20, (11, 13), (2, 2), (3, 4), (0, 0), (1, 1), 1),
+    "4x4 stride 2": (2, 24, 20, (12, 12), (4, 4), (2, 2), (1, 1), (1, 1), 1),
+    "padding beyond the kernel": (2, 20, 20, (6, 5), (3, 3), (1, 1), (4, 3), (1, 1), 1),
+    "pages apart": (2, 12, 40, (62, 62), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "groups": (2, 36, 40, (9, 9), (3, 3), (2, 2), (1, 1), (1, 1), 2),
+    "large kernel": (1, 3, 24, (30, 30), (11, 11), (4, 4), (2, 2), (1, 1), 1),
+    "one dimension": (2, 20, 24, (50,), (5,), (2,), (4,), (2,), 1),
+    "three dimensions": (2, 10, 40, (5, 6, 7), (3, 3, 2), (1, 2, 1), (1, 1, 0), (1, 1, 2), 1),
+    "few in": (3, 3, 24, (17, 40), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "one in, 7x7": (2, 1, 20, (40, 37), (7, 7), (2, 2), (3, 3), (1, 1), 1),
+    "few out": (2, 20, 3, (18, 35), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "few out, 4x4 stride 2": (2, 20, 3, (18, 35), (4, 4), (2, 2), (1, 1), (1, 1), 1),
+    "one out, 1x1": (2, 30, 1, (9, 20), (1, 1), (1, 1), (0, 0), (1, 1), 1),
+    "depthwise": (2, 20, 20, (14, 29), (3, 3), (1, 1), (1, 1), (1, 1), 20),
+    "depthwise stride 2": (2, 10, 10, (14, 29), (3, 3), (2, 2), (1, 1), (1, 1), 10),
+    "depthwise 5x5 dilated": (2, 10, 10, (15, 16), (5, 5), (1, 1), (4, 4), (2, 2), 10),
+    "depthwise multiplied": (2, 8, 24, (9, 33), (3, 3), (2, 2), (0, 1), (1, 1), 8),
+    "depthwise one dimension": (3, 12, 12, (70,), (3,), (1,), (2,), (1,), 12),
+    "thin groups": (2, 32, 24, (9, 9), (3, 3), (1, 1), (1, 1), (1, 1), 8),
+}
+
+
+@pytest.fixture(autouse=True)
+def of_any_size(monkeypatch):
+    """Machine code for the smallest convolutions too, and never the reference."""
+    monkeypatch.setattr(conv, "SMALL", 0)
+
+
+@pytest.fixture
+def only_compiled(monkeypatch):
+    """The reference is not asked."""
+    for name in ("convolve", "convolve_transposed", "convolve_weight"):
+        monkeypatch.delattr(conv.reference, name)
+
+
+def random(shape, dtype, last=False, seed=0):
+    """Random numbers, with the second dimension innermost in memory where `last`."""
+    a = np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1) if last else a
+
+
+def arrays(case, dtype, last=False):
+    n, c, o, sizes, kernel, stride, padding, dilation, groups = case
+    out = reference.out_sizes(sizes, kernel, stride, padding, dilation)
+    x, w = random((n, c, *sizes), dtype, last), random((o, c // groups, *kernel), dtype, last, 1)
+    return x, w, random((n, o, *out), dtype, last, 2)
+
+
+def three_ways(case, last=False):
+    """For each direction: the function's name, its arguments, how many products a number sums."""
+    n, _, _, sizes, kernel, stride, padding, dilation, groups = case
+    geometry = (stride, padding, dilation, groups)
+
+    def ways(x, w, g):
+        return [
+            ("convolve", (x, w, *geometry, None, last), w[0].size),
+            ("convolve_transposed", (g, w, *geometry, sizes, last), w.size // w.shape[1] // groups),
+            ("convolve_weight", (x, g, kernel, *geometry, last), n * g[0, 0].size),
+        ]
+
+    return ways
+
+
+def close(name, args, products):
+    """Within the bound of a sum of products, each rounded once."""
+    result = getattr(conv, name)(*args)
+    wide = [a.astype(np.float64) if isinstance(a, np.ndarray) else a for a in args]
+    exact = getattr(reference, name)(*wide)
+    size = getattr(reference, name)(*(abs(a) if isinstance(a, np.ndarray) else a for a in wide))
+    assert result.dtype == args[0].dtype
+    assert result.shape == exact.shape
+    assert [s * 8 for s in result.strides] == [s * result.itemsize for s in exact.strides]
+    bound = (products + 4) * np.finfo(result.dtype).eps * size
+    assert (abs(result - exact) <= bound).all(), abs(result - exact).max()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_cases(case, last, dtype):
+    case = CASES[case]
+    if last and len(case[3]) == 1:
+        pytest.skip("channels last begins with two dimensions")
+    for way in three_ways(case, last)(*arrays(case, dtype, last)):
+        close(*way)
+
+
+@st.composite
+def cases(draw):
+    groups = draw(st.sampled_from([1, 1, 1, 2, 3, 9]))
+    c, o = groups * draw(st.integers(1, 9)), groups * draw(st.integers(1, 9))
+    sizes, kernel, stride, padding, dilation = [], [], [], [], []
+    alike = draw(st.booleans())
+    for i in range(draw(st.integers(1, 3))):
+        kernel.append(draw(st.integers(1, 5)))
+        stride.append(stride[0] if alike and i else draw(st.integers(1, 3)))
+        dilation.append(dilation[0] if alike and i else draw(st.integers(1, 2)))
+        padding.append(draw(st.integers(0, 4)))
+        least = max(1, dilation[-1] * (kernel[-1] - 1) + 1 - 2 * padding[-1])
+        sizes.append(draw(st.integers(least, least + 20)))
+    lists = (sizes, kernel, stride, padding, dilation)
+    return (draw(st.integers(1, 3)), c, o, *map(tuple, lists), groups)
+
+
+@settings(max_examples=40)  # almost every one compiles a kernel
+@given(cases(), st.booleans())
+def test_any(case, last):
+    for way in three_ways(case, last)(*arrays(case, np.float64, last)):
+        close(*way)
+
+
+@settings(max_examples=30)
+@given(cases(), st.lists(st.integers(0, 2), min_size=3, max_size=3))
+def test_transposed_to_other_sizes(case, more):
+    _, _, _, sizes, _, stride, padding, dilation, groups = case
+    sizes = tuple(n + min(m, s - 1) for n, m, s in zip(sizes, more, stride, strict=False))
+    _, w, g = arrays(case, np.float64)
+    args = (g, w, stride, padding, dilation, groups, sizes)
+    close("convolve_transposed", args, w.size // w.shape[1])
+
+
+@pytest.mark.parametrize("case", ["hot", "uneven", "few in", "few out", "depthwise stride 2"])
+def test_nothing_goes_to_the_reference(case, only_compiled):
+    case = CASES[case]
+    for name, args, _ in three_ways(case)(*arrays(case, np.float32)):
+        getattr(conv, name)(*args)
+
+
+@pytest.mark.parametrize("side", ["after", "before"])
+@pytest.mark.parametrize("case", CASES)
+def test_reads_within_the_arrays(case, side):
+    case = CASES[case]
+    given = [guarded(a, side) for a in arrays(case, np.float32)]
+    for way in three_ways(case)(*given):
+        close(*way)
+
+
+def test_strides_of_any_kind():
+    case = CASES["uneven"]
+    x, w, g = arrays(case, np.float32)
+    for steps in (2, -1):
+        wide = [
+            np.repeat(a, abs(steps), -1)[..., ::-1][..., ::-1][..., :: abs(steps)]
+            for a in (x, w, g)
+        ]
+        for way in three_ways(case)(*wide):
+            close(*way)
+    broadcast = [np.broadcast_to(a[:, :1], a.shape) for a in (x, w, g)]
+    for way in three_ways(case)(*broadcast):
+        close(*way)
+
+
+@pytest.mark.parametrize(
+    "case", ["hot", "4x4 stride 2", "few in", "few out", "depthwise", "thin groups"]
+)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_stays_where_it_is(case, value):
+    case = CASES[case]
+    x, w, g = arrays(case, np.float32)
+    at = tuple(n // 2 for n in x.shape)
+    x[at] = value
+    g[tuple(n // 2 for n in g.shape)] = value
+    for name, args, _ in three_ways(case)(x, w, g):
+        with np.errstate(invalid="ignore"):
+            result, expected = getattr(conv, name)(*args), getattr(reference, name)(*args)
+        assert np.array_equal(np.isfinite(result), np.isfinite(expected)), name
+        assert np.array_equal(np.isnan(result), np.isnan(expected)), name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_same_bits_for_any_number_of_threads(case):
+    case = CASES[case]
+    before = torch.get_num_threads()
+    try:
+        results = []
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            ways = three_ways(case)(*arrays(case, np.float32))
+            results.append([getattr(conv, name)(*args) for name, args, _ in ways])
+    finally:
+        torch.set_num_threads(before)
+    for a, b in zip(*results, strict=True):
+        assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("n, c, o", list(product((0, 2), (0, 3), (3,))))
+def test_empty(n, c, o):
+    x, w, g = np.ones((n, c, 5, 5), "f"), np.ones((o, c, 3, 3), "f"), np.ones((n, o, 3, 3), "f")
+    one = ((1, 1), (0, 0), (1, 1), 1)
+    for name, args in [
+        ("convolve", (x, w, *one)),
+        ("convolve_transposed", (g, w, *one, (5, 5))),
+        ("convolve_weight", (x, g, (3, 3), *one)),
+    ]:
+        result, expected = getattr(conv, name)(*args), getattr(reference, name)(*args)
+        assert result.shape == expected.shape
+        assert np.array_equal(result, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int64, np.complex64])
+def test_other_dtypes_are_the_references(dtype):
+    case = (2, 4, 5, (6, 6), (3, 3), (1, 1), (1, 1), (1, 1), 1)
+    x, w, g = (np.round(3 * a.real).astype(dtype) for a in arrays(case, np.float32))
+    for name, args, _ in three_ways(case)(x, w, g):
+        result, expected = getattr(conv, name)(*args), getattr(reference, name)(*args)
+        assert result.dtype == expected.dtype
+        assert np.array_equal(result, expected)
+
+
+def test_what_does_not_fit_is_refused():
+    x, w = np.ones((1, 3, 5, 5), "f"), np.ones((4, 2, 3, 3), "f")
+    with pytest.raises(ValueError):
+        conv.convolve(x, w, (1, 1), (0, 0), (1, 1), 1)
+
+
+def test_gradients():
+    torch.manual_seed(0)
+    x = torch.randn(2, 6, 9, 8, dtype=torch.float64, requires_grad=True)
+    w = torch.randn(4, 3, 3, 2, dtype=torch.float64, requires_grad=True)
+
+    def f(x, w):
+        return torch.nn.functional.conv2d(x, w, stride=(2, 1), padding=1, groups=2)
+
+    assert torch.autograd.gradcheck(f, (x, w))
+    assert torch.autograd.gradgradcheck(f, (x, w))
