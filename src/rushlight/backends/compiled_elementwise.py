@@ -91,6 +91,8 @@ def above(g: np.ndarray, a: np.ndarray, threshold: float) -> np.ndarray:
     """g where `a` is above the threshold or NaN, else 0."""
     if (
         takes(a)
+        and g.__class__ is np.ndarray
+        and g.flags.aligned
         and g.dtype is a.dtype
         and g.shape == a.shape
         and g.strides == a.strides

@@ -165,13 +165,21 @@ def silu_slope(x):
 @inline
 def softplus(x):
     """log(1 + exp(x)), without overflow."""
-    return (0 * x if x < 0 else x) + math.log1p(math.exp(-abs(x)))
+    return (0 if x < 0 else x) + math.log1p(math.exp(-abs(x)))
+
+
+@inline
+def tanh_of_softplus(x):
+    """((1 + e)**2 - 1) / ((1 + e)**2 + 1) of e = exp(x), written in exp(-|x|)."""
+    e = math.exp_below(-abs(x))
+    top = select(x < 0, e * (e + 2), 2 * e + 1)
+    return top / (top + select(x < 0, typeof(x)(2), 2 * e * e))
 
 
 @inline
 def mish(x):
     """x * tanh(softplus(x)) (Misra 2019)."""
-    return x * math.tanh(softplus(x))
+    return x * tanh_of_softplus(x)
 
 
 @inline

@@ -1,0 +1,386 @@
+"""Machine code for elements, reductions, softmax and normalisation against the NumPy kernels: any
+shape, strides, dtype and alignment, arrays that are each other's memory, and protected pages around all."""
+
+from __future__ import annotations
+
+import inspect
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from guard import guarded
+from rushlight import dtypes
+from rushlight.backends import (
+    compiled,
+    compiled_elementwise,
+    compiled_normalize,
+    compiled_reduce,
+    compiled_softmax,
+)
+from rushlight.backends import numpy as xp
+
+BINDINGS = {
+    "elementwise": compiled_elementwise,
+    "normalize": compiled_normalize,
+    "reduce": compiled_reduce,
+    "softmax": compiled_softmax,
+}
+FLOATS = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), dtypes.bfloat16.np]
+OTHERS = [np.dtype(t) for t in (np.int64, np.int32, np.uint8, np.bool_, np.complex64)]
+LAYOUTS = (
+    "rows", "rows", "columns", "steps", "backwards", "repeated", "odd", "after", "before", "constant",
+)  # fmt: skip
+SPECIAL = [np.inf, -np.inf, np.nan, -0.0, 0.0, 1e-40, 6e4, -6e4]
+# What a result may be off by, of its size and of that of the largest: (float32, float64, halves).
+CLOSE = {4: 3e-6, 8: 1e-13, 2: 2.0**-7}
+
+
+class Guarding:
+    """NumPy, whose new arrays end at a protected page."""
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+    @staticmethod
+    def empty(shape, dtype=float, order="C"):
+        return guarded(np.zeros(shape, dtype))
+
+    @staticmethod
+    def empty_like(a):
+        like = np.empty_like(a)
+        if not like.flags.c_contiguous or not like.size:
+            return like
+        return guarded(np.zeros(like.shape, like.dtype))
+
+
+@pytest.fixture(autouse=True)
+def of_any_size(monkeypatch):
+    """Machine code for the smallest arrays too, and nothing beyond the ends of what it makes."""
+    for binding in BINDINGS.values():
+        monkeypatch.setattr(binding, "np", Guarding())
+        for name, value in list(vars(binding).items()):
+            if name in ("SMALL", "SHORT") and isinstance(value, int):
+                monkeypatch.setattr(binding, name, 0)
+
+
+def reference(name):
+    """The NumPy kernel that a compiled one stands for."""
+    from importlib import import_module
+
+    for family, names in compiled.FAMILIES.items():
+        if name in names.split():
+            binding = BINDINGS[family]
+            found = getattr(getattr(binding, "reference", None), name, None)
+            if found is not None:
+                return found
+    for file in ("activation", "elementwise", "special"):
+        module = import_module(f"rushlight.backends.numpy_{file}")
+        if name in vars(module):
+            return getattr(module, name)
+    return {"where": np.where}[name]
+
+
+def laid(values, layout):
+    """The same numbers in memory of another kind."""
+    if layout == "columns":
+        return np.asfortranarray(values)
+    if layout == "steps" and values.ndim:
+        wide = np.full((*values.shape[:-1], 2 * values.shape[-1] + 1), 77, values.dtype)
+        wide[..., 1::2] = values
+        return wide[..., 1::2]
+    if layout == "backwards" and values.ndim:
+        return np.ascontiguousarray(values[..., ::-1])[..., ::-1]
+    if layout == "repeated" and values.ndim:
+        return np.broadcast_to(values[:1], values.shape)
+    if layout == "odd" and values.size:
+        space = np.zeros(values.nbytes + 1, np.uint8)
+        out = space[1:].view(values.dtype).reshape(values.shape)
+        out[...] = values
+        return out
+    if layout in ("after", "before") and values.size:
+        return guarded(values, layout)
+    if layout == "constant":
+        values = values.copy()
+        values.flags.writeable = False
+    return values
+
+
+@st.composite
+def arrays(draw, shape=None, dtype=None, special=True):
+    """An array of random numbers, a few of them special."""
+    shape = draw(shapes()) if shape is None else shape
+    dtype = draw(st.sampled_from(FLOATS)) if dtype is None else dtype
+    random = np.random.default_rng(draw(st.integers(0, 1000)))
+    with np.errstate(all="ignore"):
+        values = random.standard_normal(shape) * draw(st.sampled_from((0.1, 1.0, 10.0)))
+        if special and draw(st.integers(0, 3)) == 0:
+            where = random.random(shape) < 0.1
+            values = np.where(where, random.choice(SPECIAL, shape), values)
+        values = np.asarray(values.astype(dtype))
+    return laid(values, draw(st.sampled_from(LAYOUTS)))
+
+
+def shapes(least=0, most=4):
+    return st.one_of(
+        st.lists(st.integers(0, 7), min_size=least, max_size=most).map(tuple),
+        st.lists(st.integers(1, 40), min_size=max(least, 1), max_size=2).map(
+            lambda s: tuple(s) + (3,) * (least - len(s))
+        ),
+    )
+
+
+def check(name, got, expected, scale=0.0):
+    """The result is the reference's: dtype, shape, NaN and infinities, and numbers to rounding.
+
+    `scale`: the size of what is added up, where sums may cancel.
+    """
+    if isinstance(expected, tuple):
+        assert len(got) == len(expected)
+        for g, e in zip(got, expected, strict=True):
+            check(name, g, e, scale)
+        return
+    if expected is None:
+        assert got is None
+        return
+    got, expected = np.asarray(got), np.asarray(expected)
+    assert got.shape == expected.shape, name
+    assert got.dtype == expected.dtype, name
+    if expected.dtype.kind in "iub":
+        assert (got == expected).all(), name
+        return
+    size = expected.dtype.itemsize
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        g, e = got.astype(wide), expected.astype(wide)
+        assert (np.isnan(g) == np.isnan(e)).all(), (name, g, e)
+        finite = np.isfinite(e)
+        largest = np.abs(e[finite]).max(initial=0.0)
+        # Half types: what is next to the largest number may be rounded to infinity by one only.
+        edge = np.abs(e) > 0.99 * float(np.finfo(np.float16).max) if size == 2 else ~finite
+        same = finite & np.isfinite(g)
+        assert ((g == e) | np.isnan(e) | same | edge).all(), (name, g, e)
+        bound = CLOSE[4 if expected.dtype.kind == "c" else size] * (np.abs(e) + largest + scale)
+        assert (np.abs(g - e) <= bound + 1e-30)[same].all(), (name, np.abs(g - e)[same].max(), g, e)
+
+
+def compare(name, *args, scale=0.0, needs=None):
+    """Run both; an error must be the same, and no argument may change."""
+    binding = next(b for f, b in BINDINGS.items() if name in compiled.FAMILIES[f].split())
+    before = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    with np.errstate(all="ignore"):
+        try:
+            expected = reference(name)(*before)
+        except (RuntimeError, IndexError, ValueError, TypeError, ZeroDivisionError) as error:
+            with pytest.raises(type(error)):
+                getattr(binding, name)(*args)
+            return
+        held = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+        got = getattr(binding, name)(*args)
+    for a, b in zip(args, held, strict=True):
+        if isinstance(a, np.ndarray):
+            assert a.tobytes() == b.tobytes(), f"{name} wrote into an argument"
+    if needs is not None:  # what is not needed may be anything
+        got, expected = (
+            tuple(r for r, n in zip(rs, needs, strict=True) if n) for rs in (got, expected)
+        )
+    check(name, got, expected, scale)
+
+
+UNARY = (
+    "erf gelu gelu_slope gelu_tanh gelu_tanh_slope mish relu rsqrt sigmoid silu silu_slope softplus"
+).split()
+
+
+@pytest.mark.parametrize("name", UNARY)
+@given(arrays())
+@settings(max_examples=40)
+def test_functions_of_elements(name, a):
+    compare(name, a)
+
+
+@pytest.mark.parametrize("name", ["relu", "sigmoid", "erf", "rsqrt"])
+@pytest.mark.parametrize("dtype", OTHERS[:4], ids=str)
+def test_other_dtypes_are_the_references(name, dtype):
+    compare(name, np.ones((3, 4), dtype))
+
+
+@given(arrays(), st.sampled_from(LAYOUTS), st.sampled_from((0.0, 0.5, float("inf"))), st.booleans())
+@settings(max_examples=60)
+def test_above(a, layout, threshold, itself):
+    g = a if itself else laid(np.asarray((a * 2).astype(a.dtype)), layout)
+    compare("above", g, a, threshold)
+
+
+@given(st.data())
+@settings(max_examples=80)
+def test_where(data):
+    shape = data.draw(shapes())
+    dtype = data.draw(st.sampled_from(FLOATS + OTHERS[:4]))
+    condition = data.draw(arrays(shape, np.dtype(bool)))
+    a, b = (data.draw(arrays(data.draw(st.sampled_from((shape, ()))), dtype)) for _ in range(2))
+    compare("where", condition, a, b)
+    compare("where", condition, a, a)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@given(arrays(), st.integers(-5, 4))
+@settings(max_examples=60)
+def test_softmax(name, a, dim):
+    compare(name, a, dim)
+
+
+@pytest.mark.parametrize("name", ["softmax_gradient", "log_softmax_gradient"])
+@given(st.data())
+@settings(max_examples=60)
+def test_gradients_of_softmax(name, data):
+    y = data.draw(arrays(special=False))
+    g = y if data.draw(st.booleans()) else data.draw(arrays(y.shape, y.dtype, special=False))
+    dim = data.draw(st.integers(-max(y.ndim, 1), max(y.ndim - 1, 0)))
+    compare(name, g, y, dim)
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_class_entropy(data):
+    rows, classes = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 40))
+    a = data.draw(arrays((rows, classes), data.draw(st.sampled_from(FLOATS[:2])), special=False))
+    target = data.draw(arrays((rows,), special=False))
+    target = np.abs(target * 10).astype(np.int64) % classes
+    skip = data.draw(st.sampled_from((-100, 0)))
+    compare("class_entropy", a, target, skip)
+    sums = np.log(np.exp(a.astype(np.float64)).sum(1)).astype(a.dtype)
+    compare("class_entropy_gradient", a, target, sums, skip, 0.25, scale=1.0)
+
+
+def axes(data, a):
+    some = st.lists(st.integers(0, max(a.ndim - 1, 0)), unique=True, max_size=a.ndim).map(tuple)
+    one = st.integers(-max(a.ndim, 1), max(a.ndim - 1, 0))
+    return data.draw(st.one_of(st.none(), one, some) if a.ndim else st.none())
+
+
+@pytest.mark.parametrize("name", ["total", "average", "largest", "smallest"])
+@given(st.data())
+@settings(max_examples=80)
+def test_reductions(name, data):
+    a = data.draw(arrays())
+    compare(name, a, axes(data, a), data.draw(st.booleans()))
+
+
+@pytest.mark.parametrize("name", ["total", "average"])
+@pytest.mark.parametrize("dtype", FLOATS + OTHERS, ids=str)
+def test_sums_in_other_dtypes(name, dtype):
+    a = np.ones((5, 6), dtype)
+    for to in (np.dtype(np.float64), np.dtype(np.float32)):
+        if dtype.kind != "c":
+            compare(name, a, 1, False, to)
+
+
+@given(st.data())
+@settings(max_examples=80)
+def test_variance(data):
+    a = data.draw(arrays())
+    compare(
+        "variance",
+        a,
+        axes(data, a),
+        data.draw(st.booleans()),
+        data.draw(st.sampled_from((0, 1, 2.5))),
+    )
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@given(st.data())
+@settings(max_examples=80)
+def test_places(name, data):
+    a = data.draw(arrays())
+    axis = data.draw(
+        st.one_of(st.none(), st.integers(-a.ndim, a.ndim - 1)) if a.ndim else st.none()
+    )
+    compare(name, a, axis, data.draw(st.booleans()))
+
+
+@given(st.data())
+@settings(max_examples=80)
+def test_running(data):
+    a = data.draw(arrays(special=False))
+    axis = data.draw(st.integers(-a.ndim, a.ndim - 1)) if a.ndim else 0
+    compare("running", a, axis, np.add)
+    compare("running", a, axis, np.multiply)
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_sum_to(data):
+    shape = data.draw(shapes(1))
+    kept = tuple(1 if data.draw(st.integers(0, 3)) == 0 else n for n in shape)
+    first = data.draw(st.integers(0, len(shape)))
+    compare("sum_to", data.draw(arrays(shape)), kept[first:])
+
+
+@given(st.data())
+@settings(max_examples=80)
+def test_layer_norm(data):
+    shape = data.draw(shapes(1).filter(lambda s: math.prod(s) > 0))
+    a = data.draw(arrays(shape, special=False))
+    n = shape[-1]
+    w, b = (data.draw(st.one_of(st.none(), arrays((n,), a.dtype, special=False))) for _ in range(2))
+    scale = float(np.abs(a).max())
+    compare("layer_norm", a, w, b, n, 1e-5, scale=scale)
+    g = a if data.draw(st.booleans()) else data.draw(arrays(shape, a.dtype, special=False))
+    compare(
+        "layer_norm_gradients", g, a, w, n, 1e-2, tuple(data.draw(st.booleans()) for _ in range(3))
+    )
+
+
+@given(st.data())
+@settings(max_examples=80)
+def test_group_and_batch_norm(data):
+    groups, each = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+    channels = groups * each
+    shape = (
+        data.draw(st.integers(1, 4)),
+        channels,
+        *data.draw(st.lists(st.integers(1, 9), min_size=0, max_size=3)),
+    )
+    a = data.draw(arrays(shape, special=False))
+    if data.draw(st.integers(0, 4)) == 0 and a.ndim == 4:
+        a = np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1)
+    w, b = (
+        data.draw(st.one_of(st.none(), arrays((channels,), a.dtype, special=False)))
+        for _ in range(2)
+    )
+    g = a if data.draw(st.booleans()) else data.draw(arrays(shape, a.dtype, special=False))
+    needs = tuple(data.draw(st.booleans()) for _ in range(3))
+    scale = float(np.abs(a).max())
+    eps = 1e-1  # two elements that are nearly equal have a gradient that is all rounding
+    compare("group_norm", a, w, b, groups, eps, scale=scale)
+    compare("group_norm_gradients", g, a, w, groups, eps, needs, scale=scale, needs=needs)
+    mean = data.draw(arrays((channels,), np.dtype(np.float32), special=False))
+    var = np.abs(data.draw(arrays((channels,), np.dtype(np.float32), special=False))) + np.float32(
+        0.1
+    )
+    training = data.draw(st.booleans())
+    if a.dtype.itemsize != 2:
+        mean, var = mean.astype(a.dtype), var.astype(a.dtype)
+    compare("batch_norm", a, w, b, mean, var, training, eps, scale=scale)
+    compare(
+        "batch_norm_gradients", g, a, w, mean, var, training, eps, needs, scale=scale, needs=needs
+    )
+
+
+def test_all_kernels_of_these_families_are_tried_here():
+    text = inspect.getsource(inspect.getmodule(check))
+    missing = [
+        n
+        for f in BINDINGS
+        for n in compiled.FAMILIES[f].split()
+        if f'"{n}"' not in text and n not in UNARY
+    ]
+    assert missing == []
+    assert callable(xp.total)
