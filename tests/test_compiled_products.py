@@ -24,9 +24,16 @@ LAYOUTS = ("rows", "columns", "steps", "backwards", "repeated")
 @pytest.fixture(autouse=True)
 def of_any_size(monkeypatch):
     """Machine code for the smallest products too."""
-    for name in ("SMALL", "SMALL_TRANSPOSED", "SMALL_HALF", "THIN", "THIN_SUMS", "THIN_TRANSPOSED"):
+    for name in (
+        "SMALL",
+        "SMALL_TRANSPOSED",
+        "SMALL_HALF",
+        "ONE",
+        "THIN",
+        "THIN_SUMS",
+        "THIN_TRANSPOSED",
+    ):
         monkeypatch.setattr(products, name, 1)
-    monkeypatch.setattr(products, "ONE", 0)
 
 
 def random(shape, dtype, layout="rows", seed=0):

@@ -24,13 +24,15 @@ FEW, SOME = gemv.FEW, gemv.SOME
 
 # Products of one element of A with one of B (m * n * k) from which machine code pays, calls
 # included, against NumPy with OpenBLAS's kernels for this machine; measured on Zen 5 with AVX-512.
-SMALL = max(1, compiled.threshold(112**3))
+# In between NumPy is up to a fifth faster, on one thread: but from 64 ** 3 it uses threads, and its
+# threads, which wait in loops, and ours get into each other's way.
+SMALL = max(1, compiled.threshold(64**3 + 1))
 SMALL_TRANSPOSED = max(1, compiled.threshold(48**3))  # A @ Bᵀ, which OpenBLAS is slower at
 SMALL_HALF = max(1, compiled.threshold(16**3))  # NumPy converts, multiplies, converts back
 
-# Products with 2 to SOME vectors: from here NumPy leaves its kernels for small matrices, and is
-# several times slower. One vector (ONE) is NumPy's: it reads the matrix as fast as can be.
-THIN, ONE = max(1, compiled.threshold(2**20)), compiled.threshold(1)
+# The same for up to SOME vectors. NumPy leaves its kernels for small matrices at THIN, and is
+# several times slower from there; for one vector (ONE) it becomes equal, and would use threads.
+ONE, THIN = max(1, compiled.threshold(2**18)), max(1, compiled.threshold(2**20))
 THIN_TRANSPOSED = max(1, compiled.threshold(2**18))  # more than FEW rows of A @ Bᵀ
 THIN_SUMS = max(1, compiled.threshold(64))  # products in a sum along rows
 
@@ -132,10 +134,12 @@ def matrices(a: np.ndarray, b: np.ndarray, row: np.ndarray | None = None) -> np.
     if dtype.char not in SUMS:
         return None
     if m <= SOME or n <= SOME:
-        least = THIN if a.dtype.itemsize > 2 else SMALL_HALF
+        least = ONE if m == 1 or n == 1 else THIN
+        if dtype.itemsize == 2:
+            least = SMALL_HALF
         if FEW < m <= SOME and b.strides[0] < b.strides[1]:
             least = min(least, THIN_TRANSPOSED)
-        if work < least or (ONE and (m == 1 or n == 1) and a.dtype.itemsize > 2):
+        if work < least:
             return None
         c = thin(a, b)
         if c is not None:

@@ -51,7 +51,7 @@ def sizes(element: Type, count: int) -> dict[str, Any]:
     if count == 1:
         return {**known, "J": 1, "R": 2, "U": 4, "V": 16 if wide else 8}
     if count <= FEW:
-        return {**known, "J": FEW, "R": 2, "U": 2 if wide else 1, "V": 5 if wide else 2}
+        return {**known, "J": FEW, "R": 2, "U": 2 if wide else 1, "V": 4 if wide else 2}
     return {**known, "J": SOME, "R": 2 if wide else 1, "U": 1, "V": 2 if wide else 1}
 
 
@@ -187,5 +187,9 @@ def columns(matrix: Header, vectors: Header, out: Header):
             deep = min(k - e, DEPTH)
             by, each = gathered(q + e * qk, qj, qk, own, count, deep, E, T)
             for i in range(lo, hi, W):
-                sums(p + (i + e * along), along, by, each, deep, hi - i, to + i * oi, oj, oi,
-                     count, e == 0, T=T, V=V, J=J, L=L)  # fmt: skip
+                if hi - i > W // 2:
+                    sums(p + (i + e * along), along, by, each, deep, hi - i, to + i * oi, oj, oi,
+                         count, e == 0, T=T, V=V, J=J, L=L)  # fmt: skip
+                else:
+                    sums(p + (i + e * along), along, by, each, deep, hi - i, to + i * oi, oj, oi,
+                         count, e == 0, T=T, V=V // 2, J=J, L=L)  # fmt: skip
