@@ -415,3 +415,15 @@ def test_public_functions_can_be_pickled(tmp_path):
     layer = torch.nn.TransformerEncoderLayer(4, 2, 8, activation=F.gelu)
     torch.save(layer, tmp_path / "layer.pt")
     assert torch.load(tmp_path / "layer.pt", weights_only=False).activation is F.gelu
+
+
+def test_memory_layout_of_results_that_programs_view():
+    F = torch.nn.functional
+    x = torch.rand(4, 3, 5, 6).permute(2, 3, 0, 1)
+    for y in (x.softmax(1), x.log_softmax(-1), F.pad(x, (1, 1)), F.scaled_dot_product_attention(x, x, x)):  # fmt: skip
+        assert y.is_contiguous()
+        assert y.view(5, -1).shape[0] == 5
+    last = torch.rand(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+    assert F.pad(last, (1, 1)).is_contiguous(memory_format=torch.channels_last)
+    heads = torch.rand(2, 5, 4, 8).transpose(1, 2)
+    assert F.scaled_dot_product_attention(heads, heads, heads).transpose(1, 2).is_contiguous()

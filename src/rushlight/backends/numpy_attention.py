@@ -40,7 +40,8 @@ def attention(
     n, heads, length = q.shape[:3]
     s = k.shape[2]
     if v.shape[3] == q.shape[3] and 0 not in q.strides:
-        out = np.empty_like(q)  # laid out in memory as the query is
+        # laid out in memory as the query is, where its rows are without gaps
+        out = np.empty_like(q) if q.strides[-1] == q.itemsize else np.empty(q.shape, q.dtype)
     else:
         out = np.empty((*q.shape[:3], v.shape[3]), q.dtype)
     weights = np.empty((n, heads, length, s), q.dtype) if keep else None

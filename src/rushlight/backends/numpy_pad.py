@@ -29,7 +29,11 @@ def pad_constant(x: np.ndarray, pads: Sequence[tuple[int, int]], value: object) 
     lead = x.ndim - len(pads)
     pads = [(0, 0)] * lead + list(pads)
     shape = tuple(n + low + high for n, (low, high) in zip(x.shape, pads, strict=True))
-    y = np.empty(shape, x.dtype) if x.flags.c_contiguous else np.empty_like(x, shape=shape)
+    # channels-last inputs give channels-last outputs, all others contiguous ones
+    last = (
+        x.ndim in (4, 5) and not x.flags.c_contiguous and np.moveaxis(x, 1, -1).flags.c_contiguous
+    )
+    y = np.empty_like(x, shape=shape) if last else np.empty(shape, x.dtype)
     to, at = inner(pads, x.shape)
     part = x[at]
     if part.size != y.size:

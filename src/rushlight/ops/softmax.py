@@ -10,10 +10,16 @@ if TYPE_CHECKING:
     from rushlight.dtypes import dtype as DType
 
 
+def compact(a):
+    """`a` without gaps, in the order of its dimensions: PyTorch's softmax returns no other layout,
+    and what follows may depend on it (`view`; a dropout mask is drawn in the order of memory)."""
+    return a if a.flags.c_contiguous else a.copy()
+
+
 @op(name="_softmax", node="SoftmaxBackward0", method=False)
 def softmax_of(xp, input: Array, dim: int):
     """exp(x) / sum(exp(x)) along `dim`."""
-    return xp.softmax(input, dim)
+    return xp.softmax(compact(input), dim)
 
 
 softmax_of.grad(input=lambda g, result, dim: softmax_backward(g, result, dim))
@@ -22,7 +28,7 @@ softmax_of.grad(input=lambda g, result, dim: softmax_backward(g, result, dim))
 @op(name="_log_softmax", node="LogSoftmaxBackward0", method=False)
 def log_softmax_of(xp, input: Array, dim: int):
     """x - log(sum(exp(x))) along `dim`."""
-    return xp.log_softmax(input, dim)
+    return xp.log_softmax(compact(input), dim)
 
 
 log_softmax_of.grad(input=lambda g, result, dim: log_softmax_backward(g, result, dim))
