@@ -108,6 +108,9 @@ class Trees:
         args = [self.tree(t, depth) for _ in range(ir.OPS[name][0])]
         if name in ("shl", "shr"):  # by more than there are bits is nothing
             args[1] = self.op("and", t, args[1], ir.Const(15, self.type(t)))
+        if name == "copysign":  # the sign of NaN says nothing
+            real = self.op("eq", b1, args[1], args[1])
+            args[1] = self.op("select", t, real, args[1], ir.Const(1.0, self.type(t)))
         if name in ("div", "rem") and t.kind != "f":
             positive = self.op("and", t, args[1], ir.Const(0xFF, self.type(t)))
             args[1] = self.op("or", t, positive, ir.Const(1, self.type(t)))
