@@ -425,5 +425,6 @@ def test_memory_layout_of_results_that_programs_view():
         assert y.view(5, -1).shape[0] == 5
     last = torch.rand(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
     assert F.pad(last, (1, 1)).is_contiguous(memory_format=torch.channels_last)
+    assert torch.ones(4, 9).multinomial(2).is_contiguous()
     heads = torch.rand(2, 5, 4, 8).transpose(1, 2)
     assert F.scaled_dot_product_attention(heads, heads, heads).transpose(1, 2).is_contiguous()

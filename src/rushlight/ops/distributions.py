@@ -180,7 +180,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
     return delivered(
         "multinomial",
-        lambda: rejection.multinomial(a, num_samples, replacement, g),
+        lambda: np.ascontiguousarray(rejection.multinomial(a, num_samples, replacement, g)),
         a,
         shape,
         d,
