@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends import compiled_winograd as winograd
 from rushlight.backends import numpy_conv as reference
 from rushlight.backends.compiled import threshold
 from rushlight.compiler import conv as kernels
@@ -262,6 +263,10 @@ def convolve(
     ):
         return reference.convolve(x, w, stride, padding, dilation, groups, out, channels_last)
     if not channels_last and x.flags.c_contiguous and w.flags.c_contiguous:
+        if winograd.fits(x, o, out, w.shape[2:], stride, padding, dilation, groups):
+            quick = winograd.convolve(x, w, padding[0])
+            if quick is not None:
+                return quick
         taps = prod(w.shape[2:])
         found = few_plan(
             t, "forward", x.shape, (n, o, *out), w.shape[2:], stride, padding, dilation, groups,
@@ -367,6 +372,10 @@ def convolve_transposed(
         if set(stride) == {1}:
             way = "turned"
             at = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
+            if winograd.fits(g, c, sizes, kernel, stride, at, dilation, groups):
+                quick = winograd.convolve(g, w, at[0], True)
+                if quick is not None:
+                    return quick
         taps, shape = prod(kernel), (n, c * groups, *sizes)
         if way == "turned" or set(stride) == {2}:
             found = few_plan(
@@ -452,6 +461,10 @@ def convolve_weight(
             x, g, kernel, stride, padding, dilation, groups, channels_last
         )
     if not channels_last and x.flags.c_contiguous and g.flags.c_contiguous:
+        if winograd.fits(x, o, g.shape[2:], kernel, stride, padding, dilation, groups):
+            quick = winograd.convolve_weight(x, g, padding[0])
+            if quick is not None:
+                return quick
         found = few_plan(
             t, "weight", x.shape, g.shape, kernel, stride, padding, dilation, groups, (0, 0)
         )
