@@ -20,13 +20,21 @@ FAMILIES: dict[str, str] = {
     "attention": "attention attention_gradients",
     "conv": "convolve convolve_transposed convolve_weight",
     "products": "accumulate adjoint_times bmm linear matmul mm times_adjoint",
-    "elementwise": (
-        "above erf gelu gelu_slope gelu_tanh gelu_tanh_slope mish relu rsqrt sigmoid silu silu_slope "
-        "softplus where"
+    "activation": (
+        "clip_gradient elu elu_gradient gelu gelu_gradient gelu_slope gelu_tanh "
+        "gelu_tanh_gradient gelu_tanh_slope hardshrink hardsigmoid hardsigmoid_gradient "
+        "hardswish hardswish_gradient hardtanh hardtanh_gradient leaky_relu "
+        "leaky_relu_gradient log_sigmoid log_sigmoid_gradient mish mish_gradient prelu "
+        "prelu_gradient prelu_weight_gradient relu scaled_softplus scaled_softplus_gradient "
+        "shrink_gradient silu silu_gradient silu_slope softplus softshrink threshold"
     ),
-    "indexing": (
-        "add_along add_rows add_slices gather_along index_add_at out_of_range slices_added "
-        "take_slices write_along"
+    "elementwise": (
+        "above add_product add_quotient add_scaled clip clip_arrays copysign erf frac hypot "
+        "lerp logaddexp rsqrt sigmoid sign where"
+    ),
+    "loss": (
+        "binary_entropy binary_entropy_gradient huber huber_gradient logit_entropy "
+        "logit_entropy_gradient smooth_l1 smooth_l1_gradient squared_error_gradient"
     ),
     "normalize": (
         "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "

@@ -13,7 +13,6 @@ import numpy as np
 
 from rushlight.backends import numpy_pool as reference
 from rushlight.backends.compiled import threshold
-from rushlight.backends.compiled_elementwise import FLOATS, HALVES
 from rushlight.compiler import pool as kernels
 from rushlight.compiler.types import of
 
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 
     Ints = tuple[int, ...]
 
+FLOATS = frozenset("fd")  # dtype.char
+HALVES = frozenset(("float16", "bfloat16"))
 SMALL = threshold(256)  # elements from which a kernel takes less time than NumPy's passes
 LARGE = 1 << 30  # places in a plane, and columns beyond its ends, fit into 32 bits
 

@@ -107,7 +107,18 @@ def number(value: Any, to: np.dtype) -> np.ndarray:
 
 # All other kernels, by file (`numpy_<family>.py`); each is loaded when it is first used.
 LATER = {
-    "activation": ("gelu gelu_slope gelu_tanh gelu_tanh_slope mish relu silu silu_slope softplus"),
+    "activation": (
+        "clip_gradient elu elu_gradient gelu gelu_gradient gelu_slope gelu_tanh "
+        "gelu_tanh_gradient gelu_tanh_slope hardshrink hardsigmoid hardsigmoid_gradient "
+        "hardswish hardswish_gradient hardtanh hardtanh_gradient leaky_relu "
+        "leaky_relu_gradient log_sigmoid log_sigmoid_gradient mish mish_gradient prelu "
+        "prelu_gradient prelu_weight_gradient relu scaled_softplus scaled_softplus_gradient "
+        "shrink_gradient silu silu_gradient silu_slope softplus softshrink threshold"
+    ),
+    "loss": (
+        "binary_entropy binary_entropy_gradient huber huber_gradient logit_entropy "
+        "logit_entropy_gradient smooth_l1 smooth_l1_gradient squared_error_gradient"
+    ),
     "conv": ("convolve convolve_transposed convolve_weight"),
     "elementwise": (
         "above add_product add_quotient add_scaled angle ceil clip clip_arrays copysign "
@@ -118,8 +129,8 @@ LATER = {
         "trunc_divide with_wide_number"
     ),
     "indexing": (
-        "add_along add_rows along gather_along index_add_at index_take out_of_range "
-        "reduce_at restrided stack_columns"
+        "add_along add_rows add_slices along gather_along index_add_at index_take out_of_range "
+        "reduce_at restrided slices_added stack_columns take_slices write_along"
     ),
     "normalize": (
         "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
@@ -128,7 +139,7 @@ LATER = {
     "softmax": (
         "class_entropy class_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient"
     ),
-    "bags": ("bags rows_added"),
+    "bags": ("bags"),
     "attention": ("attention attention_gradients"),
     "ctc": ("ctc_loss ctc_loss_gradient"),
     "recurrent": ("lstm_layer lstm_layer_gradients"),

@@ -1,4 +1,4 @@
-"""Kernels of embeddings: rows added up by index, bags of rows."""
+"""The kernel of bags of embeddings."""
 
 from __future__ import annotations
 
@@ -7,33 +7,6 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.numpy_reduce import widened
-
-ROUNDS = 32  # rows that come more often are summed one by one
-
-
-def rows_added(n: int, rows: Any, values: Any) -> Any:
-    """[n, columns]: each row the sum of the `values` [k, columns] that `rows` [k] sends to it."""
-    z = np.zeros((n, values.shape[1]), values.dtype)
-    if not z.size or not rows.size:
-        return z
-    order = rows.argsort(kind="stable")
-    rows = rows[order]
-    first = np.empty(rows.size, bool)
-    first[0] = True
-    np.not_equal(rows[1:], rows[:-1], out=first[1:])
-    starts = np.flatnonzero(first)
-    counts = np.diff(starts, append=rows.size)
-    z[rows[starts]] = values[order[starts]]
-    left = np.flatnonzero(counts > 1)  # runs with more to come; add.reduceat is ten times slower
-    for k in range(1, ROUNDS):
-        if not left.size:
-            return z
-        z[rows[starts[left]]] += values[order[starts[left] + k]]
-        left = left[counts[left] > k + 1]
-    for run in left:
-        first = starts[run]
-        z[rows[first]] += values[order[first + ROUNDS : first + counts[run]]].sum(0)
-    return z
 
 
 def bags(

@@ -91,6 +91,9 @@ def place_of_index(ndim: int, key: tuple) -> int:
     return at[0] if at and at[-1] - at[0] == len(at) - 1 else 0
 
 
+ROUNDS = 32  # rows that come more often are summed one by one
+
+
 def add_rows(z: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
     """`z[rows[k]] += values[k]` for each k in turn; rows may repeat. `z` (R, C), `values` (K, C)."""
     if not rows.size or not z.size:
@@ -101,10 +104,34 @@ def add_rows(z: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
     order = rows.argsort(kind="stable")
     rows = rows[order]
     starts = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
-    if len(starts) == len(rows):
-        z[rows] += values[order]
-    else:
-        z[rows[starts]] += np.add.reduceat(values[order], starts, axis=0)
+    counts = np.diff(starts, append=rows.size)
+    z[rows[starts]] += values[order[starts]]
+    left = np.flatnonzero(counts > 1)  # runs with more to come; add.reduceat is ten times slower
+    for k in range(1, ROUNDS):
+        if not left.size:
+            return
+        z[rows[starts[left]]] += values[order[starts[left] + k]]
+        left = left[counts[left] > k + 1]
+    for run in left:
+        first = starts[run]
+        z[rows[first]] += values[order[first + ROUNDS : first + counts[run]]].sum(0)
+
+
+def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
+    """The slices of `a` along `axis` that `index`, of any shape and in range, names."""
+    return a.take(index, axis, mode="clip")  # faster than the mode that looks at the range again
+
+
+def add_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray) -> None:
+    """`z` along `axis` at index[k] += the k-th slice of `values`, one after the other; in place."""
+    index_add_at(z, (*(slice(None),) * axis, index), values)
+
+
+def slices_added(shape: tuple, index: np.ndarray, axis: int, values: np.ndarray) -> np.ndarray:
+    """Zeros of `shape`, and slices added as `add_slices` does it."""
+    z = np.zeros(shape, values.dtype)
+    add_slices(z, index, axis, values)
+    return z
 
 
 FEW = 256  # elements: up to here one by one is quicker than sorted and in rows
@@ -120,6 +147,8 @@ def index_add_at(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
     if values.size <= FEW and z.dtype.kind == "f" and z.itemsize > 2:
         np.add.at(z, key, values)
         return
+    from rushlight.backends import numpy as xp
+
     rows, order, rest = index_rows(z.shape, key)
     at = place_of_index(z.ndim, key)
     whole = z.transpose(order)
@@ -132,7 +161,7 @@ def index_add_at(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
     columns = prod(rest)
     values = values.reshape(rows.size, columns)
     flat = whole.reshape((prod(shape[:n]), columns))
-    add_rows(flat, rows.reshape(-1), values)
+    xp.add_rows(flat, rows.reshape(-1), values)
     if not np.may_share_memory(flat, z):
         whole[...] = flat.reshape(shape)
 
@@ -195,8 +224,10 @@ def out_of_range(index: np.ndarray, size: int) -> int | None:
     return int(low) if low < 0 else int(high) if high >= size else None
 
 
-def gather_along(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray:
-    """`result[i][j] = a[i][index[i][j]]` for dim 1, and so on."""
+def gather_along(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
+    """`result[i][j] = a[i][index[i][j]]` for dim 1, and so on; None where an index is out of range."""
+    if out_of_range(index, a.shape[dim]) is not None:
+        return None
     r = a[along(a.shape, index, dim)]
     return r if r.flags.c_contiguous else r.copy(order="C")
 
@@ -262,6 +293,21 @@ def add_along(shape: tuple, index: np.ndarray, dim: int, values: np.ndarray) -> 
     elif values.size:
         reduce_at(z, key, values, "sum", True)
     return z
+
+
+def write_along(
+    z: np.ndarray, index: np.ndarray, dim: int, values: np.ndarray, add: bool = False
+) -> bool:
+    """`z` at the places that `index` names along `dim` = values, or += values, in place; False, and
+    nothing is written, where an index is out of range."""
+    if out_of_range(index, z.shape[dim]) is not None:
+        return False
+    key = along(z.shape, index, dim)
+    if add:
+        reduce_at(z, key, np.broadcast_to(values, index.shape), "sum", True)
+    else:
+        z[key] = values
+    return True
 
 
 def stack_columns(columns: tuple) -> np.ndarray:

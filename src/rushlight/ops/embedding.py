@@ -33,12 +33,11 @@ def rows_of(xp, weight: Array, indices: Array, padding_idx: int, scale_grad_by_f
 
 
 def rows_taken(xp, weight: Any, indices: Any) -> Any:
-    if xp.out_of_range(indices, weight.shape[0]) is not None:
-        bad = xp.out_of_range(indices, weight.shape[0])
+    if (bad := xp.out_of_range(indices, weight.shape[0])) is not None:
         raise IndexError(
             f"index out of range in self: [embedding] index {bad}, the table has {weight.shape[0]} rows"
         )
-    return weight.take(indices, axis=0, mode="clip")
+    return xp.take_slices(weight, indices, 0)
 
 
 rows_of.grad(
@@ -86,7 +85,7 @@ def rows_gradient(
         keep = i != padding_idx
         if not keep.all():
             g, i = g[keep], i[keep]
-    z = xp.rows_added(num_weights, i, g)
+    z = xp.slices_added((num_weights, g.shape[1]), i, 0, g)
     if scale_grad_by_freq and i.size:
         z /= xp.maximum(xp.bincount(i, None, num_weights), 1)[:, None].astype(z.dtype)
     return z.astype(d, copy=False)

@@ -46,13 +46,14 @@ def gather(xp, input: Array, dim: int, index: Array, *, sparse_grad: bool = Fals
     index_dtype("gather", index)
     a, i = (x if x.ndim else x.reshape(1) for x in (input, index))
     check_along("gather", a, i, d, "input")
-    return xp.gather_along(a, i, d).reshape(index.shape)
+    r = xp.gather_along(a, i, d)
+    if r is None:
+        check_range("gather", a, i, d)
+    return r.reshape(index.shape)
 
 
 def check_along(name: str, a: np.ndarray, i: np.ndarray, d: int, what: str) -> None:
-    """RuntimeError unless index `i` fits the array `a`, along dimension `d`."""
-    from rushlight.backends import numpy as xp
-
+    """RuntimeError unless index `i` has a shape that fits the array `a`, along dimension `d`."""
     if a.ndim != i.ndim:
         raise RuntimeError(
             f"Index tensor must have the same number of dimensions as {what} tensor: [{name}] index "
@@ -64,6 +65,12 @@ def check_along(name: str, a: np.ndarray, i: np.ndarray, d: int, what: str) -> N
                 f"Size does not match at dimension {k} expected index {list(i.shape)} to be no larger "
                 f"than {what} {list(a.shape)} apart from dimension {d}"
             )
+
+
+def check_range(name: str, a: np.ndarray, i: np.ndarray, d: int) -> None:
+    """RuntimeError unless index `i` is in range along dimension `d`."""
+    from rushlight.backends import numpy as xp
+
     bad = xp.out_of_range(i, a.shape[d])
     if bad is not None:
         raise RuntimeError(
@@ -145,7 +152,7 @@ def index_select(xp, input: Array, dim: int, index: Array):
         raise IndexError(
             f"index out of range in self: index_select() got {bad} for dimension {d} of size {a.shape[d]}"
         )
-    r = xp.take(a, index.reshape(-1), axis=d)
+    r = xp.take_slices(a, index.reshape(-1), d)
     return r if input.ndim else r.reshape(())
 
 
@@ -158,10 +165,7 @@ def slices_back(xp, grad: Array, index: Array, shape: Ints, dim: int):
     """Zeros of `shape` with the slices of `grad` added where `index` says."""
     if not shape:
         return grad.reshape(())
-    z = xp.zeros(shape, grad.dtype)
-    d = dim % len(shape)
-    xp.index_add_at(z, (*(slice(None),) * d, index.reshape(-1)), grad)
-    return z
+    return xp.slices_added(shape, index.reshape(-1), dim % len(shape), grad)
 
 
 index_select.grad(input=index_select_back)

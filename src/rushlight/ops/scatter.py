@@ -14,7 +14,7 @@ import numpy as np
 from rushlight import dtypes, geometry
 from rushlight.ops import calls, overrides
 from rushlight.ops.advanced import write_part
-from rushlight.ops.gather import check_along, fill_number, index_dtype
+from rushlight.ops.gather import check_along, check_range, fill_number, index_dtype
 from rushlight.ops.inplace import inplace
 from rushlight.ops.registry import OPS, Array, Op, op, public
 from rushlight.tensor import Tensor
@@ -73,8 +73,11 @@ def as_vector(x: np.ndarray) -> np.ndarray:
 # -- scatter: one index per element ----------------------------------------------------------------
 
 
-def check_scatter(name: str, a: Any, dim: int, index: Any, src: Any = None) -> int:
-    """The dimension, not negative; RuntimeError or IndexError unless all fits."""
+def check_scatter(
+    name: str, a: Any, dim: int, index: Any, src: Any = None, in_range: bool = True
+) -> int:
+    """The dimension, not negative; RuntimeError or IndexError unless all fits; `in_range`: the
+    indices too."""
     d = geometry.wrap_dim(dim, a.ndim)
     index_dtype(name, index)
     if src is not None:
@@ -89,6 +92,8 @@ def check_scatter(name: str, a: Any, dim: int, index: Any, src: Any = None) -> i
                     f"dimension {dim} and to be no larger size than src {list(s.shape)}"
                 )
         check_along(name, as_vector(a), i, d, "self")
+        if in_range:
+            check_range(name, as_vector(a), i, d)
     return d
 
 
@@ -98,11 +103,15 @@ def cropped(src: Any, index: Any) -> Any:
     return s if s.shape == i.shape else s[tuple(slice(n) for n in i.shape)]
 
 
+def write(name: str, xp: Any, a: Any, index: Any, d: int, values: Any, add: bool = False) -> None:
+    """Write or add; RuntimeError, and nothing is written, for an index out of range."""
+    if index.size and not xp.write_along(as_vector(a), as_vector(index), d, values, add):
+        check_range(name, as_vector(a), as_vector(index), d)
+
+
 def write_scatter(xp, a: Any, dim: int, index: Any, src: Any) -> None:
-    d = check_scatter("scatter", a, dim, index, src)
-    if index.size:
-        i = as_vector(index)
-        as_vector(a)[xp.along(a.shape, i, d)] = cropped(src, index)
+    d = check_scatter("scatter", a, dim, index, src, False)
+    write("scatter", xp, a, index, d, cropped(src, index))
 
 
 @op(where="aten", node="ScatterBackward0", name="scatter_src", method=False)
@@ -126,10 +135,8 @@ scatter_src.grad(input=lambda g, dim, index: scatter_value(g, dim, index, 0), sr
 
 
 def write_scatter_value(xp, a: Any, dim: int, index: Any, value: Any) -> None:
-    d = check_scatter("scatter", a, dim, index)
-    v = fill_number(value, a)
-    if index.size:
-        as_vector(a)[xp.along(a.shape, as_vector(index), d)] = v
+    d = check_scatter("scatter", a, dim, index, None, False)
+    write("scatter", xp, a, index, d, fill_number(value, a))
 
 
 @op(where="aten", node="ScatterBackward1", name="scatter_value", method=False)
@@ -238,10 +245,8 @@ SRC.face = VALUE.face = COMBINE.face = scatter
 
 
 def write_scatter_add(xp, a: Any, dim: int, index: Any, src: Any) -> None:
-    d = check_scatter("scatter_add", a, dim, index, src)
-    if index.size:
-        i = as_vector(index)
-        xp.reduce_at(as_vector(a), xp.along(a.shape, i, d), cropped(src, index), "sum", True)
+    d = check_scatter("scatter_add", a, dim, index, src, False)
+    write("scatter_add", xp, a, index, d, cropped(src, index), True)
 
 
 @op()

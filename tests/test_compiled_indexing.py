@@ -1,0 +1,142 @@
+"""Reading and writing at indices in machine code, against the reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rushlight as torch
+from guard import guarded
+from rushlight.backends import compiled_indexing as compiled
+from rushlight.backends import numpy_indexing as reference
+
+FLOATS = [np.dtype(np.float32), np.dtype(np.float64)]
+MOVED = [np.dtype(t) for t in (bool, np.int16, np.float16, np.float32, np.int64)]
+shapes = st.lists(st.sampled_from([1, 2, 3, 5, 16, 17, 33]), min_size=1, max_size=3).map(tuple)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def of_any_size():
+    before, compiled.SMALL = compiled.SMALL, 1
+    yield
+    compiled.SMALL = before
+
+
+def whole(rng, shape, dtype):
+    """Small integers in any dtype: their sums are exact."""
+    return guarded(rng.integers(-9, 10, shape).astype(dtype), rng.choice(["after", "before"]))
+
+
+@given(shape=shapes, data=st.data(), seed=st.integers(0, 99))
+@settings(max_examples=80, deadline=None)
+def test_slices(shape, data, seed):
+    rng = np.random.default_rng(seed)
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    k = data.draw(st.sampled_from([1, 2, 7, 40]))
+    wide = data.draw(st.sampled_from([np.int64, np.int32]))
+    index = guarded(rng.integers(0, shape[axis], k).astype(wide))
+    a = whole(rng, shape, data.draw(st.sampled_from(MOVED)))
+    assert np.array_equal(compiled.take_slices(a, index, axis), np.take(a, index, axis))
+    dtype = data.draw(st.sampled_from([*FLOATS, np.dtype(np.int64), np.dtype(np.int32)]))
+    values = whole(rng, (*shape[:axis], k, *shape[axis + 1 :]), dtype)
+    expected = reference.slices_added(shape, index, axis, values)
+    assert np.array_equal(compiled.slices_added(shape, index, axis, values), expected)
+    z = whole(rng, shape, dtype)
+    want = z + expected
+    key = (*(slice(None),) * axis, index - shape[axis] if seed % 2 else index)
+    compiled.index_add_at(z, key, values)
+    assert np.array_equal(z, want)
+
+
+@given(shape=shapes, data=st.data(), seed=st.integers(0, 99))
+@settings(max_examples=80, deadline=None)
+def test_elements(shape, data, seed):
+    rng = np.random.default_rng(seed)
+    dim = data.draw(st.integers(0, len(shape) - 1))
+    k = data.draw(st.sampled_from([1, 2, 7, 40]))
+    own = (*shape[:dim], k, *shape[dim + 1 :])
+    index = guarded(rng.integers(0, shape[dim], own))
+    a = whole(rng, shape, data.draw(st.sampled_from(MOVED)))
+    expected = reference.gather_along(a, index, dim)
+    assert np.array_equal(compiled.gather_along(a, index, dim), expected)
+    values = whole(rng, own, a.dtype)
+    for given_values in (values, values.reshape(-1)[:1].reshape(())):
+        z, want = guarded(a), a.copy()
+        compiled.write_along(z, index, dim, given_values)
+        reference.write_along(want, index, dim, given_values)
+        assert np.array_equal(z, want)
+    dtype = data.draw(st.sampled_from(FLOATS))
+    values = whole(rng, own, dtype)
+    expected = reference.add_along(shape, index, dim, values)
+    assert np.array_equal(compiled.add_along(shape, index, dim, values), expected)
+
+
+@given(
+    n=st.sampled_from([1, 2, 15, 16, 17, 31, 33, 64, 1000]),
+    wide=st.sampled_from([np.int64, np.int32]),
+    seed=st.integers(0, 9),
+    bad=st.sampled_from([None, -1, 50, 1 << 30, -(1 << 31)]),
+)
+@settings(max_examples=100, deadline=None)
+def test_range(n, wide, seed, bad):
+    rng = np.random.default_rng(seed)
+    x = guarded(rng.integers(0, 50, n).astype(wide))
+    if bad is not None:
+        x[rng.integers(n)] = bad
+    assert compiled.in_range(x, compiled.index_type(x), 50) is (bad is None)
+    if bad is not None:
+        assert compiled.gather_along(np.zeros(50), x, 0) is None
+        z = np.zeros(50)
+        assert not compiled.write_along(z, x, 0, np.ones(n)) and not z.any()
+
+
+@pytest.mark.parametrize("bad", [-1, 100, 1 << 40, -(1 << 63)])
+def test_no_kernel_sees_an_index_out_of_range(bad):
+    w, g = torch.zeros(100, 8), torch.zeros(64, 8)
+    i = torch.zeros(64, dtype=torch.int64)
+    i[17] = bad
+    for call in (
+        lambda: torch.nn.functional.embedding(i, w),
+        lambda: w.index_select(0, i),
+        lambda: w.gather(0, i.unsqueeze(1).expand(64, 8)),
+        lambda: w.scatter_(0, i.unsqueeze(1).expand(64, 8).contiguous(), g),
+        lambda: w.scatter_add_(0, i.unsqueeze(1).expand(64, 8).contiguous(), g),
+        lambda: w.index_add_(0, i, g),
+    ):
+        with pytest.raises((IndexError, RuntimeError)):
+            call()
+    # and where an operator did not look, the kernel's caller does
+    with pytest.raises((IndexError, ValueError)):
+        compiled.add_slices(np.zeros((100, 8)), i._array.clip(None, 200), 0, np.ones((64, 8)))
+        raise IndexError("a negative index counts from the end")
+
+
+def test_memory_that_overlaps_is_the_references():
+    z = np.arange(64.0).reshape(16, 4)
+    index = np.arange(15)
+    assert not compiled.added(z[:15], index, 0, z[1:])
+
+
+def test_two_threads_give_the_same_bits():
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((5000, 300)).astype(np.float32)
+    index, wide = rng.integers(0, 50, 5000), rng.integers(0, 50, (5000, 300))
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            found.append(
+                [
+                    compiled.slices_added((50, 300), index, 0, values).tobytes(),
+                    compiled.slices_added((5000, 70), index[:300], 1, values).tobytes(),
+                    compiled.add_along((50, 300), wide, 0, values).tobytes(),
+                ]
+            )
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1]
