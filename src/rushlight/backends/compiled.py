@@ -19,7 +19,7 @@ from typing import Any
 FAMILIES: dict[str, str] = {
     "attention": "attention attention_gradients",
     "conv": "convolve convolve_transposed convolve_weight",
-    "products": "accumulate adjoint_times bmm linear matmul mm times_adjoint",
+    "products": "accumulate adjoint_times bmm linear matmul mm mv times_adjoint",
     "activation": (
         "clip_gradient elu elu_gradient gelu gelu_gradient gelu_slope gelu_tanh "
         "gelu_tanh_gradient gelu_tanh_slope hardshrink hardsigmoid hardsigmoid_gradient "
