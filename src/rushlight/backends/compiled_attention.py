@@ -100,6 +100,6 @@ def attention_gradients(
     gq, gk, gv = like(query, q.shape), like(key, k.shape), like(value, v.shape)
     added = q if mask is None else mask_of(mask, (*q.shape[:3], k.shape[2]))
     kernel = kernels.gradients.compiled(MASK=mask is not None, **tiles())
-    kernel(h, q, k, v, added, out, kept, gq, gk, gv, scale, 0 if causal else FAR)
+    kernel(h, q, k, v, added, out, kept, np.empty_like(kept), gq, gk, gv, scale, 0 if causal else FAR)
     found = (gq, gk, gv)
     return (*(x if need else None for x, need in zip(found, needs[:3], strict=True)), None)

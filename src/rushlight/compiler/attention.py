@@ -20,6 +20,7 @@ from rushlight.compiler.kernel import kernel
 from rushlight.compiler.language import (
     array,
     bits,
+    fma,
     inline,
     iota,
     largest,
@@ -33,12 +34,20 @@ from rushlight.compiler.language import (
     typeof,
     unroll,
 )
-from rushlight.compiler.types import HEAD, Header, Ptr, i64
+from rushlight.compiler.types import HEAD, Header, Ptr, i32, i64
 
 WIDEST = 128  # of heads: elements of a query, key or value
 QUERIES, KEYS = 48, 256  # in a block, forward
 ROWS, COLUMNS = 96, 128  # queries and keys in a block, backward
 SIDE = 4  # rows that are worked on side by side
+
+
+@inline
+def multiply(a, ars, aks, b, panel, bks, c, ldc, k, rows, columns, begin, T, MR, V, L):
+    """As `block`; a panel of B stays in the first cache while all rows of A pass by."""
+    for w in range(0, columns, V * L):
+        block(a, ars, aks, b + w * panel, panel, bks, c + w, ldc, c, k, rows,
+              min(i64(V * L), columns - w), begin, T=T, MR=MR, V=V, L=L)  # fmt: skip
 
 
 @inline
@@ -66,12 +75,23 @@ def scaled_rows(q, step, to, rows, width, scale, T, L):
 
 
 @inline
-def lowered(v, j, see, added, L):
-    """Scores j ... of a row: the mask added, and -inf from column `see` on."""
-    here = iota(i64, L) < see - j
-    if added is not None:
-        v = v + load(added + j, L, here)
-    return select(here, v, typeof(v)(float("-inf")))
+def exp_down(x):
+    """e**x of what is not far above 0, 0 below -87; at most 2 ULP, and NaN of NaN."""
+    low = x < -87.0
+    y = math.exp_normal(select(low, typeof(x)(-87.0), x))
+    return select(low, typeof(x)(0), y)
+
+
+@inline
+def with_mask(v, j, see, added, L):
+    """Scores from j on of a row with the mask added, which has `see` columns from its beginning on."""
+    return v if added is None else v + load(added + j, L, iota(i32, L) < i32(see - j))
+
+
+@inline
+def seen_only(v, j, see, other, L):
+    """What stands from j on in a row, and `other` from column `see` on."""
+    return select(iota(i32, L) < i32(see - j), v, typeof(v)(other))
 
 
 @kernel
@@ -112,16 +132,15 @@ def attention(
                     columns = min(there, i + rows - j + reach)
                     if columns > 0:
                         scaled_rows(q_at + i * q_step, q_step, scaled, rows, width, scale, T=T, L=L)
-                        block(scaled, i64(WIDEST), i64(1), keys, deep, i64(W), scores,
-                              i64(KEYS), scores, width, rows, columns, i64(SET),
-                              T=T, MR=MR, V=V, L=L)  # fmt: skip
+                        multiply(scaled, i64(WIDEST), i64(1), keys, deep, i64(W), scores,
+                                 i64(KEYS), width, rows, columns, i64(SET), T=T, MR=MR, V=V,
+                                 L=L)  # fmt: skip
                         softmax_of(scores, rows, columns, i, j, m_at + (i * m_step + j), m_step,
                                    top + i, sum + i, o_at + i * o_step, o_step, values,
                                    reach, MASK=MASK, T=T, L=L)  # fmt: skip
-                        block(scores, i64(KEYS), i64(1), v_at + j * v_step, i64(1), v_step,
-                              o_at + i * o_step, o_step, scores, columns, rows, values,
-                              i64(SET) if j == 0 else i64(ADD),
-                              T=T, MR=MR, V=V, L=L)  # fmt: skip
+                        multiply(scores, i64(KEYS), i64(1), v_at + j * v_step, i64(1),
+                                 v_step, o_at + i * o_step, o_step, columns, rows, values,
+                                 i64(SET) if j == 0 else i64(ADD), T=T, MR=MR, V=V, L=L)  # fmt: skip
             for i in range(first, last):
                 l = sum[i]
                 by = 1 / (l if l != 0 else T(1))
@@ -143,9 +162,17 @@ def softmax_of(scores, rows, columns, i, j, added, step, top, sum, out, o_step, 
         more = [(added + real[r] * step if MASK else None) for r in range(SIDE)]
         see = [min(columns, i + real[r] - j + 1 + reach) for r in range(SIDE)]
         best = [splat(T(float("-inf")), L) for _ in range(SIDE)]
-        for c in range(0, columns, L):
+        whole = see[0] // L * L if see[0] > 0 else i64(0)  # the first row sees least
+        for c in range(0, whole, L):
             for r in unroll(SIDE):
-                x = lowered(load(row[r] + c, L), c, see[r], more[r], L)
+                x = with_mask(load(row[r] + c, L), c, see[r], more[r], L)
+                if MASK:
+                    store(row[r] + c, x)
+                best[r] = select(x > best[r], x, best[r])
+        for c in range(whole, columns, L):
+            for r in unroll(SIDE):
+                x = with_mask(load(row[r] + c, L), c, see[r], more[r], L)
+                x = seen_only(x, c, see[r], float("-inf"), L)
                 store(row[r] + c, x)
                 best[r] = select(x > best[r], x, best[r])
         most = [largest(best[r]) for r in range(SIDE)]
@@ -157,7 +184,7 @@ def softmax_of(scores, rows, columns, i, j, added, step, top, sum, out, o_step, 
         added_up = [splat(T(0), L) for _ in range(SIDE)]
         for c in range(0, columns, L):
             for r in unroll(SIDE):
-                x = math.exp(load(row[r] + c, L) - base[r])
+                x = exp_down(load(row[r] + c, L) - base[r])
                 store(row[r] + c, x)
                 added_up[r] = added_up[r] + x
         for r in unroll(SIDE):
@@ -177,7 +204,7 @@ def softmax_of(scores, rows, columns, i, j, added, step, top, sum, out, o_step, 
 @kernel
 def gradients(
     MASK, g: Header, q: Header, k: Header, v: Header, mask: Header, out: Header,
-    sums: Ptr[T], gq: Header, gk: Header, gv: Header, scale: T,
+    sums: Ptr[T], means: Ptr[T], gq: Header, gk: Header, gv: Header, scale: T,
     reach: i64,
 ):  # fmt: skip
     """The gradients by q, k and v, from the result and `sums` of `attention`; one chunk a head."""
@@ -216,26 +243,25 @@ def gradients(
                     if columns > 0:
                         q_here, g_here = q_at + i * q_step, g_at + i * g_step
                         scaled_rows(q_here, q_step, scaled, rows, width, scale, T=T, L=L)
-                        block(scaled, i64(WIDEST), i64(1), keys, deep, i64(W), scores,
-                              i64(COLUMNS), scores, width, rows, columns, i64(SET),
-                              T=T, MR=MR, V=V, L=L)  # fmt: skip
-                        block(g_here, g_step, i64(1), turned, v_deep, i64(W), slopes,
-                              i64(COLUMNS), scores, values, rows, columns, i64(SET),
-                              T=T, MR=MR, V=V, L=L)  # fmt: skip
+                        multiply(scaled, i64(WIDEST), i64(1), keys, deep, i64(W), scores,
+                                 i64(COLUMNS), width, rows, columns, i64(SET), T=T, MR=MR,
+                                 V=V, L=L)  # fmt: skip
+                        multiply(g_here, g_step, i64(1), turned, v_deep, i64(W), slopes,
+                                 i64(COLUMNS), values, rows, columns, i64(SET), T=T, MR=MR,
+                                 V=V, L=L)  # fmt: skip
                         slopes_of(scores, slopes, rows, columns, i, j, m_at + (i * m_step + j),
-                                  m_step, sums + (z * length + i), g_here, g_step,
+                                  m_step, sums + (z * length + i), means + (z * length + i), g_here, g_step,
                                   o_at + i * o_step, o_step, values, scale,
                                   reach, MASK=MASK, T=T, L=L)  # fmt: skip
-                        block(scores, i64(1), i64(COLUMNS), g_here, i64(1), g_step,
-                              gv_at + j * gv_step, gv_step, scores, rows, columns, values, i64(ADD),
-                              T=T, MR=MR, V=V, L=L)  # fmt: skip
-                        block(slopes, i64(1), i64(COLUMNS), q_here, i64(1), q_step,
-                              gk_at + j * gk_step, gk_step, scores, rows, columns, width, i64(ADD),
-                              T=T, MR=MR, V=V, L=L)  # fmt: skip
-                        block(slopes, i64(COLUMNS), i64(1), k_at + j * k_step, i64(1),
-                              k_step, gq_at + i * gq_step, gq_step, scores, columns, rows, width,
-                              i64(SET) if j == 0 else i64(ADD),
-                              T=T, MR=MR, V=V, L=L)  # fmt: skip
+                        multiply(scores, i64(1), i64(COLUMNS), g_here, i64(1), g_step, gv_at
+                                 + j * gv_step, gv_step, rows, columns, values, i64(ADD),
+                                 T=T, MR=MR, V=V, L=L)  # fmt: skip
+                        multiply(slopes, i64(1), i64(COLUMNS), q_here, i64(1), q_step, gk_at
+                                 + j * gk_step, gk_step, rows, columns, width, i64(ADD),
+                                 T=T, MR=MR, V=V, L=L)  # fmt: skip
+                        multiply(slopes, i64(COLUMNS), i64(1), k_at + j * k_step, i64(1),
+                                 k_step, gq_at + i * gq_step, gq_step, columns, rows, width,
+                                 i64(SET) if j == 0 else i64(ADD), T=T, MR=MR, V=V, L=L)  # fmt: skip
 
 
 @routine
@@ -247,20 +273,38 @@ def zeroed(p, step, rows, width, T, L):
 
 
 @routine
-def slopes_of(scores, slopes, rows, columns, i, j, added, step, sums, g, g_step, out, o_step,
+def slopes_of(scores, slopes, rows, columns, i, j, added, step, sums, means, g, g_step, out, o_step,
               values, scale, reach, MASK, T, L):  # fmt: skip
-    """The weights P of a block of scores, and dS of dO Vᵀ, each in its place."""
-    for r in range(rows):
-        d = splat(T(0), L)
-        for e in range(0, values, L):
-            here = iota(i64, L) < values - e
-            d = d + load(g + (r * g_step + e), L, here) * load(out + (r * o_step + e), L, here)
-        sum, mean = sums[r], total(d)
-        row, slope = scores + r * COLUMNS, slopes + r * COLUMNS
-        see = min(columns, i + r - j + 1 + reach)
-        for c in range(0, columns, L):
-            x = lowered(load(row + c, L), c, see, added + r * step if MASK else None, L)
-            p = math.exp(x - sum)
-            store(row + c, p)
-            x = p * (load(slope + c, L) - mean) * scale
-            store(slope + c, select(iota(i64, L) < see - c, x, T(0)))
+    """The weights P of a block of scores, and dS of dO Vᵀ, each in its place.
+
+    `means` keeps the D of rows, times the scale, from the first block of keys on.
+    """
+    for first in range(0, rows, 2):
+        real = [first, min(rows - 1, first + 1)]
+        if j == 0:
+            for r in unroll(2):
+                at, by = g + real[r] * g_step, out + real[r] * o_step
+                d = splat(T(0), L)
+                for e in range(0, values, L):
+                    here = iota(i32, L) < i32(values - e)
+                    d = d + load(at + e, L, here) * load(by + e, L, here)
+                means[real[r]] = total(d) * scale
+        sum = [sums[real[r]] for r in range(2)]
+        mean = [means[real[r]] for r in range(2)]
+        row = [scores + (first + r) * COLUMNS for r in range(2)]
+        slope = [slopes + (first + r) * COLUMNS for r in range(2)]
+        more = [(added + real[r] * step if MASK else None) for r in range(2)]
+        see = [min(columns, i + real[r] - j + 1 + reach) for r in range(2)]
+        whole = see[0] // L * L if see[0] > 0 else i64(0)  # the first row sees less
+        for c in range(0, whole, L):
+            for r in unroll(2):
+                p = exp_down(with_mask(load(row[r] + c, L), c, see[r], more[r], L) - sum[r])
+                store(row[r] + c, p)
+                store(slope[r] + c, p * fma(load(slope[r] + c, L), scale, -mean[r]))
+        for c in range(whole, columns, L):
+            for r in unroll(2):
+                p = exp_down(with_mask(load(row[r] + c, L), c, see[r], more[r], L) - sum[r])
+                p = seen_only(p, c, see[r], 0.0, L)
+                d = p * fma(load(slope[r] + c, L), scale, -mean[r])
+                store(row[r] + c, p)
+                store(slope[r] + c, seen_only(d, c, see[r], 0.0, L))
