@@ -54,6 +54,7 @@ LAZY = {
         "ops.views",
     ): "a gradient is copied into the layout of the base it belongs to",
     ("backends.cuda", "rushlight"): "older programs take SDPBackend from there",
+    ("compiler", "backends"): "explain() turns the compiled back end on",
     ("generator", "tensor"): "get_state() and set_state() speak in tensors",
     ("ops", "autograd.anomaly_mode"): "as in the engine",
     (

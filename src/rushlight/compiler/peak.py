@@ -38,3 +38,16 @@ def fused_multiply_adds(threads: int, count: int = 1_000_000) -> float:
     start = perf_counter()
     run(out, threads, count)
     return 2 * CHAINS * LANES * threads * count / (perf_counter() - start) / 1e9
+
+
+def copied(size: int = 1 << 26) -> float:
+    """GB/s of a copy of memory out of the caches, read and written bytes counted."""
+    import numpy as np
+
+    a, b = np.ones(size, np.uint8), np.ones(size, np.uint8)
+    best = float("inf")
+    for _ in range(5):
+        start = perf_counter()
+        np.copyto(b, a)
+        best = min(best, perf_counter() - start)
+    return 2 * size / best / 1e9

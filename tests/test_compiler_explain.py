@@ -1,0 +1,103 @@
+"""rushlight.compiler.explain: what it shows of the kernels that ran, and what it leaves behind."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+import rushlight as torch
+from rushlight.backends import compiled
+from rushlight.compiler import explanation
+from rushlight.compiler.kernel import kernel
+from rushlight.compiler.language import lanes, parallel
+from rushlight.compiler.types import Ptr, f32, i64
+
+
+@kernel
+def twice(x: Ptr[f32], out: Ptr[f32], n: i64):
+    for lo, hi in parallel(n, 1000):
+        for i in lanes(lo, hi):
+            out[i] = x[i] * 2 + 1
+
+
+def test_figures_and_stages(capsys):
+    x = np.arange(5000, dtype=np.float32)
+    out = np.zeros_like(x)
+    torch.compiler.explain(lambda: twice.compiled()(x, out, x.size))
+    text = capsys.readouterr().out
+    assert text.startswith("test_compiler_explain.twice()\n  1 call, ")
+    assert "0.0 MB" in text and "0.0 MFLOP" in text and "% of a copy" in text
+    assert "store out[i] = ((load[f32](x[i]) * 2.0) + 1.0)" in text
+    for stage in ("ir", "llvm", "optimised", "assembly"):
+        assert f"\n  {stage}:\n" in text
+    assert text.count("define void @twice(") == 2
+    assert (out == x * 2 + 1).all()
+
+
+def test_operations_and_bytes():
+    x = np.ones(5000, np.float32)
+    twice.compiled()(x, x, 5000)
+    (run,) = explanation.recorded(lambda: [twice.compiled()(x, x, n) for n in (5000, 100)], ())
+    assert (run.calls, run.flops) == (2, 2 * 5100)
+    assert run.bytes == 2 * x.nbytes  # one array, twice
+
+
+def test_operations_of_products_follow_from_the_arrays():
+    compiled.activate()
+    a, b = torch.randn(192, 256), torch.randn(256, 96)
+    a @ b
+    runs = explanation.recorded(lambda: a @ b, ())
+    product = next(r for r in runs if r.kernel.__name__ == "product")
+    exact = 2 * 192 * 256 * 96
+    assert exact <= product.flops <= 1.2 * exact
+
+
+def test_functions_of_elements(capsys):
+    x = torch.randn(300, 300)
+    torch.compiler.explain(torch.nn.functional.gelu, x, show="")
+    assert "F='gelu'" in capsys.readouterr().out
+
+
+def test_nothing_ran(capsys):
+    torch.compiler.explain(lambda: None)
+    assert capsys.readouterr().out.startswith("no kernel ran")
+
+
+def test_nothing_stays_behind():
+    """Kernels call what they called before, also when the program fails."""
+    x = np.ones(10, np.float32)
+    run = twice.compiled()
+    before = run.__globals__["function"]
+
+    def fails():
+        run(x, x, 10)
+        raise ValueError("of the program")
+
+    with pytest.raises(ValueError, match="of the program"):
+        explanation.recorded(fails, ())
+    assert run.__globals__["function"] is before
+    gc.collect()
+
+
+def test_hottest_loop():
+    text = """\
+f:
+	.cfi_startproc
+.L1:
+	vaddps	%zmm0, %zmm1, %zmm2
+.L2:
+	vmulps	%zmm0, %zmm1, %zmm2
+	vmulps	%zmm0, %zmm1, %zmm2
+	jne	.L2
+	jne	.L1
+.L3:
+	addq	$1, %rax
+	jl	.L3
+	retq
+"""
+    assert explanation.hottest(text).splitlines()[0] == ".L2:"
+    assert len(explanation.hottest(text).splitlines()) == 4
