@@ -47,11 +47,14 @@ CASES = {
     "thin groups": (2, 32, 24, (9, 9), (3, 3), (1, 1), (1, 1), (1, 1), 8),
 }
 
+FITS = conv.winograd.fits
+
 
 @pytest.fixture(autouse=True)
 def of_any_size(monkeypatch):
-    """Machine code for the smallest convolutions too, and never the reference."""
+    """Machine code for the smallest convolutions too, and none of test_compiled_winograd.py's."""
     monkeypatch.setattr(conv, "SMALL", 0)
+    monkeypatch.setattr(conv.winograd, "fits", lambda *_: False)
 
 
 @pytest.fixture
@@ -80,9 +83,12 @@ def three_ways(case, last=False):
     geometry = (stride, padding, dilation, groups)
 
     def ways(x, w, g):
+        bias, back = (random(a.shape[1], x.dtype, seed=3) for a in (g, x))
         return [
             ("convolve", (x, w, *geometry, None, last), w[0].size),
+            ("convolve", (x, w, *geometry, None, last, bias), w[0].size),
             ("convolve_transposed", (g, w, *geometry, sizes, last), w.size // w.shape[1] // groups),
+            ("convolve_transposed", (g, w, *geometry, sizes, last, back), w.size // w.shape[1]),
             ("convolve_weight", (x, g, kernel, *geometry, last), n * g[0, 0].size),
         ]
 
@@ -110,6 +116,13 @@ def test_cases(case, last, dtype):
     if last and len(case[3]) == 1:
         pytest.skip("channels last begins with two dimensions")
     for way in three_ways(case, last)(*arrays(case, dtype, last)):
+        close(*way)
+
+
+def test_quick_ways_add_the_bias(monkeypatch):
+    monkeypatch.setattr(conv.winograd, "fits", FITS)
+    case = CASES["hot"]
+    for way in three_ways(case)(*arrays(case, np.float32)):
         close(*way)
 
 

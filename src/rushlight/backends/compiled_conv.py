@@ -32,14 +32,22 @@ sizes_of = cache(kernels.sizes)
 
 
 def kernel_type(*arrays: Any) -> Type | None:
-    """The type of arrays that kernels take; None if one of them is not what they take."""
+    """The type of arrays (or None) that kernels take; None if one of them is not what they take."""
     dtype = arrays[0].dtype
     if dtype.char not in "fd":
         return None
     for a in arrays:
+        if a is None:
+            continue
         if a.__class__ is not np.ndarray or a.dtype is not dtype or not a.flags.aligned:
             return None
     return of(dtype)
+
+
+@lru_cache(maxsize=64)
+def zeros(n: int, dtype: np.dtype) -> np.ndarray:
+    """The bias of a convolution without one."""
+    return np.zeros(n, dtype)
 
 
 def innermost(a: np.ndarray) -> bool | None:
@@ -246,11 +254,12 @@ def convolve(
     groups: int,
     out: Ints | None = None,
     channels_last: bool = False,
+    bias: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel): (N, O, *out)."""
+    """Cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel), plus bias (O): (N, O, *out)."""
     if out is None:
         out = reference.out_sizes(x.shape[2:], w.shape[2:], stride, padding, dilation)
-    t = kernel_type(x, w)
+    t = kernel_type(x, w, bias)
     n, o, c = len(x), *w.shape[:2]
     if (
         t is None
@@ -259,14 +268,17 @@ def convolve(
         or not x.size
         or x.shape[1] != c * groups
         or o % groups
+        or (bias is not None and bias.shape != (o,))
         or not within(x.shape[2:], w.shape[2:], out, stride, padding, dilation)
     ):
-        return reference.convolve(x, w, stride, padding, dilation, groups, out, channels_last)
+        return reference.convolve(x, w, stride, padding, dilation, groups, out, channels_last, bias)
+    given = bias
+    bias = zeros(o, x.dtype) if bias is None else np.ascontiguousarray(bias)
     if not channels_last and x.flags.c_contiguous and w.flags.c_contiguous:
         if winograd.fits(x, o, out, w.shape[2:], stride, padding, dilation, groups):
             quick = winograd.convolve(x, w, padding[0])
             if quick is not None:
-                return quick
+                return reference.biased(quick, given)
         taps = prod(w.shape[2:])
         found = few_plan(
             t, "forward", x.shape, (n, o, *out), w.shape[2:], stride, padding, dilation, groups,
@@ -274,7 +286,7 @@ def convolve(
         )  # fmt: skip
         if found is not None:
             y = np.empty((n, o, *out), x.dtype)
-            found[0](x, w, y, found[1])
+            found[0](x, w, bias, y, found[1])
             return y
     (x, x_last), (w, w_last) = dense(x), dense(w)
     wide = tuple(m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True))
@@ -283,7 +295,7 @@ def convolve(
     plan = forward_plan(
         t, n, o, c, w.shape[2:], out, stride, dilation, groups, steps, w_last, channels_last
     )
-    kernels.convolve.compiled(WEIGHTS=ROWS_OF_K, B=t, **sizes_of(t))(x, w, y, plan)
+    kernels.convolve.compiled(WEIGHTS=ROWS_OF_K, B=t, **sizes_of(t))(x, w, bias, y, plan)
     return y
 
 
@@ -349,9 +361,11 @@ def convolve_transposed(
     groups: int,
     sizes: Ints,
     channels_last: bool = False,
+    bias: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *sizes)."""
-    t = kernel_type(g, w)
+    """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *sizes), to
+    which bias (C) is added."""
+    t = kernel_type(g, w, bias)
     n, o, c = len(g), *w.shape[:2]
     work = g.size * prod(w.shape[1:])
     if (
@@ -362,10 +376,13 @@ def convolve_transposed(
         or prod(stride) > PHASES
         or g.shape[1] != o
         or o % groups
+        or (bias is not None and bias.shape != (c * groups,))
     ):
         return reference.convolve_transposed(
-            g, w, stride, padding, dilation, groups, sizes, channels_last
+            g, w, stride, padding, dilation, groups, sizes, channels_last, bias
         )
+    given = bias
+    bias = zeros(c * groups, g.dtype) if bias is None else np.ascontiguousarray(bias)
     if not channels_last and g.flags.c_contiguous and w.flags.c_contiguous:
         kernel, at = w.shape[2:], padding
         way = "transposed"
@@ -375,7 +392,7 @@ def convolve_transposed(
             if winograd.fits(g, c, sizes, kernel, stride, at, dilation, groups):
                 quick = winograd.convolve(g, w, at[0], True)
                 if quick is not None:
-                    return quick
+                    return reference.biased(quick, given)
         taps, shape = prod(kernel), (n, c * groups, *sizes)
         if way == "turned" or set(stride) == {2}:
             found = few_plan(
@@ -383,7 +400,7 @@ def convolve_transposed(
             )
             if found is not None:
                 x = np.empty(shape, g.dtype)
-                found[0](g, w, x, found[1])
+                found[0](g, w, bias, x, found[1])
                 return x
     g, g_last = dense(g)
     w = np.ascontiguousarray(w)
@@ -403,7 +420,7 @@ def convolve_transposed(
         kind, panels = PANELS, np.empty(plan[Plan.ROOM], w.dtype)
         kernels.turn.compiled(E=t, T=t, L=known["L"])(w, panels, turned)
         w = panels
-    kernels.convolve.compiled(WEIGHTS=kind, B=t, **known)(g, w, x, plan)
+    kernels.convolve.compiled(WEIGHTS=kind, B=t, **known)(g, w, bias, x, plan)
     return x
 
 

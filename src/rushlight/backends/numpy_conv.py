@@ -115,6 +115,13 @@ def is_depthwise(channels: int, groups: int) -> bool:
     return groups > 1 and channels == groups
 
 
+def biased(y: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    """`y` (N, O, *out), to which bias (O) has been added."""
+    if bias is not None:
+        y += bias.reshape(-1, *(1,) * (y.ndim - 2))
+    return y
+
+
 def convolve(
     x: np.ndarray,
     w: np.ndarray,
@@ -124,8 +131,9 @@ def convolve(
     groups: int,
     out: Ints | None = None,
     channels_last: bool = False,
+    bias: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel): (N, O, *out)."""
+    """Cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel), plus bias (O): (N, O, *out)."""
     result_dtype = x.dtype
     x, w = widened(x), widened(w)
     n, c = x.shape[:2]
@@ -140,7 +148,7 @@ def convolve(
     else:
         _by_columns(x, w, y, stride, padding, dilation, groups)
     work(y.size * w[0].size // FLOPS)
-    return y if y.dtype == result_dtype else y.astype(result_dtype)
+    return biased(y if y.dtype == result_dtype else y.astype(result_dtype), bias)
 
 
 def _by_columns(
@@ -207,8 +215,10 @@ def convolve_transposed(
     groups: int,
     sizes: Ints,
     channels_last: bool = False,
+    bias: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *sizes)."""
+    """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *sizes), to
+    which bias (C) is added."""
     result_dtype = g.dtype
     g, w = widened(g), widened(w)
     n, o = g.shape[:2]
@@ -233,7 +243,7 @@ def convolve_transposed(
         _by_columns(g, turned, x, stride, wide, dilation, groups)
     else:
         _add_windows(g, w, x, stride, padding, dilation, groups)
-    return x if x.dtype == result_dtype else x.astype(result_dtype)
+    return biased(x if x.dtype == result_dtype else x.astype(result_dtype), bias)
 
 
 def _add_windows(

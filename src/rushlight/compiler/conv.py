@@ -140,8 +140,8 @@ def list_places(plan, at, to, first, last, fd, fh, fw, W):
 
 
 @routine
-def write_columns(sums_at, y, channel, rows, left, E, L):
-    """Rows of 2 L sums each become columns: lane i of row r goes to y[i * channel + r]."""
+def write_columns(sums_at, y, channel, rows, left, E, L, bias=None):
+    """Rows of 2 L sums each become columns: lane i of row r, and bias[i], goes to y[i * channel + r]."""
     W = 2 * L
     for r in range(0, rows, L):
         mask = iota(i32, L) < i32(rows - r)
@@ -152,22 +152,27 @@ def write_columns(sums_at, y, channel, rows, left, E, L):
                 )
                 for i in unroll(L):
                     if v * L + i < left:
-                        store(y + ((v * L + i) * channel + r), columns[i], mask)
+                        column = columns[i]
+                        if bias is not None:
+                            column = column + splat(bias[v * L + i], L)
+                        store(y + ((v * L + i) * channel + r), column, mask)
 
 
 @routine
-def write_rows(sums_at, y, place, rows, left, E, L):
-    """Lane i of row r goes to y[r * place + i]."""
+def write_rows(sums_at, y, place, rows, left, bias, E, L):
+    """Lane i of row r, and bias[i], goes to y[r * place + i]."""
     W = 2 * L
+    masks = [iota(i32, L) < i32(left - v * L) for v in range(2)]
+    biases = [load(bias + v * L, L, masks[v]) for v in range(2)]
     for r in range(rows):
         for v in unroll(2):
-            mask = iota(i32, L) < i32(left - v * L)
-            store(y + (r * place + v * L), load(sums_at + (r * W + v * L), L), mask)
+            row = load(sums_at + (r * W + v * L), L) + biases[v]
+            store(y + (r * place + v * L), row, masks[v])
 
 
 @routine
-def write_places(sums_at, y, plan, first, last, left, E, L):
-    """The sums of places [first, last) go to y, image after image."""
+def write_places(sums_at, y, plan, first, last, left, bias, E, L):
+    """The sums of places [first, last) and biases go to y, image after image."""
     W = 2 * L
     image = plan[Plan.OUT] * plan[Plan.OUT + 1] * plan[Plan.OUT + 2]
     p = i64(first)
@@ -177,10 +182,19 @@ def write_places(sums_at, y, plan, first, last, left, E, L):
         to = y + (n * plan[Plan.Y_IMAGE] + place * plan[Plan.Y_PLACE])
         if plan[Plan.Y_PLACE] == 1:
             write_columns(
-                sums_at + (p - first) * W, to, plan[Plan.Y_CHANNEL], count, left, E=E, L=L
+                sums_at + (p - first) * W,
+                to,
+                plan[Plan.Y_CHANNEL],
+                count,
+                left,
+                E=E,
+                L=L,
+                bias=bias,
             )
         else:
-            write_rows(sums_at + (p - first) * W, to, plan[Plan.Y_PLACE], count, left, E=E, L=L)
+            write_rows(
+                sums_at + (p - first) * W, to, plan[Plan.Y_PLACE], count, left, bias, E=E, L=L
+            )
         p += count
 
 
@@ -205,8 +219,8 @@ def turn_block(w, step, to, count, left, t_size, W, L):
 
 
 @kernel
-def convolve(WEIGHTS, x: Ptr[T], w: Ptr[B], y: Ptr[E], plan: Ptr[i64]):
-    """y = x convolved with w, as `plan` says.
+def convolve(WEIGHTS, x: Ptr[T], w: Ptr[B], bias: Ptr[E], y: Ptr[E], plan: Ptr[i64]):
+    """y = x convolved with w, plus bias, as `plan` says.
 
     WEIGHTS says what w is: ROWS_OF_K, [channels of the result, K]; PANELS, what `turn` makes; TURNED,
     the weights [O, C, TAPS] of a convolution whose transpose this is.
@@ -252,7 +266,8 @@ def convolve(WEIGHTS, x: Ptr[T], w: Ptr[B], y: Ptr[E], plan: Ptr[i64]):
                                   to, deep, count, i64(1) if j == 0 else i64(0), left, T, MR, L)  # fmt: skip
                             j += deep
                         phase = phase + 3
-            write_places(sums_at, y + o * plan[Plan.Y_CHANNEL], plan, first, last, left, E=E, L=L)
+            to_y = y + o * plan[Plan.Y_CHANNEL]
+            write_places(sums_at, to_y, plan, first, last, left, bias + o, E=E, L=L)
 
 
 @routine

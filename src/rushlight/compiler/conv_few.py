@@ -53,8 +53,10 @@ def line_load(p, masks, S, L):
 
 
 @kernel
-def few(R, LINES, V, KH, KW, S, D, FLIP, x: Ptr[T], w: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
-    """y [N, groups, blocks * R, OH, OW] = x [N, groups, C, H, W] convolved with w.
+def few(
+    R, LINES, V, KH, KW, S, D, FLIP, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]
+):
+    """y [N, groups, blocks * R, OH, OW] = x [N, groups, C, H, W] convolved with w, plus bias.
 
     `plan`: N * groups, groups, blocks, C, H, W, OH, OW, padding (2), steps of w for a group, a
     channel of y, a channel of x; grain. FLIP: the taps stand in reverse.
@@ -74,6 +76,7 @@ def few(R, LINES, V, KH, KW, S, D, FLIP, x: Ptr[T], w: Ptr[T], y: Ptr[T], plan: 
             top = first * S - plan[8]
             of_w = w + (image % groups * plan[10] + block * R * plan[11])
             to = y + (((image * blocks + block) * R * oh_size + first) * ow_size)
+            of_bias = bias + (image % groups * blocks + block) * R
             for ow in range(0, ow_size, L * V):
                 left = ow * S - plan[9]
                 masks = [
@@ -114,12 +117,14 @@ def few(R, LINES, V, KH, KW, S, D, FLIP, x: Ptr[T], w: Ptr[T], y: Ptr[T], plan: 
                                 s = sums[n][r][v][0]
                                 if CHAINS == 2:
                                     s = s + sums[n][r][v][1]
-                                store(at, s, mask)
+                                store(at, s + splat(of_bias[r], L), mask)
 
 
 @kernel
-def few_transposed(R, PAIRS, KH, KW, FLIP, g: Ptr[T], w: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
-    """The transpose of a convolution with stride 2, of g [N, groups, C, GH, GW] to
+def few_transposed(
+    R, PAIRS, KH, KW, FLIP, g: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]
+):
+    """The transpose of a convolution with stride 2, of g [N, groups, C, GH, GW], plus bias, to
     y [N, groups, blocks * R, OH, OW]. Plan as for `few`.
 
     Lines and columns of y come in pairs, 2 a - padding and the next. Of a pair, the first meets the
@@ -142,6 +147,7 @@ def few_transposed(R, PAIRS, KH, KW, FLIP, g: Ptr[T], w: Ptr[T], y: Ptr[T], plan
             block, image = t // down % blocks, t // down // blocks
             of_w = w + (image % groups * plan[10] + block * R * plan[11])
             to = y + (image * blocks + block) * R * oh_size * ow_size
+            of_bias = bias + (image % groups * blocks + block) * R
             for b in range(0, pairs_across, L):
                 left = b + left_of
                 masks = [line_masks(left - m, width, 1, L) for m in range(MW)]
@@ -184,7 +190,7 @@ def few_transposed(R, PAIRS, KH, KW, FLIP, g: Ptr[T], w: Ptr[T], y: Ptr[T], plan
                                 for h in unroll(2):
                                     pair = shuffle(sums[n][e][0][r], sums[n][e][1][r], halves[h])
                                     at = to + ((r * oh_size + oh) * ow_size + column + h * L)
-                                    store(at, pair, mask[h])
+                                    store(at, pair + splat(of_bias[r], L), mask[h])
 
 
 @kernel

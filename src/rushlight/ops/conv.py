@@ -225,10 +225,9 @@ def convolution(
     if n == 3 and input.dtype.itemsize > 4:  # as PyTorch: double precision is contiguous there
         last = False
     function = xp.convolve_transposed if transposed else xp.convolve
-    y = function(input, weight, stride, padding, dilation, groups, out, channels_last=last)
-    if bias is not None:
-        y += bias.reshape(-1, *(1,) * n)
-    return y
+    return function(
+        input, weight, stride, padding, dilation, groups, out, channels_last=last, bias=bias
+    )
 
 
 def input_gradient(
