@@ -41,3 +41,29 @@ def test_what_has_no_tangent():
         fwAD.make_dual(torch.ones(2), torch.ones(2))
     with fwAD.dual_level(), pytest.raises(RuntimeError, match="Nested forward mode"):
         fwAD.enter_dual_level()
+
+
+def test_custom_function_with_a_jvp_only():
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, scale):
+            ctx.result, ctx.exp = torch.exp(x) * scale, torch.exp(x)
+            return ctx.result.clone()
+
+        @staticmethod
+        def jvp(ctx, x_t, scale_t):
+            out = x_t * ctx.result
+            return out if scale_t is None else out + scale_t * ctx.exp
+
+    torch.manual_seed(0)
+    x, s, t, u = (torch.randn(4, dtype=torch.float64) for _ in range(4))
+    x.requires_grad_()
+    with fwAD.dual_level():
+        one = fwAD.unpack_dual(Scaled.apply(fwAD.make_dual(x, t), s)).tangent
+        both = fwAD.unpack_dual(
+            Scaled.apply(fwAD.make_dual(x, t), fwAD.make_dual(s, u)) * 2
+        ).tangent
+    assert torch.allclose(one, x.exp() * s * t)
+    assert torch.allclose(both, 2 * (x.exp() * s * t + x.exp() * u))
+    with pytest.raises(NotImplementedError, match="backward or vjp"):
+        Scaled.apply(x, s).sum().backward()

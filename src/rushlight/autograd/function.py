@@ -64,6 +64,37 @@ class FunctionCtx:
         self._materialize = value
 
 
+def forward_level_is_open() -> bool:
+    """Whether the backward that asks is a forward mode's (see forward_ad.py)."""
+    import sys
+
+    module = sys.modules.get("rushlight.autograd.forward_ad")
+    return module is not None and bool(module._level)
+
+
+def transposed_jvp(node: FunctionNode, gs: list, edges: tuple) -> list:
+    """The gradients of a function that gives its `jvp` only: the transpose of that linear map."""
+    from rushlight.autograd.engine import grad
+    from rushlight.autograd.grad_mode import enable_grad
+
+    with enable_grad():
+        tangents = [
+            zeros(node.fix[i][0], dtypes.OF[node.fix[i][1]]).requires_grad_()
+            if e is not None
+            else None
+            for i, e in enumerate(edges)
+        ]
+        out = node._function.jvp(node, *tangents)
+        outs = list(out) if isinstance(out, (tuple, list)) else [out]
+        pairs = [(o, g) for o, g in zip(outs, gs, strict=True) if o is not None and g is not None]
+        wanted = [t for t in tangents if t is not None]
+        found = iter(
+            grad([o for o, _ in pairs], wanted, [g for _, g in pairs], create_graph=True,
+                 allow_unused=True)
+        )  # fmt: skip
+    return [None if t is None else next(found) for t in tangents]
+
+
 class FunctionNode(Node, FunctionCtx):
     """The node of one call of a custom function."""
 
@@ -111,7 +142,10 @@ class FunctionNode(Node, FunctionCtx):
         backward = function.backward
         if backward is Function.backward:
             backward = function.vjp
-        got = backward(self, *gs)
+        if backward is Function.vjp and hasattr(function, "jvp") and forward_level_is_open():
+            got = transposed_jvp(self, gs, edges)
+        else:
+            got = backward(self, *gs)
         if not keep:
             self.saved, self._to_save = None, None
         got = list(got) if isinstance(got, (tuple, list)) else [got]
