@@ -144,6 +144,15 @@ def test_accumulate(m, k, n, dtype):
     close(products.accumulate(nothing, a, b, 0, 1), a, b, dtype)
 
 
+@given(st.integers(1, 300), st.sampled_from(DTYPES))
+def test_dot(n, dtype):
+    a, b = random((n,), dtype), random((n,), dtype, seed=1)
+    close(np.asarray(products.dot(a, b)), a, b, dtype)
+    a, b = guarded(a, "after"), guarded(b, "before")
+    close(np.asarray(products.dot(a, b)), a, b, dtype)
+    assert products.dot(a, b[::-1]) == pytest.approx(products.matmul(a, b[::-1].copy()), rel=1e-2)
+
+
 @pytest.mark.parametrize("dtype", DTYPES[:2])
 def test_adjoints(dtype):
     a, b = random((3, 40, 50), dtype), random((3, 60, 50), dtype, seed=1)
@@ -194,6 +203,8 @@ def test_same_bits_for_any_number_of_threads():
                 a, b = random((m, k), "f4"), random((k, n), "f4", seed=1)
                 made += [products.matmul(a, b), products.matmul(a, b.T.copy().T)]
                 made += [products.adjoint_times(a.T.copy(), b)]
+            long = random((300_001,), "f4")
+            made += [np.asarray(products.dot(long, long[::-1].copy()))]
             made.append(products.matmul(random((20, 40, 50), "f8"), random((20, 50, 30), "f8")))
             results.append(made)
         for others in results[1:]:

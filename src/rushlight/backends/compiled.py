@@ -19,7 +19,7 @@ from typing import Any
 FAMILIES: dict[str, str] = {
     "attention": "attention attention_gradients",
     "conv": "convolve convolve_transposed convolve_weight",
-    "products": "accumulate adjoint_times bmm linear matmul mm mv times_adjoint",
+    "products": "accumulate adjoint_times bmm dot linear matmul mm mv times_adjoint vdot",
     "activation": (
         "clip_gradient elu elu_gradient gelu gelu_gradient gelu_slope gelu_tanh "
         "gelu_tanh_gradient gelu_tanh_slope hardshrink hardsigmoid hardsigmoid_gradient "
@@ -50,6 +50,7 @@ FAMILIES: dict[str, str] = {
     ),
     "recurrent": "lstm_layer lstm_layer_gradients",
     "reduce": "argmax argmin average largest running smallest sum_to total variance",
+    "sorting": "sort topk",
     "softmax": "class_entropy class_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient",
 }
 

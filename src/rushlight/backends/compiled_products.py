@@ -35,6 +35,7 @@ SMALL_HALF = max(1, compiled.threshold(16**3))  # NumPy converts, multiplies, co
 ONE, THIN = max(1, compiled.threshold(2**18)), max(1, compiled.threshold(2**20))
 THIN_TRANSPOSED = max(1, compiled.threshold(2**18))  # more than FEW rows of A @ Bᵀ
 THIN_SUMS = max(1, compiled.threshold(64))  # products in a sum along rows
+DOT = max(1, compiled.threshold(16384))  # OpenBLAS uses threads from 10001
 
 # Of small results of long sums (gradients of weights) threads share the sums, by so many products.
 SPAN, SPANNED = 4096, 128 * 128
@@ -52,7 +53,8 @@ class _Kernels(dict):
         else:
             name, char, count = key
             known = gemv.sizes(ELEMENTS[char], count)
-            used = {k: known[k] for k in ("ETJLRU" if name == "rows" else "ETJLV")}
+            names = {"rows": "ETJLRU", "columns": "ETJLV", "dot": "ETLV"}[name]
+            used = {k: known[k] for k in names}
             kernel = getattr(gemv, name).compiled(**used)
         self[key] = kernel
         return kernel
@@ -65,7 +67,8 @@ def converted(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A copy in another dtype of SUMS with the numbers in the same order in memory, or C's."""
     if a.ndim == 2 and not a.flags.c_contiguous and a.T.flags.c_contiguous:
         return converted(a.T, dtype).T
-    a = np.ascontiguousarray(a)
+    if not a.flags.c_contiguous:
+        a = np.ascontiguousarray(a)
     out = np.empty(a.shape, dtype)
     _kernels[a.dtype.char, dtype.char](a, out, a.size)
     return out
@@ -163,6 +166,8 @@ def rounded(c: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def batches(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     """The product where at least one operand does not have two dimensions, if it is for us."""
+    if a.ndim == 1 == b.ndim:
+        return dot(a, b)
     if a.ndim == 2 and b.ndim == 1:
         c = matrices(a, b[:, None])
         return c if c is None else c[:, 0]
@@ -197,6 +202,30 @@ def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[n, k] @ [k]."""
     c = matrices(a, b[:, None]) if a.ndim == 2 and b.ndim == 1 else None
     return reference.mv(a, b) if c is None else rounded(c[:, 0], a.dtype)
+
+
+def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """[k] @ [k]."""
+    dtype, n = a.dtype, a.size
+    if (
+        n < (DOT if dtype.itemsize > 2 else SMALL_HALF)
+        or a.shape != b.shape
+        or a.ndim != 1
+        or dtype is not b.dtype
+        or dtype.char not in SUMS
+        or not a.flags.c_contiguous
+        or not b.flags.c_contiguous
+    ):
+        return reference.dot(a, b)
+    out = np.empty((), SUMS[dtype.char])
+    parts = np.empty(n // gemv.CHUNK + 1, out.dtype)
+    _kernels["dot", dtype.char, 1](a, b, parts, out, n)
+    return rounded(out, dtype)
+
+
+def vdot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """conj([k]) @ [k]."""
+    return reference.vdot(a, b) if a.dtype.kind == "c" else dot(a, b)
 
 
 def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -193,3 +193,24 @@ def columns(matrix: Header, vectors: Header, out: Header):
                 else:
                     sums(p + (i + e * along), along, by, each, deep, hi - i, to + i * oi, oj, oi,
                          count, e == 0, T=T, V=V // 2, J=J, L=L)  # fmt: skip
+
+
+@kernel
+def dot(a: Ptr[E], b: Ptr[E], parts: Ptr[T], out: Ptr[T], n: i64):
+    """out[0] = Σ a[i] * b[i], the sum of one of `parts` for every `CHUNK` products."""
+    for lo, hi in parallel(n, CHUNK):
+        sums = [splat(T(0), L) for _ in range(V)]
+        whole = lo + (hi - lo) // (V * L) * (V * L)
+        for e in range(lo, whole, V * L):
+            for v in unroll(V):
+                sums[v] = fma(load(a + (e + v * L), L), load(b + (e + v * L), L), sums[v])
+        for e in range(whole, hi, L):
+            mask = iota(i32, L) < i32(hi - e)
+            sums[0] = fma(load(a + e, L, mask), load(b + e, L, mask), sums[0])
+        for v in unroll(1, V):
+            sums[0] = sums[0] + sums[v]
+        parts[lo // CHUNK] = total(sums[0])
+    all = T(0)
+    for i in range(rounded_up(n, CHUNK) // CHUNK):
+        all += parts[i]
+    out[0] = all
