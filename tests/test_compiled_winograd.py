@@ -31,21 +31,26 @@ def arrays(n, c, o, h, w, p):
     return x, windows, random(n, o * BLOCK, h + 2 * p - 2, w + 2 * p - 2, seed=2)
 
 
+def bias(w, dim):
+    return np.arange(1, 1 + w.shape[dim], dtype=np.float32)[::-1]
+
+
 def three_ways(x, w, g, p):
     """For each direction its result, the exact one, and the exact one of absolute values."""
     wide = [a.astype(np.float64) for a in (x, w, g)]
     size = [np.abs(a) for a in wide]
     geometry = (ONE, (p, p), ONE, 1)
 
-    def both(name, *places, **more):
+    def both(name, *places, plus=(), end=(), bias=0.0):
         function = getattr(reference, name)
-        return [function(*[a[i] for i in places], *more.get("plus", ()), *geometry, *more.get("end", ()))
-                for a in (wide, size)]  # fmt: skip
+        results = [function(*[a[i] for i in places], *plus, *geometry, *end) for a in (wide, size)]
+        bias = np.reshape(bias, (-1, 1, 1)).astype(np.float64)
+        return results[0] + bias, results[1] + np.abs(bias)
 
-    yield winograd.convolve(x, w, p), *both("convolve", 0, 1)
+    yield winograd.convolve(x, w, bias(w, 0), p), *both("convolve", 0, 1, bias=bias(w, 0))
     yield (
-        winograd.convolve(g, w, 2 - p, True),
-        *both("convolve_transposed", 2, 1, end=(x.shape[2:],)),
+        winograd.convolve(g, w, bias(w, 1), 2 - p, True),
+        *both("convolve_transposed", 2, 1, end=(x.shape[2:],), bias=bias(w, 1)),
     )
     yield winograd.convolve_weight(x, g, p), *both("convolve_weight", 0, 2, plus=((3, 3),))
 
@@ -90,9 +95,10 @@ def test_kinds(n, c, o, h, w, p):
 def test_errors_are_those_of_sums_in_order(c, size):
     x, w, g = arrays(4, c, c, size, size, 1)
     geometry = (ONE, ONE, ONE, 1)
+    plus = [bias(w, i).reshape(-1, 1, 1) for i in (0, 1)]
     ordered = (
-        reference.convolve(x, w, *geometry),
-        reference.convolve_transposed(g, w, *geometry, x.shape[2:]),
+        reference.convolve(x, w, *geometry) + plus[0],
+        reference.convolve_transposed(g, w, *geometry, x.shape[2:]) + plus[1],
         reference.convolve_weight(x, g, (3, 3), *geometry),
     )
     for (result, exact, _), other in zip(three_ways(x, w, g, 1), ordered, strict=True):
@@ -113,9 +119,10 @@ def test_not_finite(value):
         given = arrays(2, 1, 1, 32, 32, 1)
         given[which].reshape(-1)[[0, -1]] = value
         x, w, g = given
+        zeros = np.zeros(BLOCK, np.float32)
         cases = (
-            (winograd.convolve(x, w, 1), conv.convolve, reference.convolve, (x, w), ()),
-            (winograd.convolve(g, w, 1, True), conv.convolve_transposed, reference.convolve_transposed,
+            (winograd.convolve(x, w, zeros, 1), conv.convolve, reference.convolve, (x, w), ()),
+            (winograd.convolve(g, w, zeros, 1, True), conv.convolve_transposed, reference.convolve_transposed,
              (g, w), (x.shape[2:],)),
             (winograd.convolve_weight(x, g, 1), conv.convolve_weight, reference.convolve_weight,
              (x, g, (3, 3)), ()),

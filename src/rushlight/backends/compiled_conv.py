@@ -272,13 +272,12 @@ def convolve(
         or not within(x.shape[2:], w.shape[2:], out, stride, padding, dilation)
     ):
         return reference.convolve(x, w, stride, padding, dilation, groups, out, channels_last, bias)
-    given = bias
     bias = zeros(o, x.dtype) if bias is None else np.ascontiguousarray(bias)
     if not channels_last and x.flags.c_contiguous and w.flags.c_contiguous:
         if winograd.fits(x, o, out, w.shape[2:], stride, padding, dilation, groups):
-            quick = winograd.convolve(x, w, padding[0])
+            quick = winograd.convolve(x, w, bias, padding[0])
             if quick is not None:
-                return reference.biased(quick, given)
+                return quick
         taps = prod(w.shape[2:])
         found = few_plan(
             t, "forward", x.shape, (n, o, *out), w.shape[2:], stride, padding, dilation, groups,
@@ -381,7 +380,6 @@ def convolve_transposed(
         return reference.convolve_transposed(
             g, w, stride, padding, dilation, groups, sizes, channels_last, bias
         )
-    given = bias
     bias = zeros(c * groups, g.dtype) if bias is None else np.ascontiguousarray(bias)
     if not channels_last and g.flags.c_contiguous and w.flags.c_contiguous:
         kernel, at = w.shape[2:], padding
@@ -390,9 +388,9 @@ def convolve_transposed(
             way = "turned"
             at = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
             if winograd.fits(g, c, sizes, kernel, stride, at, dilation, groups):
-                quick = winograd.convolve(g, w, at[0], True)
+                quick = winograd.convolve(g, w, bias, at[0], True)
                 if quick is not None:
-                    return reference.biased(quick, given)
+                    return quick
         taps, shape = prod(kernel), (n, c * groups, *sizes)
         if way == "turned" or set(stride) == {2}:
             found = few_plan(

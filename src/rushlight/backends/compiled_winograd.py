@@ -16,7 +16,7 @@ from rushlight.backends.compiled import threshold
 from rushlight.compiler import gemm
 from rushlight.compiler import winograd as kernels
 from rushlight.compiler.types import f32
-from rushlight.compiler.winograd import DEEPEST, RUN, TILES, Plan
+from rushlight.compiler.winograd import DEEPEST, GAP, RUN, TILES, Plan
 
 if TYPE_CHECKING:
     Ints = tuple[int, ...]
@@ -25,6 +25,7 @@ FEW = threshold(16)  # tiles, below which transforming the windows takes longer 
 MANY = threshold(32)  # and for more than LARGE pairs of channels
 LARGE = 65536
 USED = threshold(6)  # tenths of the results of all tiles that are wanted, at least
+AGAIN = 1  # chunks of tiles up to which each of them transforms the windows for itself
 SHARES = 4  # that a convolution is cut into at least
 SUMS = 8  # and a gradient of windows
 SINGLE = np.dtype(np.float32)
@@ -107,21 +108,26 @@ def plan_of(
 
 
 def convolve(
-    x: np.ndarray, w: np.ndarray, padding: int, flipped: bool = False
+    x: np.ndarray, w: np.ndarray, bias: np.ndarray, padding: int, flipped: bool = False
 ) -> np.ndarray | None:
     """x (N, C, H, W) convolved with w (O, C, 3, 3), or `flipped` with w (C, O, 3, 3) turned around,
-    which with padding 2 - p is the gradient of the input for padding p."""
+    which with padding 2 - p is the gradient of the input for padding p; plus bias (O)."""
     known = sizes()
     n, c, height, width = x.shape
-    w = np.ascontiguousarray(w)
+    w, bias = np.ascontiguousarray(w), np.ascontiguousarray(bias)
     o = w.shape[1 if flipped else 0]
     plan = plan_of(n, c, o, height, width, padding, flipped)
-    u = np.empty(16 * c * o, SINGLE)
-    weights = kernels.transform_weights.compiled(FLIPPED=flipped, T=known["T"], L=known["L"])
-    weights(w, u, plan)
     y = np.empty((n, o, height + 2 * padding - 2, width + 2 * padding - 2), SINGLE)
     wrong = np.zeros(1, SINGLE)
-    kernels.convolve.compiled(**known)(x, u, y, wrong, plan)
+    fused = bool(plan[Plan.CHUNKS] <= AGAIN * plan[Plan.PARTS])
+    if not fused:
+        lanes = known["L"]
+        u = np.empty(16 * (RUN * 2 * lanes + GAP) * up(c, RUN) * (o // (2 * lanes)), SINGLE)
+        kernels.transform_windows.compiled(FLIPPED=flipped, T=known["T"], L=lanes)(w, u, plan)
+        w = u
+    kernels.convolve.compiled(FUSED=fused, FLIPPED=fused and flipped, **known)(
+        x, w, bias, y, wrong, plan
+    )
     return y if wrong[0] == 0 else None
 
 

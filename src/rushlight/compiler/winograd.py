@@ -195,31 +195,44 @@ def tile(a, b, to, k, begin, T, MR, L):
 
 
 @routine
-def multiply(v, u, sums, tiles, k, matrix, depth, across, T, MR, L):
-    """The 16 products of a block of 2 L output channels.
-
-    Sums are sums of sums over RUN channels; one sum over 512 would be three times less accurate.
-    """
-    for i in range(16):
-        for r in range(0, tiles, MR):
-            a, to = v + (i * matrix + r * RUN), sums + (i * across + r * 2 * L)
-            b = u + i * k * (2 * L)
-            for c in range(0, k, RUN):
-                run, begin = min(k - c, i64(RUN)), i64(1) if c == 0 else i64(0)
-                if tiles - r > 2 * MR // 3:
-                    tile(a, b, to, run, begin, T=T, MR=MR, L=L)
-                elif tiles - r > MR // 3:
-                    tile(a, b, to, run, begin, T=T, MR=2 * MR // 3, L=L)
-                else:
-                    tile(a, b, to, run, begin, T=T, MR=MR // 3, L=L)
-                a = a + depth
-                b = b + RUN * 2 * L
+def windows(w, u, plan, channels, FLIPPED, T, L):
+    """u [16, RUN, 2 L] with gaps = G g G' of windows for 2 L output channels and up to RUN of the
+    input, turned around where FLIPPED."""
+    matrix = RUN * 2 * L + GAP
+    half, mask = splat(T(0.5), L), iota(i32, L) < i32(9)
+    for v in range(2):
+        to, lane = u + v * L, plan[Plan.LANE]
+        at = [w + (v * L + i) * lane for i in range(L)]
+        for c in range(channels):
+            taps = transposed([load(at[i] + c * plan[Plan.TAP], L, mask) for i in range(L)], L)
+            if FLIPPED:
+                taps = taps[8::-1]
+            g = [three(taps[3 * r : 3 * r + 3], half) for r in range(3)]
+            for s in unroll(4):
+                column = three([g[r][s] for r in range(3)], half)
+                for r in unroll(4):
+                    store(to + ((4 * r + s) * matrix + c * 2 * L), column[r])
 
 
 @routine
-def transform_back(sums, points, across, wide, tiles, matrix, T, L):
-    """A' m A of some tiles, whose lines are `across` long, into lines of `wide` points, for 2 L
-    channels; what it returns is not 0 when some are infinite or NaN."""
+def multiply(v, u, sums, tiles, k, matrix, across, begin, T, MR, L):
+    """The 16 products of a block of 2 L output channels and k <= RUN of the input."""
+    for i in range(16):
+        b = u + i * (RUN * 2 * L + GAP)
+        for r in range(0, tiles, MR):
+            a, to = v + (i * matrix + r * RUN), sums + (i * across + r * 2 * L)
+            if tiles - r > 2 * MR // 3:
+                tile(a, b, to, k, begin, T=T, MR=MR, L=L)
+            elif tiles - r > MR // 3:
+                tile(a, b, to, k, begin, T=T, MR=2 * MR // 3, L=L)
+            else:
+                tile(a, b, to, k, begin, T=T, MR=MR // 3, L=L)
+
+
+@routine
+def transform_back(sums, bias, points, across, wide, tiles, matrix, T, L):
+    """A' m A plus bias of some tiles, whose lines are `across` long, into lines of `wide` points,
+    for 2 L channels; what it returns is not 0 when some are infinite or NaN."""
     W = 2 * L
     place, line = i64(0), points
     wrong = splat(T(0), L)
@@ -235,10 +248,11 @@ def transform_back(sums, points, across, wide, tiles, matrix, T, L):
                 y = back([m[r][s] for r in range(4)])
                 for r in unroll(2):
                     wrong = fma(y[r], splat(T(0), L), wrong)
+                    result = y[r] + load(bias + v * L, L)
                     if s == 0:
-                        store(at + (r * wide * W + v * L), y[r])
+                        store(at + (r * wide * W + v * L), result)
                     elif 2 * place + 1 < wide:
-                        store(at + ((r * wide + 1) * W + v * L), y[r])
+                        store(at + ((r * wide + 1) * W + v * L), result)
         place += 1
         if place == across:
             place = i64(0)
@@ -247,7 +261,7 @@ def transform_back(sums, points, across, wide, tiles, matrix, T, L):
 
 
 @routine
-def write_tiles(sums, y, points, plan, first, last, column, wide, o, matrix, T, L):
+def write_tiles(sums, bias, y, points, plan, first, last, column, wide, o, matrix, T, L):
     """The results of 2 L channels from `o` on, of the tiles that `read_tiles` read."""
     W = 2 * L
     down, height, width = plan[Plan.DOWN], plan[Plan.OUT_H], plan[Plan.OUT_W]
@@ -259,7 +273,7 @@ def write_tiles(sums, y, points, plan, first, last, column, wide, o, matrix, T, 
         n, row = line // down, line % down
         lines = min(down - row, last - line)
         high = min(2 * lines, height - 2 * row)
-        wrong += transform_back(at, points, wide, span, lines * wide, matrix, T=T, L=L)
+        wrong += transform_back(at, bias + o, points, wide, span, lines * wide, matrix, T=T, L=L)
         to = y + (((n * plan[Plan.LANES] + o) * height + 2 * row) * width + 2 * column)
         run = span
         if span == width:
@@ -273,11 +287,13 @@ def write_tiles(sums, y, points, plan, first, last, column, wide, o, matrix, T, 
 
 
 @kernel
-def convolve(x: Ptr[T], u: Ptr[T], y: Ptr[T], wrong: Ptr[T], plan: Ptr[i64]):
-    """y = x convolved with the windows whose transforms are u; wrong[0] becomes other than 0 when a
-    result is infinite or NaN."""
+def convolve(FUSED, FLIPPED, x: Ptr[T], u: Ptr[T], bias: Ptr[T], y: Ptr[T], wrong: Ptr[T],
+             plan: Ptr[i64]):  # fmt: skip
+    """y = bias + x convolved with the windows of which `transform_windows` made u, or if FUSED with windows
+    u, which each chunk transforms; wrong[0] becomes other than 0 when a result is infinite or NaN."""
     for lo, hi in parallel(plan[Plan.CHUNKS], 1):
         v = array(T, 16 * ((TILES + MR) * DEEPEST + GAP))
+        own = array(T, 16 * (RUN * 2 * L + GAP))
         sums = array(T, 16 * ((TILES + MR) * 2 * L + GAP))
         frame = array(T, (TILES + 1) * 8 * L)
         across = i64((TILES + MR) * 2 * L + GAP)
@@ -288,18 +304,27 @@ def convolve(x: Ptr[T], u: Ptr[T], y: Ptr[T], wrong: Ptr[T], plan: Ptr[i64]):
             column = piece * plan[Plan.WIDE]
             wide = min(plan[Plan.WIDE], plan[Plan.ACROSS] - column)
             tiles, k = (last - line) * wide, plan[Plan.CHANNELS]
+            runs = (k + (RUN - 1)) // RUN
             depth = (plan[Plan.HIGH] * plan[Plan.WIDE] + (MR - 1)) // MR * (MR * RUN)
-            matrix = (k + (RUN - 1)) // RUN * depth + GAP
+            matrix = runs * depth + GAP
             read_tiles(x, v, frame, plan[Plan.H], plan[Plan.W], k, k * plan[Plan.H] * plan[Plan.W],
                        plan[Plan.PADDING], plan[Plan.DOWN], line, last, column, wide, matrix, depth,
                        EDGE=4, T=T, L=L)  # fmt: skip
             o = part * plan[Plan.PART]
             end = min(o + plan[Plan.PART], plan[Plan.LANES])
             while o < end:
-                multiply(v, u + o * k * 16, sums, tiles, k, matrix, depth, across,
-                         T=T, MR=MR, L=L)  # fmt: skip
+                for run in range(runs):
+                    c, begin = run * RUN, i64(1) if run == 0 else i64(0)
+                    channels, ready = min(k - c, i64(RUN)), own
+                    if FUSED:
+                        source = u + (o * plan[Plan.LANE] + c * plan[Plan.TAP])
+                        windows(source, own, plan, channels, FLIPPED=FLIPPED, T=T, L=L)
+                    else:
+                        ready = u + (o // (2 * L) * runs + run) * (16 * (RUN * 2 * L + GAP))
+                    multiply(v + run * depth, ready, sums, tiles, channels, matrix, across, begin,
+                             T=T, MR=MR, L=L)  # fmt: skip
                 bad = write_tiles(
-                    sums, y, frame, plan, line, last, column, wide, o, across, T=T, L=L
+                    sums, bias, y, frame, plan, line, last, column, wide, o, across, T=T, L=L
                 )
                 if bad != T(0):
                     wrong[0] = bad
@@ -307,27 +332,15 @@ def convolve(x: Ptr[T], u: Ptr[T], y: Ptr[T], wrong: Ptr[T], plan: Ptr[i64]):
 
 
 @kernel
-def transform_weights(FLIPPED, w: Ptr[T], u: Ptr[T], plan: Ptr[i64]):
-    """u [O / 2 L, 16, C, 2 L] from windows of 3 x 3: G g G', of g turned around where FLIPPED."""
-    W = 2 * L
-    channels = plan[Plan.CHANNELS]
-    for lo, hi in parallel(plan[Plan.LANES] // L, max(8192 // channels, i64(1))):
-        for block in range(lo, hi):
-            half = splat(T(0.5), L)
-            to = u + (block // 2 * (16 * channels * W) + block % 2 * L)
-            source = w + block * L * plan[Plan.LANE]
-            mask = iota(i32, L) < i32(9)
-            for c in range(channels):
-                at = source + c * plan[Plan.TAP]
-                rows = [load(at + i * plan[Plan.LANE], L, mask) for i in range(L)]
-                taps = transposed(rows, L)
-                if FLIPPED:
-                    taps = taps[8::-1]
-                g = [three(taps[3 * r : 3 * r + 3], half) for r in range(3)]
-                for s in unroll(4):
-                    column = three([g[r][s] for r in range(3)], half)
-                    for r in unroll(4):
-                        store(to + ((4 * r + s) * channels + c) * W, column[r])
+def transform_windows(FLIPPED, w: Ptr[T], u: Ptr[T], plan: Ptr[i64]):
+    """What `windows` makes of all windows: u [O / 2 L, C / RUN, ...]."""
+    runs = (plan[Plan.CHANNELS] + (RUN - 1)) // RUN
+    for lo, hi in parallel(plan[Plan.LANES] // (2 * L) * runs, 8):
+        for piece in range(lo, hi):
+            o, c = piece // runs * (2 * L), piece % runs * RUN
+            source = w + (o * plan[Plan.LANE] + c * plan[Plan.TAP])
+            windows(source, u + piece * (16 * (RUN * 2 * L + GAP)), plan,
+                    min(plan[Plan.CHANNELS] - c, i64(RUN)), FLIPPED=FLIPPED, T=T, L=L)  # fmt: skip
 
 
 @routine
