@@ -24,15 +24,8 @@ LAYOUTS = ("rows", "columns", "steps", "backwards", "repeated")
 @pytest.fixture(autouse=True)
 def of_any_size(monkeypatch):
     """Machine code for the smallest products too."""
-    for name in (
-        "SMALL",
-        "SMALL_TRANSPOSED",
-        "SMALL_HALF",
-        "ONE",
-        "THIN",
-        "THIN_SUMS",
-        "THIN_TRANSPOSED",
-    ):
+    thin = "ONE THIN THIN_SUMS THIN_TRANSPOSED DOT LEAST"
+    for name in f"SMALL SMALL_TRANSPOSED SMALL_HALF {thin}".split():
         monkeypatch.setattr(products, name, 1)
 
 

@@ -37,6 +37,9 @@ THIN_TRANSPOSED = max(1, compiled.threshold(2**18))  # more than FEW rows of A @
 THIN_SUMS = max(1, compiled.threshold(64))  # products in a sum along rows
 DOT = max(1, compiled.threshold(16384))  # OpenBLAS uses threads from 10001
 
+# With fewer numbers in A times numbers in B nothing pays: what most small products go by.
+LEAST = min(SMALL, SMALL_TRANSPOSED, ONE, THIN, THIN_TRANSPOSED)
+
 # Of small results of long sums (gradients of weights) threads share the sums, by so many products.
 SPAN, SPANNED = 4096, 128 * 128
 
@@ -152,6 +155,8 @@ def matrices(a: np.ndarray, b: np.ndarray, row: np.ndarray | None = None) -> np.
 
 def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[..., n, k] @ [..., k, m], with vectors and broadcast batches as in `torch.matmul`."""
+    if a.size * b.size < LEAST and a.dtype.itemsize > 2:
+        return reference.matmul(a, b)
     if a.ndim == 2 and b.ndim == 2:
         c = matrices(a, b)
     else:
@@ -194,13 +199,17 @@ def batches(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
 
 def mm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[n, k] @ [k, m]."""
-    c = matrices(a, b) if a.ndim == 2 == b.ndim else None
+    if (a.size * b.size < LEAST and a.dtype.itemsize > 2) or a.ndim != 2 or b.ndim != 2:
+        return reference.mm(a, b)
+    c = matrices(a, b)
     return reference.mm(a, b) if c is None else rounded(c, a.dtype)
 
 
 def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[n, k] @ [k]."""
-    c = matrices(a, b[:, None]) if a.ndim == 2 and b.ndim == 1 else None
+    if (a.size * b.size < LEAST and a.dtype.itemsize > 2) or a.ndim != 2 or b.ndim != 1:
+        return reference.mv(a, b)
+    c = matrices(a, b[:, None])
     return reference.mv(a, b) if c is None else rounded(c[:, 0], a.dtype)
 
 
@@ -230,6 +239,8 @@ def vdot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[batch, n, k] @ [batch, k, m]."""
+    if a.size * b.size < LEAST and a.dtype.itemsize > 2:
+        return reference.bmm(a, b)
     reference.check_bmm(a, b)
     c = batches(a, b)
     return reference.bmm(a, b) if c is None else rounded(c, a.dtype)
@@ -237,18 +248,23 @@ def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def times_adjoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a @ bᴴ, for matrices [..., n, k] and [..., m, k]."""
+    if a.size * b.size < LEAST and a.dtype.itemsize > 2:
+        return reference.times_adjoint(a, b)
     return matmul(a, reference.adjoint(b))
 
 
 def adjoint_times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """aᴴ @ b, for matrices [..., k, n] and [..., k, m]."""
+    if a.size * b.size < LEAST and a.dtype.itemsize > 2:
+        return reference.adjoint_times(a, b)
     return matmul(reference.adjoint(a), b)
 
 
 def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     """a [..., k] @ weight [m, k]ᵀ + bias [m]."""
     if (
-        a.ndim < 2
+        (a.size * weight.size < LEAST and a.dtype.itemsize > 2)
+        or a.ndim < 2
         or weight.ndim != 2
         or a.shape[-1] != weight.shape[1]
         or (bias is not None and (bias.dtype is not a.dtype or bias.shape != weight.shape[:1]))
@@ -275,7 +291,11 @@ def accumulate(
     input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
 ) -> np.ndarray:
     """beta * input + alpha * (a @ b); half types are rounded once."""
-    if input.dtype is not a.dtype or a.dtype.char not in SUMS:
+    if (
+        (a.size * b.size < LEAST and a.dtype.itemsize > 2)
+        or input.dtype is not a.dtype
+        or a.dtype.char not in SUMS
+    ):
         return reference.accumulate(input, a, b, beta, alpha)
     if a.ndim != 2 or b.ndim != 2:
         c = batches(a, b)
