@@ -20,6 +20,7 @@ INTERNAL = {
     "recording",
     "inplace",
     "nodes",
+    "fused_rules",
     "writing",
     "overrides",
     "overloads",

@@ -1,7 +1,7 @@
 """Elementwise kernels as machine code; see `compiled.py` for when they run.
 
-Arrays of one size whose elements lie in memory in the same order, without gaps, are gone through as
-one range; a result has its first argument's strides. All else is the reference's.
+Each is a ufunc of ours for the dtypes that it is made for (see compiler/pointwise.py), so arrays may
+have any strides and broadcast; all else is the reference's.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.backends import numpy_activation, numpy_elementwise, numpy_special
+from rushlight.backends import numpy_elementwise, numpy_special
 from rushlight.backends.compiled import threshold
-from rushlight.compiler import elementwise, math
-from rushlight.compiler.elementwise import STREAM
+from rushlight.compiler import activations, arithmetic, elementwise, math
+from rushlight.compiler.loops import CHEAP, COSTLY
+from rushlight.compiler.pointwise import Pointwise
 from rushlight.compiler.types import of
 
-# Below so many elements NumPy's passes take no longer than the call of a kernel.
-SMALL = threshold(1024)
+# Below so many elements NumPy's passes take no longer.
+SMALL = threshold(64)
+LARGE = threshold(1024)  # for kernels that are called with arrays, not by way of a ufunc
 FLOATS = frozenset("fd")  # dtype.char; half types are computed in f32
 HALVES = frozenset(("float16", "bfloat16"))
+F64 = np.dtype(np.float64)
 
 
 def takes(a: Any) -> bool:
@@ -28,7 +31,7 @@ def takes(a: Any) -> bool:
     floating dtype that kernels know."""
     if a.__class__ is not np.ndarray:
         return False
-    return a.size >= SMALL and a.size > 0 and (a.dtype.char in FLOATS or a.dtype.name in HALVES)
+    return a.size >= LARGE and a.size > 0 and (a.dtype.char in FLOATS or a.dtype.name in HALVES)
 
 
 def like(a: np.ndarray) -> np.ndarray | None:
@@ -37,42 +40,153 @@ def like(a: np.ndarray) -> np.ndarray | None:
     return out if out.strides == a.strides and a.flags.aligned else None
 
 
-def unary(function: Any, reference: Callable) -> Callable:
-    """The kernel `function` of one array, for what it takes; else the reference."""
-    name = reference.__name__
-
-    def compiled(a: Any) -> Any:
-        if not takes(a) or (out := like(a)) is None:
-            return reference(a)
-        t = of(a.dtype)
-        stream = out.nbytes >= STREAM and not out.ctypes.data % 64
-        elementwise.unary.compiled(F=function, STREAMED=stream, A=t, B=t)(a, out, a.size)
-        return out
-
-    compiled.__name__ = compiled.__qualname__ = name
-    compiled.__doc__ = reference.__doc__
-    return compiled
+def number_of(d: np.dtype, bound: bool) -> Callable[[float], Any]:
+    """What makes a Python number the operand of a kernel of that dtype. With half types a `bound`,
+    which elements are compared with, is rounded to half as they were."""
+    if d is F64:
+        return np.float64
+    if bound and d.itemsize == 2:
+        return lambda value: np.float32(np.asarray(value).astype(d))
+    return np.float32
 
 
-relu = unary(elementwise.relu, numpy_activation.relu)
-gelu = unary(elementwise.gelu, numpy_activation.gelu)
-gelu_slope = unary(elementwise.gelu_slope, numpy_activation.gelu_slope)
-gelu_tanh = unary(elementwise.gelu_tanh, numpy_activation.gelu_tanh)
-gelu_tanh_slope = unary(elementwise.gelu_tanh_slope, numpy_activation.gelu_tanh_slope)
-silu = unary(elementwise.silu, numpy_activation.silu)
-silu_slope = unary(elementwise.silu_slope, numpy_activation.silu_slope)
-softplus = unary(elementwise.softplus, numpy_activation.softplus)
-mish = unary(elementwise.mish, numpy_activation.mish)
-sigmoid = unary(math.sigmoid, numpy_elementwise.sigmoid)
-rsqrt = unary(elementwise.rsqrt, numpy_elementwise.rsqrt)
-erf = unary(math.erf, numpy_special.erf)
+def pointwise(
+    function: Any,
+    reference: Callable,
+    numbers: int = 0,
+    grain: int = COSTLY,
+    bounds: bool = False,
+) -> Callable:
+    """The kernel `reference` by a function of the kernel language, of one array and some numbers."""
+    ufuncs = Pointwise(function, 1, numbers, grain)
+
+    def compiled(a: Any, *rest: float, out: np.ndarray | None = None) -> Any:
+        if a.__class__ is np.ndarray and a.size >= SMALL and (u := ufuncs[a.dtype]) is not None:
+            if rest:
+                return u(a, *map(number_of(a.dtype, bounds), rest), out=out)
+            return u(a, out=out)
+        return into(out, reference(a, *rest))
+
+    return named(compiled, reference)
+
+
+def pointwise_of_several(
+    function: Any,
+    reference: Callable,
+    arrays: int = 2,
+    numbers: int = 0,
+    grain: int = COSTLY,
+    bounds: bool = False,
+) -> Callable:
+    """The same of several arrays of one dtype, the first of which is large."""
+    ufuncs = Pointwise(function, arrays, numbers, grain)
+
+    def compiled(*args: Any, out: np.ndarray | None = None) -> Any:
+        a = args[0]
+        if a.__class__ is np.ndarray and (u := ufuncs[a.dtype]) is not None:
+            d, size = a.dtype, 0
+            for b in args[:arrays]:
+                if b.__class__ is not np.ndarray or b.dtype is not d:
+                    break
+                size = max(size, b.size)
+            else:
+                if size >= SMALL:
+                    if not numbers:
+                        return u(*args, out=out)
+                    rest = map(number_of(d, bounds), args[arrays:])
+                    return u(*args[:arrays], *rest, out=out)
+        return into(out, reference(*args))
+
+    return named(compiled, reference)
+
+
+def into(out: np.ndarray | None, result: Any) -> Any:
+    if out is None:
+        return result
+    np.copyto(out, result, casting="unsafe")
+    return out
+
+
+def named(function: Callable, reference: Callable) -> Callable:
+    function.__name__ = function.__qualname__ = reference.__name__
+    function.__doc__ = reference.__doc__
+    return function
+
+
+sigmoid = pointwise(math.sigmoid, numpy_elementwise.sigmoid)
+rsqrt = pointwise(elementwise.rsqrt, numpy_elementwise.rsqrt)
+sign = pointwise(arithmetic.sign, numpy_elementwise.sign, 0, CHEAP)
+frac = pointwise(arithmetic.frac, numpy_elementwise.frac, 0, CHEAP)
+erf = pointwise(math.erf, numpy_special.erf)
+above = pointwise_of_several(elementwise.above, numpy_elementwise.above, 2, 1, CHEAP)
+add_product = pointwise_of_several(
+    elementwise.add_product, numpy_elementwise.add_product, 3, 1, CHEAP
+)
+add_quotient = pointwise_of_several(
+    elementwise.add_quotient, numpy_elementwise.add_quotient, 3, 1, CHEAP
+)
+copysign = pointwise_of_several(arithmetic.copy_sign, numpy_elementwise.copysign, 2, 0, CHEAP)
+hypot = pointwise_of_several(arithmetic.hypot, numpy_elementwise.hypot)
+logaddexp = pointwise_of_several(arithmetic.logaddexp, numpy_elementwise.logaddexp)
+
+_added = pointwise_of_several(elementwise.add_scaled, numpy_elementwise.add_scaled, 2, 1, CHEAP)
+
+
+def add_scaled(a: Any, b: Any, factor: Any, out: np.ndarray | None = None) -> Any:
+    """a + factor * b; of half types the factor is rounded to half, the sum once."""
+    if a.__class__ is np.ndarray and a.dtype.itemsize == 2 and a.dtype.name in HALVES:
+        factor = float(np.asarray(factor).astype(a.dtype))
+    return _added(a, b, factor, out=out)
+
+
+_by_number = pointwise_of_several(elementwise.between, numpy_elementwise.lerp, 2, 1, CHEAP)
+_by_arrays = pointwise_of_several(elementwise.between, numpy_elementwise.lerp, 3, 0, CHEAP)
+
+
+def lerp(a: Any, end: Any, weight: Any, out: np.ndarray | None = None) -> Any:
+    """a + weight * (end - a), exact at both ends."""
+    by = _by_arrays if weight.__class__ is np.ndarray else _by_number
+    return by(a, end, weight, out=out)
+
+
+_bounded = Pointwise(activations.hardtanh, 1, 2, CHEAP)
+_bounded_by_arrays = Pointwise(activations.hardtanh, 3, 0, CHEAP)
+
+
+def clip(a: np.ndarray, low: Any, high: Any, out: np.ndarray | None = None) -> np.ndarray:
+    """`a` between two Python numbers, either may be None; NaN stays."""
+    plain = numpy_elementwise.PLAIN
+    if (
+        a.__class__ is np.ndarray
+        and a.size >= SMALL
+        and a.dtype.kind in "fV"
+        and low.__class__ in plain
+        and high.__class__ in plain
+        and not low is high is None
+        and (u := _bounded[a.dtype]) is not None
+        and low == low
+        and high == high
+    ):
+        number = np.float64 if a.dtype is F64 else np.float32
+        low = number(-np.inf if low is None else low)
+        return u(a, low, number(np.inf if high is None else high), out=out)
+    return into(out, numpy_elementwise.clip(a, low, high))
+
+
+def clip_arrays(a: Any, low: Any, high: Any, out: np.ndarray | None = None) -> Any:
+    """`a` between two arrays, either may be None."""
+    from rushlight.backends import numpy
+
+    if low is not None:
+        a = numpy.maximum(a, low, out=out)
+    return a if high is None else numpy.minimum(a, high, out=out)
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, else b."""
     if (
         condition.__class__ is a.__class__ is b.__class__ is np.ndarray
-        and condition.size >= SMALL
+        and condition.size >= max(SMALL, 1)
         and condition.dtype.char == "?"
         and a.dtype is b.dtype
         and (t := of(a.dtype)) is not None
@@ -85,20 +199,3 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         kernel(condition, a, b, out, out.size)
         return out
     return np.where(condition, a, b)
-
-
-def above(g: np.ndarray, a: np.ndarray, threshold: float) -> np.ndarray:
-    """g where `a` is above the threshold or NaN, else 0."""
-    if (
-        takes(a)
-        and g.__class__ is np.ndarray
-        and g.flags.aligned
-        and g.dtype is a.dtype
-        and g.shape == a.shape
-        and g.strides == a.strides
-        and (out := like(a)) is not None
-    ):
-        t = of(a.dtype)
-        elementwise.scaled.compiled(F=elementwise.above, A=t, B=t)(g, a, out, threshold, a.size)
-        return out
-    return numpy_elementwise.above(g, a, threshold)

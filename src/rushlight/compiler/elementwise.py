@@ -164,8 +164,8 @@ def silu_slope(x):
 
 @inline
 def softplus(x):
-    """log(1 + exp(x)), without overflow."""
-    return (0 if x < 0 else x) + math.log1p(math.exp(-abs(x)))
+    """log(1 + exp(x)), without overflow; 0 where exp(x) is no normal number."""
+    return (0 if x < 0 else x) + math.log1p_of_part(math.exp_below(-abs(x)))
 
 
 @inline

@@ -31,9 +31,9 @@ def loop(F, TYPES, B, NUMBERS, GRAIN, args: Ptr[Ptr[u8]], n_at: Ptr[i64], steps:
     first, last = dense, dense
     for k in unroll(N):
         dense = dense & full[k]
-    if N == 2:  # an array and one element for all
-        first = first & (step[0] == 0) & full[1]
-        last = last & (step[1] == 0) & full[0]
+    if N > 1:  # one element for all, as the gradient of a sum is, and arrays
+        first = first & (step[0] == 0) & full[1] & full[N - 1]
+        last = last & (step[N - 1] == 0) & full[0] & full[N - 2]
     address = bits(args, Ptr[i64])[N + NUMBERS]
     around = dense & (n * B.size >= STREAM) & ((address & (WIDTH - 1)) == 0)
     for lo, hi in parallel(n, GRAIN):
@@ -46,14 +46,14 @@ def loop(F, TYPES, B, NUMBERS, GRAIN, args: Ptr[Ptr[u8]], n_at: Ptr[i64], steps:
         elif dense:
             for i in lanes(lo, hi):
                 out[i] = F(*[x[k][i] for k in range(N)], *s)
-        elif N == 2 and first:
+        elif N > 1 and first:
             a = x[0][0]
             for i in lanes(lo, hi):
-                out[i] = F(a, x[N - 1][i], *s)
-        elif N == 2 and last:
+                out[i] = F(a, *[x[k][i] for k in range(1, N)], *s)
+        elif N > 1 and last:
             b = x[N - 1][0]
             for i in lanes(lo, hi):
-                out[i] = F(x[0][i], b, *s)
+                out[i] = F(*[x[k][i] for k in range(N - 1)], b, *s)
         else:
             bytes_of = [bits(x[k], Ptr[u8]) for k in range(N)]
             to = bits(out, Ptr[u8])

@@ -285,6 +285,16 @@ def log1p(x):
 
 
 @inline
+def log1p_of_part(x):
+    """log(1 + x) of x between 0 and 1, and NaN; at most 3 ULP: 2 * atanh(x / (2 + x))."""
+    T = typeof(x)
+    s = x / (x + 2)
+    z = s * s
+    p = horner(z, polynomial(_atanh_rest, 0.0, 1 / 9, degree(T, 5, 14)))
+    return fma(2 * s * z, p, 2 * s)
+
+
+@inline
 def tanh(x):
     """The hyperbolic tangent; at most 3 ULP."""
     T = typeof(x)
@@ -297,8 +307,12 @@ def tanh(x):
 
 @inline
 def sigmoid(x):
-    """1 / (1 + exp(-x)); at most 3 ULP, and 0 where exp(-x) is infinite, as PyTorch's."""
-    return 1 / (1 + exp(-x))
+    """1 / (1 + exp(-x)); at most 3 ULP, and 0 below -88.3 (-709) as PyTorch's is a little below."""
+    low, most = (-87.0, 88.3) if typeof(x) is f32 else (-708.0, 709.0)
+    c = low if -x < low else -x
+    c = most if c > most else c
+    y = 1 / (1 + exp_normal(c))
+    return 0 if x < -most else y
 
 
 @inline

@@ -26,35 +26,41 @@ def make(
     nin: int,
     nout: int,
     doc: str = "",
+    data: Sequence[int] = (),
 ) -> np.ufunc:
     """A ufunc of these loops: each an address, and the dtypes of its inputs and outputs.
 
     NumPy takes the first loop that the inputs can safely be cast to, so the narrow come first. Loops
-    of ml_dtypes' dtypes, bfloat16 among them, are taken for just their own dtypes. TypeError for a
+    of ml_dtypes' dtypes, bfloat16 among them, are taken for just their own dtypes. `data`: what each
+    loop is given as its last argument, else null. TypeError for a
     loop that does not have `nin + nout` dtypes.
     """
     if not loops:
         raise ValueError(f"ufunc {name!r} needs at least one loop")
-    typed = [(address, [np.dtype(each) for each in dtypes]) for address, dtypes in loops]
-    for _, dtypes in typed:
+    given = [*data, *[0] * (len(loops) - len(data))]
+    typed = [
+        (address, [np.dtype(each) for each in dtypes], at)
+        for (address, dtypes), at in zip(loops, given, strict=True)
+    ]
+    for _, dtypes, _ in typed:
         if len(dtypes) != nin + nout:
             raise TypeError(f"ufunc {name!r} has {nin + nout} operands, but a loop has {dtypes}")
     # Dtypes from outside of NumPy have numbers of 256 and up, which do not fit the table.
-    known = [(address, dtypes) for address, dtypes in typed if max(d.num for d in dtypes) < 256]
-    others = [(address, dtypes) for address, dtypes in typed if max(d.num for d in dtypes) >= 256]
+    known = [one for one in typed if max(d.num for d in one[1]) < 256]
+    others = [one for one in typed if max(d.num for d in one[1]) >= 256]
     count = len(known)
-    functions = (ctypes.c_void_p * max(count, 1))(*(address for address, _ in known))
-    data = (ctypes.c_void_p * max(count, 1))()
-    numbers = bytes(d.num for _, dtypes in known for d in dtypes)
+    functions = (ctypes.c_void_p * max(count, 1))(*(one[0] for one in known))
+    their_data = (ctypes.c_void_p * max(count, 1))(*(one[2] or None for one in known))
+    numbers = bytes(d.num for one in known for d in one[1])
     names = (name.encode(), doc.encode())
     from_loops, register = _numpy()
     # No identity (-1): these are no reductions.
-    made = from_loops(functions, data, numbers, count, nin, nout, -1, *names, 0)
-    _kept.append((made, functions, data, numbers, names))
-    for address, dtypes in others:
+    made = from_loops(functions, their_data, numbers, count, nin, nout, -1, *names, 0)
+    _kept.append((made, functions, their_data, numbers, names))
+    for address, dtypes, at in others:
         first = next(d.num for d in dtypes if d.num >= 256)
         types = (ctypes.c_int * (nin + nout))(*(d.num for d in dtypes))
-        register(made, first, address, types, None)  # copies the types
+        register(made, first, address, types, at or None)  # copies the types
     return made
 
 

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from rushlight import dtypes
 from rushlight.limits import finfo
+from rushlight.ops.fused_rules import fused
 from rushlight.ops.registry import Array, Op, composite, elementwise, op, public
-
-F32 = np.dtype(np.float32)
-ZERO = np.zeros((), F32)
 
 
 def inplace_or_not(which: Any, input: Any, inplace: bool, *args: Any) -> Any:
@@ -24,7 +20,7 @@ def inplace_or_not(which: Any, input: Any, inplace: bool, *args: Any) -> Any:
     return built.inplace(input, *args) if inplace else built.function(input, *args)
 
 
-@elementwise(node="ReluBackward0")
+@elementwise(node="ReluBackward0", direct=True)
 def relu(xp, input: Array):
     """max(x, 0), element by element.
 
@@ -65,14 +61,21 @@ def within(g: Any, inside: Any) -> Any:
 # -- straight pieces -------------------------------------------------------------------------------
 
 
-@elementwise(where="nn.functional", name="_hardtanh", node="HardtanhBackward0", accepts="if")
+@elementwise(
+    where="nn.functional", name="_hardtanh", node="HardtanhBackward0", accepts="if", direct=True
+)
 def clamp_between(xp, input: Array, min_val: float, max_val: float):
-    low, high = input.dtype.type(min_val), input.dtype.type(max_val)
-    return xp.minimum(xp.maximum(input, low), high)  # np.clip makes float32 of bfloat16
+    return xp.hardtanh(input, min_val, max_val)
+
+
+def clamp_between_rule(g: Any, input: Any, min_val: float, max_val: float) -> Any:
+    return within(g, (input > min_val) & (input < max_val))
 
 
 clamp_between.grad(
-    input=lambda g, input, min_val, max_val: within(g, (input > min_val) & (input < max_val))
+    input=lambda g, input, min_val, max_val: fused(
+        "hardtanh_gradient", clamp_between_rule, g, input, min_val, max_val
+    )
 )
 
 
@@ -92,12 +95,22 @@ def relu6(input: Array, inplace: bool = False):
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
-@elementwise(where="nn.functional", name="_leaky_relu", node="LeakyReluBackward0", accepts="f")
+@elementwise(
+    where="nn.functional", name="_leaky_relu", node="LeakyReluBackward0", accepts="f", direct=True
+)
 def leaky(xp, input: Array, negative_slope: float):
-    return xp.where(input > 0, input, input * input.dtype.type(negative_slope))
+    return xp.leaky_relu(input, negative_slope)
 
 
-leaky.grad(input=lambda g, input, negative_slope: g.where(input > 0, g * negative_slope))
+def leaky_rule(g: Any, input: Any, negative_slope: float) -> Any:
+    return g.where(input > 0, g * negative_slope)
+
+
+leaky.grad(
+    input=lambda g, input, negative_slope: fused(
+        "leaky_relu_gradient", leaky_rule, g, input, negative_slope
+    )
+)
 
 
 @composite(where="nn.functional", inplace=False)
@@ -106,9 +119,11 @@ def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False
     return inplace_or_not(leaky, input, inplace, negative_slope)
 
 
-@elementwise(where="nn.functional", name="_threshold", node="ThresholdBackward0", accepts="if")
+@elementwise(
+    where="nn.functional", name="_threshold", node="ThresholdBackward0", accepts="if", direct=True
+)
 def above(xp, input: Array, threshold: float, value: float):
-    return xp.where(input > threshold, input, input.dtype.type(value))
+    return xp.threshold(input, threshold, value)
 
 
 above.grad(input=lambda g, input, threshold: threshold_backward(g, input, threshold))
@@ -120,12 +135,22 @@ def threshold(input: Array, threshold: float, value: float, inplace: bool = Fals
     return inplace_or_not(above, input, inplace, threshold, value)
 
 
-@elementwise(where="nn.functional", name="_hardsigmoid", node="HardsigmoidBackward0", accepts="f")
+@elementwise(
+    where="nn.functional",
+    name="_hardsigmoid",
+    node="HardsigmoidBackward0",
+    accepts="f",
+    direct=True,
+)
 def sixth(xp, input: Array):
-    return np.clip(input / input.dtype.type(6) + input.dtype.type(0.5), 0, 1).astype(input.dtype)
+    return xp.hardsigmoid(input)
 
 
-sixth.grad(input=lambda g, input: within(g / 6, (input > -3) & (input < 3)))
+def sixth_rule(g: Any, input: Any) -> Any:
+    return within(g / 6, (input > -3) & (input < 3))
+
+
+sixth.grad(input=lambda g, input: fused("hardsigmoid_gradient", sixth_rule, g, input))
 
 
 @composite(where="nn.functional", inplace=False)
@@ -134,17 +159,19 @@ def hardsigmoid(input: Array, inplace: bool = False):
     return inplace_or_not(sixth, input, inplace)
 
 
-@elementwise(where="nn.functional", name="_hardswish", node="HardswishBackward0", accepts="f")
-def hard_swish(xp, input: Array):
-    t = input.dtype.type
-    return (input * np.clip(input + t(3), t(0), t(6)) / t(6)).astype(input.dtype)
-
-
-hard_swish.grad(
-    input=lambda g, input: within(g, input > -3).where(
-        (input <= -3) | (input >= 3), g * (input / 3 + 0.5)
-    )
+@elementwise(
+    where="nn.functional", name="_hardswish", node="HardswishBackward0", accepts="f", direct=True
 )
+def hard_swish(xp, input: Array):
+    return xp.hardswish(input)
+
+
+def hard_swish_rule(g: Any, input: Any) -> Any:
+    straight = within(g, input > -3)
+    return straight.where((input <= -3) | (input >= 3), g * (input / 3 + 0.5))
+
+
+hard_swish.grad(input=lambda g, input: fused("hardswish_gradient", hard_swish_rule, g, input))
 
 
 @composite(where="nn.functional", inplace=False)
@@ -156,12 +183,15 @@ def hardswish(input: Array, inplace: bool = False):
 @elementwise(accepts="f", inplace=False)
 def hardshrink(xp, input: Array, lambd: float = 0.5):
     """x where |x| > lambd, else 0."""
-    inside = (input >= -lambd) & (input <= lambd)
-    return xp.where(inside, input.dtype.type(0), input)
+    return xp.hardshrink(input, lambd)
+
+
+def shrink_rule(g: Any, input: Any, lambd: float) -> Any:
+    return g.masked_fill((input >= -lambd) & (input <= lambd), 0)
 
 
 hardshrink.grad(
-    input=lambda g, input, lambd: g.masked_fill((input >= -lambd) & (input <= lambd), 0)
+    input=lambda g, input, lambd: fused("shrink_gradient", shrink_rule, g, input, lambd)
 )
 
 
@@ -174,13 +204,11 @@ def softshrink(xp, input: Array, lambd: float = 0.5):
             f"lambda must be in range [0, {finfo(d).max:g}] for input dtype {d.scalar_name}, but found "
             f"{lambd:g}"
         )
-    t = input.dtype.type(lambd)
-    zero = input * input.dtype.type(0)
-    return xp.where(input > lambd, input - t, np.where(input < -lambd, input + t, zero))
+    return xp.softshrink(input, lambd)
 
 
 softshrink.grad(
-    input=lambda g, input, lambd: g.masked_fill((input >= -lambd) & (input <= lambd), 0)
+    input=lambda g, input, lambd: fused("shrink_gradient", shrink_rule, g, input, lambd)
 )
 
 
@@ -202,19 +230,19 @@ threshold.alias("threshold")
 # -- smooth ones -----------------------------------------------------------------------------------
 
 
-@elementwise(where="nn.functional", name="_elu", node="EluBackward0", accepts="f")
+@elementwise(where="nn.functional", name="_elu", node="EluBackward0", accepts="f", direct=True)
 def exponential_below(xp, input: Array, alpha: float, scale: float, input_scale: float):
     """scale * x above 0, scale * alpha * (exp(input_scale * x) - 1) below."""
-    a = input.astype(np.float32) if input.dtype.itemsize < 4 else input
-    t = a.dtype.type
-    below = np.expm1(np.minimum(a, 0) * t(input_scale)) * t(alpha * scale)
-    return xp.where(a > 0, a * t(scale), below).astype(input.dtype)
+    return xp.elu(input, scale, alpha * scale, input_scale)
+
+
+def elu_rule(g: Any, input: Any, above: float, below: float, inner: float) -> Any:
+    return (g * above).where(input > 0, g * (input.clamp(max=0) * inner).exp() * (below * inner))
 
 
 exponential_below.grad(
-    input=lambda g, input, alpha, scale, input_scale: (g * scale).where(
-        input > 0,
-        g * (input.clamp(max=0) * input_scale).exp() * (alpha * scale * input_scale),
+    input=lambda g, input, alpha, scale, input_scale: fused(
+        "elu_gradient", elu_rule, g, input, scale, alpha * scale, input_scale
     )
 )
 
@@ -263,17 +291,33 @@ def gelu(xp, input: Array, *, approximate: str = "none"):
     return xp.gelu(input) if approximate == "none" else xp.gelu_tanh(input)
 
 
+def gelu_rule(g: Any, input: Any) -> Any:
+    return slope(g, input, "gelu")
+
+
+def gelu_tanh_rule(g: Any, input: Any) -> Any:
+    return slope(g, input, "gelu_tanh")
+
+
 gelu.grad(
-    input=lambda g, input, approximate: slope(g, input, "gelu" + "_tanh" * (approximate == "tanh"))
+    input=lambda g, input, approximate: (
+        fused("gelu_tanh_gradient", gelu_tanh_rule, g, input)
+        if approximate == "tanh"
+        else fused("gelu_gradient", gelu_rule, g, input)
+    )
 )
 
 
-@elementwise(accepts="fc", where="nn.functional", name="_silu", node="SiluBackward0")
+@elementwise(accepts="fc", where="nn.functional", name="_silu", node="SiluBackward0", direct=True)
 def silu_of(xp, input: Array):
     return xp.silu(input)
 
 
-silu_of.grad(input=lambda g, input: slope(g, input, "silu"))
+def silu_rule(g: Any, input: Any) -> Any:
+    return slope(g, input, "silu")
+
+
+silu_of.grad(input=lambda g, input: fused("silu_gradient", silu_rule, g, input))
 
 
 @elementwise(where="nn.functional", name="_slope", inplace=False, holomorphic=False)
@@ -318,17 +362,17 @@ def silu(input: Array, inplace: bool = False):
     return inplace_or_not(silu_of, input, inplace)
 
 
-@elementwise(accepts="f", where="nn.functional", name="_mish", node="MishBackward0")
+@elementwise(accepts="f", where="nn.functional", name="_mish", node="MishBackward0", direct=True)
 def mish_of(xp, input: Array):
     return xp.mish(input)
 
 
-def mish_slope(x: Any) -> Any:
-    t = softplus(x).tanh()
-    return t + x * x.sigmoid() * (1 - t * t)
+def mish_rule(g: Any, input: Any) -> Any:
+    t = softplus(input).tanh()
+    return g * (t + input * input.sigmoid() * (1 - t * t))
 
 
-mish_of.grad(input=lambda g, input: g * mish_slope(input))
+mish_of.grad(input=lambda g, input: fused("mish_gradient", mish_rule, g, input))
 
 
 @composite(where="nn.functional", inplace=False)
@@ -340,14 +384,16 @@ def mish(input: Array, inplace: bool = False):
 @elementwise(where="nn.functional", accepts="f", inplace=False)
 def softplus(xp, input: Array, beta: float = 1, threshold: float = 20):
     """log(1 + exp(beta * x)) / beta; the input itself where beta * x > threshold."""
-    scaled = input * input.dtype.type(beta)
-    smooth = (xp.softplus(scaled) / input.dtype.type(beta)).astype(input.dtype)
-    return xp.where(scaled > threshold, input, smooth)
+    return xp.scaled_softplus(input, beta, threshold)
+
+
+def softplus_rule(g: Any, input: Any, beta: float, threshold: float) -> Any:
+    return g.where(input * beta > threshold, g * (input * beta).sigmoid())
 
 
 softplus.grad(
-    input=lambda g, input, beta, threshold: g.where(
-        input * beta > threshold, g * (input * beta).sigmoid()
+    input=lambda g, input, beta, threshold: fused(
+        "scaled_softplus_gradient", softplus_rule, g, input, beta, threshold
     )
 )
 
@@ -360,10 +406,14 @@ softplus.grad(
     inplace=False,
 )
 def log_sigmoid(xp, input: Array):
-    return -xp.softplus(-input)
+    return xp.log_sigmoid(input)
 
 
-log_sigmoid.grad(input=lambda g, input: g * (-input).sigmoid())
+def log_sigmoid_rule(g: Any, input: Any) -> Any:
+    return g * (-input).sigmoid()
+
+
+log_sigmoid.grad(input=lambda g, input: fused("log_sigmoid_gradient", log_sigmoid_rule, g, input))
 
 
 @composite(where="nn.functional", inplace=False)
@@ -389,12 +439,20 @@ def glu(input: Array, dim: int = -1):
 
 @elementwise(name="_prelu_kernel", node="PreluKernelBackward0", method=False, inplace=False)
 def prelu_kernel(xp, input: Array, weight: Array):
-    return xp.where(input > 0, input, input * weight)
+    return xp.prelu(input, weight)
+
+
+def prelu_rule(g: Any, input: Any, weight: Any) -> Any:
+    return g.where(input > 0, g * weight)
+
+
+def prelu_weight_rule(g: Any, input: Any) -> Any:
+    return within(g * input, input <= 0)
 
 
 prelu_kernel.grad(
-    input=lambda g, input, weight: g.where(input > 0, g * weight),
-    weight=lambda g, input: within(g * input, input <= 0),
+    input=lambda g, input, weight: fused("prelu_gradient", prelu_rule, g, input, weight),
+    weight=lambda g, input: fused("prelu_weight_gradient", prelu_weight_rule, g, input),
 )
 
 

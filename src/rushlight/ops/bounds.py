@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rushlight.ops.fused_rules import fused
 from rushlight.ops.registry import Array, elementwise
 from rushlight.tensor import Tensor
 
@@ -70,7 +71,7 @@ def bounds_are_tensors(input: Any, min: Any, max: Any) -> Any:
     return _clamp_tensors if isinstance(min, Tensor) or isinstance(max, Tensor) else None
 
 
-@elementwise(node="ClampBackward1", accepts="bif", variant=bounds_are_tensors)
+@elementwise(node="ClampBackward1", accepts="bif", variant=bounds_are_tensors, direct=True)
 def clamp(xp, input: Array, min: Number = None, max: Number = None):
     """`input` brought between `min` and `max` (numbers or tensors; either may be left out).
 
@@ -94,7 +95,7 @@ def inside(g: Tensor, input: Tensor, min: Any, max: Any) -> Tensor:
     return g.masked_fill(~kept, 0)
 
 
-clamp.grad(input=inside)
+clamp.grad(input=lambda g, input, min, max: fused("clip_gradient", inside, g, input, min, max))
 clamp.alias("clip")
 
 
@@ -123,7 +124,7 @@ def min_is_tensor(input: Any, min: Any) -> Any:
     return _clamp_min_tensor if isinstance(min, Tensor) else None
 
 
-@elementwise(node="ClampMinBackward0", accepts="bif", variant=min_is_tensor)
+@elementwise(node="ClampMinBackward0", accepts="bif", variant=min_is_tensor, direct=True)
 def clamp_min(xp, input: Array, min: Number):
     """`input`, but at least `min`."""
     return xp.clip(input, min, None)
@@ -154,7 +155,7 @@ def max_is_tensor(input: Any, max: Any) -> Any:
     return _clamp_max_tensor if isinstance(max, Tensor) else None
 
 
-@elementwise(node="ClampMaxBackward0", accepts="bif", variant=max_is_tensor)
+@elementwise(node="ClampMaxBackward0", accepts="bif", variant=max_is_tensor, direct=True)
 def clamp_max(xp, input: Array, max: Number):
     """`input`, but at most `max`."""
     return xp.clip(input, None, max)

@@ -329,8 +329,8 @@ def not_a_tensor(op: Op, name: str, v: Any) -> TypeError:
     )
 
 
-def forward(op: Op, named: dict) -> Any:
-    """Arrays of the inputs, promoted; the forward's arrays."""
+def forward(op: Op, named: dict, space: Any = xp) -> Any:
+    """Arrays of the inputs, promoted; the forward's arrays. `space`: where kernels are looked up."""
     arrays: dict[str, Any] = {}
     on_meta = False
     on_cpu = None
@@ -371,16 +371,18 @@ def forward(op: Op, named: dict) -> Any:
             arrays[i] = [b.view(np.ndarray) if b.__class__ is overrides.Tagged else b for b in a]
     values = [arrays[p] if p in arrays else named[p] for p in op.params]
     with np.errstate(all="ignore"):
-        return meta.forward(op, values, run) if on_meta else run(op, values)
+        return meta.forward(op, values, run) if on_meta else run(op, values, space)
 
 
-def run(op: Op, values: list) -> Any:
+def run(op: Op, values: list, space: Any = xp) -> Any:
     """The forward on arrays, with NumPy's complaints turned into PyTorch's."""
     try:
         if op.has_body:
             n = op.n_positional
-            return op.declared(xp, *values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
-        return getattr(xp, op.kernel)(*[v for p, v in zip(op.params, values) if p in op.inputs])
+            return op.declared(
+                space, *values[:n], **dict(zip(op.params[n:], values[n:], strict=True))
+            )
+        return getattr(space, op.kernel)(*[v for p, v in zip(op.params, values) if p in op.inputs])
     except ValueError as e:
         if "broadcast" not in str(e):
             raise

@@ -70,7 +70,7 @@ def add(input: Array, other: Array, alpha: Number = 1):
 add.grad(input=lambda g: g, other=lambda g: g)
 
 
-@elementwise(name="_add_scaled", node="AddBackward0", method=False, inplace=False)
+@elementwise(name="_add_scaled", node="AddBackward0", method=False, inplace=False, direct=True)
 def _add_scaled(xp, input: Array, other: Array, *, alpha: Number = 1):
     """`add` with an `alpha`."""
     return xp.add_scaled(input, other, alpha)
@@ -115,7 +115,7 @@ sub.grad(input=lambda g: g, other=lambda g: -g)
 sub.alias("subtract")
 
 
-@elementwise(name="_sub_scaled", node="SubBackward0", method=False, inplace=False)
+@elementwise(name="_sub_scaled", node="SubBackward0", method=False, inplace=False, direct=True)
 def _sub_scaled(xp, input: Array, other: Array, *, alpha: Number = 1):
     """`sub` with an `alpha`."""
     return xp.add_scaled(input, other, -alpha)

@@ -10,7 +10,8 @@ from rushlight import dtypes
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history, rebase
-from rushlight.backends import meta, sparse
+from rushlight.backends import compiled, meta, sparse
+from rushlight.backends import numpy as xp
 from rushlight.ops import overrides
 from rushlight.ops.calls import (
     around,
@@ -101,7 +102,10 @@ def execute_inplace(op: Op, values: list) -> Tensor:
     recording = thread.grad and any(x is not None and edge_of(x) is not None for x in tensors)
     check_inplace(t, label, recording)
     a = t._array
-    r = forward(op, named)
+    if op.direct and goes_into(op, named, tensors, a, recording):
+        r = forward(op, named, Into(a))
+    else:
+        r = forward(op, named)
     if op.elementwise:
         d, mine = dtypes.OF[r.dtype], dtypes.OF[a.dtype]
         if not dtypes.can_cast(d, mine):
@@ -135,6 +139,40 @@ def execute_inplace(op: Op, values: list) -> Tensor:
             node = None
         rebase(t, node)
     return t
+
+
+class Into:
+    """The back end whose one kernel that is called writes over an array."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __getattr__(self, name: str) -> Any:
+        kernel, array = getattr(xp, name), self.array
+        return lambda *args: kernel(*args, out=array)
+
+
+def goes_into(op: Op, named: dict, tensors: list, a: Any, recording: bool) -> bool:
+    """Whether the kernel may write over the first input: all inputs have its dtype and its shape (or
+    are numbers), so that nothing can go wrong half-way, and no rule reads what it was."""
+    if not compiled.active or a.__class__ is not np.ndarray or a.dtype not in FLOATS:
+        return False
+    for t in tensors:
+        if t is None:
+            continue
+        b = t._array
+        if b.__class__ is not np.ndarray or b.dtype is not a.dtype:
+            return False
+        if b.shape != a.shape and b.ndim:
+            return False
+    if any(v.__class__ is complex for v in named.values()):
+        return False
+    return not (recording and op.differentiable and op.inputs[0] in op.saved_names())
+
+
+FLOATS = frozenset(d.np for d in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64))
 
 
 def edge_before(t: Tensor) -> Any:
@@ -180,7 +218,7 @@ def check_inplace(t: Tensor, label: str, recording: bool) -> None:
 
 def write(t: Tensor, r: Any) -> None:
     """Put an array into the memory of `t` and count the write."""
-    if t._array.__class__ is not meta.Meta:
+    if t._array.__class__ is not meta.Meta and r is not t._array:
         with np.errstate(all="ignore"):
             np.copyto(t._array, r, casting="unsafe")
     bump(t)

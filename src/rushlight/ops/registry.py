@@ -94,6 +94,7 @@ class Op:
         variant: Callable | None = None,
         scalar_nodes: tuple[str, ...] = (),
         numbers: tuple[str, ...] | None = None,
+        direct: bool = False,
     ) -> None:
         self.declared = declared
         self.name = name or declared.__name__
@@ -107,6 +108,8 @@ class Op:
         self.accepts = accepts
         # function of the arguments: the operator that takes over when a static one is unusual
         self.variant = variant
+        # the forward is one kernel of the back end, which can write over its first argument (`out=`)
+        self.direct = direct
         # names of the node when the second, or the first, input is a Python number
         self.scalar_nodes = scalar_nodes
         # Tensor has a method of this name: so by default for what stands in the top namespace

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.ops.fused_rules import fused
 from rushlight.ops.loss import legacy_reduction, reduced
 from rushlight.ops.registry import Array, composite, elementwise, op
 
@@ -63,9 +64,18 @@ def scaled(g: Any, input: Any, reduction: str) -> Any:
     return g / input.numel() if reduction == "mean" else g
 
 
+def squared_error_rule(g: Any, input: Any, target: Any, factor: float) -> Any:
+    return g * (input - target) * factor
+
+
+def squared_error_slope(g: Any, input: Any, target: Any, reduction: str) -> Any:
+    factor = 2 / (input.numel() or 1) if reduction == "mean" else 2.0
+    return fused("squared_error_gradient", squared_error_rule, g, input, target, factor)
+
+
 squared_error.grad(
-    input=lambda g, input, target, reduction: scaled(g, input, reduction) * (input - target) * 2,
-    target=lambda g, input, target, reduction: scaled(g, input, reduction) * (target - input) * 2,
+    input=squared_error_slope,
+    target=lambda g, input, target, reduction: squared_error_slope(g, target, input, reduction),
 )
 
 
@@ -131,17 +141,21 @@ def l1_loss(
     inplace=False, holomorphic=False, out=False,
 )  # fmt: skip
 def smooth_error(xp, input: Array, target: Array, beta: float):
-    z = np.abs(input - target)
-    return np.where(z < beta, z * z * 0.5 / beta if beta else z, z - 0.5 * beta).astype(z.dtype)
+    return xp.smooth_l1(input, target, beta)
 
 
-def smooth_slope(g: Any, d: Any, beta: float) -> Any:
+def smooth_rule(g: Any, input: Any, target: Any, beta: float) -> Any:
+    d = input - target
     return g * (d / beta).clamp(-1, 1) if beta else g * d.sign()
 
 
 smooth_error.grad(
-    input=lambda g, input, target, beta: smooth_slope(g, input - target, beta),
-    target=lambda g, input, target, beta: smooth_slope(g, target - input, beta),
+    input=lambda g, input, target, beta: fused(
+        "smooth_l1_gradient", smooth_rule, g, input, target, beta
+    ),
+    target=lambda g, input, target, beta: fused(
+        "smooth_l1_gradient", smooth_rule, g, target, input, beta
+    ),
 )
 
 
@@ -165,13 +179,20 @@ def smooth_l1_loss(
     out=False,
 )  # fmt: skip
 def huber_error(xp, input: Array, target: Array, delta: float):
-    z = np.abs(input - target)
-    return np.where(z <= delta, z * z * 0.5, delta * (z - 0.5 * delta)).astype(z.dtype)
+    return xp.huber(input, target, delta)
+
+
+def huber_rule(g: Any, input: Any, target: Any, delta: float) -> Any:
+    return g * (input - target).clamp(-delta, delta)
 
 
 huber_error.grad(
-    input=lambda g, input, target, delta: g * (input - target).clamp(-delta, delta),
-    target=lambda g, input, target, delta: g * (target - input).clamp(-delta, delta),
+    input=lambda g, input, target, delta: fused(
+        "huber_gradient", huber_rule, g, input, target, delta
+    ),
+    target=lambda g, input, target, delta: fused(
+        "huber_gradient", huber_rule, g, target, input, delta
+    ),
 )
 
 
@@ -206,14 +227,17 @@ def binary_entropy(xp, input: Array, target: Array):
     """-(y log x + (1 - y) log(1 - x)), each logarithm at least -100."""
     if input.size and not ((input >= 0) & (input <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
-    with np.errstate(all="ignore"):
-        low = np.maximum(np.log(input), -100)
-        high = np.maximum(np.log1p(-input), -100)
-        return ((target - 1) * high - target * low).astype(input.dtype)
+    return xp.binary_entropy(input, target)
+
+
+def binary_entropy_rule(g: Any, input: Any, target: Any) -> Any:
+    return g * (input - target) / ((1 - input) * input).clamp(min=1e-12)
 
 
 binary_entropy.grad(
-    input=lambda g, input, target: g * (input - target) / ((1 - input) * input).clamp(min=1e-12),
+    input=lambda g, input, target: fused(
+        "binary_entropy_gradient", binary_entropy_rule, g, input, target
+    ),
     target=lambda g, input: g * ((1 - input).log().clamp(min=-100) - input.log().clamp(min=-100)),
 )
 
@@ -247,11 +271,17 @@ def binary_cross_entropy(
 )  # fmt: skip
 def logit_entropy(xp, input: Array, target: Array):
     """max(x, 0) - x y + log(1 + exp(-|x|))."""
-    return np.maximum(input, 0) - input * target + np.log1p(np.exp(-np.abs(input)))
+    return xp.logit_entropy(input, target)
+
+
+def logit_entropy_rule(g: Any, input: Any, target: Any) -> Any:
+    return g * (input.sigmoid() - target)
 
 
 logit_entropy.grad(
-    input=lambda g, input, target: g * (input.sigmoid() - target),
+    input=lambda g, input, target: fused(
+        "logit_entropy_gradient", logit_entropy_rule, g, input, target
+    ),
     target=lambda g, input: -g * input,
 )
 
@@ -262,15 +292,18 @@ logit_entropy.grad(
 )  # fmt: skip
 def reduced_logit_entropy(xp, input: Array, target: Array, reduction: str):
     wide = input.astype("f") if input.dtype.itemsize < 4 else input
-    losses = logit_entropy_forward(xp, wide, target.astype(wide.dtype))
-    total = losses.mean() if reduction == "mean" else losses.sum()
+    losses = xp.logit_entropy(wide, target.astype(wide.dtype, copy=False))
+    total = (xp.average if reduction == "mean" else xp.total)(losses, None, False)
     return np.asarray(total).astype(input.dtype)
 
 
-logit_entropy_forward = logit_entropy.declared
 reduced_logit_entropy.grad(
-    input=lambda g, input, target, reduction: (
-        scaled(g, input, reduction) * (input.sigmoid() - target)
+    input=lambda g, input, target, reduction: fused(
+        "logit_entropy_gradient",
+        logit_entropy_rule,
+        scaled(g, input, reduction),
+        input,
+        target,
     ),
     target=lambda g, input, reduction: -scaled(g, input, reduction) * input,
 )

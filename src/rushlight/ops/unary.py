@@ -39,7 +39,7 @@ def sqrt(input: Array):
 sqrt.grad(input=lambda g, result: g / (2 * result))
 
 
-@elementwise(kernel="rsqrt", promote="float")
+@elementwise(kernel="rsqrt", promote="float", direct=True)
 def rsqrt(input: Array):
     """1 / sqrt(input)."""
 
@@ -55,7 +55,7 @@ def tanh(input: Array):
 tanh.grad(input=lambda g, result: g * (1 - result * result))
 
 
-@elementwise(kernel="sigmoid", promote="float")
+@elementwise(kernel="sigmoid", promote="float", direct=True)
 def sigmoid(input: Array):
     """The logistic function 1 / (1 + exp(-input))."""
 
