@@ -160,14 +160,36 @@ def depth(k: int, lanes: int) -> int:
     return min(DEPTH, rounded_up(-(-k // blocks), lanes))
 
 
+FEW_LINES = {1: (8, 7, 6, 5, 4), 2: (4, 7), 3: (4, 3), 4: (2, 3)}  # in a tile of so many channels
+CODE = 420  # multiply-adds in the code of a tile, at most
+
+
+def few_tile(r: int, each: int, k: int, taps: int, high: int, wide: int, lanes: int) -> Ints:
+    """Channels, lines and vectors of a tile of `few`, as they were fastest."""
+    if k > 200 and each % 8 == 0:
+        r = 8
+    found = [n for n in FEW_LINES.get(r, (2,)) if n <= high and n * r * taps <= CODE]
+    found = found or [max(1, min(high, CODE // (r * taps)))]
+    lines = min(found, key=lambda n: rounded_up(high, n))  # fewest that do not exist
+    vectors = 1
+    while wide > vectors * lanes and 2 * vectors * r * lines <= 16 and vectors < 4:
+        if 2 * vectors * r * lines * taps > CODE or (vectors == 2 and lines > 1):
+            break
+        vectors *= 2
+    return r, lines, vectors
+
+
 @lru_cache(maxsize=1024)
 def few_plan(
     t: Type, way: str, x: Ints, y: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
     groups: int, w_steps: Ints,
 ) -> tuple[Any, np.ndarray] | None:  # fmt: skip
-    """The kernel of `conv_few` that makes C-contiguous `y` of C-contiguous `x`, shapes here, and its
-    plan; None where there is none. `way`: "forward", "turned" (the
-    transpose with stride 1), "transposed" (with stride 2) or "weight", where `y` is the output. `w_steps`: of a channel of the result and of one of the input."""
+    """The kernel of `conv_few` for C-contiguous arrays of the shapes `x` and `y`, and its plan; None
+    where there is none.
+
+    `way`: "forward", "turned" (the transpose, stride 1), "transposed" (stride 2): from `x` to `y`; or
+    "weight", where `y` is the gradient. `w_steps`: of a channel of `y` and of one of `x`.
+    """
     if len(kernel) == 1 and way != "transposed":
         x, y = (*x[:2], 1, x[2]), (*y[:2], 1, y[2])
         kernel, padding = (1, *kernel), (0, *padding)
@@ -191,10 +213,14 @@ def few_plan(
         plan = (x[0], groups, 1, c, *x[2:], *y[2:], *padding, 0, 0, 0, max(1, CHUNK // 8 // work))
         kernel_of = few_weight.compiled(R=each, V=vectors, S=s, D=d, **known)
         return kernel_of, np.array(plan, np.int64)
-    rows = max(r for r in range(1, 9) if each % r == 0)
-    thin = each <= 8 and (groups > 1 or each <= 4 or y[3] > lanes // 2)
-    if not (thin or (c * taps <= 64 and rows >= 4 and y[3] >= lanes // 2)):
-        return None
+    rows = max(r for r in range(1, 6) if each % r == 0)
+    if each > 8 or groups == 1 < each > 4:
+        full = y[3] / rounded_up(y[3], lanes)  # part of the lanes that are used
+        most = 0 if rows < 4 or full < 0.5 else 32 if s > 1 else 64 if full < 0.85 else 300
+        if each > 8 and (c * taps > most or (taps == 1 and c > lanes)):
+            return None
+        if each <= 8 and full < 0.5:
+            return None
     if way == "transposed":
         if d != 1 or each > 6 or max(kernel) > 7:
             return None
@@ -202,12 +228,7 @@ def few_plan(
         kernel_of = few_transposed.compiled(FLIP=False, R=rows, PAIRS=lines, **known)
         work = lines * rows * taps * c * rounded_up(y[3], 2 * lanes)
     else:
-        lines = min(y[2], 4 if rows <= 2 else 3 if rows <= 4 else 2)
-        while lines > 1 and lines * rows * taps > 320:
-            lines -= 1
-        vectors = 1
-        if y[3] > lanes and lines * rows <= 4:
-            vectors = 4 if lines * rows == 1 and y[3] > 3 * lanes else 2
+        rows, lines, vectors = few_tile(rows, each, c * taps, taps, *y[2:], lanes)
         known |= {"R": rows, "LINES": lines, "V": vectors, "S": s, "D": d}
         kernel_of = few.compiled(FLIP=way == "turned", **known)
         work = lines * rows * taps * c * rounded_up(y[3], lanes)

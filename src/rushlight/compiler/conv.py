@@ -40,6 +40,7 @@ from rushlight.compiler.types import Ptr, Type, i32, i64
 DEPTH = 576  # products of a block; a packed panel is 72 KiB
 ROWS = 1000  # rows of a chunk; their sums are 125 KiB
 
+LINE = 512  # places of a channel that are written at a time; 2 L channels of them fit in a panel
 ROWS_OF_K, PANELS, TURNED = 0, 1, 2  # how `convolve` gets its weights
 
 
@@ -159,6 +160,27 @@ def write_columns(sums_at, y, channel, rows, left, E, L, bias=None):
 
 
 @routine
+def write_lines(sums_at, lines, y, channel, rows, left, bias, E, L):
+    """As write_columns, by way of `lines`: one channel after the other, as channels of y may be whole
+    pages apart, and lines of the cache that are written by turns would drive each other out."""
+    W = 2 * L
+    for first in range(0, rows, LINE):
+        count = min(rows - first, LINE)
+        for r in range(0, count, L):
+            for v in unroll(2):
+                if v * L < left:
+                    at = sums_at + ((first + r) * W + v * L)
+                    columns = transposed([load(at + i * W, L) for i in range(L)], L)
+                    for i in unroll(L):
+                        store(lines + ((v * L + i) * (LINE + L) + r), columns[i])
+        for i in range(left):
+            to, line = y + (i * channel + first), lines + i * (LINE + L)
+            b = splat(bias[i], L)
+            for r in range(0, count, L):
+                store(to + r, load(line + r, L) + b, iota(i32, L) < i32(count - r))
+
+
+@routine
 def write_rows(sums_at, y, place, rows, left, bias, E, L):
     """Lane i of row r, and bias[i], goes to y[r * place + i]."""
     W = 2 * L
@@ -171,8 +193,8 @@ def write_rows(sums_at, y, place, rows, left, bias, E, L):
 
 
 @routine
-def write_places(sums_at, y, plan, first, last, left, bias, E, L):
-    """The sums of places [first, last) and biases go to y, image after image."""
+def write_places(sums_at, lines, y, plan, first, last, left, bias, E, L):
+    """The sums of places [first, last) and biases go to y, image after image. `lines`: memory."""
     W = 2 * L
     image = plan[Plan.OUT] * plan[Plan.OUT + 1] * plan[Plan.OUT + 2]
     p = i64(first)
@@ -181,16 +203,11 @@ def write_places(sums_at, y, plan, first, last, left, bias, E, L):
         count = min(image - place, last - p)
         to = y + (n * plan[Plan.Y_IMAGE] + place * plan[Plan.Y_PLACE])
         if plan[Plan.Y_PLACE] == 1:
-            write_columns(
-                sums_at + (p - first) * W,
-                to,
-                plan[Plan.Y_CHANNEL],
-                count,
-                left,
-                E=E,
-                L=L,
-                bias=bias,
-            )
+            at = sums_at + (p - first) * W
+            if count > 4 * L:
+                write_lines(at, lines, to, plan[Plan.Y_CHANNEL], count, left, bias, E=E, L=L)
+            else:
+                write_columns(at, to, plan[Plan.Y_CHANNEL], count, left, E=E, L=L, bias=bias)
         else:
             write_rows(
                 sums_at + (p - first) * W, to, plan[Plan.Y_PLACE], count, left, bias, E=E, L=L
@@ -267,7 +284,7 @@ def convolve(WEIGHTS, x: Ptr[T], w: Ptr[B], bias: Ptr[E], y: Ptr[E], plan: Ptr[i
                             j += deep
                         phase = phase + 3
             to_y = y + o * plan[Plan.Y_CHANNEL]
-            write_places(sums_at, to_y, plan, first, last, left, bias + o, E=E, L=L)
+            write_places(sums_at, panel, to_y, plan, first, last, left, bias + o, E=E, L=L)
 
 
 @routine
