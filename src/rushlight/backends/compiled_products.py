@@ -130,13 +130,16 @@ def matrices(a: np.ndarray, b: np.ndarray, row: np.ndarray | None = None) -> np.
     dtype, work = a.dtype, m * k * n
     if k != l or dtype is not b.dtype:
         return None
-    if work >= SMALL and m > SOME < n and k < 2 * SPAN and (dtype is F32 or dtype is F64):
-        c = np.empty((m, n), dtype)  # what `product` does, at once
-        if row is None:
-            _kernels[dtype.char](a, b, c, c, c, 0)
-        else:
-            _kernels[dtype.char](a, b, c, row, c, 2)
-        return c
+    if m > SOME < n and (dtype is F32 or dtype is F64):  # in a hurry
+        if work < SMALL and (work < SMALL_TRANSPOSED or b.strides[1] <= b.strides[0]):
+            return None
+        if k < 2 * SPAN:
+            c = np.empty((m, n), dtype)
+            if row is None:
+                _kernels[dtype.char](a, b, c, c, c, 0)
+            else:
+                _kernels[dtype.char](a, b, c, row, c, 2)
+            return c
     if dtype.char not in SUMS:
         return None
     if m <= SOME or n <= SOME:
@@ -202,7 +205,7 @@ def mm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if (a.size * b.size < LEAST and a.dtype.itemsize > 2) or a.ndim != 2 or b.ndim != 2:
         return reference.mm(a, b)
     c = matrices(a, b)
-    return reference.mm(a, b) if c is None else rounded(c, a.dtype)
+    return reference.matmul(a, b) if c is None else rounded(c, a.dtype)
 
 
 def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:

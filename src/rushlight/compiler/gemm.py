@@ -263,7 +263,7 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     group = min(max(across * min(max(m // 512, 1), wanted) // wanted, 1), GROUP)
     pieces = rounded_up(across, group) // group
     down = min(rounded_up(wanted, pieces) // pieces, max(m // 96, 1))  # each packs B anew
-    down = max(down, rounded_up(m, 2048) // 2048)
+    down = max(down, rounded_up(m, 1024) // 1024)
     height = rounded_up(rounded_up(m, down) // down, MR)
     down = rounded_up(m, height) // height
     each = pieces * down
