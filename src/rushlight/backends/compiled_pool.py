@@ -135,6 +135,7 @@ def max_pool_gradient(
     sizes, out = x.shape[x.ndim - nd :], g.shape[g.ndim - nd :]
     if (
         g.dtype is not x.dtype
+        or x.dtype.kind in "iu"
         or g.shape[: g.ndim - nd] != x.shape[: x.ndim - nd]
         or not fits(x, sizes, kernel, stride, padding, dilation, out)
         or 0 in out

@@ -180,7 +180,7 @@ def max_windows_gradient(KW, S, APART, g: Ptr[T], x: Ptr[T], out: Ptr[T], planes
     L = width(T)
     n = D * H * W
     for lo, hi in parallel(planes, rows_of(n)):
-        spots, values = array(i32, 16), array(T, 16)
+        spots, values = array(i32, L), array(T, L)
         for r in range(lo, hi):
             p, q = x + r * n, out + r * n
             for i in lanes(0, n):
@@ -285,7 +285,7 @@ def averages_gradient(S, g: Ptr[R], counts: Ptr[R], out: Ptr[R], planes: i64,
     lane = iota(i32, L)
     pairs = [[i // 2 + half * (L // 2) for i in range(L)] for half in range(2)]
     for lo, hi in parallel(planes, rows_of(n)):
-        values = array(R, 16)
+        values = array(R, L)
         for r in range(lo, hi):
             q = out + r * n
             for i in lanes(0, n):

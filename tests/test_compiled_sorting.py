@@ -1,0 +1,122 @@
+"""Sorting in machine code against the reference's stable order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rushlight as torch
+from guard import guarded
+from rushlight import dtypes
+from rushlight.backends import compiled_sorting as compiled
+from rushlight.backends import numpy_sorting as reference
+
+DTYPES = [np.dtype(t) for t in (*"fdeilhbB?",)] + [dtypes.bfloat16.np]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def of_any_size():
+    before, compiled.SMALL = compiled.SMALL, 1
+    yield
+    compiled.SMALL = before
+
+
+def values(rng, shape, dtype, kind):
+    if dtype.kind in "iub":
+        info = None if dtype.kind == "b" else np.iinfo(dtype)
+        if kind == "wide" and info:
+            x = rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+            x.reshape(-1)[0], x.reshape(-1)[-1] = info.max, info.min
+        else:
+            x = rng.integers(0, 2 if info is None else 40, shape).astype(dtype)
+        return guarded(x)
+    x = rng.standard_normal(shape)
+    if kind != "wide":
+        x = np.round(x * 2)
+        x[rng.random(shape) < 0.2] *= -0.0
+        x[rng.random(shape) < 0.1] = np.nan
+        x[rng.random(shape) < 0.1] = -np.nan
+        x[rng.random(shape) < 0.1] = np.inf
+        x[rng.random(shape) < 0.1] = -np.inf
+    return guarded(x.astype(dtype))
+
+
+def same(a, b):
+    for one, other in zip(a, b, strict=True):
+        assert one.dtype == other.dtype and one.shape == other.shape
+        assert [a for a, n in zip(one.strides, one.shape, strict=True) if n > 1] == [
+            a for a, n in zip(other.strides, other.shape, strict=True) if n > 1
+        ]
+        assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+@given(
+    rows=st.integers(1, 4),
+    n=st.sampled_from([1, 2, 3, 15, 16, 17, 65, 200]),
+    seed=st.integers(0, 99),
+    kind=st.sampled_from(["wide", "ties"]),
+    down=st.booleans(),
+)
+@settings(max_examples=40, deadline=None)
+def test_sort(dtype, rows, n, seed, kind, down):
+    x = values(np.random.default_rng(seed), (rows, n), dtype, kind)
+    same(compiled.sort(x, 1, down), reference.sort(x, 1, down))
+    same(compiled.sort(x, 0, down), reference.sort(x, 0, down))
+    turned = np.asfortranarray(x)
+    same(compiled.sort(turned, 1, down), reference.sort(turned, 1, down))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+@given(
+    rows=st.integers(1, 4),
+    n=st.sampled_from([1, 2, 15, 16, 17, 64, 65, 200, 256, 300, 1000]),
+    seed=st.integers(0, 99),
+    kind=st.sampled_from(["wide", "ties"]),
+    data=st.data(),
+)
+@settings(max_examples=40, deadline=None)
+def test_topk(dtype, rows, n, seed, kind, data):
+    x = values(np.random.default_rng(seed), (rows, n), dtype, kind)
+    k, largest = data.draw(st.integers(1, min(n, 100))), data.draw(st.booleans())
+    if k > 64 and dtype.itemsize == 8:
+        return  # the reference's, whose order of equal elements is its own
+    order = reference.sort(x, 1, largest)
+    same(
+        compiled.topk(x, k, 1, largest),
+        tuple(np.ascontiguousarray(part[:, :k]) for part in order),
+    )
+
+
+@pytest.mark.parametrize("span", [1, 2, 2000, 1 << 20, 1 << 40])
+@pytest.mark.parametrize("down", [False, True])
+def test_digits(span, down):
+    """Rows long enough for passes by digits: none, one, two, and more than pay."""
+    x = np.random.default_rng(0).integers(-span // 2, span - span // 2, (2, 10_000))
+    same(compiled.sort(x, 1, down), reference.sort(x, 1, down))
+
+
+def test_keys_that_are_cut_off():
+    """float64 numbers that differ in their last bits only: mended, or given to the reference."""
+    x = 1.0 + np.random.default_rng(0).integers(0, 1000, (1, 5000)) * 2.0**-52
+    for some in (x, x[:, :300], np.ones((1, 5000)), np.sort(x)[:, ::-1]):
+        for down in (False, True):
+            same(compiled.sort(some, 1, down), reference.sort(some, 1, down))
+
+
+def test_two_threads_give_the_same_order():
+    x = np.random.default_rng(0).standard_normal((300, 500)).astype(np.float32)
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            parts = (*compiled.sort(x, 1, False), *compiled.topk(x, 10, 1, True))
+            found.append([part.tobytes() for part in parts])
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1]
