@@ -21,11 +21,9 @@ from rushlight.compiler.winograd import DEEPEST, GAP, RUN, TILES, Plan
 if TYPE_CHECKING:
     Ints = tuple[int, ...]
 
-FEW = threshold(16)  # tiles, below which transforming the windows takes longer than is saved,
-MANY = threshold(32)  # and for more than LARGE pairs of channels
-LARGE = 65536
-USED = threshold(6)  # tenths of the results of all tiles that are wanted, at least
-AGAIN = 1  # chunks of tiles up to which each of them transforms the windows for itself
+FEW = threshold(4)  # tiles, below which transforming the windows takes longer than is saved
+USED = threshold(55)  # percent of the results of all tiles that are wanted, at least
+AGAIN = 2  # chunks of tiles up to which each of them transforms the windows for itself
 SHARES = 4  # that a convolution is cut into at least
 SUMS = 8  # and a gradient of windows
 SINGLE = np.dtype(np.float32)
@@ -69,8 +67,7 @@ def fits(
     ):
         return False
     tiles = -(-h // 2) * -(-w // 2)
-    few = FEW if c * channels <= LARGE else MANY
-    return n * tiles >= max(1, few) and 10 * h * w >= USED * 4 * tiles
+    return n * tiles >= max(1, FEW) and 100 * h * w >= USED * 4 * tiles
 
 
 def up(a: int, by: int) -> int:

@@ -35,6 +35,7 @@ from rushlight.compiler.language import (
     iota,
     load,
     parallel,
+    prefetch,
     routine,
     splat,
     store,
@@ -46,6 +47,7 @@ from rushlight.compiler.types import Ptr, i32, i64
 TILES = 48  # of a chunk, at most
 DEEPEST = 512  # channels of the input, at most
 RUN = 64  # channels of a tile that lie together
+AHEAD = 8  # channels whose windows are fetched in advance
 GAP = 16  # elements between the 16 matrices, which else would share a few lines of the cache
 
 
@@ -204,6 +206,8 @@ def windows(w, u, plan, channels, FLIPPED, T, L):
         to, lane = u + v * L, plan[Plan.LANE]
         at = [w + (v * L + i) * lane for i in range(L)]
         for c in range(channels):
+            for i in unroll(L):
+                prefetch(at[i] + (c + AHEAD) * plan[Plan.TAP])
             taps = transposed([load(at[i] + c * plan[Plan.TAP], L, mask) for i in range(L)], L)
             if FLIPPED:
                 taps = taps[8::-1]
