@@ -77,7 +77,9 @@ def test_matrices_of_several_blocks(dtype, layouts):
     close(products.matmul(a, b), a, b, dtype)
 
 
-@pytest.mark.parametrize("shape", [(2100, 9, 40), (30, 1025, 700), (1, 3000, 1), (517, 513, 5)])
+@pytest.mark.parametrize(
+    "shape", [(2100, 9, 40), (30, 1025, 700), (1, 3000, 1), (517, 513, 5), (9, 300_000, 10)]
+)
 def test_long_and_thin(shape):
     m, k, n = shape
     for first in LAYOUTS[:2]:

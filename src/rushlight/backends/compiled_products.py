@@ -102,8 +102,9 @@ def product(
     elif a.shape[-1] < 2 * SPAN or c.size > SPANNED or len(shape) != 2:
         kernel(a, b, c, c, c, gemm.SET)
     else:
-        parts = np.empty((-(-a.shape[1] // SPAN), *shape), sums)
-        kernel(a, b, c, c, parts, gemm.SET + 4 * SPAN)
+        k = a.shape[1]
+        span = max(SPAN, -(-k // (64 * SPAN)) * SPAN)  # 64 parts at most
+        kernel(a, b, c, c, np.empty((-(-k // span), *shape), sums), gemm.SET + 4 * span)
     return c
 
 
