@@ -34,6 +34,7 @@ CASES = {
     "large kernel": (1, 3, 24, (30, 30), (11, 11), (4, 4), (2, 2), (1, 1), 1),
     "one dimension": (2, 20, 24, (50,), (5,), (2,), (4,), (2,), 1),
     "three dimensions": (2, 10, 40, (5, 6, 7), (3, 3, 2), (1, 2, 1), (1, 1, 0), (1, 1, 2), 1),
+    "whole input": (5, 12, 20, (4, 5), (4, 5), (2, 1), (0, 0), (1, 1), 1),
     "few in": (3, 3, 24, (17, 40), (3, 3), (1, 1), (1, 1), (1, 1), 1),
     "one in, 7x7": (2, 1, 20, (40, 37), (7, 7), (2, 2), (3, 3), (1, 1), 1),
     "few out": (2, 20, 3, (18, 35), (3, 3), (1, 1), (1, 1), (1, 1), 1),
@@ -43,6 +44,7 @@ CASES = {
     "depthwise stride 2": (2, 10, 10, (14, 29), (3, 3), (2, 2), (1, 1), (1, 1), 10),
     "depthwise 5x5 dilated": (2, 10, 10, (15, 16), (5, 5), (1, 1), (4, 4), (2, 2), 10),
     "depthwise multiplied": (2, 8, 24, (9, 33), (3, 3), (2, 2), (0, 1), (1, 1), 8),
+    "depthwise, padding beyond the kernel": (2, 20, 20, (7, 9), (3, 3), (1, 1), (4, 3), (1, 1), 20),
     "depthwise one dimension": (3, 12, 12, (70,), (3,), (1,), (2,), (1,), 12),
     "thin groups": (2, 32, 24, (9, 9), (3, 3), (1, 1), (1, 1), (1, 1), 8),
 }
@@ -238,7 +240,24 @@ def test_empty(n, c, o):
         assert np.array_equal(result, expected)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.int64, np.complex64])
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_halves_are_computed_in_float32(name):
+    dtype = getattr(torch, name)
+    eps = torch.finfo(dtype).eps
+    case = CASES["uneven"]
+    given = [a.astype(dtype.np) for a in arrays(case, np.float32)]
+    for way, args, _ in three_ways(case)(*given):
+        if args[-1] is not None and isinstance(args[-1], np.ndarray):
+            continue
+        result = getattr(conv, way)(*args)
+        exact = [a.astype(np.float32) if isinstance(a, np.ndarray) else a for a in args]
+        expected = getattr(reference, way)(*exact)
+        assert result.dtype == given[0].dtype
+        bound = eps * abs(expected) + 1e-4
+        assert (abs(result.astype(np.float32) - expected) <= bound).all()
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.complex64])
 def test_other_dtypes_are_the_references(dtype):
     case = (2, 4, 5, (6, 6), (3, 3), (1, 1), (1, 1), (1, 1), 1)
     x, w, g = (np.round(3 * a.real).astype(dtype) for a in arrays(case, np.float32))

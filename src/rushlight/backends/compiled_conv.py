@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends import compiled_products as products
 from rushlight.backends import compiled_winograd as winograd
 from rushlight.backends import numpy_conv as reference
 from rushlight.backends.compiled import threshold
 from rushlight.compiler import conv as kernels
 from rushlight.compiler.conv import DEPTH, PANELS, ROWS, ROWS_OF_K, TURNED, Plan
-from rushlight.compiler.conv_few import few, few_transposed, few_weight
+from rushlight.compiler.conv_few import channels, channels_weight, few, few_transposed, few_weight
 from rushlight.compiler.types import Type, of
 
 if TYPE_CHECKING:
@@ -29,6 +30,14 @@ CHUNKS = 16  # that a large convolution is cut into at least
 CHUNK = 2_000_000  # multiplications that are worth a chunk of their own
 PHASES = 16  # of a transposed convolution, at most
 sizes_of = cache(kernels.sizes)
+
+
+def is_half(*arrays: Any) -> bool:
+    """Whether they are arrays (or None) of one half type, for which float32 computes."""
+    dtype = arrays[0].dtype
+    if dtype.itemsize != 2 or dtype.kind not in "fV" or arrays[0].size <= SMALL // 10:
+        return False
+    return all(a is None or (a.__class__ is np.ndarray and a.dtype is dtype) for a in arrays)
 
 
 def kernel_type(*arrays: Any) -> Type | None:
@@ -64,12 +73,56 @@ def dense(a: np.ndarray) -> tuple[np.ndarray, bool]:
     return (np.ascontiguousarray(a), False) if last is None else (a, last)
 
 
+def has_channels(a: np.ndarray, c: int, each: int, groups: int, kernel: Ints, d: Ints) -> bool:
+    """Whether `conv_few.channels` is made for it: depthwise in two dimensions, channels innermost."""
+    return (
+        groups > 1
+        and each == 1
+        and c == 1
+        and len(kernel) == 2
+        and prod(kernel) <= 25
+        and innermost(a) is True
+    )
+
+
+@lru_cache(maxsize=1024)
+def channels_plan(
+    n: int, c: int, sizes: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> np.ndarray:
+    return np.array((n, c, *sizes, *out, *stride, *padding, *dilation), np.int64)
+
+
+def by_channels(
+    x: np.ndarray,
+    w: np.ndarray,
+    bias: np.ndarray,
+    out: Ints,
+    kernel: Ints,
+    t: Type,
+    *geometry: Ints,
+) -> np.ndarray:
+    """Depthwise convolution of x with w [taps, C], with channels innermost."""
+    n, c = x.shape[:2]
+    y = reference.empty((n, c, *out), x.dtype, True)
+    known = {"T": t, "L": sizes_of(t)["L"], "KH": kernel[0], "KW": kernel[1]}
+    plan = channels_plan(n, c, x.shape[2:], out, *geometry)
+    channels.compiled(**known)(x, np.ascontiguousarray(w), bias, y, plan)
+    return y
+
+
 def within(
     sizes: Ints, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints
 ) -> bool:
     """Whether the windows of all places lie within the padded input."""
     each = zip(sizes, kernel, out, stride, padding, dilation, strict=True)
     return all((o - 1) * s + d * (k - 1) < n + 2 * p for n, k, o, s, p, d in each)
+
+
+def is_whole(sizes: Ints, kernel: Ints, padding: Ints, dilation: Ints, groups: int) -> bool:
+    """Whether the only window is the whole input, which makes the convolution a product of matrices."""
+    return (
+        groups == 1 and tuple(sizes) == tuple(kernel) and not any(padding) and set(dilation) == {1}
+    )
 
 
 def three(values: Ints, fill: int) -> Ints:
@@ -280,6 +333,10 @@ def convolve(
     """Cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel), plus bias (O): (N, O, *out)."""
     if out is None:
         out = reference.out_sizes(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    if is_half(x, w, bias):
+        wide = [None if a is None else a.astype(np.float32) for a in (x, w, bias)]
+        y = convolve(*wide[:2], stride, padding, dilation, groups, out, channels_last, wide[2])
+        return y.astype(x.dtype)
     t = kernel_type(x, w, bias)
     n, o, c = len(x), *w.shape[:2]
     if (
@@ -299,6 +356,8 @@ def convolve(
             quick = winograd.convolve(x, w, bias, padding[0])
             if quick is not None:
                 return quick
+        if is_whole(x.shape[2:], w.shape[2:], padding, dilation, groups):
+            return products.linear(x.reshape(n, -1), w.reshape(o, -1), bias).reshape(n, o, *out)
         taps = prod(w.shape[2:])
         found = few_plan(
             t, "forward", x.shape, (n, o, *out), w.shape[2:], stride, padding, dilation, groups,
@@ -308,6 +367,10 @@ def convolve(
             y = np.empty((n, o, *out), x.dtype)
             found[0](x, w, bias, y, found[1])
             return y
+    kernel = w.shape[2:]
+    if channels_last and has_channels(x, c, o // groups, groups, kernel, dilation):
+        by_tap = w.reshape(o, -1).T
+        return by_channels(x, by_tap, bias, tuple(out), kernel, t, stride, padding, dilation)
     (x, x_last), (w, w_last) = dense(x), dense(w)
     wide = tuple(m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True))
     y = reference.empty((n, o, *out), x.dtype, channels_last)
@@ -385,6 +448,12 @@ def convolve_transposed(
 ) -> np.ndarray:
     """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *sizes), to
     which bias (C) is added."""
+    if is_half(g, w, bias):
+        wide = [None if a is None else a.astype(np.float32) for a in (g, w, bias)]
+        x = convolve_transposed(
+            *wide[:2], stride, padding, dilation, groups, sizes, channels_last, wide[2]
+        )
+        return x.astype(g.dtype)
     t = kernel_type(g, w, bias)
     n, o, c = len(g), *w.shape[:2]
     work = g.size * prod(w.shape[1:])
@@ -404,6 +473,9 @@ def convolve_transposed(
     bias = zeros(c * groups, g.dtype) if bias is None else np.ascontiguousarray(bias)
     if not channels_last and g.flags.c_contiguous and w.flags.c_contiguous:
         kernel, at = w.shape[2:], padding
+        if is_whole(sizes, kernel, padding, dilation, groups) and prod(g.shape[2:]) == 1:
+            x = products.matmul(g.reshape(n, -1), w.reshape(o, -1)).reshape(n, c, *sizes)
+            return reference.biased(x, bias)
         way = "transposed"
         if set(stride) == {1}:
             way = "turned"
@@ -421,6 +493,12 @@ def convolve_transposed(
                 x = np.empty(shape, g.dtype)
                 found[0](g, w, bias, x, found[1])
                 return x
+    kernel = w.shape[2:]
+    if channels_last and has_channels(g, c, o // groups, groups, kernel, dilation):
+        at = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
+        if set(stride) == {1}:
+            by_tap = w.reshape(o, -1)[:, ::-1].T
+            return by_channels(g, by_tap, bias, tuple(sizes), kernel, t, stride, at, dilation)
     g, g_last = dense(g)
     w = np.ascontiguousarray(w)
     each = zip(w.shape[2:], stride, padding, dilation, strict=True)
@@ -481,6 +559,10 @@ def convolve_weight(
     channels_last: bool = False,
 ) -> np.ndarray:
     """The gradient of the weight: x (N, C, *in) and g (N, O, *out) to (O, C / groups, *kernel)."""
+    if is_half(x, g):
+        wide = (x.astype(np.float32), g.astype(np.float32))
+        w = convolve_weight(*wide, kernel, stride, padding, dilation, groups, channels_last)
+        return w.astype(x.dtype)
     t = kernel_type(x, g)
     n, c, o, kernel = len(x), x.shape[1] // groups, g.shape[1], tuple(kernel)
     if (
@@ -501,6 +583,9 @@ def convolve_weight(
             quick = winograd.convolve_weight(x, g, padding[0])
             if quick is not None:
                 return quick
+        if is_whole(x.shape[2:], kernel, padding, dilation, groups):
+            w = products.adjoint_times(g.reshape(n, -1), x.reshape(n, -1))
+            return w.reshape(o, c, *kernel)
         found = few_plan(
             t, "weight", x.shape, g.shape, kernel, stride, padding, dilation, groups, (0, 0)
         )
@@ -508,6 +593,15 @@ def convolve_weight(
             w = np.empty((o, c, *kernel), x.dtype)
             found[0](x, g, w, found[1])
             return w
+    if channels_last and innermost(g) and has_channels(x, c, o // groups, groups, kernel, dilation):
+        lanes = sizes_of(t)["L"]
+        sums = np.empty((-(-o // lanes), *kernel, lanes), x.dtype)
+        known = {"T": t, "L": lanes, "KH": kernel[0], "KW": kernel[1]}
+        plan = channels_plan(n, o, x.shape[2:], g.shape[2:], stride, padding, dilation)
+        channels_weight.compiled(**known)(x, g, sums, plan)
+        w = reference.empty((o, 1, *kernel), x.dtype, True)
+        w[...] = np.moveaxis(sums, -1, 1).reshape(-1, 1, *kernel)[:o]
+        return w
     (x, x_last), (g, g_last) = dense(x), dense(g)
     w = reference.empty((o, c, *kernel), x.dtype, channels_last)
     wide = tuple(m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True))

@@ -260,3 +260,73 @@ def few_weight(R, V, KH, KW, S, D, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i6
                                 s = s + sums[r][kh - first][kw][v]
                             tap = ((group * R + r) * channels + c) * (KH * KW) + kh * KW + kw
                             y[tap] = total(s)
+
+
+@inline
+def taps_at(p, top, left, height, width, row, step, KH, KW, zeros, dh, dw):
+    """Where each tap of a window reads that begins at line `top` and column `left` of p, whose lines
+    are `row` apart and columns `step`: zeros for those outside."""
+    lines = [top + kh * dh for kh in range(KH)]
+    columns = [left + kw * dw for kw in range(KW)]
+    above = [(at >= 0) & (at < height) for at in lines]
+    beside = [(at >= 0) & (at < width) for at in columns]
+    return [
+        p + (lines[t // KW] * row + columns[t % KW] * step)
+        if above[t // KW] & beside[t % KW]
+        else zeros + 0
+        for t in range(KH * KW)
+    ]
+
+
+@kernel
+def channels(KH, KW, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
+    """Depthwise, with channels innermost: y [N, OH, OW, C] from x [N, H, W, C] and w [KH, KW, C].
+
+    `plan`: N, C, H, W, OH, OW, then stride, padding and dilation (2 each).
+    """
+    c_size, height, width, oh_size, ow_size = plan[1], plan[2], plan[3], plan[4], plan[5]
+    for lo, hi in parallel(plan[0] * oh_size, max(65536 // (ow_size * c_size * KH * KW), i64(1))):
+        zeros = array(T, L)
+        for i in range(L):
+            zeros[i] = T(0)
+        for t in range(lo, hi):
+            oh, n = t % oh_size, t // oh_size
+            top = oh * plan[6] - plan[8]
+            for c in range(0, c_size, L):
+                mask = iota(i32, L) < i32(c_size - c)
+                ws = [load(w + (tap * c_size + c), L, mask) for tap in range(KH * KW)]
+                b = load(bias + c, L, mask)
+                source = x + (n * height * width * c_size + c)
+                for ow in range(ow_size):
+                    at = taps_at(source, top, ow * plan[7] - plan[9], height, width,
+                                 width * c_size, c_size, KH, KW, zeros, plan[10], plan[11])  # fmt: skip
+                    sums = [splat(T(0), L) for _ in range(2)]
+                    for tap in unroll(KH * KW):
+                        sums[tap % 2] = fma(load(at[tap], L, mask), ws[tap], sums[tap % 2])
+                    store(y + ((t * ow_size + ow) * c_size + c), sums[0] + sums[1] + b, mask)
+
+
+@kernel
+def channels_weight(KH, KW, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
+    """The gradient of the weight of `channels`: y [blocks, KH, KW, L] for blocks of L channels."""
+    c_size, height, width, oh_size, ow_size = plan[1], plan[2], plan[3], plan[4], plan[5]
+    for lo, hi in parallel((c_size + (L - 1)) // L, 1):
+        zeros = array(T, L)
+        for i in range(L):
+            zeros[i] = T(0)
+        for block in range(lo, hi):
+            c = block * L
+            mask = iota(i32, L) < i32(c_size - c)
+            sums = [splat(T(0), L) for _ in range(KH * KW)]
+            for t in range(plan[0] * oh_size):
+                oh, n = t % oh_size, t // oh_size
+                top = oh * plan[6] - plan[8]
+                source = x + (n * height * width * c_size + c)
+                for ow in range(ow_size):
+                    at = taps_at(source, top, ow * plan[7] - plan[9], height, width,
+                                 width * c_size, c_size, KH, KW, zeros, plan[10], plan[11])  # fmt: skip
+                    a = load(g + ((t * ow_size + ow) * c_size + c), L, mask)
+                    for tap in unroll(KH * KW):
+                        sums[tap] = fma(load(at[tap], L, mask), a, sums[tap])
+            for tap in unroll(KH * KW):
+                store(y + (block * KH * KW + tap) * L, sums[tap])
