@@ -19,7 +19,14 @@ from rushlight.backends import numpy_conv as reference
 from rushlight.backends.compiled import threshold
 from rushlight.compiler import conv as kernels
 from rushlight.compiler.conv import DEPTH, PANELS, ROWS, ROWS_OF_K, TURNED, Plan
-from rushlight.compiler.conv_few import channels, channels_weight, few, few_transposed, few_weight
+from rushlight.compiler.conv_few import (
+    CHANNELS,
+    channels,
+    channels_weight,
+    few,
+    few_transposed,
+    few_weight,
+)
 from rushlight.compiler.types import Type, of
 
 if TYPE_CHECKING:
@@ -81,6 +88,7 @@ def has_channels(a: np.ndarray, c: int, each: int, groups: int, kernel: Ints, d:
         and c == 1
         and len(kernel) == 2
         and prod(kernel) <= 25
+        and groups <= CHANNELS
         and innermost(a) is True
     )
 

@@ -25,6 +25,8 @@ from rushlight.compiler.language import (
 )
 from rushlight.compiler.types import Ptr, i32, i64
 
+CHANNELS = 8192  # that `channels` takes
+
 
 def lines_read(lines: int, kh: int, s: int, d: int) -> list[int]:
     """The lines of the input that a tile reads, counted from the first."""
@@ -280,30 +282,30 @@ def taps_at(p, top, left, height, width, row, step, KH, KW, zeros, dh, dw):
 
 @kernel
 def channels(KH, KW, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
-    """Depthwise, with channels innermost: y [N, OH, OW, C] from x [N, H, W, C] and w [KH, KW, C].
+    """Depthwise, with at most CHANNELS channels innermost: y [N, OH, OW, C] from x [N, H, W, C] and
+    w [KH, KW, C].
 
     `plan`: N, C, H, W, OH, OW, then stride, padding and dilation (2 each).
     """
     c_size, height, width, oh_size, ow_size = plan[1], plan[2], plan[3], plan[4], plan[5]
+    row = width * c_size
     for lo, hi in parallel(plan[0] * oh_size, max(65536 // (ow_size * c_size * KH * KW), i64(1))):
-        zeros = array(T, L)
-        for i in range(L):
+        zeros = array(T, CHANNELS)
+        for i in range(c_size):
             zeros[i] = T(0)
         for t in range(lo, hi):
-            oh, n = t % oh_size, t // oh_size
-            top = oh * plan[6] - plan[8]
-            for c in range(0, c_size, L):
-                mask = iota(i32, L) < i32(c_size - c)
-                ws = [load(w + (tap * c_size + c), L, mask) for tap in range(KH * KW)]
-                b = load(bias + c, L, mask)
-                source = x + (n * height * width * c_size + c)
-                for ow in range(ow_size):
-                    at = taps_at(source, top, ow * plan[7] - plan[9], height, width,
-                                 width * c_size, c_size, KH, KW, zeros, plan[10], plan[11])  # fmt: skip
-                    sums = [splat(T(0), L) for _ in range(2)]
+            top = t % oh_size * plan[6] - plan[8]
+            source = x + t // oh_size * height * row
+            for ow in range(ow_size):
+                at = taps_at(source, top, ow * plan[7] - plan[9], height, width, row, c_size,
+                             KH, KW, zeros, plan[10], plan[11])  # fmt: skip
+                for c in range(0, c_size, L):
+                    mask = iota(i32, L) < i32(c_size - c)
+                    sums = [load(bias + c, L, mask), splat(T(0), L)]
                     for tap in unroll(KH * KW):
-                        sums[tap % 2] = fma(load(at[tap], L, mask), ws[tap], sums[tap % 2])
-                    store(y + ((t * ow_size + ow) * c_size + c), sums[0] + sums[1] + b, mask)
+                        a = load(at[tap] + c, L, mask)
+                        sums[tap % 2] = fma(a, load(w + (tap * c_size + c), L, mask), sums[tap % 2])
+                    store(y + ((t * ow_size + ow) * c_size + c), sums[0] + sums[1], mask)
 
 
 @kernel
