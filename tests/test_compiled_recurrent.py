@@ -17,11 +17,6 @@ RNG = np.random.default_rng(0)
 SHAPES = [(1, 1, 1), (3, 2, 5), (4, 7, 16), (5, 13, 40), (2, 100, 33), (3, 32, 64), (2, 5, 100)]
 
 
-@pytest.fixture(autouse=True)
-def any_size(monkeypatch):
-    monkeypatch.setattr(compiled, "SMALL", 1)
-
-
 def normal(*shape):
     return RNG.standard_normal(shape, np.float32)
 
@@ -56,6 +51,35 @@ def test_lstm(steps, n, size, reverse):
         *wide(g), want[0], *wide([given[1], given[3]]), *want[3:], reverse
     )
     close(found, wanted)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("steps, n, size", SHAPES)
+def test_gru(steps, n, size, reverse):
+    gates, h, w = normal(steps, n, 3 * size), normal(n, size), normal(3 * size, size) / 3
+    for bias in (normal(3 * size), None):
+        got = compiled.gru_layer(gates, h, w, bias, reverse, True)
+        more = [None] if bias is None else wide([bias])
+        want = reference.gru_layer(*wide([gates, h, w]), *more, reverse, True)
+        close(got, want)
+        g = [normal(steps, n, size), normal(n, size)]
+        found = compiled.gru_layer_gradients(*g, got[0], h, w, *got[2:], reverse)
+        wanted = reference.gru_layer_gradients(*wide(g), want[0], *wide([h, w]), *want[2:], reverse)
+        close(found, wanted)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("steps, n, size", SHAPES)
+def test_rnn(steps, n, size, reverse, relu):
+    given = [normal(steps, n, size), normal(n, size), normal(size, size) / 10]
+    got = compiled.rnn_layer(*given, relu, reverse)
+    want = reference.rnn_layer(*wide(given), relu, reverse)
+    close(got, want)
+    g = [normal(steps, n, size), normal(n, size)]
+    found = compiled.rnn_layer_gradients(*g, got[0], *given[1:], relu, reverse)
+    y = got[0].astype(np.float64)  # the same zeros of relu
+    close(found, reference.rnn_layer_gradients(*wide(g), y, *wide(given[1:]), relu, reverse))
 
 
 def test_strides_and_extremes():
@@ -103,3 +127,13 @@ def test_nothing_outside_of_arrays_is_touched(steps, n, size, side):
         got = [guarded(a, side) for a in compiled.lstm_layer(*given, reverse, True)]
         g = [guarded(a, side) for a in (got[0], given[1], given[2])]
         compiled.lstm_layer_gradients(*g, got[0], given[1], given[3], *got[3:], reverse)
+        gates, w, bias = (
+            guarded(normal(*shape), side)
+            for shape in ((steps, n, 3 * size), (3 * size, size), (3 * size,))
+        )
+        found = compiled.gru_layer(gates, given[1], w, bias, reverse, True)
+        found = [guarded(a, side) for a in found]
+        compiled.gru_layer_gradients(g[0], g[1], found[0], given[1], w, *found[2:], reverse)
+        one = [guarded(normal(*shape), side) for shape in ((steps, n, size), (size, size))]
+        y, _ = compiled.rnn_layer(one[0], given[1], one[1], False, reverse)
+        compiled.rnn_layer_gradients(g[0], g[1], guarded(y, side), given[1], one[1], False, reverse)

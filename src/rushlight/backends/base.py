@@ -390,4 +390,8 @@ KERNELS = {
     # recurrent
     "lstm_layer": "all steps of an LSTM: (outputs, last h, last c, and what the gradient needs)",
     "lstm_layer_gradients": "the gradients of `lstm_layer` by gates, h, c and w_hh",
+    "gru_layer": "all steps of a GRU: (outputs, last h, and what the gradient needs)",
+    "gru_layer_gradients": "the gradients of `gru_layer` by gates, h, w_hh and b_hh",
+    "rnn_layer": "all steps of a layer of tanh or relu: (outputs, last h)",
+    "rnn_layer_gradients": "the gradients of `rnn_layer` by gates, h and w_hh",
 }

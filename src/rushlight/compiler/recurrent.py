@@ -1,19 +1,19 @@
-"""All steps of a layer of an LSTM in one call.
+"""All steps of a recurrent layer in one call: LSTM, GRU, and plain ones with tanh or relu.
 
 The work of a step is cut by hidden units, so that a thread meets the same weights in every step and
 finds them in its cache; steps are apart by a `parallel` each. Forward, a chunk multiplies the last
-states by the weights of all four gates of its units and goes on to the new states of these; backward, it
+states by the weights of all gates of its units and goes on to the new states of these; backward, it
 multiplies the slopes of the step behind by its columns of the weights and goes on to the slopes of its
 own units. Weights are packed once, into panels of a tile's width (see `gemm.py`).
 
-Arrays are contiguous: gates, activations and slopes [steps, n, 4 hidden] in the order i, f, g, o, cells
-and states [steps + 1, n, hidden].
+Arrays are contiguous: gates, activations and slopes [steps, n, gates * hidden] in the order i, f, g, o
+(LSTM) or r, z, n (GRU), cells and states [steps + 1, n, hidden].
 """
 
 from __future__ import annotations
 
 from rushlight.compiler import math
-from rushlight.compiler.gemm import SET, block, transposed
+from rushlight.compiler.gemm import ADD, SET, block, transposed
 from rushlight.compiler.kernel import kernel
 from rushlight.compiler.language import (
     array,
@@ -25,6 +25,7 @@ from rushlight.compiler.language import (
     parallel,
     prefetch,
     routine,
+    select,
     store,
     typeof,
     unroll,
@@ -32,6 +33,7 @@ from rushlight.compiler.language import (
 from rushlight.compiler.types import Ptr, i64
 
 BATCH = 96  # rows that are multiplied before their gates are computed
+GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 CHUNK = 2097152  # multiplications that are worth a chunk
 
 
@@ -64,76 +66,98 @@ def chunk_of(work):
 
 
 @routine
-def pack_gates(w, to, size, u, L):
-    """The weights of all gates of L units as two panels: i and f, g and o, each [size, 2 L].
+def pack_gates(w, to, size, u, G, L):
+    """The weights of all G gates of L units side by side: [size, G * L].
 
-    Units that do not exist are copies of the last one. `to` has room for a multiple of L rows.
+    Units that do not exist are copies of the last one.
     """
-    for gate in unroll(4):
+    for gate in unroll(G):
         at = [w + (gate * size + min(size - 1, u + i)) * size for i in range(L)]
-        panel = to + (gate // 2 * (2 * L) * size + gate % 2 * L)
         for p in range(0, size, L):
             here = iota(i64, L) < size - p
             rows = transposed([load(at[i] + p, L, here) for i in range(L)], L)
             for i in unroll(L):
                 if p + i < size:
-                    store(panel + (p + i) * (2 * L), rows[i])
+                    store(to + ((p + i) * (G * L) + gate * L), rows[i])
 
 
 @kernel
-def lstm(
-    gates: Ptr[T], w: Ptr[T], packed: Ptr[T], states: Ptr[T], cells: Ptr[T], acts: Ptr[T],
-    tanhs: Ptr[T], steps: i64, n: i64, size: i64, keep: i64, reverse: i64,
+def layer(
+    KIND, gates: Ptr[T], w: Ptr[T], bias: Ptr[T], packed: Ptr[T], states: Ptr[T], cells: Ptr[T],
+    acts: Ptr[T], more: Ptr[T], steps: i64, n: i64, size: i64, keep: i64, reverse: i64,
 ):  # fmt: skip
-    """The states after each step, and cells, activations and tanh(cells), each step's in the place
-    of the one before unless `keep` is 1."""
-    W = 2 * L
+    """The states after each step, and what the gradients need, each step's in the place of the one
+    before unless `keep` is 1.
+
+    LSTM: cells, activations, and tanh(cells) in `more`. GRU: activations, and the state's part of n
+    in `more`; `bias` [3 * size] is added to the state's part. The others have states only.
+    """
+    G = GATES[KIND]
     blocks = (size + (L - 1)) // L
     for lo, hi in parallel(blocks, i64(1)):
         for b in range(lo, hi):
-            pack_gates(w, packed + b * (4 * L) * size, size, b * L, L=L)
+            pack_gates(w, packed + b * (G * L) * size, size, b * L, G=G, L=L)
     area = n * size
-    grain = chunk_of(n * size * (4 * L))
+    grain = chunk_of(n * size * (G * L))
     for s in range(steps):
         t = s if reverse == 0 else steps - 1 - s
         before, after = t + reverse, t + 1 - reverse
-        x, old, new = gates + t * 4 * area, states + before * area, states + after * area
+        x, old, new = gates + t * G * area, states + before * area, states + after * area
         c_old, c_new = cells + keep * before * area, cells + keep * after * area
-        a, th = acts + keep * t * 4 * area, tanhs + keep * t * area
+        a, m = acts + keep * t * G * area, more + keep * t * area
         for lo, hi in parallel(blocks, grain):
-            scratch = array(T, BATCH * 4 * L)
+            scratch = array(T, BATCH * G * L)
             for b in range(lo, hi):
                 u = b * L
                 here = iota(i64, L) < size - u
-                panel = packed + b * (4 * L) * size
+                panel = packed + b * (G * L) * size
                 for first in range(0, n, BATCH):
                     rows = min(i64(BATCH), n - first)
                     for r in range(rows):  # what is read after the product
-                        at, one = (first + r) * 4 * size + u, (first + r) * size + u
-                        for k in unroll(4):
+                        at, one = (first + r) * G * size + u, (first + r) * size + u
+                        for k in unroll(G):
                             prefetch(x + (at + k * size))
-                        prefetch(c_old + one)
-                    for half in unroll(2):
-                        block(old + first * size, size, i64(1), panel + half * W * size, i64(1),
-                              i64(W), scratch + half * W, i64(4 * L), scratch, size, rows, i64(W),
-                              i64(SET), T=T, MR=MR, V=V, L=L)  # fmt: skip
+                        if KIND == "lstm":
+                            prefetch(c_old + one)
+                    for j in unroll(range(0, G * L, V * L)):
+                        block(old + first * size, size, i64(1), panel + j, i64(1), i64(G * L),
+                              scratch + j, i64(G * L), scratch, size, rows,
+                              i64(min(V * L, G * L - j)), i64(SET),
+                              T=T, MR=MR, V=V, L=L)  # fmt: skip
                     for r in range(rows):
-                        row = first + r
-                        at, one = row * 4 * size + u, row * size + u
-                        v = [load(scratch + (r * 4 * L + k * L), L) for k in range(4)]
-                        for k in unroll(4):
-                            v[k] = v[k] + load(x + (at + k * size), L, here)
-                        i, f, o = sigmoid(v[0]), sigmoid(v[1]), sigmoid(v[3])
-                        g = tanh(v[2])
-                        c = f * load(c_old + one, L, here) + i * g
-                        y = tanh(c)
-                        store(a + at, i, here)
-                        store(a + (at + size), f, here)
-                        store(a + (at + 2 * size), g, here)
-                        store(a + (at + 3 * size), o, here)
-                        store(c_new + one, c, here)
-                        store(th + one, y, here)
-                        store(new + one, o * y, here)
+                        at, one = (first + r) * G * size + u, (first + r) * size + u
+                        v = [load(scratch + (r * G * L + k * L), L) for k in range(G)]
+                        y = [load(x + (at + k * size), L, here) for k in range(G)]
+                        if KIND == "lstm":
+                            i, f, o = [sigmoid(v[k] + y[k]) for k in (0, 1, 3)]
+                            g = tanh(v[2] + y[2])
+                            c = f * load(c_old + one, L, here) + i * g
+                            q = tanh(c)
+                            store(c_new + one, c, here)
+                            store(m + one, q, here)
+                            store(new + one, o * q, here)
+                            done = [i, f, g, o]
+                        elif KIND == "gru":
+                            for k in unroll(G):
+                                v[k] = v[k] + load(bias + (k * size + u), L, here)
+                            r_, z = sigmoid(v[0] + y[0]), sigmoid(v[1] + y[1])
+                            q = tanh(r_ * v[2] + y[2])
+                            h = load(old + one, L, here)
+                            store(m + one, v[2], here)
+                            store(new + one, (h - q) * z + q, here)
+                            done = [r_, z, q]
+                        else:
+                            q = v[0] + y[0]
+                            store(new + one, tanh(q) if KIND == "tanh" else positive(q), here)
+                            done = []
+                        for k in unroll(len(done)):
+                            store(a + (at + k * size), done[k], here)
+
+
+@inline
+def positive(x):
+    """x, 0 where it is negative, NaN where it is that."""
+    return select(x < 0.0, typeof(x)(0), x)
 
 
 @routine
@@ -146,24 +170,30 @@ def pack_units(w, to, rows, size, u, W, L):
 
 
 @kernel
-def lstm_backward(
-    g: Ptr[T], w: Ptr[T], packed: Ptr[T], cells: Ptr[T], acts: Ptr[T], tanhs: Ptr[T],
-    slopes: Ptr[T], dh: Ptr[T], dc: Ptr[T], steps: i64, n: i64, size: i64, reverse: i64,
+def gradients(
+    KIND, g: Ptr[T], w: Ptr[T], packed: Ptr[T], earlier: Ptr[T], acts: Ptr[T], more: Ptr[T],
+    slopes: Ptr[T], own: Ptr[T], dh: Ptr[T], dc: Ptr[T], steps: i64, n: i64, size: i64,
+    reverse: i64,
 ):  # fmt: skip
-    """The gradients by the gates in `slopes`; `dh` and `dc` hold those by the last states and cells
-    and become those by the first."""
-    W = V * L
+    """The gradients by the gates in `slopes`, by the state's part of them in `own` (the same but for a
+    GRU); `dh` and `dc` hold those by the last states and cells and become those by the first.
+
+    `earlier` [steps, n, size]: LSTM: the cells before each step; else the states before each step.
+    `acts` and `more` are those of `layer`; for those with one gate, `acts` are the states after each
+    step.
+    """
+    G, W = GATES[KIND], V * L
     blocks = (size + (W - 1)) // W
     for lo, hi in parallel(blocks, i64(1)):
         for b in range(lo, hi):
-            pack_units(w, packed + b * W * 4 * size, 4 * size, size, b * W, W=W, L=L)
+            pack_units(w, packed + b * W * G * size, G * size, size, b * W, W=W, L=L)
     area = n * size
-    grain = chunk_of(n * size * (4 * W))
+    grain = chunk_of(n * size * (G * W))
     for s in range(steps + 1):
         t = steps - 1 - s if reverse == 0 else s
-        behind = slopes + (t + 1 - 2 * reverse) * 4 * area
-        d, a, th = slopes + t * 4 * area, acts + t * 4 * area, tanhs + t * area
-        y, old = g + t * area, cells + (t + reverse) * area
+        behind = own + (t + 1 - 2 * reverse) * G * area
+        d, e, a, m = slopes + t * G * area, own + t * G * area, acts + t * G * area, more + t * area
+        y, old = g + t * area, earlier + t * area
         for lo, hi in parallel(blocks, grain):
             for b in range(lo, hi):
                 u = b * W
@@ -171,27 +201,46 @@ def lstm_backward(
                     if s < steps:
                         for row in range(n):  # what is read after the product
                             for v in unroll(V):
-                                at, one = row * 4 * size + u + v * L, row * size + u + v * L
-                                for k in unroll(4):
+                                at, one = row * G * size + u + v * L, row * size + u + v * L
+                                for k in unroll(G):
                                     prefetch(a + (at + k * size))
-                                for p in unroll((y, th, dc, old)):
+                                for p in unroll((y, m, dc, old) if G > 1 else (y,)):
                                     prefetch(p + one)
-                    block(behind, 4 * size, i64(1), packed + b * W * 4 * size, i64(1), i64(W),
-                          dh + u, size, dh, 4 * size, n, min(i64(W), size - u), i64(SET),
+                    block(behind, G * size, i64(1), packed + b * W * G * size, i64(1), i64(W),
+                          dh + u, size, dh, G * size, n, min(i64(W), size - u),
+                          i64(ADD) if KIND == "gru" else i64(SET),
                           T=T, MR=MR, V=V, L=L)  # fmt: skip
                 if s < steps:
                     for row in range(n):
                         for v in unroll(V):
                             here = iota(i64, L) < size - u - v * L
-                            at, one = row * 4 * size + u + v * L, row * size + u + v * L
-                            i, f, z, o = [load(a + (at + k * size), L, here) for k in range(4)]
+                            at, one = row * G * size + u + v * L, row * size + u + v * L
+                            x = [load(a + (at + k * size), L, here) for k in range(G)]
                             h = load(dh + one, L, here) + load(y + one, L, here)
-                            q = load(th + one, L, here)
-                            c = load(dc + one, L, here) + h * o * (1 - q * q)
-                            store(d + at, c * z * (i * (1 - i)), here)
-                            store(
-                                d + (at + size), c * load(old + one, L, here) * (f * (1 - f)), here
-                            )
-                            store(d + (at + 2 * size), c * i * (1 - z * z), here)
-                            store(d + (at + 3 * size), h * q * (o * (1 - o)), here)
-                            store(dc + one, c * f, here)
+                            if KIND == "lstm":
+                                i, f, z, o = x
+                                q = load(m + one, L, here)
+                                c = load(dc + one, L, here) + h * o * (1 - q * q)
+                                store(dc + one, c * f, here)
+                                c_old = load(old + one, L, here)
+                                done = [
+                                    c * z * (i * (1 - i)), c * c_old * (f * (1 - f)),
+                                    c * i * (1 - z * z), h * q * (o * (1 - o)),
+                                ]  # fmt: skip
+                            elif KIND == "gru":
+                                r, z, q = x
+                                c = h * (1 - z) * (1 - q * q)
+                                store(dh + one, h * z, here)
+                                store(e + (at + 2 * size), c * r, here)
+                                done = [
+                                    c * load(m + one, L, here) * (r * (1 - r)),
+                                    h * (load(old + one, L, here) - q) * (z * (1 - z)), c,
+                                ]  # fmt: skip
+                                for k in unroll(2):
+                                    store(e + (at + k * size), done[k], here)
+                            elif KIND == "tanh":
+                                done = [h * (1 - x[0] * x[0])]
+                            else:
+                                done = [select(x[0] <= 0.0, T(0), h)]
+                            for k in unroll(G):
+                                store(d + (at + k * size), done[k], here)

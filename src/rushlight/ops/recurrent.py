@@ -48,13 +48,23 @@ def gru_step(gates: Any, states: tuple, w_hh: Any, b_hh: Any, w_hr: Any = None) 
 def through_time(step: Any, x: Any, states: tuple, weights: list, reverse: bool) -> tuple:
     """(outputs [T, N, size], last states) of x [T, N, features]."""
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
-    if step is lstm_step and w_hr is None and x.shape[0]:
-        gates = linear(x, w_ih, None if b_ih is None else b_ih + b_hh)
-        keep = thread.grad and any(t.requires_grad for t in (gates, *states, w_hh))
+    if w_hr is not None or not x.shape[0]:
+        return unrolled(step, linear(x, w_ih, b_ih), states, w_hh, b_hh, w_hr, reverse)
+    if step is not gru_step:  # in which the reset gate multiplies the state's bias
+        b_ih, b_hh = None if b_ih is None else b_ih + b_hh, None
+    gates = linear(x, w_ih, b_ih)
+    keep = thread.grad and any(t.requires_grad for t in (gates, *states, w_hh))
+    if step is lstm_step:
         result = lstm_layer(gates, *states, w_hh, reverse, keep)
         return result[0], (result[1], result[2])
-    gates = linear(x, w_ih, b_ih)
-    return unrolled(step, gates, states, w_hh, b_hh, w_hr, reverse)
+    if not gates.dtype is states[0].dtype is w_hh.dtype:  # under autocast
+        return unrolled(step, gates, states, w_hh, b_hh, None, reverse)
+    if step is gru_step:
+        keep = keep or thread.grad and b_hh is not None and b_hh.requires_grad
+        result = gru_layer(gates, *states, w_hh, b_hh, reverse, keep)
+    else:
+        result = rnn_layer(gates, *states, w_hh, step is relu_step, reverse)
+    return result[0], (result[1],)
 
 
 def unrolled(
@@ -126,13 +136,16 @@ def lstm_layer_gradients(
         return lstm_layer_backward(
             g_result, g_h, g_c, result, h0, w_hh, acts, cells, tanhs, reverse
         )
+    y, last = unrolled(lstm_step, gates, (h0, c0), w_hh, None, None, reverse)
+    return recorded((y, *last), (gates, h0, c0, w_hh), (g_result, g_h, g_c), needs)
+
+
+def recorded(outputs: tuple, inputs: tuple, g: tuple, needs: tuple) -> tuple:
+    """The gradients by the inputs that need one, themselves recorded."""
     from rushlight.autograd.engine import grad
 
-    y, last = unrolled(lstm_step, gates, (h0, c0), w_hh, None, None, reverse)
-    wanted = [t for t, need in zip((gates, h0, c0, w_hh), needs, strict=True) if need]
-    found = iter(
-        grad((y, *last), wanted, (g_result, g_h, g_c), create_graph=True, allow_unused=True)
-    )
+    wanted = [t for t, need in zip(inputs, needs, strict=True) if need]
+    found = iter(grad(outputs, wanted, g, create_graph=True, allow_unused=True))
     return tuple(next(found) if need else None for need in needs)
 
 
@@ -148,6 +161,62 @@ def lstm_layer_backward(
 ):  # fmt: skip
     """The gradients of an LSTM's layer by gates, h, c and w_hh."""
     return xp.lstm_layer_gradients(g, g_h, g_c, outputs, h0, w_hh, acts, cells, tanhs, reverse)
+
+
+@op(name="_gru_layer", method=False, out=False, outputs=("result", "h", "acts", "news"))
+def gru_layer(
+    xp, gates: Array, h0: Array, w_hh: Array, b_hh: Array | None, reverse: bool, keep: bool
+):
+    """(outputs, last h, what the gradient needs if `keep`) of a GRU's layer.
+
+    `gates` [T, N, 3 H]: the input's part of all gates, with its bias.
+    """
+    return xp.gru_layer(gates, h0, w_hh, b_hh, reverse, keep)
+
+
+def gru_layer_gradients(g_result, g_h, gates, h0, w_hh, b_hh, reverse, result, acts, news, needs):
+    if not thread.grad:
+        found = gru_layer_backward(g_result, g_h, result, h0, w_hh, acts, news, reverse)
+        return found if b_hh is not None else (*found[:3], None)
+    y, last = unrolled(gru_step, gates, (h0,), w_hh, b_hh, None, reverse)
+    return recorded((y, *last), (gates, h0, w_hh, b_hh), (g_result, g_h), needs)
+
+
+gru_layer.grad_all(gru_layer_gradients)
+
+
+@op(name="_gru_layer_backward", method=False, out=False, outputs=("gates", "h0", "w_hh", "b_hh"))
+def gru_layer_backward(
+    xp, g: Array, g_h: Array, outputs: Array, h0: Array, w_hh: Array, acts: Array, news: Array,
+    reverse: bool,
+):  # fmt: skip
+    """The gradients of a GRU's layer by gates, h, w_hh and b_hh."""
+    return xp.gru_layer_gradients(g, g_h, outputs, h0, w_hh, acts, news, reverse)
+
+
+@op(name="_rnn_layer", method=False, out=False, outputs=("result", "h"))
+def rnn_layer(xp, gates: Array, h0: Array, w_hh: Array, relu: bool, reverse: bool):
+    """(outputs, last h) of a layer without gates. `gates` [T, N, H]: the input's part, both biases."""
+    return xp.rnn_layer(gates, h0, w_hh, relu, reverse)
+
+
+def rnn_layer_gradients(g_result, g_h, gates, h0, w_hh, relu, reverse, result, needs):
+    if not thread.grad:
+        return rnn_layer_backward(g_result, g_h, result, h0, w_hh, relu, reverse)
+    step = relu_step if relu else tanh_step
+    y, last = unrolled(step, gates, (h0,), w_hh, None, None, reverse)
+    return recorded((y, *last), (gates, h0, w_hh), (g_result, g_h), needs)
+
+
+rnn_layer.grad_all(rnn_layer_gradients)
+
+
+@op(name="_rnn_layer_backward", method=False, out=False, outputs=("gates", "h0", "w_hh"))
+def rnn_layer_backward(
+    xp, g: Array, g_h: Array, outputs: Array, h0: Array, w_hh: Array, relu: bool, reverse: bool
+):
+    """The gradients of a layer without gates by the input's part, h and w_hh."""
+    return xp.rnn_layer_gradients(g, g_h, outputs, h0, w_hh, relu, reverse)
 
 
 # -- all layers ------------------------------------------------------------------------------------
