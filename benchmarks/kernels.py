@@ -166,20 +166,23 @@ def embedding(torch):
     return (lambda: torch.nn.functional.embedding(i, w)), [w]
 
 
-def attention(causal):
+def attention(causal, shape=(8, 8, 256, 64)):
     def make(torch):
-        q, k, v = tensors(torch, *[(8, 8, 256, 64)] * 3, grad=True)
+        q, k, v = tensors(torch, *[shape] * 3, grad=True)
         f = torch.nn.functional.scaled_dot_product_attention
         return (lambda: f(q, k, v, is_causal=causal)), [q, k, v]
 
     return make
 
 
-def lstm(torch):
-    torch.manual_seed(0)
-    layer = torch.nn.LSTM(128, 256, batch_first=True)
-    (x,) = tensors(torch, (32, 64, 128), grad=True)
-    return (lambda: layer(x)[0]), [x, *layer.parameters()]
+def recurrent(name, n=32, steps=64, width=128, hidden=256):
+    def make(torch):
+        torch.manual_seed(0)
+        layer = getattr(torch.nn, name)(width, hidden, batch_first=True)
+        (x,) = tensors(torch, (n, steps, width), grad=True)
+        return (lambda: layer(x)[0]), [x, *layer.parameters()]
+
+    return make
 
 
 def optimizer(name, **options):
@@ -268,8 +271,18 @@ CASES: dict[str, Any] = {
     "attention 64x256x64": forward_of(attention(False)),
     "attention causal": forward_of(attention(True)),
     "attention causal + backward": backward(attention(True)),
-    "lstm 32x64x128 -> 256": forward_of(lstm),
-    "lstm + backward": backward(lstm),
+    "attention causal 6x256x64": forward_of(attention(True, (1, 6, 256, 64))),
+    "attention causal 6x256x64 + backward": backward(attention(True, (1, 6, 256, 64))),
+    "attention 48x1024x64": forward_of(attention(False, (4, 12, 1024, 64))),
+    "attention 48x1024x64 + backward": backward(attention(False, (4, 12, 1024, 64))),
+    "lstm 32x64x128 -> 256": forward_of(recurrent("LSTM")),
+    "lstm + backward": backward(recurrent("LSTM")),
+    "lstm 8x100x64 -> 64": forward_of(recurrent("LSTM", 8, 100, 64, 64)),
+    "lstm 8x100x64 -> 64 + backward": backward(recurrent("LSTM", 8, 100, 64, 64)),
+    "gru 32x64x128 -> 256": forward_of(recurrent("GRU")),
+    "gru + backward": backward(recurrent("GRU")),
+    "rnn 32x64x128 -> 256": forward_of(recurrent("RNN")),
+    "rnn + backward": backward(recurrent("RNN")),
     "Adam 1.3M": optimizer("Adam", lr=1e-3),
     "AdamW 1.3M": optimizer("AdamW", lr=1e-3),
     "SGD momentum 1.3M": optimizer("SGD", lr=1e-3, momentum=0.9),
