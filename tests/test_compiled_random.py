@@ -133,3 +133,11 @@ def test_two_threads_give_the_same_normal_numbers():
 def test_what_is_not_contiguous_is_the_references():
     out = np.zeros((100, 2), np.float32)[:, 0]
     assert not compiled.fits(out, np.float32)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "log1p", "tan"])
+def test_functions_of_the_c_library_are_pythons(name):
+    x = guarded(np.random.default_rng(0).random(3000) + 2.0**-60)
+    assert compiled.libm.each(name) is not None
+    found = compiled.by_c_library(name, x)
+    assert found.tobytes() == reference.by_c_library(name, x).tobytes()

@@ -111,18 +111,10 @@ def _refuse(kernel: str, out: np.ndarray) -> None:
 # -------------------------------------------------------------------------------------------------- arithmetic
 
 
-def _exactly(name: str, x: np.ndarray) -> np.ndarray:
-    """The C library's function `name` of each element."""
-    try:
-        return np.fromiter(map(getattr(math, name), x.tolist()), np.float64, x.size)
-    except OverflowError:  # Python's word for an infinite exp
-        return getattr(np, name)(x)
-
-
 def _function(name: str, dtype: np.dtype, n: int) -> Callable[[np.ndarray], np.ndarray]:
     """The function `name` of float64 arrays of size `n`, good enough for results of `dtype`."""
     if dtype == np.float64 or n < 16:
-        return lambda x: _exactly(name, x)
+        return lambda x: xp.by_c_library(name, x)
     return getattr(np, name)  # an error in the last of 53 bits does not survive rounding to 24
 
 
@@ -213,38 +205,43 @@ def few_normals(n: int, generator: Generator) -> list[float]:
 
 def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
     double, single = out.dtype == np.float64, out.dtype == np.float32
-    transform = _normal_float64 if double else xp.random_normals
     n, whole = out.size, out.size // 16 * 16
     # The half types never draw the numbers that the last block replaces; the others do.
-    drawn = n if double or single else whole
-    u = generator.doubles(n) if double else generator.floats(drawn, out if single else None)
-    if whole == n:
-        transform(u, mean, std)
-    elif n >= _CHUNK:
-        tail = generator.doubles(16) if double else generator.floats(16)
-        transform(u[:whole], mean, std)
-        transform(tail, mean, std)
-        u = u if u is out else np.append(u, np.empty(n - len(u), u.dtype))
-        u[n - 16 :] = tail
-    else:
-        # One call for both: its cost, for a few numbers, is that of its many small steps.
-        tail = generator.doubles(16) if double else generator.floats(16)
-        both = np.concatenate((u[:whole], tail))
-        transform(both, mean, std)
-        u = u if u is out else np.empty(n, both.dtype)
-        u[: n - 16] = both[: n - 16]
-        u[n - 16 :] = both[whole:]
+    u = out if double or single else np.empty(whole, np.float32)
+    draw = generator.doubles if double else generator.floats
+    draw(u.size, u)
+    tail = None if whole == n else draw(16)
+    (_normal_float64 if double else xp.random_normals)(u[:whole], mean, std, tail)
     if u is not out:
-        out[...] = u
+        out[:whole] = u
+    if tail is not None:
+        out[n - 16 :] = tail
 
 
-def _normal_float64(u: np.ndarray, mean: float, std: float) -> None:
-    pairs = u.reshape(-1, 2, 8)
-    log = _exactly("log", (1 - pairs[:, 0]).ravel())
-    radius = np.sqrt(-2 * log)
-    angle = (2 * math.pi * pairs[:, 1]).ravel()
-    pairs[:, 0] = fused(radius * np.cos(angle), std, mean).reshape(-1, 8)
-    pairs[:, 1] = fused(radius * np.sin(angle), std, mean).reshape(-1, 8)
+def standard_normals(n: int, generator: Generator) -> np.ndarray:
+    """`n` >= 16 normal numbers of mean 0 and standard deviation 1, float32 [n]: what `normal_` fills
+    a contiguous array with."""
+    out = generator.floats(n)
+    if not n % 16:
+        xp.random_normals(out, 0.0, 1.0)
+        return out
+    tail = generator.floats(16)
+    xp.random_normals(out[: n // 16 * 16], 0.0, 1.0, tail)
+    out[n - 16 :] = tail
+    return out
+
+
+def _normal_float64(u: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None) -> None:
+    for some in (u,) if tail is None else (u, tail):
+        blocks = some.reshape(-1, 2, 8)
+        for at in range(0, len(blocks), _CHUNK // 16):
+            pairs = blocks[at : at + _CHUNK // 16]
+            log = xp.by_c_library("log", (1 - pairs[:, 0]).ravel())
+            log *= -2
+            radius = np.sqrt(log, out=log)
+            angle = (2 * math.pi * pairs[:, 1]).ravel()
+            pairs[:, 0] = fused(radius * np.cos(angle), std, mean).reshape(-1, 8)
+            pairs[:, 1] = fused(radius * np.sin(angle), std, mean).reshape(-1, 8)
 
 
 def scalar_normals(n: int, generator: Generator, dtype: np.dtype) -> np.ndarray:

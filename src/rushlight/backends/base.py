@@ -372,6 +372,7 @@ KERNELS = {
     # bags
     "bags": "rows of a table summed, averaged or maximised in bags, with the bags' sizes and places",
     # random
+    "by_c_library": "a function of the C library of each number, to the last bit",
     "random_between": "numbers in [low, high) from a generator",
     "random_doubles": "numbers in [0, 1) from a generator, of 53 bits",
     "random_floats": "numbers in [0, 1) from a generator, of 24 bits",

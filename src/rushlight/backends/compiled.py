@@ -29,8 +29,9 @@ FAMILIES: dict[str, str] = {
         "shrink_gradient silu silu_gradient silu_slope softplus softshrink threshold"
     ),
     "elementwise": (
-        "above add_product add_quotient add_scaled clip clip_arrays copysign erf frac hypot "
-        "lerp logaddexp rsqrt sigmoid sign where"
+        "above add_product add_quotient add_scaled cast clip clip_arrays copysign erf "
+        "floor_divide fmod frac hypot lerp logaddexp power remainder replace_nonfinite rsqrt "
+        "sigmoid sign where xlogy"
     ),
     "loss": (
         "binary_entropy binary_entropy_gradient huber huber_gradient logit_entropy "
@@ -45,8 +46,8 @@ FAMILIES: dict[str, str] = {
         "window_averages_adjoint"
     ),
     "random": (
-        "random_between random_doubles random_floats random_hits random_integers random_normals "
-        "random_order random_wide_words random_words"
+        "by_c_library random_between random_doubles random_floats random_hits random_integers "
+        "random_normals random_order random_wide_words random_words"
     ),
     "recurrent": (
         "gru_layer gru_layer_gradients lstm_layer lstm_layer_gradients rnn_layer "

@@ -12,6 +12,7 @@ import numpy as np
 
 from rushlight.backends import numpy_random as reference
 from rushlight.backends.compiled import threshold
+from rushlight.compiler import libm
 from rushlight.compiler import random as kernels
 from rushlight.compiler.types import of
 
@@ -92,11 +93,27 @@ def random_integers(generator: Any, out: np.ndarray, low: int, span: int) -> Non
     return drawn(generator, kernels.integers.compiled(), out, out.size, low, span, 1 / span)
 
 
-def random_normals(out: np.ndarray, mean: float, std: float) -> None:
-    """Uniform numbers `out`, float32 [16 k], into normal ones; see `box_muller`."""
+def random_normals(
+    out: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None
+) -> None:
+    """Uniform numbers `out`, float32 [16 k], into normal ones; see `box_muller`. `tail`: 16 more."""
     if out.__class__ is not np.ndarray or not out.flags.carray or out.dtype != np.float32:
-        return reference.random_normals(out, mean, std)
-    return kernels.normals.compiled()(out, out.size, mean, std)
+        return reference.random_normals(out, mean, std, tail)
+    run = kernels.normals.compiled()
+    run(out, out.size, mean, std)
+    if tail is not None:
+        run(tail, 16, mean, std)
+    return None
+
+
+def by_c_library(name: str, x: np.ndarray) -> np.ndarray:
+    """The C library's function `name` of each element, float64 [n]."""
+    if x.size < SMALL or name not in libm.FUNCTIONS or (run := libm.each(name)) is None:
+        return reference.by_c_library(name, x)
+    x = np.ascontiguousarray(x, np.float64)
+    out = np.empty_like(x)
+    run(x, out)
+    return out
 
 
 def random_order(generator: Any, n: int) -> np.ndarray:

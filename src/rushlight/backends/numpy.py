@@ -90,6 +90,7 @@ def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
         return a.astype(to)
 
 
+cast_plainly = cast
 _SATURATING = dtypes.float8_e4m3fn.np
 
 
@@ -163,8 +164,8 @@ LATER = {
         "xor_of_bits"
     ),
     "random": (
-        "random_between random_doubles random_floats random_hits random_integers random_normals "
-        "random_order random_wide_words random_words"
+        "by_c_library random_between random_doubles random_floats random_hits random_integers "
+        "random_normals random_order random_wide_words random_words"
     ),
     "resample": (
         "affine_places affine_places_adjoint grid_gradients grid_taps grid_values resample "

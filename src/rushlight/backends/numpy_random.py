@@ -5,6 +5,7 @@ All take a `generator.Generator` and leave it where PyTorch's would stand. `out`
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -86,9 +87,28 @@ def random_integers(generator: Any, out: np.ndarray, low: int, span: int) -> Non
     np.add(words.view(np.int64), low, out=out.reshape(-1))
 
 
-def random_normals(out: np.ndarray, mean: float, std: float) -> None:
-    """Uniform numbers `out`, float32 [16 k], into normal ones; see `box_muller`."""
-    box_muller.normal_float32(out.reshape(-1), mean, std)
+@np.errstate(all="ignore")
+def random_normals(
+    out: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None
+) -> None:
+    """Uniform numbers `out`, float32 [16 k], into normal ones; see `box_muller`. `tail`: 16 more."""
+    if tail is None or out.size > _CHUNK:
+        box_muller.normal_float32(out.reshape(-1), mean, std)
+        if tail is not None:
+            box_muller.normal_float32(tail, mean, std)
+        return
+    # One call for both: its cost, for a few numbers, is that of its many small steps.
+    both = np.concatenate((out, tail))
+    box_muller.normal_float32(both, mean, std)
+    out[...], tail[...] = both[:-16], both[-16:]
+
+
+def by_c_library(name: str, x: np.ndarray) -> np.ndarray:
+    """The C library's function `name` of each element, float64 [n]."""
+    try:
+        return np.fromiter(map(getattr(math, name), x.tolist()), np.float64, x.size)
+    except OverflowError:  # Python's word for an infinite exp
+        return getattr(np, name)(x)
 
 
 def random_order(generator: Any, n: int) -> np.ndarray:

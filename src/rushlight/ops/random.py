@@ -71,8 +71,11 @@ def _uniform(shape: tuple, d: np.dtype) -> np.ndarray:
 
 def _normal(shape: tuple, d: np.dtype) -> np.ndarray:
     g = generators.default_generator
-    if d is F32 and (n := math.prod(shape)) < 16:
-        return np.array(sampling.few_normals(n, g), d).reshape(shape)
+    if d is F32:
+        n = math.prod(shape)
+        if n < 16:
+            return np.array(sampling.few_normals(n, g), d).reshape(shape)
+        return sampling.standard_normals(n, g).reshape(shape)
     a = np.empty(shape, d)
     sampling.normal_(a, 0.0, 1.0, g)
     return a
