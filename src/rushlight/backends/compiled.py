@@ -29,9 +29,13 @@ FAMILIES: dict[str, str] = {
         "shrink_gradient silu silu_gradient silu_slope softplus softshrink threshold"
     ),
     "elementwise": (
-        "above add_product add_quotient add_scaled cast clip clip_arrays copysign erf "
-        "floor_divide fmod frac hypot lerp logaddexp power remainder replace_nonfinite rsqrt "
-        "sigmoid sign where xlogy"
+        "above add_product add_quotient add_scaled cast ceil clip clip_arrays copysign erf "
+        "floor floor_divide fmod frac hypot lerp logaddexp power remainder replace_nonfinite "
+        "reverse_subtract rint rsqrt sigmoid sign trunc where with_wide_number xlogy"
+    ),
+    "indexing": (
+        "add_along add_rows add_slices gather_along index_add_at out_of_range slices_added "
+        "take_slices write_along"
     ),
     "loss": (
         "binary_entropy binary_entropy_gradient huber huber_gradient logit_entropy "

@@ -25,6 +25,7 @@ from rushlight.compiler.types import Ptr, i64, u32, u64
 
 GRAIN = 16384
 UNSIGNED = {"i32": u32, "i64": u64}
+TOGETHER = 4  # rows that share one look at the indices
 COLUMNS = 128  # columns that a thread adds up at a time
 
 
@@ -85,20 +86,35 @@ def move(q, p, n, U):
 @kernel
 def take_slices(ONE, a: Ptr[U], index: Ptr[I], out: Ptr[U], outer: i64, n: i64, k: i64, inner: i64):
     """out[o, j] = a[o, index[j]]; ONE: slices of one element."""
-    for lo, hi in parallel(outer * k, rows_of(inner)):
-        r = lo + 0
-        j = lo % k
-        p = a + lo // k * n * inner
-        while r < hi:
-            m = min(k - j, hi - r)
-            if ONE:
-                pick(out + r, p, index + j, m)
-            else:
+    if ONE:
+        if outer >= TOGETHER:
+            groups = (outer + (TOGETHER - 1)) // TOGETHER
+            for lo, hi in parallel(groups, rows_of(k * TOGETHER)):
+                for t in range(lo, hi):
+                    # The last rows are done twice where they are no whole group.
+                    o = min(t * TOGETHER, outer - TOGETHER)
+                    p, q = a + o * n, out + o * k
+                    for j in range(k):
+                        at = i64(index[j])
+                        for r in unroll(TOGETHER):
+                            q[r * k + j] = p[r * n + at]
+        else:
+            for o in range(outer):
+                p, q = a + o * n, out + o * k
+                for lo, hi in parallel(k, GRAIN):
+                    pick(q + lo, p, index + lo, hi - lo)
+    else:
+        for lo, hi in parallel(outer * k, rows_of(inner)):
+            r = lo + 0
+            j = lo % k
+            p = a + lo // k * n * inner
+            while r < hi:
+                m = min(k - j, hi - r)
                 for t in range(m):
                     move(out + (r + t) * inner, p + i64(index[j + t]) * inner, inner, U)
-            r += m
-            j = i64(0)
-            p = p + n * inner
+                r += m
+                j = i64(0)
+                p = p + n * inner
 
 
 @inline
@@ -120,11 +136,18 @@ def add_slices(
 ):
     """z[o, index[j]] += values[o, j], for one j after the other."""
     if ONE:
-        for lo, hi in parallel(outer, rows_of(k)):
-            for o in range(lo, hi):
-                q, p = z + o * n, values + o * k
+        groups = outer // TOGETHER
+        for lo, hi in parallel(groups, rows_of(k * TOGETHER)):
+            for t in range(lo, hi):
+                q, p = z + t * TOGETHER * n, values + t * TOGETHER * k
                 for j in range(k):
-                    q[i64(index[j])] += p[j]
+                    at = i64(index[j])
+                    for r in unroll(TOGETHER):
+                        q[r * n + at] += p[r * k + j]
+        for o in range(groups * TOGETHER, outer):
+            q, p = z + o * n, values + o * k
+            for j in range(k):
+                q[i64(index[j])] += p[j]
     else:
         blocks = (inner + (COLUMNS - 1)) // COLUMNS
         for lo, hi in parallel(outer * blocks, rows_of(k * COLUMNS)):
