@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import ctypes
 import inspect
+import threading
 
 import numpy as np
 import pytest
@@ -389,6 +390,39 @@ def test_inline_functions_routines_and_lambdas():
     assert [f.name.partition("_")[0] for f in calls.module().functions] == [
         "calls", "power", "power", "fill", "fill",
     ]  # fmt: skip
+
+
+@routine
+def far(n):
+    many = array(i64, 100_000)
+    many[99_999] = n
+    if n > 2:
+        return many[99_999] * 2
+    return many[99_999]
+
+
+@kernel
+def spacious(out: Ptr[i64], n: i64):
+    for lo, hi in parallel(n, 1):
+        mine, more = array(i64, 100_000), array(i64, 70_000)
+        for i in range(100_000):
+            mine[i] = i
+        for i in range(lo, hi):
+            more[69_999] = mine[99_999] + far(i)
+            out[i] = more[69_999]
+
+
+def test_large_arrays():
+    """They are no part of the stack, which has 256 KiB here, and are freed."""
+    ran = both(spacious, np.zeros(5, np.int64), 5)[0]
+    assert ran.tolist() == [99_999 + n for n in (0, 1, 2, 6, 8)]
+    compiled, out = spacious.compiled(), np.zeros(300, np.int64)
+    before = threading.stack_size(256 * 1024)
+    thread = threading.Thread(target=compiled, args=(out, 300))
+    thread.start()
+    thread.join()
+    threading.stack_size(before)
+    assert out[-1] == 99_999 + 598
 
 
 @kernel

@@ -1,9 +1,9 @@
 """From the intermediate representation to LLVM's text.
 
 A variable that is set once, before all that reads it, is the register that holds its value; others
-live in stack slots here, which LLVM turns into registers. Alignment is the element's, so
-that pointers need none. A `lanes` loop tells LLVM that its memory accesses do not depend on each
-other, which is what lets it vectorise without knowing that arrays do not overlap.
+live in stack slots here, which LLVM turns into registers. Large arrays come from `malloc`. Alignment
+is the element's, so that pointers need none. A `lanes` loop tells LLVM that its memory accesses do
+not depend on each other, which is what lets it vectorise without knowing that arrays do not overlap.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from rushlight.compiler import ir
 from rushlight.compiler.operations import Operations, Text, mangled, memory_scalar, memory_type
 from rushlight.compiler.types import Ptr, vector
 from rushlight.compiler.walk import Uses, free
+
+STACK = 512 * 1024  # bytes of an array on the stack, at most: threads may have 2 MiB in all
 
 
 def emit(module: ir.Module) -> str:
@@ -25,6 +27,8 @@ def emit(module: ir.Module) -> str:
 
 class Emitter(Operations):
     """Writes one function."""
+
+    freed: tuple[str, ...] = ()  # what happens before each return
 
     # Functions.
 
@@ -45,8 +49,13 @@ class Emitter(Operations):
         # Routines are called: written out where they are used, they would be optimised for that
         # place, and a matrix product's tile does not fit into the registers any more.
         how = "nounwind noinline" if head.startswith("internal") else "nounwind"
+        lines = []
+        for line in self.lines:
+            if line.startswith("  ret "):
+                lines += self.freed
+            lines.append(line)
         self.text.functions.append(
-            "\n".join([f"define {head} {how} {{", "entry:", *self.entry, *self.lines, "}"])
+            "\n".join([f"define {head} {how} {{", "entry:", *self.entry, *lines, "}"])
         )
 
     def body(self, statements: list[ir.Stmt]) -> None:
@@ -60,8 +69,21 @@ class Emitter(Operations):
 
     def do_array(self, s: ir.Array) -> None:
         space = f"%{s.name}.space"
-        t = f"[{s.count} x {s.element.memory}]"
-        self.entry.append(f"  {space} = alloca {t}, align 64")
+        size = s.count * s.element.size
+        if size <= STACK:
+            t = f"[{s.count} x {s.element.memory}]"
+            self.entry.append(f"  {space} = alloca {t}, align 64")
+        else:
+            allocate = self.text.declare("malloc", "ptr", "i64")
+            self.text.declare("free", "void", "ptr")
+            self.entry += [
+                f"  {space}.whole = call ptr {allocate}(i64 {size + 63})",
+                f"  {space}.begin = ptrtoint ptr {space}.whole to i64",
+                f"  {space}.behind = add i64 {space}.begin, 63",
+                f"  {space}.aligned = and i64 {space}.behind, -64",
+                f"  {space} = inttoptr i64 {space}.aligned to ptr",
+            ]
+            self.freed += (f"  call void @free(ptr {space}.whole)",)
         self.set(s.name, space, Ptr[s.element])
 
     def do_store(self, s: ir.Store) -> None:
