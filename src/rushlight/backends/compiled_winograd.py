@@ -1,8 +1,10 @@
 """Convolutions of 3 x 3 windows, step 1, with fewer multiplications than their sums have.
 
-`compiler/winograd.py` says how. Results differ from those of sums in order by roundings only, about
-as many as sums in order have, as long as all numbers are finite; where a result is not (inputs that
-are not, or an overflow) the functions give None, and the caller sums in order.
+`compiler/winograd.py` says how. As long as all numbers are finite, results differ from those of sums in
+order by roundings, of about the size that sums in order have (relative to the largest product of an
+input and a weight within a window, where those of sums in order are to the products that exist).
+Where a result is not finite (an input is not, or a sum overflowed) the functions give None, and the
+caller sums in order.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from rushlight.backends.compiled import threshold
 from rushlight.compiler import gemm
 from rushlight.compiler import winograd as kernels
 from rushlight.compiler.types import f32
-from rushlight.compiler.winograd import DEEPEST, GAP, RUN, TILES, Plan
+from rushlight.compiler.winograd import DEEPEST, GAP, ROOM, RUN, TILES, Plan
 
 if TYPE_CHECKING:
     Ints = tuple[int, ...]
@@ -82,10 +84,12 @@ def plan_of(
     block = 2 * sizes()["L"]
     height, width = h + 2 * padding - 2, w + 2 * padding - 2
     down, across = up(height, 2), up(width, 2)
-    pieces = up(across, TILES)
+    rows = sizes()["MR"]
+    most = min(TILES, ROOM // (RUN * up(c, RUN)) // rows * rows)
+    pieces = up(across, most)
     wide, lines = up(across, pieces), n * down
     pieces = up(across, wide)
-    high = up(lines, up(lines, max(1, TILES // wide)))
+    high = up(lines, up(lines, max(1, most // wide)))
     chunks = up(lines, high)
     plan = [0] * Plan.SIZE
     plan[: Plan.LINES] = c, o, h, w, height, width, padding, down, across

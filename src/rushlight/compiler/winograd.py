@@ -46,6 +46,7 @@ from rushlight.compiler.types import Ptr, i32, i64
 
 TILES = 48  # of a chunk, at most
 DEEPEST = 512  # channels of the input, at most
+ROOM = 60 * DEEPEST  # elements of each of the 16 matrices
 RUN = 64  # channels of a tile that lie together
 AHEAD = 8  # channels whose windows are fetched in advance
 GAP = 16  # elements between the 16 matrices, which else would share a few lines of the cache
@@ -296,7 +297,7 @@ def convolve(FUSED, FLIPPED, x: Ptr[T], u: Ptr[T], bias: Ptr[T], y: Ptr[T], wron
     """y = bias + x convolved with the windows of which `transform_windows` made u, or if FUSED with windows
     u, which each chunk transforms; wrong[0] becomes other than 0 when a result is infinite or NaN."""
     for lo, hi in parallel(plan[Plan.CHUNKS], 1):
-        v = array(T, 16 * ((TILES + MR) * DEEPEST + GAP))
+        v = array(T, 16 * (ROOM + GAP))
         own = array(T, 16 * (RUN * 2 * L + GAP))
         sums = array(T, 16 * ((TILES + MR) * 2 * L + GAP))
         frame = array(T, (TILES + 1) * 8 * L)
