@@ -20,6 +20,7 @@ F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 BF16 = dtypes.bfloat16.np
 SUMS = {"f": F32, "d": F64, "e": F32, BF16.char: F32}  # dtype.char -> that of sums
 ELEMENTS = {"f": types.f32, "d": types.f64, "e": types.f16, BF16.char: types.bf16}
+PAIRS, PAIRED = "pairs", "paired"  # of bfloat16: some machines multiply and add two at once
 FEW, SOME = gemv.FEW, gemv.SOME
 
 # Products of one element of A with one of B (m * n * k) from which machine code pays, calls
@@ -46,10 +47,17 @@ SPAN, SPANNED = 4096, 128 * 128
 
 class _Kernels(dict):
     """Compiled kernels, made when they are first wanted: `gemm.product` by the dtype.char of the
-    sums, those of `gemv.py` by their name, dtype.char and number of vectors, conversions by two."""
+    sums, or PAIRS (None where the machine has no such); those of `gemv.py` by their name, dtype.char
+    and number of vectors, conversions by two."""
 
     def __missing__(self, key: Any) -> Any:
-        if isinstance(key, str):
+        if key == PAIRS:
+            kernel = None
+            if gemm.pairs():
+                kernel = gemm.product.compiled(**gemm.sizes(types.f32, types.i32))
+        elif key == PAIRED:
+            kernel = gemm.pair_rows.compiled()
+        elif isinstance(key, str):
             kernel = gemm.product.compiled(**gemm.sizes(ELEMENTS[key]))
         elif len(key) == 2:
             kernel = gemm.convert.compiled(A=ELEMENTS[key[0]], B=ELEMENTS[key[1]])
@@ -93,10 +101,14 @@ def product(
 ) -> np.ndarray:
     """a @ b, both of one dtype of SUMS, whose result is known to have this shape, with no dimension
     of size 0; plus a row. The result has the dtype of the sums."""
-    sums = SUMS[a.dtype.char]
-    if a.dtype is not sums:
+    sums, kernel = SUMS[a.dtype.char], None
+    if a.dtype is BF16 and a.ndim == b.ndim == 2 and a.shape[1] % 2 == 0:
+        kernel = _kernels[PAIRS]
+    if kernel is not None:
+        a, b = paired(a), paired(b.T).T
+    elif a.dtype is not sums:
         a, b = converted(a, sums), converted(b, sums)
-    kernel, c = _kernels[sums.char], np.empty(shape, sums)
+    kernel, c = kernel or _kernels[sums.char], np.empty(shape, sums)
     if row is not None:
         kernel(a, b, c, row, c, gemm.BIAS)
     elif a.shape[-1] < 2 * SPAN or c.size > SPANNED or len(shape) != 2:
@@ -106,6 +118,19 @@ def product(
         span = max(SPAN, -(-k // (64 * SPAN)) * SPAN)  # 64 parts at most
         kernel(a, b, c, c, np.empty((-(-k // span), *shape), sums), gemm.SET + 4 * span)
     return c
+
+
+def paired(a: np.ndarray) -> np.ndarray:
+    """A matrix of bfloat16 as one of pairs of neighbours in its rows."""
+    if a.strides[1] == 2 and a.strides[0] > 0 == a.strides[0] % 4:
+        return a.view(np.int32)
+    columns = a.T.view(np.uint16)
+    if columns.strides[1] != 2 or columns.strides[0] <= 0:
+        columns = np.ascontiguousarray(columns)
+    k, n = columns.shape
+    out = np.empty((k // 2, n), np.int32)
+    _kernels[PAIRED](columns, out, k, n, columns.strides[0] // 2)
+    return out.T
 
 
 def thin(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:

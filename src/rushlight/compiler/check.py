@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from rushlight.compiler import ir
-from rushlight.compiler.types import Type, b1, i64
+from rushlight.compiler.types import Type, b1, f32, i32, i64, vector
 
 SAME = {
     "add", "sub", "mul", "div", "rem", "neg", "and", "or", "xor", "not", "shl", "shr", "fma",
@@ -206,6 +206,10 @@ class Checker:
                 self.fail(f"a lane of {given[0]} that is not there")
             if name == "insert":
                 self.expect("a lane's new value", given[2], given[0].element)
+        elif name == "bf16_pairs":
+            for one, wanted in zip(given, (i32, i32, f32), strict=True):
+                self.expect("an argument of bf16_pairs", one, vector(wanted, 16))
+            self.expect("the result of bf16_pairs", t, given[2])
         elif name == "shuffle":
             a, b, *which = given
             self.expect("the second vector of a shuffle", b, a)

@@ -439,6 +439,9 @@ class Expressions:
         new = self.constant(new, value.type.element)
         return ir.Op("insert", (value, ir.Const(at, i64), new), value.type)
 
+    def word_bf16_pairs(self, a: Any, b: Any, c: Any) -> Any:
+        return ir.Op("bf16_pairs", (a, b, c), c.type)
+
     def word_shuffle(self, a: Any, b: Any, which: Any) -> Any:
         lanes = [ir.Const(at, i64) for at in which]
         return ir.Op("shuffle", (a, b, *lanes), vector(a.type.element, len(lanes)))

@@ -17,9 +17,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from rushlight.compiler import native
 from rushlight.compiler.kernel import kernel
 from rushlight.compiler.language import (
     array,
+    bf16_pairs,
     bits,
     fma,
     inline,
@@ -32,9 +34,10 @@ from rushlight.compiler.language import (
     shuffle,
     splat,
     store,
+    typeof,
     unroll,
 )
-from rushlight.compiler.types import HEAD, Header, Ptr, Type, i32, i64
+from rushlight.compiler.types import HEAD, Header, Ptr, Type, i32, i64, u16
 
 DEPTH = 512  # of a packed panel of B: 64 KiB
 GROUP = 4  # panels that are packed at once and lie in the second-level cache together
@@ -43,19 +46,25 @@ SET, ADD, BIAS = 0, 1, 2  # what becomes of C: the product; C + the product; a r
 
 
 @cache
-def sizes(T: Type) -> dict[str, Any]:
+def sizes(T: Type, E: Type | None = None) -> dict[str, Any]:
     """What the kernel for matrices of one type is compiled for: a tile of MR rows by V vectors of L
-    lanes, which with what it is multiplied with fills the registers."""
-    from rushlight.compiler import native
+    lanes, which with what it is multiplied with fills the registers.
 
-    _, features = native.host()
+    T is the type of C and the sums, E that of A and B: the same, or i32, each two bf16 (`pairs`).
+    """
+    features = native.host()[1]
     if "+avx512f" in features:
         width, rows = 64, 12
     elif "+avx2" in features:
         width, rows = 32, 6
     else:
         width, rows = 16, 12 if "+neon" in features else 4
-    return {"T": T, "MR": rows, "V": 2, "L": width // T.size}
+    return {"E": E or T, "T": T, "MR": rows, "V": 2, "L": width // T.size}
+
+
+def pairs() -> bool:
+    """Whether the machine multiplies pairs of bfloat16 and adds them up in float32."""
+    return "+avx512bf16" in native.host()[1]
 
 
 def _crossing(row: int, step: int, lanes: int) -> list[int]:
@@ -90,7 +99,10 @@ def tile(a, ars, aks, b, bks, c, ldc, bias, k, rows, left, begin, T, MR, V, L):
         for r in unroll(MR):
             x = splat(at[r][p * aks], L)
             for v in unroll(V):
-                sums[r][v] = fma(bs[v], x, sums[r][v])
+                if typeof(x) is T:
+                    sums[r][v] = fma(bs[v], x, sums[r][v])
+                else:
+                    sums[r][v] = bf16_pairs(bs[v], x, sums[r][v])
     more, step = c, ldc
     if begin == BIAS:
         more, step = bias, i64(0)
@@ -199,6 +211,17 @@ def convert(a: Ptr[A], out: Ptr[B], n: i64):
             out[i] = a[i]
 
 
+@kernel
+def pair_rows(a: Ptr[u16], out: Ptr[i32], rows: i64, n: i64, along: i64):
+    """Each number of an even row beside that of the odd row under it, as one: out [rows // 2, n]."""
+    for lo, hi in parallel(rows // 2, 32768 // n + 1):
+        for p in range(lo, hi):
+            upper, lower = a + 2 * p * along, a + (2 * p + 1) * along
+            to = out + p * n
+            for j in lanes(0, n):
+                to[j] = i32(upper[j]) | (i32(lower[j]) << 16)
+
+
 @inline
 def shape_of(a):
     """Of an array's object: its number of dimensions, its shape, its strides in bytes."""
@@ -227,7 +250,7 @@ def rounded_up(a, by):
 
 @kernel
 def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i64):
-    """C [..., m, n] from A [..., m, k] and B [..., k, n], k > 0.
+    """C [..., m, n] from A [..., m, k] and B [..., k, n], k > 0 (counted in pairs, if they are pairs).
 
     Leading dimensions of A and B are broadcast to those of C, whose rows are contiguous. `how` is
     SET, ADD or BIAS, which adds `row` [n]; or SET or ADD + 4 * span: then the sum over k is made of
@@ -239,8 +262,8 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     b_dims, b_shape, b_strides = shape_of(b)
     c_dims, c_shape, c_strides = shape_of(c)
     m, n, k = c_shape[c_dims - 2], c_shape[c_dims - 1], a_shape[a_dims - 1]
-    ars, aks = a_strides[a_dims - 2] // T.size, a_strides[a_dims - 1] // T.size
-    bks, bcs = b_strides[b_dims - 2] // T.size, b_strides[b_dims - 1] // T.size
+    ars, aks = a_strides[a_dims - 2] // E.size, a_strides[a_dims - 1] // E.size
+    bks, bcs = b_strides[b_dims - 2] // E.size, b_strides[b_dims - 1] // E.size
     ldc = c_strides[c_dims - 2] // T.size
     if n == 1:  # then the stride may be any
         bcs = i64(1)
@@ -272,16 +295,16 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
 
     b_in_place = (bcs == 1) & ((min(k, DEPTH) * bks <= 32768) | ((m <= 2 * MR) & (bks <= 2048)))
     for lo, hi in parallel(batch * chunks, grain):
-        panels = array(T, DEPTH * W * GROUP)
+        panels = array(E, DEPTH * W * GROUP)
         for t in range(lo, hi):
             z, s, u = t // chunks, t % chunks // each, t % each
             i, first = u // pieces * height, u % pieces * (group * W)
             rows, columns = min(height, m - i), min(n - first, group * W)
-            over_a = matrix_at(z, c_shape, lead, a_dims, a_shape, a_strides) // T.size
-            over_b = matrix_at(z, c_shape, lead, b_dims, b_shape, b_strides) // T.size
+            over_a = matrix_at(z, c_shape, lead, a_dims, a_shape, a_strides) // E.size
+            over_b = matrix_at(z, c_shape, lead, b_dims, b_shape, b_strides) // E.size
             over_c = matrix_at(z, c_shape, lead, c_dims, c_shape, c_strides) // T.size
-            at = bits(a[HEAD], Ptr[T]) + (over_a + i * ars)
-            by = bits(b[HEAD], Ptr[T]) + (over_b + first * bcs)
+            at = bits(a[HEAD], Ptr[E]) + (over_a + i * ars)
+            by = bits(b[HEAD], Ptr[E]) + (over_b + first * bcs)
             to = bits(c[HEAD], Ptr[T]) + (over_c + i * ldc + first)
             start = begin
             if spans > 1:

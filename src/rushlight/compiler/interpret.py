@@ -196,6 +196,12 @@ def _fma_of(a: float, b: float, c: float, t: Type) -> float:
     return near
 
 
+def _pairs(e: ir.Op, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    low = (a << 16).view(np.float32) * (b << 16).view(np.float32)
+    high = (a & -65536).view(np.float32) * (b & -65536).view(np.float32)
+    return c + low + high
+
+
 def _insert(e: ir.Op, a: np.ndarray, at: Any, new: Any) -> np.ndarray:
     out = a.copy()
     out[at] = new
@@ -272,6 +278,7 @@ FUNCTIONS = {
     "splat": lambda e, a: np.full(e.type.lanes, a),
     "lane": lambda e, a, at: a[at],
     "insert": _insert,
+    "bf16_pairs": _pairs,
     "shuffle": lambda e, a, b, *which: np.concatenate([a, b])[list(which)],
     "iota": lambda e: np.arange(e.type.lanes),
     "sum": _tree,

@@ -204,6 +204,7 @@ OPS = {
     "ge": (2, "a >= b"),
     "select": (3, "b where a, else c"),
     "fma": (3, "a * b + c, rounded once"),
+    "bf16_pairs": (3, "the products of the bf16 in the i32 a and b, both, + c; avx512bf16 only"),
     "sqrt": (1, "square root"),
     "fabs": (1, "|a|"),
     "floor": (1, "rounded down"),

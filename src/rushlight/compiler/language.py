@@ -48,6 +48,9 @@ smallest = Word("smallest", "smallest(v): the smallest lane")
 some = Word("some", "some(v): whether any lane of a vector of b1 holds")
 
 # Numbers. `abs`, `min` and `max` work too: min(a, b) is `a if a < b else b`.
+bf16_pairs = Word(
+    "bf16_pairs", "bf16_pairs(a, b, c): the two bf16 in a (i32) times those in b, plus c"
+)
 fma = Word("fma", "fma(a, b, c): a * b + c rounded once")
 sqrt = Word("sqrt", "square root")
 floor = Word("floor", "rounded down")

@@ -308,6 +308,13 @@ class Operations:
             f"i64 {self.value(at)}"
         )
 
+    def op_bf16_pairs(self, e: ir.Op) -> str:
+        a, b, c = (self.value(x) for x in e.args)
+        pair, t = "<32 x bfloat>", e.type.llvm
+        name = self.text.declare("llvm.x86.avx512bf16.dpbf16ps.512", t, f"{t}, {pair}, {pair}")
+        a, b = (self.put(f"bitcast <16 x i32> {x} to {pair}") for x in (a, b))
+        return self.put(f"call {t} {name}({t} {c}, {pair} {a}, {pair} {b})")
+
     def op_shuffle(self, e: ir.Op) -> str:
         (a, b), t = e.args[:2], e.args[0].type.llvm
         which = ", ".join(f"i32 {at.value}" for at in e.args[2:])
