@@ -35,6 +35,8 @@ from rushlight.compiler.types import Ptr, i64
 BATCH = 96  # rows that are multiplied before their gates are computed
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 CHUNK = 2097152  # multiplications that are worth a chunk
+CACHED = 131072  # weights that stay in the second-level cache from step to step
+AHEAD = 16  # cache lines of the next block's weights that are fetched with each row's gates
 
 
 @inline
@@ -99,6 +101,7 @@ def layer(
             pack_gates(w, packed + b * (G * L) * size, size, b * L, G=G, L=L)
     area = n * size
     grain = chunk_of(n * size * (G * L))
+    large = size * size * G > CACHED
     for s in range(steps):
         t = s if reverse == 0 else steps - 1 - s
         before, after = t + reverse, t + 1 - reverse
@@ -126,6 +129,9 @@ def layer(
                               T=T, MR=MR, V=V, L=L)  # fmt: skip
                     for r in range(rows):
                         at, one = (first + r) * G * size + u, (first + r) * size + u
+                        if large:
+                            for k in unroll(AHEAD):
+                                prefetch(panel + (G * L * size + (r * AHEAD + k) * L))
                         v = [load(scratch + (r * G * L + k * L), L) for k in range(G)]
                         y = [load(x + (at + k * size), L, here) for k in range(G)]
                         if KIND == "lstm":

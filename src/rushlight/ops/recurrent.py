@@ -52,7 +52,7 @@ def through_time(step: Any, x: Any, states: tuple, weights: list, reverse: bool)
         return unrolled(step, linear(x, w_ih, b_ih), states, w_hh, b_hh, w_hr, reverse)
     if step is not gru_step:  # in which the reset gate multiplies the state's bias
         b_ih, b_hh = None if b_ih is None else b_ih + b_hh, None
-    gates = linear(x, w_ih, b_ih)
+    gates = linear(x.contiguous(), w_ih, b_ih)  # one product, not one for each step
     keep = thread.grad and any(t.requires_grad for t in (gates, *states, w_hh))
     if step is lstm_step:
         result = lstm_layer(gates, *states, w_hh, reverse, keep)
