@@ -91,6 +91,7 @@ def test_range(n, wide, seed, bad):
     assert compiled.in_range(x, compiled.index_type(x), 50) is (bad is None)
     if bad is not None:
         assert compiled.gather_along(np.zeros(50), x, 0) is None
+        assert compiled.take_slices(np.zeros((50, 3)), x, 0) is None
         z = np.zeros(50)
         assert not compiled.write_along(z, x, 0, np.ones(n)) and not z.any()
 

@@ -130,6 +130,23 @@ def test_two_threads_give_the_same_normal_numbers():
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("family", ["random", "pool", "indexing", "sorting"])
+def test_families_are_in_the_list(family):
+    """A kernel that is not in the list is never called."""
+    from importlib import import_module
+
+    from rushlight.backends import compiled as back_end
+
+    module = import_module(f"rushlight.backends.compiled_{family}")
+    reference_module = import_module(f"rushlight.backends.numpy_{family}")
+    shared = {
+        name
+        for name, f in vars(module).items()
+        if getattr(f, "__module__", "") == module.__name__ and hasattr(reference_module, name)
+    }
+    assert shared - set(back_end.FAMILIES[family].split()) <= {"placed", "sizes"}
+
+
 def test_what_is_not_contiguous_is_the_references():
     out = np.zeros((100, 2), np.float32)[:, 0]
     assert not compiled.fits(out, np.float32)

@@ -230,7 +230,7 @@ KERNELS = {
     "add_along": "zeros of `shape` with `values` added where `index` says along `dim`",
     "add_slices": "slices of an array added to at indices along a dimension, in place",
     "slices_added": "zeros with slices added at indices along a dimension",
-    "take_slices": "the slices that indices in range name along a dimension",
+    "take_slices": "the slices that indices name along a dimension; None for an index out of range",
     "write_along": "values written or added where indices say along a dimension, in place",
     "add_rows": "`z[rows[k]] += values[k]` for each k in turn; rows may repeat",
     "along": "the key that reads, for each element of `index`, the place it names along `dim`",

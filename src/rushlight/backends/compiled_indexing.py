@@ -49,8 +49,9 @@ def out_of_range(index: np.ndarray, size: int) -> int | None:
 # -- one index for a slice -------------------------------------------------------------------------
 
 
-def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
-    """The slices of `a` along `axis` that `index`, of any shape and in range, names."""
+def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:
+    """The slices of `a` along `axis` that `index`, of any shape, names; None where an index is out of
+    range."""
     t = index_type(index)
     if (
         t is None
@@ -63,8 +64,10 @@ def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
     axis %= a.ndim
     n, inner = a.shape[axis], prod(a.shape[axis + 1 :])
     outer = prod(a.shape[:axis])
-    if outer * index.size * inner < SMALL or not in_range(index, t, n):
+    if outer * index.size * inner < SMALL:
         return reference.take_slices(a, index, axis)
+    if not in_range(index, t, n):
+        return None
     out = np.empty((*a.shape[:axis], *index.shape, *a.shape[axis + 1 :]), a.dtype)
     run = kernels.take_slices.compiled(ONE=inner == 1, U=UNITS[a.dtype.itemsize], I=t)
     run(a, index, out, outer, n, index.size, inner)

@@ -117,8 +117,11 @@ def add_rows(z: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
         z[rows[first]] += values[order[first + ROUNDS : first + counts[run]]].sum(0)
 
 
-def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
-    """The slices of `a` along `axis` that `index`, of any shape and in range, names."""
+def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:
+    """The slices of `a` along `axis` that `index`, of any shape, names; None where an index is out of
+    range."""
+    if out_of_range(index, a.shape[axis]) is not None:
+        return None
     return a.take(index, axis, mode="clip")  # faster than the mode that looks at the range again
 
 

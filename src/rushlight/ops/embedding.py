@@ -33,11 +33,13 @@ def rows_of(xp, weight: Array, indices: Array, padding_idx: int, scale_grad_by_f
 
 
 def rows_taken(xp, weight: Any, indices: Any) -> Any:
-    if (bad := xp.out_of_range(indices, weight.shape[0])) is not None:
+    rows = xp.take_slices(weight, indices, 0)
+    if rows is None:
+        bad = xp.out_of_range(indices, weight.shape[0])
         raise IndexError(
             f"index out of range in self: [embedding] index {bad}, the table has {weight.shape[0]} rows"
         )
-    return xp.take_slices(weight, indices, 0)
+    return rows
 
 
 rows_of.grad(

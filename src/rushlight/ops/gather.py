@@ -148,11 +148,12 @@ def index_select(xp, input: Array, dim: int, index: Array):
         raise RuntimeError(
             f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)"
         )
-    if (bad := xp.out_of_range(index, a.shape[d])) is not None:
+    r = xp.take_slices(a, index.reshape(-1), d)
+    if r is None:
+        bad = xp.out_of_range(index, a.shape[d])
         raise IndexError(
             f"index out of range in self: index_select() got {bad} for dimension {d} of size {a.shape[d]}"
         )
-    r = xp.take_slices(a, index.reshape(-1), d)
     return r if input.ndim else r.reshape(())
 
 
