@@ -16,10 +16,6 @@ from rushlight import dtypes
 from rushlight.backends import compiled_products as products
 from rushlight.backends import numpy_products as reference
 from rushlight.compiler import gemm
-from rushlight.compiler.interpret import interpret
-from rushlight.compiler.kernel import kernel
-from rushlight.compiler.language import bf16_pairs, load, store
-from rushlight.compiler.types import Ptr, f32, i32
 
 DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), dtypes.bfloat16.np]
 LAYOUTS = ("rows", "columns", "steps", "backwards", "repeated")
@@ -251,20 +247,3 @@ def test_what_does_not_fit_is_the_reference_s():
     ):
         with pytest.raises(RuntimeError):
             call()
-
-
-@kernel
-def add_pairs(a: Ptr[i32], b: Ptr[i32], c: Ptr[f32]):
-    store(c, bf16_pairs(load(a, 16), load(b, 16), load(c, 16)))
-
-
-def test_pairs_of_bfloat16_as_they_are_defined():
-    if not gemm.pairs():
-        pytest.skip("this processor has no such instruction")
-    a, b = random((32,), dtypes.bfloat16.np), random((32,), dtypes.bfloat16.np, seed=1)
-    made, meant = random((16,), "f4", seed=2), random((16,), "f4", seed=2)
-    expected = meant + (a.astype("f4") * b.astype("f4")).reshape(16, 2).sum(1)
-    add_pairs.compiled()(a.view("i4"), b.view("i4"), made)
-    interpret(add_pairs.module(), a.view("i4"), b.view("i4"), meant)
-    np.testing.assert_allclose(made, expected, rtol=1e-6)
-    np.testing.assert_allclose(meant, expected, rtol=1e-6)

@@ -18,6 +18,7 @@ from rushlight.compiler.interpret import interpret
 from rushlight.compiler.kernel import kernel
 from rushlight.compiler.language import (
     array,
+    bf16_pairs,
     bits,
     ceil,
     copysign,
@@ -480,6 +481,20 @@ def test_pointers_to_other_types():
     x = np.arange(5, dtype=F32)
     out = both(of_bytes, x.view(np.uint8), np.zeros(3, F32), 3)[1]
     assert out.tolist() == [1, 2, 3]
+
+
+@kernel
+def of_pairs(a: Ptr[i32], b: Ptr[i32], out: Ptr[f32]):
+    store(out, bf16_pairs(load(a, 16), load(b, 16), load(out, 16)))
+
+
+@pytest.mark.skipif("+avx512bf16" not in native.host()[1], reason="no such instruction here")
+def test_pairs_of_bfloat16():
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-8, 9, 32).astype(bf16.np) for _ in "ab")  # sums without rounding
+    out = random.integers(-8, 9, 16).astype(F32)
+    expected = out + (a.astype(F32) * b.astype(F32)).reshape(16, 2).sum(1)
+    assert (both(of_pairs, a.view(np.int32), b.view(np.int32), out)[2] == expected).all()
 
 
 def test_names_of_functions_around():

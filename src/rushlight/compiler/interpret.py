@@ -199,7 +199,7 @@ def _fma_of(a: float, b: float, c: float, t: Type) -> float:
 def _pairs(e: ir.Op, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     low = (a << 16).view(np.float32) * (b << 16).view(np.float32)
     high = (a & -65536).view(np.float32) * (b & -65536).view(np.float32)
-    return c + low + high
+    return c + high + low
 
 
 def _insert(e: ir.Op, a: np.ndarray, at: Any, new: Any) -> np.ndarray:
