@@ -42,6 +42,10 @@ def is_half(*arrays: Any) -> bool:
     return all(a is None or (a.__class__ is np.ndarray and a.dtype is dtype) for a in arrays)
 
 
+def single(a: np.ndarray) -> np.ndarray:
+    return a.astype(np.float32)
+
+
 def kernel_type(*arrays: Any) -> Type | None:
     """The type of arrays (or None) that kernels take; None if one of them is not what they take."""
     dtype = arrays[0].dtype
@@ -147,8 +151,10 @@ def convolve(
     if out is None:
         out = reference.out_sizes(x.shape[2:], w.shape[2:], stride, padding, dilation)
     if is_half(x, w, bias):
-        wide = [None if a is None else a.astype(np.float32) for a in (x, w, bias)]
-        y = convolve(*wide[:2], stride, padding, dilation, groups, out, channels_last, wide[2])
+        y = convolve(
+            single(x), single(w), stride, padding, dilation, groups, out, channels_last,
+            None if bias is None else single(bias),
+        )  # fmt: skip
         return y.astype(x.dtype)
     t = kernel_type(x, w, bias)
     n, o, c = len(x), *w.shape[:2]
@@ -209,10 +215,10 @@ def convolve_transposed(
     """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *sizes), to
     which bias (C) is added."""
     if is_half(g, w, bias):
-        wide = [None if a is None else a.astype(np.float32) for a in (g, w, bias)]
         x = convolve_transposed(
-            *wide[:2], stride, padding, dilation, groups, sizes, channels_last, wide[2]
-        )
+            single(g), single(w), stride, padding, dilation, groups, sizes, channels_last,
+            None if bias is None else single(bias),
+        )  # fmt: skip
         return x.astype(g.dtype)
     t = kernel_type(g, w, bias)
     n, o, c = len(g), *w.shape[:2]
@@ -293,8 +299,9 @@ def convolve_weight(
 ) -> np.ndarray:
     """The gradient of the weight: x (N, C, *in) and g (N, O, *out) to (O, C / groups, *kernel)."""
     if is_half(x, g):
-        wide = (x.astype(np.float32), g.astype(np.float32))
-        w = convolve_weight(*wide, kernel, stride, padding, dilation, groups, channels_last)
+        w = convolve_weight(
+            single(x), single(g), kernel, stride, padding, dilation, groups, channels_last
+        )
         return w.astype(x.dtype)
     t = kernel_type(x, g)
     n, c, o, kernel = len(x), x.shape[1] // groups, g.shape[1], tuple(kernel)

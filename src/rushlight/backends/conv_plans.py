@@ -177,7 +177,7 @@ def few_plan(
         kernel_of = few_transposed.compiled(FLIP=False, R=rows, PAIRS=lines, **known)
         work = lines * rows * taps * c * rounded_up(y[3], 2 * lanes)
     else:
-        rows, lines, vectors = few_tile(rows, each, c * taps, taps, *y[2:], lanes)
+        rows, lines, vectors = few_tile(rows, each, c * taps, taps, y[2], y[3], lanes)
         known |= {"R": rows, "LINES": lines, "V": vectors, "S": s, "D": d}
         kernel_of = few.compiled(FLIP=way == "turned", **known)
         work = lines * rows * taps * c * rounded_up(y[3], lanes)

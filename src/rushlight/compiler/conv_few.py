@@ -69,9 +69,6 @@ def few(
     reach = lines_read(LINES, KH, S, D)
     CHAINS = chains(LINES * R * V, KW)
     for lo, hi in parallel(plan[0] * blocks * down, plan[13]):
-        zeros = array(T, V * S * L + (KW - 1) * D)
-        for i in range(V * S * L + (KW - 1) * D):
-            zeros[i] = T(0)
         for t in range(lo, hi):
             first = t % down * LINES
             block, image = t // down % blocks, t // down // blocks
@@ -94,22 +91,23 @@ def few(
                     p = of_w + c * plan[12]
                     for row in unroll(reach):
                         ih = top + row
-                        line = source + ih * width if (ih >= 0) & (ih < height) else zeros + 0
-                        for kw in unroll(KW):
-                            for v in unroll(V):
-                                a = line_load(line + (v * L * S + kw * D), masks[v][kw], S, L)
-                                for n in unroll(LINES):
-                                    for kh in unroll(KH):
-                                        if n * S + kh * D == row:
-                                            tap = kh * KW + kw
-                                            if FLIP:
-                                                tap = KH * KW - 1 - tap
-                                            for r in unroll(R):
-                                                b = splat(p[r * plan[11] + tap], L)
-                                                chain = kw % CHAINS
-                                                sums[n][r][v][chain] = fma(
-                                                    a, b, sums[n][r][v][chain]
-                                                )
+                        if (ih >= 0) & (ih < height):
+                            line = source + ih * width
+                            for kw in unroll(KW):
+                                for v in unroll(V):
+                                    a = line_load(line + (v * L * S + kw * D), masks[v][kw], S, L)
+                                    for n in unroll(LINES):
+                                        for kh in unroll(KH):
+                                            if n * S + kh * D == row:
+                                                tap = kh * KW + kw
+                                                if FLIP:
+                                                    tap = KH * KW - 1 - tap
+                                                for r in unroll(R):
+                                                    b = splat(p[r * plan[11] + tap], L)
+                                                    chain = kw % CHAINS
+                                                    sums[n][r][v][chain] = fma(
+                                                        a, b, sums[n][r][v][chain]
+                                                    )
                 for n in unroll(LINES):
                     if first + n < oh_size:
                         for r in unroll(R):
@@ -141,9 +139,6 @@ def few_transposed(
     down = (pairs_down + (PAIRS - 1)) // PAIRS
     MH, MW = (KH + 1) // 2, (KW + 1) // 2
     for lo, hi in parallel(plan[0] * blocks * down, plan[13]):
-        zeros = array(T, L + MW)
-        for i in range(L + MW):
-            zeros[i] = T(0)
         for t in range(lo, hi):
             first = t % down * PAIRS + upper
             block, image = t // down % blocks, t // down // blocks
@@ -162,21 +157,24 @@ def few_transposed(
                     p = of_w + c * plan[12]
                     for row in unroll(range(1 - MH, PAIRS)):
                         gh = first + row
-                        line = source + gh * width if (gh >= 0) & (gh < height) else zeros + MW
-                        for m in unroll(MW):
-                            a = line_load(line - m, masks[m], 1, L)
-                            for n in unroll(PAIRS):
-                                for e in unroll(2):
-                                    kh = 2 * (n - row) + e
-                                    if 0 <= kh < KH:
-                                        for f in unroll(2):
-                                            if 2 * m + f < KW:
-                                                tap = kh * KW + 2 * m + f
-                                                if FLIP:
-                                                    tap = KH * KW - 1 - tap
-                                                for r in unroll(R):
-                                                    x = splat(p[r * plan[11] + tap], L)
-                                                    sums[n][e][f][r] = fma(a, x, sums[n][e][f][r])
+                        if (gh >= 0) & (gh < height):
+                            line = source + gh * width
+                            for m in unroll(MW):
+                                a = line_load(line - m, masks[m], 1, L)
+                                for n in unroll(PAIRS):
+                                    for e in unroll(2):
+                                        kh = 2 * (n - row) + e
+                                        if 0 <= kh < KH:
+                                            for f in unroll(2):
+                                                if 2 * m + f < KW:
+                                                    tap = kh * KW + 2 * m + f
+                                                    if FLIP:
+                                                        tap = KH * KW - 1 - tap
+                                                    for r in unroll(R):
+                                                        x = splat(p[r * plan[11] + tap], L)
+                                                        sums[n][e][f][r] = fma(
+                                                            a, x, sums[n][e][f][r]
+                                                        )
                 column = 2 * left - plan[9]
                 halves = [[L * (i % 2) + (h * L + i) // 2 for i in range(L)] for h in range(2)]
                 mask = [
@@ -206,9 +204,6 @@ def few_weight(R, V, KH, KW, S, D, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i6
     height, width, oh_size, ow_size = plan[4], plan[5], plan[6], plan[7]
     together = max(1, min(KH, 24 // (R * KW * V)))
     for lo, hi in parallel(groups * channels, plan[13]):
-        zeros = array(T, V * S * L + (KW - 1) * D)
-        for i in range(V * S * L + (KW - 1) * D):
-            zeros[i] = T(0)
         for t in range(lo, hi):
             group, c = t // channels, t % channels
             for first in unroll(range(0, KH, together)):
@@ -244,16 +239,16 @@ def few_weight(R, V, KH, KW, S, D, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i6
                             ]
                             for kh in unroll(lines):
                                 ih = oh * S - plan[8] + kh * D
-                                inside = (ih >= 0) & (ih < height)
-                                line = source + (ih * width + left) if inside else zeros + 0
-                                for kw in unroll(KW):
-                                    for v in unroll(V):
-                                        a = line_load(
-                                            line + (v * L * S + kw * D), masks[v][kw], S, L
-                                        )
-                                        for r in unroll(R):
-                                            s = sums[r][kh - first][kw][v]
-                                            sums[r][kh - first][kw][v] = fma(a, gs[r][v], s)
+                                if (ih >= 0) & (ih < height):
+                                    line = source + (ih * width + left)
+                                    for kw in unroll(KW):
+                                        for v in unroll(V):
+                                            a = line_load(
+                                                line + (v * L * S + kw * D), masks[v][kw], S, L
+                                            )
+                                            for r in unroll(R):
+                                                s = sums[r][kh - first][kw][v]
+                                                sums[r][kh - first][kw][v] = fma(a, gs[r][v], s)
                 for r in unroll(R):
                     for kh in unroll(lines):
                         for kw in unroll(KW):
