@@ -16,11 +16,6 @@ from rushlight.backends import numpy_attention as reference
 RNG = np.random.default_rng(0)
 
 
-@pytest.fixture(autouse=True)
-def any_size(monkeypatch):
-    monkeypatch.setattr(compiled, "SMALL", 1)
-
-
 def normal(*shape):
     return RNG.standard_normal(shape, np.float32)
 
@@ -89,6 +84,22 @@ def test_nan_and_infinities():
     large = 1e4 * np.ones((1, 1, 4, 4), np.float32)
     out, _ = compiled.attention(large, large, large, None, False, 1.0, False)
     np.testing.assert_allclose(out, large, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_types_are_computed_in_float32(dtype):
+    from rushlight import dtypes
+
+    half = getattr(dtypes, dtype).np
+    q, k, v, g = (normal(1, 2, 30, 8).astype(half) for _ in range(4))
+    out, kept = compiled.attention(q, k, v, None, True, 0.3, True)
+    want, weights = reference.attention(q, k, v, None, True, 0.3, True)
+    needs = (True, True, False, False)
+    got = compiled.attention_gradients(g, q, k, v, None, True, out, kept, 0.3, needs)
+    wanted = reference.attention_gradients(g, q, k, v, None, True, want, weights, 0.3, needs)
+    assert out.dtype == got[0].dtype == half and kept.dtype == np.float32 and got[2] is None
+    for a, b in zip((out, *got[:2]), (want, *wanted[:2]), strict=True):
+        np.testing.assert_allclose(wide(a), wide(b), rtol=0.02, atol=0.02)
 
 
 def test_what_is_not_taken_is_the_references():

@@ -1,7 +1,8 @@
 """Attention in machine code; see `compiled.py` for when it runs, `compiler/attention.py` for how.
 
-What is taken: float32, heads of at most 128 elements, any strides. The second result of `attention`
-is the logarithm of each query's sum of exponentials [N, H, L], not the weights.
+What is taken: float32, and the half types, which are computed in float32; heads of at most 128
+elements, any strides. The second result of `attention` is the logarithm of each query's sum of
+exponentials [N, H, L], not the weights.
 """
 
 from __future__ import annotations
@@ -12,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends import numpy_attention as reference
-from rushlight.backends.compiled import threshold
+from rushlight.backends.compiled_elementwise import HALVES
 from rushlight.compiler import attention as kernels
 from rushlight.compiler import gemm
 from rushlight.compiler.types import f32
 
 F32 = np.dtype(np.float32)
-SMALL = max(1, threshold(1 << 16))  # products of an element of a query with one of a key
 FAR = 1 << 40  # how far beyond its own place a query sees where it sees all
 
 
@@ -50,12 +50,11 @@ def takes(*arrays: np.ndarray) -> bool:
         if a.__class__ is not np.ndarray or a.ndim != 4 or a.dtype is not F32 or not a.size:
             return False
     q, k, v = arrays[:3]
-    return (
+    return bool(
         q.shape[:2] == k.shape[:2] == v.shape[:2]
         and q.shape[3] == k.shape[3] <= kernels.WIDEST
         and v.shape[3] <= kernels.WIDEST
         and k.shape[2] == v.shape[2]
-        and q.size * k.shape[2] >= SMALL
     )
 
 
@@ -69,6 +68,10 @@ def attention(
     query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float, keep: bool
 ) -> tuple[Any, Any]:
     """(softmax(query keyᵀ scale + mask) value, what the gradients need if `keep`)."""
+    if query.dtype.name in HALVES:
+        given = [a if a is None else a.astype(F32) for a in (query, key, value, mask)]
+        out, kept = attention(*given, causal, scale, keep)
+        return out.astype(query.dtype), kept
     if not takes(query, key, value, *(() if mask is None else (mask,))):
         return reference.attention(query, key, value, mask, causal, scale, keep)
     q, k, v = rows_of(query), rows_of(key), rows_of(value)
@@ -88,6 +91,10 @@ def attention_gradients(
     scale: float, needs: tuple,
 ) -> tuple:  # fmt: skip
     """The gradients of `attention` by query, key, value and (in full shape) mask."""
+    if query.dtype.name in HALVES:
+        given = [a if a is None else a.astype(F32) for a in (g, query, key, value, mask)]
+        found = attention_gradients(*given, causal, result.astype(F32), kept, scale, needs)
+        return (*(x if x is None else x.astype(query.dtype) for x in found[:3]), found[3])
     if kept.ndim == 3 and (
         needs[3] or not takes(query, key, value, result, g, *(() if mask is None else (mask,)))
     ):
@@ -100,6 +107,8 @@ def attention_gradients(
     gq, gk, gv = like(query, q.shape), like(key, k.shape), like(value, v.shape)
     added = q if mask is None else mask_of(mask, (*q.shape[:3], k.shape[2]))
     kernel = kernels.gradients.compiled(MASK=mask is not None, **tiles())
-    kernel(h, q, k, v, added, out, kept, np.empty_like(kept), gq, gk, gv, scale, 0 if causal else FAR)
+    kernel(
+        h, q, k, v, added, out, kept, np.empty_like(kept), gq, gk, gv, scale, 0 if causal else FAR
+    )
     found = (gq, gk, gv)
     return (*(x if need else None for x, need in zip(found, needs[:3], strict=True)), None)
