@@ -111,6 +111,50 @@ def randperm(torch):
     return lambda: torch.randperm(1 << 17)
 
 
+def filled(name, *args, dtype="float32"):
+    def case(torch):
+        x = torch.empty(1 << 20, dtype=getattr(torch, dtype))
+        return lambda: getattr(x, name)(*args)
+
+    return case
+
+
+def randint(torch):
+    return lambda: torch.randint(0, 100, (1 << 20,))
+
+
+def sorted_rows(name, shape, *args, numbers=False):
+    def case(torch):
+        (x,) = tensors(torch, shape)
+        if numbers:
+            x = torch.randint(0, 1000, shape)
+        f = getattr(torch, name)
+        return lambda: f(x, *args)
+
+    return case
+
+
+def indexed(name, dim):
+    """index_select, gather, or their writing counterparts, of a table of 2000 x 512."""
+
+    def case(torch):
+        (x,) = tensors(torch, (2000, 512), grad=name in ("index_select", "gather"))
+        i = torch.randint(0, x.shape[dim], (1500,))
+        if name in ("gather", "scatter_add"):
+            i = torch.randint(0, x.shape[dim], (2000, 512))
+        if name == "index_select":
+            return (lambda: x.index_select(dim, i)), [x]
+        if name == "gather":
+            return (lambda: x.gather(dim, i)), [x]
+        if name == "scatter_add":
+            (v,) = tensors(torch, (2000, 512))
+            return (lambda: x.scatter_add_(dim, i, v)), []
+        (v,) = tensors(torch, (1500, 512))
+        return (lambda: x.index_add_(dim, i, v)), []
+
+    return case
+
+
 def softmax(name):
     def case(torch):
         (x,) = tensors(torch, (1024, 1024))
@@ -158,6 +202,15 @@ def max_pool(torch):
 def avg_pool(torch):
     (x,) = tensors(torch, (32, 64, 28, 28), grad=True)
     return (lambda: torch.nn.functional.avg_pool2d(x, 2)), [x]
+
+
+def pooled(name, shape, *args):
+    def case(torch):
+        (x,) = tensors(torch, shape, grad=True)
+        f = getattr(torch.nn.functional, name)
+        return (lambda: f(x, *args)), [x]
+
+    return case
 
 
 def embedding(torch):
@@ -251,6 +304,21 @@ CASES: dict[str, Any] = {
     "rand 1M": rand,
     "randn 1M": randn,
     "randperm 128K": randperm,
+    "randint 1M": randint,
+    "uniform_ 1M": filled("uniform_", -1.0, 1.0),
+    "bernoulli_ 1M": filled("bernoulli_", 0.3),
+    "normal_ float64 1M": filled("normal_", dtype="float64"),
+    "sort int64 128K": sorted_rows("sort", (1 << 17,), numbers=True),
+    "sort 1024x1024": sorted_rows("sort", (1024, 1024)),
+    "sort 4096x50": sorted_rows("sort", (4096, 50)),
+    "topk 5 of 4096x1000": sorted_rows("topk", (4096, 1000), 5),
+    "index_select rows": forward_of(indexed("index_select", 0)),
+    "index_select rows + backward": backward(indexed("index_select", 0)),
+    "index_select columns": forward_of(indexed("index_select", 1)),
+    "gather columns": forward_of(indexed("gather", 1)),
+    "gather columns + backward": backward(indexed("gather", 1)),
+    "index_add rows": forward_of(indexed("index_add", 0)),
+    "scatter_add columns": forward_of(indexed("scatter_add", 1)),
     "softmax 1024x1024": softmax("softmax"),
     "log_softmax 1024x1024": softmax("log_softmax"),
     "softmax + backward": backward(softmax_backward),
@@ -266,6 +334,9 @@ CASES: dict[str, Any] = {
     "max_pool2d + backward": backward(max_pool),
     "avg_pool2d 32x64x28x28": forward_of(avg_pool),
     "avg_pool2d + backward": backward(avg_pool),
+    "max_pool2d 3, 2, 1 of 4x64x112x112": forward_of(pooled("max_pool2d", (4, 64, 112, 112), 3, 2, 1)),
+    "max_pool2d 3, 2, 1 + backward": backward(pooled("max_pool2d", (4, 64, 112, 112), 3, 2, 1)),
+    "adaptive_avg_pool2d 7 of 28": forward_of(pooled("adaptive_avg_pool2d", (8, 64, 28, 28), 7)),
     "embedding 4096 of 10000x256": forward_of(embedding),
     "embedding + backward": backward(embedding),
     "attention 64x256x64": forward_of(attention(False)),

@@ -158,3 +158,13 @@ def test_functions_of_the_c_library_are_pythons(name):
     assert compiled.libm.each(name) is not None
     found = compiled.by_c_library(name, x)
     assert found.tobytes() == reference.by_c_library(name, x).tobytes()
+
+
+@pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (-2.5, 0.3), (1e30, 3.0)])
+def test_normal_numbers_of_float64_are_the_references(mean, std):
+    for n in (16, 48, 70_000 // 16 * 16):
+        a, b = guarded(np.random.default_rng(n).random(n)), np.random.default_rng(n).random(n)
+        tails = [np.linspace(0, 0.99, 16) for _ in range(2)]
+        compiled.random_wide_normals(a, mean, std, tails[0])
+        reference.random_wide_normals(b, mean, std, tails[1])
+        assert a.tobytes() == b.tobytes() and tails[0].tobytes() == tails[1].tobytes()

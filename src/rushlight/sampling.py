@@ -211,7 +211,7 @@ def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generato
     draw = generator.doubles if double else generator.floats
     draw(u.size, u)
     tail = None if whole == n else draw(16)
-    (_normal_float64 if double else xp.random_normals)(u[:whole], mean, std, tail)
+    (xp.random_wide_normals if double else xp.random_normals)(u[:whole], mean, std, tail)
     if u is not out:
         out[:whole] = u
     if tail is not None:
@@ -229,19 +229,6 @@ def standard_normals(n: int, generator: Generator) -> np.ndarray:
     xp.random_normals(out[: n // 16 * 16], 0.0, 1.0, tail)
     out[n - 16 :] = tail
     return out
-
-
-def _normal_float64(u: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None) -> None:
-    for some in (u,) if tail is None else (u, tail):
-        blocks = some.reshape(-1, 2, 8)
-        for at in range(0, len(blocks), _CHUNK // 16):
-            pairs = blocks[at : at + _CHUNK // 16]
-            log = xp.by_c_library("log", (1 - pairs[:, 0]).ravel())
-            log *= -2
-            radius = np.sqrt(log, out=log)
-            angle = (2 * math.pi * pairs[:, 1]).ravel()
-            pairs[:, 0] = fused(radius * np.cos(angle), std, mean).reshape(-1, 8)
-            pairs[:, 1] = fused(radius * np.sin(angle), std, mean).reshape(-1, 8)
 
 
 def scalar_normals(n: int, generator: Generator, dtype: np.dtype) -> np.ndarray:

@@ -380,6 +380,7 @@ KERNELS = {
     "random_integers": "integers in [low, low + span) from a generator",
     "random_normals": "uniform numbers turned into normal ones, in place",
     "random_order": "the integers 0 to n - 1 in random order",
+    "random_wide_normals": "as `random_normals`, of float64",
     "random_wide_words": "the next words of 64 bits from a generator",
     "random_words": "the next words of 32 bits from a generator",
     # attention

@@ -51,7 +51,7 @@ FAMILIES: dict[str, str] = {
     ),
     "random": (
         "by_c_library random_between random_doubles random_floats random_hits random_integers "
-        "random_normals random_order random_wide_words random_words"
+        "random_normals random_order random_wide_normals random_wide_words random_words"
     ),
     "recurrent": (
         "gru_layer gru_layer_gradients lstm_layer lstm_layer_gradients rnn_layer "

@@ -17,6 +17,7 @@ from rushlight.compiler import random as kernels
 from rushlight.compiler.types import of
 
 # From so many numbers on a kernel takes less time than NumPy's passes; who draws none starts nothing.
+CHUNK = 1 << 16  # float64 numbers that pass through scratch memory at a time
 SMALL = max(1, threshold(64))
 
 
@@ -103,6 +104,30 @@ def random_normals(
     run(out, out.size, mean, std)
     if tail is not None:
         run(tail, 16, mean, std)
+    return None
+
+
+def random_wide_normals(
+    out: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None
+) -> None:
+    """As `random_normals`, float64, by the C library's logarithm and NumPy's sine and cosine."""
+    if not fits(out, np.float64) or out.size % 16:
+        return reference.random_wide_normals(out, mean, std, tail)
+    both = libm.sine_and_cosine()
+    for at in range(0, out.size, CHUNK):
+        some = out[at : at + CHUNK]
+        n = some.size // 2
+        rest, angle = np.empty(n), np.empty(n)
+        kernels.pairs_apart.compiled()(some, rest, angle, n)
+        log = by_c_library("log", rest)
+        if both is None:
+            cosine, sine = np.cos(angle), np.sin(angle)
+        else:
+            cosine, sine = np.empty(n), rest
+            both(angle, sine, cosine)
+        kernels.pairs_together.compiled()(log, cosine, sine, some, n, mean, std)
+    if tail is not None:
+        reference.random_wide_normals(tail, mean, std)
     return None
 
 

@@ -165,7 +165,7 @@ LATER = {
     ),
     "random": (
         "by_c_library random_between random_doubles random_floats random_hits random_integers "
-        "random_normals random_order random_wide_words random_words"
+        "random_normals random_order random_wide_normals random_wide_words random_words"
     ),
     "resample": (
         "affine_places affine_places_adjoint grid_gradients grid_taps grid_values resample "

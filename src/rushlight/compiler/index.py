@@ -26,7 +26,7 @@ from rushlight.compiler.types import Ptr, i64, u32, u64
 GRAIN = 16384
 UNSIGNED = {"i32": u32, "i64": u64}
 TOGETHER = 4  # rows that share one look at the indices
-COLUMNS = 128  # columns that a thread adds up at a time
+COLUMNS = 256  # columns that a thread adds up at a time
 
 
 @inline

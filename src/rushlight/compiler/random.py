@@ -217,6 +217,24 @@ def order(state: i64, out: Ptr[i64], n: i64):
     key[N] = u32(place)
 
 
+@kernel
+def pairs_apart(x: Ptr[f64], rest: Ptr[f64], angle: Ptr[f64], n: i64):
+    """Of uniform numbers, n pairs in blocks of 8 and 8: 1 less the first, 2 pi times the second."""
+    for i in range(0, n, 8):
+        store(rest + i, 1 - load(x + 2 * i, 8))
+        store(angle + i, load(x + (2 * i + 8), 8) * TWO_PI)
+
+
+@kernel
+def pairs_together(log: Ptr[f64], cosine: Ptr[f64], sine: Ptr[f64], x: Ptr[f64], n: i64,
+                   mean: f64, std: f64):  # fmt: skip
+    """The blocks of normal numbers."""
+    for i in range(0, n, 8):
+        radius = sqrt(load(log + i, 8) * -2)
+        store(x + 2 * i, fma(radius * load(cosine + i, 8), std, mean))
+        store(x + (2 * i + 8), fma(radius * load(sine + i, 8), std, mean))
+
+
 # -- normal numbers: see box_muller.py, whose operations these are, in its order -------------------
 
 
