@@ -25,7 +25,7 @@ from rushlight.backends.conv_plans import (
 )  # fmt: skip
 from rushlight.compiler import conv as kernels
 from rushlight.compiler.conv import PANELS, ROWS_OF_K, TURNED, Plan
-from rushlight.compiler.conv_few import CHANNELS, channels, channels_weight
+from rushlight.compiler.conv_few import channels, channels_weight
 from rushlight.compiler.types import Type, of
 
 if TYPE_CHECKING:
@@ -87,7 +87,6 @@ def has_channels(a: np.ndarray, c: int, each: int, groups: int, kernel: Ints, d:
         and c == 1
         and len(kernel) == 2
         and prod(kernel) <= 25
-        and groups <= CHANNELS
         and innermost(a) is True
     )
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from rushlight.compiler.kernel import kernel
 from rushlight.compiler.language import (
-    array,
     fma,
     inline,
     iota,
@@ -24,8 +23,6 @@ from rushlight.compiler.language import (
     unroll,
 )
 from rushlight.compiler.types import Ptr, i32, i64
-
-CHANNELS = 8192  # that `channels` takes
 
 
 def lines_read(lines: int, kh: int, s: int, d: int) -> list[int]:
@@ -260,46 +257,42 @@ def few_weight(R, V, KH, KW, S, D, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i6
 
 
 @inline
-def taps_at(p, top, left, height, width, row, step, KH, KW, zeros, dh, dw):
-    """Where each tap of a window reads that begins at line `top` and column `left` of p, whose lines
-    are `row` apart and columns `step`: zeros for those outside."""
-    lines = [top + kh * dh for kh in range(KH)]
-    columns = [left + kw * dw for kw in range(KW)]
-    above = [(at >= 0) & (at < height) for at in lines]
-    beside = [(at >= 0) & (at < width) for at in columns]
-    return [
-        p + (lines[t // KW] * row + columns[t % KW] * step)
-        if above[t // KW] & beside[t % KW]
-        else zeros + 0
-        for t in range(KH * KW)
-    ]
+def is_inside(top, left, height, width, KH, KW, dh, dw):
+    """Whether a window that begins there lies within the input."""
+    inside = (top >= 0) & (top + (KH - 1) * dh < height)
+    return inside & (left >= 0) & (left + (KW - 1) * dw < width)
 
 
 @kernel
 def channels(KH, KW, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
-    """Depthwise, with at most CHANNELS channels innermost: y [N, OH, OW, C] from x [N, H, W, C] and
-    w [KH, KW, C].
+    """Depthwise, with channels innermost: y [N, OH, OW, C] from x [N, H, W, C] and w [KH, KW, C].
 
     `plan`: N, C, H, W, OH, OW, then stride, padding and dilation (2 each).
     """
     c_size, height, width, oh_size, ow_size = plan[1], plan[2], plan[3], plan[4], plan[5]
-    row = width * c_size
+    down, across = plan[10] * width * c_size, plan[11] * c_size
     for lo, hi in parallel(plan[0] * oh_size, max(65536 // (ow_size * c_size * KH * KW), i64(1))):
-        zeros = array(T, CHANNELS)
-        for i in range(c_size):
-            zeros[i] = T(0)
         for t in range(lo, hi):
             top = t % oh_size * plan[6] - plan[8]
-            source = x + t // oh_size * height * row
-            for ow in range(ow_size):
-                at = taps_at(source, top, ow * plan[7] - plan[9], height, width, row, c_size,
-                             KH, KW, zeros, plan[10], plan[11])  # fmt: skip
-                for c in range(0, c_size, L):
-                    mask = iota(i32, L) < i32(c_size - c)
-                    sums = [load(bias + c, L, mask), splat(T(0), L)]
-                    for tap in unroll(KH * KW):
-                        a = load(at[tap] + c, L, mask)
-                        sums[tap % 2] = fma(a, load(w + (tap * c_size + c), L, mask), sums[tap % 2])
+            for c in range(0, c_size, L):
+                mask = iota(i32, L) < i32(c_size - c)
+                ws = [load(w + (tap * c_size + c), L, mask) for tap in range(KH * KW)]
+                b = load(bias + c, L, mask)
+                line = x + ((t // oh_size * height + top) * width * c_size + c)
+                for ow in range(ow_size):
+                    left = ow * plan[7] - plan[9]
+                    p = line + left * c_size
+                    sums = [b, splat(T(0), L)]
+                    if is_inside(top, left, height, width, KH, KW, plan[10], plan[11]):
+                        for tap in unroll(KH * KW):
+                            a = load(p + (tap // KW * down + tap % KW * across), L, mask)
+                            sums[tap % 2] = fma(a, ws[tap], sums[tap % 2])
+                    else:
+                        for tap in unroll(KH * KW):
+                            kh, kw = tap // KW * plan[10], tap % KW * plan[11]
+                            if is_inside(top + kh, left + kw, height, width, 1, 1, 1, 1):
+                                a = load(p + (tap // KW * down + tap % KW * across), L, mask)
+                                sums[tap % 2] = fma(a, ws[tap], sums[tap % 2])
                     store(y + ((t * ow_size + ow) * c_size + c), sums[0] + sums[1], mask)
 
 
@@ -307,23 +300,28 @@ def channels(KH, KW, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i6
 def channels_weight(KH, KW, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
     """The gradient of the weight of `channels`: y [blocks, KH, KW, L] for blocks of L channels."""
     c_size, height, width, oh_size, ow_size = plan[1], plan[2], plan[3], plan[4], plan[5]
+    down, across = plan[10] * width * c_size, plan[11] * c_size
     for lo, hi in parallel((c_size + (L - 1)) // L, 1):
-        zeros = array(T, L)
-        for i in range(L):
-            zeros[i] = T(0)
         for block in range(lo, hi):
             c = block * L
             mask = iota(i32, L) < i32(c_size - c)
             sums = [splat(T(0), L) for _ in range(KH * KW)]
             for t in range(plan[0] * oh_size):
-                oh, n = t % oh_size, t // oh_size
-                top = oh * plan[6] - plan[8]
-                source = x + (n * height * width * c_size + c)
+                top = t % oh_size * plan[6] - plan[8]
+                line = x + ((t // oh_size * height + top) * width * c_size + c)
                 for ow in range(ow_size):
-                    at = taps_at(source, top, ow * plan[7] - plan[9], height, width,
-                                 width * c_size, c_size, KH, KW, zeros, plan[10], plan[11])  # fmt: skip
+                    left = ow * plan[7] - plan[9]
+                    p = line + left * c_size
                     a = load(g + ((t * ow_size + ow) * c_size + c), L, mask)
-                    for tap in unroll(KH * KW):
-                        sums[tap] = fma(load(at[tap], L, mask), a, sums[tap])
+                    if is_inside(top, left, height, width, KH, KW, plan[10], plan[11]):
+                        for tap in unroll(KH * KW):
+                            b = load(p + (tap // KW * down + tap % KW * across), L, mask)
+                            sums[tap] = fma(a, b, sums[tap])
+                    else:
+                        for tap in unroll(KH * KW):
+                            kh, kw = tap // KW * plan[10], tap % KW * plan[11]
+                            if is_inside(top + kh, left + kw, height, width, 1, 1, 1, 1):
+                                b = load(p + (tap // KW * down + tap % KW * across), L, mask)
+                                sums[tap] = fma(a, b, sums[tap])
             for tap in unroll(KH * KW):
                 store(y + (block * KH * KW + tap) * L, sums[tap])
