@@ -81,6 +81,9 @@ FUNCTIONS = {
     "expm1": (np.expm1, 3, (-110, 100), (-760, 720)),
     "log": (np.log, 2, (1e-45, 3.4e38), (5e-324, 1.7e308)),
     "log1p": (np.log1p, 3, (-0.9999999, 3.4e38), (-0.9999999999, 1.7e308)),
+    "log1p_of_part": (np.log1p, 3, (0, 1), (0, 1)),
+    "log2": (np.log2, 3, (1e-45, 3.4e38), (5e-324, 1.7e308)),
+    "log10": (np.log10, 3, (1e-45, 3.4e38), (5e-324, 1.7e308)),
     "tanh": (np.tanh, 3, (-12, 12), (-25, 25)),
     "sigmoid": (sigmoid, 3, (-87, 100), (-708, 800)),
 }  # fmt: skip
@@ -92,7 +95,7 @@ FUNCTIONS = {
 def test_bounds(name, t):
     exact, bound, single, double = FUNCTIONS[name]
     x = everywhere(t, *(single if t is f32 else double))
-    if name == "log":
+    if name in ("log", "log2", "log10"):
         x = np.concatenate([x, everywhere(t, 0.5, 2.0), 1 + everywhere(t, -1e-3, 1e-3)])
     if name in ("expm1", "log1p", "tanh", "sigmoid"):
         x = np.concatenate([x, everywhere(t, -0.99, 1.0)])
@@ -204,6 +207,9 @@ SPECIAL = {
     "exp2": [(INF, INF), (-INF, 0.0), (0.0, 1.0), (-0.0, 1.0), (10.0, 1024.0), (-3.0, 0.125), (1e5, INF)],
     "exp_below": [(-INF, 0.0), (0.0, 1.0), (-0.0, 1.0)],
     "exp_normal": [(0.0, 1.0)],
+    "log2": [(INF, INF), (-INF, NAN), (0.0, -INF), (-0.0, -INF), (1.0, 0.0), (8.0, 3.0), (0.125, -3.0)],
+    "log10": [(INF, INF), (-INF, NAN), (0.0, -INF), (-0.0, -INF), (1.0, 0.0), (-1.0, NAN)],
+    "log1p_of_part": [(0.0, 0.0)],
 }  # fmt: skip
 
 
@@ -232,6 +238,6 @@ def test_smaller_numbers_have_smaller_functions(t):
 def test_every_function_is_tried_here():
     from rushlight.compiler.language import Source
 
-    pieces = {"horner", "power_of_two", "reduced"}
+    pieces = {"horner", "power_of_two", "reduced", "log_reduced", "log_ends"}
     functions = {k for k, v in vars(math).items() if isinstance(v, Source)} - pieces
     assert functions <= set(SPECIAL) | {"sincos"}

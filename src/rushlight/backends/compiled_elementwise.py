@@ -11,19 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.backends import numpy_elementwise, numpy_special
+from rushlight import dtypes
+from rushlight.backends import numpy, numpy_elementwise, numpy_gamma, numpy_special
 from rushlight.backends.compiled import threshold
 from rushlight.compiler import activations, arithmetic, elementwise, math
 from rushlight.compiler.loops import CHEAP, COSTLY
-from rushlight.compiler.pointwise import Pointwise
-from rushlight.compiler.types import of
+from rushlight.compiler.pointwise import SINGLES, Pointwise
+from rushlight.compiler.types import bf16, f16, f32, f64, of
 
 # Below so many elements NumPy's passes take no longer.
 SMALL = threshold(64)
 LARGE = threshold(1024)  # for kernels that are called with arrays, not by way of a ufunc
 FLOATS = frozenset("fd")  # dtype.char; half types are computed in f32
 HALVES = frozenset(("float16", "bfloat16"))
-F64 = np.dtype(np.float64)
+F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 
 
 def takes(a: Any) -> bool:
@@ -118,6 +119,7 @@ rsqrt = pointwise(elementwise.rsqrt, numpy_elementwise.rsqrt)
 sign = pointwise(arithmetic.sign, numpy_elementwise.sign, 0, CHEAP)
 frac = pointwise(arithmetic.frac, numpy_elementwise.frac, 0, CHEAP)
 erf = pointwise(math.erf, numpy_special.erf)
+xlogy = pointwise_of_several(arithmetic.xlogy, numpy_gamma.xlogy)
 above = pointwise_of_several(elementwise.above, numpy_elementwise.above, 2, 1, CHEAP)
 add_product = pointwise_of_several(
     elementwise.add_product, numpy_elementwise.add_product, 3, 1, CHEAP
@@ -149,6 +151,120 @@ def lerp(a: Any, end: Any, weight: Any, out: np.ndarray | None = None) -> Any:
     return by(a, end, weight, out=out)
 
 
+_divisions = {
+    name: Pointwise(getattr(arithmetic, name), 2, types=SINGLES, vectors=True)
+    for name in ("fmod", "remainder", "floor_divide", "power")
+}
+
+
+def divided(name: str) -> Callable:
+    """A kernel that divides with a remainder, of arrays or an array and a number."""
+    reference, ufuncs = getattr(numpy_elementwise, name), _divisions[name]
+
+    def compiled(a: Any, b: Any) -> Any:
+        if a.__class__ is np.ndarray and a.size >= SMALL and (u := ufuncs[a.dtype]) is not None:
+            if b.__class__ is np.ndarray:
+                if b.dtype is a.dtype:
+                    return u(a, b)
+            elif a.dtype is F32 and (b.__class__ is float or b.__class__ is int):
+                return u(a, np.float32(b))
+        return reference(a, b)
+
+    return named(compiled, reference)
+
+
+fmod, remainder, floor_divide = map(divided, ("fmod", "remainder", "floor_divide"))
+_powers = divided("power")
+_cube = Pointwise(arithmetic.cube, grain=CHEAP)
+
+
+def power(a: Any, b: Any) -> Any:
+    """`a` to the power of `b`; common exponents by products, as PyTorch computes them."""
+    if a.__class__ is np.ndarray and a.ndim and a.dtype in numpy_elementwise.FLOATS:
+        d = a.dtype
+        n = b if b.__class__ is not np.ndarray else None if b.ndim else b.item()
+        if n == 2:
+            return numpy.square(a)
+        if n == 0.5 and d is not F16:
+            return numpy.sqrt(a)
+        if n == 3 and d is not F16:
+            return numpy.multiply(numpy.multiply(a, a), a) if d.itemsize == 2 else _cube[d](a)
+        if n == -1:
+            return numpy.reciprocal(a)
+        if d is F32 or d is F64:
+            if n == -2:
+                return numpy.reciprocal(numpy.square(a))
+            if n == -0.5:
+                return numpy.reciprocal(numpy.sqrt(a))
+        if n == 1:
+            return numpy_elementwise.power(a, b)
+        if d.itemsize == 2 and (n.__class__ is float or n.__class__ is int):
+            b = np.asarray(n, d)
+    return _powers(a, b)
+
+
+_WIDE = {
+    "multiply": Pointwise(arithmetic.multiply, 1, 1, CHEAP),
+    "divide": Pointwise(arithmetic.divide, 1, 1, CHEAP),
+}
+
+
+def with_wide_number(kernel: Callable, a: Any, b: Any) -> Any:
+    """`kernel` of a half type and one number, which is float32, as the computation; rounded once."""
+    ufuncs = _WIDE.get(kernel.__name__)
+    if a.__class__ is np.ndarray and a.dtype.itemsize == 2 and ufuncs is not None:
+        if (u := ufuncs[a.dtype]) is not None:
+            return u(a, np.float32(b))
+    return numpy_elementwise.with_wide_number(kernel, a, b)
+
+
+floor = pointwise(arithmetic.floor_of, numpy_elementwise.floor, 0, CHEAP)
+ceil = pointwise(arithmetic.ceil_of, numpy_elementwise.ceil, 0, CHEAP)
+trunc = pointwise(arithmetic.trunc_of, numpy_elementwise.trunc, 0, CHEAP)
+rint = pointwise(arithmetic.rint_of, numpy_elementwise.rint, 0, CHEAP)
+
+
+def reverse_subtract(a: Any, b: Any) -> Any:
+    return numpy.subtract(b, a)
+
+
+_replaced = Pointwise(arithmetic.replace_nonfinite, 1, 3, CHEAP)
+
+
+def replace_nonfinite(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    """NaN and the infinities replaced; None: 0, the largest and the lowest number of the dtype."""
+    if a.__class__ is np.ndarray and (u := _replaced[a.dtype]) is not None:
+        from rushlight.limits import finfo
+
+        info = finfo(dtypes.OF[a.dtype])
+        nan = 0.0 if nan is None else nan
+        posinf = info.max if posinf is None else posinf
+        neginf = info.min if neginf is None else neginf
+        return u(a, *map(number_of(a.dtype, False), (nan, posinf, neginf)))
+    return numpy_elementwise.replace_nonfinite(a, nan, posinf, neginf)
+
+
+_casts = {
+    d: Pointwise(function, 1, 0, CHEAP, output=t)
+    for d, t, function in (
+        (dtypes.float16.np, f16, arithmetic.as_single),
+        (dtypes.bfloat16.np, bf16, arithmetic.as_single),
+        (F32, f32, arithmetic.as_single),
+        (F64, f64, arithmetic.as_double),
+    )
+}
+
+
+def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
+    """A copy in another dtype, as PyTorch converts (complex to real drops the imaginary part)."""
+    if a.__class__ is np.ndarray and a.ndim and a.size >= SMALL and a.dtype is not to:
+        if (ufuncs := _casts.get(to)) is not None and (u := ufuncs[a.dtype]) is not None:
+            return u(a)
+        if to.char == "?" and a.dtype.char in FLOATS:
+            return numpy.not_equal(a, 0)
+    return numpy.cast_plainly(a, to)
+
+
 _bounded = Pointwise(activations.hardtanh, 1, 2, CHEAP)
 _bounded_by_arrays = Pointwise(activations.hardtanh, 3, 0, CHEAP)
 
@@ -175,8 +291,6 @@ def clip(a: np.ndarray, low: Any, high: Any, out: np.ndarray | None = None) -> n
 
 def clip_arrays(a: Any, low: Any, high: Any, out: np.ndarray | None = None) -> Any:
     """`a` between two arrays, either may be None."""
-    from rushlight.backends import numpy
-
     if low is not None:
         a = numpy.maximum(a, low, out=out)
     return a if high is None else numpy.minimum(a, high, out=out)

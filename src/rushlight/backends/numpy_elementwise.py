@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 NARROW = frozenset((dtypes.float16.np, dtypes.bfloat16.np))
 F32, F64 = dtypes.float32.np, dtypes.float64.np
+FLOATS = NARROW | {F32, F64}
 ZERO = np.zeros((), F32)
 
 

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from rushlight.compiler import math
-from rushlight.compiler.language import copysign, fma, inline, select, trunc, typeof
+from rushlight.compiler.language import (
+    ceil,
+    copysign,
+    floor,
+    fma,
+    inline,
+    lanesof,
+    rint,
+    select,
+    some,
+    trunc,
+    typeof,
+    unroll,
+)
 from rushlight.compiler.language import sqrt as root
+from rushlight.compiler.types import f32, f64
 
 
 @inline
@@ -148,3 +162,155 @@ def logaddexp(a, b):
     d = abs(a - b)
     high = select(a > b, a, b)
     return select(a == b, a + 0.6931471805599453, high + math.log1p_of_part(math.exp_below(-d)))
+
+
+@inline
+def logical_not(a):
+    return a == 0
+
+
+@inline
+def logical_and(a, b):
+    return (a != 0) & (b != 0)
+
+
+@inline
+def logical_or(a, b):
+    return (a != 0) | (b != 0)
+
+
+@inline
+def logical_xor(a, b):
+    return (a != 0) ^ (b != 0)
+
+
+@inline
+def negative_half(raw):
+    """The bits of a number of half type with the other sign."""
+    return raw ^ 0x8000
+
+
+@inline
+def absolute_half(raw):
+    return raw & 0x7FFF
+
+
+@inline
+def cube(a):
+    return a * a * a
+
+
+@inline
+def replace_nonfinite(a, nan, high, low):
+    """Numbers in place of NaN, of infinity, and of minus infinity."""
+    infinity = float("inf")
+    b = select(a == infinity, high, select(a == -infinity, low, a))
+    return select(a != a, nan, b)
+
+
+@inline
+def xlogy(a, b):
+    """a * log(b), 0 where a is 0 and b is not NaN."""
+    return select((a == 0) & (b == b), typeof(a)(0), a * math.log(b))
+
+
+@inline
+def floor_of(a):
+    return floor(a)
+
+
+@inline
+def ceil_of(a):
+    return ceil(a)
+
+
+@inline
+def trunc_of(a):
+    return trunc(a)
+
+
+@inline
+def rint_of(a):
+    """To the nearest integer, the even one of two."""
+    return rint(a)
+
+
+@inline
+def as_single(a):
+    return f32(a)
+
+
+@inline
+def as_double(a):
+    return f64(a)
+
+
+# Division with a remainder, of float32 by float64.
+
+
+@inline
+def remaining(a, b):
+    """|a| modulo |b| in float64, exactly; NaN where a is infinite or b zero.
+
+    A quotient below 2**52 has the right integer part, or one too large or small where it is near an
+    integer. Larger ones (float32's are below 2**278) are brought down by 50 bits a time.
+    """
+    x, y = f64(abs(a)), f64(abs(b))
+    r = x
+    q = x / y
+    large = q >= 2.0**50
+    if some(large) if lanesof(q) else large:
+        for _ in unroll(6):
+            t = trunc(r / y * (1 - 2.0**-50))
+            r = fma(-t, y, r)
+        q = r / y
+    r = fma(-trunc(q), y, r)
+    r = select(r < 0, r + y, r)
+    r = select(r >= y, r - y, r)
+    infinity = float("inf")
+    return select((y == infinity) & (x < infinity), x, r)
+
+
+@inline
+def fmod(a, b):
+    """The remainder with the sign of the dividend."""
+    return copysign(f32(remaining(a, b)), a)
+
+
+@inline
+def remainder(a, b):
+    """The remainder with the sign of the divisor; a zero keeps the sign of the dividend."""
+    r = copysign(remaining(a, b), f64(a))
+    return f32(select((r != 0) & ((r < 0) != (b < 0)), r + f64(b), r))
+
+
+@inline
+def floor_divide(a, b):
+    """The quotient rounded down: (a - r) / b of the remainder r with the sign of a, one less where
+    that is not the sign of b."""
+    r = copysign(remaining(a, b), f64(a))
+    x, y = f64(a), f64(b)
+    q = rint((x - r) / y)
+    q = select((r != 0) & ((r < 0) != (y < 0)), q - 1, q)
+    q = select(q == 0, copysign(0 * q, x / y), q)
+    return f32(select(y == 0, x / y, q))
+
+
+@inline
+def power(a, b):
+    """a**b of float32, by float64: exp(b * log(|a|)), and IEEE 754's special cases. The logarithm is
+    right to 2**-36, so b * log(|a|), at most 104, is to 2**-29 where it gives a number."""
+    x, y = f64(abs(a)), f64(b)
+    k, f, rest = math.log_reduced(x, 5)
+    w = y * math.log_ends(x, fma(k, float(math.LN2), f + rest))
+    w = -110 if w < -110 else w
+    w = 100 if w > 100 else w
+    r = f32(math.exp_normal(w, 6))
+    r = select((b == 0) | (x == 1) & (b == b) | (a == 1), typeof(a)(1), r)
+    half = b * 0.5
+    whole = rint(b) == b
+    odd = whole & (rint(half) != half)
+    below = copysign(typeof(a)(1), a) < 0
+    r = select(below & odd, -r, r)
+    infinity = float("inf")
+    return select((a < 0) & (a > -infinity) & ~whole, typeof(a)(float("nan")), r)

@@ -133,21 +133,22 @@ def gelu_slope(x):
 
 
 @inline
-def tanh_of_gelu(x):
-    return math.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))
+def sigmoid_of_gelu(x):
+    """(1 + tanh(u)) / 2 of u = sqrt(2 / pi) * (x + 0.044715 * x**3)"""
+    return math.sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))
 
 
 @inline
 def gelu_tanh(x):
     """gelu by its approximation with tanh."""
-    return 0.5 * x * (1 + tanh_of_gelu(x))
+    return x * sigmoid_of_gelu(x)
 
 
 @inline
 def gelu_tanh_slope(x):
-    t = tanh_of_gelu(x)
-    inner = 0.7978845608028654 * (1 + 0.134145 * x * x)
-    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner
+    s = sigmoid_of_gelu(x)
+    inner = 1.5957691216057308 * (1 + 0.134145 * x * x)
+    return s + x * s * (1 - s) * inner
 
 
 @inline

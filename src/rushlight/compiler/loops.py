@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from rushlight.compiler.elementwise import STREAM, WIDTH, streamed
 from rushlight.compiler.kernel import kernel
-from rushlight.compiler.language import bits, lanes, load, parallel, store, unroll
+from rushlight.compiler.language import bits, lanes, load, parallel, splat, store, unroll
 from rushlight.compiler.types import Ptr, i64, u8
 
 COSTLY = 16384  # elements in a chunk of a function that computes
@@ -61,3 +61,30 @@ def loop(F, TYPES, B, NUMBERS, GRAIN, args: Ptr[Ptr[u8]], n_at: Ptr[i64], steps:
                 at = [bits(bytes_of[k] + i * step[k], Ptr[TYPES[k]]) for k in range(N)]
                 here = bits(to + i * out_step, Ptr[B])
                 here[0] = F(*[at[k][0] for k in range(N)], *s)
+
+
+@kernel
+def loop_of_vectors(F, T, L, args: Ptr[Ptr[u8]], n_at: Ptr[i64], steps: Ptr[i64]):
+    """out = F(a, b), L elements at a time, for an F that looks whether some of them are rare cases."""
+    n = n_at[0]
+    x, y, out = [bits(args[k], Ptr[T]) for k in range(3)]
+    step = [steps[k] for k in range(3)]
+    dense = (step[0] == T.size) & (step[2] == T.size)
+    by_one = dense & (step[1] == 0)
+    dense = dense & (step[1] == T.size)
+    for lo, hi in parallel(n, COSTLY):
+        tail = lo
+        if dense:
+            for i in range(lo, hi - L + 1, L):
+                store(out + i, F(load(x + i, L), load(y + i, L)))
+            tail = hi - (hi - lo) % L
+        if by_one:
+            b = splat(y[0], L)
+            for i in range(lo, hi - L + 1, L):
+                store(out + i, F(load(x + i, L), b))
+            tail = hi - (hi - lo) % L
+        for i in range(tail, hi):
+            a = bits(bits(x, Ptr[u8]) + i * step[0], Ptr[T])
+            c = bits(bits(y, Ptr[u8]) + i * step[1], Ptr[T])
+            to = bits(bits(out, Ptr[u8]) + i * step[2], Ptr[T])
+            to[0] = F(a[0], c[0])

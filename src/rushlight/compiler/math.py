@@ -213,11 +213,12 @@ def exp2(x):
 
 
 @inline
-def exp_normal(x):
-    """e**x where that is a normal number, |x| <= 87 (708), and NaN of NaN; at most 2 ULP."""
+def exp_normal(x, terms=0):
+    """e**x where that is a normal number, |x| <= 87 (708), and NaN of NaN; at most 2 ULP. `terms`: as
+    of `log_reduced`."""
     T = typeof(x)
     n, f = reduced(x)
-    p = horner(f, polynomial(_exp_rest, -HALF_LN2, HALF_LN2, degree(T, 4, 9)))
+    p = horner(f, polynomial(_exp_rest, -HALF_LN2, HALF_LN2, terms if terms else degree(T, 4, 9)))
     return fma(fma(p * f, f, f), power_of_two(n, T), power_of_two(n, T))
 
 
@@ -249,8 +250,9 @@ def expm1(x):
 
 
 @inline
-def log(x):
-    """The natural logarithm; at most 2 ULP."""
+def log_reduced(x, terms=0):
+    """k and the terms of log(m), x = 2**k * m: f = m - 1, and log(m) - f, smaller than f. `terms`: the
+    degree of the polynomial where not all bits are wanted."""
     T = typeof(x)
     tiny, scale, shift = (2.0**-126, 2.0**24, 24) if T is f32 else (2.0**-1022, 2.0**54, 54)
     small = x < tiny
@@ -263,15 +265,45 @@ def log(x):
     f = m - 1
     s = f / (m + 1)
     z = s * s
-    p = horner(z, polynomial(_atanh_rest, 0.0, 0.02945, degree(T, 3, 8)))
+    p = horner(z, polynomial(_atanh_rest, 0.0, 0.02945, terms if terms else degree(T, 3, 8)))
     shifted = e - shift if small else e
-    k = T(shifted)
-    high, low = split(LN2, 15 if T is f32 else 40)
     # log(1 + f) = f - s * f + 2 * s * z * p: what is rounded is smaller than f.
-    y = fma(k, high, f + fma(k, low, fma(2 * s * z, p, -(s * f))))
+    return T(shifted), f, fma(2 * s * z, p, -(s * f))
+
+
+@inline
+def log_ends(x, y):
+    """y, the logarithm of x, put right where x is 0, negative, infinite or NaN."""
     infinity = float("inf")
-    y = y if x > 0 else (-infinity if x == 0 else T(float("nan")))
+    y = y if x > 0 else (-infinity if x == 0 else typeof(x)(float("nan")))
     return y if x < infinity else x
+
+
+@inline
+def log(x):
+    """The natural logarithm; at most 2 ULP."""
+    k, f, rest = log_reduced(x)
+    high, low = split(LN2, 15 if typeof(x) is f32 else 40)
+    return log_ends(x, fma(k, high, f + fma(k, low, rest)))
+
+
+@inline
+def log2(x):
+    """The logarithm to base 2; at most 3 ULP, powers of 2 exact."""
+    k, f, rest = log_reduced(x)
+    high, low = split(1 / LN2, 11 if typeof(x) is f32 else 26)
+    return log_ends(x, k + fma(f, high, fma(f, low, rest * float(1 / LN2))))
+
+
+@inline
+def log10(x):
+    """The logarithm to base 10; at most 3 ULP."""
+    k, f, rest = log_reduced(x)
+    T = typeof(x)
+    high, low = split(LN2 / Decimal(10).ln(), 15 if T is f32 else 40)
+    one, more = split(1 / Decimal(10).ln(), 11 if T is f32 else 26)
+    rest = fma(f, more, fma(k, low, rest * float(1 / Decimal(10).ln())))
+    return log_ends(x, fma(k, high, fma(f, one, rest)))
 
 
 @inline

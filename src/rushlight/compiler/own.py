@@ -8,12 +8,13 @@ than twice the bits and two more; S. Figueroa, When is double rounding innocuous
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from rushlight.compiler import arithmetic, math
 from rushlight.compiler.loops import CHEAP, COSTLY, loop
 from rushlight.compiler.spread import Ours
-from rushlight.compiler.types import NUMBERS, Type
+from rushlight.compiler.types import NUMBERS, Type, u16
 
 LETTERS = {"f": "f32", "d": "f64", "e": "f16", "E": "bf16", "?": "b1"}
 MIDDLE = 2 * COSTLY
@@ -22,12 +23,12 @@ SMALL = 1024  # from here on loops of ours start for what NumPy computes as well
 SAME = "add subtract multiply divide maximum minimum fmax fmin"
 COMPARISONS = "equal not_equal less less_equal greater greater_equal"
 PLAIN = "square reciprocal sqrt absolute negative"
-SMOOTH = "exp log tanh expm1 log1p exp2 arctanh"
+SMOOTH = "exp log tanh expm1 log1p exp2 log2 log10 arctanh"
 
 
 def address(function: Any, inputs: tuple[Type, ...], output: Type, grain: int) -> Callable[[], int]:
     known = {"F": function, "TYPES": inputs, "B": output, "NUMBERS": 0, "GRAIN": grain}
-    return lambda: loop.address(**known)
+    return partial(loop.address, **known)
 
 
 def ours(function: Any, types: str, grain: int, small: int) -> Ours:
@@ -56,4 +57,16 @@ def table() -> dict[str, dict[str, Ours]]:
     for name in SMOOTH.split():
         f = getattr(math, name, None) or getattr(arithmetic, name)
         found[name] = {f"{c}->{c}": ours(f, f"{c}->{c}", COSTLY, 0) for c in "fdeE"}
+    for c in "fdeE":
+        found.setdefault("logical_not", {})[f"{c}->?"] = ours(
+            arithmetic.logical_not, f"{c}->?", MIDDLE, 0 if c in "eE" else SMALL
+        )
+        for name in ("logical_and", "logical_or", "logical_xor"):
+            f = getattr(arithmetic, name)
+            found.setdefault(name, {})[f"{c}{c}->?"] = ours(f, f"{c}{c}->?", MIDDLE, 0)
+    for c in "eE":  # a sign is a bit: nothing to compute, nor to round
+        for name in ("negative", "absolute"):
+            f = getattr(arithmetic, name + "_half")
+            known = {"F": f, "TYPES": (u16,), "B": u16, "NUMBERS": 0, "GRAIN": CHEAP}
+            found[name][f"{c}->{c}"] = Ours(partial(loop.address, **known))
     return found

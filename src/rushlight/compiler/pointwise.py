@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from rushlight.compiler import spread, ufuncs
-from rushlight.compiler.loops import COSTLY, loop
+from rushlight.compiler.loops import COSTLY, loop, loop_of_vectors
 from rushlight.compiler.types import Type, bf16, f16, f32, f64, of
 
 FLOATS = (f32, f64, f16, bf16)
+SINGLES = (f32, f16, bf16)  # for functions that compute in float64 what float32 needs
+LANES = 32  # of the vectors of such functions: several registers, so that one need not wait
 
 
 class Pointwise(dict):
@@ -32,9 +34,11 @@ class Pointwise(dict):
         grain: int = COSTLY,
         output: Type | None = None,
         types: tuple[Type, ...] = FLOATS,
+        vectors: bool = False,
     ) -> None:
         self.function, self.arrays, self.numbers = function, arrays, numbers
         self.grain, self.output, self.types = grain, output, types
+        self.vectors = vectors  # of two arrays: the function is written for vectors
 
     def __missing__(self, dtype: np.dtype) -> np.ufunc | None:
         t = of(dtype)
@@ -43,13 +47,16 @@ class Pointwise(dict):
 
     def _made(self, t: Type) -> np.ufunc:
         output = self.output or t
-        address = loop.address(
-            F=self.function,
-            TYPES=(t,) * self.arrays,
-            B=output,
-            NUMBERS=self.numbers,
-            GRAIN=self.grain,
-        )
+        if self.vectors:
+            address = loop_of_vectors.address(F=self.function, T=t, L=LANES)
+        else:
+            address = loop.address(
+                F=self.function,
+                TYPES=(t,) * self.arrays,
+                B=output,
+                NUMBERS=self.numbers,
+                GRAIN=self.grain,
+            )
         dtypes = [t.np] * self.arrays + [t.loaded.np] * self.numbers + [output.np]
         hushed, plan = spread.hushed(address)
         count = self.arrays + self.numbers

@@ -104,12 +104,16 @@ _PLAIN = frozenset(
 )
 
 
+LARGE = 16384  # elements from which a conversion by the back end's kernel pays
+
+
 def copied(a: np.ndarray, memory_format: Any = None, dtype: np.dtype | None = None) -> np.ndarray:
     """A copy of `a`, in another memory format, another dtype."""
     a = a if a.__class__ is np.ndarray else a.view(np.ndarray)
     if dtype is not None and dtype is not a.dtype:
         source = a
-        a = a.astype(dtype) if a.dtype in _PLAIN and dtype in _PLAIN else xp.cast(a, dtype)
+        plain = a.size < LARGE and a.dtype in _PLAIN and dtype in _PLAIN
+        a = a.astype(dtype) if plain else xp.cast(a, dtype)
         if memory_format is None:
             # NumPy's copy is dense: where it kept the strides, the source is, and PyTorch keeps them.
             size, before = a.itemsize, source.itemsize

@@ -45,6 +45,9 @@ scope |= {
 }
 
 
+LARGE = 32768  # elements from which backward's arithmetic is not NumPy's own
+
+
 def evaluate(op: Op, source: str, name: str, names: dict[str, Any], kind: str) -> Any:
     """Run generated source: its own names become defaults of a factory, `scope` its globals."""
     file = f"<rushlight {op.path}{kind}>"
@@ -129,7 +132,9 @@ def array_lines(op: Op, want: tuple[str, ...], ins: tuple[str, ...]) -> list[str
             return "r"
         return f"{name}._array" if name in ins else name
 
-    lines = ["    if not record and (a := g._array).__class__ is ndarray:", "        try:"]
+    # Large arrays go through tensors to the back end's kernels, which share them out to threads.
+    few = f"(a := g._array).__class__ is ndarray and a.size < {LARGE}"
+    lines = [f"    if not record and {few}:", "        try:"]
     results = ["None"] * len(op.inputs)
     for i in want:
         rule, names = op.rules[i]

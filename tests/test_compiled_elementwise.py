@@ -1,0 +1,254 @@
+"""Elementwise kernels in machine code: against the reference on every layout, and IEEE's special values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rushlight
+from guard import guarded
+from rushlight import dtypes
+from rushlight.backends import (
+    compiled,
+    compiled_activation,
+    compiled_elementwise,
+    compiled_loss,
+    numpy_activation,
+    numpy_elementwise,
+    numpy_loss,
+)
+from rushlight.backends import numpy as xp
+
+KINDS = [dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16]
+SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, 0.5, -3.0, 1e-40, -7.5, 300.0]
+
+# name -> (arrays, numbers)
+ACTIVATIONS = {
+    "relu": (1, ()), "gelu": (1, ()), "gelu_tanh": (1, ()), "silu": (1, ()), "softplus": (1, ()),
+    "mish": (1, ()), "log_sigmoid": (1, ()), "hardsigmoid": (1, ()), "hardswish": (1, ()),
+    "leaky_relu": (1, (0.1,)), "hardtanh": (1, (-0.75, 0.5)), "threshold": (1, (0.25, 3.0)),
+    "hardshrink": (1, (0.5,)), "softshrink": (1, (0.5,)), "elu": (1, (1.25, 0.75, 0.5)),
+    "scaled_softplus": (1, (0.5, 20.0)), "prelu": (2, ()), "gelu_gradient": (2, ()),
+    "gelu_tanh_gradient": (2, ()), "silu_gradient": (2, ()), "mish_gradient": (2, ()),
+    "log_sigmoid_gradient": (2, ()), "hardsigmoid_gradient": (2, ()),
+    "hardswish_gradient": (2, ()), "leaky_relu_gradient": (2, (0.1,)),
+    "hardtanh_gradient": (2, (-0.75, 0.5)), "clip_gradient": (2, (-0.75, 0.5)),
+    "shrink_gradient": (2, (0.5,)), "elu_gradient": (2, (1.25, 0.75, 0.5)),
+    "scaled_softplus_gradient": (2, (0.5, 20.0)), "prelu_gradient": (3, ()),
+    "prelu_weight_gradient": (2, ()),
+}  # fmt: skip
+LOSSES = {
+    "smooth_l1": (2, (0.5,)), "smooth_l1_gradient": (3, (0.5,)), "huber": (2, (0.5,)),
+    "huber_gradient": (3, (0.5,)), "squared_error_gradient": (3, (2.0,)),
+    "logit_entropy": (2, ()), "logit_entropy_gradient": (3, ()),
+}  # fmt: skip
+ARITHMETIC = {
+    "sigmoid": (1, ()), "rsqrt": (1, ()), "sign": (1, ()), "frac": (1, ()), "floor": (1, ()),
+    "ceil": (1, ()), "trunc": (1, ()), "rint": (1, ()), "copysign": (2, ()), "hypot": (2, ()),
+    "logaddexp": (2, ()), "add_product": (3, (0.5,)), "add_quotient": (3, (0.5,)),
+    "add_scaled": (2, (0.5,)), "lerp": (2, (0.25,)), "clip": (1, (-0.5, 0.75)),
+    "remainder": (2, ()), "fmod": (2, ()), "power": (2, ()), "above": (2, (0.25,)),
+    "replace_nonfinite": (1, (1.0, 2.0, -2.0)),
+}  # fmt: skip
+FAMILIES = [
+    (compiled_activation, numpy_activation, ACTIVATIONS),
+    (compiled_loss, numpy_loss, LOSSES),
+    (compiled_elementwise, numpy_elementwise, ARITHMETIC),
+]
+CASES = [(a, b, name, *case) for a, b, cases in FAMILIES for name, case in cases.items()]
+
+
+@pytest.fixture(autouse=True)
+def activated():
+    compiled.activate()
+
+
+def numbers(n, dtype, seed=0):
+    """Random numbers, and in the front every special value next to every other."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(n) * 3
+    count = min(n, len(SPECIAL) ** 2)
+    first = np.repeat(SPECIAL, len(SPECIAL)) if seed % 2 else np.tile(SPECIAL, len(SPECIAL))
+    x[:count] = first[:count]
+    with np.errstate(all="ignore"):
+        return x.astype(dtype.np)
+
+
+def close(got, want, dtype, context, scale=1):
+    """Equal up to a few units in the last place of the larger of the result and 1: what the reference
+    adds and subtracts in between is rounded too."""
+    assert got.dtype == want.dtype and got.shape == want.shape, context
+    with np.errstate(all="ignore"):
+        a, b = got.astype(np.float64), want.astype(np.float64)
+        # A half may be rounded the other way, where float32 is a unit off.
+        eps = {2: 2.0**-10 if dtype is dtypes.float16 else 2.0**-7, 4: 3e-6, 8: 1e-14}
+        least = 1 if dtype.itemsize > 2 else 1e-2
+        bound = eps[dtype.itemsize] * np.maximum(np.abs(b), least * scale)
+        right = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= bound)
+    assert right.all(), (context, np.flatnonzero(~right.ravel())[:5], a[~right][:5], b[~right][:5])
+
+
+@pytest.mark.parametrize("dtype", KINDS, ids=lambda d: d.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c[2])
+def test_as_the_reference(case, dtype):
+    machine, reference, name, arrays, rest = case
+    wide = np.float64 if dtype is dtypes.float64 else np.float32
+    args = [numbers(3001, dtype, seed) for seed in range(arrays)]
+    if name in ("hypot", "logaddexp", "add_quotient"):
+        args = [np.where(np.abs(a) < 1e-30, a.dtype.type(0.25), a) for a in args]
+    if name == "gelu_tanh_gradient":  # where the reference's slope is 0 and ours is not quite
+        args[0][np.isinf(args[0])] = 1
+    with np.errstate(all="ignore"):
+        want = np.asarray(getattr(reference, name)(*[a.astype(wide) for a in args], *rest))
+        want = want.astype(dtype.np)
+    kernel = quiet(getattr(machine, name))
+    finite = np.abs(args[0].astype("d"))
+    scale = np.maximum(np.where(finite < np.inf, finite, 1), 1)  # of gradients: of what comes in
+    close(kernel(*args, *rest), want, dtype, name, scale)
+    # Every other element, from the end, and a row for all rows.
+    spread = [np.stack([a, a], 1)[::-1, 0] for a in args]
+    close(kernel(*spread, *rest), want[::-1], dtype, (name, "strided"), scale[::-1])
+    if arrays > 1:
+        rows = [np.stack([a[:1000]] * 3) for a in args[:-1]]
+        got = kernel(*rows, args[-1][:1000], *rest)
+        close(got, np.stack([want[:1000]] * 3), dtype, (name, "broadcast"), scale[:1000])
+
+
+def quiet(kernel):
+    """What kernels hand to the reference may warn; the operators' calls are quiet too."""
+
+    def call(*args):
+        with np.errstate(all="ignore"):
+            return kernel(*args)
+
+    return call
+
+
+UFUNCS = (
+    "add subtract multiply divide maximum minimum fmax fmin square sqrt absolute negative equal "
+    "not_equal less less_equal greater greater_equal logical_and logical_or logical_xor logical_not"
+)
+
+
+@pytest.mark.parametrize("dtype", KINDS, ids=lambda d: d.name)
+@pytest.mark.parametrize("name", UFUNCS.split())
+def test_ufuncs_round_as_numpy(name, dtype):
+    ours, numpys = getattr(xp, name), getattr(np, name)
+    args = [numbers(5000, dtype, seed) for seed in range(numpys.nin)]
+    wide = [a.astype(np.float32) if dtype.itemsize == 2 else a for a in args]
+    with np.errstate(all="ignore"):
+        want = numpys(*wide)
+        want = want if want.dtype == bool else want.astype(dtype.np)
+    for cut in (slice(None), slice(None, None, 3), slice(None, None, -1)):
+        got = ours(*[a[cut] for a in args])
+        np.testing.assert_array_equal(got.astype(np.float64), want[cut].astype(np.float64))
+        assert got.dtype == want.dtype
+    if name not in ("fmax", "fmin", "maximum", "minimum"):  # of -0 and 0 either will do
+        real = ours(*args)
+        assert (np.signbit(real.astype("d")) == np.signbit(want.astype("d")))[want == want].all()
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum"])
+def test_what_depends_on_order_is_numpys(name):
+    """Sums, running sums, and an output that is an input one further."""
+    ours, numpys = getattr(xp, name), getattr(np, name)
+    x = np.random.default_rng(0).standard_normal(40_000).astype("f") * 0.1 + 1
+    assert ours.reduce(x) == numpys.reduce(x)
+    np.testing.assert_array_equal(ours.accumulate(x), numpys.accumulate(x))
+    a, b = x.copy(), x.copy()
+    ours(a[1:], a[:-1], out=a[1:])
+    numpys(b[1:], b[:-1], out=b[1:])
+    np.testing.assert_array_equal(a, b)
+
+
+def test_warnings_are_not_made():
+    x = np.array([-1.0, 0.0, np.inf] * 1000, np.float32)
+    with np.errstate(all="raise"):
+        xp.log(x)
+        xp.sqrt(x)
+        xp.divide(x, np.zeros_like(x))
+        xp.exp(np.full(2000, 100, np.float32))
+        xp.sin(x)
+
+
+def test_streamed_results():
+    """Results of 32 MiB are written around the caches, in whole lines and a rest."""
+    x = np.random.default_rng(0).standard_normal((9 << 20) + 13).astype("f")
+    np.testing.assert_array_equal(xp.multiply(x, x), x * x)
+    np.testing.assert_array_equal(compiled_elementwise.clip(x, -1, 1), np.clip(x, -1, 1))
+    view = np.empty(x.size + 1, "f")[1:]  # not aligned to a line
+    np.testing.assert_array_equal(xp.add(x, x, out=view), x + x)
+
+
+def test_the_same_bits_with_any_number_of_threads():
+    x = numbers(200_000, dtypes.float32)
+    before = rushlight.get_num_threads()
+    try:
+        found = []
+        for n in (1, 2):
+            rushlight.set_num_threads(n)
+            found.append([xp.exp(x), xp.add(x, x), compiled_activation.gelu(x)])
+    finally:
+        rushlight.set_num_threads(before)
+    for one, two in zip(*found, strict=True):
+        assert one.tobytes() == two.tobytes()
+
+
+@given(st.floats(width=32), st.floats(width=32), st.sampled_from(["remainder", "fmod", "power"]))
+@settings(max_examples=300, deadline=None)
+def test_divisions_and_powers_are_exact(a, b, name):
+    """fmod and remainder give the exact result, a power one of the two numbers next to it."""
+    x, y = np.full(100, a, "f"), np.full(100, b, "f")
+    with np.errstate(all="ignore"):
+        if name == "power":
+            want = np.power(x.astype("d"), y.astype("d")).astype("f")
+        else:
+            want = getattr(numpy_elementwise, name)(x, y)
+        got = getattr(compiled_elementwise, name)(x, y)
+        near = np.abs(got - want) <= np.spacing(np.abs(want)) if name == "power" else got == want
+    assert (near | (got == want) | (np.isnan(got) & np.isnan(want))).all(), (a, b, got[0], want[0])
+
+
+@pytest.mark.parametrize("source", KINDS, ids=lambda d: d.name)
+@pytest.mark.parametrize("target", [*KINDS, dtypes.bool_], ids=lambda d: d.name)
+def test_conversions(source, target):
+    x = numbers(2000, source)
+    with np.errstate(all="ignore"):
+        want = xp.cast_plainly(x, target.np)
+    got = compiled_elementwise.cast(x, target.np)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got.astype("d"), want.astype("d"))
+
+
+@pytest.mark.parametrize("name", ["relu_", "sigmoid_", "clamp_", "add_", "addcmul_", "lerp_"])
+def test_in_place(name):
+    x = rushlight.randn(40, 50)
+    args = {
+        "clamp_": (-0.5, 0.5),
+        "add_": (x.flip(0),),
+        "addcmul_": (x.flip(0), x.flip(1)),
+        "lerp_": (x.flip(0), 0.3),
+    }.get(name, ())
+    options = {"alpha": 0.5} if name == "add_" else {}
+    want = getattr(x, name[:-1])(*args, **options)
+    for y in (x.clone(), x.t().clone().t()):
+        version, address = y._version, y.data_ptr()
+        assert getattr(y, name)(*args, **options) is y
+        assert y._version == version + 1 and y.data_ptr() == address
+        assert (y == want).all()
+
+
+@pytest.mark.parametrize("n", [64, 65, 100, 1024, 16385])
+@pytest.mark.parametrize("side", ["after", "before"])
+def test_stays_within_its_arrays(n, side):
+    x, y, out = (guarded(np.full(n, v, np.float32), side) for v in (1.5, 2.5, 0))
+    xp.add(x, y, out=out)
+    compiled_activation.gelu(x, out=out)
+    compiled_elementwise.remainder(x, y)
+    compiled_elementwise.add_product(x, y, x, 2.0, out=out)
+    assert (out == 1.5 + 2 * 2.5 * 1.5).all()
