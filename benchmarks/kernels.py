@@ -275,7 +275,8 @@ def conv(n, c, o, size, kernel=3, grad=False, **options):
         )
         return (lambda: torch.nn.functional.conv2d(x, w, **options)), [x, w]
 
-    out = (size + 2 * options.get("padding", 0) - kernel) // options.get("stride", 1) + 1
+    reach = options.get("dilation", 1) * (kernel - 1) + 1
+    out = (size + 2 * options.get("padding", 0) - reach) // options.get("stride", 1) + 1
     flops = 2 * n * o * out * out * c // options.get("groups", 1) * kernel * kernel
     return (backward(make) if grad else forward_of(make)), {"flops": flops * (3 if grad else 1)}
 
@@ -374,8 +375,19 @@ CASES: dict[str, Any] = {
     "conv 1x1 256 -> 64 at 16": conv(8, 256, 64, 16, kernel=1),
     "conv 7x7 3 -> 64 at 64, stride 2": conv(4, 3, 64, 64, kernel=7, padding=3, stride=2),
     "conv depthwise 3x3 128 at 28": conv(8, 128, 128, 28, padding=1, groups=128),
+    "conv depthwise 7x7 96 at 14": conv(8, 96, 96, 14, kernel=7, padding=3, groups=96),
+    "conv 3x3 128 -> 128 at 16, 32 groups": conv(8, 128, 128, 16, padding=1, groups=32),
+    "conv 3x3 64 -> 64 at 32, dilation 2": conv(8, 64, 64, 32, padding=2, dilation=2),
+    "conv 4x4 64 -> 128 at 16, stride 2": conv(16, 64, 128, 16, kernel=4, padding=1, stride=2),
+    "conv 3x3 64 -> 3 at 32": conv(8, 64, 3, 32, padding=1),
     "conv 3x3 64 -> 64 at 32 + backward": conv(8, 64, 64, 32, grad=True, padding=1),
     "conv 3x3 128 -> 128 at 16 + backward": conv(8, 128, 128, 16, grad=True, padding=1),
+    "conv 3x3 64 -> 128 at 32, stride 2 + backward": conv(
+        8, 64, 128, 32, grad=True, padding=1, stride=2
+    ),
+    "conv 4x4 3 -> 64 at 64, stride 2 + backward": conv(
+        16, 3, 64, 64, kernel=4, grad=True, padding=1, stride=2
+    ),
     "conv 3x3 512 -> 512 at 4 + backward": conv(8, 512, 512, 4, grad=True, padding=1),
     "conv 3x3 1 -> 32 at 28 + backward": conv(64, 1, 32, 28, grad=True),
     "conv depthwise 3x3 128 at 28 + backward": conv(8, 128, 128, 28, grad=True, padding=1, groups=128),
