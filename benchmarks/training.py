@@ -4,7 +4,7 @@
 
 Time: both sides in one process, turn and turn about (`alternation.py`). Memory: each side once more, in
 a process of its own, which takes STEPS steps after some to warm up: the most memory that it held at
-once beyond what it held after the import (ru_maxrss), and minor page faults for each step.
+once beyond what it held after the import, and minor page faults for each step.
 """
 
 from __future__ import annotations
@@ -167,23 +167,33 @@ def made(torch: Any, name: str) -> Callable:
     return CASES[name](torch)
 
 
+def most_held() -> float:
+    """The most MiB that this process held at once."""
+    try:
+        with open("/proc/self/status") as file:  # ru_maxrss counts what the parent held, too
+            return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
+    except OSError:
+        import resource
+
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most / (2**20 if sys.platform == "darwin" else 1024)  # bytes there, KiB elsewhere
+
+
 def held(side: str, name: str, threads: int) -> None:
     """In a process of its own: print the MiB that training took at most, and page faults a step."""
     import resource
 
     torch = importlib.import_module(side)
     torch.set_num_threads(threads)
-    usage = lambda: resource.getrusage(resource.RUSAGE_SELF)
-    before = usage().ru_maxrss
+    before = most_held()
     step = made(torch, name)
     for _ in range(STEPS):
         step()
-    faults = usage().ru_minflt
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(STEPS):
         step()
-    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB here
-    most = (usage().ru_maxrss - before) * unit / 2**20  # 0 where the import itself took more
-    print(json.dumps([max(most, 1.0), (usage().ru_minflt - faults) / STEPS]))
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
+    print(json.dumps([most_held() - before, faults / STEPS]))
 
 
 def memory(side: str, name: str, threads: int) -> tuple[float, float]:
