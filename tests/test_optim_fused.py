@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -220,7 +221,8 @@ def test_llvmlite_is_not_loaded_before_it_is_worth_it():
         "torch.optim.Adam([p]).step()\n"
         "assert not [m for m in sys.modules if m.startswith('llvmlite')]\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    own = {k: v for k, v in os.environ.items() if k != "RUSHLIGHT_COMPILED"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=own)
 
 
 def test_many_parameters_and_large_ones_on_any_number_of_threads(fresh):
