@@ -31,7 +31,7 @@ from rushlight.compiler.types import Type, of
 if TYPE_CHECKING:
     Ints = tuple[int, ...]
 
-SMALL = threshold(20_000)  # multiplications below which the reference takes no longer
+SMALL = threshold(2_000)  # multiplications below which little is gained
 
 
 def is_half(*arrays: Any) -> bool:

@@ -29,7 +29,7 @@ FEW_LINES = {1: (8, 7, 6, 5, 4), 2: (4, 7), 3: (4, 3), 4: (2, 3)}  # in a tile o
 CODE = 420  # multiply-adds in the code of a tile, at most
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def channels_plan(
     n: int, c: int, sizes: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints
 ) -> np.ndarray:
@@ -40,7 +40,7 @@ def three(values: Ints, fill: int) -> Ints:
     return (fill,) * (3 - len(values)) + values
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def frame(shape: Ints, last: bool, low: Ints, wide: Ints, lanes: int) -> tuple:
     """How `spread` puts an array (N, C, *sizes) into a frame of zeros of the sizes `wide`, from `low`
     on: its plan (None: the array is the frame), elements of the frame, steps of it for the image,
@@ -128,7 +128,7 @@ def few_tile(r: int, each: int, k: int, taps: int, high: int, wide: int, lanes: 
     return r, lines, vectors
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def few_plan(
     t: Type, way: str, x: Ints, y: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
     groups: int, w_steps: Ints,
@@ -194,7 +194,7 @@ def y_steps(channels: int, out: Ints, last: bool) -> Ints:
     return (channels * places, 1, channels) if last else (channels * places, places, 1)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def forward_plan(
     t: Type, n: int, o: int, c: int, kernel: Ints, out: Ints, stride: Ints, dilation: Ints,
     groups: int, x_steps: Ints, w_last: bool, y_last: bool,
@@ -215,7 +215,7 @@ def forward_plan(
     return np.array(plan + column, np.int64)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def transposed_plan(
     t: Type, n: int, o: int, c: int, kernel: Ints, sizes: Ints, stride: Ints, padding: Ints,
     dilation: Ints, groups: int, g_steps: Ints, low: Ints, last: bool,
@@ -268,7 +268,7 @@ def transposed_plan(
     return np.array(plan, np.int64), np.array(turned, np.int64)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def weight_plan(
     t: Type, n: int, o: int, c: int, kernel: Ints, out: Ints, stride: Ints, dilation: Ints,
     groups: int, x_steps: Ints, g_last: bool, last: bool,
