@@ -23,6 +23,8 @@ ERROR = {2: 2e-2, 4: 1e-5, 8: 1e-13}
 @pytest.fixture(autouse=True)
 def of_any_size(monkeypatch):
     monkeypatch.setattr(compiled, "SMALL", 1)
+    with np.errstate(invalid="ignore"):  # the operators ignore it
+        yield
 
 
 def case(seed, dtypes_of):
@@ -114,6 +116,53 @@ def test_averages_are_the_references(seed):
                 compiled.window_averages_adjoint(g, *arguments),
                 reference.window_averages_adjoint(g, *arguments),
             )
+
+
+def last(a):
+    """(N, C, H, W), channels last, its memory between closed pages."""
+    return guarded(np.ascontiguousarray(a.transpose(0, 2, 3, 1))).transpose(0, 3, 1, 2)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_channels_last(seed):
+    sizes, kernel, stride, padding, dilation, out, dtype, rng = case(seed, FLOATS)
+    if len(sizes) != 2:
+        return
+    channels = (2, 3, 16, 17, 40)[seed % 5]
+    window = (kernel, stride, padding, dilation)
+    x = last(values(rng, (3, channels, *sizes), dtype))
+    y = compiled.max_pool(x, *window, out)
+    assert y.transpose(0, 2, 3, 1).flags.c_contiguous
+    same(y, reference.max_pool(x, *window, out))
+    g = last(np.round(rng.standard_normal((3, channels, *out)) * 8).astype(dtype))
+    same(compiled.max_pool_gradient(g, x, *window), reference.max_pool_gradient(g, x, *window))
+    out = out_sizes(sizes, kernel, stride, padding, (1, 1), False)
+    x = last(rng.standard_normal((3, channels, *sizes)).astype(dtype))
+    count = reference.window_counts(kernel, stride, padding, sizes, out, seed % 2 == 0)
+    arguments = (kernel, stride, padding, out, count)
+    close(compiled.window_averages(x, *arguments), reference.window_averages(x, *arguments))
+    g = last(rng.standard_normal((3, channels, *out)).astype(dtype))
+    arguments = (kernel, stride, padding, sizes, count)
+    close(
+        compiled.window_averages_adjoint(g, *arguments),
+        reference.window_averages_adjoint(g, *arguments),
+    )
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
+def test_channels_last_of_windows_that_tile(dtype):
+    rng = np.random.default_rng(0)
+    window = ((2, 3), (2, 3), (0, 0))
+    x = last(values(rng, (2, 20, 8, 9), dtype))
+    g = last(np.round(rng.standard_normal((2, 20, 4, 3)) * 8).astype(dtype))
+    same(
+        compiled.max_pool_gradient(g, x, *window, (1, 1)),
+        reference.max_pool_gradient(g, x, *window, (1, 1)),
+    )
+    close(
+        compiled.window_averages_adjoint(g, *window, (8, 9), 6),
+        reference.window_averages_adjoint(g, *window, (8, 9), 6),
+    )
 
 
 def test_two_threads_give_the_same_bits():

@@ -1,7 +1,7 @@
 """Pooling as machine code; see `compiled.py` for when it runs, `compiler/pool.py` for how.
 
-Arrays are row-major; what is channels last, or of dtypes that kernels do not know, is the
-reference's.
+Arrays are row-major, or channels last in two dimensions; all else, and dtypes that kernels do not
+know, are the reference's.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from rushlight.backends import numpy_pool as reference
 from rushlight.backends.compiled import threshold
 from rushlight.compiler import pool as kernels
+from rushlight.compiler import pool_last
 from rushlight.compiler.types import of
 
 if TYPE_CHECKING:
@@ -64,6 +65,110 @@ def step(a: np.ndarray, stride: Ints) -> int | None:
     return 0 if a.dtype.itemsize >= 4 else None
 
 
+# -- channels last -----------------------------------------------------------------------------------
+
+
+def images(a: Any, kernel: Ints) -> np.ndarray | None:
+    """(N, C, H, W) with the channels last in memory as [N, H, W, C]; None for what is not."""
+    if a.__class__ is not np.ndarray or a.ndim != 4 or len(kernel) != 2 or a.flags.c_contiguous:
+        return None
+    rows = a.transpose(0, 2, 3, 1)
+    return rows if rows.flags.carray else None
+
+
+def back(rows: np.ndarray) -> np.ndarray:
+    return rows.transpose(0, 3, 1, 2)
+
+
+def meeting(kernel: Ints, stride: Ints, padding: Ints, sizes: Ints, out: Ints) -> tuple[bool, bool]:
+    """Whether windows do not meet, and whether besides they leave nothing out."""
+    apart = all(k <= s for k, s in zip(kernel, stride, strict=True))
+    tiled = kernel == stride and max(padding) == 0
+    tiled = tiled and all(k * m == n for k, m, n in zip(kernel, out, sizes, strict=True))
+    return apart, tiled
+
+
+def max_last(
+    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
+) -> np.ndarray | None:
+    rows = images(x, kernel)
+    if rows is None or 0 in out or not fits(rows, rows.shape[1:3], kernel, stride, dilation):
+        return None
+    y = np.empty((len(rows), *out, rows.shape[3]), x.dtype)
+    run = pool_last.max_windows.compiled(T=of(x.dtype))
+    sizes = (*rows.shape[1:3], *out, *kernel, *stride, *padding, *dilation)
+    run(rows, y, len(rows), rows.shape[3], *sizes)
+    return back(y)
+
+
+def max_gradient_last(
+    g: np.ndarray, x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> np.ndarray | None:
+    rows = images(x, kernel)
+    if (
+        rows is None
+        or g.dtype is not x.dtype
+        or x.dtype.kind in "iu"
+        or g.shape[:2] != x.shape[:2]
+        or 0 in g.shape
+        or not fits(rows, rows.shape[1:3], kernel, stride, dilation)
+    ):
+        return None
+    from_g = np.ascontiguousarray(g.transpose(0, 2, 3, 1))
+    gx = np.empty(rows.shape, x.dtype)
+    flat = max(dilation) == 1
+    apart, tiled = meeting(kernel, stride, padding, x.shape[2:], g.shape[2:])
+    run = pool_last.max_windows_gradient.compiled(
+        APART=apart and flat, TILED=tiled and flat, T=of(x.dtype)
+    )
+    sizes = (*rows.shape[1:3], *g.shape[2:], *kernel, *stride, *padding, *dilation)
+    run(from_g, rows, gx, len(rows), rows.shape[3], *sizes)
+    return back(gx)
+
+
+def averages_last(
+    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, out: Ints, count: np.ndarray | int
+) -> np.ndarray | None:
+    rows = images(x, kernel)
+    if (
+        rows is None
+        or 0 in out
+        or x.dtype.kind in "iu"
+        or not fits(rows, rows.shape[1:3], kernel, stride)
+    ):
+        return None
+    t = of(x.dtype)
+    assert t is not None
+    y = np.empty((len(rows), *out, rows.shape[3]), x.dtype)
+    run = pool_last.averages.compiled(T=t, R=t.loaded)
+    sizes = (*rows.shape[1:3], *out, *kernel, *stride, *padding)
+    run(rows, counted(count, out, t.loaded.np), y, len(rows), rows.shape[3], *sizes)
+    return back(y)
+
+
+def averages_adjoint_last(
+    g: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, sizes: Ints, count: np.ndarray | int
+) -> np.ndarray | None:
+    rows = images(g, kernel)
+    if (
+        rows is None
+        or 0 in sizes
+        or g.dtype.char not in FLOATS
+        or not fits(rows, rows.shape[1:3], kernel, stride, sizes)
+    ):
+        return None
+    out = rows.shape[1:3]
+    gx = np.empty((len(rows), *sizes, rows.shape[3]), g.dtype)
+    apart, tiled = meeting(kernel, stride, padding, sizes, out)
+    run = pool_last.averages_gradient.compiled(APART=apart, TILED=tiled, R=of(g.dtype))
+    numbers = (*sizes, *out, *kernel, *stride, *padding)
+    run(rows, counted(count, out, g.dtype), gx, len(rows), rows.shape[3], *numbers)
+    return back(gx)
+
+
+# -- row-major ---------------------------------------------------------------------------------------
+
+
 def maxima(
     places: bool,
     x: np.ndarray,
@@ -92,9 +197,10 @@ def max_pool(
 ) -> np.ndarray:
     """The maximum of each window; NaN where the window has one."""
     found = maxima(False, x, kernel, stride, padding, dilation, out)
-    if found is None:
-        return reference.max_pool(x, kernel, stride, padding, dilation, out)
-    return found[0]
+    if found is not None:
+        return found[0]
+    y = max_last(x, kernel, stride, padding, dilation, out)
+    return reference.max_pool(x, kernel, stride, padding, dilation, out) if y is None else y
 
 
 def max_pool_places(
@@ -131,6 +237,9 @@ def max_pool_gradient(
     g: np.ndarray, x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
 ) -> np.ndarray:
     """`g` at the place of each window's first maximum, zero elsewhere."""
+    found = max_gradient_last(g, x, kernel, stride, padding, dilation)
+    if found is not None:
+        return found
     nd = len(kernel)
     sizes, out = x.shape[x.ndim - nd :], g.shape[g.ndim - nd :]
     if (
@@ -163,6 +272,9 @@ def window_averages(
     x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, out: Ints, count: np.ndarray | int
 ) -> np.ndarray:
     """The sum of each window divided by `count`, an int or an array of shape `out`."""
+    found = averages_last(x, kernel, stride, padding, out, count)
+    if found is not None:
+        return found
     nd = len(kernel)
     sizes = x.shape[x.ndim - nd :]
     if (
@@ -191,6 +303,9 @@ def window_averages_adjoint(
     if g.dtype.name in HALVES:
         wide = window_averages_adjoint(g.astype(np.float32), kernel, stride, padding, sizes, count)
         return wide.astype(g.dtype)
+    found = averages_adjoint_last(g, kernel, stride, padding, sizes, count)
+    if found is not None:
+        return found
     if (
         g.dtype.char not in FLOATS
         or not fits(g, out, kernel, stride, padding, sizes)
