@@ -36,7 +36,11 @@ if TYPE_CHECKING:
 def inplace_function(op: Op) -> Callable:
     """The method `name_`."""
 
+    direct = op.direct and len(op.inputs) == 1
+
     def function(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if direct and not kwargs and compiled.active and written_directly(op, self, args):
+            return self
         values, _ = bind(op, (self, *args), kwargs)
         return inplace_composite(op, values) if op.composite else inplace(op, values)
 
@@ -139,6 +143,32 @@ def execute_inplace(op: Op, values: list) -> Tensor:
             node = None
         rebase(t, node)
     return t
+
+
+def written_directly(op: Op, t: Tensor, args: tuple) -> bool:
+    """Whether `t.name_(*numbers)`, of a tensor without history and in no mode, was carried out by the
+    kernel of an operator of one input; if not, nothing was done."""
+    if scope["rare"] or t.__class__ is not Tensor or t._edge is not None:
+        return False
+    a = t._array
+    if a.__class__ is not np.ndarray or a.dtype not in FLOATS or t._counter is INFERENCE:
+        return False
+    if 0 in a.strides or not all(v.__class__ is float or v.__class__ is int for v in args):
+        return False
+    if len(args) != op.n_positional - 1:
+        return False
+    if op.variant is not None and op.taken_over(dict(zip(op.params, (t, *args), strict=True))):
+        return False
+    space = Into(a)
+    try:
+        if op.has_body:
+            op.declared(space, a, *args)
+        else:
+            getattr(space, op.kernel)(a)
+    except RuntimeWarning:  # an overflow of the reference's, which writes when all is computed
+        return False
+    bump(t)
+    return True
 
 
 class Into:
