@@ -25,6 +25,7 @@ from rushlight.backends import (
     compiled_reduce,
     compiled_softmax,
 )
+from rushlight.backends import numpy as xp
 from rushlight.compiler.pointwise import Pointwise
 
 BINDINGS = {
@@ -83,7 +84,9 @@ def reference(name):
             found = getattr(getattr(binding, "reference", None), name, None)
             if found is not None:
                 return found
-    for file in ("activation", "elementwise", "special", "loss"):
+    if name == "cast":
+        return xp.cast_plainly
+    for file in ("activation", "elementwise", "special", "loss", "gamma"):
         module = import_module(f"rushlight.backends.numpy_{file}")
         if name in vars(module):
             return getattr(module, name)
@@ -207,11 +210,12 @@ def pointwise(name):
     return None
 
 
+DIVISIONS = ("fmod", "remainder", "floor_divide")
 OF_ELEMENTS = [
     name
     for family in ("activation", "elementwise", "loss")
     for name in compiled.FAMILIES[family].split()
-    if pointwise(name)
+    if pointwise(name) and name not in DIVISIONS
 ]
 GIVEN = {0: (), 1: (0.5,), 2: (0.5, 1.5), 3: (1.0, 1.5, 0.5)}
 PROBABILITIES = ("binary_entropy", "binary_entropy_gradient")
@@ -282,6 +286,60 @@ def test_small_results_are_right_too(name):
 @pytest.mark.parametrize("dtype", OTHERS[:4], ids=str)
 def test_other_dtypes_are_the_references(name, dtype):
     compare(name, np.ones((3, 4), dtype))
+
+
+@pytest.mark.parametrize("name", DIVISIONS)
+@given(st.data())
+@settings(max_examples=40)
+def test_divisions_with_remainder(name, data):
+    a = data.draw(arrays())
+    compare(
+        name, a, data.draw(arrays(a.shape, a.dtype)), scale=sized(a) if name == "remainder" else 0.0
+    )
+    compare(name, a, data.draw(st.sampled_from((2, 0.75, -3, 0))), scale=sized(a))
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_power(data):
+    a = data.draw(arrays(dtype=data.draw(st.sampled_from(FLOATS[:2])), special=False))
+    b = data.draw(arrays(a.shape, a.dtype, special=False))
+    assert "power" in compiled.FAMILIES["elementwise"]
+    with np.errstate(all="ignore"):
+        for x in (a, np.abs(a)):
+            exact = np.power(x.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
+            got = compiled_elementwise.power(x, b)
+            assert (np.isnan(got) == np.isnan(exact)).all()
+            real = np.isfinite(exact) & np.isfinite(got)
+            assert (np.isfinite(exact) == np.isfinite(got)).all()
+            assert (np.abs(got - exact) <= 2 * CLOSE[a.dtype.itemsize] * np.abs(exact) + 1e-44)[
+                real
+            ].all()
+        for n in (2, 3, -1, -2, 0.5, -0.5, 1, 0, 2.5):
+            compare("power", a, n)
+
+
+@pytest.mark.parametrize("to", FLOATS + OTHERS[:4], ids=str)
+@given(st.data())
+@settings(max_examples=30)
+def test_cast(to, data):
+    a = data.draw(
+        arrays(dtype=data.draw(st.sampled_from(FLOATS + OTHERS[:4])), special=to.kind != "i")
+    )
+    compare("cast", np.abs(a) if to == np.uint8 and a.dtype != bool else a, to)
+
+
+@given(arrays(), st.sampled_from((None, 0.5)), st.sampled_from((None, 7.0)))
+def test_replace_nonfinite(a, nan, infinite):
+    compare("replace_nonfinite", a, nan, infinite, None)
+
+
+@given(st.data())
+def test_numbers_wider_than_the_array(data):
+    a = data.draw(arrays(dtype=data.draw(st.sampled_from(FLOATS[2:]))))
+    for kernel in (xp.multiply, xp.divide):
+        compare("with_wide_number", kernel, a, np.float32(0.1))
+    compare("reverse_subtract", a, 2.0 if a.dtype.kind == "f" else a)
 
 
 @given(st.data())
