@@ -153,6 +153,26 @@ def test_ufuncs_round_as_numpy(name, dtype):
         assert (np.signbit(real.astype("d")) == np.signbit(want.astype("d")))[want == want].all()
 
 
+BY_SINGLE = "sin cos tan sinh cosh arcsin arccos arctan arcsinh arccosh arctan2"
+
+
+@pytest.mark.parametrize("dtype", KINDS[2:], ids=lambda d: d.name)
+@pytest.mark.parametrize("name", BY_SINGLE.split())
+def test_halves_by_float32(name, dtype):
+    """What NumPy computes in float32, with one rounding; blocks, and a rest, of any strides."""
+    ours, numpys = getattr(xp, name), getattr(np, name)
+    args = [numbers(5001, dtype, seed) for seed in range(numpys.nin)]
+    with np.errstate(all="ignore"):
+        want = numpys(*[a.astype(np.float32) for a in args]).astype(dtype.np).astype("d")
+    for cut in (slice(None), slice(None, None, 3), slice(None, None, -1)):
+        got = ours(*[a[cut] for a in args])
+        assert got.dtype == dtype.np
+        np.testing.assert_allclose(got.astype("d"), want[cut], rtol=2.0**-7, atol=1e-7)
+    out = np.zeros(2 * 5001, dtype.np)[::2]
+    ours(*args, out=out)
+    np.testing.assert_array_equal(out.astype("d"), ours(*args).astype("d"))
+
+
 @pytest.mark.parametrize("name", ["add", "multiply", "maximum"])
 def test_what_depends_on_order_is_numpys(name):
     """Sums, running sums, and an output that is an input one further."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
-from rushlight.compiler import native, threads
+from rushlight.compiler import halves, native, threads
 
 GRAIN = 16384  # elements in a chunk; what is not twice as long goes to NumPy's loop as it is
 SPREAD = "?bBhHiIlLqQefdgFDG"  # dtypes whose loops need no Python; others keep NumPy's loop
@@ -266,6 +266,7 @@ def spread(ufunc: np.ufunc, own: dict[str, Ours] | None = None) -> np.ufunc:
     data = (c_void_p * ntypes)()
     old_functions = POINTER(c_void_p).from_address(at + _FUNCTIONS)
     old_data = POINTER(c_void_p).from_address(at + _DATA)
+    by_single = "f" * ufunc.nin + "->f" in ufunc.types and ufunc.nout == 1 and ufunc.nin < 3
     types = ctypes.create_string_buffer(
         ctypes.string_at(c_void_p.from_address(at + _TYPES).value, ntypes * nargs), ntypes * nargs
     )
@@ -273,6 +274,8 @@ def spread(ufunc: np.ufunc, own: dict[str, Ours] | None = None) -> np.ufunc:
         function, its_data = old_functions[i], old_data[i] if old_data else None
         if own is not None and letters in own:
             functions[i], data[i] = _ours(ufunc, function, its_data, own[letters])
+        elif by_single and set(letters) == {"e", "-", ">"}:
+            functions[i], data[i] = _loops()[0], _through(ufunc, "e")
         elif all(c in SPREAD for c in letters.replace("->", "")):
             functions[i], data[i] = _loops()[0], _plan(ufunc, function, its_data)
         else:
@@ -328,6 +331,17 @@ def hushed(address: int) -> tuple[int, int]:
     plan = (c_int64 * 6)(address, 0, 0, 0, 0, 0)
     _kept.append(plan)
     return _loops()[1], addressof(plan)
+
+
+def _through(ufunc: np.ufunc, letter: str) -> int:
+    """The plan of a loop for a half type by way of the one for float32."""
+    from ctypes import POINTER, c_void_p
+
+    at = ufunc.types.index("f" * ufunc.nin + "->f")
+    loops = POINTER(c_void_p).from_address(id(ufunc) + _FUNCTIONS)
+    data = POINTER(c_void_p).from_address(id(ufunc) + _DATA)
+    single = _plan(ufunc, loops[at], data[at] if data else None)
+    return _plan(ufunc, halves.through(letter), single)
 
 
 class Ours:
@@ -397,6 +411,8 @@ def _user_loops(old: np.ufunc, new: np.ufunc, own: dict[str, Ours]) -> None:
             letters = f"{letters[: old.nin]}->{letters[old.nin :]}"
             if letters in own:
                 function, data = _ours(old, function, data, own[letters])
+            elif set(letters) == {"E", "-", ">"} and "f" * old.nin + "->f" in old.types:
+                function, data = _loops()[0], _through(old, "E")
             else:
                 function, data = _loops()[0], _plan(old, function, data)
             register(new, int(key), function, numbers, data)
