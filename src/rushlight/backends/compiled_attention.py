@@ -23,9 +23,9 @@ FAR = 1 << 40  # how far beyond its own place a query sees where it sees all
 
 
 @cache
-def tiles() -> dict[str, Any]:
-    """What the kernels are compiled for."""
-    return gemm.sizes(f32)
+def kernel_of(kernel: Any, masked: bool) -> Any:
+    """A kernel, compiled for this machine's tiles."""
+    return kernel.compiled(MASK=masked, **gemm.sizes(f32))
 
 
 def rows_of(a: np.ndarray) -> np.ndarray:
@@ -79,7 +79,7 @@ def attention(
     out = like(query, (n, heads, length, v.shape[3]))
     sums = np.empty((n, heads, length), F32)
     added = q if mask is None else mask_of(mask, (n, heads, length, k.shape[2]))
-    kernel = kernels.attention.compiled(MASK=mask is not None, **tiles())
+    kernel = kernel_of(kernels.attention, mask is not None)
     # Chunks of a head: each packs all keys, for at least two blocks of queries.
     down = max(1, min(8 // (n * heads), length // (2 * kernels.QUERIES)))
     kernel(q, k, v, added, out, np.empty_like(sums), sums, scale, 0 if causal else FAR, down)
@@ -106,7 +106,7 @@ def attention_gradients(
     q, k, v, h, out = map(rows_of, (query, key, value, g, result))
     gq, gk, gv = like(query, q.shape), like(key, k.shape), like(value, v.shape)
     added = q if mask is None else mask_of(mask, (*q.shape[:3], k.shape[2]))
-    kernel = kernels.gradients.compiled(MASK=mask is not None, **tiles())
+    kernel = kernel_of(kernels.gradients, mask is not None)
     kernel(
         h, q, k, v, added, out, kept, np.empty_like(kept), gq, gk, gv, scale, 0 if causal else FAR
     )

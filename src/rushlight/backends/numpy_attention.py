@@ -108,6 +108,13 @@ def attention_gradients(
             np.matmul(d, k[at], out=gq[at])
         if needs[1]:
             np.matmul(d.swapaxes(-1, -2), q[at], out=gk[at])
-    found = (gq.astype(query.dtype, copy=False), gk.astype(key.dtype, copy=False))
-    found += (gv.astype(value.dtype, copy=False), to_mask)
-    return tuple(x if need else None for x, need in zip(found, needs, strict=True))
+    # What is not needed holds anything, which may not fit into a half type.
+    found = (gq, gk, gv)
+    types = (query.dtype, key.dtype, value.dtype)
+    return (
+        *(
+            x.astype(t, copy=False) if n else None
+            for x, t, n in zip(found, types, needs[:3], strict=True)
+        ),
+        to_mask,
+    )

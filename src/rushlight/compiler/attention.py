@@ -15,7 +15,7 @@ order whatever the number of threads.
 from __future__ import annotations
 
 from rushlight.compiler import math
-from rushlight.compiler.gemm import ADD, SET, block, pack_columns
+from rushlight.compiler.gemm import ADD, SET, block, pack_columns, transposed
 from rushlight.compiler.kernel import kernel
 from rushlight.compiler.language import (
     array,
@@ -39,6 +39,8 @@ from rushlight.compiler.types import HEAD, Header, Ptr, i32, i64
 WIDEST = 128  # of heads: elements of a query, key or value
 QUERIES, KEYS = 48, 256  # in a block, forward
 ROWS, COLUMNS = 96, 128  # queries and keys in a block, backward
+FEW = 3  # queries of a head up to which packing the keys does not pay
+SMALL = 262144  # products that are worth a chunk
 SIDE = 4  # rows that are worked on side by side
 
 
@@ -72,6 +74,24 @@ def scaled_rows(q, step, to, rows, width, scale, T, L):
         for e in range(0, width, L):
             here = iota(i64, L) < width - e
             store(to + (r * WIDEST + e), load(q + (r * step + e), L, here) * scale)
+
+
+@routine
+def few_scores(q, k, step, to, rows, keys, width, T, L):
+    """Products of a few rows of queries, WIDEST apart, with keys where they are; L keys at a time."""
+    for j in range(0, keys, L):
+        at = [k + min(keys - 1, j + i) * step for i in range(L)]
+        for r in range(rows):
+            sums = [splat(T(0), L) for _ in range(L)]
+            for e in range(0, width, L):
+                here = iota(i32, L) < i32(width - e)
+                x = load(q + (r * WIDEST + e), L, here)
+                for i in unroll(L):
+                    sums[i] = fma(load(at[i] + e, L, here), x, sums[i])
+            lanes_of = transposed(sums, L)
+            for half in unroll([L >> (n + 1) for n in range(L.bit_length() - 1)]):
+                lanes_of = [lanes_of[i] + lanes_of[i + half] for i in range(half)]
+            store(to + (r * KEYS + j), lanes_of[0])
 
 
 @inline
@@ -108,7 +128,8 @@ def attention(
     s, values = v_shape[2], v_shape[3]
     deep = (width + (L - 1)) // L * L
     height = (length + (down - 1)) // down
-    for lo, hi in parallel(shape[0] * heads * down, i64(1)):
+    grain = max(1, SMALL // (height * s * (width + values)))
+    for lo, hi in parallel(shape[0] * heads * down, grain):
         keys = array(T, KEYS * WIDEST)
         scaled = array(T, QUERIES * WIDEST)
         scores = array(T, QUERIES * KEYS)
@@ -126,15 +147,20 @@ def attention(
             seen = min(s, last + reach)
             for j in range(0, seen, KEYS):
                 there = min(i64(KEYS), seen - j)
-                pack_keys(k_at + j * k_step, k_step, keys, there, width, deep, W=W, L=L)
+                if height > FEW:
+                    pack_keys(k_at + j * k_step, k_step, keys, there, width, deep, W=W, L=L)
                 for i in range(first, last, QUERIES):
                     rows = min(i64(QUERIES), last - i)
                     columns = min(there, i + rows - j + reach)
                     if columns > 0:
                         scaled_rows(q_at + i * q_step, q_step, scaled, rows, width, scale, T=T, L=L)
-                        multiply(scaled, i64(WIDEST), i64(1), keys, deep, i64(W), scores,
-                                 i64(KEYS), width, rows, columns, i64(SET), T=T, MR=MR, V=V,
-                                 L=L)  # fmt: skip
+                        if height > FEW:
+                            multiply(scaled, i64(WIDEST), i64(1), keys, deep, i64(W), scores,
+                                     i64(KEYS), width, rows, columns, i64(SET), T=T, MR=MR, V=V,
+                                     L=L)  # fmt: skip
+                        else:
+                            few_scores(scaled, k_at + j * k_step, k_step, scores, rows, columns,
+                                       width, T=T, L=L)  # fmt: skip
                         softmax_of(scores, rows, columns, i, j, m_at + (i * m_step + j), m_step,
                                    top + i, sum + i, o_at + i * o_step, o_step, values,
                                    reach, MASK=MASK, T=T, L=L)  # fmt: skip
@@ -214,7 +240,8 @@ def gradients(
     v_shape = bits(v[HEAD + 2], Ptr[i64])
     s, values = v_shape[2], v_shape[3]
     deep, v_deep = (width + (L - 1)) // L * L, (values + (L - 1)) // L * L
-    for lo, hi in parallel(shape[0] * heads, i64(1)):
+    grain = max(1, SMALL // (length * s * (width + values)))
+    for lo, hi in parallel(shape[0] * heads, grain):
         keys = array(T, COLUMNS * WIDEST)
         turned = array(T, COLUMNS * WIDEST)
         scaled = array(T, ROWS * WIDEST)
