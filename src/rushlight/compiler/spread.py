@@ -253,7 +253,7 @@ def spread(ufunc: np.ufunc, own: dict[str, Ours] | None = None) -> np.ufunc:
 
     >>> exp = spread(np.exp)
     >>> x = np.linspace(-3, 3, 100_000, dtype=np.float32)
-    >>> (exp(x) == np.exp(x)).all()
+    >>> bool((exp(x) == np.exp(x)).all())
     True
     """
     if not available():
