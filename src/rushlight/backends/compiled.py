@@ -31,7 +31,7 @@ FAMILIES: dict[str, str] = {
     "elementwise": (
         "above add_product add_quotient add_scaled cast ceil clip clip_arrays copysign erf "
         "floor floor_divide fmod frac hypot lerp logaddexp power remainder replace_nonfinite "
-        "reverse_subtract rint rsqrt sigmoid sign trunc where with_wide_number xlogy"
+        "reverse_subtract rint rsqrt sgn sigmoid sign trunc where with_wide_number xlogy"
     ),
     "indexing": (
         "add_along add_rows add_slices gather_along index_add_at out_of_range slices_added "

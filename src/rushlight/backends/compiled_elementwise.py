@@ -117,6 +117,13 @@ def named(function: Callable, reference: Callable) -> Callable:
 sigmoid = pointwise(math.sigmoid, numpy_elementwise.sigmoid)
 rsqrt = pointwise(elementwise.rsqrt, numpy_elementwise.rsqrt)
 sign = pointwise(arithmetic.sign, numpy_elementwise.sign, 0, CHEAP)
+
+
+def sgn(a: Any) -> Any:
+    """The sign; of a complex number z / |z|."""
+    return numpy_elementwise.sgn(a) if a.dtype.kind == "c" else sign(a)
+
+
 frac = pointwise(arithmetic.frac, numpy_elementwise.frac, 0, CHEAP)
 erf = pointwise(math.erf, numpy_special.erf)
 xlogy = pointwise_of_several(arithmetic.xlogy, numpy_gamma.xlogy)
@@ -286,6 +293,9 @@ def clip(a: np.ndarray, low: Any, high: Any, out: np.ndarray | None = None) -> n
         number = np.float64 if a.dtype is F64 else np.float32
         low = number(-np.inf if low is None else low)
         return u(a, low, number(np.inf if high is None else high), out=out)
+    if a.__class__ is np.ndarray and a.dtype.char in "li" and out is None and a.size >= SMALL:
+        if low.__class__ is high.__class__ is int and max(abs(low), abs(high)) < 1 << 31:
+            return numpy.minimum(numpy.maximum(a, low), high)
     return into(out, numpy_elementwise.clip(a, low, high))
 
 

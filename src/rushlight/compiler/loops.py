@@ -34,8 +34,11 @@ def loop(F, TYPES, B, NUMBERS, GRAIN, args: Ptr[Ptr[u8]], n_at: Ptr[i64], steps:
     if N > 1:  # one element for all, as the gradient of a sum is, and arrays
         first = first & (step[0] == 0) & full[1] & full[N - 1]
         last = last & (step[N - 1] == 0) & full[0] & full[N - 2]
-    address = bits(args, Ptr[i64])[N + NUMBERS]
+    addresses = bits(args, Ptr[i64])
+    address = addresses[N + NUMBERS]
     around = dense & (n * B.size >= STREAM) & ((address & (WIDTH - 1)) == 0)
+    for k in unroll(N):  # what was just read is in the caches: it is overwritten there
+        around = around & (addresses[k] != address)
     for lo, hi in parallel(n, GRAIN):
         if GRAIN == CHEAP and around:
             L = streamed(B)

@@ -16,7 +16,9 @@ from rushlight.compiler.loops import CHEAP, COSTLY, loop
 from rushlight.compiler.spread import Ours
 from rushlight.compiler.types import NUMBERS, Type, u16
 
-LETTERS = {"f": "f32", "d": "f64", "e": "f16", "E": "bf16", "?": "b1"}
+LETTERS = {
+    "f": "f32", "d": "f64", "e": "f16", "E": "bf16", "?": "b1", "l": "i64", "i": "i32",
+}  # fmt: skip
 MIDDLE = 2 * COSTLY
 SMALL = 1024  # from here on loops of ours start for what NumPy computes as well on fewer elements
 
@@ -57,6 +59,9 @@ def table() -> dict[str, dict[str, Ours]]:
     for name in SMOOTH.split():
         f = getattr(math, name, None) or getattr(arithmetic, name)
         found[name] = {f"{c}->{c}": ours(f, f"{c}->{c}", COSTLY, 0) for c in "fdeE"}
+    for name in ("maximum", "minimum"):  # NumPy's with one element for all are slow
+        f = getattr(arithmetic, name)
+        found[name] |= {f"{c}{c}->{c}": ours(f, f"{c}{c}->{c}", CHEAP, SMALL) for c in "li"}
     for c in "fdeE":
         found.setdefault("logical_not", {})[f"{c}->?"] = ours(
             arithmetic.logical_not, f"{c}->?", MIDDLE, 0 if c in "eE" else SMALL
