@@ -473,9 +473,8 @@ def test_layer_norm(data):
     scale = sized(a)
     compare("layer_norm", a, w, b, n, 1e-5, scale=scale)
     g = a if data.draw(st.booleans()) else data.draw(arrays(shape, a.dtype, special=False))
-    compare(
-        "layer_norm_gradients", g, a, w, n, 1e-2, tuple(data.draw(st.booleans()) for _ in range(3))
-    )
+    needs = tuple(data.draw(st.booleans()) for _ in range(3))
+    compare("layer_norm_gradients", g, a, w, n, 1e-2, needs, scale=sized(g, a), needs=needs)
 
 
 @given(st.data())
