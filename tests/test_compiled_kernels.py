@@ -329,6 +329,11 @@ def test_cast(to, data):
     compare("cast", np.abs(a) if to == np.uint8 and a.dtype != bool else a, to)
 
 
+@given(arrays())
+def test_signs(a):
+    compare("sgn", a)
+
+
 @given(arrays(), st.sampled_from((None, 0.5)), st.sampled_from((None, 7.0)))
 def test_replace_nonfinite(a, nan, infinite):
     compare("replace_nonfinite", a, nan, infinite, None)
