@@ -128,10 +128,11 @@ def class_entropy(
             s = row_total(p, n, lambda v: math.exp_below(v - most), T)
             s = most + math.log(s)
             sums[r] = s
-            if target[r] == skip:
+            t = target[r]  # looked at again: memory that others see may have changed
+            if (t == skip) | (t < 0) | (t >= n):
                 losses[r] = 0
             else:
-                losses[r] = s - p[target[r]]
+                losses[r] = s - p[t]
 
 
 @kernel
@@ -143,11 +144,12 @@ def class_entropy_backward(
     for lo, hi in parallel(rows, rows_of(n)):
         for r in range(lo, hi):
             p, q = x + r * n, out + r * n
-            if target[r] == skip:
+            t = target[r]  # looked at again: memory that others see may have changed
+            if (t == skip) | (t < 0) | (t >= n):
                 for i in lanes(0, n):
                     q[i] = 0
             else:
                 s = sums[r]
                 for i in lanes(0, n):
                     q[i] = math.exp_below(p[i] - s) * g
-                q[target[r]] = q[target[r]] - g
+                q[t] = q[t] - g
