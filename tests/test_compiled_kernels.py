@@ -26,7 +26,7 @@ from rushlight.backends import (
     compiled_softmax,
 )
 from rushlight.backends import numpy as xp
-from rushlight.compiler.pointwise import Pointwise
+from rushlight.compiler.kernels.pointwise import Pointwise
 
 BINDINGS = {
     "activation": compiled_activation,

@@ -15,7 +15,7 @@ from guard import guarded
 from rushlight import dtypes
 from rushlight.backends import compiled_products as products
 from rushlight.backends import numpy_products as reference
-from rushlight.compiler import gemm
+from rushlight.compiler.kernels import gemm
 
 DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), dtypes.bfloat16.np]
 LAYOUTS = ("rows", "columns", "steps", "backwards", "repeated")

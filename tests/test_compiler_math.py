@@ -1,4 +1,4 @@
-"""The kernels' functions of mathematics: the bounds that compiler/math.py states, and special values."""
+"""The kernels' functions of mathematics: the bounds that compiler/kernels/math.py states, and special values."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from rushlight.compiler import elementwise, math
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels import elementwise, math
 from rushlight.compiler.language import lanes
 from rushlight.compiler.types import Ptr, f32, f64, i64
 

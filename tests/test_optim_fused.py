@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight.compiler import native, update
+from rushlight.compiler import native
+from rushlight.compiler.kernels import update
 from rushlight.optim import fused
 from rushlight.tensor import _wrap
 

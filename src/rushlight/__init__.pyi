@@ -22,10 +22,16 @@ from rushlight.dtypes import bfloat16 as bfloat16
 from rushlight.dtypes import can_cast as can_cast
 from rushlight.dtypes import channels_last as channels_last
 from rushlight.dtypes import channels_last_3d as channels_last_3d
+from rushlight.dtypes import complex32 as complex32
 from rushlight.dtypes import complex64 as complex64
 from rushlight.dtypes import complex128 as complex128
 from rushlight.dtypes import contiguous_format as contiguous_format
 from rushlight.dtypes import dtype as dtype
+from rushlight.dtypes import float8_e4m3fn as float8_e4m3fn
+from rushlight.dtypes import float8_e4m3fnuz as float8_e4m3fnuz
+from rushlight.dtypes import float8_e5m2 as float8_e5m2
+from rushlight.dtypes import float8_e5m2fnuz as float8_e5m2fnuz
+from rushlight.dtypes import float8_e8m0fnu as float8_e8m0fnu
 from rushlight.dtypes import float16 as float16
 from rushlight.dtypes import float32 as float32
 from rushlight.dtypes import float64 as float64
@@ -37,6 +43,9 @@ from rushlight.dtypes import layout as layout
 from rushlight.dtypes import memory_format as memory_format
 from rushlight.dtypes import preserve_format as preserve_format
 from rushlight.dtypes import promote_types as promote_types
+from rushlight.dtypes import qint8 as qint8
+from rushlight.dtypes import qint32 as qint32
+from rushlight.dtypes import quint8 as quint8
 from rushlight.dtypes import sparse_bsc as sparse_bsc
 from rushlight.dtypes import sparse_bsr as sparse_bsr
 from rushlight.dtypes import sparse_coo as sparse_coo
@@ -53,9 +62,13 @@ from rushlight.modes import get_default_dtype as get_default_dtype
 from rushlight.modes import set_default_dtype as set_default_dtype
 from rushlight.size import Size as Size
 from rushlight.tensor import Tensor as Tensor
+from rushlight import __config__ as __config__
 from rushlight import __future__ as __future__
 from rushlight import _C as _C
 from rushlight import _dynamo as _dynamo
+from rushlight import _higher_order_ops as _higher_order_ops
+from rushlight import _subclasses as _subclasses
+from rushlight import _tensor_str as _tensor_str
 from rushlight import accelerator as accelerator
 from rushlight import amp as amp
 from rushlight import autograd as autograd
@@ -68,22 +81,31 @@ from rushlight import distributed as distributed
 from rushlight import distributions as distributions
 from rushlight import fft as fft
 from rushlight import func as func
+from rushlight import functional as functional
+from rushlight import futures as futures
+from rushlight import fx as fx
+from rushlight import hub as hub
 from rushlight import jit as jit
+from rushlight import library as library
 from rushlight import linalg as linalg
 from rushlight import masked as masked
 from rushlight import mps as mps
 from rushlight import multiprocessing as multiprocessing
 from rushlight import nn as nn
+from rushlight import onnx as onnx
 from rushlight import optim as optim
 from rushlight import overrides as overrides
 from rushlight import profiler as profiler
+from rushlight import quasirandom as quasirandom
 from rushlight import random as random
 from rushlight import return_types as return_types
 from rushlight import serialization as serialization
 from rushlight import signal as signal
+from rushlight import sparse as sparse
 from rushlight import special as special
 from rushlight import storage as storage
 from rushlight import testing as testing
+from rushlight import torch_version as torch_version
 from rushlight import types as types
 from rushlight import utils as utils
 from rushlight import version as version
@@ -126,10 +148,31 @@ from rushlight.amp.autocast_mode import set_autocast_cpu_enabled as set_autocast
 from rushlight.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
 from rushlight.amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
 from rushlight.amp.autocast_mode import set_autocast_gpu_dtype as set_autocast_gpu_dtype
+from rushlight.symbolic import SymBool as SymBool
+from rushlight.symbolic import SymFloat as SymFloat
+from rushlight.symbolic import SymInt as SymInt
+from rushlight.symbolic import cond as cond
+from rushlight.symbolic import sym_float as sym_float
+from rushlight.symbolic import sym_fresh_size as sym_fresh_size
+from rushlight.symbolic import sym_int as sym_int
+from rushlight.symbolic import sym_ite as sym_ite
+from rushlight.symbolic import sym_max as sym_max
+from rushlight.symbolic import sym_min as sym_min
+from rushlight.symbolic import sym_not as sym_not
+from rushlight.symbolic import sym_sqrt as sym_sqrt
+from rushlight.symbolic import sym_sum as sym_sum
+from rushlight.symbolic import while_loop as while_loop
+from rushlight._C import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from rushlight._C import is_anomaly_enabled as is_anomaly_enabled
+from rushlight._C import set_anomaly_enabled as set_anomaly_enabled
+from rushlight._C import compiled_with_cxx11_abi as compiled_with_cxx11_abi
+from rushlight.futures import Future as Future
 from rushlight.amp.grad_scaler import GradScaler as GradScaler
 from rushlight.accelerator import get_device_module as get_device_module
 from rushlight.func import vmap as vmap
 from rushlight.errors import OutOfMemoryError as OutOfMemoryError
+from rushlight.errors import _assert as _assert
+from rushlight.errors import _assert_async as _assert_async
 from rushlight.door import install_as_torch as install_as_torch
 from rushlight.serialization import save as save
 from rushlight.serialization import load as load
@@ -176,6 +219,18 @@ class _result_bags_sizes_places(NamedTuple):
     sizes: Tensor
     places: Tensor
 
+class _result_h_acts_news(NamedTuple):
+    result: Tensor
+    h: Tensor
+    acts: Tensor
+    news: Tensor
+
+class _gates_h0_w_hh_b_hh(NamedTuple):
+    gates: Tensor
+    h0: Tensor
+    w_hh: Tensor
+    b_hh: Tensor
+
 class _result_h_c_acts_cells_tanhs(NamedTuple):
     result: Tensor
     h: Tensor
@@ -194,6 +249,15 @@ class _result_mean_rstd(NamedTuple):
     result: Tensor
     mean: Tensor
     rstd: Tensor
+
+class _result_h(NamedTuple):
+    result: Tensor
+    h: Tensor
+
+class _gates_h0_w_hh(NamedTuple):
+    gates: Tensor
+    h0: Tensor
+    w_hh: Tensor
 
 class _min_max(NamedTuple):
     min: Tensor
@@ -218,16 +282,26 @@ long: _dtype
 half: _dtype
 float: _dtype
 double: _dtype
+chalf: _dtype
 cfloat: _dtype
 cdouble: _dtype
+torch: _float
 inf: _float
 nan: _float
 pi: _float
 e: _float
 newaxis: None
+has_lapack: _float
+has_mkl: _float
+has_openmp: _float
+has_spectral: _float
 __version__: _str
 Generator: Any
 default_generator: Any
+ScriptFunction: Any
+ScriptModule: Any
+fork: Any
+wait: Any
 compile: Any
 Storage: Any
 BoolTensor: Any
@@ -264,8 +338,8 @@ ComplexDoubleStorage: Any
 def _add_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
     """`add` with an `alpha`."""
 def _attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: _bool, scale: _float, keep: _bool) -> _result_weights:
-    """(softmax(query keyᵀ scale + mask) value, the softmax if `keep`) for four dimensions."""
-def _attention_backward(grad_output: Tensor, query: Tensor, key: Tensor, value: Tensor, weights: Tensor, scale: _float, needs: _Ints) -> _query_key_value_mask:
+    """(softmax(query keyᵀ scale + mask) value, what the gradients need if `keep`), of four dimensions."""
+def _attention_backward(grad_output: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: _bool, result: Tensor, weights: Tensor, scale: _float, needs: _Ints) -> _query_key_value_mask:
     """The gradients of attention; None where not needed."""
 def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, given_mean: Tensor | None, given_var: Tensor | None, training: _bool, eps: _float) -> _result_mean_var:
     """(normalised, mean, biased variance); the statistics are those given unless `training`."""
@@ -281,6 +355,10 @@ def _close(input: Tensor, other: Tensor | _Number, rtol: _float, atol: _float, e
     """The forward of `isclose`."""
 def _conjugates(input: Tensor, *, out: Any = None) -> Tensor:
     """`conj_physical` of complex numbers."""
+def _convert_indices_from_coo_to_csr(input: Any, size: Any, *, out_int32: Any = False) -> Any:
+    """Sorted row numbers as where each of `size` rows begins, and the end: `size + 1` numbers."""
+def _convert_indices_from_csr_to_coo(crow_indices: Any, col_indices: Any, *, out_int32: Any = False, transpose: Any = False) -> Any:
+    """Both rows of coordinates `[2, nnz]` of compressed rows; the columns first with `transpose`."""
 def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: _int, zero_infinity: _bool) -> _result_log_alpha:
     """(-log p of each target, the forward variables [N, T, 2 S + 1])."""
 def _ctc_loss_backward(grad_output: Tensor, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, log_alpha: Tensor, blank: _int, zero_infinity: _bool) -> Tensor:
@@ -293,13 +371,197 @@ def _div_rounded(input: Tensor, other: Tensor | _Number, *, rounding_mode: _str 
     """`div` with a rounding mode."""
 def _embedding(weight: Tensor, indices: Tensor, padding_idx: _int, scale_grad_by_freq: _bool) -> Tensor:
     """weight[indices], checked."""
-def _embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, per_sample_weights: Tensor | None, scale_grad_by_freq: _bool, mode: _int, n_bags: _int, padding_idx: _int) -> _result_bags_sizes_places:
+def _embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, per_sample_weights: Tensor | None, scale_grad_by_freq: _bool, mode: _int, n_bags: _int, padding_idx: _int, sparse: _bool) -> _result_bags_sizes_places:
     """(bags reduced, bag of each index, indices in each bag, of a maximum the row it is in)."""
+def _embedding_sparse(weight: Tensor, indices: Tensor, padding_idx: _int) -> Tensor:
+    """As `_embedding`; the gradient is sparse."""
+def _foreach_abs(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`abs` of every tensor of a list."""
+def _foreach_abs_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`abs` of every tensor of a list, in place."""
+def _foreach_acos(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`acos` of every tensor of a list."""
+def _foreach_acos_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`acos` of every tensor of a list, in place."""
+def _foreach_add(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`add` of every tensor of a list."""
+def _foreach_add_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`add` of every tensor of a list, in place."""
+def _foreach_addcdiv(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`addcdiv` of every tensor of a list."""
+def _foreach_addcdiv_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`addcdiv` of every tensor of a list, in place."""
+def _foreach_addcmul(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`addcmul` of every tensor of a list."""
+def _foreach_addcmul_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`addcmul` of every tensor of a list, in place."""
+def _foreach_asin(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`asin` of every tensor of a list."""
+def _foreach_asin_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`asin` of every tensor of a list, in place."""
+def _foreach_atan(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`atan` of every tensor of a list."""
+def _foreach_atan_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`atan` of every tensor of a list, in place."""
+def _foreach_ceil(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`ceil` of every tensor of a list."""
+def _foreach_ceil_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`ceil` of every tensor of a list, in place."""
+def _foreach_clamp_max(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`clamp_max` of every tensor of a list."""
+def _foreach_clamp_max_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`clamp_max` of every tensor of a list, in place."""
+def _foreach_clamp_min(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`clamp_min` of every tensor of a list."""
+def _foreach_clamp_min_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`clamp_min` of every tensor of a list, in place."""
+def _foreach_clone(self: Any) -> tuple[Tensor, ...]:
+    """A copy of each tensor of a list."""
+def _foreach_copy_(self: Any, src: Any, non_blocking: _bool = False) -> Any:
+    """Copy every tensor of `src` into the one of `self` at its place."""
+def _foreach_cos(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`cos` of every tensor of a list."""
+def _foreach_cos_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`cos` of every tensor of a list, in place."""
+def _foreach_cosh(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`cosh` of every tensor of a list."""
+def _foreach_cosh_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`cosh` of every tensor of a list, in place."""
+def _foreach_div(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`div` of every tensor of a list."""
+def _foreach_div_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`div` of every tensor of a list, in place."""
+def _foreach_erf(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`erf` of every tensor of a list."""
+def _foreach_erf_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`erf` of every tensor of a list, in place."""
+def _foreach_erfc(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`erfc` of every tensor of a list."""
+def _foreach_erfc_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`erfc` of every tensor of a list, in place."""
+def _foreach_exp(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`exp` of every tensor of a list."""
+def _foreach_exp_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`exp` of every tensor of a list, in place."""
+def _foreach_expm1(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`expm1` of every tensor of a list."""
+def _foreach_expm1_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`expm1` of every tensor of a list, in place."""
+def _foreach_floor(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`floor` of every tensor of a list."""
+def _foreach_floor_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`floor` of every tensor of a list, in place."""
+def _foreach_frac(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`frac` of every tensor of a list."""
+def _foreach_frac_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`frac` of every tensor of a list, in place."""
+def _foreach_lerp(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`lerp` of every tensor of a list."""
+def _foreach_lerp_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`lerp` of every tensor of a list, in place."""
+def _foreach_lgamma(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`lgamma` of every tensor of a list."""
+def _foreach_lgamma_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`lgamma` of every tensor of a list, in place."""
+def _foreach_log(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`log` of every tensor of a list."""
+def _foreach_log10(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`log10` of every tensor of a list."""
+def _foreach_log10_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`log10` of every tensor of a list, in place."""
+def _foreach_log1p(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`log1p` of every tensor of a list."""
+def _foreach_log1p_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`log1p` of every tensor of a list, in place."""
+def _foreach_log2(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`log2` of every tensor of a list."""
+def _foreach_log2_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`log2` of every tensor of a list, in place."""
+def _foreach_log_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`log` of every tensor of a list, in place."""
+def _foreach_max(self: Any) -> tuple[Tensor, ...]:
+    """The greatest element of each tensor of a list."""
+def _foreach_maximum(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`maximum` of every tensor of a list."""
+def _foreach_maximum_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`maximum` of every tensor of a list, in place."""
+def _foreach_minimum(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`minimum` of every tensor of a list."""
+def _foreach_minimum_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`minimum` of every tensor of a list, in place."""
+def _foreach_mul(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`mul` of every tensor of a list."""
+def _foreach_mul_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`mul` of every tensor of a list, in place."""
+def _foreach_neg(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`neg` of every tensor of a list."""
+def _foreach_neg_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`neg` of every tensor of a list, in place."""
+def _foreach_norm(self: Any, ord: _float = 2, dtype: Any = None) -> tuple[Tensor, ...]:
+    """The norm of each tensor of a list."""
+def _foreach_pow(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`pow` of every tensor of a list."""
+def _foreach_pow_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`pow` of every tensor of a list, in place."""
+def _foreach_reciprocal(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`reciprocal` of every tensor of a list."""
+def _foreach_reciprocal_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`reciprocal` of every tensor of a list, in place."""
+def _foreach_round(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`round` of every tensor of a list."""
+def _foreach_round_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`round` of every tensor of a list, in place."""
+def _foreach_rsqrt(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`rsqrt` of every tensor of a list."""
+def _foreach_rsqrt_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`rsqrt` of every tensor of a list, in place."""
+def _foreach_sigmoid(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`sigmoid` of every tensor of a list."""
+def _foreach_sigmoid_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`sigmoid` of every tensor of a list, in place."""
+def _foreach_sign(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`sign` of every tensor of a list."""
+def _foreach_sign_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`sign` of every tensor of a list, in place."""
+def _foreach_sin(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`sin` of every tensor of a list."""
+def _foreach_sin_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`sin` of every tensor of a list, in place."""
+def _foreach_sinh(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`sinh` of every tensor of a list."""
+def _foreach_sinh_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`sinh` of every tensor of a list, in place."""
+def _foreach_sqrt(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`sqrt` of every tensor of a list."""
+def _foreach_sqrt_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`sqrt` of every tensor of a list, in place."""
+def _foreach_sub(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`sub` of every tensor of a list."""
+def _foreach_sub_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`sub` of every tensor of a list, in place."""
+def _foreach_tan(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`tan` of every tensor of a list."""
+def _foreach_tan_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`tan` of every tensor of a list, in place."""
+def _foreach_tanh(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`tanh` of every tensor of a list."""
+def _foreach_tanh_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`tanh` of every tensor of a list, in place."""
+def _foreach_trunc(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`trunc` of every tensor of a list."""
+def _foreach_trunc_(self: Any, *others: Any, **kwargs: Any) -> Any:
+    """`trunc` of every tensor of a list, in place."""
+def _foreach_zero_(self: Any) -> None:
+    """Fill every tensor of a list with zeros."""
 def _group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: _int, eps: _float) -> Tensor: ...
 def _group_norm_backward(grad_output: Tensor, input: Tensor, weight: Tensor | None, num_groups: _int, eps: _float, needs: _Ints) -> _input_weight_bias:
     """The gradients of group_norm; None where not needed."""
 def _grouped_mm(a: Tensor, b: Tensor, offs: Tensor | None) -> Tensor:
     """The products of the groups that `offs` ends, in the dimension that both or one has cut."""
+def _gru_layer(gates: Tensor, h0: Tensor, w_hh: Tensor, b_hh: Tensor | None, reverse: _bool, keep: _bool) -> _result_h_acts_news:
+    """(outputs, last h, what the gradient needs if `keep`) of a GRU's layer."""
+def _gru_layer_backward(g: Tensor, g_h: Tensor, outputs: Tensor, h0: Tensor, w_hh: Tensor, acts: Tensor, news: Tensor, reverse: _bool) -> _gates_h0_w_hh_b_hh:
+    """The gradients of a GRU's layer by gates, h, w_hh and b_hh."""
 def _layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, normalized_shape: _Ints, eps: _float) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions."""
 def _layer_norm_backward(grad_output: Tensor, input: Tensor, weight: Tensor | None, n: _int, eps: _float, needs: _Ints) -> _input_weight_bias:
@@ -321,6 +583,10 @@ def _mul_half(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Ten
 def _native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: _int, eps: _float) -> _result_mean_rstd: ...
 def _native_layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, normalized_shape: _Ints, eps: _float) -> _result_mean_rstd: ...
 def _prelu_kernel(input: Tensor, weight: Tensor | _Number, *, out: Any = None) -> Tensor: ...
+def _rnn_layer(gates: Tensor, h0: Tensor, w_hh: Tensor, relu: _bool, reverse: _bool) -> _result_h:
+    """(outputs, last h) of a layer without gates. `gates` [T, N, H]: the input's part, both biases."""
+def _rnn_layer_backward(g: Tensor, g_h: Tensor, outputs: Tensor, h0: Tensor, w_hh: Tensor, relu: _bool, reverse: _bool) -> _gates_h0_w_hh:
+    """The gradients of a layer without gates by the input's part, h and w_hh."""
 def _round_decimals(input: Tensor, *, decimals: _int = 0, out: Any = None) -> Tensor:
     """`round` to some digits."""
 def _rsub_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
@@ -341,6 +607,8 @@ def _sub_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, o
     """`sub` with an `alpha`."""
 def _to_copy(input: Tensor, dtype: _dtype | None = None, memory_format: _memory_format | None = None) -> Tensor:
     """A copy in another dtype or memory format."""
+def _weight_norm(v: Tensor, g: Tensor, dim: _int = 0) -> Tensor:
+    """g v / ||v||, with the norm over all dimensions but `dim`."""
 def abs(input: Tensor, *, out: Any = None) -> Tensor:
     """The absolute value, real for complex numbers. Its gradient at zero is zero."""
 def absolute(input: Tensor, *, out: Any = None) -> Tensor:
@@ -353,13 +621,13 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
     """The averages of `output_size` windows that cover (N, C, L) or (C, L)."""
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: Any = False) -> Tensor:
     """The maxima of `output_size` windows that cover (N, C, L) or (C, L)."""
-def add(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
+def add(input: Tensor, other: Tensor | _Number, alpha: _Number = 1, *, out: Any = None) -> Tensor:
     """`input + alpha * other`."""
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _float = 1, alpha: _float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * the sum over b of batch1 [b, n, k] @ batch2 [b, k, m]."""
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1, out: Any = None) -> Tensor:
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = 1, *, out: Any = None) -> Tensor:
     """input + value * tensor1 / tensor2; RuntimeError for a quotient of integers."""
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1, out: Any = None) -> Tensor:
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = 1, *, out: Any = None) -> Tensor:
     """input + value * tensor1 * tensor2."""
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _float = 1, alpha: _float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * (mat1 [n, k] @ mat2 [k, m]); `input` is broadcast to [n, m]."""
@@ -487,6 +755,8 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     """All combinations of one element of each vector, a row each; a single vector as it is."""
 def cat(tensors: Any, dim: _int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
     """The tensors one after the other along a dimension; the other sizes agree."""
+def ccol_indices_copy(input: Tensor) -> Tensor:
+    """A copy of `input.ccol_indices()`."""
 def cdist(x1: Tensor, x2: Tensor, p: _float = ..., compute_mode: _str | None = None, *, out: Any = None) -> Tensor:
     """The p-norm distances of all rows of x1 [..., n, k] to all rows of x2 [..., m, k]: [..., n, m]."""
 def ceil(input: Tensor, *, out: Any = None) -> Tensor:
@@ -515,6 +785,8 @@ def clip(input: Tensor, min: _Number | None = None, max: _Number | None = None, 
     """`input` brought between `min` and `max` (numbers or tensors; either may be left out)."""
 def clone(input: Tensor, *, memory_format: _memory_format | None = None) -> Tensor:
     """A copy of the tensor that gradients go through."""
+def col_indices_copy(input: Tensor) -> Tensor:
+    """A copy of `input.col_indices()`."""
 def column_stack(tensors: Any, *, out: Any = None) -> Tensor:
     """The tensors side by side, vectors as columns."""
 def combinations(input: Tensor, r: _int = 2, with_replacement: _bool = False) -> Tensor:
@@ -555,6 +827,8 @@ def cos(input: Tensor, *, out: Any = None) -> Tensor:
     """The cosine of radians."""
 def cosh(input: Tensor, *, out: Any = None) -> Tensor:
     """The hyperbolic cosine."""
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = ..., reduction: _int = 1) -> Tensor:
+    """`nn.functional.cosine_embedding_loss`: 1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = ..., *, out: Any = None) -> Tensor:
     """x1 . x2 over the product of their lengths, each at least eps, along `dim`."""
 def count_nonzero(input: Tensor, dim: _Ints | None = None, *, out: Any = None) -> Tensor:
@@ -563,6 +837,8 @@ def cov(input: Tensor, *, correction: _int = 1, fweights: Tensor | None = None, 
     """The covariance matrix of variables (rows) over observations (columns); 0-d for one variable."""
 def cross(input: Tensor, other: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor:
     """As `linalg.cross`; without `dim` along the first dimension of size 3."""
+def crow_indices_copy(input: Tensor) -> Tensor:
+    """A copy of `input.crow_indices()`."""
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: _int = 0, reduction: _int = 1, zero_infinity: _bool = False, *, out: Any = None) -> Tensor:
     """As `nn.functional.ctc_loss`; `reduction`: 0 none, 1 mean, 2 sum."""
 def cummax(input: Tensor, dim: _int, *, out: Any = None) -> _values_indices:
@@ -611,6 +887,8 @@ def dot(input: Tensor, tensor: Tensor, *, out: Any = None) -> Tensor:
     """The sum of the products of two vectors [k]; complex ones are not conjugated."""
 def dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor:
     """Zero elements with probability `p` and scale the rest by 1 / (1 - p), when training."""
+def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """`torch.mm` of a dense and a sparse matrix, by its older name."""
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """`tensor_split` at dimension 2."""
 def dstack(tensors: Any, *, out: Any = None) -> Tensor:
@@ -743,14 +1021,20 @@ def hash_tensor(input: Tensor, dim: _Ints | None = ..., *, keepdim: _bool = Fals
     """The exclusive or of the bits of all elements over `dim`, as uint64: equal tensors, equal numbers."""
 def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor:
     """0 where `input` is negative, 1 where it is positive, `values` where it is zero."""
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = ..., reduction: _int = 1) -> Tensor:
+    """`nn.functional.hinge_embedding_loss`: x where the target is 1, max(0, margin - x) where it is -1."""
 def histc(input: Tensor, bins: _int = 100, min: _float = 0, max: _float = 0, *, out: Any = None) -> Tensor:
     """How many elements fall into each of `bins` equal bins from `min` to `max`, in the input's dtype."""
 def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: _bool = False, out: Any = None) -> Any:
     """(hist, bin_edges): how many elements (or how much `weight`) fall between each two edges."""
 def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: _bool = False) -> Any:
     """(hist, bin_edges): the histogram of points, whose coordinates are the last dimension of `input`."""
+def hsmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """`torch.hspmm`, by its older name."""
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """`tensor_split` at dimension 1 (0 of a vector)."""
+def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """sparse [n, k] @ dense [k, m]: rows that are not empty, as values of a hybrid tensor."""
 def hstack(tensors: Any, *, out: Any = None) -> Tensor:
     """The tensors side by side: along dimension 1, vectors along dimension 0."""
 def hypot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
@@ -775,6 +1059,8 @@ def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce
     """`source` reduced into the slices of a copy of `input` that `index` names."""
 def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Any = None) -> Tensor:
     """The slices of dimension `dim` that the vector `index` names, copied."""
+def indices_copy(input: Tensor) -> Tensor:
+    """A copy of `input.indices()`."""
 def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The sums of products over the last dimensions: [..., k] and [***, k] give [..., ***]."""
 def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, use_input_stats: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool, *, out: Any = None) -> Tensor:
@@ -823,6 +1109,8 @@ def istft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length
     """The signal whose `stft` is `input` [..., freq, frame]: the pieces' inverse transforms, windowed,"""
 def kaiser_window(window_length: _int, periodic: _bool = True, beta: _float = ..., *, dtype: _dtype | None = None, layout: Any = None, device: Any = None, pin_memory: _bool = False, requires_grad: _bool = False) -> Tensor:
     """I₀(beta √(1 - (2k / N - 1)²)) / I₀(beta); N is the length, one less if not `periodic`."""
+def kl_div(input: Tensor, target: Tensor, reduction: _int = 1, *, log_target: _bool = False) -> Tensor:
+    """`nn.functional.kl_div`: target (log(target) - input), averaged over all elements by default."""
 def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The Kronecker product: every element of `input` times the whole of `other`."""
 def kthvalue(input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Any = None) -> _values_indices:
@@ -891,6 +1179,8 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = No
     """Deprecated: use `linalg.lu_solve`, whose arguments are the other way round."""
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = True, unpack_pivots: _bool = True, *, out: Any = None) -> Tensor:
     """(P, L, U) of what `linalg.lu_factor` returned; an empty tensor for what is not asked for."""
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = ..., reduction: _int = 1) -> Tensor:
+    """`nn.functional.margin_ranking_loss`: max(0, -y (x1 - x2) + margin)."""
 def masked_fill(input: Tensor, mask: Tensor, value: Any, *, out: Any = None) -> Tensor:
     """A copy of `input` with `value` (a number or a 0-d tensor) where `mask` is True."""
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor, *, out: Any = None) -> Tensor:
@@ -983,6 +1273,8 @@ def nonzero_static(input: Tensor, *, size: _int, fill_value: _int = -1, out: Any
     """`nonzero` cut off, or filled up with `fill_value`, to `size` rows."""
 def norm(input: Tensor, p: _float | _str | None = 'fro', dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     """The `p`-norm of the tensor as one vector, or over `dim`."""
+def norm_except_dim(v: Tensor, pow: _int = 2, dim: _int = 0) -> Tensor:
+    """The norm of order `pow` over all dimensions but `dim`, which keep size 1; over all, without dimensions, for -1."""
 def normal(mean: Any = ..., std: Any = ..., size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
     """Normal numbers; mean and standard deviation are tensors, or numbers with a `size`."""
 def not_equal(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
@@ -1019,6 +1311,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor:
     """(*, C, H r, W r) to (*, C r r, H, W), r = `downscale_factor`: the inverse of `pixel_shuffle`."""
 def poisson(input: Any, generator: Any = None) -> Any:
     """Poisson counts with the rates in `input`, in its shape and dtype."""
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool, full: _bool, eps: _float, reduction: _int) -> Tensor:
+    """`nn.functional.poisson_nll_loss`, without defaults, as PyTorch's."""
 def polar(abs: Tensor, angle: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`abs * (cos(angle) + 1j * sin(angle))` from two tensors of one floating dtype."""
 def polygamma(n: _int, input: Tensor, *, out: Any = None) -> Tensor:
@@ -1073,6 +1367,8 @@ def reshape(input: Tensor, shape: _Ints) -> Tensor:
     """The elements in row-major order under another shape: a view where possible, else a copy."""
 def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
     """`resize_` to the shape of another tensor."""
+def resize_as_sparse_(input: Tensor, the_template: Tensor) -> Tensor:
+    """The size of another sparse tensor, in place; entries stay where they are."""
 def resolve_conj(input: Tensor, *, out: Any = None) -> Tensor:
     """`input`: no tensor here is a conjugate yet to be computed."""
 def resolve_neg(input: Tensor, *, out: Any = None) -> Tensor:
@@ -1095,6 +1391,8 @@ def rot90(input: Tensor, k: _int = 1, dims: Any = ..., *, out: Any = None) -> Te
     """The plane of two dimensions turned by 90 degrees `k` times, from the first towards the second."""
 def round(input: Tensor, *, decimals: _int = 0, out: Any = None) -> Tensor:
     """Rounded to the nearest integer (or to `decimals` digits), halves to even."""
+def row_indices_copy(input: Tensor) -> Tensor:
+    """A copy of `input.row_indices()`."""
 def row_stack(tensors: Any, *, out: Any = None) -> Tensor:
     """The tensors on top of each other: along dimension 0, vectors as rows."""
 def rrelu(input: Tensor, lower: _float = ..., upper: _float = ..., training: _bool = False, generator: Any = None, *, out: Any = None) -> Tensor:
@@ -1103,6 +1401,8 @@ def rsqrt(input: Tensor, *, out: Any = None) -> Tensor:
     """1 / sqrt(input)."""
 def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
     """`other - alpha * input`: what `1 - x` calls."""
+def saddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`torch.sspaddmm`, by its older name."""
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
     """A 0-d tensor with the value `s`, in the default dtype unless `dtype` is given."""
 def scatter(input: Tensor, dim: _int, index: Tensor, src: Any = None, *, value: Any = None, reduce: _str | None = None, out: Any = None) -> Tensor:
@@ -1145,10 +1445,20 @@ def slice_scatter(input: Tensor, src: Tensor, dim: _int = 0, start: Any = None, 
     """A copy of `input` with `src` as its part `start:end:step` of dimension `dim`."""
 def slogdet(input: Tensor, *, out: Any = None) -> Tensor:
     """Another name of `linalg.slogdet`."""
+def smm(input: Tensor, mat: Tensor) -> Tensor:
+    """sparse @ dense, with a sparse result."""
 def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     """exp(x) / sum(exp(x)) along `dim`; `dtype`: compute in it."""
 def sort(input: Tensor, dim: _int = -1, descending: _bool = False, *, stable: _bool | None = None, out: Any = None) -> _values_indices:
     """(values, indices) sorted along `dim`. Always stable; nan comes last, first if `descending`."""
+def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Any:
+    """A sparse matrix in compressed rows (`layout=torch.sparse_csr`) or columns (`torch.sparse_csc`)."""
+def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None, is_coalesced: Any = None) -> Any:
+    """A sparse tensor in coordinates: `values` [nnz, *dense] at `indices` [sparse dims, nnz]."""
+def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Any:
+    """A sparse matrix in compressed columns: entries `ccol[j]:ccol[j + 1]` are those of column j."""
+def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Any:
+    """A sparse matrix in compressed rows: entries `crow[i]:crow[i + 1]` are those of row i."""
 def split(tensor: Tensor, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
     """Views of consecutive parts, of one size (the last may be smaller) or of the sizes given."""
 def split_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -1157,6 +1467,8 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: _int = 0) -> tuple[Te
     """Views of consecutive parts of the given lengths, which add up to the size of the dimension."""
 def split_with_sizes_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """A copy of what `split_with_sizes` shows."""
+def spmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """`torch.mm`, by the name graph networks call it."""
 def sqrt(input: Tensor, *, out: Any = None) -> Tensor:
     """The square root; NaN below zero. Its gradient at zero is infinite."""
 def square(input: Tensor, *, out: Any = None) -> Tensor:
@@ -1165,6 +1477,8 @@ def squeeze(input: Tensor, dim: _Ints | None = None) -> Tensor:
     """Without the dimensions of size 1: all, or those in `dim`."""
 def squeeze_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """A copy of what `squeeze` shows."""
+def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * mat1 @ mat2, all but `mat2` sparse, with a sparse result."""
 def stack(tensors: Any, dim: _int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
     """The tensors, all of one shape, along a new dimension."""
 def std(input: Tensor, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, out: Any = None) -> Tensor:
@@ -1173,9 +1487,9 @@ def std_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: _boo
     """(standard deviation, mean) over `dim`; see `std`."""
 def stft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: Tensor | None = None) -> Tensor:
     """The transforms of windowed pieces of a signal: [time] or [batch, time] gives [..., freq, frame]."""
-def sub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
+def sub(input: Tensor, other: Tensor | _Number, alpha: _Number = 1, *, out: Any = None) -> Tensor:
     """`input - alpha * other`; RuntimeError for bool."""
-def subtract(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
+def subtract(input: Tensor, other: Tensor | _Number, alpha: _Number = 1, *, out: Any = None) -> Tensor:
     """`input - alpha * other`; RuntimeError for bool."""
 def sum(input: Tensor, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     """The sum over `dim` (an int or several). Integers and bool give int64 unless `dtype` is given."""
@@ -1233,6 +1547,8 @@ def tril(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
     """The lower triangle of matrices, zeros above the given diagonal."""
 def tril_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False) -> Any:
     """Where the lower triangle of a row x col matrix is: [2, n], the rows and the columns."""
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = ..., p: _float = 2, eps: _float = ..., swap: _bool = False, reduction: _int = 1) -> Tensor:
+    """`nn.functional.triplet_margin_loss`: max(0, d(a, p) - d(a, n) + margin)."""
 def triu(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor:
     """The upper triangle of matrices, zeros below the given diagonal."""
 def triu_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False) -> Any:
@@ -1267,6 +1583,8 @@ def unsqueeze(input: Tensor, dim: _int) -> Tensor:
     """A new dimension of size 1 before `dim`."""
 def unsqueeze_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """A copy of what `unsqueeze` shows."""
+def values_copy(input: Tensor) -> Tensor:
+    """A copy of `input.values()`."""
 def vander(x: Tensor, N: _int | None = None, increasing: _bool = False, *, out: Any = None) -> Tensor:
     """The powers of the elements of a vector [n] as columns, descending unless `increasing`."""
 def var(input: Tensor, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, out: Any = None) -> Tensor:

@@ -94,11 +94,13 @@ class Tensor:
     is_hpu = is_cuda
     is_mtia = is_cuda
     is_vulkan = is_cuda
-    is_sparse = is_cuda
-    is_sparse_csr = is_cuda
     is_mkldnn = is_cuda
     is_quantized = is_cuda
     is_nested = is_cuda
+    @property
+    def is_sparse(self) -> Any: ...
+    @property
+    def is_sparse_csr(self) -> Any: ...
     def get_device(self) -> _int: ...
     def is_pinned(self, device: Any=...) -> _bool: ...
     def is_shared(self) -> _bool: ...
@@ -184,15 +186,27 @@ class Tensor:
         """`other / self` where `other` is a number: PyTorch's `reciprocal() * other`."""
     def __rtruediv__(self, other: Any) -> Tensor:
         """`other / self` where `other` is a number: PyTorch's `reciprocal() * other`."""
+    def _coalesced_(self, coalesced: _bool) -> Tensor:
+        """Say whether the coordinates are sorted and unique."""
+    def _dimI(self) -> _int:
+        """The number of dimensions that coordinates run over; 0 for a strided tensor."""
+    def _dimV(self) -> _int:
+        """The number of dimensions of each value; all of a strided tensor."""
     def _elu_(self, alpha: _float, scale: _float, input_scale: _float) -> Tensor:
         """scale * x above 0, scale * alpha * (exp(input_scale * x) - 1) below."""
     def _hardsigmoid_(self) -> Tensor: ...
     def _hardswish_(self) -> Tensor: ...
     def _hardtanh_(self, min_val: _float, max_val: _float) -> Tensor: ...
+    def _indices(self) -> Tensor:
+        """The coordinates as they are: int64 [sparse dims, nnz]."""
     def _leaky_relu_(self, negative_slope: _float) -> Tensor: ...
     def _mish_(self) -> Tensor: ...
+    def _nnz(self) -> _int:
+        """The number of stored entries."""
     def _silu_(self) -> Tensor: ...
     def _threshold_(self, threshold: _float, value: _float) -> Tensor: ...
+    def _values(self) -> Tensor:
+        """The values as they are, in the memory they are in, without history."""
     def abs(self) -> Tensor:
         """The absolute value, real for complex numbers. Its gradient at zero is zero."""
     def abs_(self) -> Tensor:
@@ -209,21 +223,21 @@ class Tensor:
         """The inverse of the hyperbolic cosine; NaN below 1."""
     def acosh_(self) -> Tensor:
         """The inverse of the hyperbolic cosine; NaN below 1."""
-    def add(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+    def add(self, other: Tensor | _Number, alpha: _Number = 1) -> Tensor:
         """`input + alpha * other`."""
-    def add_(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+    def add_(self, other: Tensor | _Number, alpha: _Number = 1) -> Tensor:
         """`input + alpha * other`."""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
         """beta * input + alpha * the sum over b of batch1 [b, n, k] @ batch2 [b, k, m]."""
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
         """beta * input + alpha * the sum over b of batch1 [b, n, k] @ batch2 [b, k, m]."""
-    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, value: _Number = 1) -> Tensor:
         """input + value * tensor1 / tensor2; RuntimeError for a quotient of integers."""
-    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = 1) -> Tensor:
         """input + value * tensor1 / tensor2; RuntimeError for a quotient of integers."""
-    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, value: _Number = 1) -> Tensor:
         """input + value * tensor1 * tensor2."""
-    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = 1) -> Tensor:
         """input + value * tensor1 * tensor2."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
         """beta * input + alpha * (mat1 [n, k] @ mat2 [k, m]); `input` is broadcast to [n, m]."""
@@ -365,6 +379,8 @@ class Tensor:
         """`self.to(torch.uint8)`."""
     def cauchy_(self, median: Any = ..., sigma: Any = ..., *, generator: Any = None) -> Any:
         """Overwrite by Cauchy numbers."""
+    def ccol_indices(self) -> Tensor:
+        """Where the entries of each column begin, and the last end."""
     def cdouble(self, memory_format: Any = None) -> Any:
         """`self.to(torch.complex128)`."""
     def ceil(self) -> Tensor:
@@ -405,8 +421,10 @@ class Tensor:
         """`input` brought between `min` and `max` (numbers or tensors; either may be left out)."""
     def clone(self, *, memory_format: _memory_format | None = None) -> Tensor:
         """A copy of the tensor that gradients go through."""
-    def coalesce(self) -> Any:
-        """RuntimeError: Rushlight has strided tensors only."""
+    def coalesce(self) -> Tensor:
+        """The same tensor with its coordinates sorted, each once; itself where that is so already."""
+    def col_indices(self) -> Tensor:
+        """The column of each entry of a matrix in compressed rows."""
     def combinations(self, r: _int = 2, with_replacement: _bool = False) -> Tensor:
         """All selections of `r` elements of a vector in order, a row each."""
     def conj(self) -> Tensor:
@@ -441,6 +459,8 @@ class Tensor:
         """`self.to('cpu')`; AssertionError where there is no such device."""
     def cross(self, other: Tensor, dim: _int | None = None) -> Tensor:
         """As `linalg.cross`; without `dim` along the first dimension of size 3."""
+    def crow_indices(self) -> Tensor:
+        """Where the entries of each row begin, and the last end."""
     def cuda(self, device: Any = None, non_blocking: Any = False, memory_format: Any = None) -> Any:
         """`self.to('cuda')`; AssertionError where there is no such device."""
     def cummax(self, dim: _int) -> _values_indices:
@@ -460,7 +480,7 @@ class Tensor:
     def deg2rad_(self) -> Tensor:
         """Degrees to radians."""
     def dense_dim(self) -> _int:
-        """The number of dimensions: all of a strided tensor are dense."""
+        """The number of dimensions of each value; all of a strided tensor."""
     def det(self) -> Tensor:
         """The determinants [...] of square matrices [..., n, n]."""
     def diag(self, diagonal: _int = 0) -> Tensor:
@@ -669,8 +689,8 @@ class Tensor:
         """`source` reduced into the slices of a copy of `input` that `index` names."""
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
         """The slices of dimension `dim` that the vector `index` names, copied."""
-    def indices(self) -> Any:
-        """RuntimeError: Rushlight has strided tensors only."""
+    def indices(self) -> Tensor:
+        """The coordinates of a coalesced tensor: int64 [sparse dims, nnz]."""
     def inner(self, other: Tensor) -> Tensor:
         """The sums of products over the last dimensions: [..., k] and [***, k] give [..., ***]."""
     def int(self, memory_format: Any = None) -> Any:
@@ -679,8 +699,8 @@ class Tensor:
         """Another name of `linalg.inv`."""
     def ipu(self, device: Any = None, non_blocking: Any = False, memory_format: Any = None) -> Any:
         """`self.to('ipu')`; AssertionError where there is no such device."""
-    def is_coalesced(self) -> Any:
-        """RuntimeError: Rushlight has strided tensors only."""
+    def is_coalesced(self) -> _bool:
+        """Whether the coordinates are known to be sorted and unique."""
     def is_distributed(self) -> Any:
         """False: no tensor is."""
     def is_nonzero(self) -> Any:
@@ -999,6 +1019,8 @@ class Tensor:
         """A copy of `resize_as_` that PyTorch calls deprecated."""
     def resize_as_(self, the_template: Any, *, memory_format: Any = None) -> Any:
         """`resize_` to the shape of another tensor."""
+    def resize_as_sparse_(self, the_template: Tensor) -> Tensor:
+        """The size of another sparse tensor, in place; entries stay where they are."""
     def resolve_conj(self) -> Tensor:
         """`input`: no tensor here is a conjugate yet to be computed."""
     def resolve_neg(self) -> Tensor:
@@ -1011,6 +1033,8 @@ class Tensor:
         """Rounded to the nearest integer (or to `decimals` digits), halves to even."""
     def round_(self, *, decimals: _int = 0) -> Tensor:
         """Rounded to the nearest integer (or to `decimals` digits), halves to even."""
+    def row_indices(self) -> Tensor:
+        """The row of each entry of a matrix in compressed columns."""
     def rrelu_(self, lower: _float = ..., upper: _float = ..., training: _bool = False, generator: Any = None) -> Tensor:
         """leaky_relu with a slope drawn from [lower, upper) for each element in training, else the mean."""
     def rsqrt(self) -> Tensor:
@@ -1075,12 +1099,20 @@ class Tensor:
         """A copy of `input` with `src` as its part `start:end:step` of dimension `dim`."""
     def slogdet(self) -> Tensor:
         """Another name of `linalg.slogdet`."""
+    def smm(self, mat: Tensor) -> Tensor:
+        """sparse @ dense, with a sparse result."""
     def softmax(self, dim: _int, dtype: _dtype | None = None) -> Tensor:
         """exp(x) / sum(exp(x)) along `dim`; `dtype`: compute in it."""
     def sort(self, dim: _int = -1, descending: _bool = False, *, stable: _bool | None = None) -> _values_indices:
         """(values, indices) sorted along `dim`. Always stable; nan comes last, first if `descending`."""
     def sparse_dim(self) -> _int:
-        """0: a strided tensor has no sparse dimensions."""
+        """The number of dimensions that coordinates run over; 0 for a strided tensor."""
+    def sparse_mask(self, mask: Tensor) -> Tensor:
+        """The values of a dense or sparse tensor where the sparse `mask` has entries."""
+    def sparse_resize_(self, size: Any, sparse_dim: _int, dense_dim: _int) -> Tensor:
+        """Another size, in place; entries stay where they are."""
+    def sparse_resize_and_clear_(self, size: Any, sparse_dim: _int, dense_dim: _int) -> Tensor:
+        """Another size and no entries, in place."""
     def split(self, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
         """Views of consecutive parts, of one size (the last may be smaller) or of the sizes given."""
     def split_with_sizes(self, split_sizes: Any, dim: _int = 0) -> tuple[Tensor, ...]:
@@ -1097,19 +1129,21 @@ class Tensor:
         """Without the dimensions of size 1: all, or those in `dim`."""
     def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place `squeeze`: the tensor itself gets the other shape, on the same memory."""
+    def sspaddmm(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """beta * input + alpha * mat1 @ mat2, all but `mat2` sparse, with a sparse result."""
     def std(self, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
         """The square root of `var`. Its gradient where it is 0 is 0, not nan."""
     def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: Tensor | None = None) -> Tensor:
         """The transforms of windowed pieces of a signal: [time] or [batch, time] gives [..., freq, frame]."""
     def storage_type(self) -> Any:
         """The class of the typed storage, such as `FloatStorage`."""
-    def sub(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+    def sub(self, other: Tensor | _Number, alpha: _Number = 1) -> Tensor:
         """`input - alpha * other`; RuntimeError for bool."""
-    def sub_(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+    def sub_(self, other: Tensor | _Number, alpha: _Number = 1) -> Tensor:
         """`input - alpha * other`; RuntimeError for bool."""
-    def subtract(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+    def subtract(self, other: Tensor | _Number, alpha: _Number = 1) -> Tensor:
         """`input - alpha * other`; RuntimeError for bool."""
-    def subtract_(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
+    def subtract_(self, other: Tensor | _Number, alpha: _Number = 1) -> Tensor:
         """`input - alpha * other`; RuntimeError for bool."""
     def sum(self, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor:
         """The sum over `dim` (an int or several). Integers and bool give int64 unless `dtype` is given."""
@@ -1148,7 +1182,15 @@ class Tensor:
     def to(self, *args: Any, device: Any = None, dtype: Any = None, other: Any = None, non_blocking: Any = False, copy: Any = False, memory_format: Any = None) -> Any:
         """The tensor as another dtype, on another device: `to(dtype)`, `to(device, dtype)`, `to(other)`."""
     def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Any:
-        """The tensor itself, which is dense, in another dtype where asked."""
+        """The dense tensor; a strided one is returned as it is, in another dtype where asked."""
+    def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None) -> Tensor:
+        """The entries that are not zero, as a sparse tensor."""
+    def to_sparse_coo(self) -> Tensor:
+        """`self.to_sparse()`."""
+    def to_sparse_csc(self, dense_dim: _int | None = None) -> Tensor:
+        """A matrix in compressed columns."""
+    def to_sparse_csr(self, dense_dim: _int | None = None) -> Tensor:
+        """A matrix in compressed rows."""
     def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> _values_indices:
         """(values, indices) of the `k` largest (or smallest) along `dim`, the most extreme first."""
     def trace(self) -> Tensor:
@@ -1201,8 +1243,8 @@ class Tensor:
         """A new dimension of size 1 before `dim`."""
     def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place `unsqueeze`: the tensor itself gets the other shape, on the same memory."""
-    def values(self) -> Any:
-        """RuntimeError: Rushlight has strided tensors only."""
+    def values(self) -> Tensor:
+        """The values of a coalesced tensor [nnz, *dense dims]; gradients go through."""
     def var(self, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
         """The variance over `dim`: the squared distances from the mean, divided by n - `correction`."""
     def vdot(self, other: Tensor) -> Tensor:

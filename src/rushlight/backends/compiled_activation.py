@@ -6,9 +6,9 @@ from typing import Any
 
 from rushlight.backends import numpy_activation as reference
 from rushlight.backends.compiled_elementwise import pointwise, pointwise_of_several
-from rushlight.compiler import activations as of
-from rushlight.compiler import elementwise
-from rushlight.compiler.loops import CHEAP, COSTLY
+from rushlight.compiler.kernels import activations as of
+from rushlight.compiler.kernels import elementwise
+from rushlight.compiler.kernels.loops import CHEAP, COSTLY
 
 relu = pointwise(elementwise.relu, reference.relu, 0, CHEAP)
 gelu = pointwise(elementwise.gelu, reference.gelu)

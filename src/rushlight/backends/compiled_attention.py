@@ -1,4 +1,4 @@
-"""Attention in machine code; see `compiled.py` for when it runs, `compiler/attention.py` for how.
+"""Attention in machine code; see `compiled.py` for when it runs, `compiler/kernels/attention.py` for how.
 
 What is taken: float32, and the half types, which are computed in float32; heads of at most 128
 elements, any strides. The second result of `attention` is the logarithm of each query's sum of
@@ -14,8 +14,8 @@ import numpy as np
 
 from rushlight.backends import numpy_attention as reference
 from rushlight.backends.compiled_elementwise import HALVES
-from rushlight.compiler import attention as kernels
-from rushlight.compiler import gemm
+from rushlight.compiler.kernels import attention as kernels
+from rushlight.compiler.kernels import gemm
 from rushlight.compiler.types import f32
 
 F32 = np.dtype(np.float32)

@@ -1,4 +1,4 @@
-"""Convolutions as machine code; see `compiled.py` for when it runs, `compiler/conv.py` for how, and
+"""Convolutions as machine code; see `compiled.py` for when it runs, `compiler/kernels/conv.py` for how, and
 `conv_plans.py` for what kernels are told of sizes."""
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from rushlight.backends.conv_plans import (
     transposed_plan,
     weight_plan,
 )  # fmt: skip
-from rushlight.compiler import conv as kernels
-from rushlight.compiler.conv import PANELS, ROWS_OF_K, TURNED, Plan
-from rushlight.compiler.conv_few import channels, channels_weight
+from rushlight.compiler.kernels import conv as kernels
+from rushlight.compiler.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
+from rushlight.compiler.kernels.conv_few import channels, channels_weight
 from rushlight.compiler.types import Type, of
 
 if TYPE_CHECKING:

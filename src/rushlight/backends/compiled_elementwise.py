@@ -1,6 +1,6 @@
 """Elementwise kernels as machine code; see `compiled.py` for when they run.
 
-Each is a ufunc of ours for the dtypes that it is made for (see compiler/pointwise.py), so arrays may
+Each is a ufunc of ours for the dtypes that it is made for (see compiler/kernels/pointwise.py), so arrays may
 have any strides and broadcast; all else is the reference's.
 """
 
@@ -14,9 +14,9 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.backends import numpy, numpy_elementwise, numpy_gamma, numpy_special
 from rushlight.backends.compiled import threshold
-from rushlight.compiler import activations, arithmetic, elementwise, math
-from rushlight.compiler.loops import CHEAP, COSTLY
-from rushlight.compiler.pointwise import SINGLES, Pointwise
+from rushlight.compiler.kernels import activations, arithmetic, elementwise, math
+from rushlight.compiler.kernels.loops import CHEAP, COSTLY
+from rushlight.compiler.kernels.pointwise import SINGLES, Pointwise
 from rushlight.compiler.types import bf16, f16, f32, f64, of
 
 # Below so many elements NumPy's passes take no longer.

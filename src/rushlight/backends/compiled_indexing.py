@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight.backends import numpy_indexing as reference
 from rushlight.backends.compiled import threshold
-from rushlight.compiler import index as kernels
+from rushlight.compiler.kernels import index as kernels
 from rushlight.compiler.types import Type, i32, i64, of, u8, u16, u32, u64
 
 SMALL = max(1, threshold(512))  # elements from which a kernel takes less time than NumPy

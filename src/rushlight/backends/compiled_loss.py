@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rushlight.backends import numpy_loss as reference
 from rushlight.backends.compiled_elementwise import pointwise_of_several
-from rushlight.compiler import activations as of
-from rushlight.compiler.loops import CHEAP
+from rushlight.compiler.kernels import activations as of
+from rushlight.compiler.kernels.loops import CHEAP
 
 smooth_l1 = pointwise_of_several(of.smooth_l1, reference.smooth_l1, 2, 1, CHEAP)
 smooth_l1_gradient = pointwise_of_several(

@@ -1,4 +1,4 @@
-"""Normalisation as machine code; see `compiled.py` for when it runs, `compiler/norm.py` for how.
+"""Normalisation as machine code; see `compiled.py` for when it runs, `compiler/kernels/norm.py` for how.
 
 C-contiguous arrays of floating dtypes; statistics are float32 for half types. All else, among it
 channels-last batches and rows of channels, is the reference's.
@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight.backends import numpy_normalize as reference
 from rushlight.backends.compiled_elementwise import takes
-from rushlight.compiler import norm
+from rushlight.compiler.kernels import norm
 from rushlight.compiler.types import Type, of
 
 CHUNKS = 64  # sums over rows are made of so many parts at most

@@ -1,4 +1,4 @@
-"""Pooling as machine code; see `compiled.py` for when it runs, `compiler/pool.py` for how.
+"""Pooling as machine code; see `compiled.py` for when it runs, `compiler/kernels/pool.py` for how.
 
 Arrays are row-major, or channels last in two dimensions; all else, and dtypes that kernels do not
 know, are the reference's.
@@ -13,8 +13,8 @@ import numpy as np
 
 from rushlight.backends import numpy_pool as reference
 from rushlight.backends.compiled import threshold
-from rushlight.compiler import pool as kernels
-from rushlight.compiler import pool_last
+from rushlight.compiler.kernels import pool as kernels
+from rushlight.compiler.kernels import pool_last
 from rushlight.compiler.types import of
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.backends import compiled
 from rushlight.backends import numpy_products as reference
-from rushlight.compiler import gemm, gemv, types
+from rushlight.compiler import types
+from rushlight.compiler.kernels import gemm, gemv
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 BF16 = dtypes.bfloat16.np

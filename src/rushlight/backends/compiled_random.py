@@ -12,8 +12,8 @@ import numpy as np
 
 from rushlight.backends import numpy_random as reference
 from rushlight.backends.compiled import threshold
-from rushlight.compiler import libm
-from rushlight.compiler import random as kernels
+from rushlight.compiler.kernels import libm
+from rushlight.compiler.kernels import random as kernels
 from rushlight.compiler.types import of
 
 # From so many numbers on a kernel takes less time than NumPy's passes; who draws none starts nothing.

@@ -1,4 +1,4 @@
-"""Recurrent layers in machine code; see `compiled.py` for when they run, `compiler/recurrent.py` for how."""
+"""Recurrent layers in machine code; see `compiled.py` for when they run, `compiler/kernels/recurrent.py` for how."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from rushlight.backends import compiled_products as products
 from rushlight.backends import numpy_recurrent as reference
-from rushlight.compiler import gemm
-from rushlight.compiler import recurrent as kernels
+from rushlight.compiler.kernels import gemm
+from rushlight.compiler.kernels import recurrent as kernels
 from rushlight.compiler.types import f32
 
 F32 = np.dtype(np.float32)

@@ -1,4 +1,4 @@
-"""Reductions as machine code; see `compiled.py` for when they run, `compiler/reduce.py` for how.
+"""Reductions as machine code; see `compiled.py` for when they run, `compiler/kernels/reduce.py` for how.
 
 C-contiguous arrays of floating dtypes, over all elements or over dimensions next to each other. All
 else is the reference's.
@@ -13,7 +13,7 @@ import numpy as np
 
 from rushlight.backends import numpy_reduce as reference
 from rushlight.backends.compiled_elementwise import takes
-from rushlight.compiler import reduce as kernels
+from rushlight.compiler.kernels import reduce as kernels
 from rushlight.compiler.types import f64, of
 
 PART = 16384  # elements that one chunk adds up where a row is long

@@ -1,4 +1,4 @@
-"""Softmax as machine code; see `compiled.py` for when it runs, `compiler/softmax.py` for how."""
+"""Softmax as machine code; see `compiled.py` for when it runs, `compiler/kernels/softmax.py` for how."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.backends import numpy_softmax as reference
 from rushlight.backends.compiled_elementwise import takes
-from rushlight.compiler import softmax as kernels
+from rushlight.compiler.kernels import softmax as kernels
 from rushlight.compiler.types import of
 
 

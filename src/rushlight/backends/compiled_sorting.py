@@ -1,4 +1,4 @@
-"""Sorting as machine code; see `compiled.py` for when it runs, `compiler/sort.py` for how.
+"""Sorting as machine code; see `compiled.py` for when it runs, `compiler/kernels/sort.py` for how.
 
 An element's key and its place together are one integer of 64 bits. Rows of them are sorted by
 NumPy, which does that with vector instructions, or digit by digit where keys have few.
@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight.backends import numpy_sorting as reference
 from rushlight.backends.compiled import threshold
-from rushlight.compiler import sort as kernels
+from rushlight.compiler.kernels import sort as kernels
 from rushlight.compiler.types import of
 
 SMALL = max(1, threshold(128))  # elements from which a kernel takes less time than NumPy's passes

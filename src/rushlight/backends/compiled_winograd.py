@@ -1,6 +1,6 @@
 """Convolutions of 3 x 3 windows, step 1, with fewer multiplications than their sums have.
 
-`compiler/winograd.py` says how. As long as all numbers are finite, results differ from those of sums in
+`compiler/kernels/winograd.py` says how. As long as all numbers are finite, results differ from those of sums in
 order by roundings, of about the size that sums in order have (relative to the largest product of an
 input and a weight within a window, where those of sums in order are to the products that exist).
 Where a result is not finite (an input is not, or a sum overflowed) the functions give None, and the
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.backends.compiled import threshold
-from rushlight.compiler import gemm
-from rushlight.compiler import winograd as kernels
+from rushlight.compiler.kernels import gemm
+from rushlight.compiler.kernels import winograd as kernels
+from rushlight.compiler.kernels.winograd import DEEPEST, GAP, ROOM, RUN, TILES, Plan
 from rushlight.compiler.types import f32
-from rushlight.compiler.winograd import DEEPEST, GAP, ROOM, RUN, TILES, Plan
 
 if TYPE_CHECKING:
     Ints = tuple[int, ...]

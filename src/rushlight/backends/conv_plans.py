@@ -1,7 +1,7 @@
 """What the kernels of convolutions need to know of sizes: planned once for every combination of them.
 
 One and two spatial dimensions are three of which the first are 1. The fields of the plans are those
-of `compiler/conv.py` and `compiler/conv_few.py`.
+of `compiler/kernels/conv.py` and `compiler/kernels/conv_few.py`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.compiler import conv as kernels
-from rushlight.compiler.conv import DEPTH, ROWS, Plan
-from rushlight.compiler.conv_few import few, few_transposed, few_weight
+from rushlight.compiler.kernels import conv as kernels
+from rushlight.compiler.kernels.conv import DEPTH, ROWS, Plan
+from rushlight.compiler.kernels.conv_few import few, few_transposed, few_weight
 from rushlight.compiler.types import Type
 
 if TYPE_CHECKING:

@@ -43,11 +43,12 @@ def sources() -> str:
     digest = sha256(__version__.encode())
     here = os.path.dirname(__file__)
     try:
-        for name in sorted(os.listdir(here)):
-            if name.endswith(".py"):
-                with open(os.path.join(here, name), "rb") as file:
-                    text = file.read()
-                digest.update(f"{name}\0{len(text)}\0".encode() + text)
+        for folder in (here, os.path.join(here, "kernels")):
+            for name in sorted(os.listdir(folder)):
+                if name.endswith(".py"):
+                    with open(os.path.join(folder, name), "rb") as file:
+                        text = file.read()
+                    digest.update(f"{name}\0{len(text)}\0".encode() + text)
     except OSError:
         pass  # the package came out of an archive: the version has to do
     return digest.hexdigest()

@@ -110,7 +110,7 @@ def figures(run: Run, peak: float, copy: float) -> str:
 def limits() -> tuple[float, float]:
     """(GFLOP/s of multiply-adds, GB/s of a copy) with the threads that there are."""
     from rushlight import settings
-    from rushlight.compiler import peak
+    from rushlight.compiler.kernels import peak
 
     n = settings.get_num_threads()
     return max(peak.fused_multiply_adds(n, 100_000) for _ in range(5)), peak.copied()
@@ -120,7 +120,7 @@ def recorded(fn: Callable, args: tuple) -> list[Run]:
     """Run `fn` with all compiled kernels recorded, in the order in which they first ran."""
     import gc
 
-    from rushlight.compiler.pointwise import Pointwise
+    from rushlight.compiler.kernels.pointwise import Pointwise
 
     runs: dict[int, Run] = {}
     undo: list[Callable[[], None]] = []
@@ -172,7 +172,7 @@ def _kernel_recorder(run: Run, space: dict[str, Any], runs: dict[int, Run]) -> C
 
 
 def _ufunc_recorder(pointwise: Any, dtype: Any, runs: dict[int, Run]) -> Callable:
-    from rushlight.compiler.loops import loop
+    from rushlight.compiler.kernels.loops import loop
     from rushlight.compiler.types import of
 
     ufunc, t = pointwise[dtype], of(dtype)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rushlight.compiler import arithmetic, math
-from rushlight.compiler.loops import CHEAP, COSTLY, loop
+from rushlight.compiler.kernels import arithmetic, math
+from rushlight.compiler.kernels.loops import CHEAP, COSTLY, loop
 from rushlight.compiler.spread import Ours
 from rushlight.compiler.types import NUMBERS, Type, u16
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
-from rushlight.compiler import halves, native, threads
+from rushlight.compiler import native, threads
+from rushlight.compiler.kernels import halves
 
 GRAIN = 16384  # elements in a chunk; what is not twice as long goes to NumPy's loop as it is
 SPREAD = "?bBhHiIlLqQefdgFDG"  # dtypes whose loops need no Python; others keep NumPy's loop

@@ -45,6 +45,7 @@ from rushlight.nn.batchnorm import LazyBatchNorm1d as LazyBatchNorm1d
 from rushlight.nn.batchnorm import LazyBatchNorm2d as LazyBatchNorm2d
 from rushlight.nn.batchnorm import LazyBatchNorm3d as LazyBatchNorm3d
 from rushlight.nn.batchnorm import SyncBatchNorm as SyncBatchNorm
+from rushlight.nn.container import Container as Container
 from rushlight.nn.container import ModuleDict as ModuleDict
 from rushlight.nn.container import ModuleList as ModuleList
 from rushlight.nn.container import ParameterDict as ParameterDict

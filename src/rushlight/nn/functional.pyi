@@ -20,11 +20,18 @@ _complex = builtins.complex
 _Number = builtins.bool | builtins.int | builtins.float | builtins.complex
 _Ints = builtins.int | Sequence[builtins.int]
 
+class _loss_logsumexp(NamedTuple):
+    loss: Tensor
+    logsumexp: Tensor
 
 def _bce_with_logits(input: Tensor, target: Tensor | _Number) -> Tensor:
     """max(x, 0) - x y + log(1 + exp(-|x|))."""
 def _binary_cross_entropy(input: Tensor, target: Tensor | _Number) -> Tensor:
     """-(y log x + (1 - y) log(1 - x)), each logarithm at least -100."""
+def _class_entropy(input: Tensor, target: Tensor, reduction: _str, ignore_index: _int) -> _loss_logsumexp:
+    """The cross entropy of rows of logits (N, C) and classes (N), and the rows' log(sum(exp(x)))."""
+def _class_entropy_backward(grad_output: Tensor, input: Tensor, target: Tensor, logsumexp: Tensor, reduction: _str, ignore_index: _int) -> Tensor:
+    """The gradient of `class_entropy`: g * (softmax - 1 at the class), over the number of rows."""
 def _elu(input: Tensor, alpha: _float, scale: _float, input_scale: _float, *, out: Any = None) -> Tensor:
     """scale * x above 0, scale * alpha * (exp(input_scale * x) - 1) below."""
 def _hardsigmoid(input: Tensor, *, out: Any = None) -> Tensor: ...

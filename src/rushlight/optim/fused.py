@@ -2,7 +2,7 @@
 
 An optimizer's step is limited by memory. NumPy goes over the parameters a dozen times for one step of
 Adam, a loop that reads and writes each array once needs a fraction of that. Rules are traced and
-compiled by `compiler/update.py`, which gives the numbers that NumPy gives, bit for bit.
+compiled by `compiler/kernels/update.py`, which gives the numbers that NumPy gives, bit for bit.
 
 Nothing depends on it. Without machine code, for a rule that computes what cannot be traced, and for
 arrays that the loop does not take, NumPy runs the rule.
@@ -44,7 +44,7 @@ def available() -> bool:
 
         _available = False
         if os.environ.get("RUSHLIGHT_COMPILED") != "0" and native.available():
-            from rushlight.compiler import update
+            from rushlight.compiler.kernels import update
 
             _available = update.readable()
     return _available
@@ -106,7 +106,7 @@ class Batch:
 
     def _native(self, waiting: list[list]) -> list[list]:
         """Run the rule in machine code; returns the parameters that it did not take."""
-        from rushlight.compiler import update
+        from rushlight.compiler.kernels import update
 
         if self.dtype.char not in _KINDS and self.dtype.name != "bfloat16":
             return waiting

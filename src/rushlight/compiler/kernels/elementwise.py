@@ -8,8 +8,8 @@ which saves reading the memory that is about to be overwritten.
 
 from __future__ import annotations
 
-from rushlight.compiler import math
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels import math
 from rushlight.compiler.language import (
     bits,
     fma,

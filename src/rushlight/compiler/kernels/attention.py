@@ -14,9 +14,9 @@ order whatever the number of threads.
 
 from __future__ import annotations
 
-from rushlight.compiler import math
-from rushlight.compiler.gemm import ADD, SET, block, pack_columns, transposed
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels import math
+from rushlight.compiler.kernels.gemm import ADD, SET, block, pack_columns, transposed
 from rushlight.compiler.language import (
     array,
     bits,

@@ -25,9 +25,9 @@ All extents stand in one array of integers, `plan` (`Plan` names its fields).
 
 from __future__ import annotations
 
-from rushlight.compiler.conv import write_columns
-from rushlight.compiler.gemm import transposed
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels.conv import write_columns
+from rushlight.compiler.kernels.gemm import transposed
 from rushlight.compiler.language import (
     array,
     fma,

@@ -12,9 +12,9 @@ Arrays are contiguous: gates, activations and slopes [steps, n, gates * hidden] 
 
 from __future__ import annotations
 
-from rushlight.compiler import math
-from rushlight.compiler.gemm import ADD, SET, block, transposed
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels import math
+from rushlight.compiler.kernels.gemm import ADD, SET, block, transposed
 from rushlight.compiler.language import (
     array,
     copysign,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels.pool import lowest
+from rushlight.compiler.kernels.rows import rows_of, width
 from rushlight.compiler.language import (
     inline,
     iota,
@@ -13,8 +15,6 @@ from rushlight.compiler.language import (
     splat,
     store,
 )
-from rushlight.compiler.pool import lowest
-from rushlight.compiler.rows import rows_of, width
 from rushlight.compiler.types import Ptr, i32, i64
 
 

@@ -8,6 +8,7 @@ the order of the keys with all bits turned over.
 from __future__ import annotations
 
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels.rows import rows_of
 from rushlight.compiler.language import (
     array,
     bits,
@@ -23,7 +24,6 @@ from rushlight.compiler.language import (
     typeof,
     unroll,
 )
-from rushlight.compiler.rows import rows_of
 from rushlight.compiler.types import Ptr, Type, b1, f32, f64, i32, i64, u64
 
 MOST = 64  # of so many, the largest are kept in order while a row is read

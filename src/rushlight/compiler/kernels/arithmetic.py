@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.compiler import math
+from rushlight.compiler.kernels import math
 from rushlight.compiler.language import (
     ceil,
     copysign,

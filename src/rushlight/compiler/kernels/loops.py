@@ -7,8 +7,8 @@ are operands too, with a stride of 0, of the type that the function computes in.
 
 from __future__ import annotations
 
-from rushlight.compiler.elementwise import STREAM, WIDTH, streamed
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels.elementwise import STREAM, WIDTH, streamed
 from rushlight.compiler.language import bits, lanes, load, parallel, splat, store, unroll
 from rushlight.compiler.types import Ptr, i64, u8
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.compiler import gemm
-from rushlight.compiler.gemm import pack_columns, transposed
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels import gemm
+from rushlight.compiler.kernels.gemm import pack_columns, transposed
 from rushlight.compiler.language import (
     array,
     fma,

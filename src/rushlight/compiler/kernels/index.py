@@ -8,6 +8,7 @@ never a place.
 from __future__ import annotations
 
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels.rows import rows_of, width
 from rushlight.compiler.language import (
     inline,
     iota,
@@ -20,7 +21,6 @@ from rushlight.compiler.language import (
     store,
     unroll,
 )
-from rushlight.compiler.rows import rows_of, width
 from rushlight.compiler.types import Ptr, i64, u32, u64
 
 GRAIN = 16384

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.compiler import gemm
-from rushlight.compiler.gemm import rounded_up, shape_of
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels import gemm
+from rushlight.compiler.kernels.gemm import rounded_up, shape_of
 from rushlight.compiler.language import (
     array,
     bits,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels.rows import rows_of, width
 from rushlight.compiler.language import (
     array,
     gather,
@@ -25,7 +26,6 @@ from rushlight.compiler.language import (
     typeof,
     unroll,
 )
-from rushlight.compiler.rows import rows_of, width
 from rushlight.compiler.types import Ptr, Type, i32, i64, u32
 
 UNROLLED = 7  # windows up to this width are written out

@@ -8,6 +8,8 @@ additions depends on the shape alone, not on the number of threads, and errors s
 from __future__ import annotations
 
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels.norm import moments
+from rushlight.compiler.kernels.rows import itself, row_total, rows_of, width
 from rushlight.compiler.language import (
     inline,
     iota,
@@ -21,8 +23,6 @@ from rushlight.compiler.language import (
     typeof,
     unroll,
 )  # fmt: skip
-from rushlight.compiler.norm import moments
-from rushlight.compiler.rows import itself, row_total, rows_of, width
 from rushlight.compiler.types import Ptr, i64
 
 PIECE = 32  # rows added up in one go where columns are reduced

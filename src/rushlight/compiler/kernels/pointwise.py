@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.compiler import spread, ufuncs
-from rushlight.compiler.loops import COSTLY, loop, loop_of_vectors
+from rushlight.compiler.kernels.loops import COSTLY, loop, loop_of_vectors
 from rushlight.compiler.types import Type, bf16, f16, f32, f64, of
 
 FLOATS = (f32, f64, f16, bf16)
@@ -20,7 +20,7 @@ class Pointwise(dict):
     `numbers` says, which are given as what the function computes in: float32, of float64 itself.
     None for dtypes that it is not made for. Half types are computed in float32 and rounded once.
 
-    >>> from rushlight.compiler.arithmetic import add
+    >>> from rushlight.compiler.kernels.arithmetic import add
     >>> x = np.arange(3, dtype=np.float32)
     >>> Pointwise(add, 2)[x.dtype](x, x)
     array([0., 2., 4.], dtype=float32)

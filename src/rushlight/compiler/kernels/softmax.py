@@ -6,10 +6,9 @@ elements, a vector of neighbours at a time. Halves are computed in float32.
 
 from __future__ import annotations
 
-from rushlight.compiler import math
 from rushlight.compiler.kernel import kernel
-from rushlight.compiler.language import inline, iota, lanes, load, parallel, select, splat, store
-from rushlight.compiler.rows import (
+from rushlight.compiler.kernels import math
+from rushlight.compiler.kernels.rows import (
     itself,
     product,
     row_largest,
@@ -18,6 +17,7 @@ from rushlight.compiler.rows import (
     rows_of,
     width,
 )
+from rushlight.compiler.language import inline, iota, lanes, load, parallel, select, splat, store
 from rushlight.compiler.types import Ptr, f64, i64
 
 

@@ -8,6 +8,7 @@ passes, as PyTorch's; those of several planes are joined by the caller (Chan, Go
 from __future__ import annotations
 
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels.rows import itself, row_total, row_total_of_two, rows_of, width
 from rushlight.compiler.language import (
     fma,
     inline,
@@ -21,7 +22,6 @@ from rushlight.compiler.language import (
     store,
     total,
 )  # fmt: skip
-from rushlight.compiler.rows import itself, row_total, row_total_of_two, rows_of, width
 from rushlight.compiler.types import Ptr, f64, i64
 
 

@@ -6,7 +6,7 @@ written so that an infinite value on a side that was not taken does no harm.
 
 from __future__ import annotations
 
-from rushlight.compiler import elementwise, math
+from rushlight.compiler.kernels import elementwise, math
 from rushlight.compiler.language import fma, inline, select, typeof
 
 # Straight pieces.
