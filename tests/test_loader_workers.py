@@ -668,6 +668,8 @@ def test_workers_end_with_their_parent(how, busy, tmp_path):
                     time.sleep(20)
                 return super().__getitem__(i)
 
+        # A shell that runs the tests in the background has them ignore Ctrl-C.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         it = iter(t.DataLoader(Slow(2000), 2, num_workers=2))
         next(it)
         print(*[p.pid for p in it._crew.processes], flush=True)
