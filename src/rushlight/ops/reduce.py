@@ -258,7 +258,7 @@ def nansum(
     """The sum over `dim` with nan counted as 0.
 
     >>> import rushlight as torch
-    >>> torch.tensor([1.0, float("nan"), 2.0]).nansum()
+    >>> torch.tensor([1.0, torch.nan, 2.0]).nansum()
     tensor(3.)
     """
     if input.dtype.kind == "c":
@@ -278,7 +278,7 @@ def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DT
     """The mean over `dim` of what is not nan; nan where everything is.
 
     >>> import rushlight as torch
-    >>> torch.tensor([1.0, float("nan"), 2.0]).nanmean()
+    >>> torch.tensor([1.0, torch.nan, 2.0]).nanmean()
     tensor(1.5000)
     """
     if input._array.dtype.kind in "iub":

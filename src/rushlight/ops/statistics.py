@@ -270,7 +270,7 @@ def nanmedian(
     """As `median`, of what is not nan; nan where everything is.
 
     >>> import rushlight as torch
-    >>> torch.tensor([1.0, float("nan"), 3.0, 2.0]).nanmedian()
+    >>> torch.tensor([1.0, torch.nan, 3.0, 2.0]).nanmedian()
     tensor(2.)
     """
     if (dim := axis if dim is None else dim) is None:
@@ -357,7 +357,7 @@ def nanquantile(
     """As `quantile`, of what is not nan; nan where everything is.
 
     >>> import rushlight as torch
-    >>> torch.tensor([0.0, float("nan"), 3.0]).nanquantile(0.5)
+    >>> torch.tensor([0.0, torch.nan, 3.0]).nanquantile(0.5)
     tensor(1.5000)
     """
     return quantiles("nanquantile", input, q, dim, keepdim, interpolation, skip_nan=True)
