@@ -50,20 +50,26 @@ rows_of.grad(
 
 
 @op(name="_embedding_sparse", node="EmbeddingBackward0", method=False, out=False)
-def rows_of_sparse(xp, weight: Array, indices: Array, padding_idx: int):
+def rows_of_sparse(xp, weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool):
     """As `_embedding`; the gradient is sparse."""
     return rows_taken(xp, weight, indices)
 
 
 rows_of_sparse.grad(
-    weight=lambda g, weight_shape, indices, padding_idx: entries_of_rows(
-        g, indices, weight_shape[0], padding_idx
+    weight=lambda g, weight_shape, indices, padding_idx, scale_grad_by_freq: entries_of_rows(
+        g, indices, weight_shape[0], padding_idx, scale_grad_by_freq
     )
 )
 
 
-def entries_of_rows(g: Any, indices: Any, n: int, padding_idx: int) -> Any:
+def entries_of_rows(
+    g: Any, indices: Any, n: int, padding_idx: int, scale_grad_by_freq: bool = False
+) -> Any:
     """The rows of a gradient at the rows of a table [n, columns] they belong to, as a sparse tensor."""
+    if scale_grad_by_freq:  # the forward is possible, in PyTorch too
+        raise RuntimeError(
+            "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
+        )
     from rushlight.ops.sparse import build
 
     width = g.shape[-1]
@@ -125,12 +131,8 @@ def embedding(
         raise RuntimeError(f"'weight' must be 2-D, got {weight.ndim}-D")
     check_indices(indices, "embedding")
     if sparse:
-        if scale_grad_by_freq:
-            raise RuntimeError(
-                "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
-            )
         note()  # the backward that makes the first sparse tensor must know before it begins
-        return rows_of_sparse(weight, indices, padding_idx)
+        return rows_of_sparse(weight, indices, padding_idx, scale_grad_by_freq)
     return rows_of(weight, indices, padding_idx, scale_grad_by_freq)
 
 
