@@ -373,7 +373,7 @@ def _embedding(weight: Tensor, indices: Tensor, padding_idx: _int, scale_grad_by
     """weight[indices], checked."""
 def _embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, per_sample_weights: Tensor | None, scale_grad_by_freq: _bool, mode: _int, n_bags: _int, padding_idx: _int, sparse: _bool) -> _result_bags_sizes_places:
     """(bags reduced, bag of each index, indices in each bag, of a maximum the row it is in)."""
-def _embedding_sparse(weight: Tensor, indices: Tensor, padding_idx: _int) -> Tensor:
+def _embedding_sparse(weight: Tensor, indices: Tensor, padding_idx: _int, scale_grad_by_freq: _bool) -> Tensor:
     """As `_embedding`; the gradient is sparse."""
 def _foreach_abs(self: Any, *others: Any, **kwargs: Any) -> Any:
     """`abs` of every tensor of a list."""
