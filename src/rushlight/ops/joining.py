@@ -10,6 +10,7 @@ from rushlight import dtypes, geometry
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import MULTI, View, edge_of
+from rushlight.backends import compiled
 from rushlight.backends import numpy as xp
 from rushlight.ops import calls
 from rushlight.ops.recording import record
@@ -23,6 +24,7 @@ ndarray = np.ndarray
 
 
 PLAIN = {ndarray}
+LARGE = 1 << 16  # elements of a stack that are work worth counting: batches profit from the pool
 
 
 def quick_list(op: Op, direct: Any) -> Any:
@@ -48,7 +50,9 @@ def quick_list(op: Op, direct: Any) -> Any:
                     for t in tensors:
                         e = t._edge
                         # Views of what needs no gradient (rows of a data set) are not recorded.
-                        if e is None or e.__class__ is View and e.resolve() is None:
+                        if e is None or e.__class__ is View and (
+                            (e.node is None and e.seen == e.version.n) or e.resolve() is None
+                        ):
                             continue
                         record(op, {"tensors": list(tensors), "dim": dim}, [result])
                         break
@@ -407,6 +411,8 @@ def stack_direct(arrays: list, dim: int) -> np.ndarray | None:
             r = np.concatenate(arrays, 0, out=ordered(arrays, 0), casting="no")
     except (TypeError, ValueError):
         return None
+    if r.size >= LARGE:
+        compiled.work(r.size)
     return r.reshape(len(arrays), *first.shape)
 
 
