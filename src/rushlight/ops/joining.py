@@ -50,8 +50,10 @@ def quick_list(op: Op, direct: Any) -> Any:
                     for t in tensors:
                         e = t._edge
                         # Views of what needs no gradient (rows of a data set) are not recorded.
-                        if e is None or e.__class__ is View and (
-                            (e.node is None and e.seen == e.version.n) or e.resolve() is None
+                        if (
+                            e is None
+                            or e.__class__ is View
+                            and ((e.node is None and e.seen == e.version.n) or e.resolve() is None)
                         ):
                             continue
                         record(op, {"tensors": list(tensors), "dim": dim}, [result])
