@@ -758,3 +758,18 @@ def test_kernels_of_one_name_and_other_values_are_other_kernels():
     assert shared.compiled(T=f32) is not shared.compiled(T=f64)
     threads.start()
     assert native.available() and isinstance(ctypes.c_void_p(counting.address()).value, int)
+
+
+def test_and_or_of_known_values_give_what_pythons_do():
+    @kernel
+    def k(x: Ptr[i64], n: i64):
+        x[0] = 0 or 5
+        x[1] = 3 and 7
+        x[2] = 0 and 7
+        x[3] = i64(n > 0 or 0)
+        x[4] = i64(0 or n > 0)
+        x[5] = i64(n > 0 and 0)
+
+    out = np.full(6, -1)
+    k.compiled()(out, 2)
+    assert out.tolist() == [5, 7, 0, 1, 1, 0]

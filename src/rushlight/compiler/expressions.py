@@ -228,8 +228,9 @@ class Expressions:
             value = self.value(operand)
             if not is_runtime(value):
                 if bool(value) == (name == "or"):
-                    return value if result is None else ir.Const(bool(value), b1)
-                result = value if result is None else result
+                    return ir.Const(bool(value), b1) if is_runtime(result) else value
+                if not is_runtime(result):
+                    result = value
                 continue
             value = self.truth(value)
             if result is None or not is_runtime(result):
