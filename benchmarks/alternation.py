@@ -2,6 +2,9 @@
 
 A machine changes its speed while it runs: it warms up, it has other work. So neither side is timed by itself: each round
 times one short stretch of calls of either side, in an order that alternates, and the ratio is taken within the round.
+
+Before each stretch both sides rest. OpenMP's threads, PyTorch's among them, go on waiting in a loop for some
+milliseconds after their last job: on a machine with as many cores as threads they take a core from who comes next.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+REST = 0.01  # seconds: by then the threads of the side before have gone to sleep
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -44,6 +48,13 @@ def seconds(call: Callable[[], object], times: int) -> float:
     return (time.perf_counter() - start) / times
 
 
+def stretch_of(call: Callable[[], object], times: int) -> float:
+    """The time of one of `times` calls, after a rest and one call that wakes this side's own threads."""
+    time.sleep(REST)
+    call()
+    return seconds(call, times)
+
+
 def calls_that_take(call: Callable[[], object], stretch: float) -> int:
     """How many calls fill about `stretch` seconds."""
     times = 1
@@ -69,11 +80,11 @@ def alternate(
     try:
         for number in range(rounds):
             if number % 2:
-                b = seconds(theirs, counts[1])
-                a = seconds(ours, counts[0])
+                b = stretch_of(theirs, counts[1])
+                a = stretch_of(ours, counts[0])
             else:
-                a = seconds(ours, counts[0])
-                b = seconds(theirs, counts[1])
+                a = stretch_of(ours, counts[0])
+                b = stretch_of(theirs, counts[1])
             taken.append((a, b))
     finally:
         if collecting:
