@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends import numpy_attention as reference
-from rushlight.backends.compiled_elementwise import HALVES
+from rushlight.backends.operands import HALVES
 from rushlight.compiler.kernels import attention as kernels
 from rushlight.compiler.kernels import gemm
 from rushlight.compiler.types import f32

@@ -14,6 +14,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.backends import numpy, numpy_elementwise, numpy_gamma, numpy_special
 from rushlight.backends.compiled import threshold
+from rushlight.backends.operands import FLOATS, HALVES
 from rushlight.compiler.kernels import activations, arithmetic, elementwise, math
 from rushlight.compiler.kernels.loops import CHEAP, COSTLY
 from rushlight.compiler.kernels.pointwise import SINGLES, Pointwise
@@ -21,24 +22,7 @@ from rushlight.compiler.types import bf16, f16, f32, f64, of
 
 # Below so many elements NumPy's passes take no longer.
 SMALL = threshold(64)
-LARGE = threshold(1024)  # for kernels that are called with arrays, not by way of a ufunc
-FLOATS = frozenset("fd")  # dtype.char; half types are computed in f32
-HALVES = frozenset(("float16", "bfloat16"))
 F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
-
-
-def takes(a: Any) -> bool:
-    """Whether it is an array (no NumPy number, whose object is another one), large enough, and of a
-    floating dtype that kernels know."""
-    if a.__class__ is not np.ndarray:
-        return False
-    return a.size >= LARGE and a.size > 0 and (a.dtype.char in FLOATS or a.dtype.name in HALVES)
-
-
-def like(a: np.ndarray) -> np.ndarray | None:
-    """A new array laid out as `a`; None if `a` has gaps or overlaps, or is not aligned."""
-    out = np.empty_like(a)
-    return out if out.strides == a.strides and a.flags.aligned else None
 
 
 def number_of(d: np.dtype, bound: bool) -> Callable[[float], Any]:

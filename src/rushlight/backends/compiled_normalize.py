@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends import numpy_normalize as reference
-from rushlight.backends.compiled_elementwise import takes
+from rushlight.backends.operands import takes
 from rushlight.compiler.kernels import norm
 from rushlight.compiler.types import Type, of
 

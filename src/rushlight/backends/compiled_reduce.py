@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends import numpy_reduce as reference
-from rushlight.backends.compiled_elementwise import takes
+from rushlight.backends.operands import takes
 from rushlight.compiler.kernels import reduce as kernels
 from rushlight.compiler.types import f64, of
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends import numpy_softmax as reference
-from rushlight.backends.compiled_elementwise import takes
+from rushlight.backends.operands import takes
 from rushlight.compiler.kernels import softmax as kernels
 from rushlight.compiler.types import of
 
