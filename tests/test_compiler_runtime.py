@@ -857,3 +857,21 @@ def test_loops_of_the_wrong_number_of_operands():
         ufuncs.make("f", [(1, "ff")], 2, 1)
     with pytest.raises(ValueError, match="at least one loop"):
         ufuncs.make("f", [], 2, 1)
+
+
+def test_numpys_blas_is_left_one_thread():
+    """Its threads wait in loops after a job, on the cores that ours need."""
+    printed = python("""
+from rushlight.backends import blas, compiled
+count = blas.function("get_num_threads")
+if count is None:
+    print("another library")
+else:
+    blas.function("set_num_threads")(2)
+    assert count() == 2
+    assert compiled.activate()
+    print(count())
+""")
+    if printed == "another library":
+        pytest.skip("NumPy does not come with OpenBLAS")
+    assert printed == "1"

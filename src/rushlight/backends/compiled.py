@@ -116,13 +116,14 @@ def activate() -> bool:
     global active, _refused
     if active or _refused:
         return active
-    from rushlight.backends import numpy
+    from rushlight.backends import blas, numpy
     from rushlight.compiler import memory, own, spread
 
     if not spread.available():
         _refused = True
         return False
     active = True
+    blas.use_one_thread()
     memory.install()
     ours = own.table()
     for name in SPREAD.split():

@@ -114,22 +114,14 @@ def blas() -> str:
 def _openblas_kernel() -> str | None:
     """What OpenBLAS answers to `get_corename`, asked of the library that NumPy has loaded."""
     import ctypes
-    import re
 
-    try:
-        with open("/proc/self/maps", encoding="utf-8") as file:
-            paths = set(re.findall(r"/\S*openblas\S*\.so\S*", file.read()))
-    except OSError:
+    from rushlight.backends import blas
+
+    ask = blas.function("get_corename")
+    if ask is None:
         return None
-    for path in sorted(paths):
-        library = ctypes.CDLL(path)
-        for suffix in ("64_", ""):
-            for prefix in ("scipy_openblas", "openblas"):
-                ask = getattr(library, f"{prefix}_get_corename{suffix}", None)
-                if ask is not None:
-                    ask.restype = ctypes.c_char_p
-                    return ask().decode()
-    return None
+    ask.restype = ctypes.c_char_p
+    return ask().decode()
 
 
 def main() -> None:
