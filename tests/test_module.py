@@ -577,3 +577,9 @@ def test_backward_hook_sees_zeros_for_inputs_that_need_no_gradient():
         None,
     ]
     assert y.grad is None
+
+
+def test_a_class_of_code_without_a_module_name():
+    names = {"nn": torch.nn}  # what exec is often given: no __name__
+    exec("class Net(nn.Module):\n    def forward(self, x):\n        return x + 1", names)
+    assert names["Net"]()(torch.ones(2)).tolist() == [2.0, 2.0]

@@ -95,7 +95,8 @@ class Module(convert.Devices):
         super().__init_subclass__(**kwargs)
         for name, value in list(cls.__dict__.items()):
             if value.__class__ is FunctionType and (
-                hasattr(value, "op") or value.__module__.startswith("rushlight.ops.")
+                hasattr(value, "op")
+                or (value.__module__ or "").startswith("rushlight.ops.")  # None: exec'd code
             ):
                 setattr(cls, name, staticmethod(value))
 
