@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import ctypes
 import inspect
+import sys
 import threading
 
 import numpy as np
@@ -773,3 +774,29 @@ def test_and_or_of_known_values_give_what_pythons_do():
     out = np.full(6, -1)
     k.compiled()(out, 2)
     assert out.tolist() == [5, 7, 0, 1, 1, 0]
+
+
+def test_arguments_are_converted_as_they_are_declared():
+    @kernel
+    def k(out: Ptr[f64], a: i64, b: i32, c: u64, d: f32, e: f64, f: b1):
+        out[0] = f64(a)
+        out[1] = f64(b)
+        out[2] = f64(c >> u64(1))
+        out[3] = f64(d)
+        out[4] = e
+        out[5] = f64(1) if f else f64(2)
+
+    run, out = k.compiled(), np.zeros(6)
+    run(out, -(1 << 40), np.int64(-3), (1 << 64) - 2, 0.1, 3, True)
+    assert out.tolist() == [-(2.0**40), -3, 2.0**63, np.float32(0.1), 3, 1]
+    for wrong in ((0.5, 0, 0, 0, 0, True), (0, 0, 0, "x", 0, True), (0, 0, None, 0, 0, False)):
+        out[:] = 7
+        with pytest.raises(TypeError):
+            run(out, *wrong)
+        assert (out == 7).all()  # it did not run
+    with pytest.raises(TypeError):
+        run(out)
+    none, held = sys.getrefcount(None), sys.getrefcount(out)
+    for _ in range(1000):
+        assert run(out, 0, 0, 0, 0, 0, False) is None
+    assert abs(sys.getrefcount(None) - none) < 100 and sys.getrefcount(out) == held

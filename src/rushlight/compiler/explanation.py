@@ -151,8 +151,6 @@ def _swapped(held: dict, key: Any, new: Any) -> Callable[[], None]:
 
 
 def _kernel_recorder(run: Run, space: dict[str, Any], runs: dict[int, Run]) -> Callable:
-    import ctypes
-
     function = space["function"]
     types = run.kernel._types(run.known)
 
@@ -160,12 +158,8 @@ def _kernel_recorder(run: Run, space: dict[str, Any], runs: dict[int, Run]) -> C
         start = perf_counter()
         function(*passed)
         taken = perf_counter() - start
-        objects = [
-            ctypes.cast(g, ctypes.py_object).value if t.kind == "p" else g
-            for g, t in zip(passed, types.values(), strict=True)
-        ]
-        arrays = [o for o, t in zip(objects, types.values(), strict=True) if t.kind == "p"]
-        given = dict(zip(types, objects, strict=True))
+        arrays = [o for o, t in zip(passed, types.values(), strict=True) if t.kind == "p"]
+        given = dict(zip(types, passed, strict=True))
         runs.setdefault(id(run), run).add(taken, arrays, operations(run, given))
 
     return record
