@@ -120,16 +120,21 @@ def relu(x):
 @inline
 def gelu(x):
     """x * Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016)."""
-    q = math.normal_tail(abs(x))
-    return x * (q if x < 0 else 1 - q)
+    a = -abs(x)
+    least = math.TAIL[typeof(x)]
+    c = least if a < least else a
+    away = x if x < c else c  # x itself below 0; finite above it, where the tail may be 0
+    return fma(away, math.normal_below(a), 0 if x < 0 else x)
 
 
 @inline
 def gelu_slope(x):
     """Phi(x) + x * phi(x)."""
-    q = math.normal_tail(abs(x))
+    e, n, d = math.normal_parts(-abs(x))
+    q = e * n / d
     phi = q if x < 0 else 1 - q
-    return fma(x * 0.3989422804014327, math.exp(-0.5 * x * x), phi)
+    density = 0.3989422804014327 / float(math.tail(typeof(x))[2])  # of e at 0
+    return fma(x * density, e, phi)
 
 
 @inline

@@ -42,6 +42,38 @@ def polynomial(function: Callable, low: float, high: float, degree: int) -> tupl
         return tuple(float(c) for c in reversed(powers))
 
 
+@cache
+def rational(
+    function: Callable, most: float, top: int, bottom: int, scale: int
+) -> tuple[tuple[float, ...], tuple[float, ...], Decimal]:
+    """Two polynomials in -x, of these degrees and without their first coefficients, which are 1, and
+    a factor: their quotient times it is a function of Decimals where x / (x + scale) is one of
+    Chebyshev's points between 0 and where x is `most`."""
+    with localcontext() as context:
+        context.prec = 2 * DIGITS
+        n = top + bottom + 1
+        far = Decimal(most) / (Decimal(most) + scale)
+        rows = []
+        for k in range(n):
+            u = far * (1 - _cos(_pi() * (2 * k + 1) / (2 * n))) / 2
+            x = scale * u / (1 - u)
+            y = function(x)
+            above = [(-x) ** i for i in range(top + 1)]
+            below = [-y * (-x) ** i for i in range(bottom + 1)]
+            rows.append([*above, *below[:-1], -below[-1]])
+        for k in range(n):  # Gauss's elimination
+            pivot = max(range(k, n), key=lambda i: abs(rows[i][k]))
+            rows[k], rows[pivot] = rows[pivot], rows[k]
+            rows[k] = [v / rows[k][k] for v in rows[k]]
+            for i in range(n):
+                if i != k:
+                    rows[i] = [v - rows[i][k] * w for v, w in zip(rows[i], rows[k], strict=True)]
+        found = [row[-1] for row in rows]
+        factor = found[top]
+        above = [float(v / factor) for v in found[:top]]
+        return tuple(above[::-1]), tuple(float(v) for v in found[:top:-1]), factor
+
+
 def split(value: Decimal, bits_kept: int) -> tuple[float, float]:
     """A number as one of few bits, whose products with small integers are exact, and the rest."""
     scale = 2**bits_kept
@@ -365,28 +397,72 @@ def erf(x):
 
 
 @inline
-def normal_tail(c):
-    """The probability of a normal number above c >= 0; 0 above 13 (37.5).
+def normal_parts(a):
+    """Of a <= 0 and NaN: e, a multiple of exp(-a**2 / 2) that is -0 below -13 (-37.5), and n and d, for
+    which e * n / d is the probability of a normal number below a.
 
-    The relative error is at most 3e-7 + 3e-8 * c**2 (f32) or 4e-15 + 6e-17 * c**2 (f64): c**2 / 2 is
-    rounded before it becomes an exponent.
+    That times exp(a**2 / 2) is smooth enough for a quotient of small polynomials, whose factor is
+    in e. Both begin with 1 * a, which takes an addition and no multiplication.
     """
-    T = typeof(c)
-    most = 13.0 if T is f32 else 37.5
-    x = most if c > most else c
-    t = 1 / fma(x, float(TAIL_SCALE), 1)
-    low = 1 / (1 + most * float(TAIL_SCALE))
-    q = horner(t, polynomial(_tail_of, low, 1.0, degree(T, 9, 24)))
-    y = exp_normal(-0.5 * x * x) * q
-    return 0 if c > most else y
+    T = typeof(a)
+    c = TAIL[T] if a < TAIL[T] else a
+    z = c * c
+    t = fma(z, float(-1 / (2 * LN2)), MAGIC[T])  # z = -2 * ln(2) * r + f
+    r = t - MAGIC[T]
+    if T is f32:
+        f = fma(r, float(2 * LN2), z)
+        p = exp_of_half(5, tail(T)[2])
+    else:
+        high, low = split(2 * LN2, 40)
+        f = fma(r, low, fma(r, high, z))
+        p = exp_of_half(11, tail(T)[2])
+    mantissa, I = (23, i32) if T is f32 else (52, i64)
+    e = bits(bits(horner(f, p), I) + (bits(t, I) << mantissa), T)
+    e = -0.0 if a < TAIL[T] else e  # as d, it is negative
+    return e, monic(c, tail(T)[0]), monic(c, tail(T)[1])
 
 
-TAIL_SCALE = Decimal("0.35")
+@inline
+def normal_below(a):
+    """The probability of a normal number below a <= 0; 0 below -13 (-37.5).
+
+    The relative error is about 3e-7 + 3e-8 * a**2 (f32) or 4e-15 + 6e-17 * a**2 (f64) at most: a**2
+    is rounded before it becomes an exponent.
+    """
+    e, n, d = normal_parts(a)
+    return e * n / d
 
 
-def _tail_of(t: Decimal) -> Decimal:
-    """Phi(-x) * exp(x**2 / 2), of t = 1 / (1 + TAIL_SCALE * x)"""
-    x = (1 / t - 1) / TAIL_SCALE
+TAIL = {f32: -13.0, f64: -37.5}
+
+
+@inline
+def monic(x, coefficients):
+    """A polynomial whose first coefficient is 1, and left out."""
+    y = x + coefficients[0]
+    for c in unroll(coefficients[1:]):
+        y = fma(y, x, c)
+    return y
+
+
+@cache
+def exp_of_half(degree: int, factor: Decimal) -> tuple[float, ...]:
+    """A factor times exp(-x / 2) between -ln(2) and ln(2), as a polynomial."""
+    ln2 = float(LN2)
+    with localcontext() as context:
+        context.prec = DIGITS
+        return polynomial(lambda x: factor * (x / -2).exp(), -ln2, ln2, degree)
+
+
+def tail(t: Type) -> tuple[tuple[float, ...], tuple[float, ...], Decimal]:
+    """The parts of `_tail_of` as a quotient."""
+    if t is f32:
+        return rational(_tail_of, -TAIL[t], 4, 5, 2)
+    return rational(_tail_of, -TAIL[t], 9, 10, 3)
+
+
+def _tail_of(x: Decimal) -> Decimal:
+    """Phi(-x) * exp(x**2 / 2)"""
     return _erfcx(x / Decimal(2).sqrt()) / 2
 
 
