@@ -428,14 +428,16 @@ def test_no_gradient(row):
             assert not any(g is not None and g.any() for g in found), f"{row.name} has a gradient"
 
 
-def gradients_at(row, args, kwargs, flows, weights) -> tuple[list, list]:
-    """The gradients of the row's function at these arrays, and the weights of its outputs (drawn if not given)."""
+def gradients_at(row, args, kwargs, flows, weights, made=Tensor.detach) -> tuple[list, list]:
+    """The gradients of the row's function at these arrays, and the weights of its outputs (drawn if not given).
+    `made` makes a leaf of a tensor."""
     arrays, which = [], iter(flows)
 
     def leaf(a):
         t = _wrap(np.array(a))
         if next(which):
-            arrays.append(t.requires_grad_())
+            t = made(t).requires_grad_()
+            arrays.append(t)
         return t
 
     args, kwargs = replace((args, kwargs), leaf, np.ndarray)
@@ -483,6 +485,26 @@ def narrow_gradients(row, name: str) -> None:
                 assert a.dtype == dtype or a.is_complex(), f"gradient in {a.dtype}"
                 size = max(1.0, np.abs(array(b)).max())
                 np.testing.assert_allclose(array(a), array(b), rtol=tol, atol=tol * size)
+
+
+class Subclass(Tensor):
+    pass
+
+
+@each(lambda row: row.order > 0 and not row.check)
+@pytest.mark.parametrize("kind", [rushlight.nn.Parameter, Subclass])
+def test_gradient_of_subclasses(row, kind):
+    """Rules are given what an operator was given, of whatever class it is."""
+    made = kind if kind is not Subclass else lambda t: t.as_subclass(Subclass)
+    for case, args, kwargs in row.draws(grad=True):
+        flows = [d.differentiable for d in case.inputs()]
+        if any(flows):
+            plain, weights = gradients_at(row, args, kwargs, flows, None)
+            found, _ = gradients_at(row, args, kwargs, flows, weights, made)
+            for a, b in zip(found, plain, strict=True):
+                assert (a is None) == (b is None)
+                if a is not None:
+                    np.testing.assert_allclose(array(a), array(b), rtol=1e-9, atol=1e-12)
 
 
 INTS = ["int64", "int32", "int16", "int8", "uint8"]

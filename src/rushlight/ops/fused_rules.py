@@ -14,6 +14,10 @@ from rushlight.tensor import Tensor, _wrap
 
 FLOATS = frozenset(d.np for d in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64))
 
+NUMBERS = frozenset(
+    (float, int, bool, type(None))
+)  # known to be no tensors: the check takes a while
+
 
 def fused(kernel: str, rule: Callable, g: Tensor, *args: Any) -> Any:
     """`rule(g, *args)`, by the back end's kernel of the same arguments where nothing is recorded.
@@ -26,7 +30,8 @@ def fused(kernel: str, rule: Callable, g: Tensor, *args: Any) -> Any:
         if a.__class__ is np.ndarray and a.dtype in FLOATS:
             d, arrays = a.dtype, [a]
             for each in args:
-                if each.__class__ is Tensor:
+                kind = each.__class__
+                if kind is Tensor or (kind not in NUMBERS and isinstance(each, Tensor)):
                     each = each._array
                     if each.__class__ is not np.ndarray or each.dtype is not d:
                         return rule(g, *args)
