@@ -6,14 +6,17 @@ Before the table stand the machine's own limits, measured in the same run: the p
 multiply-adds (`peak`) and the rate of a plain copy (`copy`). The last column says how near a case
 comes to its limit: GFLOP/s of the peak for products and convolutions, bytes that must be moved
 against the copy's rate for the others. Memory: PyTorch allocates by `malloc`, which returns large
-blocks to the system at once; `--steady` sets MALLOC_* so that it does not, for the second column.
+blocks to the system at once; with `--steady` a second column holds the ratios of another process,
+whose MALLOC_* settings make it keep them.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
+import subprocess
 import sys
 from typing import Any
 
@@ -406,17 +409,33 @@ def limits(threads: int) -> tuple[float, float]:
     return rate, 2 * a.nbytes / taken / 1e9
 
 
+def steady(arguments: argparse.Namespace) -> dict[str, float]:
+    """The ratios against PyTorch with a `malloc` that keeps its memory: a process of its own."""
+    kept = {f"MALLOC_{n}_": str(1 << 34) for n in ("TRIM_THRESHOLD", "MMAP_THRESHOLD")}
+    command = [sys.executable, __file__, "--ratios", "--only", arguments.only]
+    command += ["--threads", str(arguments.threads), "--rounds", str(arguments.rounds)]
+    done = subprocess.run(
+        command, env=os.environ | kept, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+def summary(ratios: dict[str, float]) -> str:
+    mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+    worse = sum(r > 1 for r in ratios.values())
+    return f"geometric mean {mean:.3f} of PyTorch's time; {worse} of {len(ratios)} cases slower"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", default="")
     parser.add_argument("--above", type=float, help="print only cases above this ratio")
-    parser.add_argument("--steady", action="store_true", help="malloc keeps its memory")
+    parser.add_argument("--steady", action="store_true", help="a second column: malloc that keeps")
+    parser.add_argument("--ratios", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.steady and "MALLOC_TRIM_THRESHOLD_" not in os.environ:
-        kept = {f"MALLOC_{n}_": str(1 << 34) for n in ("TRIM_THRESHOLD", "MMAP_THRESHOLD")}
-        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | kept)
+    second = steady(arguments) if arguments.steady else {}
     alternation.limit_threads(arguments.threads)
     os.environ.setdefault("RUSHLIGHT_COMPILED", "1")
     import torch
@@ -425,12 +444,14 @@ def main() -> None:
 
     torch.set_num_threads(arguments.threads)
     rushlight.set_num_threads(arguments.threads)
-    peak, copy = limits(arguments.threads)
-    print(alternation.machine())
-    print(f"PyTorch  {torch.__version__}, malloc {'steady' if arguments.steady else 'as it is'}")
-    print(f"limits   peak {peak:.0f} GFLOP/s, copy {copy:.1f} GB/s\n")
-    print(alternation.HEADER.replace("target", "of the limit"))
-    ratios = []
+    if not arguments.ratios:
+        peak, copy = limits(arguments.threads)
+        print(alternation.machine())
+        print(f"PyTorch  {torch.__version__}")
+        print(f"limits   peak {peak:.0f} GFLOP/s, copy {copy:.1f} GB/s\n")
+        print(alternation.HEADER.replace("target", "of the limit"), end="")
+        print("   malloc that keeps" if second else "")
+    ratios: dict[str, float] = {}
     for name, case in CASES.items():
         make, counts = case if isinstance(case, tuple) else (case, {})
         if arguments.only not in name:
@@ -438,21 +459,24 @@ def main() -> None:
         measured = alternation.alternate(
             make(rushlight), make(torch), rounds=arguments.rounds, stretch=0.02
         )
-        ratios.append(measured.ratio)
-        if arguments.above is not None and measured.ratio < arguments.above:
+        ratios[name] = measured.ratio
+        worst = max(measured.ratio, second.get(name, 0))
+        if arguments.ratios or (arguments.above is not None and worst < arguments.above):
             continue
         share = ""
         if "flops" in counts:
             share = f"{counts['flops'] / measured.ours / 1e9 / peak:>8.0%} of peak"
         elif "bytes" in counts:
             share = f"{counts['bytes'] / measured.ours / 1e9 / copy:>8.0%} of copy"
+        if second:
+            share = f"{share:<18}{second[name]:>8.3f}"
         print(alternation.row(name, measured) + share, flush=True)
-    if ratios:
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        worse = sum(r > 1 for r in ratios)
-        print(
-            f"\ngeometric mean {mean:.3f} of PyTorch's time; {worse} of {len(ratios)} cases slower"
-        )
+    if arguments.ratios:
+        print(json.dumps(ratios))
+    elif ratios:
+        print(f"\n{summary(ratios)}")
+        if second:
+            print(f"with a malloc that keeps its memory: {summary(second)}")
 
 
 if __name__ == "__main__":
