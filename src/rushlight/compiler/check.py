@@ -6,6 +6,7 @@ their memory; loops step; a parallel body sets no variable of the function aroun
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from rushlight.compiler import ir
@@ -50,7 +51,7 @@ class Checker:
 
     def body(self, statements: list[ir.Stmt]) -> None:
         for s in statements:
-            getattr(self, "of_" + type(s).__name__.lower())(s)
+            STATEMENTS[type(s)](self, s)
 
     def define(self, name: str, t: Type) -> None:
         if name in self.frozen:
@@ -133,7 +134,7 @@ class Checker:
     # Expressions.
 
     def type(self, e: Any) -> Type:
-        getattr(self, "is_" + type(e).__name__.lower())(e)
+        EXPRESSIONS[type(e)](self, e)
         return e.type
 
     def is_const(self, e: ir.Const) -> None:
@@ -143,9 +144,10 @@ class Checker:
             self.fail(f"{e.value!r} as a {e.type}")
 
     def is_var(self, e: ir.Var) -> None:
-        if e.name not in self.known:
-            self.fail(f"{e.name} is read before it is set")
-        self.expect(e.name, e.type, self.known[e.name])
+        if self.known.get(e.name) is not e.type:
+            if e.name not in self.known:
+                self.fail(f"{e.name} is read before it is set")
+            self.fail(f"{e.name} is {e.type}, not {self.known[e.name]}")
 
     def is_load(self, e: ir.Load) -> None:
         pointer = self.type(e.pointer)
@@ -184,7 +186,8 @@ class Checker:
         name, t = e.name, e.type
         if name in SAME:
             for one in given:
-                self.expect(f"an argument of {name}", one, t)
+                if one is not t:
+                    self.fail(f"an argument of {name} is {one}, not {t}")
             if (name in FLOAT) > t.is_float or (name in WHOLE and t.is_float):
                 self.fail(f"{name} of {t}")
         elif name in COMPARE:
@@ -222,3 +225,13 @@ class Checker:
             self.expect(f"the result of {name}", t, given[0].element)
         elif name == "bits" and t.kind != "p" and t.size != given[0].size:
             self.fail(f"the bits of {given[0]} as {t}")
+
+
+STATEMENTS: dict[type, Callable[[Checker, Any], None]] = {
+    getattr(ir, name): getattr(Checker, "of_" + name.lower())
+    for name in "Let Array Store Do For While If Break Return Parallel".split()
+}
+EXPRESSIONS: dict[type, Callable[[Checker, Any], None]] = {
+    getattr(ir, name): getattr(Checker, "is_" + name.lower())
+    for name in "Const Var Load Cast Call Op".split()
+}

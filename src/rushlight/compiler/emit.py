@@ -8,6 +8,9 @@ not depend on each other, which is what lets it vectorise without knowing that a
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from rushlight.compiler import ir
 from rushlight.compiler.operations import Operations, Text, mangled, memory_scalar, memory_type
 from rushlight.compiler.types import Ptr, vector
@@ -60,7 +63,7 @@ class Emitter(Operations):
 
     def body(self, statements: list[ir.Stmt]) -> None:
         for statement in statements:
-            getattr(self, "do_" + type(statement).__name__.lower())(statement)
+            STATEMENTS[type(statement)](self, statement)
 
     # Statements.
 
@@ -215,3 +218,9 @@ class Emitter(Operations):
             self.do(f"store {v.type.llvm} {self.value(v)}, ptr {at}")
         run = self.text.declare("rushlight_parallel", "void", "ptr, ptr, i64, i64")
         self.do(f"call void {run}(ptr @{name}, ptr {environment}, i64 {count}, i64 {grain})")
+
+
+STATEMENTS: dict[type, Callable[[Emitter, Any], None]] = {
+    getattr(ir, name): getattr(Emitter, "do_" + name.lower())
+    for name in "Let Array Store Do For While If Break Return Parallel".split()
+}

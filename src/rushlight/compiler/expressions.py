@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+import operator as known
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rushlight.compiler import ir, language
@@ -24,7 +26,16 @@ BINARY = {
 COMPARE = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
 }  # fmt: skip
-EXPRESSIONS = (ir.Const, ir.Var, ir.Load, ir.Op, ir.Cast, ir.Call)
+# What Python's own operators do, of known values.
+KNOWN: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: known.add, ast.Sub: known.sub, ast.Mult: known.mul, ast.Div: known.truediv,
+    ast.FloorDiv: known.floordiv, ast.Mod: known.mod, ast.Pow: known.pow, ast.MatMult: known.matmul,
+    ast.BitAnd: known.and_, ast.BitOr: known.or_, ast.BitXor: known.xor, ast.LShift: known.lshift,
+    ast.RShift: known.rshift, ast.Eq: known.eq, ast.NotEq: known.ne, ast.Lt: known.lt,
+    ast.LtE: known.le, ast.Gt: known.gt, ast.GtE: known.ge, ast.Is: known.is_,
+    ast.IsNot: known.is_not, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
+}  # fmt: skip
+EXPRESSIONS = frozenset((ir.Const, ir.Var, ir.Load, ir.Op, ir.Cast, ir.Call))
 
 
 class KernelError(TypeError):
@@ -32,7 +43,7 @@ class KernelError(TypeError):
 
 
 def is_runtime(value: Any) -> bool:
-    return isinstance(value, EXPRESSIONS)
+    return type(value) in EXPRESSIONS
 
 
 class Lambda:
@@ -102,10 +113,10 @@ class Expressions:
     # Values.
 
     def value(self, node: ast.expr) -> Any:
-        method = getattr(self, "of_" + type(node).__name__.lower(), None)
+        method = METHODS.get(type(node))
         if method is None:
             self.fail(f"kernels have no {type(node).__name__}", node)
-        return method(node)
+        return method(self, node)
 
     def constant(self, value: Any, t: Type) -> Any:
         """A value as an expression of a type, if it is known; else the expression it is."""
@@ -162,11 +173,7 @@ class Expressions:
 
     def binary(self, name: str, left: Any, right: Any, operator: Any = None) -> Any:
         if not is_runtime(left) and not is_runtime(right):
-            tree = ast.Expression(
-                ast.BinOp(ast.Name("a", ast.Load()), operator(), ast.Name("b", ast.Load()))
-            )
-            code = compile(ast.fix_missing_locations(tree), "<known>", "eval")
-            return eval(code, {}, {"a": left, "b": right})  # known values, Python's own operator
+            return KNOWN[operator](left, right)
         if is_runtime(left) and left.type.kind == "p":
             offset = self.constant(right, i64)
             if name == "sub":
@@ -246,11 +253,7 @@ class Expressions:
         for op, comparator in zip(node.ops, node.comparators, strict=True):
             right = self.value(comparator)
             if not is_runtime(left) and not is_runtime(right):
-                tree = ast.Expression(
-                    ast.Compare(ast.Name("a", ast.Load()), [op], [ast.Name("b", ast.Load())])
-                )
-                code = compile(ast.fix_missing_locations(tree), "<known>", "eval")
-                one: Any = eval(code, {}, {"a": left, "b": right})
+                one: Any = KNOWN[type(op)](left, right)
             elif type(op) not in COMPARE:
                 one = isinstance(op, ast.IsNot)  # `x is None`, of a value: it is something
             else:
@@ -469,3 +472,12 @@ class Expressions:
 
     def word_lanesof(self, value: Any) -> Any:
         return value.type.lanes
+
+
+METHODS = {
+    getattr(ast, name): getattr(Expressions, "of_" + name.lower())
+    for name in (
+        "Constant Name Attribute Tuple List BinOp UnaryOp BoolOp Compare IfExp Subscript Slice"
+        " ListComp Lambda Call"
+    ).split()
+}

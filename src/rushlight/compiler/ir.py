@@ -2,7 +2,8 @@
 
 A `Module` is a list of functions, the first of which is the kernel. A function is a list of
 statements; loops and branches hold theirs. Variables are named and have one type each; what a
-variable holds changes by `Let`. Expressions are trees without effects. `check.py` says what is
+variable holds changes by `Let`. Expressions are trees without effects, and nobody changes one that
+is made (frozen, they would take three times as long to make). `check.py` says what is
 well-formed, `show.py` prints, `interpret.py` runs it, `passes.py` rewrites, `emit.py` makes LLVM's
 text of it.
 """
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from rushlight.compiler.types import Type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Const:
     """A number known when the kernel is compiled; of a vector type: in all lanes."""
 
@@ -22,7 +23,7 @@ class Const:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Var:
     """What a variable or a parameter holds."""
 
@@ -30,7 +31,7 @@ class Var:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Load:
     """What memory holds at a pointer; a vector type loads its lanes from consecutive elements.
 
@@ -42,7 +43,7 @@ class Load:
     mask: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Op:
     """One of `OPS` on its arguments."""
 
@@ -51,7 +52,7 @@ class Op:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Cast:
     """The argument converted to another number type, lane by lane."""
 
@@ -59,7 +60,7 @@ class Cast:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Call:
     """Another function of the module."""
 

@@ -33,8 +33,22 @@ class Kernel(Source):
         self._compiled: dict[tuple, Callable[..., None]] = {}
 
     def module(self, **known: Any) -> Any:
-        """Its intermediate representation, for values of the names that it leaves open."""
+        """Its intermediate representation, for values of the names that it leaves open; checked as
+        it was read, and after each pass."""
         from rushlight.compiler.check import check
+
+        return self._module(known, check)
+
+    def llvm(self, **known: Any) -> str:
+        """Its LLVM text, before LLVM's own passes; what it is made from is checked once."""
+        from rushlight.compiler.check import check
+        from rushlight.compiler.emit import emit
+
+        module = self._module(known, lambda module: None)
+        check(module)
+        return emit(module) + self._entry(self._types(known))
+
+    def _module(self, known: dict[str, Any], check: Callable[[Any], None]) -> Any:
         from rushlight.compiler.passes import PASSES
         from rushlight.compiler.read import read
 
@@ -44,12 +58,6 @@ class Kernel(Source):
             step(module)
             check(module)
         return module
-
-    def llvm(self, **known: Any) -> str:
-        """Its LLVM text, before LLVM's own passes."""
-        from rushlight.compiler.emit import emit
-
-        return emit(self.module(**known)) + self._entry(self._types(known))
 
     def compiled(self, **known: Any) -> Callable[..., None]:
         """The kernel as a function of arrays (for its pointers) and numbers, in its order.

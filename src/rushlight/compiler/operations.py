@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from rushlight.compiler import ir
@@ -131,7 +132,7 @@ class Operations:
     # Expressions.
 
     def value(self, e: Any) -> str:
-        return getattr(self, "of_" + type(e).__name__.lower())(e)
+        return EXPRESSIONS[type(e)](self, e)
 
     def of_const(self, e: ir.Const) -> str:
         one = number(e.value, e.type.scalar)
@@ -232,9 +233,9 @@ class Operations:
 
     def of_op(self, e: ir.Op) -> str:
         name, args, t = e.name, e.args, e.type
-        special = getattr(self, "op_" + name, None)
+        special = SPECIAL.get(name)
         if special:
-            return special(e)
+            return special(self, e)
         v = [self.value(a) for a in args]
         a = args[0].type
         if name in COMPARISONS:
@@ -395,3 +396,12 @@ def number(value: Any, t: Type) -> str:
     if t is b1:
         return "true" if value else "false"
     return str(int(value))
+
+
+EXPRESSIONS: dict[type, Callable[[Operations, Any], str]] = {
+    getattr(ir, name): getattr(Operations, "of_" + name.lower())
+    for name in "Const Var Load Cast Call Op".split()
+}
+SPECIAL: dict[str, Callable[[Operations, ir.Op], str]] = {
+    name[3:]: method for name, method in vars(Operations).items() if name.startswith("op_")
+}

@@ -7,13 +7,13 @@ A pass changes a module in place and leaves it well-formed (`check.py`) and mean
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from rushlight.compiler import ir
 from rushlight.compiler.types import Type
 from rushlight.compiler.walk import (
+    FIELDS,
     Uses,
     arguments,
     blocks,
@@ -45,18 +45,16 @@ def fold(module: ir.Module) -> None:
 def prune(module: ir.Module) -> None:
     """Variables that nothing reads go; calls stay."""
     for function in module.functions:
-        dropped = True
-        while dropped:
-            reads = Counter(
-                v.name for s in statements(function.body) for e in parts(s) for v in variables(e)
-            )
-            dropped = _pruned(function.body, reads)
+        reads: dict[str, int] = {}
+        for s in statements(function.body):
+            for e in parts(s):
+                for v in variables(e):
+                    reads[v.name] = reads.get(v.name, 0) + 1
+        while _pruned(function.body, reads):
+            pass
 
 
 PASSES: list[Callable[[ir.Module], None]] = [forward, fold, prune]
-
-
-FIELDS = ("value", "pointer", "mask", "start", "stop", "condition", "count", "grain")
 
 
 def _rewrite(body: list[ir.Stmt], change: Callable[[Any], Any]) -> None:
@@ -65,10 +63,12 @@ def _rewrite(body: list[ir.Stmt], change: Callable[[Any], Any]) -> None:
 
 
 def _edit(s: ir.Stmt, change: Callable[[Any], Any]) -> None:
-    for name in FIELDS:
-        e = getattr(s, name, None)
-        if e is not None and not isinstance(e, (str, int)):
-            setattr(s, name, rewritten(e, change))
+    for name in FIELDS[type(s)]:
+        e = getattr(s, name)
+        if e is not None:
+            new = rewritten(e, change)
+            if new is not e:
+                setattr(s, name, new)
 
 
 # Constants.
@@ -82,17 +82,19 @@ NEUTRAL = {"add": 0, "sub": 0, "or": 0, "xor": 0, "shl": 0, "shr": 0, "mul": 1, 
 
 def _constant(e: Any) -> Any:
     """What an expression on constants gives, if that is one number other than NaN."""
-    if type(e) is ir.Op:
-        if e.name not in EXACT:
+    kind = type(e)
+    if kind is ir.Op:
+        if e.name not in EXACT or not e.args:
             return _simpler(e)
-        if not e.args or any(type(a) is not ir.Const for a in e.args):
-            return _simpler(e)
+        for a in e.args:
+            if type(a) is not ir.Const:
+                return _simpler(e)
         b = e.args[-1].value
         if e.name in ("div", "rem") and not e.type.is_float and b in (0, -1):
             return e  # by -1: the least number has no negative
         if e.name in ("shl", "shr") and not 0 <= b < 8 * e.type.scalar.size:
             return e
-    elif type(e) is not ir.Cast or type(e.arg) is not ir.Const:
+    elif kind is not ir.Cast or type(e.arg) is not ir.Const:
         return e
     elif e.arg.type.is_float and e.type.scalar.kind in "iu" and not _fits(e.arg.value, e.type):
         return e
@@ -191,18 +193,25 @@ def _forwarded(body: list[ir.Stmt], found: dict[str, Any], uses: Uses, seen: set
     body[:] = out
 
 
-def _pruned(body: list[ir.Stmt], reads: Counter[str]) -> bool:
-    dropped, out = False, []
-    for s in body:
-        if isinstance(s, (ir.Let, ir.Array)) and not reads[s.name]:
+def _pruned(body: list[Any], reads: dict[str, int]) -> bool:
+    """From the last statement to the first, so that what a variable is made of goes with it."""
+    dropped = False
+    out: list[Any] = []
+    for s in reversed(body):
+        kind = type(s)
+        if (kind is ir.Let or kind is ir.Array) and not reads.get(s.name):
             dropped = True
-            if isinstance(s, ir.Let) and any(type(e) is ir.Call for e in _all(s.value)):
-                out.append(ir.Do(s.value))
+            if kind is ir.Let:
+                if any(type(e) is ir.Call for e in _all(s.value)):
+                    out.append(ir.Do(s.value))
+                else:
+                    for v in variables(s.value):
+                        reads[v.name] -= 1
             continue
         for inner in blocks(s):
             dropped |= _pruned(inner, reads)
         out.append(s)
-    body[:] = out
+    body[:] = out[::-1]
     return dropped
 
 

@@ -93,7 +93,7 @@ class Reader(Expressions):
                 is_runtime(value)
                 and not isinstance(value, (ir.Var, ir.Const))
                 or isinstance(value, ir.Var)
-                and name in _assigned(tree)
+                and name in source.assigned()
             ):
                 value = self.let(prefix + name, value)
             names[name] = value
@@ -120,10 +120,10 @@ class Reader(Expressions):
             if self.prefix and self.returned is not None:
                 self.fail("an inline function returns at its end only", node)
             self.line = node
-            method = getattr(self, "do_" + type(node).__name__.lower(), None)
+            method = STATEMENTS.get(type(node))
             if method is None:
                 self.fail(f"kernels have no {type(node).__name__} statement", node)
-            method(node)
+            method(self, node)
 
     def nested(self, body: list[ast.stmt]) -> list[ir.Stmt]:
         """The statements of a loop or a branch that happens when the kernel runs."""
@@ -306,13 +306,9 @@ class Reader(Expressions):
         self.statements.append(ir.Return(value))
 
 
-def _assigned(tree: Any) -> set[str]:
-    """The names that a function assigns."""
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-    return names
-
+STATEMENTS = {
+    getattr(ast, name): getattr(Reader, "do_" + name.lower())
+    for name in "Assign AnnAssign AugAssign Expr Pass Assert If While Break For Return".split()
+}
 
 __all__ = ["KernelError", "read"]

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from rushlight.compiler import ir
 
+# The fields of a statement that hold an expression, or None.
+FIELDS: dict[type, tuple[str, ...]] = {
+    ir.Let: ("value",),
+    ir.Do: ("value",),
+    ir.Store: ("pointer", "value", "mask"),
+    ir.For: ("start", "stop"),
+    ir.While: ("condition",),
+    ir.If: ("condition",),
+    ir.Return: ("value",),
+    ir.Parallel: ("count", "grain"),
+    ir.Array: (),
+    ir.Break: (),
+}
 
-def parts(s: ir.Stmt) -> list[Any]:
+
+def parts(s: Any) -> list[Any]:
     """The expressions that stand in a statement itself."""
-    if isinstance(s, (ir.Let, ir.Do)):
+    kind = type(s)
+    if kind is ir.Let or kind is ir.Do:
         return [s.value]
-    if isinstance(s, ir.Store):
-        return [s.pointer, s.value] + ([] if s.mask is None else [s.mask])
-    if isinstance(s, ir.For):
-        return [s.start, s.stop]
-    if isinstance(s, (ir.While, ir.If)):
-        return [s.condition]
-    if isinstance(s, ir.Return):
-        return [] if s.value is None else [s.value]
-    if isinstance(s, ir.Parallel):
-        return [s.count, s.grain]
-    return []
+    return [e for name in FIELDS[kind] if (e := getattr(s, name)) is not None]
 
 
-def blocks(s: ir.Stmt) -> list[list[ir.Stmt]]:
+def blocks(s: Any) -> tuple[list[ir.Stmt], ...]:
     """The lists of statements within a statement."""
-    if isinstance(s, (ir.For, ir.While, ir.Parallel)):
-        return [s.body]
-    return [s.then, s.otherwise] if isinstance(s, ir.If) else []
+    kind = type(s)
+    if kind is ir.Let or kind is ir.Store:
+        return ()
+    if kind is ir.If:
+        return (s.then, s.otherwise)
+    if kind is ir.For or kind is ir.While or kind is ir.Parallel:
+        return (s.body,)
+    return ()
 
 
 def statements(body: list[ir.Stmt]) -> Iterator[ir.Stmt]:
@@ -51,28 +60,41 @@ def arguments(e: Any) -> tuple[Any, ...]:
     return (e.arg,) if kind is ir.Cast else ()
 
 
-def variables(e: Any) -> Iterator[ir.Var]:
-    """The variables that an expression reads."""
-    if type(e) is ir.Var:
-        yield e
-    else:
-        for a in arguments(e):
-            yield from variables(a)
+def variables(e: Any) -> list[ir.Var]:
+    """The variables that an expression reads, in the order of the text."""
+    found, rest = [], [e]
+    while rest:
+        e = rest.pop()
+        kind = type(e)
+        if kind is ir.Var:
+            found.append(e)
+        elif kind is ir.Op or kind is ir.Call:
+            rest += e.args[::-1]
+        elif kind is not ir.Const:
+            rest += arguments(e)[::-1]
+    return found
 
 
 def rewritten(e: Any, change: Callable[[Any], Any]) -> Any:
     """An expression after `change` of its arguments, then of itself."""
-    old = arguments(e)
-    if old:
+    kind = type(e)
+    if kind is ir.Op or kind is ir.Call:
+        old = e.args
         new = tuple([rewritten(a, change) for a in old])
-        if any(a is not b for a, b in zip(new, old, strict=True)):
-            kind = type(e)
-            if kind is ir.Load:
-                e = ir.Load(new[0], e.type, new[1] if e.mask is not None else None)
-            elif kind is ir.Cast:
-                e = ir.Cast(new[0], e.type)
-            else:
+        for a, b in zip(new, old, strict=True):
+            if a is not b:
                 e = kind(e.name, new, e.type)
+                break
+    elif kind is ir.Load:
+        pointer, mask = rewritten(e.pointer, change), e.mask
+        if mask is not None:
+            mask = rewritten(mask, change)
+        if pointer is not e.pointer or mask is not e.mask:
+            e = ir.Load(pointer, e.type, mask)
+    elif kind is ir.Cast:
+        arg = rewritten(e.arg, change)
+        if arg is not e.arg:
+            e = ir.Cast(arg, e.type)
     return change(e)
 
 
@@ -81,9 +103,9 @@ class Uses:
     of the list of statements that sets them."""
 
     def __init__(self, function: ir.Function) -> None:
-        self.sets: Counter[str] = Counter()
+        self.sets: dict[str, int] = {}
         self.astray: set[str] = set()
-        self.open: Counter[str] = Counter()  # variables set in the lists around
+        self.open: dict[str, int] = {}  # variables set in the lists around
         for p in function.parameters:
             self.sets[p.name] = self.open[p.name] = 1
         self.walk(function.body)
@@ -94,26 +116,28 @@ class Uses:
 
     def walk(self, body: list[ir.Stmt]) -> None:
         here = []
+        sets, open, astray = self.sets, self.open, self.astray
         for s in body:
             for e in parts(s):
                 for v in variables(e):
-                    if not self.open[v.name]:
-                        self.astray.add(v.name)
+                    if not open.get(v.name):
+                        astray.add(v.name)
             for name in names(s):
-                self.sets[name] += 1
-                self.open[name] += 1
+                sets[name] = sets.get(name, 0) + 1
+                open[name] = open.get(name, 0) + 1
                 here.append(name)
             for inner in blocks(s):
                 self.walk(inner)
         for name in here:
-            self.open[name] -= 1
+            open[name] -= 1
 
 
-def names(s: ir.Stmt) -> tuple[str, ...]:
+def names(s: Any) -> tuple[str, ...]:
     """The variables that a statement sets."""
-    if isinstance(s, (ir.Let, ir.Array, ir.For)):
+    kind = type(s)
+    if kind is ir.Let or kind is ir.For or kind is ir.Array:
         return (s.name,)
-    return (s.start, s.stop) if isinstance(s, ir.Parallel) else ()
+    return (s.start, s.stop) if kind is ir.Parallel else ()
 
 
 def free(s: ir.Parallel) -> list[ir.Var]:
