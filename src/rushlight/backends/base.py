@@ -236,6 +236,7 @@ KERNELS = {
     "along": "the key that reads, for each element of `index`, the place it names along `dim`",
     "gather_along": "`result[i][j] = a[i][index[i][j]]` for dim 1, and so on",
     "index_add_at": "`z[key] += values`, where positions that occur several times add up",
+    "index_put": "`z[key] = values` for a tuple of full slices and index arrays, in place",
     "index_take": "`a[key]` for a tuple of full slices and index arrays, in row-major order",
     "out_of_range": "an index that is negative or not below `size`, or None",
     "reduce_at": "`z[key] = reduce(z[key], values)`, one after the other where places repeat",

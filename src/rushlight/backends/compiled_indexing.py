@@ -10,14 +10,25 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import dtypes
 from rushlight.backends import numpy_indexing as reference
 from rushlight.backends.compiled import threshold
 from rushlight.compiler.kernels import index as kernels
-from rushlight.compiler.types import Type, i32, i64, of, u8, u16, u32, u64
+from rushlight.compiler.types import Type, bf16, f16, f32, f64, i32, i64, u8, u16, u32, u64
+from rushlight.settings import get_num_threads
 
 SMALL = max(1, threshold(512))  # elements from which a kernel takes less time than NumPy
 UNITS = {1: u8, 2: u16, 4: u32, 8: u64}  # what is only moved needs no more than a size
-ADDED = frozenset("fdliq")  # dtype.char of what kernels add
+ADDED = {
+    np.dtype(d): t
+    for d, t in (
+        (np.float16, f16), (dtypes.bfloat16.np, bf16), (np.float32, f32), (np.float64, f64),
+        (np.int32, i32), (np.int64, i64),
+    )
+}  # fmt: skip
+INDEX = {np.dtype(np.int64): i64, np.dtype(np.int32): i32}
+SHARED = 1 << 16  # elements from which threads share the rows of one matrix
+PARTS = 4  # in so many parts
 Ints = tuple[int, ...]
 
 
@@ -27,9 +38,14 @@ def plain(a: Any) -> bool:
 
 def index_type(index: Any) -> Type | None:
     """The type of an array of indices, in order; None for what kernels do not read."""
-    if not plain(index) or not index.size or not index.dtype.isnative:
+    if not plain(index) or not index.size:
         return None
-    return {"l": i64, "q": i64, "i": i32}.get(index.dtype.char)
+    return INDEX.get(index.dtype)
+
+
+def apart(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays share no memory."""
+    return (a.base is None and b.base is None and a is not b) or not np.may_share_memory(a, b)
 
 
 def in_range(index: np.ndarray, t: Type, n: int) -> bool:
@@ -46,56 +62,83 @@ def out_of_range(index: np.ndarray, size: int) -> int | None:
     return None if in_range(index, t, size) else reference.out_of_range(index, size)
 
 
+def from_start(index: np.ndarray, n: int) -> np.ndarray:
+    """Indices of which negative ones count from the end `n`, counted from 0."""
+    return np.where(index < 0, index + n, index)
+
+
 # -- one index for a slice -------------------------------------------------------------------------
 
 
 def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:
     """The slices of `a` along `axis` that `index`, of any shape, names; None where an index is out of
     range."""
-    t = index_type(index)
+    t, size = index_type(index), a.size
     if (
         t is None
+        or not size
         or not plain(a)
         or a.dtype.itemsize not in UNITS
         or not -a.ndim <= axis < a.ndim
-        or not a.size
     ):
         return reference.take_slices(a, index, axis)
-    axis %= a.ndim
-    n, inner = a.shape[axis], prod(a.shape[axis + 1 :])
-    outer = prod(a.shape[:axis])
-    if outer * index.size * inner < SMALL:
+    shape, n = a.shape, a.shape[axis]
+    if axis == 0:
+        outer, inner = 1, size // n
+        out_shape = (*index.shape, *shape[1:])
+    else:
+        axis %= a.ndim
+        outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
+        out_shape = (*shape[:axis], *index.shape, *shape[axis + 1 :])
+    k = index.size
+    if outer * k * inner < SMALL:
         return reference.take_slices(a, index, axis)
-    if not in_range(index, t, n):
-        return None
-    out = np.empty((*a.shape[:axis], *index.shape, *a.shape[axis + 1 :]), a.dtype)
+    out, bad = np.empty(out_shape, a.dtype), np.zeros(1, np.int64)
     run = kernels.take_slices.compiled(ONE=inner == 1, U=UNITS[a.dtype.itemsize], I=t)
-    run(a, index, out, outer, n, index.size, inner)
-    return out
+    run(a, index, out, bad, outer, n, k, inner)
+    return None if bad[0] else out
+
+
+def put(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bool) -> bool | None:
+    """`z` along `axis` at index[k] = (or +=) the k-th slice of `values`, or one number; False, and
+    nothing is written, where an index is out of range; None where no kernel can do it."""
+    index = np.ascontiguousarray(index)
+    t, dtype, shape = index_type(index), z.dtype, z.shape
+    if t is None or not plain(z) or not z.flags.writeable or values.dtype is not dtype:
+        return None
+    if not 0 <= axis < z.ndim or values.__class__ is not np.ndarray:
+        return None
+    kind = ADDED.get(dtype) if add else UNITS.get(dtype.itemsize)
+    if kind is None or not z.size:
+        return None
+    n, k = shape[axis], index.size
+    outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
+    work = outer * k * inner
+    if work < SMALL:
+        return None
+    step = inner
+    if values.ndim == 0:
+        values, step = np.full(inner, values), 0
+    else:
+        if values.shape != (*shape[:axis], k, *shape[axis + 1 :]):
+            return None
+        values = np.ascontiguousarray(values)
+        if not values.flags.aligned or not apart(z, values):
+            return None
+    if not apart(z, index):
+        return None
+    bad = np.zeros(1, np.int64)
+    run = kernels.put_slices.compiled(ADD=add, ONE=inner == 1, T=kind, I=t)
+    parts = 0
+    if outer == 1 and work >= SHARED and inner >= 16 and n >= PARTS:
+        parts = PARTS if get_num_threads() > 1 else 1
+    run(z, index, values, bad, outer, n, k, inner, step, parts)
+    return not bad[0]
 
 
 def added(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray) -> bool:
     """What `add_slices` does, where a kernel can do it."""
-    index = np.ascontiguousarray(index)
-    t = index_type(index)
-    if (
-        t is None
-        or not plain(z)
-        or not z.flags.writeable
-        or z.dtype.char not in ADDED
-        or values.dtype is not z.dtype
-        or values.size < SMALL
-        or values.shape != (*z.shape[:axis], index.size, *z.shape[axis + 1 :])
-        or not in_range(index, t, z.shape[axis])
-    ):
-        return False
-    values = np.ascontiguousarray(values)
-    if np.may_share_memory(z, values) or np.may_share_memory(z, index):
-        return False
-    inner = prod(z.shape[axis + 1 :])
-    run = kernels.add_slices.compiled(ONE=inner == 1, T=of(z.dtype), I=t)
-    run(z, index, values, prod(z.shape[:axis]), z.shape[axis], index.size, inner)
-    return True
+    return put(z, index, axis, values, True) is True
 
 
 def add_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray) -> None:
@@ -110,18 +153,86 @@ def add_rows(z: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
         reference.add_rows(z, rows, values)
 
 
+def paired(shape: Ints, key: tuple) -> tuple[int, np.ndarray] | None:
+    """Two index arrays of dimensions d and d + 1 as one, of their places in both: (d, places); None
+    for another key, and for an index out of range."""
+    at = [d for d, k in enumerate(key) if k.__class__ is np.ndarray]
+    if len(at) != 2 or at[1] != at[0] + 1:
+        return None
+    first, second = key[at[0]], key[at[1]]
+    if first.shape != second.shape:
+        first, second = np.broadcast_arrays(first, second)
+    first, second = np.ascontiguousarray(first), np.ascontiguousarray(second)
+    t, u = index_type(first), index_type(second)
+    if t is None or u is None:
+        return None
+    places, bad = np.empty(first.shape, np.int64), np.zeros(1, np.int64)
+    n, m = shape[at[0]], shape[at[0] + 1]
+    kernels.pair_places.compiled(I=t, J=u)(first, second, places, bad, places.size, n, m)
+    return None if bad[0] else (at[0], places)
+
+
+def merged(a: np.ndarray, d: int) -> np.ndarray:
+    """A row-major array with dimensions d and d + 1 as one."""
+    shape = a.shape
+    return a.reshape((*shape[:d], shape[d] * shape[d + 1], *shape[d + 2 :]))
+
+
+def slices_only(key: tuple) -> bool:
+    return not key or all(k.__class__ is slice for k in key)
+
+
+def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
+    """`a[key]` for a tuple of full slices and index arrays, in the layout PyTorch gives it."""
+    if a.__class__ is np.ndarray and a.flags.c_contiguous:
+        r = None
+        last = key[-1]
+        if plain(last) and last.dtype.kind == "i" and a.size and last.size:
+            if slices_only(key[:-1]):
+                d = len(key) - 1
+                r = take_slices(a, last, d)
+                if r is None and a.shape[d]:
+                    r = take_slices(a, from_start(last, a.shape[d]), d)
+            elif len(key) > 1 and (found := paired(a.shape, key)) is not None:
+                r = take_slices(merged(a, found[0]), found[1], found[0])
+        if r is not None:
+            return r
+    return reference.index_take(a, key)
+
+
+def index_put(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
+    """`z[key] = values` for a tuple of full slices and index arrays."""
+    if not put_at(z, key, values, False):
+        z[key] = values
+
+
+def put_at(z: np.ndarray, key: tuple, values: np.ndarray, add: bool) -> bool:
+    """`z[key] = values`, or += values, where a kernel can do it."""
+    last = key[-1]
+    if not plain(z) or last.__class__ is slice or last.dtype.kind != "i" or not z.size:
+        return False
+    if slices_only(key[:-1]):
+        d, index = len(key) - 1, last
+    elif (found := paired(z.shape, key)) is not None:
+        d, index = found
+        z = merged(z, d)
+    else:
+        return False
+    shape, flat = z.shape, index.reshape(-1)
+    if values.ndim:
+        if values.shape != (*shape[:d], *index.shape, *shape[d + 1 :]):
+            return False
+        values = values.reshape((*shape[:d], flat.size, *shape[d + 1 :]))
+    done = put(z, flat, d, values, add)
+    if done is False:
+        done = put(z, from_start(flat, shape[d]), d, values, add)
+    return bool(done)
+
+
 def index_add_at(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
     """`z[key] += values`, where positions that occur several times add up."""
-    at = [d for d, k in enumerate(key) if k.__class__ is np.ndarray]
-    if len(at) == 1 and key[at[0]].dtype.kind == "i" and values.size >= SMALL:
-        d = at[0]
-        index, (before, n, after) = key[d], (z.shape[:d], z.shape[d], z.shape[d + 1 :])
-        shape = (*before, *index.shape, *after)
-        if values.shape == shape and z.size:
-            index = np.where(index < 0, index + n, index).reshape(-1)
-            if added(z, index, d, values.reshape(*before, index.size, *after)):
-                return
-    reference.index_add_at(z, key, values)
+    if not put_at(z, key, values, True):
+        reference.index_add_at(z, key, values)
 
 
 def cleared(shape: Ints, dtype: np.dtype) -> np.ndarray:
@@ -148,7 +259,7 @@ def slices_added(shape: Ints, index: np.ndarray, axis: int, values: np.ndarray) 
 
 def sizes(shape: Ints, index: np.ndarray, dim: int) -> tuple[int, int, int, int] | None:
     """(outer, n, k, inner) where `index` has all sizes of `shape` but that of `dim`."""
-    if len(shape) != index.ndim or not index.size:
+    if len(shape) != index.ndim or not index.size or not 0 <= dim < index.ndim:
         return None
     if shape[:dim] != index.shape[:dim] or shape[dim + 1 :] != index.shape[dim + 1 :]:
         return None
@@ -173,14 +284,14 @@ def write_along(
 ) -> bool:
     """`z` at the places that `index` names along `dim` = values, or += values, in place; False, and
     nothing is written, where an index is out of range."""
-    chars = ADDED if add else None
+    dtype = z.dtype
+    kind = ADDED.get(dtype) if add else UNITS.get(dtype.itemsize)
     if (
-        index.size >= SMALL
+        kind is not None
+        and index.size >= SMALL
         and plain(z)
         and z.flags.writeable
-        and z.dtype.itemsize in UNITS
-        and (chars is None or z.dtype.char in chars)
-        and values.dtype is z.dtype
+        and values.dtype is dtype
         and values.__class__ is np.ndarray
         and (values.ndim == 0 or values.shape == index.shape)
     ):
@@ -190,25 +301,31 @@ def write_along(
             t is not None
             and found is not None
             and values.flags.aligned
-            and not np.may_share_memory(z, values)
-            and not np.may_share_memory(z, index)
+            and apart(z, values)
+            and apart(z, index)
         ):
-            if not in_range(index, t, z.shape[dim]):
-                return False
-            kind = of(z.dtype) if add else UNITS[z.dtype.itemsize]
+            bad = np.zeros(1, np.int64)
             run = kernels.write_along.compiled(
-                ADD=add, ONE=found[3] == 1, SAME=values.ndim == 0, T=kind, I=t
+                ADD=add, NEW=False, ONE=found[3] == 1, SAME=values.ndim == 0, T=kind, I=t
             )
-            run(z, index, values, *found)
-            return True
+            run(z, index, values, bad, *found)
+            return not bad[0]
     return reference.write_along(z, index, dim, values, add)
 
 
 def add_along(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
     """Zeros of `shape` with `values` added where `index` says along `dim`."""
-    if index.size < SMALL or values.dtype.char not in ADDED:
-        return reference.add_along(shape, index, dim, values)
-    z = cleared(shape, values.dtype)
-    if not write_along(z, index, dim, values, True):
-        raise IndexError(f"an index is out of range for dimension {dim} of size {shape[dim]}")
-    return z
+    kind = ADDED.get(values.dtype)
+    if kind is not None and index.size >= SMALL and values.shape == index.shape:
+        index, values = np.ascontiguousarray(index), np.ascontiguousarray(values)
+        t, found = index_type(index), sizes(shape, index, dim)
+        if t is not None and found is not None and values.flags.aligned:
+            z, bad = np.empty(shape, values.dtype), np.zeros(1, np.int64)
+            run = kernels.write_along.compiled(
+                ADD=True, NEW=True, ONE=found[3] == 1, SAME=False, T=kind, I=t
+            )
+            run(z, index, values, bad, *found)
+            if bad[0]:
+                raise IndexError(f"an index is out of range for dimension {dim} of {shape[dim]}")
+            return z
+    return reference.add_along(shape, index, dim, values)

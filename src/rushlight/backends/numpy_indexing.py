@@ -24,6 +24,11 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
     return r if r.flags.c_contiguous else r.copy(order="C")
 
 
+def index_put(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
+    """`z[key] = values` for a tuple of full slices and index arrays."""
+    z[key] = values
+
+
 def index_layout(a: np.ndarray, key: tuple, r: np.ndarray) -> np.ndarray:
     """`r`, the result of `a[key]`, in the order of dimensions that `a` and the indices have."""
     from rushlight import geometry

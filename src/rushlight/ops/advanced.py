@@ -219,7 +219,7 @@ def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:
             a[at.key]  # bounds are checked before anything is written
             xp.index_add_at(a, at.key, values)
         else:
-            a[at.key] = values
+            xp.index_put(a, at.key, values)
     except IndexError as e:
         shape = shape_at(a, at.key)
         if shape is not None:
