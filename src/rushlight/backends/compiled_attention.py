@@ -58,6 +58,13 @@ def takes(*arrays: np.ndarray) -> bool:
     )
 
 
+def belong(q: np.ndarray, v: np.ndarray, g: Any, result: Any, kept: Any) -> bool:
+    """Whether a gradient, a result and its kept sums have the shapes of this query and value."""
+    shape = (*q.shape[:3], v.shape[3])
+    whole = kept.dtype is F32 and kept.flags.c_contiguous and kept.flags.aligned
+    return whole and g.shape == result.shape == shape and kept.shape == shape[:3]
+
+
 def mask_of(mask: Any, shape: tuple) -> np.ndarray:
     """A mask in full shape, by strides of 0, with the elements of rows side by side."""
     own = np.broadcast_to(mask, (*mask.shape[:-1], shape[-1]))
@@ -96,7 +103,9 @@ def attention_gradients(
         found = attention_gradients(*given, causal, result.astype(F32), kept, scale, needs)
         return (*(x if x is None else x.astype(query.dtype) for x in found[:3]), found[3])
     if kept.ndim == 3 and (
-        needs[3] or not takes(query, key, value, result, g, *(() if mask is None else (mask,)))
+        needs[3]
+        or not takes(query, key, value, result, g, *(() if mask is None else (mask,)))
+        or not belong(query, value, g, result, kept)
     ):
         kept = reference.attention(query, key, value, mask, causal, scale, True)[1]
     if kept.ndim == 4:

@@ -36,10 +36,15 @@ def register(t: Type) -> Any:
     return t.loaded.np
 
 
+def in_rows(a: np.ndarray, n: int, *others: Any) -> bool:
+    """Whether `a` is rows of `n` elements, and each of the others (or None) is one."""
+    return n > 0 and a.size % n == 0 and all(b is None or b.size == n for b in others)
+
+
 def layer_norm(a: Any, weight: Any, bias: Any, n: int, eps: float) -> tuple[Any, Any, Any]:
     """(normalised, mean, 1 / deviation) of rows of `n` elements."""
     t = fits(a, weight, bias)
-    if t is None or not n:
+    if t is None or not in_rows(a, n, weight, bias):
         return reference.layer_norm(a, weight, bias, n, eps)
     rows, d = a.size // n, register(t)
     y, mean, rstd = np.empty(a.shape, a.dtype), np.empty(rows, d), np.empty(rows, d)
@@ -56,7 +61,7 @@ def layer_norm_gradients(
 ) -> tuple[Any, Any, Any]:
     """The gradients of layer_norm by input, weight and bias; None where not needed."""
     t = fits(a, g, weight)
-    if t is None or not n or g.shape != a.shape:
+    if t is None or not in_rows(a, n, weight) or g.shape != a.shape:
         return reference.layer_norm_gradients(g, a, weight, n, eps, needs)
     rows, d = a.size // n, register(t)
     grain = -(-rows // CHUNKS)
@@ -118,7 +123,7 @@ def channel_weight(weight: Any, channels: int, d: Any) -> Any:
 def group_norm(a: Any, weight: Any, bias: Any, groups: int, eps: float) -> tuple[Any, Any, Any]:
     """(normalised, mean, 1 / deviation) of `groups` groups of the channels of (N, C, *)."""
     t = fits(a)
-    if t is None or a.size // (a.shape[0] * a.shape[1]) < SHORT:
+    if t is None or a.shape[1] % groups or a.size // (a.shape[0] * a.shape[1]) < SHORT:
         return reference.group_norm(a, weight, bias, groups, eps)
     n, channels = a.shape[:2]
     d = register(t)
@@ -140,7 +145,12 @@ def group_norm_gradients(
 ) -> tuple[Any, Any, Any]:
     """The gradients of group_norm by input, weight and bias."""
     t = fits(a, g)
-    if t is None or g.shape != a.shape or a.size // (a.shape[0] * a.shape[1]) < SHORT:
+    if (
+        t is None
+        or g.shape != a.shape
+        or a.shape[1] % groups
+        or a.size // (a.shape[0] * a.shape[1]) < SHORT
+    ):
         return reference.group_norm_gradients(g, a, weight, groups, eps, needs)
     n, channels = a.shape[:2]
     d, each, size = register(t), channels // groups, a.size // (n * groups)
@@ -164,12 +174,19 @@ def group_norm_gradients(
     return plane_blend(g, a, *exact(s, u, v), t, n * channels), gw, gb
 
 
+def by_channel(a: np.ndarray, *others: Any) -> bool:
+    """Whether `a` (N, C, *) has planes worth a kernel, and the others (or None) a number for each channel."""
+    if a.ndim < 3 or a.size // (a.shape[0] * a.shape[1]) < SHORT:
+        return False
+    return all(b is None or b.size == a.shape[1] for b in others)
+
+
 def batch_norm(
     a: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float
 ) -> tuple[Any, Any, Any]:
     """(normalised, mean, biased variance); the statistics are those given unless `training`."""
     t = fits(a)
-    if t is None or a.ndim < 3 or a.size // (a.shape[0] * a.shape[1]) < SHORT:
+    if t is None or not by_channel(a, weight, bias, mean, var):
         return reference.batch_norm(a, weight, bias, mean, var, training, eps)
     n, channels = a.shape[:2]
     d, planes = register(t), n * channels
@@ -195,7 +212,7 @@ def batch_norm_gradients(
 ) -> tuple[Any, Any, Any]:
     """The gradients of batch_norm by input, weight and bias."""
     t = fits(a)
-    if t is None or a.ndim < 3 or a.size // (a.shape[0] * a.shape[1]) < SHORT:
+    if t is None or not by_channel(a, weight, mean, var):
         return reference.batch_norm_gradients(g, a, weight, mean, var, training, eps, needs)
     g = np.ascontiguousarray(g)
     if g.dtype is not a.dtype or g.shape != a.shape:

@@ -40,7 +40,8 @@ def fits(a: Any, sizes: Ints, *around: Ints) -> bool:
         and a.dtype.char != "?"
         and len(sizes) <= 3
         and prod(sizes) < LARGE
-        and all(max(each) < LARGE // 64 for each in around)
+        and all(0 <= min(each) and max(each) < LARGE // 64 for each in around)
+        and not any(0 in each for each in around[:2])  # sizes and steps of windows
     )
 
 

@@ -98,7 +98,13 @@ def random_normals(
     out: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None
 ) -> None:
     """Uniform numbers `out`, float32 [16 k], into normal ones; see `box_muller`. `tail`: 16 more."""
-    if out.__class__ is not np.ndarray or not out.flags.carray or out.dtype != np.float32:
+    if (
+        out.__class__ is not np.ndarray
+        or not out.flags.carray
+        or out.dtype != np.float32
+        or out.size % 16
+        or (tail is not None and (not tail.flags.carray or tail.size != 16))
+    ):
         return reference.random_normals(out, mean, std, tail)
     run = kernels.normals.compiled()
     run(out, out.size, mean, std)

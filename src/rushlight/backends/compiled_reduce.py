@@ -26,6 +26,8 @@ def arranged(a: Any, axis: Any) -> tuple[int, int, int] | None:
         return None
     if axis is None:
         return 1, a.size, 1
+    if not a.ndim:
+        return None
     dims = sorted({d % a.ndim for d in (axis if axis.__class__ is tuple else (axis,))})
     if not dims or dims[-1] - dims[0] + 1 != len(dims):
         return None

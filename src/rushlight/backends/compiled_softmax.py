@@ -12,6 +12,8 @@ from rushlight.backends.operands import takes
 from rushlight.compiler.kernels import softmax as kernels
 from rushlight.compiler.types import of
 
+INT64 = np.dtype(np.int64)
+
 
 def run(rows: Any, columns: Any, log: bool, dim: int, *arrays: np.ndarray) -> np.ndarray | None:
     """A new array from kernels on C-contiguous arrays of one shape; None where they are not."""
@@ -65,7 +67,7 @@ def rows_of_classes(a: Any, target: Any) -> bool:
         and a.ndim == 2
         and a.dtype.char in "fd"
         and a.flags.carray
-        and target.dtype.char == "l"
+        and target.dtype is INT64
         and target.shape == a.shape[:1]
         and target.flags.carray
     )
@@ -85,7 +87,12 @@ def class_entropy_gradient(
     a: np.ndarray, target: np.ndarray, sums: np.ndarray, skip: int, scale: float
 ) -> np.ndarray:
     """scale * (softmax - 1 at the target) of rows, 0 where the target is `skip`."""
-    if not rows_of_classes(a, target) or sums.dtype is not a.dtype or not sums.flags.carray:
+    if (
+        not rows_of_classes(a, target)
+        or sums.dtype is not a.dtype
+        or sums.shape != a.shape[:1]
+        or not sums.flags.carray
+    ):
         return reference.class_entropy_gradient(a, target, sums, skip, scale)
     rows, n = a.shape
     out = np.empty(a.shape, a.dtype)

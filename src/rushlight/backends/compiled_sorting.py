@@ -108,7 +108,7 @@ def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray,
 def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.ndarray, np.ndarray]:
     """(values, indices) of the k largest or smallest, the most extreme first."""
     x = as_rows(a, axis) if k > 0 else None
-    if x is None or (k > kernels.MOST and x.dtype.itemsize == 8):
+    if x is None or k > x.shape[-1] or (k > kernels.MOST and x.dtype.itemsize == 8):
         return reference.topk(a, k, axis, largest)
     n = x.shape[-1]
     if k <= kernels.MOST:
