@@ -22,9 +22,10 @@ shapes = st.lists(st.sampled_from([1, 2, 3, 5, 16, 17, 33]), min_size=1, max_siz
 
 @pytest.fixture(autouse=True, scope="module")
 def of_any_size():
-    before, compiled.SMALL = compiled.SMALL, 1
+    before = compiled.SMALL, compiled.ROWS, compiled.SHARED
+    compiled.SMALL = compiled.ROWS = compiled.SHARED = 1
     yield
-    compiled.SMALL = before
+    compiled.SMALL, compiled.ROWS, compiled.SHARED = before
 
 
 def whole(rng, shape, dtype):
@@ -74,6 +75,77 @@ def test_elements(shape, data, seed):
     values = whole(rng, own, dtype)
     expected = reference.add_along(shape, index, dim, values)
     assert np.array_equal(compiled.add_along(shape, index, dim, values), expected)
+
+
+@given(
+    shape=st.sampled_from([(3, 5), (7, 4, 3), (5, 20, 17), (40, 33)]),
+    data=st.data(),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=80, deadline=None)
+def test_keys(shape, data, seed):
+    rng = np.random.default_rng(seed)
+    d = data.draw(st.integers(0, len(shape) - 2))
+    wide = data.draw(st.sampled_from([np.int64, np.int32]))
+    k = data.draw(st.sampled_from([(1,), (7,), (40,), (3, 4)]))
+    some = [guarded(rng.integers(-n, n, k).astype(wide)) for n in shape[d : d + 2]]
+    if data.draw(st.booleans()):
+        some = some[:1]
+    elif data.draw(st.booleans()):
+        some[0] = np.broadcast_to(some[0][..., :1], k)
+    key = (*(slice(None),) * d, *some)
+    dtype = data.draw(st.sampled_from(MOVED))
+    a = whole(rng, shape, dtype)
+    assert np.array_equal(compiled.index_take(a, key), a[key])
+    values = whole(rng, a[key].shape, dtype)
+    for given_values in (values, values.reshape(-1)[:1].reshape(()), values[..., :1]):
+        z, want = guarded(a), a.copy()
+        compiled.index_put(z, key, given_values)
+        want[key] = given_values
+        assert np.array_equal(z, want)
+    z, want = np.asarray(a, np.float32), np.array(a, np.float32)
+    compiled.index_add_at(z := guarded(z), key, values.astype(np.float32))
+    np.add.at(want, key, values.astype(np.float32))
+    assert np.array_equal(z, want)
+    some[-1][..., 0] = shape[d + len(some) - 1]
+    z, before = guarded(a), a.copy()
+    for run in (lambda: compiled.index_take(z, key), lambda: compiled.index_put(z, key, values)):
+        with pytest.raises(IndexError):
+            run()
+    assert np.array_equal(z, before)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int32"])
+def test_rows_in_parts(dtype):
+    rng = np.random.default_rng(0)
+    dtype = getattr(torch, dtype).np
+    for n, k, inner in ((4, 1, 16), (5, 700, 33), (100, 1500, 50)):
+        z, v = whole(rng, (n, inner), dtype), whole(rng, (k, inner), dtype)
+        index = guarded(np.sort(rng.integers(0, n, k)) if k % 3 else rng.integers(0, n, k))
+        want, put = z.copy(), z.copy()
+        for j in range(k):
+            want[index[j]] = want[index[j]] + v[j]
+            put[index[j]] = v[j]
+        assert compiled.put_slices(z.copy(), index, 0, v, True)
+        added = guarded(z)
+        assert compiled.put_slices(added, index, 0, v, True) and np.array_equal(added, want)
+        written = guarded(z)
+        assert compiled.put_slices(written, index, 0, v, False) and np.array_equal(written, put)
+        index[k // 2] = n
+        assert not compiled.put_slices(written, index, 0, v, False)
+        assert np.array_equal(written, put)
+
+
+@given(n=st.sampled_from([1, 15, 16, 17, 64, 1000]), data=st.data(), seed=st.integers(0, 99))
+@settings(max_examples=50, deadline=None)
+def test_masks(n, data, seed):
+    rng = np.random.default_rng(seed)
+    a = whole(rng, n, data.draw(st.sampled_from(MOVED)))
+    mask = guarded(rng.random(n) < 0.4)
+    want = a.copy()
+    want[mask] = want[0]
+    compiled.fill_masked(a, mask, a[:1].reshape(()).copy())
+    assert np.array_equal(a, want)
 
 
 @given(

@@ -34,8 +34,8 @@ FAMILIES: dict[str, str] = {
         "reverse_subtract rint rsqrt sgn sigmoid sign trunc where with_wide_number xlogy"
     ),
     "indexing": (
-        "add_along add_rows add_slices gather_along index_add_at index_put index_take out_of_range "
-        "slices_added take_slices write_along"
+        "add_along add_rows add_slices fill_masked gather_along index_add_at index_put index_take out_of_range "
+        "put_slices slices_added take_slices write_along"
     ),
     "loss": (
         "binary_entropy binary_entropy_gradient huber huber_gradient logit_entropy "

@@ -18,6 +18,7 @@ from rushlight.compiler.types import Type, bf16, f16, f32, f64, i32, i64, u8, u1
 from rushlight.settings import get_num_threads
 
 SMALL = max(1, threshold(512))  # elements from which a kernel takes less time than NumPy
+ROWS = max(1, threshold(8192))  # whole rows are what NumPy is good at
 UNITS = {1: u8, 2: u16, 4: u32, 8: u64}  # what is only moved needs no more than a size
 ADDED = {
     np.dtype(d): t
@@ -91,7 +92,7 @@ def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | Non
         outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
         out_shape = (*shape[:axis], *index.shape, *shape[axis + 1 :])
     k = index.size
-    if outer * k * inner < SMALL:
+    if outer * k * inner < (ROWS if outer == 1 else SMALL):
         return reference.take_slices(a, index, axis)
     out, bad = np.empty(out_shape, a.dtype), np.zeros(1, np.int64)
     run = kernels.take_slices.compiled(ONE=inner == 1, U=UNITS[a.dtype.itemsize], I=t)
@@ -134,6 +135,13 @@ def put(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bo
         parts = PARTS if get_num_threads() > 1 else 1
     run(z, index, values, bad, outer, n, k, inner, step, parts)
     return not bad[0]
+
+
+def put_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bool) -> bool:
+    """`z` along `axis` at index[k] = (or +=) the k-th slice of `values`, or one number, in place; False,
+    and nothing is written, where an index is out of range."""
+    done = put(z, index, axis, values, add)
+    return reference.put_slices(z, index, axis, values, add) if done is None else done
 
 
 def added(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray) -> bool:
@@ -187,13 +195,13 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
     if a.__class__ is np.ndarray and a.flags.c_contiguous:
         r = None
         last = key[-1]
-        if plain(last) and last.dtype.kind == "i" and a.size and last.size:
+        if plain(last) and last.dtype.kind == "i" and a.size and last.size >= SMALL // 16:
             if slices_only(key[:-1]):
                 d = len(key) - 1
                 r = take_slices(a, last, d)
                 if r is None and a.shape[d]:
                     r = take_slices(a, from_start(last, a.shape[d]), d)
-            elif len(key) > 1 and (found := paired(a.shape, key)) is not None:
+            elif last.size >= SMALL and (found := paired(a.shape, key)) is not None:
                 r = take_slices(merged(a, found[0]), found[1], found[0])
         if r is not None:
             return r
@@ -329,3 +337,24 @@ def add_along(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray) -> n
                 raise IndexError(f"an index is out of range for dimension {dim} of {shape[dim]}")
             return z
     return reference.add_along(shape, index, dim, values)
+
+
+# -- masks -----------------------------------------------------------------------------------------
+
+
+def fill_masked(z: np.ndarray, mask: np.ndarray, value: np.ndarray) -> None:
+    """`z[mask] = value`, one number, for a mask that broadcasts to the shape of `z`; in place."""
+    if (
+        z.size < SMALL
+        or not plain(z)
+        or not z.flags.writeable
+        or z.dtype.itemsize not in UNITS
+        or mask.shape != z.shape
+        or not plain(mask)
+        or value.dtype is not z.dtype
+        or value.ndim
+        or not apart(z, mask)
+    ):
+        return reference.fill_masked(z, mask, value)
+    t = UNITS[z.dtype.itemsize]
+    return kernels.fill_masked.compiled(T=t)(z, mask, np.array(value), z.size)

@@ -130,8 +130,8 @@ LATER = {
         "trunc_divide with_wide_number"
     ),
     "indexing": (
-        "add_along add_rows add_slices along gather_along index_add_at index_put index_take "
-        "out_of_range reduce_at restrided slices_added stack_columns take_slices write_along"
+        "add_along add_rows add_slices along fill_masked gather_along index_add_at index_put index_take "
+        "out_of_range put_slices reduce_at restrided slices_added stack_columns take_slices write_along"
     ),
     "normalize": (
         "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "

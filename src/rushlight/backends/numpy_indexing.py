@@ -135,6 +135,19 @@ def add_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray) 
     index_add_at(z, (*(slice(None),) * axis, index), values)
 
 
+def put_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bool) -> bool:
+    """`z` along `axis` at index[k] = (or +=) the k-th slice of `values`, or one number, in place; False,
+    and nothing is written, where an index is out of range."""
+    if out_of_range(index, z.shape[axis]) is not None:
+        return False
+    key = (*(slice(None),) * axis, index)
+    if add:
+        index_add_at(z, key, values)
+    else:
+        z[key] = values
+    return True
+
+
 def slices_added(shape: tuple, index: np.ndarray, axis: int, values: np.ndarray) -> np.ndarray:
     """Zeros of `shape`, and slices added as `add_slices` does it."""
     z = np.zeros(shape, values.dtype)
@@ -316,6 +329,11 @@ def write_along(
     else:
         z[key] = values
     return True
+
+
+def fill_masked(z: np.ndarray, mask: np.ndarray, value: np.ndarray) -> None:
+    """`z[mask] = value`, one number, for a mask that broadcasts to the shape of `z`; in place."""
+    np.copyto(z, value, where=mask)
 
 
 def stack_columns(columns: tuple) -> np.ndarray:

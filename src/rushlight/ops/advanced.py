@@ -19,6 +19,7 @@ from rushlight.tensor import Tensor, _bump, _wrap
 
 ndarray = np.ndarray
 EVERYTHING = slice(None)
+INT64 = dtypes.int64.np
 NOT_AN_INDEX = "tensors used as indices must be long, int, byte or bool tensors"
 
 
@@ -100,6 +101,33 @@ def positions(a: np.ndarray, indices: Any) -> At:
                 "shape mismatch: indexing tensors could not be broadcast together with shapes "
                 + ", ".join(str(list(s)) for s in shapes)
             ) from None
+    return At(tuple(key), tensors)
+
+
+def usual(a: np.ndarray, index: tuple) -> At | None:
+    """The `At` of full slices and int64 tensors of one shape; None for all else."""
+    key: list = []
+    tensors: list = []
+    shape = None
+    for i in index:
+        if i.__class__ is Tensor:
+            b = i._array
+            if b.__class__ is not ndarray or b.dtype is not INT64 or not b.ndim:
+                return None
+            if shape is None:
+                shape = b.shape
+            elif b.shape != shape:
+                return None
+            key.append(b)
+            tensors.append(i)
+        elif i.__class__ is slice and i.start is None and i.stop is None and i.step is None:
+            key.append(EVERYTHING)
+        else:
+            return None
+    if shape is None or len(key) > a.ndim:
+        return None
+    while key[-1].__class__ is slice:
+        key.pop()
     return At(tuple(key), tensors)
 
 

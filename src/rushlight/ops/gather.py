@@ -9,9 +9,12 @@ import numpy as np
 from rushlight import dtypes, geometry
 from rushlight.autograd.graph import new
 from rushlight.ops import calls
-from rushlight.ops.inplace import inplace
+from rushlight.ops.inplace import inplace, plainly
 from rushlight.ops.registry import OPS, Array, composite, elementwise, op, public
-from rushlight.tensor import Tensor, _wrap
+from rushlight.tensor import Tensor, _bump, _wrap
+
+F32, F64, BOOL = dtypes.float32.np, dtypes.float64.np, dtypes.bool_.np
+INF = float("inf")
 
 if TYPE_CHECKING:
     Ints = tuple[int, ...]
@@ -402,6 +405,15 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any):
 @public("Tensor")
 def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """In-place version of `masked_fill`."""
+    if (value.__class__ is float or value.__class__ is int) and plainly(self, mask):
+        a, m = self._array, mask._array
+        if (a.dtype is F32 or a.dtype is F64) and m.dtype is BOOL and m.shape == a.shape:
+            if -1e38 < value < 1e38 or value in (INF, -INF):
+                from rushlight.backends import numpy as xp
+
+                xp.fill_masked(a, m, np.array(value, a.dtype))
+                _bump(self)
+                return self
     return inplace(FILL_TENSOR if isinstance(value, Tensor) else FILL, [self, mask, value])
 
 

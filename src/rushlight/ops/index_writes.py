@@ -9,17 +9,29 @@ import numpy as np
 from rushlight import dtypes, geometry
 from rushlight.ops import overrides
 from rushlight.ops.gather import check_mask, fill_number, index_dtype
+from rushlight.ops.inplace import plainly
 from rushlight.ops.registry import OPS, Array, composite, op, public
-from rushlight.ops.scatter import REDUCES, as_vector, in_place, reduce_back, same_dtype, written
-from rushlight.tensor import Tensor
+from rushlight.ops.scatter import (
+    REDUCES,
+    as_vector,
+    f32,
+    f64,
+    i64,
+    in_place,
+    reduce_back,
+    same_dtype,
+    written,
+)
+from rushlight.tensor import Tensor, _bump
 
 # -- index_...: whole slices of a dimension --------------------------------------------------------
 
 
 def check_slices(
-    name: str, a: Any, dim: int, index: Any, source: Any = None
+    name: str, a: Any, dim: int, index: Any, source: Any = None, in_range: bool = True
 ) -> tuple[int, np.ndarray]:
-    """(dimension, index as a vector); errors unless `source` has a slice for each index."""
+    """(dimension, index as a vector); errors unless `source` has a slice for each index; `in_range`:
+    and unless the indices are."""
     d = geometry.wrap_dim(dim, a.ndim)
     if index.ndim > 1:
         raise IndexError(f"{name}(): Index should have dimension 1 or 0 (got {index.ndim})")
@@ -44,6 +56,8 @@ def check_slices(
                     f"{name}(): self and source must have the same shape apart from dimension {d}: "
                     f"{list(a.shape)} and {list(source.shape)}"
                 )
+    if not in_range:
+        return d, i
     from rushlight.backends import numpy as xp
 
     size = a.shape[d] if a.ndim else 1
@@ -62,11 +76,36 @@ def slices(a: Any, d: int, index: Any) -> tuple:
 
 
 def write_index_add(xp, a: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> None:
-    d, i = check_slices("index_add", a, dim, index, source)
+    d, i = check_slices("index_add", a, dim, index, source, False)
     if alpha != 1:
         source = (source * fill_number(alpha, a)).astype(a.dtype)
-    v = as_vector(a)
-    xp.index_add_at(v, slices(v, d, i), source.reshape(source.shape or (1,)))
+    if not xp.put_slices(as_vector(a), i, d, as_vector(source), True):
+        check_slices("index_add", a, dim, index, source)
+
+
+def quick_slices(t: Any, dim: Any, index: Any, source: Any, add: bool) -> bool:
+    """`index_copy_` or `index_add_` of plain tensors; False, and nothing is written, for others and for
+    an index out of range."""
+    from rushlight.backends import numpy as xp
+
+    if not plainly(t, index, source) or dim.__class__ is not int:
+        return False
+    a, i, s = t._array, index._array, source._array
+    n = a.ndim
+    if i.ndim != 1 or i.dtype is not i64 or s.dtype is not a.dtype or not -n <= dim < n:
+        return False
+    dim %= n
+    shape = a.shape
+    if s.shape != (*shape[:dim], i.size, *shape[dim + 1 :]) or not s.size:
+        return False
+    if add:
+        with np.errstate(all="ignore"):
+            done = xp.put_slices(a, i, dim, s, True)
+    else:
+        done = xp.put_slices(a, i, dim, s, False)
+    if done:
+        _bump(t)
+    return done
 
 
 @op()
@@ -93,13 +132,13 @@ index_add.grad(
         slices_of(g, dim, index, source_shape) * alpha
     ),
 )
-in_place(index_add, write_index_add)
+in_place(index_add, write_index_add, lambda t, *args: quick_slices(t, *args, add=True))
 
 
 def write_index_copy(xp, a: Any, dim: int, index: Any, source: Any) -> None:
-    d, i = check_slices("index_copy", a, dim, index, source)
-    v = as_vector(a)
-    v[slices(v, d, i)] = source.reshape(source.shape or (1,))
+    d, i = check_slices("index_copy", a, dim, index, source, False)
+    if not xp.put_slices(as_vector(a), i, d, as_vector(source), False):
+        check_slices("index_copy", a, dim, index, source)
 
 
 @op()
@@ -114,7 +153,7 @@ index_copy.grad(
     input=lambda g, dim, index: g.index_fill(dim, index, 0),
     source=lambda g, dim, index, source_shape: slices_of(g, dim, index, source_shape),
 )
-in_place(index_copy, write_index_copy)
+in_place(index_copy, write_index_copy, lambda t, *args: quick_slices(t, *args, add=False))
 
 
 def write_index_fill(xp, a: Any, dim: int, index: Any, value: Any) -> None:
@@ -129,7 +168,7 @@ def write_index_fill(xp, a: Any, dim: int, index: Any, value: Any) -> None:
     else:
         value = fill_number(value, a)
     v = as_vector(a)
-    v[slices(v, d, i)] = value
+    xp.index_put(v, slices(v, d, i), value)
 
 
 @op(where="aten", name="index_fill_value", node="IndexFillBackward0", method=False)
@@ -170,6 +209,15 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any):
 @public("Tensor")
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """In-place version of `index_fill`."""
+    from rushlight.backends import numpy as xp
+
+    if (value.__class__ is float or value.__class__ is int) and plainly(self, index):
+        a, i = self._array, index._array
+        if i.ndim == 1 and i.dtype is i64 and (a.dtype is f32 or a.dtype is f64) and a.ndim:
+            if dim.__class__ is int and -a.ndim <= dim < a.ndim and -1e38 < value < 1e38:
+                if xp.put_slices(a, i, dim % a.ndim, np.array(value, a.dtype), False):
+                    _bump(self)
+                    return self
     form = FILL_TENSOR if isinstance(value, Tensor) else FILL
     got = overrides.dispatch(Tensor.index_fill_, form, [self, dim, index, value], None)
     if got is not overrides.NOTHING:

@@ -76,7 +76,10 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         index = (index,)
     elif index is None:
         return unsqueeze(self, 0)
-    elif c is not tuple:
+    elif c is tuple:
+        if a.__class__ is ndarray and (at := advanced.usual(a, index)) is not None:
+            return advanced.index_at(self, at)
+    else:
         index = as_tuple(index)
     return by_items(self, index)
 
@@ -321,7 +324,9 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     """`self[index] = value`: a number, or a tensor that broadcasts to the region."""
     a = self._array
     if self._edge is None and a.__class__ is ndarray and self._counter is not calls.INFERENCE:
-        if quick_write(a, index, value):
+        c = index.__class__
+        put = c is Tensor or c is tuple and any(i.__class__ is Tensor for i in index)
+        if (quick_put if put else quick_write)(a, index, value):
             _bump(self)
             return
     if a.__class__ is not ndarray and a.__class__ is not Meta or overrides.overriding(value):
@@ -425,6 +430,41 @@ def quick_write(a: np.ndarray, index: Any, value: Any) -> bool:
     try:
         a[index] = value
     except (IndexError, ValueError, TypeError, OverflowError):  # again, for PyTorch's error
+        return False
+    return True
+
+
+def quick_put(a: np.ndarray, index: Any, value: Any) -> bool:
+    """As `quick_write`, at int64 tensors of one shape, or at a mask of the whole."""
+    c = value.__class__
+    if c is float or c is int:
+        if not (a.dtype is f32 or a.dtype is f64 or c is int and a.dtype is i64):
+            return False
+        if not -1e18 < value < 1e18:
+            return False
+        value = np.array(value, a.dtype)
+    elif c is Tensor:
+        if value._array.dtype is not a.dtype or thread.grad and edge_of(value) is not None:
+            return False
+        value = value._array
+        if value.__class__ is not ndarray or np.may_share_memory(a, value):
+            return False
+    else:
+        return False
+    if 0 in a.strides:
+        return False
+    if index.__class__ is Tensor and index._array.dtype is bool8:
+        mask = index._array
+        if value.ndim or mask.shape != a.shape or mask.__class__ is not ndarray:
+            return False
+        xp.fill_masked(a, mask, value)
+        return True
+    at = advanced.usual(a, index if index.__class__ is tuple else (index,))
+    if at is None:
+        return False
+    try:
+        xp.index_put(a, at.key, value)
+    except (IndexError, ValueError):  # again, for PyTorch's error
         return False
     return True
 

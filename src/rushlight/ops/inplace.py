@@ -171,6 +171,25 @@ def written_directly(op: Op, t: Tensor, args: tuple) -> bool:
     return True
 
 
+def plainly(t: Any, *others: Any) -> bool:
+    """Whether to write to `t` what is read from `others` concerns nobody else: plain tensors without
+    history and in no mode, whose memory is not that of `t`."""
+    if t.__class__ is not Tensor or t._edge is not None or scope["rare"]:
+        return False
+    a = t._array
+    if a.__class__ is not np.ndarray or t._counter is INFERENCE or 0 in a.strides:
+        return False
+    for o in others:
+        if o.__class__ is not Tensor or o._edge is not None or o is t:
+            return False
+        b = o._array
+        if b.__class__ is not np.ndarray:
+            return False
+        if (a.base is not None or b.base is not None) and np.may_share_memory(a, b):
+            return False
+    return True
+
+
 class Into:
     """The back end whose one kernel that is called writes over an array."""
 

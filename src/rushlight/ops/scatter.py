@@ -15,19 +15,25 @@ from rushlight import dtypes, geometry
 from rushlight.ops import calls, overrides
 from rushlight.ops.advanced import write_part
 from rushlight.ops.gather import check_along, check_range, fill_number, index_dtype
-from rushlight.ops.inplace import inplace
+from rushlight.ops.inplace import inplace, plainly
 from rushlight.ops.registry import OPS, Array, Op, op, public
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, _bump
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def in_place(operator: Op, write: Callable, name: str | None = None) -> Op:
-    """Declare the method `name_`, which runs `write` on the memory of the tensor."""
-    label = (name or operator.name) + "_"
+def in_place(operator: Op, write: Callable, quick: Callable | None = None) -> Op:
+    """Declare the method `name_`, which runs `write` on the memory of the tensor.
+
+    `quick(self, *args)`: does the same for the most usual arguments; False, and nothing is written, for
+    others.
+    """
+    label = operator.name + "_"
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if quick is not None and not kwargs and len(args) == 3 and quick(self, *args):
+            return self
         values, _ = calls.bind(operator, (self, *args), kwargs)
         got = overrides.dispatch(getattr(Tensor, label), operator, values, None)
         if got is not overrides.NOTHING:
@@ -107,6 +113,47 @@ def write(name: str, xp: Any, a: Any, index: Any, d: int, values: Any, add: bool
     """Write or add; RuntimeError, and nothing is written, for an index out of range."""
     if index.size and not xp.write_along(as_vector(a), as_vector(index), d, values, add):
         check_range(name, as_vector(a), as_vector(index), d)
+
+
+i64, f32, f64 = dtypes.int64.np, dtypes.float32.np, dtypes.float64.np
+
+
+def quick_scatter(t: Any, dim: Any, index: Any, src: Any, add: bool = False) -> bool:
+    """`scatter_` or `scatter_add_` of plain tensors whose shapes agree; False, and nothing is written,
+    for others and for an index out of range."""
+    from rushlight.backends import numpy as xp
+
+    if src.__class__ is Tensor:
+        if not plainly(t, index, src):
+            return False
+        a, i, s = t._array, index._array, src._array
+        if s.dtype is not a.dtype or s.shape != i.shape:
+            return False
+    else:
+        if src.__class__ is not float and src.__class__ is not int or not plainly(t, index):
+            return False
+        a, i = t._array, index._array
+        if a.dtype is not f32 and a.dtype is not f64 or not -1e38 < src < 1e38:
+            return False
+        s = np.array(src, a.dtype)
+    n = a.ndim
+    if dim.__class__ is not int or not -n <= dim < n or i.ndim != n or i.dtype is not i64:
+        return False
+    if i.shape != a.shape:
+        dim %= n
+        for k in range(n):
+            if k != dim and i.shape[k] > a.shape[k]:
+                return False
+    if not i.size:
+        return False
+    if add:
+        with np.errstate(all="ignore"):
+            done = xp.write_along(a, i, dim % n, s, True)
+    else:
+        done = xp.write_along(a, i, dim % n, s)
+    if done:
+        _bump(t)
+    return done
 
 
 def write_scatter(xp, a: Any, dim: int, index: Any, src: Any) -> None:
@@ -230,6 +277,8 @@ def scatter_(
     reduce: str | None = None,
 ) -> Tensor:
     """In-place version of `scatter`."""
+    if value is None and reduce is None and quick_scatter(self, dim, index, src):
+        return self
     form, last = scatter_form(src, value, reduce)
     values = [self, dim, index, *last]
     got = overrides.dispatch(Tensor.scatter_, form, values, None)
@@ -263,7 +312,7 @@ def scatter_add(xp, input: Array, dim: int, index: Array, src: Array):
 
 
 scatter_add.grad(input=lambda g: g, src=read_back)
-in_place(scatter_add, write_scatter_add)
+in_place(scatter_add, write_scatter_add, lambda t, *args: quick_scatter(t, *args, add=True))
 
 
 REDUCES = ("sum", "prod", "mean", "amax", "amin")

@@ -24,7 +24,7 @@ from rushlight.compiler.language import (
     store,
     unroll,
 )
-from rushlight.compiler.types import Ptr, b1, i64, u32, u64
+from rushlight.compiler.types import Ptr, b1, i64, u8, u32, u64
 
 GRAIN = 16384
 UNSIGNED = {"i32": u32, "i64": u64}
@@ -363,3 +363,15 @@ def write_along(ADD, NEW, ONE, SAME, z: Ptr[T], index: Ptr[I], values: Ptr[T], b
                                     z[at] = v
                         else:
                             bad[0] = 1
+
+
+# -- masks -----------------------------------------------------------------------------------------
+
+
+@kernel
+def fill_masked(z: Ptr[T], mask: Ptr[u8], value: Ptr[T], n: i64):
+    """z[i] = value[0] where mask[i] is not 0."""
+    v = value[0]
+    for lo, hi in parallel(n, GRAIN):
+        for i in lanes(lo, hi):
+            z[i] = v if mask[i] != 0 else z[i]
