@@ -1,0 +1,573 @@
+"""Arguments for every kernel that machine code replaces: for its name what draws them, plain arrays.
+
+An example is a function of a random number generator and a dtype; see `odd_arrays.py` for what is done
+with them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.compiler.kernels.pointwise import Pointwise
+
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+FLOATS = [F32, F32, F64, np.dtype(np.float16), dtypes.bfloat16.np]
+INTEGERS = [np.dtype(t) for t in (np.int64, np.int32, np.uint8, np.int16)]
+
+
+def small(rng, low=1, high=9):
+    return int(rng.integers(low, high))
+
+
+def some(rng, shape, dtype):
+    """Numbers around 0, in any dtype."""
+    if dtype.kind in "iu":
+        return rng.integers(0, 9, shape).astype(dtype)
+    return np.asarray(rng.standard_normal(shape).astype(dtype))
+
+
+def shape_of(rng, least=0, most=4):
+    return tuple(small(rng) for _ in range(rng.integers(least, most + 1)))
+
+
+def long_or(rng, *others):
+    """A size at which kernels use vectors, or one of the others."""
+    return int(rng.choice([*others, small(rng, 1, 80)]))
+
+
+def attention(rng, d):
+    n, heads, length, s, e, v = (small(rng) for _ in range(6))
+    if rng.integers(2):
+        length, s, e = small(rng, 1, 70), small(rng, 1, 70), small(rng, 1, 40)
+    q, k, values = (
+        some(rng, (n, heads, length, e), d),
+        some(rng, (n, heads, s, e), d),
+        some(rng, (n, heads, s, v), d),
+    )
+    mask = (
+        None
+        if rng.integers(2)
+        else some(rng, (1, heads, 1, s) if rng.integers(2) else (n, heads, length, s), d)
+    )
+    return q, k, values, mask, bool(rng.integers(2)), 0.3, True
+
+
+def attention_gradients(rng, d):
+    q, k, v, mask, causal, scale, _ = attention(rng, F32)
+    out, kept = import_module("rushlight.backends.compiled_attention").attention(
+        q, k, v, mask, causal, scale, True
+    )
+    return (
+        some(rng, out.shape, F32),
+        q,
+        k,
+        v,
+        mask,
+        causal,
+        np.array(out),
+        np.array(kept),
+        scale,
+        (True, True, True, False),
+    )
+
+
+def geometry(rng):
+    nd = small(rng, 1, 4)
+    several = lambda low, high: tuple(small(rng, low, high) for _ in range(nd))  # noqa: E731
+    kernel = (3,) * nd if rng.integers(2) else several(1, 4)
+    stride = (1,) * nd if rng.integers(2) else several(1, 4)
+    return nd, kernel, stride, several(0, 3), (1,) * nd if rng.integers(2) else several(1, 3)
+
+
+def windows_of(rng, nd, kernel, stride, padding, dilation):
+    """Sizes of an input, and of what windows over it give."""
+    out = tuple(small(rng, 1, 8) for _ in range(nd))
+    reach = [
+        (o - 1) * s + d * (k - 1) + 1
+        for o, s, d, k in zip(out, stride, dilation, kernel, strict=True)
+    ]
+    sizes = tuple(
+        max(1, r - 2 * p + small(rng, 0, s)) for r, p, s in zip(reach, padding, stride, strict=True)
+    )
+    reference = import_module("rushlight.backends.numpy_conv")
+    return sizes, reference.out_sizes(sizes, kernel, stride, padding, dilation)
+
+
+def convolution(rng, d):
+    nd, kernel, stride, padding, dilation = geometry(rng)
+    sizes, out = windows_of(rng, nd, kernel, stride, padding, dilation)
+    groups, n = small(rng, 1, 3), small(rng, 1, 4)
+    c, o = (int(rng.choice([1, 2, 3, 16, 32])) for _ in range(2))
+    if nd == 2 and kernel == (3, 3) and rng.integers(3) == 0:
+        groups, stride, dilation, c, o = 1, (1, 1), (1, 1), 32, 32
+        padding = (1, 1)
+        out = sizes
+    x, w = some(rng, (n, c * groups, *sizes), d), some(rng, (o * groups, c, *kernel), d)
+    return x, w, stride, padding, dilation, groups, out
+
+
+def convolve(rng, d):
+    x, w, *geometry, out = convolution(rng, d)
+    bias = some(rng, (len(w),), d) if rng.integers(2) else None
+    return (x, w, *geometry, out, bool(x.ndim == 4 and rng.integers(2)), bias)
+
+
+def convolve_transposed(rng, d):
+    x, w, *geometry, out = convolution(rng, d)
+    bias = some(rng, x.shape[1:2], d) if rng.integers(2) else None
+    g = some(rng, (len(x), len(w), *out), d)
+    return (g, w, *geometry, x.shape[2:], bool(x.ndim == 4 and rng.integers(2)), bias)
+
+
+def convolve_weight(rng, d):
+    x, w, *geometry, out = convolution(rng, d)
+    g = some(rng, (len(x), len(w), *out), d)
+    return (x, g, w.shape[2:], *geometry, bool(x.ndim == 4 and rng.integers(2)))
+
+
+def sizes_of_product(rng):
+    return tuple(long_or(rng, 1, 2, 5, 17, 130) for _ in range(3))
+
+
+def matrices(rng, d):
+    m, k, n = sizes_of_product(rng)
+    return some(rng, (m, k), d), some(rng, (k, n), d)
+
+
+def batches(rng, d):
+    a, b = matrices(rng, d)
+    many = shape_of(rng, 1, 2)
+    return some(rng, (*many, *a.shape), d), some(
+        rng, (*many, *b.shape) if rng.integers(2) else b.shape, d
+    )
+
+
+def products(rng, d):
+    a, b = matrices(rng, d)
+    which = rng.integers(5)
+    if which == 0:
+        return a, b
+    if which == 1:
+        return a, some(rng, b.shape[:1], d)
+    if which == 2:
+        return some(rng, b.shape[:1], d), b
+    return batches(rng, d)
+
+
+def linear(rng, d):
+    a, b = products(rng, d)
+    n = small(rng, 1, 80)
+    return a, some(rng, (n, a.shape[-1]), d), some(rng, (n,), d) if rng.integers(2) else None
+
+
+def accumulate(rng, d):
+    a, b = matrices(rng, d)
+    whole = (a.shape[0], b.shape[1])
+    shape = [whole, whole[1:], (1, whole[1]), (whole[0], 1), ()][rng.integers(5)]
+    return some(rng, shape, d), a, b, *([1, 1] if rng.integers(2) else [0.5, 2.0])
+
+
+def three_matrices(rng, d):
+    m, k, n = sizes_of_product(rng)
+    batch = small(rng, 1, 4)
+    return some(rng, (batch, m, k), d), some(rng, (batch, k, n), d)
+
+
+def vectors(rng, d):
+    n = long_or(rng, 1, 300, 20_000)
+    return some(rng, (n,), d), some(rng, (n,), d)
+
+
+def index_into(rng, shape, n, d=None):
+    return rng.integers(0, n, shape).astype(d or (np.int64, np.int32)[rng.integers(2)])
+
+
+def slices(rng, d):
+    shape = shape_of(rng, 1, 3)
+    axis = small(rng, 0, len(shape))
+    index = index_into(rng, (long_or(rng, 1, 7),), shape[axis])
+    return shape, axis, index, some(rng, (*shape[:axis], index.size, *shape[axis + 1 :]), d)
+
+
+def take_slices(rng, d):
+    shape, axis, index, _ = slices(rng, d)
+    return some(rng, shape, d), index.reshape(1, -1) if rng.integers(2) else index, axis
+
+
+def add_slices(rng, d):
+    shape, axis, index, values = slices(rng, d)
+    return some(rng, shape, d), index, axis, values
+
+
+def slices_added(rng, d):
+    shape, axis, index, values = slices(rng, d)
+    return shape, index, axis, values
+
+
+def index_add_at(rng, d):
+    shape, axis, index, values = slices(rng, d)
+    return (
+        some(rng, shape, d),
+        (*(slice(None),) * axis, index - shape[axis] * int(rng.integers(2))),
+        values,
+    )
+
+
+def several(rng, d):
+    """An array, a key with one to all of its dimensions indexed, and the shape of what that selects."""
+    shape = shape_of(rng, 1, 3)
+    first = small(rng, 0, len(shape))
+    last = small(rng, first, len(shape)) + 1
+    k = long_or(rng, 1, 7)
+    index = [
+        index_into(rng, (k,), n, np.int64) - n * int(rng.integers(2)) for n in shape[first:last]
+    ]
+    key = (*(slice(None),) * first, *index)
+    return some(rng, shape, d), key, (*shape[:first], k, *shape[last:])
+
+
+def index_take(rng, d):
+    return several(rng, d)[:2]
+
+
+def index_put(rng, d):
+    a, key, selected = several(rng, d)
+    if rng.integers(2):
+        return a, key, some(rng, (), d)  # of several values for one place, which stays is open
+    first = next(k for k in key if k.__class__ is np.ndarray)
+    n = min(len(first), a.shape[len(key) - 1])
+    key = (*key[:-1], rng.permutation(a.shape[len(key) - 1])[:n])
+    key = tuple(k[:n] if k.__class__ is np.ndarray else k for k in key)
+    return a, key, some(rng, a[key].shape, d)
+
+
+def fill_masked(rng, d):
+    z = some(rng, any_shape(rng), d)
+    return z, some(rng, z.shape, F32) > 0, some(rng, (), d)
+
+
+def add_rows(rng, d):
+    r, k, c = small(rng), long_or(rng, 1, 7), small(rng, 1, 40)
+    return some(rng, (r, c), d), index_into(rng, (k,), r, np.int64), some(rng, (k, c), d)
+
+
+def along(rng, d):
+    shape = shape_of(rng, 1, 3)
+    dim = small(rng, 0, len(shape))
+    own = (*shape[:dim], long_or(rng, 1, 7), *shape[dim + 1 :])
+    return shape, dim, index_into(rng, own, shape[dim], np.int64), some(rng, own, d)
+
+
+def gather_along(rng, d):
+    shape, dim, index, _ = along(rng, d)
+    return some(rng, shape, d), index, dim
+
+
+def write_along(rng, d):
+    shape, dim, index, values = along(rng, d)
+    values = values if rng.integers(3) else some(rng, (), d)
+    add = bool(rng.integers(2))
+    if not add:  # which of two values for one place stays is open
+        index = np.broadcast_to(
+            rng.permutation(shape[dim])[: index.shape[dim]].reshape(
+                (-1,) + (1,) * (len(shape) - dim - 1)
+            ),
+            (*shape[:dim], min(shape[dim], index.shape[dim]), *shape[dim + 1 :]),
+        ).copy()
+        values = values if values.ndim == 0 else some(rng, index.shape, d)
+    return some(rng, shape, d), index, dim, values, add
+
+
+def add_along(rng, d):
+    shape, dim, index, values = along(rng, d)
+    return shape, index, dim, values
+
+
+def out_of_range(rng, d):
+    n = small(rng)
+    index = index_into(rng, (long_or(rng, 1, 200),), n)
+    if rng.integers(2):
+        index[rng.integers(index.size)] = n
+    return index, n
+
+
+def norm_input(rng, d):
+    n, groups, each = small(rng, 1, 4), small(rng, 1, 4), small(rng, 1, 4)
+    sizes = shape_of(rng, 0, 3)
+    channels = groups * each
+    affine = [some(rng, (channels,), d) if rng.integers(2) else None for _ in range(2)]
+    return some(rng, (n, channels, *sizes), d), *affine, groups
+
+
+def group_norm(rng, d):
+    return *norm_input(rng, d), 0.1
+
+
+def group_norm_gradients(rng, d):
+    a, w, _, groups = norm_input(rng, d)
+    return some(rng, a.shape, d), a, w, groups, 0.1, (True, True, True)
+
+
+def statistics(rng, a):
+    d = F32 if a.dtype.itemsize == 2 else a.dtype
+    return some(rng, a.shape[1:2], d), np.abs(some(rng, a.shape[1:2], d)) + d.type(0.1)
+
+
+def batch_norm(rng, d):
+    a, w, b, _ = norm_input(rng, d)
+    return a, w, b, *statistics(rng, a), bool(rng.integers(2)), 0.1
+
+
+def batch_norm_gradients(rng, d):
+    a, w, _, _ = norm_input(rng, d)
+    return (
+        some(rng, a.shape, d),
+        a,
+        w,
+        *statistics(rng, a),
+        bool(rng.integers(2)),
+        0.1,
+        (True, True, True),
+    )
+
+
+def layer_norm(rng, d):
+    a = some(rng, (*shape_of(rng, 0, 3), long_or(rng, 1, 7)), d)
+    n = a.shape[-1]
+    return a, *(some(rng, (n,), d) if rng.integers(2) else None for _ in range(2)), n, 0.1
+
+
+def layer_norm_gradients(rng, d):
+    a, w, _, n, eps = layer_norm(rng, d)
+    return some(rng, a.shape, d), a, w, n, eps, (True, True, True)
+
+
+def pool(rng, d):
+    nd, kernel, stride, _, dilation = geometry(rng)
+    padding = tuple(small(rng, 0, k // 2 + 1) for k in kernel)
+    sizes, out = windows_of(rng, nd, kernel, stride, padding, dilation)
+    return (
+        some(rng, (small(rng, 1, 3), small(rng, 1, 20), *sizes), d),
+        kernel,
+        stride,
+        padding,
+        dilation,
+        out,
+    )
+
+
+def max_pool_gradient(rng, d):
+    x, *rest, out = pool(rng, d)
+    return some(rng, (*x.shape[:2], *out), d), x, *rest
+
+
+def averages(rng, d):
+    x, kernel, stride, padding, _, _ = pool(rng, d)
+    reference = import_module("rushlight.backends.numpy_conv")
+    out = reference.out_sizes(x.shape[2:], kernel, stride, padding, (1,) * len(kernel))
+    count = int(np.prod(kernel)) if rng.integers(2) else rng.integers(1, 9, out).astype(np.int64)
+    return x, kernel, stride, padding, out, count
+
+
+def averages_adjoint(rng, d):
+    x, kernel, stride, padding, out, count = averages(rng, d)
+    return some(rng, (*x.shape[:2], *out), d), kernel, stride, padding, x.shape[2:], count
+
+
+def tables(rng, d):
+    sizes = shape_of(rng, 1, 3)
+    return (
+        some(rng, (small(rng, 1, 3), small(rng), *sizes), d),
+        [index_into(rng, (small(rng, 1, 4), small(rng)), n, np.int64) for n in sizes],
+    )
+
+
+def drawing(kinds, *rest):
+    def make(rng, d):
+        from rushlight.generator import Generator
+
+        n = long_or(rng, 1, 16, 624, 5000)
+        generator = Generator().manual_seed(int(rng.integers(99)))
+        return generator, np.zeros(n, kinds[rng.integers(len(kinds))]), *rest
+
+    return make
+
+
+def of_generator(rng, d):
+    from rushlight.generator import Generator
+
+    return Generator().manual_seed(3), long_or(rng, 2, 16, 625, 5000) + 1
+
+
+def normals(dtype):
+    def make(rng, d):
+        tail = rng.random(16).astype(dtype) if rng.integers(2) else None
+        return rng.random(16 * small(rng, 1, 40)).astype(dtype), 0.5, 2.0, tail
+
+    return make
+
+
+def recurrent(rng, d):
+    kind = ("lstm", "gru", "tanh", "relu")[rng.integers(4)]
+    gates = {"lstm": 4, "gru": 3}.get(kind, 1)
+    steps, n, size = small(rng, 1, 4), small(rng, 1, 14), long_or(rng, 1, 16)
+    features, sizes = small(rng, 1, 9), None
+    if rng.integers(2):
+        sizes = [n, *sorted(rng.integers(1, n + 1, steps - 1).tolist(), reverse=True)]
+    x = some(rng, (steps, n, features) if sizes is None else (sum(sizes), features), d)
+    w = [some(rng, (gates * size, k), d) / d.type(8) for k in (features, size)]
+    bias = [some(rng, (gates * size,), d) if rng.integers(2) else None for _ in range(2)]
+    states = [some(rng, (n, size), d), some(rng, (n, size), d) if kind == "lstm" else None]
+    return x, *w, *bias, *states, kind, sizes, bool(rng.integers(2)), True
+
+
+def recurrent_gradients(rng, d):
+    given = recurrent(rng, d)
+    x, w_ih, w_hh, _, _, h, c, kind, sizes, reverse, _ = given
+    y, _, _, *kept = import_module("rushlight.backends.numpy_recurrent").recurrent_layer(*given)
+    g = some(rng, y.shape, d), some(rng, h.shape, d), None if c is None else some(rng, h.shape, d)
+    return *g, x, w_ih, w_hh, h, c, y.copy(), *kept, kind, sizes, reverse, bool(rng.integers(2))
+
+
+def any_shape(rng):
+    return shape_of(rng) if rng.integers(2) else (long_or(rng, 1, 33), long_or(rng, 1, 33))
+
+
+def axis_of(rng, a):
+    return int(rng.integers(-a.ndim, a.ndim)) if a.ndim else 0
+
+
+def one(rng, d):
+    return (some(rng, any_shape(rng), d),)
+
+
+def along_axis(*rest):
+    def make(rng, d):
+        a = some(rng, any_shape(rng), d)
+        return a, axis_of(rng, a) if rng.integers(4) else None, *rest
+
+    return make
+
+
+def running(rng, d):
+    a = some(rng, any_shape(rng) or (3,), d)
+    return a, axis_of(rng, a), np.add
+
+
+def sum_to(rng, d):
+    a = some(rng, any_shape(rng), d)
+    return a, a.shape[small(rng, 0, a.ndim + 1) :]
+
+
+def softmax(arrays):
+    def make(rng, d):
+        a = some(rng, any_shape(rng) or (3,), d)
+        return *(some(rng, a.shape, d) for _ in range(arrays)), axis_of(rng, a)
+
+    return make
+
+
+def classes(rng, d):
+    n, c = long_or(rng, 1, 7), long_or(rng, 1, 10)
+    return some(rng, (n, c), d), index_into(rng, (n,), c, np.int64), -100
+
+
+def classes_gradient(rng, d):
+    a, target, skip = classes(rng, d)
+    return a, target, np.log(np.exp(a.astype(F64)).sum(1)).astype(d), skip, 0.25
+
+
+def sort(rng, d):
+    a = some(rng, any_shape(rng) or (3,), d)
+    return a, axis_of(rng, a), bool(rng.integers(2))
+
+
+def topk(rng, d):
+    a, axis, largest = sort(rng, d)
+    return a, small(rng, 1, a.shape[axis] + 1), axis, largest
+
+
+def elements(arrays, numbers=()):
+    """Arrays of one shape, or that broadcast to the first."""
+
+    def make(rng, d):
+        shape = any_shape(rng)
+        others = [shape, shape, shape[1:], (1,) * len(shape)]
+        return (
+            some(rng, shape, d),
+            *(some(rng, others[rng.integers(4)], d) for _ in range(arrays - 1)),
+            *numbers,
+        )
+
+    return make
+
+
+def positive(make):
+    return lambda rng, d: tuple(
+        1 / (1 + np.exp(-a.astype(F64))).astype(d) if isinstance(a, np.ndarray) else a
+        for a in make(rng, d)
+    )
+
+
+def wide_number(rng, d):
+    from rushlight.backends import numpy as xp
+
+    return xp.multiply, *one(rng, d), np.float32(0.1)
+
+
+def where(rng, d):
+    a, b = elements(2)(rng, d)
+    b = b if b.shape == a.shape else b.reshape(-1)[0:1].reshape(())
+    return some(rng, a.shape, F32) > 0, a, b
+
+
+def cast(rng, d):
+    return *one(rng, d), FLOATS[rng.integers(len(FLOATS))]
+
+
+NUMBERS = (0.5, 1.5, 0.5)
+NAMED = (
+    attention, attention_gradients, convolve, convolve_transposed, convolve_weight, accumulate,
+    linear, add_along, add_rows, add_slices, gather_along, index_add_at, index_put, index_take, fill_masked,
+    out_of_range, slices_added, take_slices, write_along, batch_norm, batch_norm_gradients,
+    group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, max_pool_gradient, running,
+    sum_to, sort, topk, where, cast,
+)  # fmt: skip
+EXAMPLES = {f.__name__: f for f in NAMED} | {
+    "bmm": three_matrices, "dot": vectors, "vdot": vectors, "mm": matrices, "matmul": products,
+    "mv": lambda rng, d: (lambda a, b: (a, b[:, 0].copy()))(*matrices(rng, d)),
+    "times_adjoint": lambda rng, d: (lambda a, b: (a, b.swapaxes(-1, -2).copy()))(*batches(rng, d)),
+    "adjoint_times": lambda rng, d: (lambda a, b: (a.swapaxes(-1, -2).copy(), b))(*batches(rng, d)),
+    "max_pool": pool, "max_pool_places": pool, "window_averages": averages,
+    "window_averages_adjoint": averages_adjoint, "max_by_tables": tables,
+    "by_c_library": lambda rng, d: ("log", np.abs(some(rng, (long_or(rng, 1),), F64)) + 0.1),
+    "random_between": drawing([F32, F64], -1.0, 2.0), "random_doubles": drawing([F64]),
+    "random_floats": drawing([F32]), "random_hits": drawing([*FLOATS, *INTEGERS], 1 << 52, 1),
+    "random_integers": drawing([np.dtype(np.int64)], 3, 17), "random_normals": normals(np.float32),
+    "random_wide_normals": normals(np.float64), "random_order": of_generator,
+    "random_words": of_generator, "random_wide_words": of_generator, "recurrent_layer": recurrent,
+    "recurrent_layer_gradients": recurrent_gradients,
+    "argmax": along_axis(False), "argmin": along_axis(True), "total": along_axis(False),
+    "average": along_axis(True), "largest": along_axis(False), "smallest": along_axis(True),
+    "variance": along_axis(False, 1), "softmax": softmax(1), "log_softmax": softmax(1),
+    "softmax_gradient": softmax(2), "log_softmax_gradient": softmax(2), "class_entropy": classes,
+    "class_entropy_gradient": classes_gradient, "clip_gradient": elements(2, (-0.5, 0.5)),
+    "add_scaled": elements(2, (0.5,)), "lerp": elements(3), "clip": elements(1, (-0.5, 0.5)),
+    "clip_arrays": elements(3), "power": positive(elements(2)), "reverse_subtract": elements(2),
+    "replace_nonfinite": elements(1, (None, None, None)), "sgn": one,
+    "with_wide_number": wide_number, "binary_entropy": positive(elements(2)),
+    "binary_entropy_gradient": positive(elements(3)),
+}  # fmt: skip
+
+
+def example_of(name, function):
+    """What makes the arguments of a kernel; None where that is not known."""
+    if name in EXAMPLES:
+        return EXAMPLES[name]
+    for cell in getattr(function, "__closure__", None) or ():
+        if isinstance(cell.cell_contents, Pointwise):
+            return elements(cell.cell_contents.arrays, NUMBERS[: cell.cell_contents.numbers])
+    return elements(2) if name in ("fmod", "remainder", "floor_divide") else None
