@@ -202,14 +202,17 @@ def windows(w, u, plan, channels, FLIPPED, T, L):
     """u [16, RUN, 2 L] with gaps = G g G' of windows for 2 L output channels and up to RUN of the
     input, turned around where FLIPPED."""
     matrix = RUN * 2 * L + GAP
-    half, mask = splat(T(0.5), L), iota(i32, L) < i32(9)
+    half = splat(T(0.5), L)
     for v in range(2):
         to, lane = u + v * L, plan[Plan.LANE]
         at = [w + (v * L + i) * lane for i in range(L)]
         for c in range(channels):
             for i in unroll(L):
                 prefetch(at[i] + (c + AHEAD) * plan[Plan.TAP])
-            taps = transposed([load(at[i] + c * plan[Plan.TAP], L, mask) for i in range(L)], L)
+            taps = []
+            for first in unroll(range(0, 9, L)):
+                mask, place = iota(i32, L) < i32(9 - first), c * plan[Plan.TAP] + first
+                taps = taps + transposed([load(at[i] + place, L, mask) for i in range(L)], L)
             if FLIPPED:
                 taps = taps[8::-1]
             g = [three(taps[3 * r : 3 * r + 3], half) for r in range(3)]
@@ -371,7 +374,6 @@ def add_products(v, u, z, tiles, rows, begin, T, MR, L):
 def write_windows(z, y, rows, lanes, channels, matrix, T, L):
     """y [lanes, channels, 9] = G' z G for `rows` channels; returns as `transform_back`."""
     half, wrong = splat(T(0.5), L), splat(T(0), L)
-    mask = iota(i32, L) < i32(9)
     for o in range(0, lanes, L):
         for c in range(rows):
             at = z + (c * RUN + o)
@@ -381,9 +383,11 @@ def write_windows(z, y, rows, lanes, channels, matrix, T, L):
             taps = [columns[i % 3][i // 3] for i in range(9)]
             for i in unroll(9):
                 wrong = fma(taps[i], splat(T(0), L), wrong)
-            taps = transposed([taps[min(i, 8)] for i in range(L)], L)
-            for i in unroll(L):
-                store(y + ((o + i) * channels + c) * 9, taps[i], mask)
+            for first in unroll(range(0, 9, L)):
+                mask = iota(i32, L) < i32(9 - first)
+                some = transposed([taps[min(first + i, 8)] for i in range(L)], L)
+                for i in unroll(L):
+                    store(y + (((o + i) * channels + c) * 9 + first), some[i], mask)
     return total(wrong)
 
 
