@@ -37,7 +37,9 @@ def compare(q, k, v, g, mask=None, causal=False, scale=0.3):
     )
     for a, b in zip(got[:3], want[:3], strict=True):
         assert a.dtype == np.float32
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-6 * max(1, np.abs(b).max()))
+        # One query that sees one key has a gradient of 0: what is left are roundings of g @ v, here of
+        # 64 products up to 10, which with vectors of 8 lanes are summed in another order than with 16.
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=4e-6 * max(1, np.abs(b).max()))
 
 
 @pytest.mark.parametrize("causal", [False, True])

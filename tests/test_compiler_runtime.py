@@ -876,3 +876,17 @@ else:
     if printed == "another library":
         pytest.skip("NumPy does not come with OpenBLAS")
     assert printed == "1"
+
+
+@pytest.mark.parametrize(
+    ("features", "suits"),
+    [
+        ("+sse2,+avx,+avx2,+fma,+f16c", True),
+        ("+sse2,+avx,-avx2,-fma,+f16c", False),
+        ("+sse2,+sse4.2,-avx2,-fma,-f16c", False),
+        ("+neon,+fp-armv8", True),
+    ],
+)
+def test_kernels_want_instructions_of_2013(monkeypatch, features, suits):
+    monkeypatch.setattr(native, "host", lambda: ("a processor", features))
+    assert native.suits() == suits

@@ -123,6 +123,14 @@ def host() -> tuple[str, str]:
         return _machine()[2]
 
 
+def suits() -> bool:
+    """Whether this machine has the instructions that kernels are written with: an x86 without vectors of
+    256 bits, fused multiply-adds and conversions of float16 (before 2013) computes those in calls."""
+    features = host()[1].split(",")
+    x86 = any(f in features for f in ("+sse2", "-sse2"))
+    return not x86 or {"+avx2", "+fma", "+f16c"} <= set(features)
+
+
 def optimised(text: str) -> str:
     """A module as text after LLVM's passes, for people to read."""
     with _lock:
