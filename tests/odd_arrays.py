@@ -23,7 +23,7 @@ CLOSE = {4: 1e-4, 8: 1e-9, 2: 3e-2}
 # These write into arguments: which.
 WRITES = {
     "add_rows": (0,), "add_slices": (0,), "index_add_at": (0,), "index_put": (0,), "fill_masked": (0,), "write_along": (0,),
-    "random_between": (1,), "random_doubles": (1,), "random_floats": (1,), "random_hits": (1,),
+    "move_statistics": (0, 1), "random_between": (1,), "random_doubles": (1,), "random_floats": (1,), "random_hits": (1,),
     "random_integers": (1,), "random_normals": (0, 3), "random_wide_normals": (0, 3),
 }  # fmt: skip
 

@@ -528,13 +528,19 @@ def cast(rng, d):
     return *one(rng, d), FLOATS[rng.integers(len(FLOATS))]
 
 
+def move_statistics(rng, d):
+    n = long_or(rng, int(rng.integers(1, 70)))
+    wide = F32 if d.itemsize == 2 else d
+    return *(some(rng, (n,), t) for t in (d, d, wide, wide)), 0.1, 1.5
+
+
 NUMBERS = (0.5, 1.5, 0.5)
 NAMED = (
     attention, attention_gradients, convolve, convolve_transposed, convolve_weight, accumulate,
     linear, add_along, add_rows, add_slices, gather_along, index_add_at, index_put, index_take, fill_masked,
     out_of_range, slices_added, take_slices, write_along, batch_norm, batch_norm_gradients,
     group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, max_pool_gradient, running,
-    sum_to, sort, topk, where, cast,
+    move_statistics,    sum_to, sort, topk, where, cast,
 )  # fmt: skip
 EXAMPLES = {f.__name__: f for f in NAMED} | {
     "bmm": three_matrices, "dot": vectors, "vdot": vectors, "mm": matrices, "matmul": products,

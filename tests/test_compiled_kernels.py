@@ -19,6 +19,7 @@ from rushlight import dtypes
 from rushlight.backends import (
     compiled,
     compiled_activation,
+    compiled_batch_normalize,
     compiled_elementwise,
     compiled_loss,
     compiled_normalize,
@@ -30,6 +31,7 @@ from rushlight.compiler.kernels.pointwise import Pointwise
 
 BINDINGS = {
     "activation": compiled_activation,
+    "batch_normalize": compiled_batch_normalize,
     "elementwise": compiled_elementwise,
     "loss": compiled_loss,
     "normalize": compiled_normalize,
@@ -516,6 +518,31 @@ def test_group_and_batch_norm(data):
     compare(
         "batch_norm_gradients", g, a, w, mean, var, training, eps, needs, scale=scale, needs=needs
     )
+
+
+@pytest.mark.parametrize("shape", [(70, 3), (1000, 70), (3, 70, 5), (2, 3, 600), (40, 5, 9, 9)])
+def test_statistics_of_channels_far_from_zero(shape):
+    a = (np.random.default_rng(0).standard_normal(shape) + 300).astype(np.float32)
+    for laid in (a, np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1)):
+        y, mean, var = compiled_batch_normalize.batch_norm(laid, None, None, None, None, True, 1e-5)
+        dims = tuple(k for k in range(a.ndim) if k != 1)
+        wide = a.astype(np.float64)
+        assert np.allclose(mean, wide.mean(dims), rtol=1e-6)
+        assert np.allclose(var, wide.var(dims), rtol=1e-4)
+        assert y.strides == laid.strides or a.ndim < 4
+
+
+@pytest.mark.parametrize("d", FLOATS)
+def test_running_statistics(d):
+    random = np.random.default_rng(0)
+    given = [random.standard_normal(37).astype(d) for _ in range(2)]
+    found = [
+        random.standard_normal(37).astype(d if d.itemsize > 2 else np.float32) for _ in range(2)
+    ]
+    places = [guarded(v) for v in given]
+    compiled_batch_normalize.move_statistics(*places, *map(guarded, found), 0.25, 1.5)
+    reference("move_statistics")(*given, *found, 0.25, 1.5)
+    check("move_statistics", tuple(places), tuple(given))
 
 
 def test_all_kernels_of_these_families_are_tried_here():

@@ -372,6 +372,7 @@ KERNELS = {
     "group_norm_gradients": "the gradients of `group_norm`, None where not needed",
     "layer_norm": "(normalised rows of n elements, mean, 1 / deviation)",
     "layer_norm_gradients": "the gradients of `layer_norm`, None where not needed",
+    "move_statistics": "running mean and variance moved towards those of a batch, in place",
     # bags
     "bags": "rows of a table summed, averaged or maximised in bags, with the bags' sizes and places",
     # random

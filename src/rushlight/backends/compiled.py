@@ -41,10 +41,8 @@ FAMILIES: dict[str, str] = {
         "binary_entropy binary_entropy_gradient huber huber_gradient logit_entropy "
         "logit_entropy_gradient smooth_l1 smooth_l1_gradient squared_error_gradient"
     ),
-    "normalize": (
-        "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
-        "layer_norm_gradients"
-    ),
+    "batch_normalize": "batch_norm batch_norm_gradients move_statistics",
+    "normalize": "group_norm group_norm_gradients layer_norm layer_norm_gradients",
     "pool": (
         "max_by_tables max_pool max_pool_gradient max_pool_places window_averages "
         "window_averages_adjoint"

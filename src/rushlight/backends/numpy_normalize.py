@@ -276,3 +276,11 @@ def batch_norm_gradients(
         else:
             np.multiply(h[k], spread_out(scale, x), out=gx[k])
     return (None if gx is None else restored(gx, a)), gw, gb
+
+
+def move_statistics(
+    running_mean: Any, running_var: Any, mean: Any, var: Any, by: float, unbiased: float
+) -> None:
+    """Running statistics go `by` of the way to those of a batch, the variance times `unbiased`."""
+    for running, found, share in ((running_mean, mean, by), (running_var, var, by * unbiased)):
+        running[...] = widened(running) * (1 - by) + widened(found) * share

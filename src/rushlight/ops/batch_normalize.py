@@ -5,9 +5,12 @@ Gradients: Note [Gradients of normalisation] in normalize.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rushlight.autograd.state import thread
+import numpy as np
+
+from rushlight.autograd.state import scope, thread
+from rushlight.backends import numpy as xp
 from rushlight.ops.normalize import (
     as_given,
     check_mixed,
@@ -15,28 +18,26 @@ from rushlight.ops.normalize import (
     elements_of,
     refuse_exact,
     several_values,
+    wide,
 )
 from rushlight.ops.registry import Array, composite, op
-
-if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+from rushlight.tensor import INFERENCE, Tensor, _bump, _wrap
 
 # -- batch normalisation ---------------------------------------------------------------------------
 
 
-@op(
-    name="_batch_norm",
-    node="NativeBatchNormBackward0",
-    method=False,
-    out=False,
-    outputs=("result", "mean", "var"),
-)
+@op(name="_batch_norm", node="NativeBatchNormBackward0", method=False, out=False)
 def normalized_batch(
-    xp, input: Array, weight: Array | None, bias: Array | None, given_mean: Array | None,
-    given_var: Array | None, training: bool, eps: float,
+    xp, input: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array,
+    training: bool, eps: float,
 ):  # fmt: skip
-    """(normalised, mean, biased variance); the statistics are those given unless `training`."""
-    return xp.batch_norm(input, weight, bias, given_mean, given_var, training, eps)
+    """Normalised by the mean and (biased) variance that are given; in training by those of the batch,
+    which are written there."""
+    y, m, v = xp.batch_norm(input, weight, bias, mean, var, training, eps)
+    if training and mean.flags.writeable:  # stand-ins of the meta device are not
+        mean[...] = m
+        var[...] = v
+    return y
 
 
 def batch_gradients(g, input, weight, mean, var, training, eps, needs):
@@ -97,14 +98,32 @@ def batch_normalized(
     )
     refuse_exact(input, "batch_norm")
     check_mixed(input, weight, bias, running_mean, running_var)
-    if training:
-        result, mean, var = normalized_batch(input, weight, bias, None, None, True, eps)
-        update_running(input, mean, var, running_mean, running_var, momentum)
-    else:
-        result, mean, var = normalized_batch(
-            input, weight, bias, running_mean, running_var, False, eps
-        )
+    if not training:
+        result = normalized_batch(input, weight, bias, running_mean, running_var, False, eps)
+        return result, running_mean, running_var
+    mean, var = statistics(input), statistics(input)
+    result = normalized_batch(input, weight, bias, mean, var, True, eps)
+    update_running(input, mean, var, running_mean, running_var, momentum)
     return result, mean, var
+
+
+def statistics(input: Any) -> Any:
+    """A tensor for numbers of the channels."""
+    a = input._array
+    if a.__class__ is not np.ndarray:
+        return wide(input).new_empty(a.shape[1])
+    return _wrap(np.empty(a.shape[1], np.float32 if a.dtype.itemsize == 2 else a.dtype))
+
+
+def plain(t: Any) -> bool:
+    """Whether a buffer's memory may be written to as it is."""
+    return (
+        t.__class__ is Tensor
+        and t._array.__class__ is np.ndarray
+        and t._edge is None
+        and t._counter is not INFERENCE
+        and not scope["rare"]
+    )
 
 
 def update_running(
@@ -113,13 +132,19 @@ def update_running(
     """Move the running statistics towards those of the batch (its unbiased variance)."""
     if running_mean is None and running_var is None or not input.numel():
         return
+    n = input.numel() // input.shape[1]
+    unbiased = n / (n - 1) if n > 1 else float("nan")
+    if plain(running_mean) and plain(running_var) and mean._array.__class__ is np.ndarray:
+        arrays = [t._array for t in (running_mean, running_var, mean, var)]
+        xp.move_statistics(*arrays, momentum, unbiased)
+        _bump(running_mean)
+        _bump(running_var)
+        return
     recording, thread.grad = thread.grad, False
     try:
         if running_mean is not None:
             running_mean.mul_(1 - momentum).add_(mean * momentum)
         if running_var is not None:
-            n = input.numel() // input.shape[1]
-            unbiased = n / (n - 1) if n > 1 else float("nan")
             running_var.mul_(1 - momentum).add_(var * (momentum * unbiased))
     finally:
         thread.grad = recording

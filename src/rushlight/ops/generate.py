@@ -16,7 +16,7 @@ from rushlight import dtypes
 from rushlight.backends import numpy as xp
 from rushlight.ops import calls
 from rushlight.ops.inplace import inplace_function
-from rushlight.ops.nodes import evaluate, layout_of_saved, node_class, optional
+from rushlight.ops.nodes import MOST, evaluate, layout_of_saved, node_class, optional
 from rushlight.ops.recording import record
 from rushlight.tensor import Tensor
 
@@ -52,7 +52,7 @@ def straight(op: Op) -> bool:
     return (
         not op.lists
         and op.outputs is None
-        and 1 <= len(op.inputs) <= 3
+        and 1 <= len(op.inputs) <= MOST
         and (not op.names_node or op.node_pair)
     )
 
@@ -60,7 +60,7 @@ def straight(op: Op) -> bool:
 def straight_several(op: Op) -> bool:
     """Whether to write out the call that returns several named outputs."""
     several = op.outputs.__class__ is tuple and not op.view and not op.names_node
-    return several and not op.lists and 1 <= len(op.inputs) <= 3
+    return several and not op.lists and 1 <= len(op.inputs) <= MOST
 
 
 def signature(op: Op, *, out: bool = True) -> str:

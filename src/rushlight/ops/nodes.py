@@ -45,6 +45,7 @@ scope |= {
 }
 
 
+MOST = 8  # inputs of an operator whose calls are written out
 LARGE = 32768  # elements from which backward's arithmetic is not NumPy's own
 
 
@@ -119,7 +120,7 @@ def node_class(op: Op, name: str) -> tuple[type, type, type]:
 
 
 def straight_rules(op: Op) -> bool:
-    return not op.lists and op.outputs is None and 1 <= len(op.inputs) <= 3
+    return not op.lists and op.outputs is None and 1 <= len(op.inputs) <= MOST
 
 
 def array_lines(op: Op, want: tuple[str, ...], ins: tuple[str, ...]) -> list[str]:
