@@ -98,6 +98,8 @@ def _machine() -> tuple[Any, Any, tuple[str, str]]:
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()  # for inline assembly
     name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    if os.environ.get("RUSHLIGHT_AVX512") == "0":  # vectors of 256 bits, as other machines have them
+        features = features.replace("+avx512", "-avx512")
     if "+avx512f" in features:
         features += ",-prefer-256-bit"  # LLVM would use half of a vector register otherwise
     machine = llvm.Target.from_default_triple().create_target_machine(
