@@ -394,10 +394,6 @@ KERNELS = {
     "ctc_loss": "(-log of the probability of all alignments, the forward variables)",
     "ctc_loss_gradient": "the gradient of `ctc_loss` by the log probabilities",
     # recurrent
-    "lstm_layer": "all steps of an LSTM: (outputs, last h, last c, and what the gradient needs)",
-    "lstm_layer_gradients": "the gradients of `lstm_layer` by gates, h, c and w_hh",
-    "gru_layer": "all steps of a GRU: (outputs, last h, and what the gradient needs)",
-    "gru_layer_gradients": "the gradients of `gru_layer` by gates, h, w_hh and b_hh",
-    "rnn_layer": "all steps of a layer of tanh or relu: (outputs, last h)",
-    "rnn_layer_gradients": "the gradients of `rnn_layer` by gates, h and w_hh",
+    "recurrent_layer": "all steps of an LSTM, a GRU or an RNN, and what the gradients need",
+    "recurrent_layer_gradients": "the gradients of `recurrent_layer` by all its arrays",
 }

@@ -51,10 +51,7 @@ FAMILIES: dict[str, str] = {
         "by_c_library random_between random_doubles random_floats random_hits random_integers "
         "random_normals random_order random_wide_normals random_wide_words random_words"
     ),
-    "recurrent": (
-        "gru_layer gru_layer_gradients lstm_layer lstm_layer_gradients rnn_layer "
-        "rnn_layer_gradients"
-    ),
+    "recurrent": "recurrent_layer recurrent_layer_gradients",
     "reduce": "argmax argmin average largest running smallest sum_to total variance",
     "sorting": "sort topk",
     "softmax": "class_entropy class_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient",

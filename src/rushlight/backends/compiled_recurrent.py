@@ -1,4 +1,7 @@
-"""Recurrent layers in machine code; see `compiled.py` for when they run, `compiler/kernels/recurrent.py` for how."""
+"""Recurrent layers in machine code; see `compiled.py` for when they run, `compiler/kernels/recurrent.py` for how.
+
+What is taken: float32 and float64, and the half types, which are computed in float32 and rounded at the end.
+"""
 
 from __future__ import annotations
 
@@ -6,165 +9,238 @@ from typing import Any
 
 import numpy as np
 
+from rushlight import dtypes, settings
 from rushlight.backends import compiled_products as products
+from rushlight.backends import compiled_reduce as reduce
 from rushlight.backends import numpy_recurrent as reference
 from rushlight.compiler.kernels import gemm
 from rushlight.compiler.kernels import recurrent as kernels
-from rushlight.compiler.types import f32
+from rushlight.compiler.types import f32, f64
 
-F32 = np.dtype(np.float32)
-# Rows and units from which a layer without gates is for machine code: the weights of so many units are
-# read from memory in every step, and for a row or two NumPy's product does that better.
-ROWS, UNITS = 3, 256
-NOTHING = np.zeros(1, F32)  # for what a kind of layer has no use for
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+HALVES = (np.dtype(np.float16), dtypes.bfloat16.np)
+TYPES = {F32: f32, F64: f64}
+NOTHING = {d: np.zeros(16, d) for d in TYPES}  # for what a kind of layer has no use for
+NONE = (None, None, None)
+NO_PLACES = np.zeros(1, np.int64)
+KERNELS: dict[tuple, Any] = {}  # (kind, dtype) -> `layer`, (kind, dtype, few rows) -> `gradients`
 
-
-def takes(count: int, gates: Any, h: Any, w_hh: Any, *states: Any) -> bool:
-    """Whether arrays are float32 and fit, for so many gates."""
-    for a in (gates, h, w_hh, *states):
-        if a.__class__ is not np.ndarray or a.dtype is not F32:
-            return False
-    if gates.ndim != 3 or h.ndim != 2 or not gates.size:
-        return False
-    n, size = h.shape
-    return (
-        gates.shape[1:] == (n, count * size)
-        and w_hh.shape == (count * size, size)
-        and all(s.shape == h.shape for s in states)
-    )
+# How threads share the work; multiplications are counted, and numbers of weights. Measured on Zen 5.
+ALONE = 400_000  # with fewer in all steps one thread does everything
+STEP = 400_000  # that one step of all rows takes at least where threads share each step
+OWN = 400_000  # weights that a thread may go through on its own in each step
+SMALL = (
+    140_000  # weights that leave room in the second-level cache: rows are cut into groups of ROWS
+)
+ROWS, MANY = 48, 12  # rows from which weights of any number are gone through by each thread
 
 
-def whole(a: np.ndarray) -> np.ndarray:
-    """`a`, C-contiguous and aligned, copied where it is not."""
-    return a if a.flags.c_contiguous and a.flags.aligned else np.array(a, order="C")
+def shared(n: int, steps: int, size: int, width: int, weights: int) -> tuple[int, int]:
+    """(rows of a group, blocks of `width` units that a thread takes at a time or 0) for a layer."""
+    threads = settings.get_num_threads()
+    least = ROWS if weights <= SMALL else n
+    if threads == 1 or n * steps * weights < ALONE:
+        return min(n, least), 0
+    rows = -(-n // threads)
+    if n >= 2 * threads and (weights <= OWN or rows >= MANY):
+        groups = threads * -(-rows // least)
+        return max(2, -(-n // groups)), 0
+    if n * weights >= STEP:
+        blocks = -(-size // width)
+        return n, -(-blocks // (2 * threads))
+    return n, 0
 
 
-def forward(
-    kind: str, gates: Any, h: Any, c: Any, w: Any, bias: Any, reverse: bool, keep: bool
-) -> tuple:
-    """(outputs, last h, activations, cells, the kernel's `more`)."""
-    (steps, n), size, count = gates.shape[:2], h.shape[1], kernels.GATES[kind]
-    kept = steps if keep else 1
-    acts = more = cells = NOTHING
-    if count > 1:
-        acts, more = np.empty((kept, n, count * size), F32), np.empty((kept, n, size), F32)
-    first, end = (steps, 0) if reverse else (0, steps)
-    states = np.empty((steps + 1, n, size), F32)
-    states[first] = h
-    if c is not None:
-        cells = np.empty((steps + 1 if keep else 1, n, size), F32)
-        cells[first if keep else 0] = c
-    known = gemm.sizes(f32)
-    packed = np.empty(count * size * (size + known["L"]), F32)
-    kernels.layer.compiled(KIND=kind, **known)(
-        whole(gates), whole(w), bias, packed, states, cells, acts, more, steps, n, size, keep,
-        reverse,
-    )  # fmt: skip
-    return states[:-1] if reverse else states[1:], states[end].copy(), acts, cells, more
+def dense(a: Any, dtype: Any) -> np.ndarray:
+    """`a` in this dtype, C-contiguous and aligned, copied where it is not."""
+    if a.dtype is dtype and a.flags.c_contiguous and a.flags.aligned:
+        return a
+    return np.array(a, dtype, order="C")
 
 
-def before(h: Any, outputs: Any, reverse: bool) -> np.ndarray:
-    """The states before each step."""
-    if reverse:
-        return np.concatenate([outputs[1:], h[None]])
-    return np.concatenate([h[None], outputs[:-1]])
+def in_rows(a: np.ndarray, dtype: Any) -> tuple[np.ndarray, int, int]:
+    """`a` [steps, n, size] or [rows, size] with contiguous rows, and how far, in elements, the next
+    step and the next row are."""
+    if a.dtype is dtype and a.flags.aligned:
+        strides, item = a.strides, a.itemsize
+        if strides[-1] == item and min(strides) > 0 and not any(s % item for s in strides):
+            return a, strides[0] // item, strides[-2] // item
+    a = np.array(a, dtype, order="C")
+    return a, a.strides[0] // a.itemsize, a.strides[-2] // a.itemsize
 
 
-def backward(
-    kind: str, g: Any, g_h: Any, g_c: Any, w: Any, states: Any, earlier: Any, acts: Any, more: Any,
-    reverse: bool,
-) -> tuple:  # fmt: skip
-    """The gradients by gates, h, c, w and the state's part of the gates; `states` are those before
-    each step, `earlier` what the kernel calls so."""
-    steps, n, size = g.shape
-    count = kernels.GATES[kind]
-    dh = np.array(g_h, order="C")
-    dc = NOTHING if g_c is None else np.array(g_c, order="C")
-    slopes = np.empty((steps, n, count * size), F32)
-    own = np.empty_like(slopes) if kind == "gru" else slopes
-    known = gemm.sizes(f32)
-    packed = np.empty(count * size * (size + known["V"] * known["L"]), F32)
-    kernels.gradients.compiled(KIND=kind, **known)(
-        whole(g), whole(w), packed, whole(earlier), whole(acts), whole(more), slopes, own, dh, dc,
-        steps, n, size, reverse,
-    )  # fmt: skip
-    dw = products.matmul(own.reshape(-1, count * size).T, states.reshape(-1, size))
-    return slopes, dh, dc, dw, own
-
-
-def lstm_layer(gates: Any, h: Any, c: Any, w_hh: Any, reverse: bool, keep: bool) -> tuple:
-    """(outputs [T, N, H], last h, last c, activations, cells, tanh(cells)), as the reference's."""
-    if not takes(4, gates, h, w_hh, c):
-        return reference.lstm_layer(gates, h, c, w_hh, reverse, keep)
-    y, last, acts, cells, tanhs = forward("lstm", gates, h, c, w_hh, NOTHING, reverse, keep)
-    end = cells[-1 if keep and not reverse else 0].copy()
-    return (y, last, end, acts, cells, tanhs) if keep else (y, last, end, None, None, None)
-
-
-def lstm_layer_gradients(
-    g: Any, g_h: Any, g_c: Any, outputs: Any, h: Any, w_hh: Any, acts: Any, cells: Any, tanhs: Any,
-    reverse: bool,
-) -> tuple:  # fmt: skip
-    """The gradients of `lstm_layer` by gates, h, c and w_hh."""
-    steps = len(tanhs)
-    if not (
-        takes(4, acts, h, w_hh, g_h, g_c)
-        and alike(g, outputs, tanhs, cells[:steps])
-        and len(cells) == steps + 1
-        and len(acts) == steps
+def fits(x: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, h: Any, c: Any, gates: int) -> Any:
+    """The dtype to compute in, or None if these arrays are for the reference."""
+    given = [a for a in (x, w_ih, w_hh, b_ih, b_hh, h, c) if a is not None]
+    dtype = x.dtype
+    if any(a.__class__ is not np.ndarray or a.dtype is not dtype for a in given):
+        return None
+    if dtype not in TYPES and dtype not in HALVES:
+        return None
+    if h.ndim != 2 or not x.size or not h.size or x.ndim not in (2, 3):
+        return None
+    size, features = h.shape[1], x.shape[-1]
+    rows = gates * size
+    if (
+        w_ih.shape != (rows, features)
+        or w_hh.shape != (rows, size)
+        or any(b is not None and b.shape != (rows,) for b in (b_ih, b_hh))
+        or (c is not None and c.shape != h.shape)
     ):
-        return reference.lstm_layer_gradients(
-            g, g_h, g_c, outputs, h, w_hh, acts, cells, tanhs, reverse
+        return None
+    return F32 if dtype in HALVES else dtype
+
+
+def places_of(x: np.ndarray, n: int, sizes: Any) -> Any:
+    """(steps, how many rows each has and how many are before it); (0, ...) if that does not fit."""
+    if sizes is None:
+        return (len(x), NO_PLACES) if x.ndim == 3 and x.shape[1] == n else (0, None)
+    counts = np.array(sizes, np.int64)
+    falling = counts.ndim == 1 and len(counts) and counts[-1] > 0 and (np.diff(counts) <= 0).all()
+    if x.ndim != 2 or not falling or counts[0] != n or counts.sum() != len(x):
+        return 0, None
+    return len(counts), np.concatenate([counts, counts.cumsum() - counts])
+
+
+def recurrent_layer(
+    x: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, h: Any, c: Any, kind: str, sizes: Any,
+    reverse: bool, keep: bool,
+) -> tuple:  # fmt: skip
+    """(outputs, last h, last c, what the gradients need), as the reference's."""
+    gates = kernels.GATES[kind]
+    dtype = fits(x, w_ih, w_hh, b_ih, b_hh, h, c, gates)
+    steps, places = places_of(x, len(h), sizes) if dtype else (0, None)
+    if not steps or (kind == "lstm") != (c is not None):
+        return reference.recurrent_layer(
+            x, w_ih, w_hh, b_ih, b_hh, h, c, kind, sizes, reverse, keep
         )
-    earlier = cells[1:] if reverse else cells[:-1]
-    states = before(h, outputs, reverse)
-    return backward("lstm", g, g_h, g_c, w_hh, states, earlier, acts, tanhs, reverse)[:4]
+    (n, size), features, nothing = h.shape, x.shape[-1], NOTHING[dtype]
+    run = KERNELS.get((kind, dtype))
+    if run is None:
+        known = kernels.sizes(kind, TYPES[dtype])
+        run = kernels.layer.compiled(KIND=kind, **known), known["U"] * known["L"]
+        KERNELS[kind, dtype] = run
+    kernel, width = run
+    wide = -(-size // width) * width
+    weights = gates * wide * (features + size)
+    height, grain = shared(n, steps, size, width, weights)
+    ahead = min(steps, max(1, kernels.ROWS // height))
+    rows = x.shape[0] if sizes is not None else steps * n
+    own = nothing
+    if kind == "gru":
+        bias = b_ih
+        own = np.zeros(gates * size, dtype) if b_hh is None else dense(b_hh, dtype)
+    else:
+        bias = b_ih if b_hh is None else b_hh if b_ih is None else np.add(b_ih, b_hh, dtype=dtype)
+    bias = np.zeros(gates * size, dtype) if bias is None else dense(bias, dtype)
+    y = np.empty((*x.shape[:-1], size), dtype)
+    last, cells = np.empty((n, size), dtype), nothing
+    if c is not None:
+        cells = np.empty((n, size), dtype)
+    # Its length says how rows were grouped, which the gradients need to know.
+    kept = np.empty(rows * kernels.SAVED[kind] * wide + height, dtype) if keep else nothing
+    work = np.empty(
+        (features + size + 2) * gates * wide
+        + n * ((3 + ahead * gates) * wide + kernels.SPACE), dtype
+    )  # fmt: skip
+    x_dtype = x.dtype
+    x, xt, xr = in_rows(x, dtype)
+    kernel(
+        x, dense(w_ih, dtype), dense(w_hh, dtype), bias, own, dense(h, dtype),
+        nothing if c is None else dense(c, dtype), y, last, cells, kept, work, places, steps, n,
+        features, size, xt, xr, n * size, size, keep, reverse, sizes is not None, ahead, height,
+        grain,
+    )  # fmt: skip
+    outputs = y, last, reference.NOTHING if c is None else cells
+    if x_dtype is dtype:
+        return *outputs, *((kept, nothing, nothing) if keep else NONE)
+    outputs = tuple(a.astype(x_dtype) for a in outputs)
+    return *outputs, *((kept, y, nothing) if keep else NONE)
 
 
-def alike(*arrays: Any) -> bool:
-    """Whether arrays are float32 and of one shape."""
-    for a in arrays:
-        if a.__class__ is not np.ndarray or a.dtype is not F32 or a.shape != arrays[0].shape:
-            return False
-    return True
+def recurrent_layer_gradients(
+    g: Any, g_h: Any, g_c: Any, x: Any, w_ih: Any, w_hh: Any, h: Any, c: Any, y: Any, first: Any,
+    second: Any, third: Any, kind: str, sizes: Any, reverse: bool, needs_x: bool,
+) -> tuple:  # fmt: skip
+    """The gradients of `recurrent_layer` by x, w_ih, w_hh, b_ih, b_hh, h and c, as the reference's."""
+    gates = kernels.GATES[kind]
+    dtype = fits(x, w_ih, w_hh, None, None, h, c, gates)
+    steps, places = places_of(x, len(h), sizes) if dtype else (0, None)
+    if x.dtype is not dtype and second is not None:
+        y = second  # not rounded
+    size = h.shape[-1]
+    _, width = KERNELS.get((kind, dtype)) or (None, 1)
+    wide = -(-size // width) * width
+    rows = x.size // max(1, x.shape[-1])
+    saved = rows * kernels.SAVED[kind] * wide
+    if (
+        not steps
+        or first is None
+        or first.ndim != 1
+        or not 0 < first.size - saved <= len(h)
+        or y.shape != (*x.shape[:-1], size)
+        or not fits_gradients(g, g_h, g_c, x, y, h, kind)
+    ):
+        return reference.recurrent_layer_gradients(
+            g, g_h, g_c, x, w_ih, w_hh, h, c, y, first, second, third, kind, sizes, reverse, needs_x
+        )
+    n, nothing, height = len(h), NOTHING[dtype], first.size - saved
+    few = height <= 6
+    run = KERNELS.get((kind, dtype, few))
+    if run is None:
+        known = kernels.gradient_sizes(kind, TYPES[dtype], few)
+        run = kernels.gradients.compiled(KIND=kind, **known), known["V"] * known["L"]
+        KERNELS[kind, dtype, few] = run
+    kernel, width = run
+    wide = -(-size // width) * width
+    grain = 0
+    if height == n:
+        grain = shared(n, steps, size, width, gates * wide * (x.shape[-1] + size))[1]
+    slopes = np.empty((rows, gates * size), dtype)
+    own = np.empty_like(slopes) if kind == "gru" else slopes
+    dh, dc = np.empty((n, size), dtype), nothing
+    if c is not None:
+        dc = np.empty((n, size), dtype)
+    work = np.empty(gates * size * wide + n * 2 * (wide + gates * size + kernels.SPACE), dtype)
+    g, gt, gr = in_rows(g, dtype)
+    y = dense(y, dtype)
+    kernel(
+        g, y, dense(w_hh, dtype), dense(g_h, dtype), nothing if c is None else dense(g_c, dtype),
+        first, slopes, own if kind == "gru" else nothing, dh, dc, work, places, steps, n, size, gt,
+        gr, n * size, size, reverse, sizes is not None, height, grain,
+    )  # fmt: skip
+    x2 = dense(x, dtype).reshape(rows, -1)
+    sums = reduce.total(slopes, 0, False)
+    found = [
+        products.matmul(slopes, dense(w_ih, dtype)).reshape(x.shape) if needs_x else None,
+        products.matmul(slopes.T, x2), by_states(own, y.reshape(rows, -1), h, x, sizes, reverse),
+        sums, reduce.total(own, 0, False) if kind == "gru" else sums.copy(),
+        dh, None if c is None else dc,
+    ]  # fmt: skip
+    if x.dtype is not dtype:
+        found = [None if a is None else a.astype(x.dtype) for a in found]
+    return tuple(found)
 
 
-def gru_layer(gates: Any, h: Any, w_hh: Any, b_hh: Any, reverse: bool, keep: bool) -> tuple:
-    """(outputs [T, N, H], last h, activations, the state's part of n), as the reference's."""
-    bias = np.zeros(gates.shape[-1], F32) if b_hh is None else b_hh
-    if not takes(3, gates, h, w_hh) or not alike(bias) or bias.shape != (3 * h.shape[1],):
-        return reference.gru_layer(gates, h, w_hh, b_hh, reverse, keep)
-    y, last, acts, _, news = forward("gru", gates, h, None, w_hh, whole(bias), reverse, keep)
-    return (y, last, acts, news) if keep else (y, last, None, None)
-
-
-def gru_layer_gradients(
-    g: Any, g_h: Any, outputs: Any, h: Any, w_hh: Any, acts: Any, news: Any, reverse: bool
-) -> tuple:
-    """The gradients of `gru_layer` by gates, h, w_hh and b_hh."""
-    if not (takes(3, acts, h, w_hh, g_h) and alike(g, outputs, news) and len(acts) == len(g)):
-        return reference.gru_layer_gradients(g, g_h, outputs, h, w_hh, acts, news, reverse)
-    states = before(h, outputs, reverse)
-    slopes, dh, _, dw, own = backward(
-        "gru", g, g_h, None, w_hh, states, states, acts, news, reverse
+def fits_gradients(g: Any, g_h: Any, g_c: Any, x: Any, y: Any, h: Any, kind: str) -> bool:
+    """Whether gradients by the outputs are of the dtype and the shapes of these."""
+    wanted = [(g, y), (g_h, h)] + ([(g_c, h)] if kind == "lstm" else [])
+    return all(
+        a.__class__ is np.ndarray and a.dtype is x.dtype and a.shape == b.shape for a, b in wanted
     )
-    return slopes, dh, dw, own.sum((0, 1))
 
 
-def rnn_layer(gates: Any, h: Any, w_hh: Any, relu: bool, reverse: bool) -> tuple:
-    """(outputs [T, N, H], last h), as the reference's."""
-    if not takes(1, gates, h, w_hh) or (len(h) < ROWS and h.shape[1] >= UNITS):
-        return reference.rnn_layer(gates, h, w_hh, relu, reverse)
-    return forward("relu" if relu else "tanh", gates, h, None, w_hh, NOTHING, reverse, True)[:2]
-
-
-def rnn_layer_gradients(
-    g: Any, g_h: Any, outputs: Any, h: Any, w_hh: Any, relu: bool, reverse: bool
-) -> tuple:
-    """The gradients of `rnn_layer` by gates, h and w_hh."""
-    if not (takes(1, g, h, w_hh, g_h) and alike(g, outputs)):
-        return reference.rnn_layer_gradients(g, g_h, outputs, h, w_hh, relu, reverse)
-    states = before(h, outputs, reverse)
-    kind = "relu" if relu else "tanh"
-    found = backward(kind, g, g_h, None, w_hh, states, NOTHING, outputs, NOTHING, reverse)
-    return found[0], found[1], found[3]
+def by_states(own: Any, y: Any, h: Any, x: Any, sizes: Any, reverse: bool) -> np.ndarray:
+    """The gradient by w_hh: the slopes times the states before each step."""
+    dtype, n = own.dtype, len(h)
+    if sizes is not None:
+        before = reference.states_before(dense(h, dtype), y, reference.steps_of(x, sizes, reverse))
+        return products.matmul(own.T, before)
+    first, later = (own[-n:], own[:-n]) if reverse else (own[:n], own[n:])
+    h = dense(h, dtype)
+    if not len(later):
+        return products.matmul(first.T, h)
+    out = products.matmul(later.T, y[n:] if reverse else y[:-n])
+    # C + the product; a column of any stride may be where there is one only
+    products._kernels[dtype.char](first.T, h, out, out, out, gemm.ADD)
+    return out

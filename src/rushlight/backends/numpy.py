@@ -143,10 +143,7 @@ LATER = {
     "bags": ("bags"),
     "attention": ("attention attention_gradients"),
     "ctc": ("ctc_loss ctc_loss_gradient"),
-    "recurrent": (
-        "gru_layer gru_layer_gradients lstm_layer lstm_layer_gradients rnn_layer "
-        "rnn_layer_gradients"
-    ),
+    "recurrent": ("recurrent_layer recurrent_layer_gradients"),
     "pad": ("columns_of columns_sum pad_constant pad_edges pad_edges_adjoint"),
     "pool": (
         "adaptive_counts adaptive_sums adaptive_tables add_at_places fractional_starts "

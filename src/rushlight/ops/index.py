@@ -286,9 +286,8 @@ FUNCTIONS = {
         "repeat_interleave roll rot90 tile tril triu "
     ),
     "recurrent": (
-        "_gru_layer _gru_layer_backward _lstm_layer _lstm_layer_backward _rnn_layer "
-        "_rnn_layer_backward gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh "
-        "rnn_tanh_cell "
+        "_recurrent_layer _recurrent_layer_backward gru gru_cell lstm lstm_cell rnn_relu "
+        "rnn_relu_cell rnn_tanh rnn_tanh_cell "
     ),
     "reduce": (
         "Tensor.sum_to_size _all.expand _all.sum_to_size all any count_nonzero logsumexp mean "

@@ -6,9 +6,10 @@ state's part. Gates stand in the order i, f, g, o (LSTM) and r, z, n (GRU).
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import scope, thread
 from rushlight.ops.dropout import dropout as drop
 from rushlight.ops.matmul import linear
 from rushlight.ops.registry import Array, op, public
@@ -45,26 +46,42 @@ def gru_step(gates: Any, states: tuple, w_hh: Any, b_hh: Any, w_hr: Any = None) 
 # -- one layer in one direction --------------------------------------------------------------------
 
 
-def through_time(step: Any, x: Any, states: tuple, weights: list, reverse: bool) -> tuple:
-    """(outputs [T, N, size], last states) of x [T, N, features]."""
+def fits(x: Any, sizes: list | None, states: tuple) -> bool:
+    """Whether the sizes of steps are those of a packed batch, and there is a state for each row."""
+    n = states[0].shape[0]
+    if sizes is None:
+        return x.dim() == 3 and x.shape[1] == n
+    falling = all(a >= b for a, b in pairwise(sizes))
+    return bool(sizes) and sizes[0] == n and falling and sizes[-1] > 0 and sum(sizes) == x.shape[0]
+
+
+def through_time(
+    step: Any, x: Any, sizes: list | None, states: tuple, weights: list, reverse: bool
+) -> tuple:
+    """(outputs [T, N, size], last states) of x [T, N, features]; or those [sum of sizes, size] of packed
+    x [sum of sizes, features], where `sizes[t]` sequences reach step t."""
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
-    if w_hr is not None or not x.shape[0]:
+    low = None
+    if scope["rare"] > scope["inference"]:  # is it autocast?
+        low = linear(x[:0], w_ih, b_ih).dtype
+        if step is lstm_step and low is not x.dtype and w_hr is None:
+            x, w_ih, w_hh = x.to(low), w_ih.to(low), w_hh.to(low)
+            b_ih, b_hh = (None if b is None else b.to(low) for b in (b_ih, b_hh))
+            states = tuple(s.to(low) for s in states)
+            low = None
+    same = all(t.dtype is x.dtype for t in (w_ih, w_hh, *states)) and low in (None, x.dtype)
+    if w_hr is not None or not same or not x.shape[0] or not fits(x, sizes, states):
+        if sizes is not None:
+            return through_packed(step, x, sizes, states, weights, reverse)
         return unrolled(step, linear(x, w_ih, b_ih), states, w_hh, b_hh, w_hr, reverse)
-    if step is not gru_step:  # in which the reset gate multiplies the state's bias
-        b_ih, b_hh = None if b_ih is None else b_ih + b_hh, None
-    gates = linear(x.contiguous(), w_ih, b_ih)  # one product, not one for each step
-    keep = thread.grad and any(t.requires_grad for t in (gates, *states, w_hh))
-    if step is lstm_step:
-        result = lstm_layer(gates, *states, w_hh, reverse, keep)
-        return result[0], (result[1], result[2])
-    if not gates.dtype is states[0].dtype is w_hh.dtype:  # under autocast
-        return unrolled(step, gates, states, w_hh, b_hh, None, reverse)
-    if step is gru_step:
-        keep = keep or thread.grad and b_hh is not None and b_hh.requires_grad
-        result = gru_layer(gates, *states, w_hh, b_hh, reverse, keep)
-    else:
-        result = rnn_layer(gates, *states, w_hh, step is relu_step, reverse)
-    return result[0], (result[1],)
+    c = states[1] if step is lstm_step else None
+    keep = thread.grad and any(
+        t is not None and t.requires_grad for t in (x, w_ih, w_hh, b_ih, b_hh, *states)
+    )
+    y, *last = recurrent_layer(
+        x, w_ih, w_hh, b_ih, b_hh, states[0], c, KINDS[step], sizes, reverse, keep
+    )
+    return y, tuple(last[: len(states)])
 
 
 def unrolled(
@@ -86,7 +103,7 @@ def unrolled(
 def through_packed(
     step: Any, x: Any, sizes: list, states: tuple, weights: list, reverse: bool
 ) -> tuple:
-    """As `through_time` for packed x [sum of sizes, features]: `sizes[t]` sequences reach step t."""
+    """As `through_time` of packed x, one step after the other in operators."""
     import rushlight
 
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
@@ -117,27 +134,39 @@ def through_packed(
     return rushlight.cat(outputs), tuple(rushlight.cat(parts) for parts in zip(*ended, strict=True))
 
 
+KINDS = {lstm_step: "lstm", gru_step: "gru", tanh_step: "tanh", relu_step: "relu"}
+
+
 @op(
-    name="_lstm_layer", node="MkldnnRnnLayerBackward0", method=False, out=False,
-    outputs=("result", "h", "c", "acts", "cells", "tanhs"),
+    name="_recurrent_layer", node="MkldnnRnnLayerBackward0", method=False, out=False,
+    outputs=("result", "h", "c", "first", "second", "third"),
 )  # fmt: skip
-def lstm_layer(xp, gates: Array, h0: Array, c0: Array, w_hh: Array, reverse: bool, keep: bool):
-    """(outputs, last h, last c, what the gradient needs if `keep`) of an LSTM's layer.
+def recurrent_layer(
+    xp, input: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None, h0: Array,
+    c0: Array | None, kind: str, sizes: list | None, reverse: bool, keep: bool,
+):  # fmt: skip
+    """(outputs, last h, last c, what the gradients need if `keep`) of a layer in one direction."""
+    return xp.recurrent_layer(input, w_ih, w_hh, b_ih, b_hh, h0, c0, kind, sizes, reverse, keep)
 
-    `gates` [T, N, 4 H]: the input's part of all gates, with the biases.
-    """
-    return xp.lstm_layer(gates, h0, c0, w_hh, reverse, keep)
 
-
-def lstm_layer_gradients(
-    g_result, g_h, g_c, gates, h0, c0, w_hh, reverse, result, acts, cells, tanhs, needs
-):
+def recurrent_layer_gradients(
+    g_result, g_h, g_c, input, w_ih, w_hh, b_ih, b_hh, h0, c0, kind, sizes, reverse, result, first,
+    second, third, needs,
+):  # fmt: skip
     if not thread.grad:
-        return lstm_layer_backward(
-            g_result, g_h, g_c, result, h0, w_hh, acts, cells, tanhs, reverse
-        )
-    y, last = unrolled(lstm_step, gates, (h0, c0), w_hh, None, None, reverse)
-    return recorded((y, *last), (gates, h0, c0, w_hh), (g_result, g_h, g_c), needs)
+        found = recurrent_layer_backward(
+            g_result, g_h, None if c0 is None else g_c, input, w_ih, w_hh, h0, c0, result, first, second, third, kind, sizes,
+            reverse, needs[0],
+        )  # fmt: skip
+        return tuple(a if need else None for a, need in zip(found, needs, strict=True))
+    step = next(s for s, name in KINDS.items() if name == kind)
+    weights, states = [w_ih, w_hh, b_ih, b_hh, None], (h0,) if c0 is None else (h0, c0)
+    if sizes is None:
+        y, last = unrolled(step, linear(input, w_ih, b_ih), states, w_hh, b_hh, None, reverse)
+    else:
+        y, last = through_packed(step, input, sizes, states, weights, reverse)
+    g = (g_result, g_h) if c0 is None else (g_result, g_h, g_c)
+    return recorded((y, *last), (input, w_ih, w_hh, b_ih, b_hh, h0, c0), g, needs)
 
 
 def recorded(outputs: tuple, inputs: tuple, g: tuple, needs: tuple) -> tuple:
@@ -149,74 +178,22 @@ def recorded(outputs: tuple, inputs: tuple, g: tuple, needs: tuple) -> tuple:
     return tuple(next(found) if need else None for need in needs)
 
 
-lstm_layer.grad_all(lstm_layer_gradients)
+recurrent_layer.grad_all(recurrent_layer_gradients)
 
 
 @op(
-    name="_lstm_layer_backward", method=False, out=False, outputs=("gates", "h0", "c0", "w_hh")
+    name="_recurrent_layer_backward", method=False, out=False,
+    outputs=("input", "w_ih", "w_hh", "b_ih", "b_hh", "h0", "c0"),
 )  # fmt: skip
-def lstm_layer_backward(
-    xp, g: Array, g_h: Array, g_c: Array, outputs: Array, h0: Array, w_hh: Array, acts: Array,
-    cells: Array, tanhs: Array, reverse: bool,
+def recurrent_layer_backward(
+    xp, g: Array, g_h: Array, g_c: Array | None, x: Array, w_ih: Array, w_hh: Array, h: Array,
+    c: Array | None, y: Array, first: Array | None, second: Array | None, third: Array | None,
+    kind: str, sizes: list | None, reverse: bool, needs_x: bool,
 ):  # fmt: skip
-    """The gradients of an LSTM's layer by gates, h, c and w_hh."""
-    return xp.lstm_layer_gradients(g, g_h, g_c, outputs, h0, w_hh, acts, cells, tanhs, reverse)
-
-
-@op(name="_gru_layer", method=False, out=False, outputs=("result", "h", "acts", "news"))
-def gru_layer(
-    xp, gates: Array, h0: Array, w_hh: Array, b_hh: Array | None, reverse: bool, keep: bool
-):
-    """(outputs, last h, what the gradient needs if `keep`) of a GRU's layer.
-
-    `gates` [T, N, 3 H]: the input's part of all gates, with its bias.
-    """
-    return xp.gru_layer(gates, h0, w_hh, b_hh, reverse, keep)
-
-
-def gru_layer_gradients(g_result, g_h, gates, h0, w_hh, b_hh, reverse, result, acts, news, needs):
-    if not thread.grad:
-        found = gru_layer_backward(g_result, g_h, result, h0, w_hh, acts, news, reverse)
-        return found if b_hh is not None else (*found[:3], None)
-    y, last = unrolled(gru_step, gates, (h0,), w_hh, b_hh, None, reverse)
-    return recorded((y, *last), (gates, h0, w_hh, b_hh), (g_result, g_h), needs)
-
-
-gru_layer.grad_all(gru_layer_gradients)
-
-
-@op(name="_gru_layer_backward", method=False, out=False, outputs=("gates", "h0", "w_hh", "b_hh"))
-def gru_layer_backward(
-    xp, g: Array, g_h: Array, outputs: Array, h0: Array, w_hh: Array, acts: Array, news: Array,
-    reverse: bool,
-):  # fmt: skip
-    """The gradients of a GRU's layer by gates, h, w_hh and b_hh."""
-    return xp.gru_layer_gradients(g, g_h, outputs, h0, w_hh, acts, news, reverse)
-
-
-@op(name="_rnn_layer", method=False, out=False, outputs=("result", "h"))
-def rnn_layer(xp, gates: Array, h0: Array, w_hh: Array, relu: bool, reverse: bool):
-    """(outputs, last h) of a layer without gates. `gates` [T, N, H]: the input's part, both biases."""
-    return xp.rnn_layer(gates, h0, w_hh, relu, reverse)
-
-
-def rnn_layer_gradients(g_result, g_h, gates, h0, w_hh, relu, reverse, result, needs):
-    if not thread.grad:
-        return rnn_layer_backward(g_result, g_h, result, h0, w_hh, relu, reverse)
-    step = relu_step if relu else tanh_step
-    y, last = unrolled(step, gates, (h0,), w_hh, None, None, reverse)
-    return recorded((y, *last), (gates, h0, w_hh), (g_result, g_h), needs)
-
-
-rnn_layer.grad_all(rnn_layer_gradients)
-
-
-@op(name="_rnn_layer_backward", method=False, out=False, outputs=("gates", "h0", "w_hh"))
-def rnn_layer_backward(
-    xp, g: Array, g_h: Array, outputs: Array, h0: Array, w_hh: Array, relu: bool, reverse: bool
-):
-    """The gradients of a layer without gates by the input's part, h and w_hh."""
-    return xp.rnn_layer_gradients(g, g_h, outputs, h0, w_hh, relu, reverse)
+    """The gradients of `_recurrent_layer` by the input, weights, biases and first states."""
+    return xp.recurrent_layer_gradients(
+        g, g_h, g_c, x, w_ih, w_hh, h, c, y, first, second, third, kind, sizes, reverse, needs_x
+    )
 
 
 # -- all layers ------------------------------------------------------------------------------------
@@ -248,10 +225,7 @@ def run(
             k = layer * directions + d
             weights = weights_of(params, has_biases, projected, k)
             own = tuple(s[k] for s in states)
-            if sizes is None:
-                y, own = through_time(step, x, own, weights, d == 1)
-            else:
-                y, own = through_packed(step, x, sizes, own, weights, d == 1)
+            y, own = through_time(step, x, sizes, own, weights, d == 1)
             outputs.append(y)
             last.append(own)
         x = outputs[0] if directions == 1 else rushlight.cat(outputs, -1)

@@ -1,169 +1,338 @@
 """All steps of a recurrent layer in one call: LSTM, GRU, and plain ones with tanh or relu.
 
-The work of a step is cut by hidden units, so that a thread meets the same weights in every step and
-finds them in its cache; steps are apart by a `parallel` each. Forward, a chunk multiplies the last
-states by the weights of all gates of its units and goes on to the new states of these; backward, it
-multiplies the slopes of the step behind by its columns of the weights and goes on to the slopes of its
-own units. Weights are packed once, into panels of a tile's width (see `gemm.py`).
+A block is some units with all their gates: its weights are packed once, side by side, into a panel
+as wide as a tile (see `gemm.py`), so that a tile's sums are all gates of its units. For a step and a
+block, the inputs times their weights (of some steps at once, where a step has few rows) are followed
+by the states times theirs and by the new states; nothing of it leaves the second-level cache.
 
-Arrays are contiguous: gates, activations and slopes [steps, n, gates * hidden] in the order i, f, g, o
-(LSTM) or r, z, n (GRU), cells and states [steps + 1, n, hidden].
+Threads share rows, each for all steps, where the weights fit into the cache of each; else they share
+the blocks of each step, so that a thread meets the same weights in every step. Blocks are gone
+through forwards and backwards in turn: the weights that were read last are read first. All sums are
+the same sums in the same order in any case.
+
+At step t rows 0 to n - 1 are computed, or, of packed sequences, the first places[t] ones, which stand
+in the inputs and outputs from row places[steps + t] on.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.compiler.kernel import kernel
-from rushlight.compiler.kernels import math
-from rushlight.compiler.kernels.gemm import ADD, SET, block, transposed
+from rushlight.compiler.kernels import gemm, math
+from rushlight.compiler.kernels.gemm import ADD, BIAS, SET, block, transposed
 from rushlight.compiler.language import (
     array,
+    bits,
     copysign,
     fma,
     inline,
     iota,
     load,
     parallel,
-    prefetch,
     routine,
     select,
     store,
     typeof,
     unroll,
 )
-from rushlight.compiler.types import Ptr, i64
+from rushlight.compiler.types import Ptr, Type, f32, i32, i64
 
-BATCH = 96  # rows that are multiplied before their gates are computed
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
-CHUNK = 2097152  # multiplications that are worth a chunk
-CACHED = 131072  # weights that stay in the second-level cache from step to step
-AHEAD = 16  # cache lines of the next block's weights that are fetched with each row's gates
+SAVED = {"lstm": 6, "gru": 5, "tanh": 0, "relu": 0}  # what a unit's gradients need of a step
+SPACE = 32  # numbers between what two threads write
+ROWS = 48  # that a thread goes through all steps with, at most; also of a GRU's scratch
+
+
+def sizes(KIND: str, T: Type) -> dict[str, Any]:
+    """What `layer` is compiled for: MR rows and blocks of U vectors of L units make a tile."""
+    known = gemm.sizes(T)
+    units = 2 if GATES[KIND] == 1 else 1
+    return {
+        "T": T, "L": known["L"], "U": units,
+        "MR": known["MR"] * known["V"] // (GATES[KIND] * units),
+    }  # fmt: skip
+
+
+@inline
+def exp_parts(x):
+    """(p, s): e**x = s + p * s, of x between -87 (-708) and 87 (708); p is exact near 0."""
+    T = typeof(x)
+    I = i32 if T is f32 else i64
+    t = fma(x, float(1 / math.LN2), math.MAGIC[T])
+    r = t - math.MAGIC[T]
+    high, low = math.split(math.LN2, 15 if T is f32 else 40)
+    f = fma(r, -low, fma(r, -high, x))
+    rest = math.polynomial(math._exp_rest, -math.HALF_LN2, math.HALF_LN2, 4 if T is f32 else 9)
+    one = 127 << 23 if T is f32 else 1023 << 52  # the exponent of 1; the shift drops all but n
+    s = bits((bits(t, I) << (23 if T is f32 else 52)) + one, T)
+    return fma(math.horner(f, rest) * f, f, f), s
 
 
 @inline
 def sigmoid(x):
     """1 / (1 + exp(-x)), at most 3 ULP where that is above 1e-37."""
-    c = -87.0 if x < -87.0 else x
-    c = 87.0 if c > 87.0 else c
-    return 1 / (math.exp_normal(-c) + 1)
+    most = 87.0 if typeof(x) is f32 else 708.0
+    c = -most if x < -most else x
+    c = most if c > most else c
+    p, s = exp_parts(-c)
+    return 1 / (fma(p, s, s) + 1)
 
 
 @inline
 def tanh(x):
     """The hyperbolic tangent, at most 3 ULP."""
-    T = typeof(x)
+    most = 10.0 if typeof(x) is f32 else 22.0
     a = abs(x)
-    c = 10.0 if a > 10.0 else a
-    n, f = math.reduced(c * 2)
-    p = math.horner(f, math.polynomial(math._exp_rest, -math.HALF_LN2, math.HALF_LN2, 4))
-    s = math.power_of_two(n, T)
-    e = fma(fma(p * f, f, f), s, s - 1)  # exp(2 c) - 1
+    c = most if a > most else a
+    p, s = exp_parts(c + c)
+    e = fma(p, s, s - 1)  # exp(2 c) - 1
     return copysign(e / (e + 2), x)
-
-
-@inline
-def chunk_of(work):
-    """How many pieces of so many multiplications make a chunk."""
-    grain = CHUNK // (work if work > 0 else i64(1))
-    return grain if grain > 1 else i64(1)
-
-
-@routine
-def pack_gates(w, to, size, u, G, L):
-    """The weights of all G gates of L units side by side: [size, G * L].
-
-    Units that do not exist are copies of the last one.
-    """
-    for gate in unroll(G):
-        at = [w + (gate * size + min(size - 1, u + i)) * size for i in range(L)]
-        for p in range(0, size, L):
-            here = iota(i64, L) < size - p
-            rows = transposed([load(at[i] + p, L, here) for i in range(L)], L)
-            for i in unroll(L):
-                if p + i < size:
-                    store(to + ((p + i) * (G * L) + gate * L), rows[i])
-
-
-@kernel
-def layer(
-    KIND, gates: Ptr[T], w: Ptr[T], bias: Ptr[T], packed: Ptr[T], states: Ptr[T], cells: Ptr[T],
-    acts: Ptr[T], more: Ptr[T], steps: i64, n: i64, size: i64, keep: i64, reverse: i64,
-):  # fmt: skip
-    """The states after each step, and what the gradients need, each step's in the place of the one
-    before unless `keep` is 1.
-
-    LSTM: cells, activations, and tanh(cells) in `more`. GRU: activations, and the state's part of n
-    in `more`; `bias` [3 * size] is added to the state's part. The others have states only.
-    """
-    G = GATES[KIND]
-    blocks = (size + (L - 1)) // L
-    for lo, hi in parallel(blocks, i64(1)):
-        for b in range(lo, hi):
-            pack_gates(w, packed + b * (G * L) * size, size, b * L, G=G, L=L)
-    area = n * size
-    grain = chunk_of(n * size * (G * L))
-    large = size * size * G > CACHED
-    for s in range(steps):
-        t = s if reverse == 0 else steps - 1 - s
-        before, after = t + reverse, t + 1 - reverse
-        x, old, new = gates + t * G * area, states + before * area, states + after * area
-        c_old, c_new = cells + keep * before * area, cells + keep * after * area
-        a, m = acts + keep * t * G * area, more + keep * t * area
-        for lo, hi in parallel(blocks, grain):
-            scratch = array(T, BATCH * G * L)
-            for b in range(lo, hi):
-                u = b * L
-                here = iota(i64, L) < size - u
-                panel = packed + b * (G * L) * size
-                for first in range(0, n, BATCH):
-                    rows = min(i64(BATCH), n - first)
-                    for r in range(rows):  # what is read after the product
-                        at, one = (first + r) * G * size + u, (first + r) * size + u
-                        for k in unroll(G):
-                            prefetch(x + (at + k * size))
-                        if KIND == "lstm":
-                            prefetch(c_old + one)
-                    for j in unroll(range(0, G * L, V * L)):
-                        block(old + first * size, size, i64(1), panel + j, i64(1), i64(G * L),
-                              scratch + j, i64(G * L), scratch, size, rows,
-                              i64(min(V * L, G * L - j)), i64(SET),
-                              T=T, MR=MR, V=V, L=L)  # fmt: skip
-                    for r in range(rows):
-                        at, one = (first + r) * G * size + u, (first + r) * size + u
-                        if large:
-                            for k in unroll(AHEAD):
-                                prefetch(panel + (G * L * size + (r * AHEAD + k) * L))
-                        v = [load(scratch + (r * G * L + k * L), L) for k in range(G)]
-                        y = [load(x + (at + k * size), L, here) for k in range(G)]
-                        if KIND == "lstm":
-                            i, f, o = [sigmoid(v[k] + y[k]) for k in (0, 1, 3)]
-                            g = tanh(v[2] + y[2])
-                            c = f * load(c_old + one, L, here) + i * g
-                            q = tanh(c)
-                            store(c_new + one, c, here)
-                            store(m + one, q, here)
-                            store(new + one, o * q, here)
-                            done = [i, f, g, o]
-                        elif KIND == "gru":
-                            for k in unroll(G):
-                                v[k] = v[k] + load(bias + (k * size + u), L, here)
-                            r_, z = sigmoid(v[0] + y[0]), sigmoid(v[1] + y[1])
-                            q = tanh(r_ * v[2] + y[2])
-                            h = load(old + one, L, here)
-                            store(m + one, v[2], here)
-                            store(new + one, (h - q) * z + q, here)
-                            done = [r_, z, q]
-                        else:
-                            q = v[0] + y[0]
-                            store(new + one, tanh(q) if KIND == "tanh" else positive(q), here)
-                            done = []
-                        for k in unroll(len(done)):
-                            store(a + (at + k * size), done[k], here)
 
 
 @inline
 def positive(x):
     """x, 0 where it is negative, NaN where it is that."""
     return select(x < 0.0, typeof(x)(0), x)
+
+
+@routine
+def pack_gates(w, to, size, depth, u, G, W, L):
+    """The weights [G * size, depth] of all G gates of W units from u on, side by side:
+    [depth, G * W]. Units that do not exist are copies of the last one."""
+    for v in unroll(G * W // L):
+        first = u + v * L % W
+        at = [w + (v * L // W * size + min(size - 1, first + i)) * depth for i in range(L)]
+        for p in range(0, depth, L):
+            here = iota(i64, L) < depth - p
+            rows = transposed([load(at[i] + p, L, here) for i in range(L)], L)
+            for i in unroll(L):
+                if p + i < depth:
+                    store(to + ((p + i) * (G * W) + v * L), rows[i])
+
+
+@routine
+def pack_bias(bias, to, size, u, G, W, L):
+    """The biases of all G gates of W units from u on: [G * W]."""
+    for v in unroll(G * W // L):
+        first = u + v * L % W
+        here = iota(i64, L) < size - first
+        store(to + v * L, load(bias + (v * L // W * size + first), L, here))
+
+
+@inline
+def place(places, ragged, steps, t, n, along, across):
+    """Of step t: how many rows there are, how many are before it, and where the first one is, for
+    `along` elements a step and `across` elements a row."""
+    count, before, at = n, t * n, t * along
+    if ragged == 1:
+        count, before = places[t], places[steps + t]
+        at = before * across
+    return count, before, at
+
+
+@inline
+def saved_at(low, height, t, b, blocks, steps, before, count, ragged):
+    """Where what a group of rows needs of step t and block b begins, counted in blocks of one row.
+
+    Each group of a thread has its own part, lest two write to neighbouring lines of the cache; packed
+    sequences stand step by step."""
+    at = (low * steps + t * height) * blocks + b * height
+    if ragged == 1:
+        at = before * blocks + b * count + low
+    return at
+
+
+@inline
+def parts_of(own, height, wide):
+    """Of a group's memory: the states (two halves), the cells, the inputs' part."""
+    return own, own + 2 * height * wide, own + 3 * height * wide
+
+
+@routine
+def begin(own, h, c, low, height, size, wide, KIND, L):
+    """Both halves of the states, and the cells, are the first ones."""
+    states, cells, _ = parts_of(own, height, wide)
+    for r in range(height):
+        for u in range(0, size, L):
+            here = iota(i64, L) < size - u
+            at, to = (low + r) * size + u, r * wide + u
+            for half in unroll(2):
+                store(states + (half * height * wide + to), load(h + at, L, here))
+            if KIND == "lstm":
+                store(cells + to, load(c + at, L, here))
+
+
+@routine
+def finish(own, places, h, c, low, height, size, wide, steps, reverse, ragged, KIND, L):
+    """The last states and cells."""
+    states, cells, _ = parts_of(own, height, wide)
+    for r in range(height):
+        taken = steps
+        if (ragged == 1) & (reverse == 0):
+            while places[taken - 1] <= low + r:
+                taken -= 1
+        for u in range(0, size, L):
+            here = iota(i64, L) < size - u
+            at, to = (low + r) * size + u, r * wide + u
+            store(h + at, load(states + (taken % 2 * height * wide + to), L), here)
+            if KIND == "lstm":
+                store(c + at, load(cells + to, L), here)
+
+
+@routine
+def advance(
+    x, panels, own, y, kept, places, steps, n, features, size, xt, xr, yt, yr, keep,
+    reverse, ragged, ahead, s, low, high, b,
+    KIND, T, L, U, MR,
+):  # fmt: skip
+    """Step s (counted as they are taken) of rows from low to high and the units of block b."""
+    G, W = GATES[KIND], U * L
+    A = G * W
+    blocks = (size + (W - 1)) // W
+    wide = blocks * W
+    t = s if reverse == 0 else steps - 1 - s
+    height = high - low
+    panel = panels + b * ((features + size + 2) * A)
+    bias = panel + (features + size) * A
+
+    # The inputs' part, of some steps at once.
+    begin = s // ahead * ahead
+    many = min(ahead, steps - begin)
+    least = begin if reverse == 0 else steps - begin - many
+    h, c, buffer = parts_of(own, height, wide)
+    part = buffer + b * (ahead * height * A)
+    if s == begin:
+        line = xt if height == 1 else xr
+        if (ragged == 0) & ((height == 1) | ((height == n) & (xt == n * xr)) | (many == 1)):
+            block(x + (least * xt + low * xr), line, i64(1), panel, i64(1), i64(A), part, i64(A), bias,
+                  features, many * height, i64(A), i64(BIAS), T=T, MR=MR, V=G * U, L=L)  # fmt: skip
+        else:
+            for later in range(many):
+                count, _, at = place(places, ragged, steps, least + later, n, xt, xr)
+                rows = min(high, count) - low
+                if rows > 0:
+                    block(x + (at + low * xr), xr, i64(1), panel, i64(1), i64(A),
+                          part + later * height * A, i64(A), bias, features, rows, i64(A), i64(BIAS),
+                          T=T, MR=MR, V=G * U, L=L)  # fmt: skip
+
+    count, before, at = place(places, ragged, steps, t, n, yt, yr)
+    rows = min(high, count) - low
+    if rows > 0:
+        old, new = h + s % 2 * height * wide, h + (s + 1) % 2 * height * wide
+        mine = part + (t - least) * height * A
+        scratch = array(T, ROWS * A if KIND == "gru" else 1)
+        weights = panel + features * A
+        u = b * W
+        to = kept + saved_at(low, height, t, b, blocks, steps, before, count, ragged) * (
+            SAVED[KIND] * W
+        )
+        if KIND != "gru":
+            block(old, wide, i64(1), weights, i64(1), i64(A), mine, i64(A), bias, size, rows, i64(A),
+                  i64(ADD), T=T, MR=MR, V=G * U, L=L)  # fmt: skip
+        for first in range(0, rows, ROWS):
+            some = min(i64(ROWS), rows - first)
+            if KIND == "gru":
+                block(old + first * wide, wide, i64(1), weights, i64(1), i64(A), scratch, i64(A),
+                      bias + A, size, some, i64(A), i64(BIAS), T=T, MR=MR, V=G * U, L=L)  # fmt: skip
+            for r_ in range(some):
+                r = first + r_
+                for k in unroll(U):
+                    here = iota(i64, L) < size - u - k * L
+                    v = [load(mine + (r * A + gate * W + k * L), L) for gate in range(G)]
+                    place_h = r * wide + u + k * L
+                    if KIND == "lstm":
+                        i, f, o = [sigmoid(v[gate]) for gate in (0, 1, 3)]
+                        g = tanh(v[2])
+                        state = c + place_h
+                        last = load(state, L)
+                        now = f * last + i * g
+                        q = tanh(now)
+                        store(state, now)
+                        result = o * q
+                        saved = [i, f, g, o, q, last]
+                    elif KIND == "gru":
+                        own = [load(scratch + (r_ * A + gate * W), L) for gate in range(G)]
+                        reset, z = sigmoid(v[0] + own[0]), sigmoid(v[1] + own[1])
+                        q = tanh(reset * own[2] + v[2])
+                        last = load(old + place_h, L)
+                        result = (last - q) * z + q
+                        saved = [reset, z, q, own[2], last]
+                    else:
+                        result = tanh(v[0]) if KIND == "tanh" else positive(v[0])
+                        saved = []
+                    store(new + place_h, result)
+                    store(y + (at + (low + r) * yr + u + k * L), result, here)
+                    if keep == 1:
+                        for j in unroll(len(saved)):
+                            store(to + (r * len(saved) + j) * W, saved[j])
+
+
+@kernel
+def layer(
+    KIND, x: Ptr[T], w_ih: Ptr[T], w_hh: Ptr[T], bias: Ptr[T], own_bias: Ptr[T], h: Ptr[T],
+    c: Ptr[T], y: Ptr[T], last_h: Ptr[T], last_c: Ptr[T], kept: Ptr[T], work: Ptr[T],
+    places: Ptr[i64], steps: i64, n: i64, features: i64, size: i64, xt: i64, xr: i64, yt: i64,
+    yr: i64, keep: i64, reverse: i64, ragged: i64, ahead: i64, height: i64, grain: i64,
+):  # fmt: skip
+    """The outputs of all steps, the last states, and what the gradients need if `keep` is 1.
+
+    x: rows of `features` numbers, at t * xt + r * xr; y the same with `size`; w_ih [gates * size,
+    features], w_hh [gates * size, size]; bias: of the inputs' part, own_bias: of a GRU's states'
+    part; h, c, last_h, last_c [n, size]; kept [rows of all steps, SAVED, wide], `wide` for `size`
+    rounded up to whole blocks; work: panels [features + size + 2, gates * wide], and of each group
+    of `height` rows [height, 3 * wide + ahead * gates * wide + SPACE]. Threads share groups or, if
+    `grain` is not 0, so many blocks at a time.
+    """
+    G, W = GATES[KIND], U * L
+    A = G * W
+    blocks = (size + (W - 1)) // W
+    wide = blocks * W
+    for lo, hi in parallel(blocks, 1 + 16384 // ((features + size) * A)):
+        for b in range(lo, hi):
+            panel = work + b * ((features + size + 2) * A)
+            pack_gates(w_ih, panel, size, features, b * W, G=G, W=W, L=L)
+            pack_gates(w_hh, panel + features * A, size, size, b * W, G=G, W=W, L=L)
+            pack_bias(bias, panel + (features + size) * A, size, b * W, G=G, W=W, L=L)
+            if KIND == "gru":
+                pack_bias(own_bias, panel + (features + size + 1) * A, size, b * W, G=G, W=W, L=L)
+    groups = work + blocks * ((features + size + 2) * A)
+    if grain == 0:
+        for low, high in parallel(n, height):
+            own = groups + low * ((3 + ahead * G) * wide + SPACE)
+            begin(own, h, c, low, high - low, size, wide, KIND=KIND, L=L)
+            for s in range(steps):
+                for k in range(blocks):
+                    b = k if s % 2 == 0 else blocks - 1 - k
+                    advance(x, work, own, y, kept, places, steps, n, features, size, xt, xr, yt, yr,
+                            keep, reverse, ragged, ahead, s, low, high, b,
+                            KIND=KIND, T=T, L=L, U=U, MR=MR)  # fmt: skip
+            finish(own, places, last_h, last_c, low, high - low, size, wide, steps, reverse, ragged,
+                   KIND=KIND, L=L)  # fmt: skip
+    else:
+        begin(groups, h, c, i64(0), n, size, wide, KIND=KIND, L=L)
+        for s in range(steps):
+            for lo, hi in parallel(blocks, grain):
+                for k in range(lo, hi):
+                    b = k if s % 2 == 0 else lo + hi - 1 - k
+                    advance(x, work, groups, y, kept, places, steps, n, features, size, xt, xr, yt,
+                            yr, keep, reverse, ragged, ahead, s, i64(0), n, b,
+                            KIND=KIND, T=T, L=L, U=U, MR=MR)  # fmt: skip
+        finish(groups, places, last_h, last_c, i64(0), n, size, wide, steps, reverse, ragged,
+               KIND=KIND, L=L)  # fmt: skip
+
+
+# -- gradients -------------------------------------------------------------------------------------
+
+
+def gradient_sizes(KIND: str, T: Type, few: bool) -> dict[str, Any]:
+    """What `gradients` is compiled for, where a thread has few rows or not: blocks of V vectors of
+    units."""
+    known = gemm.sizes(T)
+    narrow = known["MR"] * known["V"] // 4
+    if few:
+        return {"T": T, "L": known["L"], "V": 4, "MR": narrow}
+    return {k: known[k] for k in ("T", "L", "V", "MR")}
 
 
 @routine
@@ -175,78 +344,141 @@ def pack_units(w, to, rows, size, u, W, L):
             store(to + (p * W + v * L), load(w + (p * size + u + v * L), L, here))
 
 
+@inline
+def slopes_of(own, height, wide):
+    """Of a group's memory: the gradients by the states and by the cells, and the slopes of the last
+    step and of this one."""
+    return own, own + height * wide, own + 2 * height * wide
+
+
+@routine
+def retreat(
+    g, y, panels, own, kept, slopes, outer, places, steps, n, size, gt, gr, yt, yr, reverse, ragged,
+    s, low, high, b,
+    KIND, T, L, V, MR,
+):  # fmt: skip
+    """Step s, counted backwards, of rows from low to high and the units of block b."""
+    G, W = GATES[KIND], V * L
+    blocks = (size + (W - 1)) // W
+    wide, line = blocks * W, G * size + SPACE
+    height = high - low
+    dh, dc, last = slopes_of(own, height, wide)
+    u = b * W
+    if s > 0:
+        behind = steps - s if reverse == 0 else s - 1
+        met, _, _ = place(places, ragged, steps, behind, n, gt, gr)
+        rows = min(high, met) - low
+        if rows > 0:
+            block(last + s % 2 * height * line, line, i64(1), panels + b * W * G * size, i64(1),
+                  i64(W), dh + u, wide, dh, G * size, rows, i64(W),
+                  i64(ADD) if KIND == "gru" else i64(SET), T=T, MR=MR, V=V, L=L)  # fmt: skip
+    if s < steps:
+        t = steps - 1 - s if reverse == 0 else s
+        count, before, at = place(places, ragged, steps, t, n, gt, gr)
+        y_at = at
+        if KIND == "tanh" or KIND == "relu":
+            _, _, y_at = place(places, ragged, steps, t, n, yt, yr)
+        lines = (size + (L - 1)) // L
+        to = last + (s + 1) % 2 * height * line
+        for v in unroll(V):
+            unit = u + v * L
+            if unit < size:
+                here = iota(i64, L) < size - unit
+                of = saved_at(low, height, t, unit // L, lines, steps, before, count, ragged)
+                saved = kept + of * (SAVED[KIND] * L)
+                for r in range(min(high, count) - low):
+                    x = [load(saved + (r * SAVED[KIND] + k) * L, L) for k in range(SAVED[KIND])]
+                    one = r * wide + unit
+                    h = load(dh + one, L) + load(g + (at + (low + r) * gr + unit), L, here)
+                    if KIND == "lstm":
+                        i, f, z, o, q, c_old = x
+                        c = load(dc + one, L) + h * o * (1 - q * q)
+                        store(dc + one, c * f)
+                        done = [
+                            c * z * (i * (1 - i)), c * c_old * (f * (1 - f)),
+                            c * i * (1 - z * z), h * q * (o * (1 - o)),
+                        ]  # fmt: skip
+                        inner = done
+                    elif KIND == "gru":
+                        reset, z, q, new, h_old = x
+                        c = h * (1 - z) * (1 - q * q)
+                        store(dh + one, h * z)
+                        done = [c * new * (reset * (1 - reset)), h * (h_old - q) * (z * (1 - z)), c]
+                        inner = [done[0], done[1], c * reset]
+                    else:
+                        result = load(y + (y_at + (low + r) * yr + unit), L, here)
+                        if KIND == "tanh":
+                            done = [h * (1 - result * result)]
+                        else:
+                            done = [select(result <= 0.0, T(0), h)]
+                        inner = done
+                    row = (before + low + r) * G * size + unit
+                    for k in unroll(G):
+                        store(slopes + (row + k * size), done[k], here)
+                        store(to + (r * line + k * size + unit), inner[k], here)
+                        if KIND == "gru":
+                            store(outer + (row + k * size), inner[k], here)
+
+
+@routine
+def move(a, along, b, onto, height, size, L):
+    """Rows of `size` numbers from a, `along` apart, to b, `onto` apart."""
+    for r in range(height):
+        for u in range(0, size, L):
+            here = iota(i64, L) < size - u
+            store(b + (r * onto + u), load(a + (r * along + u), L, here), here)
+
+
 @kernel
 def gradients(
-    KIND, g: Ptr[T], w: Ptr[T], packed: Ptr[T], earlier: Ptr[T], acts: Ptr[T], more: Ptr[T],
-    slopes: Ptr[T], own: Ptr[T], dh: Ptr[T], dc: Ptr[T], steps: i64, n: i64, size: i64,
-    reverse: i64,
+    KIND, g: Ptr[T], y: Ptr[T], w: Ptr[T], h: Ptr[T], c: Ptr[T], kept: Ptr[T], slopes: Ptr[T],
+    outer: Ptr[T], dh: Ptr[T], dc: Ptr[T], work: Ptr[T], places: Ptr[i64], steps: i64, n: i64,
+    size: i64, gt: i64, gr: i64, yt: i64, yr: i64, reverse: i64, ragged: i64, height: i64,
+    grain: i64,
 ):  # fmt: skip
-    """The gradients by the gates in `slopes`, by the state's part of them in `own` (the same but for a
-    GRU); `dh` and `dc` hold those by the last states and cells and become those by the first.
+    """The gradients by the inputs' part of the gates in `slopes` [rows of all steps, gates * size],
+    by the states' part in `outer` (for a GRU, of others they are the same), by the first states and
+    cells in `dh` and `dc`; h and c are those by the last ones, g, at t * gt + r * gr, those by the
+    outputs.
 
-    `earlier` [steps, n, size]: LSTM: the cells before each step; else the states before each step.
-    `acts` and `more` are those of `layer`; for those with one gate, `acts` are the states after each
-    step.
+    w [gates * size, size]; y: the outputs, of kinds that save nothing; kept and height: of `layer`.
+    With `wide` for `size` rounded up to whole blocks: work: panels [gates * size, wide], and of each
+    group [height, 2 * wide + 2 * (gates * size + SPACE)].
     """
     G, W = GATES[KIND], V * L
     blocks = (size + (W - 1)) // W
-    for lo, hi in parallel(blocks, i64(1)):
+    wide = blocks * W
+    for lo, hi in parallel(blocks, 1 + 16384 // (G * size * W)):
         for b in range(lo, hi):
-            pack_units(w, packed + b * W * G * size, G * size, size, b * W, W=W, L=L)
-    area = n * size
-    grain = chunk_of(n * size * (G * W))
-    for s in range(steps + 1):
-        t = steps - 1 - s if reverse == 0 else s
-        behind = own + (t + 1 - 2 * reverse) * G * area
-        d, e, a, m = slopes + t * G * area, own + t * G * area, acts + t * G * area, more + t * area
-        y, old = g + t * area, earlier + t * area
-        for lo, hi in parallel(blocks, grain):
-            for b in range(lo, hi):
-                u = b * W
-                if s > 0:
-                    if s < steps:
-                        for row in range(n):  # what is read after the product
-                            for v in unroll(V):
-                                at, one = row * G * size + u + v * L, row * size + u + v * L
-                                for k in unroll(G):
-                                    prefetch(a + (at + k * size))
-                                for p in unroll((y, m, dc, old) if G > 1 else (y,)):
-                                    prefetch(p + one)
-                    block(behind, G * size, i64(1), packed + b * W * G * size, i64(1), i64(W),
-                          dh + u, size, dh, G * size, n, min(i64(W), size - u),
-                          i64(ADD) if KIND == "gru" else i64(SET),
-                          T=T, MR=MR, V=V, L=L)  # fmt: skip
-                if s < steps:
-                    for row in range(n):
-                        for v in unroll(V):
-                            here = iota(i64, L) < size - u - v * L
-                            at, one = row * G * size + u + v * L, row * size + u + v * L
-                            x = [load(a + (at + k * size), L, here) for k in range(G)]
-                            h = load(dh + one, L, here) + load(y + one, L, here)
-                            if KIND == "lstm":
-                                i, f, z, o = x
-                                q = load(m + one, L, here)
-                                c = load(dc + one, L, here) + h * o * (1 - q * q)
-                                store(dc + one, c * f, here)
-                                c_old = load(old + one, L, here)
-                                done = [
-                                    c * z * (i * (1 - i)), c * c_old * (f * (1 - f)),
-                                    c * i * (1 - z * z), h * q * (o * (1 - o)),
-                                ]  # fmt: skip
-                            elif KIND == "gru":
-                                r, z, q = x
-                                c = h * (1 - z) * (1 - q * q)
-                                store(dh + one, h * z, here)
-                                store(e + (at + 2 * size), c * r, here)
-                                done = [
-                                    c * load(m + one, L, here) * (r * (1 - r)),
-                                    h * (load(old + one, L, here) - q) * (z * (1 - z)), c,
-                                ]  # fmt: skip
-                                for k in unroll(2):
-                                    store(e + (at + k * size), done[k], here)
-                            elif KIND == "tanh":
-                                done = [h * (1 - x[0] * x[0])]
-                            else:
-                                done = [select(x[0] <= 0.0, T(0), h)]
-                            for k in unroll(G):
-                                store(d + (at + k * size), done[k], here)
+            pack_units(w, work + b * W * G * size, G * size, size, b * W, W=W, L=L)
+    groups, each = work + wide * G * size, 2 * wide + 2 * (G * size + SPACE)
+    if grain == 0:
+        for low, high in parallel(n, height):
+            own, rows = groups + low * each, high - low
+            at = low * size
+            move(h + at, size, own, wide, rows, size, L=L)
+            if KIND == "lstm":
+                move(c + at, size, own + rows * wide, wide, rows, size, L=L)
+            for s in range(steps + 1):
+                for k in range(blocks):
+                    b = k if s % 2 == 0 else blocks - 1 - k
+                    retreat(g, y, work, own, kept, slopes, outer, places, steps, n, size, gt, gr, yt,
+                            yr, reverse, ragged, s, low, high, b,
+                            KIND=KIND, T=T, L=L, V=V, MR=MR)  # fmt: skip
+            move(own, wide, dh + at, size, rows, size, L=L)
+            if KIND == "lstm":
+                move(own + rows * wide, wide, dc + at, size, rows, size, L=L)
+    else:
+        move(h, size, groups, wide, n, size, L=L)
+        if KIND == "lstm":
+            move(c, size, groups + n * wide, wide, n, size, L=L)
+        for s in range(steps + 1):
+            for lo, hi in parallel(blocks, grain):
+                for k in range(lo, hi):
+                    b = k if s % 2 == 0 else lo + hi - 1 - k
+                    retreat(g, y, work, groups, kept, slopes, outer, places, steps, n, size, gt, gr,
+                            yt, yr, reverse, ragged, s, i64(0), n, b,
+                            KIND=KIND, T=T, L=L, V=V, MR=MR)  # fmt: skip
+        move(groups, wide, dh, size, n, size, L=L)
+        if KIND == "lstm":
+            move(groups + n * wide, wide, dc, size, n, size, L=L)
