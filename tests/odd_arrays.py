@@ -1,6 +1,6 @@
 """Every kernel that machine code replaces, called with odd arrays; `test_compiled_odd_arrays.py` runs it.
 
-    RUSHLIGHT_COMPILED=always python tests/odd_arrays.py FAMILY [ROUNDS]
+    RUSHLIGHT_COMPILED=always python tests/odd_arrays.py FAMILY|ufuncs [ROUNDS [SEED]]
 
 Arrays are laid out in all ways that NumPy has, share memory, have one element too few, or end at a
 protected page. The result is the reference's, or an error; the process survives. It is a program of
@@ -15,7 +15,7 @@ from importlib import import_module
 import numpy as np
 
 import guard
-from odd_examples import FLOATS, INTEGERS, example_of
+from odd_examples import FLOATS, INTEGERS, example_of, long_or, shape_of, some
 from rushlight.backends import compiled
 
 # What a result may be off by, relative to the largest: layouts that are read wrongly are off by far more.
@@ -233,9 +233,8 @@ def differs(name, got, expected) -> str:
         return "" if good.all() else f"off by {np.abs(g - e)[~good].max():.3g} (bound {bound:.3g})"
 
 
-def attempt(name, function, reference, rng, d, kind) -> str:
+def attempt(name, function, reference, rng, args, kind) -> str:
     """One call; what is wrong with it."""
-    args = example_of(name, function)(rng, d)
     writes = WRITES.get(name, ())
     if kind == "odd":
         args = tuple(
@@ -257,7 +256,7 @@ def attempt(name, function, reference, rng, d, kind) -> str:
         args = mapped(
             args, lambda a: a[:0] if a.ndim and rng.integers(2) else a[..., :0] if a.ndim else a
         )
-    print(name, d, kind, described(args), flush=True)
+    print(name, kind, described(args), flush=True)
     if name == "attention":  # what is kept for the gradient differs
         inner = function, reference
         function, reference = (lambda *a, f=f: f(*a)[0] for f in inner)
@@ -303,47 +302,105 @@ def described(tree):
     return f"{tree.dtype.str}{list(tree.shape)}/{list(tree.strides)}"
 
 
-def main(family: str, rounds: int, seed: int = 0) -> int:
-    """Try all kernels of a family; the number of wrong results."""
-    import rushlight
-
-    assert compiled.activate()
+def kernels_of(family: str) -> dict:
+    """name -> (the kernel, the NumPy kernel, what makes arguments)."""
     binding = import_module(f"rushlight.backends.compiled_{family}")
     for module in (binding, *map(import_module, OTHERS)):
         if vars(module).get("np") is np:
             module.np = Guarding()
     if hasattr(binding, "SHORT"):
         binding.SHORT = 0
-    wrong = 0
+    found = {}
     for name in compiled.FAMILIES[family].split():
         function = getattr(binding, name)
-        reference = reference_of(name, binding)
-        if example_of(name, function) is None:
-            continue
+        found[name] = function, reference_of(name, binding), example_of(name, function)
+    return {name: each for name, each in found.items() if each[2] is not None}
+
+
+def main(family: str, rounds: int, seed: int = 0) -> int:
+    """Try all kernels of a family; the number of wrong results."""
+    import rushlight
+
+    assert compiled.activate()
+    wrong = 0
+    for name, (function, reference, example) in kernels_of(family).items():
         for i in range(rounds):
             rng = np.random.default_rng([seed, i])
             dtype = FLOATS[i % len(FLOATS)]
             if i % 7 == 6:
                 dtype = INTEGERS[i % len(INTEGERS)]
-            kind = ("odd", "odd", "short", "shared", "numbers", "odd", "empty")[
-                i // len(FLOATS) % 7
-            ]
+            kind = KINDS[i // len(FLOATS) % len(KINDS)]
             rushlight.set_num_threads(1 + i % 2)
             try:
-                found = attempt(name, function, reference, rng, dtype, kind)
+                args = example(rng, dtype)
             except (ValueError, TypeError, IndexError, RuntimeError, NotImplementedError) as error:
-                if dtype.kind not in "iu":  # no example in that dtype
-                    raise AssertionError(f"the example of {name} failed: {error!r}") from error
-                found = ""
+                if dtype.kind in "iu":  # no example in that dtype
+                    continue
+                raise AssertionError(f"the example of {name} failed") from error
+            found = attempt(name, function, reference, rng, args, kind)
             guard._held.clear()
             if found:
                 wrong += 1
-                print(f"WRONG {name} seed={seed} round={i}: {found}")
+                print(f"WRONG {name} {dtype} seed={seed} round={i}: {found}")
     print(f"{wrong} wrong")
     return wrong
 
 
+def ufuncs(rounds: int, seed: int = 0) -> int:
+    """Try NumPy's functions of elements that are replaced: results are laid out as NumPy's too."""
+    import rushlight
+    from rushlight.backends import numpy as xp
+
+    assert compiled.activate()
+    wrong = 0
+    for name in compiled.SPREAD.split():
+        function, reference = getattr(xp, name), getattr(np, name)
+        for i in range(rounds):
+            rng = np.random.default_rng([seed, i])
+            dtype = [*FLOATS, *INTEGERS, np.dtype(bool), np.dtype(np.complex64)][i % 11]
+            args = tuple(odd(rng, a) for a in broadcast(rng, dtype, reference.nin))
+            if args[0].size and rng.integers(4) == 0:
+                args = shared(rng, args)
+            rushlight.set_num_threads(1 + i % 2)
+            print(name, described(args), flush=True)
+            held = mapped(args, np.copy)
+            (expected, refused), (got, error) = run(reference, args), run(function, args)
+            found = differs(name, got, expected) if refused is error is None else ""
+            if type(refused) is not type(error):
+                found = f"{error!r}, expected {refused!r}"
+            elif refused is None and not found and got.strides != expected.strides:
+                found = f"strides {got.strides}, expected {expected.strides}"
+            elif any(a.tobytes() != b.tobytes() for a, b in zip(args, held, strict=True)):
+                found = "wrote into an argument"
+            elif refused is None:
+                out = odd(rng, np.zeros_like(expected))
+                if out.flags.writeable and 0 not in out.strides and isinstance(out, np.ndarray):
+                    function(*args, out=out)
+                    found = differs(name, out, expected)
+            guard._held.clear()
+            if found:
+                wrong += 1
+                print(f"WRONG {name} {dtype} seed={seed} round={i}: {found}")
+    print(f"{wrong} wrong")
+    return wrong
+
+
+def broadcast(rng, dtype, count):
+    """Arrays that broadcast together, short or long; dimensions of one, and fewer dimensions."""
+    shape = shape_of(rng) if rng.integers(2) else (long_or(rng, 1, 300), long_or(rng, 17, 200), 3)
+    found = []
+    for _ in range(count):
+        own = tuple(1 if rng.integers(4) == 0 else n for n in shape)[
+            rng.integers(2) * rng.integers(3) :
+        ]
+        found.append(some(rng, own, dtype) if dtype.kind != "b" else some(rng, own, FLOATS[0]) > 0)
+    return found
+
+
+KINDS = ("odd", "odd", "short", "shared", "numbers", "odd", "empty")
 OTHERS = ["rushlight.backends.compiled_products", "rushlight.backends.compiled_winograd"]
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 70) != 0)
+    family, *numbers = sys.argv[1:]
+    numbers = [int(n) for n in numbers] or [70]
+    sys.exit((ufuncs(*numbers) if family == "ufuncs" else main(family, *numbers)) != 0)

@@ -22,7 +22,7 @@ ROUNDS = os.environ.get("ODD_ROUNDS", "35")  # of each kernel; five of each kind
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="pages are protected by a call of POSIX")
-@pytest.mark.parametrize("family", compiled.FAMILIES)
+@pytest.mark.parametrize("family", [*compiled.FAMILIES, "ufuncs"])
 def test_odd_arrays(family):
     paths = [str(Path(rushlight.__file__).parents[1]), str(HERE)]
     environment = os.environ | {
