@@ -49,14 +49,14 @@ CASES = {
     "thin groups": (2, 32, 24, (9, 9), (3, 3), (1, 1), (1, 1), (1, 1), 8),
 }
 
-FITS = conv.winograd.fits
+SCHEME_FOR = conv.winograd.scheme_for
 
 
 @pytest.fixture(autouse=True)
 def of_any_size(monkeypatch):
     """Machine code for the smallest convolutions too, and none of test_compiled_winograd.py's."""
     monkeypatch.setattr(conv, "SMALL", 0)
-    monkeypatch.setattr(conv.winograd, "fits", lambda *_: False)
+    monkeypatch.setattr(conv.winograd, "scheme_for", lambda *_: None)
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_cases(case, last, dtype):
 
 
 def test_quick_ways_add_the_bias(monkeypatch):
-    monkeypatch.setattr(conv.winograd, "fits", FITS)
+    monkeypatch.setattr(conv.winograd, "scheme_for", SCHEME_FOR)
     case = CASES["hot"]
     for way in three_ways(case)(*arrays(case, np.float32)):
         close(*way)

@@ -1,4 +1,4 @@
-"""3 x 3 convolutions with fewer multiplications, against sums in order in float64."""
+"""Convolutions with fewer multiplications, against sums in order in float64."""
 
 from __future__ import annotations
 
@@ -15,31 +15,54 @@ from guard import guarded
 from rushlight.backends import compiled_conv as conv
 from rushlight.backends import compiled_winograd as winograd
 from rushlight.backends import numpy_conv as reference
+from rushlight.compiler.kernels import schemes
+from rushlight.compiler.kernels.winograd import TILES
 
 ONE = (1, 1)
 BLOCK = 2 * winograd.sizes()["L"]
 EPS = np.finfo(np.float32).eps
+KINDS = [(3, 1, 1), (3, 1, 2), (3, 1, 5), (5, 1, 1), (3, 2, 1), (4, 2, 1)]  # window, step, dilation
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch):
+    """Also where sums in order are faster."""
+    monkeypatch.setattr(winograd, "LOSS", 0)
+    winograd.scheme_for.cache_clear()
+    yield
+    winograd.scheme_for.cache_clear()
 
 
 def random(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-def arrays(n, c, o, h, w, p):
-    """An input, windows, a gradient of the result, one of the input."""
-    x, windows = random(n, c * BLOCK, h, w), random(o * BLOCK, c * BLOCK, 3, 3, seed=1)
-    return x, windows, random(n, o * BLOCK, h + 2 * p - 2, w + 2 * p - 2, seed=2)
+def innermost(a):
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1)
 
 
-def bias(w, dim):
-    return np.arange(1, 1 + w.shape[dim], dtype=np.float32)[::-1]
+def arrays(n, c, o, h, w, p, k=3, step=1, apart=1, groups=1, last=False):
+    """An input, windows, a gradient of the result, and the geometry."""
+    geometry = ((step, step), (p, p), (apart, apart), groups)
+    out = reference.out_sizes((h, w), (k, k), *geometry[:3])
+    x, windows = random(n, c, h, w), random(o, c // groups, k, k, seed=1)
+    g = random(n, o, *out, seed=2)
+    if last:
+        x, g = innermost(x), innermost(g)
+    return x, windows, g, geometry
 
 
-def three_ways(x, w, g, p):
+def bias(w, dim, groups=1):
+    size = w.shape[0] if dim == 0 else w.shape[1] * groups
+    return np.arange(1, 1 + size, dtype=np.float32)[::-1].copy()
+
+
+def three_ways(x, w, g, geometry, last=False):
     """For each direction its result, the exact one, and the exact one of absolute values."""
     wide = [a.astype(np.float64) for a in (x, w, g)]
     size = [np.abs(a) for a in wide]
-    geometry = (ONE, (p, p), ONE, 1)
+    stride, padding, dilation, groups = geometry
+    kernel, out, sizes = w.shape[2:], g.shape[2:], x.shape[2:]
 
     def both(name, *places, plus=(), end=(), bias=0.0):
         function = getattr(reference, name)
@@ -47,16 +70,26 @@ def three_ways(x, w, g, p):
         bias = np.reshape(bias, (-1, 1, 1)).astype(np.float64)
         return results[0] + bias, results[1] + np.abs(bias)
 
-    yield winograd.convolve(x, w, bias(w, 0), p), *both("convolve", 0, 1, bias=bias(w, 0))
-    yield (
-        winograd.convolve(g, w, bias(w, 1), 2 - p, True),
-        *both("convolve_transposed", 2, 1, end=(x.shape[2:],), bias=bias(w, 1)),
-    )
-    yield winograd.convolve_weight(x, g, p), *both("convolve_weight", 0, 2, plus=((3, 3),))
+    def number(a, channels, to, padding, transposed):
+        return winograd.scheme_for(
+            a.shape, channels, to, kernel, stride, padding, dilation, groups, transposed
+        )
+
+    which, b = number(x, len(w), out, padding, False), bias(w, 0)
+    y = winograd.convolve(which, x, w, b, out, padding, dilation, groups, False, last)
+    yield y, *both("convolve", 0, 1, bias=b)
+    y = winograd.convolve_weight(which, x, g, kernel, padding, dilation, groups, last)
+    yield y, *both("convolve_weight", 0, 2, plus=(kernel,))
+    if stride[0] == 1:
+        padding = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
+    which, b = number(g, x.shape[1], sizes, padding, True), bias(w, 1, groups)
+    if which is not None:
+        y = winograd.convolve(which, g, w, b, sizes, padding, dilation, groups, True, last)
+        yield y, *both("convolve_transposed", 2, 1, end=(sizes,), bias=b)
 
 
-def check(x, w, g, p):
-    for result, exact, size in three_ways(x, w, g, p):
+def check(x, w, g, geometry, last=False):
+    for result, exact, size in three_ways(x, w, g, geometry, last):
         assert result.dtype == np.float32
         assert result.shape == exact.shape
         # A result also has roundings of the size of its neighbours' sums.
@@ -64,147 +97,236 @@ def check(x, w, g, p):
         assert np.abs(result - exact).max() <= 4 * EPS * size.max()
 
 
-@settings(max_examples=40, deadline=None)
+def whole(rows, size):
+    """A table of a scheme as a matrix."""
+    found = np.zeros((len(rows), size))
+    for i, parts in enumerate(rows):
+        for factor, *entries in parts:
+            for k in entries:
+                found[i, abs(k) - 1] += factor * np.sign(k)
+    return found
+
+
+@pytest.mark.parametrize("number", range(len(schemes.SCHEMES)))
+def test_schemes_are_identities(number):
+    """For unit inputs and unit weights, which is all of them: both sides are bilinear."""
+    s = schemes.SCHEMES[number]
+    (k, step), *_ = (key for key, value in winograd.NUMBERS.items() if value == number)
+    numbers, back = whole(s.windows, s.taps), whole(s.back, s.points)
+    products = np.zeros((s.points, s.taps, s.edge))
+    for p, i in enumerate(s.point):
+        values = whole(s.forth, s.edge)[s.value[p]]
+        products[i] += numbers[p][:, None] * values
+    found = np.einsum("yp,pkd->ykd", back, products)
+    exact = np.zeros_like(found)
+    for y in range(s.outputs):
+        for tap in range(k):
+            # The first input of the transpose is the one k - 3 before that of the first result.
+            d = step * y + tap if step else y + 1 - tap
+            if step:
+                exact[y, tap, d] = 1
+            elif d % 2 == 0:
+                exact[y, tap, d // 2 + k - 3] = 1
+    assert np.array_equal(found, exact)
+    assert np.array_equal(whole(s.spread, s.outputs), back.T)
+    assert np.array_equal(whole(s.gathered, s.products), numbers.T)
+
+
+@settings(max_examples=60, deadline=None)
 @given(
-    st.integers(1, 5), st.integers(1, 3), st.integers(1, 3), st.integers(1, 13),
-    st.integers(1, 20), st.integers(0, 2),
+    st.sampled_from(KINDS), st.integers(1, 4), st.integers(1, 80), st.integers(1, 80),
+    st.integers(1, 13), st.integers(1, 20), st.integers(0, 4), st.sampled_from([1, 1, 2, 3]),
+    st.booleans(),
 )  # fmt: skip
-def test_shapes(n, c, o, h, w, p):
-    if min(h, w) + 2 * p >= 3:
-        check(*arrays(n, c, o, h, w, p), p)
+def test_shapes(kind, n, c, o, h, w, p, groups, last):
+    k, step, apart = kind
+    if min(h, w) + 2 * p > apart * (k - 1) >= p:
+        check(*arrays(n, c * groups, o * groups, h, w, p, k, step, apart, groups, last), last)
 
 
 @pytest.mark.parametrize(
     ("n", "c", "o", "h", "w", "p"),
     [
-        (2, 2, 2, 32, 32, 1),
-        (1, 1, 1, 3, 300, 1),  # several chunks beside each other
-        (1, 1, 2, 57, 131, 0),
-        (40, 1, 3, 4, 4, 1),  # several images in a chunk
-        (60, 1, 1, 2, 2, 1),
-        (2, 512 // BLOCK, 1, 4, 4, 1),
-        (2, 1, 512 // BLOCK, 4, 4, 1),
-        (3, 3, 3, 9, 7, 2),
+        (2, 64, 64, 32, 32, 1),
+        (1, 32, 32, 3, 300, 1),  # several chunks beside each other
+        (1, 32, 64, 57, 131, 0),
+        (40, 32, 96, 4, 4, 1),  # several images in a chunk
+        (60, 32, 32, 2, 2, 1),
+        (2, 512, 32, 4, 4, 1),
+        (2, 32, 512, 4, 4, 1),
+        (3, 96, 96, 9, 7, 2),
     ],
 )
-def test_kinds(n, c, o, h, w, p):
-    check(*arrays(n, c, o, h, w, p), p)
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds(kind, n, c, o, h, w, p):
+    k, step, apart = kind
+    if min(h, w) + 2 * p > apart * (k - 1):
+        check(*arrays(n, c, o, h, w, p, k, step, apart))
 
 
-@pytest.mark.parametrize(("c", "size"), [(2, 16), (4, 8), (8, 4)])
-def test_errors_are_those_of_sums_in_order(c, size):
-    x, w, g = arrays(4, c, c, size, size, 1)
-    geometry = (ONE, ONE, ONE, 1)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("c", "size"), [(64, 16), (128, 8), (256, 4)])
+def test_errors_are_those_of_sums_in_order(c, size, kind):
+    k, step, apart = kind
+    if apart > size // 2:  # most of a tile would not exist
+        return
+    p = apart * (k // 2) if step == 1 else 1
+    x, w, g, geometry = arrays(4, c, c, size, size, p, k, step, apart)
     plus = [bias(w, i).reshape(-1, 1, 1) for i in (0, 1)]
     ordered = (
         reference.convolve(x, w, *geometry) + plus[0],
+        reference.convolve_weight(x, g, w.shape[2:], *geometry),
         reference.convolve_transposed(g, w, *geometry, x.shape[2:]) + plus[1],
-        reference.convolve_weight(x, g, (3, 3), *geometry),
     )
-    for (result, exact, _), other in zip(three_ways(x, w, g, 1), ordered, strict=True):
+    for (result, exact, _), other in zip(three_ways(x, w, g, geometry), ordered, strict=False):
         wrong, bound = (np.sqrt(np.mean((a - exact) ** 2)) for a in (result, other))
-        assert wrong <= 2 * bound
+        assert wrong <= (2 if step == 1 else 3) * bound
 
 
-def test_whole_numbers_are_exact():
-    x, w, g = (np.rint(4 * a) for a in arrays(3, 1, 2, 9, 8, 1))
-    for result, exact, _ in three_ways(x, 4 * w, g, 1):
+@pytest.mark.parametrize("kind", KINDS)
+def test_whole_numbers_are_exact(kind):
+    k, step, apart = kind
+    x, w, g, geometry = arrays(3, 32, 64, 9, 8, 2, k, step, apart)
+    for result, exact, _ in three_ways(
+        np.rint(4 * x), 4 * np.rint(4 * w), np.rint(4 * g), geometry
+    ):
         assert np.array_equal(result, exact)
 
 
+@pytest.mark.parametrize("kind", [(3, 1, 1), (3, 1, 2), (3, 2, 1), (4, 2, 1), (5, 1, 1)])
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 3e38])
-def test_not_finite(value, monkeypatch):
+def test_not_finite(value, kind, monkeypatch):
     """Transforms would give NaN around an infinity: the sums are made in order instead."""
-    zeros, geometry = np.zeros(BLOCK, np.float32), (ONE, ONE, ONE, 1)
+    k, step, apart = kind
     for which in range(3):
-        given = arrays(2, 1, 1, 32, 32, 1)
+        *given, geometry = arrays(2, 32, 32, 32, 32, 1, k, step, apart)
         given[which].reshape(-1)[[0, -1]] = value
         x, w, g = given
+        with np.errstate(all="ignore"):  # of sums in order
+            direct = [result for result, _, _ in three_ways(x, w, g, geometry)]
         cases = (
-            (winograd.convolve(x, w, zeros, 1), conv.convolve, (x, w), ()),
-            (
-                winograd.convolve(g, w, zeros, 1, True),
-                conv.convolve_transposed,
-                (g, w),
-                (x.shape[2:],),
-            ),
-            (winograd.convolve_weight(x, g, 1), conv.convolve_weight, (x, g, (3, 3)), ()),
+            (conv.convolve, (x, w), ()),
+            (conv.convolve_weight, (x, g, w.shape[2:]), ()),
+            (conv.convolve_transposed, (g, w), (x.shape[2:],)),
         )
-        for direct, function, args, more in cases:
+        for made, (function, args, more) in zip(direct, cases, strict=True):
             found = function(*args, *geometry, *more)
             with monkeypatch.context() as patch:
-                patch.setattr(winograd, "fits", lambda *_: False)
+                patch.setattr(winograd, "scheme_for", lambda *_: None)
                 in_order = function(*args, *geometry, *more)
             if not np.isfinite(value) and any(a is given[which] for a in args):
-                assert direct is None
+                # What meets the padding alone is 0 in order too, unless it is infinite.
+                assert made is None
                 np.testing.assert_array_equal(found, in_order)
             else:
                 limit = np.abs(in_order[np.isfinite(in_order)]).max()
                 np.testing.assert_allclose(found, in_order, rtol=0, atol=1e-5 * limit)
 
 
-def test_same_bits_on_any_number_of_threads():
+@pytest.mark.parametrize("kind", KINDS)
+def test_same_bits_on_any_number_of_threads(kind):
     before, made = torch.get_num_threads(), []
-    for n, c, o, size in ((2, 2, 2, 20), (4, 8, 8, 4)):
-        x, w, g = arrays(n, c, o, size, size, 1)
+    for n, c, o, size in ((2, 64, 64, 20), (4, 256, 256, 8)):
+        x, w, g, geometry = arrays(n, c, o, size, size, 2, *kind)
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            made.append([result.tobytes() for result, _, _ in three_ways(x, w, g, 1)])
+            made.append([result.tobytes() for result, _, _ in three_ways(x, w, g, geometry)])
         assert made[-1] == made[-2]
     torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("side", ["before", "after"])
 @pytest.mark.parametrize(
-    ("n", "c", "o", "h", "w", "p"), [(2, 1, 2, 7, 9, 0), (3, 2, 1, 4, 4, 1), (1, 1, 1, 2, 101, 2)]
+    ("n", "c", "o", "h", "w", "p"),
+    [(2, 32, 64, 7, 9, 0), (3, 64, 32, 4, 4, 1), (1, 33, 41, 6, 101, 2), (1, 3, 5, 11, 11, 1)],
 )
-def test_nothing_outside_of_the_arrays_is_touched(side, n, c, o, h, w, p, monkeypatch):
-    x, windows, g = (guarded(a, side) for a in arrays(n, c, o, h, w, p))
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_outside_of_the_arrays_is_touched(kind, side, last, n, c, o, h, w, p, monkeypatch):
+    k, step, apart = kind
+    if min(h, w) + 2 * p <= apart * (k - 1):
+        return
+    *given, geometry = arrays(n, c, o, h, w, p, k, step, apart)
+
+    def place(a):
+        if last and a.shape[2] != k:
+            return np.moveaxis(guarded(np.moveaxis(a, 1, -1), side), -1, 1)
+        return guarded(a, side)
+
+    x, windows, g = map(place, given)
     empty = np.empty
-    monkeypatch.setattr(
-        winograd.np, "empty", lambda shape, dtype: guarded(np.zeros(shape, dtype), side)
-    )
-    for result, exact, _ in three_ways(x, windows, g, p):
+
+    def made(shape, dtype):
+        return guarded(np.zeros(shape, dtype), side)
+
+    def result(shape, dtype, last):
+        if not last:
+            return made(shape, dtype)
+        return np.moveaxis(made((shape[0], *shape[2:], shape[1]), dtype), -1, 1)
+
+    monkeypatch.setattr(winograd.np, "empty", made)
+    monkeypatch.setattr(winograd, "empty", result)
+    for result, exact, _ in three_ways(x, windows, g, geometry, last):
         assert np.abs(result - exact).max() <= 1e-4 * np.abs(exact).max()
     monkeypatch.setattr(winograd.np, "empty", empty)
 
 
-def test_fits():
-    x = random(8, 2 * BLOCK, 16, 16)
+def test_which_scheme():
+    x = (8, 2 * BLOCK, 16, 16)
 
-    def fits(x=x, channels=BLOCK, kernel=(3, 3), stride=ONE, padding=ONE, dilation=ONE, groups=1,
-             more=0):  # fmt: skip
-        out = reference.out_sizes(x.shape[2:], kernel, stride, padding, dilation)
+    def number(x=x, channels=BLOCK, kernel=(3, 3), stride=ONE, padding=ONE, dilation=ONE, groups=1,
+               more=0, transposed=False):  # fmt: skip
+        out = reference.out_sizes(x[2:], kernel, stride, padding, dilation)
         out = (out[0] + more, *out[1:])
-        return winograd.fits(x, channels, out, kernel, stride, padding, dilation, groups)
+        return winograd.scheme_for(
+            x, channels, out, kernel, stride, padding, dilation, groups, transposed
+        )
 
-    assert fits()
-    assert fits(padding=(0, 0))
-    assert fits(padding=(2, 2))
+    dense = schemes.SCHEMES.index(schemes.DENSE3)
+    assert number() == number(padding=(0, 0)) == number(padding=(2, 2)) == dense
+    assert number(channels=BLOCK - 1) == number(channels=1024) == number(groups=2) == dense
+    assert number(dilation=(2, 2)) == number(dilation=(2, 2), padding=(4, 4)) == dense
+    assert number(stride=(2, 2)) == schemes.SCHEMES.index(schemes.HALVED3)
+    assert number(stride=(2, 2), kernel=(4, 4)) == schemes.SCHEMES.index(schemes.HALVED4)
+    assert number(kernel=(5, 5)) == schemes.SCHEMES.index(schemes.DENSE5)
     for other in (
-        x.astype(np.float64), x[:, ::2], x[:, :, ::2], x[:, :-1].copy(), x[:1, :, :2, :2].copy(),
-        x[:0], x[:, :, :1, :1].copy(),
-    ):  # fmt: skip
-        assert not fits(x=other)
-    line = {"kernel": (3,), "stride": (1,), "padding": (1,), "dilation": (1,)}
-    assert not fits(x=x[:, :, 0].copy(), **line)
-    assert not fits(channels=BLOCK - 1)
-    assert not fits(channels=1024)
-    assert not fits(kernel=(3, 1))
-    assert not fits(stride=(2, 2))
-    assert not fits(padding=(1, 2))
-    assert not fits(padding=(3, 3))
-    assert not fits(dilation=(2, 2))
-    assert not fits(groups=2)
-    assert not fits(more=-1)
+        number(x=(0, *x[1:])),
+        number(x=x[:3], kernel=(3,), stride=(1,), padding=(1,), dilation=(1,)),
+        number(kernel=(3, 1)),
+        number(stride=(1, 2)),
+        number(stride=(3, 3)),
+        number(padding=(1, 2)),
+        number(padding=(3, 3)),
+        number(dilation=(1, 2)),
+        number(dilation=(TILES, TILES), padding=(TILES, TILES)),
+        number(stride=(2, 2), dilation=(2, 2)),
+        number(more=-1),
+        number(more=-1, stride=(2, 2), transposed=True),
+    ):
+        assert other is None
 
 
-def test_module_and_gradients():
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_small_is_summed_in_order(kind, monkeypatch):
+    k, step, apart = kind
+    monkeypatch.setattr(winograd, "LOSS", 100)
+    winograd.scheme_for.cache_clear()
+    for n, c, o, size in ((8, 3, 64, 32), (8, 64, 3, 32), (1, 64, 64, 4)):
+        geometry = ((k, k), (step, step), (apart, apart), (apart, apart))
+        size = max(size, apart * k)
+        out = reference.out_sizes((size, size), *geometry)
+        found = winograd.scheme_for((n, c, size, size), o, out, *geometry, 1, False)
+        assert found is None or min(c, o) > 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_module_and_gradients(kind):
     """Through a layer, double backward too."""
+    k, step, apart = kind
     torch.manual_seed(0)
-    layer = torch.nn.Conv2d(2 * BLOCK, BLOCK, 3, padding=1)
+    layer = torch.nn.Conv2d(2 * BLOCK, BLOCK, k, padding=1, stride=step, dilation=apart)
     x = torch.randn(4, 2 * BLOCK, 12, 12, requires_grad=True)
-    wide = torch.nn.Conv2d(2 * BLOCK, BLOCK, 3, padding=1).double()
+    wide = torch.nn.Conv2d(2 * BLOCK, BLOCK, k, padding=1, stride=step, dilation=apart).double()
     wide.load_state_dict({k: v.double() for k, v in layer.state_dict().items()})
     grads = []
     for f, a in ((layer, x), (wide, x.detach().double().requires_grad_())):

@@ -169,11 +169,17 @@ def convolve(
     ):
         return reference.convolve(x, w, stride, padding, dilation, groups, out, channels_last, bias)
     bias = zeros(o, x.dtype) if bias is None else np.ascontiguousarray(bias)
-    if not channels_last and x.flags.c_contiguous and w.flags.c_contiguous:
-        if winograd.fits(x, o, out, w.shape[2:], stride, padding, dilation, groups):
-            quick = winograd.convolve(x, w, bias, padding[0])
+    if x.dtype is winograd.SINGLE:
+        number = winograd.scheme_for(
+            x.shape, o, out, w.shape[2:], stride, padding, dilation, groups, False
+        )
+        if number is not None:
+            quick = winograd.convolve(
+                number, x, w, bias, out, padding, dilation, groups, False, channels_last
+            )
             if quick is not None:
                 return quick
+    if not channels_last and x.flags.c_contiguous and w.flags.c_contiguous:
         if is_whole(x.shape[2:], w.shape[2:], padding, dilation, groups):
             return products.linear(x.reshape(n, -1), w.reshape(o, -1), bias).reshape(n, o, *out)
         taps = prod(w.shape[2:])
@@ -236,19 +242,26 @@ def convolve_transposed(
             g, w, stride, padding, dilation, groups, sizes, channels_last, bias
         )
     bias = zeros(c * groups, g.dtype) if bias is None else np.ascontiguousarray(bias)
+    kernel, at = w.shape[2:], padding
+    if set(stride) == {1}:
+        at = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
+    if g.dtype is winograd.SINGLE:
+        number = winograd.scheme_for(
+            g.shape, c * groups, sizes, kernel, stride, at, dilation, groups, True
+        )
+        if number is not None:
+            quick = winograd.convolve(
+                number, g, w, bias, sizes, at, dilation, groups, True, channels_last
+            )
+            if quick is not None:
+                return quick
     if not channels_last and g.flags.c_contiguous and w.flags.c_contiguous:
-        kernel, at = w.shape[2:], padding
         if is_whole(sizes, kernel, padding, dilation, groups) and prod(g.shape[2:]) == 1:
             x = products.matmul(g.reshape(n, -1), w.reshape(o, -1)).reshape(n, c, *sizes)
             return reference.biased(x, bias)
         way = "transposed"
         if set(stride) == {1}:
             way = "turned"
-            at = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
-            if winograd.fits(g, c, sizes, kernel, stride, at, dilation, groups):
-                quick = winograd.convolve(g, w, bias, at[0], True)
-                if quick is not None:
-                    return quick
         taps, shape = prod(kernel), (n, c * groups, *sizes)
         if way == "turned" or set(stride) == {2}:
             found = few_plan(
@@ -258,9 +271,7 @@ def convolve_transposed(
                 x = np.empty(shape, g.dtype)
                 found[0](g, w, bias, x, found[1])
                 return x
-    kernel = w.shape[2:]
     if channels_last and has_channels(g, c, o // groups, groups, kernel, dilation):
-        at = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
         if set(stride) == {1}:
             by_tap = w.reshape(o, -1)[:, ::-1].T
             return by_channels(g, by_tap, bias, tuple(sizes), kernel, t, stride, at, dilation)
@@ -317,11 +328,17 @@ def convolve_weight(
         return reference.convolve_weight(
             x, g, kernel, stride, padding, dilation, groups, channels_last
         )
-    if not channels_last and x.flags.c_contiguous and g.flags.c_contiguous:
-        if winograd.fits(x, o, g.shape[2:], kernel, stride, padding, dilation, groups):
-            quick = winograd.convolve_weight(x, g, padding[0])
+    if x.dtype is winograd.SINGLE:
+        number = winograd.scheme_for(
+            x.shape, o, g.shape[2:], kernel, stride, padding, dilation, groups, False
+        )
+        if number is not None:
+            quick = winograd.convolve_weight(
+                number, x, g, kernel, padding, dilation, groups, channels_last
+            )
             if quick is not None:
                 return quick
+    if not channels_last and x.flags.c_contiguous and g.flags.c_contiguous:
         if is_whole(x.shape[2:], kernel, padding, dilation, groups):
             w = products.adjoint_times(g.reshape(n, -1), x.reshape(n, -1))
             return w.reshape(o, c, *kernel)
