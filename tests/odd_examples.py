@@ -311,6 +311,16 @@ def group_norm_gradients(rng, d):
     return some(rng, a.shape, d), a, w, groups, 0.1, (True, True, True)
 
 
+def rms_norm(rng, d):
+    a, w, _, n, eps = layer_norm(rng, d)
+    return a, w, n, eps
+
+
+def rms_norm_gradients(rng, d):
+    g, a, w, n, eps, needs = layer_norm_gradients(rng, d)
+    return g, a, w, n, eps, needs[:2]
+
+
 def statistics(rng, a):
     d = F32 if a.dtype.itemsize == 2 else a.dtype
     return some(rng, a.shape[1:2], d), np.abs(some(rng, a.shape[1:2], d)) + d.type(0.1)
@@ -540,7 +550,7 @@ NAMED = (
     linear, add_along, add_rows, add_slices, gather_along, index_add_at, index_put, index_take, fill_masked,
     out_of_range, slices_added, take_slices, write_along, batch_norm, batch_norm_gradients,
     group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, max_pool_gradient, running,
-    move_statistics,    sum_to, sort, topk, where, cast,
+    move_statistics, rms_norm, rms_norm_gradients,    sum_to, sort, topk, where, cast,
 )  # fmt: skip
 EXAMPLES = {f.__name__: f for f in NAMED} | {
     "bmm": three_matrices, "dot": vectors, "vdot": vectors, "mm": matrices, "matmul": products,

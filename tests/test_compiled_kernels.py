@@ -482,6 +482,9 @@ def test_layer_norm(data):
     g = a if data.draw(st.booleans()) else data.draw(arrays(shape, a.dtype, special=False))
     needs = tuple(data.draw(st.booleans()) for _ in range(3))
     compare("layer_norm_gradients", g, a, w, n, 1e-2, needs, scale=sized(g, a), needs=needs)
+    compare("rms_norm", a, w, n, 1e-5, scale=scale)
+    needs = needs[:2]
+    compare("rms_norm_gradients", g, a, w, n, 1e-2, needs, scale=sized(g, a), needs=needs)
 
 
 @given(st.data())

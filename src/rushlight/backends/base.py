@@ -378,6 +378,8 @@ KERNELS = {
     # random
     "by_c_library": "a function of the C library of each number, to the last bit",
     "random_between": "numbers in [low, high) from a generator",
+    "rms_norm": "rows of n elements over the root of the mean of their squares",
+    "rms_norm_gradients": "the gradients of `rms_norm`, None where not needed",
     "random_doubles": "numbers in [0, 1) from a generator, of 53 bits",
     "random_floats": "numbers in [0, 1) from a generator, of 24 bits",
     "random_hits": "a value with a probability, else 0",

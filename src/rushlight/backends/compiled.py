@@ -42,7 +42,9 @@ FAMILIES: dict[str, str] = {
         "logit_entropy_gradient smooth_l1 smooth_l1_gradient squared_error_gradient"
     ),
     "batch_normalize": "batch_norm batch_norm_gradients move_statistics",
-    "normalize": "group_norm group_norm_gradients layer_norm layer_norm_gradients",
+    "normalize": (
+        "group_norm group_norm_gradients layer_norm layer_norm_gradients rms_norm rms_norm_gradients"
+    ),
     "pool": (
         "max_by_tables max_pool max_pool_gradient max_pool_places window_averages "
         "window_averages_adjoint"

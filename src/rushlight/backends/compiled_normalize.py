@@ -1,7 +1,7 @@
-"""Normalisation as machine code; see `compiled.py` for when it runs, `compiler/kernels/norm.py` for how.
+"""Normalisation of rows as machine code; see `compiled.py` for when it runs, `compiler/kernels/norm.py` for how.
 
-C-contiguous arrays of floating dtypes; statistics are float32 for half types. All else, among it
-channels-last batches and rows of channels, is the reference's.
+Arrays of floating dtypes, C-contiguous or copied so; weight and bias of any floating dtype. Statistics are
+float32 for half types. What is laid out with channels last is the reference's.
 """
 
 from __future__ import annotations
@@ -11,164 +11,156 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends import numpy_normalize as reference
-from rushlight.backends.operands import takes
+from rushlight.backends.compiled_batch_normalize import known, vectors
 from rushlight.compiler.kernels import norm
-from rushlight.compiler.types import Type, of
-
-CHUNKS = 64  # sums over rows are made of so many parts at most
-SHORT = 16  # elements of a plane below which its own overhead is most of the work
+from rushlight.compiler.types import of
 
 
-def fits(a: Any, *others: Any) -> Type | None:
-    """The type of what is normalised if kernels can take it, and the others with it."""
-    if not takes(a) or not a.flags.carray:
+def whole(a: Any) -> Any:
+    """`a`, or a copy of it, with its elements side by side; None for what kernels do not take."""
+    if not known(a) or not a.size:
         return None
-    for b in others:
-        if b is not None and (
-            b.__class__ is not np.ndarray or b.dtype is not a.dtype or not b.flags.carray
-        ):
-            return None
-    return of(a.dtype)
-
-
-def register(t: Type) -> Any:
-    """NumPy's dtype for what `t` is computed in."""
-    return t.loaded.np
+    return a if a.flags.carray else np.array(a, order="C")
 
 
 def in_rows(a: np.ndarray, n: int, *others: Any) -> bool:
     """Whether `a` is rows of `n` elements, and each of the others (or None) is one."""
-    return n > 0 and a.size % n == 0 and all(b is None or b.size == n for b in others)
+    return n > 0 and a.size % n == 0 and vectors(n, *others)
+
+
+def like(g: Any, x: np.ndarray) -> Any:
+    """The gradient of something like x, its elements side by side; None where it is not of that kind."""
+    if g.__class__ is not np.ndarray or g.dtype is not x.dtype or g.shape != x.shape:
+        return None
+    return g if g.flags.carray else np.array(g, order="C")
+
+
+def affine(x: np.ndarray, weight: Any, bias: Any) -> tuple[Any, Any, Any]:
+    """Weight and bias of one dtype, `x` where there is none (it is not read), and the type of both."""
+    if weight is not None and bias is not None and weight.dtype is not bias.dtype:
+        d = np.promote_types(np.float32, x.dtype if x.dtype.itemsize > 2 else np.float32)
+        weight, bias = weight.astype(d), bias.astype(d)
+    w, b = (x if v is None else v for v in (weight, bias))
+    return w, b, of((b if weight is None else w).dtype)
 
 
 def layer_norm(a: Any, weight: Any, bias: Any, n: int, eps: float) -> tuple[Any, Any, Any]:
     """(normalised, mean, 1 / deviation) of rows of `n` elements."""
-    t = fits(a, weight, bias)
-    if t is None or not in_rows(a, n, weight, bias):
+    x = whole(a)
+    if x is None or not in_rows(x, n, weight, bias):
         return reference.layer_norm(a, weight, bias, n, eps)
-    rows, d = a.size // n, register(t)
-    y, mean, rstd = np.empty(a.shape, a.dtype), np.empty(rows, d), np.empty(rows, d)
+    t: Any = of(x.dtype)
+    rows, d = x.size // n, t.loaded.np
+    y, mean, rstd = np.empty(x.shape, x.dtype), np.empty(rows, d), np.empty(rows, d)
+    w, b, kind = affine(x, weight, bias)
     kernel = norm.row_norm.compiled(
-        WEIGHT=weight is not None, BIAS=bias is not None, CENTRE=True, T=t, W=t, R=t.loaded
+        WEIGHT=weight is not None, BIAS=bias is not None, CENTRE=True, T=t, W=kind, R=t.loaded
     )
-    w, b = (a if v is None else v for v in (weight, bias))  # what is not there is not read
-    kernel(a, w, b, y, mean, rstd, rows, n, eps)
+    kernel(x, w, b, y, mean, rstd, rows, n, eps)
     return y, mean, rstd
+
+
+def rms_norm(a: Any, weight: Any, n: int, eps: float) -> Any:
+    """Rows of `n` elements over the square root of the mean of their squares."""
+    x = whole(a)
+    if x is None or not in_rows(x, n, weight):
+        return reference.rms_norm(a, weight, n, eps)
+    t: Any = of(x.dtype)
+    rows = x.size // n
+    y, rstd = np.empty(x.shape, x.dtype), np.empty(rows, t.loaded.np)
+    w, _, kind = affine(x, weight, None)
+    kernel = norm.row_norm.compiled(
+        WEIGHT=weight is not None, BIAS=False, CENTRE=False, T=t, W=kind, R=t.loaded
+    )
+    kernel(x, w, w, y, rstd, rstd, rows, n, eps)
+    return y
+
+
+def gradients_of_rows(
+    g: Any, a: Any, weight: Any, n: int, eps: float, needs: tuple, centre: bool
+) -> tuple[Any, Any, Any] | None:
+    """The gradients of both by input, weight and bias; None where kernels do not take them."""
+    x = whole(a)
+    h = None if x is None else like(g, x)
+    if h is None or not in_rows(x, n, weight):
+        return None
+    t: Any = of(x.dtype)
+    rows, d = x.size // n, t.loaded.np
+    gw, gb = np.empty(n, d), np.empty(n, d)
+    gx = np.empty(x.shape, x.dtype) if needs[0] else gw
+    sums = bool(needs[1] or needs[2])
+    parts = np.empty(2 * norm.PARTS * n, d) if sums else gw
+    w, _, kind = affine(x, weight, None)
+    kernel = norm.row_norm_backward.compiled(
+        WEIGHT=weight is not None, CENTRE=centre, INPUT=bool(needs[0]), SUMS=sums,
+        T=t, W=kind, R=t.loaded,
+    )  # fmt: skip
+    kernel(h, x, w, gx, gw, gb, parts, rows, n, eps)
+    return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
 
 def layer_norm_gradients(
     g: Any, a: Any, weight: Any, n: int, eps: float, needs: tuple
 ) -> tuple[Any, Any, Any]:
     """The gradients of layer_norm by input, weight and bias; None where not needed."""
-    t = fits(a, g, weight)
-    if t is None or not in_rows(a, n, weight) or g.shape != a.shape:
-        return reference.layer_norm_gradients(g, a, weight, n, eps, needs)
-    rows, d = a.size // n, register(t)
-    grain = -(-rows // CHUNKS)
-    parts = -(-rows // grain)
-    gx = np.empty(a.shape, a.dtype)
-    sums = bool(needs[1] or needs[2])
-    gw, gb = (np.zeros((parts, n), d) if sums else gx for _ in range(2))
-    kernel = norm.row_norm_backward.compiled(
-        WEIGHT=weight is not None, CENTRE=True, INPUT=bool(needs[0]), SUMS=sums,
-        T=t, W=t, R=t.loaded,
-    )  # fmt: skip
-    kernel(g, a, a if weight is None else weight, gx, gw, gb, rows, n, grain, eps)
-    return (
-        gx if needs[0] else None,
-        gw.sum(0) if needs[1] else None,
-        gb.sum(0) if needs[2] else None,
-    )
+    found = gradients_of_rows(g, a, weight, n, eps, needs, True)
+    return found or reference.layer_norm_gradients(g, a, weight, n, eps, needs)
 
 
-def plane_moments(a: np.ndarray, planes: int, t: Type) -> tuple[Any, Any]:
-    """(mean, sum of squared deviations) of equal pieces of an array."""
-    mean, squares = np.empty(planes, register(t)), np.empty(planes, register(t))
-    norm.plane_moments.compiled(T=t, R=t.loaded)(a, mean, squares, planes, a.size // planes)
-    return mean, squares
+def rms_norm_gradients(
+    g: Any, a: Any, weight: Any, n: int, eps: float, needs: tuple
+) -> tuple[Any, Any]:
+    """The gradients of rms_norm by input and weight; None where not needed."""
+    found = gradients_of_rows(g, a, weight, n, eps, (*needs, False), False)
+    return found[:2] if found else reference.rms_norm_gradients(g, a, weight, n, eps, needs)
 
 
-def plane_scale(a: np.ndarray, scale: Any, shift: Any, t: Type, planes: int) -> Any:
-    y = np.empty(a.shape, a.dtype)
-    kernel = norm.plane_scale.compiled(T=t, R=t.loaded)
-    kernel(a, scale, shift, y, planes, a.size // planes, scale.size)
-    return y
-
-
-def plane_sums(g: np.ndarray, a: np.ndarray, mean: Any, t: Type, planes: int) -> tuple[Any, Any]:
-    """For each plane the sums of g and of g * (a - mean)."""
-    sums, products = np.empty(planes, register(t)), np.empty(planes, register(t))
-    kernel = norm.plane_sums.compiled(T=t, R=t.loaded)
-    kernel(g, a, mean, sums, products, planes, a.size // planes, mean.size)
-    return sums, products
-
-
-def plane_blend(g: Any, a: Any, s: Any, u: Any, v: Any, t: Type, planes: int) -> Any:
-    """s * g + u * a + v, with numbers of planes."""
-    out = np.empty(a.shape, a.dtype)
-    kernel = norm.plane_blend.compiled(T=t, R=t.loaded)
-    kernel(g, a, s, u, v, out, planes, a.size // planes, s.size)
-    return out
-
-
-def exact(*values: Any) -> list[Any]:
-    """Statistics as contiguous arrays, for kernels."""
-    return [np.ascontiguousarray(v) for v in values]
-
-
-def channel_weight(weight: Any, channels: int, d: Any) -> Any:
-    return np.ones(channels, d) if weight is None else weight.reshape(-1).astype(d, copy=False)
+def planes_of(a: Any, groups: int, *others: Any) -> tuple[Any, int]:
+    """(`a` with its elements side by side, elements of a plane) of (N, C, *); None for what is the reference's."""
+    if a.ndim < 2 or groups < 1 or a.shape[1] % groups or reference.channels_last(a):
+        return None, 0
+    x = whole(a)
+    if x is None or not vectors(x.shape[1], *others):
+        return None, 0
+    return x, x.size // (x.shape[0] * x.shape[1])
 
 
 def group_norm(a: Any, weight: Any, bias: Any, groups: int, eps: float) -> tuple[Any, Any, Any]:
     """(normalised, mean, 1 / deviation) of `groups` groups of the channels of (N, C, *)."""
-    t = fits(a)
-    if t is None or a.shape[1] % groups or a.size // (a.shape[0] * a.shape[1]) < SHORT:
+    x, size = planes_of(a, groups, weight, bias)
+    if x is None:
         return reference.group_norm(a, weight, bias, groups, eps)
-    n, channels = a.shape[:2]
-    d = register(t)
-    mean, squares = plane_moments(a, n * groups, t)
-    rstd = 1 / np.sqrt(squares / d.type(a.size // (n * groups)) + d.type(eps))
-    each = channels // groups
-    w = channel_weight(weight, channels, d)
-    scale = (rstd.reshape(n, groups, 1) * w.reshape(groups, each)).reshape(n, channels)
-    shift = -np.repeat(mean, each).reshape(n, channels) * scale
-    if bias is not None:
-        shift += channel_weight(bias, channels, d)
-    scale, shift = exact(scale.reshape(-1), shift.reshape(-1))
-    y = plane_scale(a, scale, shift, t, n * channels)
-    return y, mean.reshape(n, groups), rstd.reshape(n, groups)
+    t: Any = of(x.dtype)
+    n, channels = x.shape[:2]
+    d = t.loaded.np
+    y = np.empty(x.shape, x.dtype)
+    mean, rstd = np.empty((n, groups), d), np.empty((n, groups), d)
+    w, b, kind = affine(x, weight, bias)
+    kernel = norm.groups_norm.compiled(
+        WEIGHT=weight is not None, BIAS=bias is not None, T=t, W=kind, R=t.loaded
+    )
+    kernel(x, w, b, y, mean, rstd, n * groups, groups, channels // groups, size, eps)
+    return y, mean, rstd
 
 
 def group_norm_gradients(
     g: Any, a: Any, weight: Any, groups: int, eps: float, needs: tuple
 ) -> tuple[Any, Any, Any]:
     """The gradients of group_norm by input, weight and bias."""
-    t = fits(a, g)
-    if (
-        t is None
-        or g.shape != a.shape
-        or a.shape[1] % groups
-        or a.size // (a.shape[0] * a.shape[1]) < SHORT
-    ):
+    x, size = planes_of(a, groups, weight)
+    h = None if x is None else like(g, x)
+    if h is None:
         return reference.group_norm_gradients(g, a, weight, groups, eps, needs)
-    n, channels = a.shape[:2]
-    d, each, size = register(t), channels // groups, a.size // (n * groups)
-    mean, squares = plane_moments(a, n * groups, t)
-    rstd = 1 / np.sqrt(squares / d.type(size) + d.type(eps))
-    means = np.repeat(mean, each)
-    sums, products = plane_sums(g, a, means, t, n * channels)
-    r = np.repeat(rstd, each)
-    slopes = (products * r).reshape(n, channels)
-    gw = slopes.sum(0) if needs[1] else None
-    gb = sums.reshape(n, channels).sum(0) if needs[2] else None
-    if not needs[0]:
-        return None, gw, gb
-    w = channel_weight(weight, channels, d)
-    first = (sums.reshape(n, channels) * w).reshape(n * groups, each).sum(1) / d.type(size)
-    second = (slopes * w).reshape(n * groups, each).sum(1) / d.type(size)
-    s = (r.reshape(n, channels) * w).reshape(-1)
-    # gx = r * (w * g - first - second * (x - mean) * r)
-    u = np.repeat(-second * rstd * rstd, each)
-    v = np.repeat(rstd * (second * rstd * mean - first), each)
-    return plane_blend(g, a, *exact(s, u, v), t, n * channels), gw, gb
+    t: Any = of(x.dtype)
+    n, channels = x.shape[:2]
+    d = t.loaded.np
+    gw, gb = np.empty(channels, d), np.empty(channels, d)
+    gx = np.empty(x.shape, x.dtype) if needs[0] else gw
+    w, _, kind = affine(x, weight, None)
+    kernel = norm.groups_norm_backward.compiled(
+        WEIGHT=weight is not None, INPUT=bool(needs[0]), SUMS=bool(needs[1] or needs[2]),
+        T=t, W=kind, R=t.loaded,
+    )  # fmt: skip
+    parts = np.empty(2 * n * channels, d)
+    kernel(h, x, w, gx, gw, gb, parts, n * groups, groups, channels // groups, size, eps)
+    return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None

@@ -109,6 +109,41 @@ def layer_norm_gradients(
     return gx, gw, gb
 
 
+def rms_norm(a: Any, weight: Any, n: int, eps: float) -> Any:
+    """Rows of `n` elements over the square root of the mean of their squares."""
+    x = np.ascontiguousarray(widened(a)).reshape(-1, n) if n else widened(a).reshape(a.shape[0], 0)
+    y = x * rms_scale(x, eps)
+    if weight is not None:
+        y *= wide_flat(weight)
+    return y.reshape(a.shape).astype(a.dtype, copy=False)
+
+
+def rms_scale(x: np.ndarray, eps: float) -> Any:
+    """1 / sqrt(mean of squares + eps) of rows, as a column."""
+    r = np.vecdot(x, x)
+    r /= max(x.shape[1], 1)
+    r += eps
+    return (1 / np.sqrt(r))[:, None]
+
+
+def rms_norm_gradients(
+    g: Any, a: Any, weight: Any, n: int, eps: float, needs: tuple
+) -> tuple[Any, Any]:
+    """The gradients of rms_norm by input and weight; None where not needed."""
+    x = np.ascontiguousarray(widened(a)).reshape(-1, n)
+    h = np.ascontiguousarray(widened(g)).reshape(-1, n)
+    r = rms_scale(x, eps)
+    c = x * r
+    gw = _add(h * c, 0) if needs[1] else None
+    if not needs[0]:
+        return None, gw
+    if weight is not None:
+        h = h * wide_flat(weight)
+    c *= (np.vecdot(h, c) / n)[:, None]
+    gx = (h - c) * r
+    return gx.reshape(a.shape).astype(a.dtype, copy=False), gw
+
+
 # -- group normalisation: statistics of rows, weights of channels ----------------------------------
 
 

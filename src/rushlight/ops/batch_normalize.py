@@ -16,6 +16,7 @@ from rushlight.ops.normalize import (
     check_mixed,
     derived,
     elements_of,
+    normalized_groups,
     refuse_exact,
     several_values,
     wide,
@@ -226,6 +227,11 @@ def instance_norm(
     if input.ndim < 2:
         channels_checked(input)
     n, c = input.shape[:2]
+    if running_mean is None and running_var is None and input.numel():
+        channels_checked(input, weight=weight, bias=bias)
+        refuse_exact(input, "batch_norm")
+        check_mixed(input, weight, bias)
+        return normalized_groups(input, weight, bias, c, eps)
 
     def repeated(t: Any) -> Any:
         return None if t is None else t.repeat(n)

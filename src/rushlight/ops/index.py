@@ -232,9 +232,10 @@ FUNCTIONS = {
     ),
     "normalize": (
         "_group_norm _group_norm_backward _layer_norm _layer_norm_backward _native_group_norm "
-        "_native_layer_norm group_norm layer_norm native_group_norm native_layer_norm "
-        "nn.functional.group_norm nn.functional.layer_norm nn.functional.local_response_norm "
-        "nn.functional.normalize nn.functional.rms_norm rms_norm "
+        "_native_layer_norm _rms_norm _rms_norm_backward group_norm layer_norm "
+        "native_group_norm native_layer_norm nn.functional.group_norm "
+        "nn.functional.layer_norm nn.functional.local_response_norm nn.functional.normalize "
+        "nn.functional.rms_norm rms_norm "
     ),
     "norms": (
         "frobenius_norm linalg.cond linalg.matrix_norm linalg.matrix_rank linalg.norm "

@@ -33,9 +33,13 @@ def refuse_exact(t: Tensor, kernel: str) -> None:
 
 def check_mixed(input: Tensor, *parameters: Tensor | None) -> None:
     """Parameters have the input's dtype, or float32 beside a half input."""
-    given = [p for p in parameters if p is not None]
-    if all(p.dtype is input.dtype for p in given):
+    d = input._array.dtype
+    for p in parameters:
+        if p is not None and p._array.dtype is not d:
+            break
+    else:
         return
+    given = [p for p in parameters if p is not None]
     if input.dtype.name not in HALF and any(p.dtype.name in HALF for p in given):
         raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
     first = given[0].dtype
@@ -129,6 +133,13 @@ def check_layer(input: Tensor, shape: Any, weight: Any, bias: Any, star: str = "
             "layer_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, not int"
         )
     shape = tuple(shape)
+    if (
+        shape
+        and input._array.shape[-len(shape) :] == shape
+        and (weight is None or weight._array.shape == shape)
+        and (bias is None or bias._array.shape == shape)
+    ):
+        return shape
     sizes = list(shape)
     if not shape:
         raise RuntimeError(
@@ -162,6 +173,12 @@ def layer_norm(
     >>> torch.layer_norm(torch.tensor([[1.0, 2.0, 3.0]]), (3,))
     tensor([[-1.2247,  0.0000,  1.2247]])
     """
+    return layer_normalized(input, normalized_shape, weight, bias, eps)
+
+
+def layer_normalized(
+    input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: float
+) -> Any:
     shape = check_layer(input, normalized_shape, weight, bias)
     refuse_exact(input, "LayerNormKernelImpl")
     if weight is not None or bias is not None:
@@ -175,7 +192,7 @@ def functional_layer_norm(
     eps: float = 1e-5,
 ):  # fmt: skip
     """As `torch.layer_norm`."""
-    return layer_norm(input, normalized_shape, weight, bias, eps)
+    return layer_normalized(input, normalized_shape, weight, bias, eps)
 
 
 @op(
@@ -349,6 +366,42 @@ def native_group_norm(
 # -- without a mean --------------------------------------------------------------------------------
 
 
+def rms_gradients(g, input, weight, normalized_shape, eps, needs):
+    if not thread.grad or not input.numel():
+        n = elements_of(normalized_shape)
+        gx, gw = rms_norm_backward(g, input, weight, n, eps, needs)
+    else:
+        dims = tuple(range(-len(normalized_shape), 0))
+        g, x, w = wide(g), wide(input), wide(weight)
+        r = ((x * x).mean(dims, keepdim=True) + eps).rsqrt()
+        gx = gw = None
+        if needs[0]:
+            t = g if w is None else g * w
+            gx = r * (t - x * r * r * (t * x).mean(dims, keepdim=True))
+        if needs[1]:
+            gw = (g * x * r).sum_to_size(normalized_shape)
+    return as_given(gx, gw, None, input, weight, normalized_shape)[:2]
+
+
+@op(name="_rms_norm", node="MulBackward0", method=False, out=False)
+def normalized_rms(
+    xp, input: Array, weight: Array | None, normalized_shape: tuple, eps: float
+):  # fmt: skip
+    """x / sqrt(mean(x**2) + eps) * weight over the last dimensions."""
+    return xp.rms_norm(input, weight, elements_of(normalized_shape), eps)
+
+
+normalized_rms.grad_all(rms_gradients)
+
+
+@op(name="_rms_norm_backward", method=False, out=False, outputs=("input", "weight"))
+def rms_norm_backward(
+    xp, grad_output: Array, input: Array, weight: Array | None, n: int, eps: float, needs: tuple
+):
+    """The gradients of rms_norm over rows of `n` elements; None where not needed."""
+    return xp.rms_norm_gradients(grad_output, input, weight, n, eps, needs)
+
+
 @composite(method=False, inplace=False)
 def rms_norm(
     input: Array, normalized_shape: tuple, weight: Array | None = None, eps: float | None = None
@@ -357,20 +410,26 @@ def rms_norm(
 
     `eps`: None takes the smallest step of the input's dtype at 1.
     """
-    shape = check_layer(input, normalized_shape, weight, None, "[*")
-    if not input.dtype.is_floating_point and not input.dtype.is_complex:
-        refuse_exact(input, "rms_norm")
-    x = wide(input)
-    if eps is None:
-        from rushlight.limits import finfo
+    return rms_normalized(input, normalized_shape, weight, eps)
 
-        eps = finfo(x.dtype).eps
-    square = x * x
-    scale = (square.mean(tuple(range(-len(shape), 0)), keepdim=True) + eps).rsqrt()
-    y = x * scale
+
+def rms_normalized(input: Tensor, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
+    shape = check_layer(input, normalized_shape, weight, None, "[*")
+    d = input.dtype
+    if not d.is_floating_point and not d.is_complex:
+        refuse_exact(input, "rms_norm")
+    if eps is None:
+        eps = STEP.get(d.name) or STEP["float32"]
+    if d.is_floating_point and (weight is None or weight.dtype.is_floating_point) and input.numel():
+        return normalized_rms(input, weight, shape, eps)
+    x = wide(input)
+    y = x * ((x * x).mean(tuple(range(-len(shape), 0)), keepdim=True) + eps).rsqrt()
     if weight is not None:
         y = y * weight
-    return y.to(input.dtype)
+    return y.to(d)
+
+
+STEP = {"float32": 2.0**-23, "float64": 2.0**-52, "complex64": 2.0**-23, "complex128": 2.0**-52}
 
 
 @composite(where="nn.functional", name="rms_norm", inplace=False)
@@ -378,7 +437,7 @@ def functional_rms_norm(
     input: Array, normalized_shape: tuple, weight: Array | None = None, eps: float | None = None
 ):
     """As `torch.rms_norm`."""
-    return rms_norm(input, normalized_shape, weight, eps)
+    return rms_normalized(input, normalized_shape, weight, eps)
 
 
 @composite(where="nn.functional", inplace=False)

@@ -1,8 +1,7 @@
-"""Normalisation: rows with weights of their columns (layer norm), planes with weights of their own
-(batch, group and instance norm).
+"""Normalisation of rows, with weights of their columns (layer and RMS norm) or of the planes that
+they are made of (group and instance norm).
 
-Means and sums of squared deviations are taken of one row or plane while it is in the cache, in two
-passes, as PyTorch's; those of several planes are joined by the caller (Chan, Golub and LeVeque 1983).
+Means and sums of squared deviations are taken of one row while it is in the cache, in two passes.
 """
 
 from __future__ import annotations
@@ -23,6 +22,9 @@ from rushlight.compiler.language import (
     total,
 )  # fmt: skip
 from rushlight.compiler.types import Ptr, f64, i64
+
+PARTS = 16  # chunks of rows at most: so many parts of the sums for weights are kept
+COLUMNS = 2048  # sums that make a chunk
 
 
 @inline
@@ -52,22 +54,27 @@ def row_norm(
             for i in lanes(0, n):
                 v = (p[i] - m) * d if CENTRE else p[i] * d
                 if WEIGHT:
-                    v = v * weight[i]
+                    v = v * R(weight[i])
                 if BIAS:
-                    v = v + bias[i]
+                    v = v + R(bias[i])
                 q[i] = v
 
 
 @kernel
 def row_norm_backward(
     WEIGHT, CENTRE, INPUT, SUMS, g: Ptr[T], x: Ptr[T], weight: Ptr[W], gx: Ptr[T], gw: Ptr[R], gb: Ptr[R],
-    rows: i64, n: i64, grain: i64, eps: f64,
+    parts: Ptr[R], rows: i64, n: i64, eps: f64,
 ):  # fmt: skip
-    """The gradient by x, and for each chunk of `grain` rows the sums that make those by weight and
-    bias: row k of gw and gb, which are 0 before."""
+    """The gradients by x and, with SUMS, by weight and bias. `parts`: 2 * PARTS rows of numbers for its
+    own use, two for each chunk of rows."""
+    grain = rows_in_chunk(rows, n)
     for lo, hi in parallel(rows, grain):
-        part = lo // grain * n
-        a, b = gw + part, gb + part
+        a = parts + lo // grain * 2 * n
+        b = a + n
+        if SUMS:
+            for i in lanes(0, n):
+                a[i] = 0
+                b[i] = 0
         for r in range(lo, hi):
             p, h, q = x + r * n, g + r * n, gx + r * n
             if CENTRE:
@@ -81,9 +88,28 @@ def row_norm_backward(
                 for i in lanes(0, n):
                     v = h[i]
                     if WEIGHT:
-                        v = v * weight[i]
+                        v = v * R(weight[i])
                     c = (p[i] - m) * d
                     q[i] = d * (v - s - c * t) if CENTRE else d * (v - c * t)
+    if SUMS:
+        L = width(T)
+        chunks = (rows + (grain - 1)) // grain
+        for lo, hi in parallel(n, COLUMNS):
+            for j in range(lo, hi, L):
+                here = iota(i64, L) < hi - j
+                u, v = splat(R(0), L), splat(R(0), L)
+                for k in range(chunks):
+                    u = u + load(parts + (2 * k * n + j), L, here)
+                    v = v + load(parts + ((2 * k + 1) * n + j), L, here)
+                store(gw + j, u, here)
+                store(gb + j, v, here)
+
+
+@inline
+def rows_in_chunk(rows, n):
+    """How many rows make a chunk, so that there are no more chunks than PARTS."""
+    a, b = rows_of(n), (rows + (PARTS - 1)) // PARTS
+    return a if a > b else b
 
 
 @inline
@@ -108,65 +134,100 @@ def joint_sums(h, p, weight, a, b, m, d, n, WEIGHT, SUMS, T, W):
 
 
 @kernel
-def plane_moments(x: Ptr[T], mean: Ptr[R], squares: Ptr[R], planes: i64, size: i64):
-    """The mean of each plane and the sum of its squared deviations."""
-    for lo, hi in parallel(planes, rows_of(size)):
+def groups_norm(
+    WEIGHT, BIAS, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], y: Ptr[T], mean: Ptr[R], rstd: Ptr[R],
+    rows: i64, groups: i64, each: i64, size: i64, eps: f64,
+):  # fmt: skip
+    """y = (x - mean) / sqrt(variance + eps) * weight + bias by rows of each * size elements; a row is one
+    of `groups` groups of `each` planes, and weights are those of planes."""
+    L = width(T)
+    n = each * size
+    for lo, hi in parallel(rows, rows_of(n)):
         for r in range(lo, hi):
-            m, s = moments(x + r * size, size, T)
+            p, q = x + r * n, y + r * n
+            first = r % groups * each
+            m, s = moments(p, n, T)
+            d = 1 / sqrt(s / R(n) + R(eps))
             mean[r] = m
-            squares[r] = s
+            rstd[r] = d
+            if size == 1:
+                for i in lanes(0, n):
+                    v = (p[i] - m) * d
+                    if WEIGHT:
+                        v = v * R(weight[first + i])
+                    if BIAS:
+                        v = v + R(bias[first + i])
+                    q[i] = v
+            else:
+                for e in range(each):
+                    a = d
+                    if WEIGHT:
+                        a = a * R(weight[first + e])
+                    b = -m * a
+                    if BIAS:
+                        b = b + R(bias[first + e])
+                    at, to = p + e * size, q + e * size
+                    for i in range(0, size, L):
+                        here = iota(i64, L) < size - i
+                        store(to + i, load(at + i, L, here) * a + b, here)
 
 
 @kernel
-def plane_scale(
-    x: Ptr[T], scale: Ptr[R], shift: Ptr[R], y: Ptr[T], planes: i64, size: i64, period: i64
-):
-    """y = x * scale + shift; plane p takes number p % period of both."""
-    for lo, hi in parallel(planes, rows_of(size)):
+def groups_norm_backward(
+    WEIGHT, INPUT, SUMS, g: Ptr[T], x: Ptr[T], weight: Ptr[W], gx: Ptr[T], gw: Ptr[R], gb: Ptr[R],
+    parts: Ptr[R], rows: i64, groups: i64, each: i64, size: i64, eps: f64,
+):  # fmt: skip
+    """The gradients by x and, with SUMS, by weight and bias. `parts`: two numbers for each plane, for its
+    own use."""
+    L = width(T)
+    n, channels, planes = each * size, groups * each, rows * each
+    for lo, hi in parallel(rows, rows_of(n)):
         for r in range(lo, hi):
-            a, b = scale[r % period], shift[r % period]
-            p, q = x + r * size, y + r * size
-            for i in lanes(0, size):
-                q[i] = p[i] * a + b
-
-
-@kernel
-def plane_sums(
-    g: Ptr[T],
-    x: Ptr[T],
-    mean: Ptr[R],
-    sums: Ptr[R],
-    products: Ptr[R],
-    planes: i64,
-    size: i64,
-    period: i64,
-):
-    """For each plane the sum of g, and of g * (x - mean); plane p takes mean[p % period]."""
-    for lo, hi in parallel(planes, rows_of(size)):
-        for r in range(lo, hi):
-            m = mean[r % period]
-            h = g + r * size
-            sums[r] = row_total(h, size, itself, T)
-            products[r] = row_total_of_two(h, x + r * size, size, lambda u, v: u * (v - m), T)
-
-
-@kernel
-def plane_blend(
-    g: Ptr[T],
-    x: Ptr[T],
-    a: Ptr[R],
-    b: Ptr[R],
-    c: Ptr[R],
-    out: Ptr[T],
-    planes: i64,
-    size: i64,
-    period: i64,
-):
-    """out = a * g + b * x + c, with numbers of the plane (p % period)."""
-    for lo, hi in parallel(planes, rows_of(size)):
-        for r in range(lo, hi):
-            k = r % period
-            s, t, u = a[k], b[k], c[k]
-            h, p, q = g + r * size, x + r * size, out + r * size
-            for i in lanes(0, size):
-                q[i] = h[i] * s + p[i] * t + u
+            p, h, q = x + r * n, g + r * n, gx + r * n
+            first = r % groups * each
+            m, squares = moments(p, n, T)
+            d = 1 / sqrt(squares / R(n) + R(eps))
+            sums, slopes = parts + r * each, parts + (planes + r * each)
+            for e in range(each):
+                if size == 1:
+                    v = R(h[e])
+                    sums[e] = v
+                    slopes[e] = v * (p[e] - m) * d
+                else:
+                    sums[e] = row_total(h + e * size, size, itself, T)
+                    t = row_total_of_two(
+                        h + e * size, p + e * size, size, lambda u, v: u * (v - m), T
+                    )
+                    slopes[e] = t * d
+            if INPUT:
+                u, v = R(0), R(0)
+                for e in range(each):
+                    w = R(weight[first + e]) if WEIGHT else R(1)
+                    u += w * sums[e]
+                    v += w * slopes[e]
+                u, v = u / R(n), v / R(n)
+                by = -v * d * d  # gx = d * (w * g - u - v * (x - mean) * d)
+                more = -d * u - by * m
+                if size == 1:
+                    for i in lanes(0, n):
+                        w = R(weight[first + i]) if WEIGHT else R(1)
+                        q[i] = h[i] * (d * w) + p[i] * by + more
+                else:
+                    for e in range(each):
+                        a = d * R(weight[first + e]) if WEIGHT else d
+                        z = e * size
+                        for i in range(0, size, L):
+                            here = iota(i64, L) < size - i
+                            sum = load(h + (z + i), L, here) * a + load(p + (z + i), L, here) * by
+                            store(q + (z + i), sum + more, here)
+    if SUMS:
+        samples = rows // groups
+        for lo, hi in parallel(channels, COLUMNS):
+            for j in range(lo, hi, L):
+                here = iota(i64, L) < hi - j
+                u, v = splat(R(0), L), splat(R(0), L)
+                for k in range(samples):
+                    u = u + load(parts + (planes + k * channels + j), L, here)
+                    v = v + load(parts + (k * channels + j), L, here)
+                store(gw + j, u, here)
+                store(gb + j, v, here)
