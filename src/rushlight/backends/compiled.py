@@ -56,6 +56,8 @@ FAMILIES: dict[str, str] = {
     "recurrent": "recurrent_layer recurrent_layer_gradients",
     "reduce": "argmax argmin average largest running smallest sum_to total variance",
     "sorting": "sort topk",
+    "pad": "pad_constant pad_edges",
+    "views": "contiguous copy_into joined rolled row_major tiled triangle",
     "softmax": "class_entropy class_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient",
 }
 
@@ -114,7 +116,7 @@ def activate() -> bool:
     if active or _refused:
         return active
     from rushlight.backends import blas, numpy
-    from rushlight.compiler import memory, own, spread
+    from rushlight.compiler import gate, memory, own, spread
 
     if not spread.available():
         _refused = True
@@ -122,9 +124,11 @@ def activate() -> bool:
     active = True
     blas.use_one_thread()
     memory.install()
-    ours = own.table()
+    ours, rows = own.table(), own.rows()
+    gate.small = threshold(512)
     for name in SPREAD.split():
-        setattr(numpy, name, spread.spread(getattr(numpy, name), ours.get(name)))
+        ufunc = getattr(numpy, name)
+        setattr(numpy, name, spread.spread(ufunc, ours.get(name), rows.get(name)))
     numpy.replace({k: f"compiled_{f}" for f, names in FAMILIES.items() for k in names.split()})
     for name, cell in _cells:
         cell.cell_contents = getattr(numpy, name)

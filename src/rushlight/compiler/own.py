@@ -11,10 +11,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from rushlight.compiler.gate import Loops
 from rushlight.compiler.kernels import arithmetic, math
 from rushlight.compiler.kernels.loops import CHEAP, COSTLY, loop
 from rushlight.compiler.spread import Ours
-from rushlight.compiler.types import NUMBERS, Type, u16
+from rushlight.compiler.types import NUMBERS, Type, b1, u16
 
 LETTERS = {
     "f": "f32", "d": "f64", "e": "f16", "E": "bf16", "?": "b1", "l": "i64", "i": "i32",
@@ -74,4 +75,15 @@ def table() -> dict[str, dict[str, Ours]]:
             f = getattr(arithmetic, name + "_half")
             known = {"F": f, "TYPES": (u16,), "B": u16, "NUMBERS": 0, "GRAIN": CHEAP}
             found[name][f"{c}->{c}"] = Ours(partial(loop.address, **known))
+    return found
+
+
+def rows() -> dict[str, Loops]:
+    """name of a ufunc -> the functions of arrays that broadcast."""
+    found: dict[str, Loops] = {}
+    types = [NUMBERS[LETTERS[c]] for c in "fdEe"]
+    for name in SAME.split():
+        found[name] = {t.np: (getattr(arithmetic, name), t, t) for t in types}
+    for name in COMPARISONS.split():
+        found[name] = {t.np: (getattr(arithmetic, name), t, b1) for t in types}
     return found

@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 
 from rushlight import dtypes
-from rushlight.compiler import native, threads
+from rushlight.compiler import gate, native, threads
 from rushlight.compiler.kernels import halves
 
 GRAIN = 16384  # elements in a chunk; what is not twice as long goes to NumPy's loop as it is
 SPREAD = "?bBhHiIlLqQefdgFDG"  # dtypes whose loops need no Python; others keep NumPy's loop
 
 # What a loop gets as its data: NumPy's loop, its data, the number of arguments and of inputs, a loop
-# of ours that takes its place (or null), and the elements from which it does.
+# of ours that takes its place (or null), the elements from which it does; and for `first` what compiles
+# that loop, whether Ctrl-C came meanwhile, and what to call then.
 _TEXT = """
-%plan = type { ptr, ptr, i64, i64, ptr, i64 }
+%plan = type { ptr, ptr, i64, i64, ptr, i64, ptr, i64, ptr }
 %job = type { ptr, ptr, ptr, ptr, i64 }
 declare void @rushlight_parallel(ptr, ptr, i64, i64)
 
@@ -167,6 +168,44 @@ _LONG_FOR_OURS = """  %own_at = getelementptr %plan, ptr %plan, i64 0, i32 4
   %long = and i1 %some, %enough
 """
 
+# What stands in a plan before our loop does. A call of Python that is interrupted returns as if nothing
+# were: it is the plan that says whether there is a loop now, and NumPy's does it if not.
+_FIRST = """
+define void @first(ptr %args, ptr %size, ptr %steps, ptr %plan) {
+entry:
+  %own_at = getelementptr %plan, ptr %plan, i64 0, i32 4
+  %compile_at = getelementptr %plan, ptr %plan, i64 0, i32 6
+  %compile = load ptr, ptr %compile_at
+  %stopped_at = getelementptr %plan, ptr %plan, i64 0, i32 7
+  store i64 1, ptr %stopped_at ; Python's code may be stopped before its first line
+  call void %compile(ptr %plan)
+  %stopped = load i64, ptr %stopped_at
+  %interrupted = icmp ne i64 %stopped, 0
+  br i1 %interrupted, label %again, label %look
+again: ; Ctrl-C as if it came now
+  store i64 0, ptr %stopped_at
+  %interrupt_at = getelementptr %plan, ptr %plan, i64 0, i32 8
+  %interrupt = load ptr, ptr %interrupt_at
+  call void %interrupt()
+  br label %look
+look:
+  %own = load ptr, ptr %own_at
+  %null = icmp eq ptr %own, null
+  %still = icmp eq ptr %own, @first
+  %none = or i1 %null, %still
+  br i1 %none, label %theirs, label %ours
+ours:
+  call void %own(ptr %args, ptr %size, ptr %steps, ptr %plan)
+  ret void
+theirs:
+  %loop = load ptr, ptr %plan
+  %data_at = getelementptr %plan, ptr %plan, i64 0, i32 1
+  %data = load ptr, ptr %data_at
+  call void %loop(ptr %args, ptr %size, ptr %steps, ptr %data)
+  ret void
+}
+"""
+
 # NumPy looks after each loop whether an operation was invalid or overflowed, and warns. PyTorch does
 # not, and a call with a warning is made a second time, with warnings off.
 _STATUS = {
@@ -196,7 +235,7 @@ def _text() -> str:
     """The module of `spread` and `owned`."""
     import platform
 
-    parts = [_TEXT]
+    parts = [_TEXT, _FIRST]
     for name, long, share in (("spread", _LONG, _SHARED), ("owned", _LONG_FOR_OURS, _OURS)):
         parts.append(_LOOP.replace("NAME", name).replace("LONG", long).replace("SHARE", share))
     text = "".join(parts)
@@ -214,15 +253,19 @@ _kept: list[Any] = []  # what NumPy points to, for as long as the process lives
 
 @cache
 def _loops() -> tuple[int, ...]:
-    """The addresses of the native functions between NumPy and its loops, and between it and ours."""
+    """The addresses of the native functions between NumPy and its loops, between it and ours, and
+    `first`."""
     threads.start()
-    return native.load("spread and owned", _text, ["spread", "owned"])
+    return native.load("spread and owned", _text, ["spread", "owned", "first"])
 
 
 @cache
 def available() -> bool:
-    """Whether native code can be made, and NumPy's objects are as this file takes them to be."""
-    return native.available() and _fields_hold(np.multiply) and _fields_hold(np.exp)
+    """Whether native code can be made for this machine, and NumPy's objects are as this file takes
+    them to be."""
+    if not native.available() or not native.suits():
+        return False
+    return _fields_hold(np.multiply) and _fields_hold(np.exp)
 
 
 def _fields_hold(ufunc: np.ufunc) -> bool:
@@ -247,10 +290,12 @@ def _char(number: int) -> str:
     return "?bBhHiIlLqQfdgFDGOSUVMme"[number]
 
 
-def spread(ufunc: np.ufunc, own: dict[str, Ours] | None = None) -> np.ufunc:
+def spread(
+    ufunc: np.ufunc, own: dict[str, Ours] | None = None, rows: gate.Loops | None = None
+) -> np.ufunc:
     """A ufunc like NumPy's `ufunc` whose long loops are shared by threads; `ufunc` itself if not
     `available()`. `own`: loops of ours instead, by their types ("f->f"; "E" is bfloat16); each is
-    compiled when it is first wanted.
+    compiled when it is first wanted. `rows`: functions for two arrays that broadcast, see gate.py.
 
     >>> exp = spread(np.exp)
     >>> x = np.linspace(-3, 3, 100_000, dtype=np.float32)
@@ -264,7 +309,7 @@ def spread(ufunc: np.ufunc, own: dict[str, Ours] | None = None) -> np.ufunc:
 
     at, nargs, ntypes = id(ufunc), ufunc.nargs, ufunc.ntypes
     functions = (c_void_p * ntypes)()
-    data = (c_void_p * ntypes)()
+    data = (c_void_p * (1 + ntypes))()  # the first is gate.py's
     old_functions = POINTER(c_void_p).from_address(at + _FUNCTIONS)
     old_data = POINTER(c_void_p).from_address(at + _DATA)
     by_single = "f" * ufunc.nin + "->f" in ufunc.types and ufunc.nout == 1 and ufunc.nin < 3
@@ -274,13 +319,13 @@ def spread(ufunc: np.ufunc, own: dict[str, Ours] | None = None) -> np.ufunc:
     for i, letters in enumerate(ufunc.types):
         function, its_data = old_functions[i], old_data[i] if old_data else None
         if own is not None and letters in own:
-            functions[i], data[i] = _ours(ufunc, function, its_data, own[letters])
+            functions[i], data[1 + i] = _ours(ufunc, function, its_data, own[letters])
         elif by_single and set(letters) == {"e", "-", ">"}:
-            functions[i], data[i] = _loops()[0], _through(ufunc, "e")
+            functions[i], data[1 + i] = _loops()[0], _through(ufunc, "e")
         elif all(c in SPREAD for c in letters.replace("->", "")):
-            functions[i], data[i] = _loops()[0], _plan(ufunc, function, its_data)
+            functions[i], data[1 + i] = _loops()[0], _plan(ufunc, function, its_data)
         else:
-            functions[i], data[i] = function, its_data
+            functions[i], data[1 + i] = function, its_data
     make = _api(1)(  # PyUFunc_FromFuncAndData
         py_object,
         c_void_p,
@@ -298,18 +343,19 @@ def spread(ufunc: np.ufunc, own: dict[str, Ours] | None = None) -> np.ufunc:
     identity = {1: 1, 0: 0, -1: 2}.get(ufunc.identity, -1 if ufunc.nin == 1 else -2)
     name, doc = ufunc.__name__.encode(), (ufunc.__doc__ or "").encode()
     _kept.append((functions, data, types, name, doc))
-    where = (ctypes.addressof(functions), ctypes.addressof(data), ctypes.addressof(types))
+    where = (ctypes.addressof(functions), ctypes.addressof(data) + 8, ctypes.addressof(types))
     made = make(*where, ntypes, ufunc.nin, ufunc.nout, identity, name, doc, 0)
     # NumPy's own choice of a loop: `subtract` refuses bool, `divide` takes integers to float64.
     c_void_p.from_address(id(made) + _RESOLVER).value = c_void_p.from_address(at + _RESOLVER).value
     _user_loops(ufunc, made, own or {})
+    gate.install(made, data, rows or {})
     return made
 
 
 def _plan(ufunc: np.ufunc, function: int | None, data: int | None, small: int = 0) -> int:
     from ctypes import addressof, c_int64
 
-    plan = (c_int64 * 6)(function or 0, data or 0, ufunc.nargs, ufunc.nin, 0, small)
+    plan = (c_int64 * 9)(function or 0, data or 0, ufunc.nargs, ufunc.nin, 0, small)
     _kept.append(plan)
     return addressof(plan)
 
@@ -320,7 +366,8 @@ def _ours(ufunc: np.ufunc, function: int | None, data: int | None, ours: Ours) -
     from ctypes import c_int64
 
     plan = _plan(ufunc, function, data, ours.small)
-    (c_int64 * 6).from_address(plan)[4] = _resolver()[1]
+    fields = (c_int64 * 9).from_address(plan)
+    fields[4], (_, fields[6], fields[8]) = _loops()[2], _compiler()
     _wanted[plan] = ours
     return _loops()[1], plan
 
@@ -329,7 +376,7 @@ def hushed(address: int) -> tuple[int, int]:
     """A loop and its data that run the loop of ours at an address, and leave no status to NumPy."""
     from ctypes import addressof, c_int64
 
-    plan = (c_int64 * 6)(address, 0, 0, 0, 0, 0)
+    plan = (c_int64 * 9)(address)
     _kept.append(plan)
     return _loops()[1], addressof(plan)
 
@@ -358,26 +405,25 @@ _wanted: dict[int, Ours] = {}  # plan -> the loop that nobody has called yet
 
 
 @cache
-def _resolver() -> tuple[Any, int]:
-    """What stands in a plan before our loop does (and its address): compiles it, and runs it."""
-    from ctypes import CFUNCTYPE, c_int64, c_void_p, cast
+def _compiler() -> tuple[Any, int, int]:
+    """What compiles the loop of a plan, its address, and that of what is called on Ctrl-C."""
+    from ctypes import CFUNCTYPE, c_int64, c_void_p, cast, pythonapi
 
-    loop_type = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_void_p)
-
-    def resolve(args: int, size: int, steps: int, plan: int) -> None:
-        fields = (c_int64 * 6).from_address(plan)
+    def compile_loop(plan: int) -> None:
+        fields = (c_int64 * 9).from_address(plan)
         try:
             if (ours := _wanted.get(plan)) is not None:
                 fields[4] = ours.address()
                 _wanted.pop(plan, None)
+        except KeyboardInterrupt:  # no exception leaves a call from native code: `first` sees to it
+            return
         except Exception:  # there is nobody to raise it to: NumPy's loop does it too
             fields[4] = 0
-            loop_type(fields[0])(args, size, steps, fields[1])
-        else:
-            loop_type(fields[4])(args, size, steps, plan)
+        fields[7] = 0
 
-    function = loop_type(resolve)
-    return function, cast(function, c_void_p).value or 0
+    function = CFUNCTYPE(None, c_void_p)(compile_loop)
+    interrupt = cast(pythonapi.PyErr_SetInterrupt, c_void_p).value
+    return function, cast(function, c_void_p).value or 0, interrupt or 0
 
 
 def _api(index: int) -> Any:

@@ -124,14 +124,15 @@ def gelu(x):
     least = math.TAIL[typeof(x)]
     c = least if a < least else a
     away = x if x < c else c  # x itself below 0; finite above it, where the tail may be 0
-    return fma(away, math.normal_below(a), 0 if x < 0 else x)
+    e, r = math.normal_parts(a)
+    return fma(away * r, e, 0 if x < 0 else x)
 
 
 @inline
 def gelu_slope(x):
     """Phi(x) + x * phi(x)."""
-    e, n, d = math.normal_parts(-abs(x))
-    q = e * n / d
+    e, r = math.normal_parts(-abs(x))
+    q = e * r
     phi = q if x < 0 else 1 - q
     density = 0.3989422804014327 / float(math.tail(typeof(x))[2])  # of e at 0
     return fma(x * density, e, phi)

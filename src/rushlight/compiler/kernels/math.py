@@ -398,8 +398,8 @@ def erf(x):
 
 @inline
 def normal_parts(a):
-    """Of a <= 0 and NaN: e, a multiple of exp(-a**2 / 2) that is -0 below -13 (-37.5), and n and d, for
-    which e * n / d is the probability of a normal number below a.
+    """Of a <= 0 and NaN: e, a multiple of exp(-a**2 / 2) that is -0 below -13 (-37.5), and r, for
+    which e * r is the probability of a normal number below a.
 
     That times exp(a**2 / 2) is smooth enough for a quotient of small polynomials, whose factor is
     in e. Both begin with 1 * a, which takes an addition and no multiplication.
@@ -418,8 +418,8 @@ def normal_parts(a):
         p = exp_of_half(11, tail(T)[2])
     mantissa, I = (23, i32) if T is f32 else (52, i64)
     e = bits(bits(horner(f, p), I) + (bits(t, I) << mantissa), T)
-    e = -0.0 if a < TAIL[T] else e  # as d, it is negative
-    return e, monic(c, tail(T)[0]), monic(c, tail(T)[1])
+    e = -0.0 if a < TAIL[T] else e  # as the quotient, it is negative
+    return e, monic(c, tail(T)[0]) / monic(c, tail(T)[1])
 
 
 @inline
@@ -429,8 +429,8 @@ def normal_below(a):
     The relative error is about 3e-7 + 3e-8 * a**2 (f32) or 4e-15 + 6e-17 * a**2 (f64) at most: a**2
     is rounded before it becomes an exponent.
     """
-    e, n, d = normal_parts(a)
-    return e * n / d
+    e, r = normal_parts(a)
+    return e * r
 
 
 TAIL = {f32: -13.0, f64: -37.5}

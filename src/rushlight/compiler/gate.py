@@ -1,0 +1,238 @@
+"""What stands before ufuncs of two arrays: broadcasting and gaps in memory by one native call.
+
+A ufunc's object says which function Python calls for `add(a, b)`. `install` puts one in front of it
+that takes two arrays of a dtype it has a loop for, lets `kernels/broadcast.py` plan the walk, makes the
+result and fills it, without the GIL where that is long. All else (numbers, `out=`, mixed dtypes, other
+orders in memory, shapes that do not broadcast) goes on to NumPy's function, as it came.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from rushlight.compiler import native
+from rushlight.compiler.kernels import broadcast
+from rushlight.compiler.types import HEAD, Type
+
+small = 512  # elements of a result from which it is ours
+LONG = 32768  # and from which other threads of Python may run meanwhile
+
+# A ufunc's table: NumPy's function, the type of arrays, PyArray_NewFromDescr, what compiles a loop, how
+# many entries there are, `arrange`, the elements from which it is used, (nothing); then for each
+# entry a dtype, its loop (or null, before it is compiled), the result's dtype, (nothing).
+_TEXT = """
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare void @Py_IncRef(ptr)
+
+define ptr @gate(ptr %self, ptr %args, i64 %given, ptr %keywords) {
+entry:
+  %plan = alloca [PLAN x i64]
+  %data_at = getelementptr i8, ptr %self, i64 40
+  %data = load ptr, ptr %data_at
+  %table_at = getelementptr i8, ptr %data, i64 -8
+  %table = load ptr, ptr %table_at
+  %numpy = load ptr, ptr %table
+  %plain = icmp eq ptr %keywords, null
+  %count = and i64 %given, 9223372036854775807
+  %two = icmp eq i64 %count, 2
+  %usual = and i1 %plain, %two
+  br i1 %usual, label %objects, label %other
+objects:
+  %a = load ptr, ptr %args
+  %b_at = getelementptr ptr, ptr %args, i64 1
+  %b = load ptr, ptr %b_at
+  %array_at = getelementptr ptr, ptr %table, i64 1
+  %array = load ptr, ptr %array_at
+  %a_type_at = getelementptr ptr, ptr %a, i64 1
+  %a_type = load ptr, ptr %a_type_at
+  %b_type_at = getelementptr ptr, ptr %b, i64 1
+  %b_type = load ptr, ptr %b_type_at
+  %a_is = icmp eq ptr %a_type, %array
+  %b_is = icmp eq ptr %b_type, %array
+  %are = and i1 %a_is, %b_is
+  br i1 %are, label %arrays, label %other
+arrays:
+  %a_descr_at = getelementptr ptr, ptr %a, i64 DESCR
+  %a_descr = load ptr, ptr %a_descr_at
+  %b_descr_at = getelementptr ptr, ptr %b, i64 DESCR
+  %b_descr = load ptr, ptr %b_descr_at
+  %same = icmp eq ptr %a_descr, %b_descr
+  %a_flags_at = getelementptr ptr, ptr %a, i64 FLAGS
+  %a_flags = load i32, ptr %a_flags_at
+  %b_flags_at = getelementptr ptr, ptr %b, i64 FLAGS
+  %b_flags = load i32, ptr %b_flags_at
+  %flags = and i32 %a_flags, %b_flags
+  %aligned_bit = and i32 %flags, 256
+  %aligned = icmp ne i32 %aligned_bit, 0
+  %fit = and i1 %same, %aligned
+  br i1 %fit, label %search, label %other
+search:
+  %entries_at = getelementptr i64, ptr %table, i64 4
+  %entries = load i64, ptr %entries_at
+  br label %next
+next:
+  %k = phi i64 [ 0, %search ], [ %k1, %again ]
+  %more = icmp slt i64 %k, %entries
+  br i1 %more, label %compare, label %other
+compare:
+  %k4 = mul i64 %k, 4
+  %k8 = add i64 %k4, 8
+  %entry_at = getelementptr ptr, ptr %table, i64 %k8
+  %descr = load ptr, ptr %entry_at
+  %hit = icmp eq ptr %descr, %a_descr
+  br i1 %hit, label %arrange, label %again
+again:
+  %k1 = add i64 %k, 1
+  br label %next
+arrange:
+  %arrange_at = getelementptr ptr, ptr %table, i64 5
+  %arrange_ = load ptr, ptr %arrange_at
+  call void %arrange_(ptr %a, ptr %b, ptr %plan)
+  %fits = load i64, ptr %plan
+  %broadcast = icmp ne i64 %fits, 0
+  %total_at = getelementptr i64, ptr %plan, i64 1
+  %total = load i64, ptr %total_at
+  %small_at = getelementptr i64, ptr %table, i64 6
+  %small = load i64, ptr %small_at
+  %enough = icmp sge i64 %total, %small
+  %some = icmp sgt i64 %total, 0
+  %pays = and i1 %enough, %some
+  %go = and i1 %broadcast, %pays
+  br i1 %go, label %find, label %other
+find:
+  %loop_at = getelementptr ptr, ptr %entry_at, i64 1
+  %loop = load ptr, ptr %loop_at
+  %there = icmp ne ptr %loop, null
+  br i1 %there, label %make, label %want
+want:
+  %want_at = getelementptr ptr, ptr %table, i64 3
+  %want_ = load ptr, ptr %want_at
+  %wanted = call ptr %want_(ptr %table, i64 %k)
+  %compiled = icmp ne ptr %wanted, null
+  br i1 %compiled, label %make, label %other
+make:
+  %run = phi ptr [ %loop, %find ], [ %wanted, %want ]
+  %to_at = getelementptr ptr, ptr %entry_at, i64 2
+  %to = load ptr, ptr %to_at
+  call void @Py_IncRef(ptr %to)
+  %new_at = getelementptr ptr, ptr %table, i64 2
+  %new = load ptr, ptr %new_at
+  %dims_at = getelementptr i64, ptr %plan, i64 3
+  %dims = load i64, ptr %dims_at
+  %dims32 = trunc i64 %dims to i32
+  %shape = getelementptr i64, ptr %plan, i64 SHAPE
+  %out = call ptr %new(ptr %array, ptr %to, i32 %dims32, ptr %shape, ptr null, ptr null, i32 0, ptr null)
+  %made = icmp ne ptr %out, null
+  br i1 %made, label %fill, label %done
+fill:
+  %a_at = getelementptr ptr, ptr %a, i64 HEAD
+  %a_data = load i64, ptr %a_at
+  %b_data_at = getelementptr ptr, ptr %b, i64 HEAD
+  %b_data = load i64, ptr %b_data_at
+  %out_at = getelementptr ptr, ptr %out, i64 HEAD
+  %out_data = load i64, ptr %out_at
+  %long = icmp sge i64 %total, LONG
+  br i1 %long, label %released, label %held
+released:
+  %thread = call ptr @PyEval_SaveThread()
+  call void %run(ptr %plan, i64 %a_data, i64 %b_data, i64 %out_data)
+  call void @PyEval_RestoreThread(ptr %thread)
+  ret ptr %out
+held:
+  call void %run(ptr %plan, i64 %a_data, i64 %b_data, i64 %out_data)
+  ret ptr %out
+done:
+  ret ptr %out
+other:
+  %result = musttail call ptr %numpy(ptr %self, ptr %args, i64 %given, ptr %keywords)
+  ret ptr %result
+}
+"""
+
+# dtype.char of both arrays, the loop's types, and the function
+Loops = dict[np.dtype, tuple[Any, Type, Type]]
+_tables: dict[int, Loops] = {}
+_kept: list[Any] = []
+
+
+def _text() -> str:
+    words = {"DESCR": HEAD + 5, "FLAGS": HEAD + 6, "HEAD": HEAD, "LONG": LONG}
+    text = _TEXT.replace("PLAN", str(broadcast.PLAN)).replace("i64 SHAPE", f"i64 {broadcast.SHAPE}")
+    for word, number in words.items():
+        text = text.replace(f"i64 {word}", f"i64 {number}").replace(f", {word}\n", f", {number}\n")
+    return text
+
+
+@cache
+def _native() -> tuple[int, int, int, Any] | None:
+    """The gate, `arrange`, PyArray_NewFromDescr and what compiles loops; None where objects are not
+    laid out as this file takes them to be, or Python's functions cannot be called."""
+    import ctypes
+    from ctypes import PYFUNCTYPE, c_int64, c_void_p
+
+    a = np.zeros((2, 3), np.float32)[:, :2]
+    fields = (c_int64 * (HEAD + 7)).from_address(id(a))
+    shape = (c_int64 * 2).from_address(fields[HEAD + 2])
+    strides = (c_int64 * 2).from_address(fields[HEAD + 3])
+    if (
+        HEAD != 2
+        or fields[1] != id(np.ndarray)
+        or fields[HEAD] != a.ctypes.data
+        or fields[HEAD + 1] & 0xFFFFFFFF != 2
+        or (tuple(shape), tuple(strides)) != (a.shape, a.strides)
+        or fields[HEAD + 5] != id(a.dtype)
+        or fields[HEAD + 6] & 0x500 != 0x500  # aligned, writeable
+    ):
+        return None
+    try:
+        (gate,) = native.load("gate", _text, ["gate"])
+    except RuntimeError:
+        return None
+    api = (c_void_p * 95).from_address(native.pointer(np._core._multiarray_umath._ARRAY_API))
+
+    def want(table: int, index: int) -> int | None:
+        entry = (c_int64 * 4).from_address(table + 8 * (8 + 4 * index))
+        try:
+            function, t, to = _tables[table][_dtypes[entry[0]]]
+            entry[1] = broadcast.broadcast.address(F=function, T=t, B=to)
+        except Exception:  # nobody to raise it to: NumPy's loops do it too
+            entry[0] = entry[1] = 0
+        return entry[1]
+
+    callback = PYFUNCTYPE(c_void_p, c_void_p, c_int64)(want)
+    address = ctypes.cast(callback, c_void_p).value or 0
+    _kept.append(callback)
+    return gate, broadcast.arrange.address(), api[94], address
+
+
+_dtypes: dict[int, np.dtype] = {}  # by the address of their object
+
+
+def install(ufunc: np.ufunc, data: Any, loops: Loops) -> None:
+    """Put the gate before a ufunc of ours whose `data` begin one element behind those given.
+
+    `loops`: a dtype -> the function, its type, and that of the result.
+    """
+    from ctypes import addressof, c_int64, c_void_p
+
+    if (found := _native()) is None or not loops:
+        return
+    gate, arrange, new, want = found
+    offset = c_int64.from_address(id(np.ufunc) + 56).value  # tp_vectorcall_offset
+    slot = c_void_p.from_address(id(ufunc) + offset)
+    if offset <= 0 or slot.value != c_void_p.from_address(id(np.add) + offset).value:
+        return
+    table = (c_int64 * (8 + 4 * len(loops)))(
+        slot.value or 0, id(np.ndarray), new, want, len(loops), arrange, small, 0
+    )
+    for k, (dtype, (_, _, to)) in enumerate(loops.items()):
+        _dtypes[id(dtype)] = dtype
+        table[8 + 4 * k], table[10 + 4 * k] = id(dtype), id(to.np)
+    _kept.append(table)
+    _tables[addressof(table)] = loops
+    data[0] = addressof(table)
+    slot.value = gate
