@@ -166,8 +166,8 @@ def recurrent_layer_gradients(
     gates = kernels.GATES[kind]
     dtype = fits(x, w_ih, w_hh, None, None, h, c, gates)
     steps, places = places_of(x, len(h), sizes) if dtype else (0, None)
-    if x.dtype is not dtype and second is not None:
-        y = second  # not rounded
+    # As they were before they were rounded to a half type; what the reference kept is another thing.
+    outputs = second if x.dtype is not dtype and second is not None else y
     size = h.shape[-1]
     _, width = KERNELS.get((kind, dtype)) or (None, 1)
     wide = -(-size // width) * width
@@ -178,8 +178,8 @@ def recurrent_layer_gradients(
         or first is None
         or first.ndim != 1
         or not 0 < first.size - saved <= len(h)
-        or y.shape != (*x.shape[:-1], size)
-        or not fits_gradients(g, g_h, g_c, x, y, h, kind)
+        or outputs.shape != (*x.shape[:-1], size)
+        or not fits_gradients(g, g_h, g_c, x, outputs, h, kind)
     ):
         return reference.recurrent_layer_gradients(
             g, g_h, g_c, x, w_ih, w_hh, h, c, y, first, second, third, kind, sizes, reverse, needs_x
@@ -203,7 +203,7 @@ def recurrent_layer_gradients(
         dc = np.empty((n, size), dtype)
     work = np.empty(gates * size * wide + n * 2 * (wide + gates * size + kernels.SPACE), dtype)
     g, gt, gr = in_rows(g, dtype)
-    y = dense(y, dtype)
+    y = dense(outputs, dtype)
     kernel(
         g, y, dense(w_hh, dtype), dense(g_h, dtype), nothing if c is None else dense(g_c, dtype),
         first, slopes, own if kind == "gru" else nothing, dh, dc, work, places, steps, n, size, gt,
