@@ -21,8 +21,8 @@ small = 512  # elements of a result from which it is ours
 LONG = 32768  # and from which other threads of Python may run meanwhile
 
 # A ufunc's table: NumPy's function, the type of arrays, PyArray_NewFromDescr, what compiles a loop, how
-# many entries there are, `arrange`, the elements from which it is used, (nothing); then for each
-# entry a dtype, its loop (or null, before it is compiled), the result's dtype, (nothing).
+# many entries there are, `arrange`, the elements from which it is used, what is called on Ctrl-C; then for each
+# entry a dtype, its loop (or null, before it is compiled), the dtype of results, whether Ctrl-C came.
 _TEXT = """
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
@@ -108,14 +108,26 @@ find:
   %loop = load ptr, ptr %loop_at
   %there = icmp ne ptr %loop, null
   br i1 %there, label %make, label %want
-want:
+want: ; a call of Python that is interrupted returns anything: the entry says what there is
   %want_at = getelementptr ptr, ptr %table, i64 3
   %want_ = load ptr, ptr %want_at
-  %wanted = call ptr %want_(ptr %table, i64 %k)
+  %stopped_at = getelementptr i64, ptr %entry_at, i64 3
+  store i64 1, ptr %stopped_at
+  call void %want_(ptr %table, i64 %k)
+  %stopped = load i64, ptr %stopped_at
+  %interrupted = icmp ne i64 %stopped, 0
+  br i1 %interrupted, label %interrupt, label %look
+interrupt: ; Ctrl-C as if it came now
+  %interrupt_at = getelementptr ptr, ptr %table, i64 7
+  %interrupt_ = load ptr, ptr %interrupt_at
+  call void %interrupt_()
+  br label %other
+look:
+  %wanted = load ptr, ptr %loop_at
   %compiled = icmp ne ptr %wanted, null
   br i1 %compiled, label %make, label %other
 make:
-  %run = phi ptr [ %loop, %find ], [ %wanted, %want ]
+  %run = phi ptr [ %loop, %find ], [ %wanted, %look ]
   %to_at = getelementptr ptr, ptr %entry_at, i64 2
   %to = load ptr, ptr %to_at
   call void @Py_IncRef(ptr %to)
@@ -194,16 +206,20 @@ def _native() -> tuple[int, int, int, Any] | None:
         return None
     api = (c_void_p * 95).from_address(native.pointer(np._core._multiarray_umath._ARRAY_API))
 
-    def want(table: int, index: int) -> int | None:
+    def want(table: int, index: int) -> None:
         entry = (c_int64 * 4).from_address(table + 8 * (8 + 4 * index))
         try:
             function, t, to = _tables[table][_dtypes[entry[0]]]
             entry[1] = broadcast.broadcast.address(F=function, T=t, B=to)
+        except (
+            KeyboardInterrupt
+        ):  # no exception leaves a call from native code: the gate sees to it
+            return
         except Exception:  # nobody to raise it to: NumPy's loops do it too
             entry[0] = entry[1] = 0
-        return entry[1]
+        entry[3] = 0
 
-    callback = PYFUNCTYPE(c_void_p, c_void_p, c_int64)(want)
+    callback = PYFUNCTYPE(None, c_void_p, c_int64)(want)
     address = ctypes.cast(callback, c_void_p).value or 0
     _kept.append(callback)
     return gate, broadcast.arrange.address(), api[94], address
@@ -217,7 +233,7 @@ def install(ufunc: np.ufunc, data: Any, loops: Loops) -> None:
 
     `loops`: a dtype -> the function, its type, and that of the result.
     """
-    from ctypes import addressof, c_int64, c_void_p
+    from ctypes import addressof, c_int64, c_void_p, cast, pythonapi
 
     if (found := _native()) is None or not loops:
         return
@@ -227,8 +243,9 @@ def install(ufunc: np.ufunc, data: Any, loops: Loops) -> None:
     if offset <= 0 or slot.value != c_void_p.from_address(id(np.add) + offset).value:
         return
     table = (c_int64 * (8 + 4 * len(loops)))(
-        slot.value or 0, id(np.ndarray), new, want, len(loops), arrange, small, 0
-    )
+        slot.value or 0, id(np.ndarray), new, want, len(loops), arrange, small,
+        cast(pythonapi.PyErr_SetInterrupt, c_void_p).value or 0,
+    )  # fmt: skip
     for k, (dtype, (_, _, to)) in enumerate(loops.items()):
         _dtypes[id(dtype)] = dtype
         table[8 + 4 * k], table[10 + 4 * k] = id(dtype), id(to.np)
