@@ -140,3 +140,20 @@ def test_grouped_mm():
         torch.autograd.grad(out, (a, b), weights), torch.autograd.grad(want, (a, b), weights)
     ):
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5)
+
+
+def test_an_import_that_is_done_again():
+    """Ctrl-C may stop an import half way: what it declared is then declared once more, by another module
+    of that name. Within one module a name is declared once."""
+    from rushlight.ops.registry import OPS
+
+    source = "from rushlight.ops.registry import op\n@op()\ndef twice(xp, input: 'Array'):\n    return input\n"
+    try:
+        for _ in range(2):
+            exec(source, {"__name__": "rushlight.ops.stopped"})
+        with pytest.raises(TypeError, match="twice] is declared twice"):
+            exec(source, {"__name__": "rushlight.ops.another"})
+        with pytest.raises(TypeError, match="twice] is declared twice"):
+            exec(source + source, {"__name__": "rushlight.ops.stopped"})
+    finally:
+        OPS.pop("twice", None)

@@ -143,7 +143,12 @@ class Op:
         self.face: Callable | None = (
             None  # the plain function that calls it: `max` for max over a dim
         )
-        if self.path in OPS:
+        before = OPS.get(self.path)
+        # An import that Ctrl-C stopped is done again, in another module of the same name.
+        if before is not None and (
+            before.declared.__module__ != declared.__module__
+            or before.declared.__globals__ is declared.__globals__
+        ):
             raise TypeError(f"[{self.path}] is declared twice")
         OPS[self.path] = self
 
