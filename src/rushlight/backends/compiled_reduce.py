@@ -17,6 +17,7 @@ from rushlight.compiler.kernels import reduce as kernels
 from rushlight.compiler.types import f64, of
 
 PART = 16384  # elements that one chunk adds up where a row is long
+SHORT = 131072  # elements that need not be cut for a second thread
 FEW = 32  # chunks with which two threads are busy: below it, long columns are cut
 
 
@@ -69,8 +70,9 @@ def sums(a: np.ndarray, outer: int, n: int, inner: int) -> np.ndarray:
             kernel(row, out[i], n, PART)
         return sums(out, outer, parts, 1)
     tiles = outer * -(-inner // (kernels.COLUMNS * 64 // t.loaded.size))
-    part = kernels.PART if tiles >= FEW else max(kernels.PIECE, -(-n * tiles // FEW))
-    part = min(part, kernels.PART, n)
+    part = min(kernels.PART, n)
+    if tiles < FEW and outer * n * inner > SHORT:
+        part = min(part, max(kernels.PIECE, -(-n * tiles // FEW)))
     parts = -(-n // part)
     out = np.empty((outer, parts, inner), d)
     kernels.sum_columns.compiled(T=t, R=t.loaded)(a, out, outer, n, inner, part)
@@ -79,10 +81,27 @@ def sums(a: np.ndarray, outer: int, n: int, inner: int) -> np.ndarray:
 
 def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
     """The sum over all dimensions in which `a` is larger than `shape`; `a` was broadcast from it."""
+    if not takes(a) or not a.flags.carray:
+        return reference.sum_to(a, shape)
+    runs: list[list[int]] = []  # of dimensions next to each other: whether they are summed, size
     lead = a.ndim - len(shape)
-    if lead and a.shape[lead:] == shape:  # only new dimensions in front, as for a bias
-        return total(a, tuple(range(lead)), False)
-    return reference.sum_to(a, shape)
+    for i, n in enumerate(a.shape):
+        if n != 1:
+            summed = i < lead or shape[i - lead] == 1
+            if runs and runs[-1][0] == summed:
+                runs[-1][1] *= n
+            else:
+                runs.append([summed, n])
+    r, inner, outer = a, 1, a.size
+    for summed, n in reversed(runs):
+        outer //= n
+        if summed:
+            r = sums(r, outer, n, inner)
+        else:
+            inner *= n
+    if r is a:
+        return a.reshape(shape)
+    return r.astype(a.dtype, copy=False).reshape(shape)
 
 
 def average(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:

@@ -180,11 +180,13 @@ def _text() -> str:
 
 
 @cache
-def _native() -> tuple[int, int, int, Any] | None:
+def _native() -> tuple[int, int, int, int] | None:
     """The gate, `arrange`, PyArray_NewFromDescr and what compiles loops; None where objects are not
     laid out as this file takes them to be, or Python's functions cannot be called."""
     import ctypes
     from ctypes import PYFUNCTYPE, c_int64, c_void_p
+
+    from numpy._core._multiarray_umath import _ARRAY_API
 
     a = np.zeros((2, 3), np.float32)[:, :2]
     fields = (c_int64 * (HEAD + 7)).from_address(id(a))
@@ -204,16 +206,14 @@ def _native() -> tuple[int, int, int, Any] | None:
         (gate,) = native.load("gate", _text, ["gate"])
     except RuntimeError:
         return None
-    api = (c_void_p * 95).from_address(native.pointer(np._core._multiarray_umath._ARRAY_API))
+    api = (c_int64 * 95).from_address(native.pointer(_ARRAY_API))
 
     def want(table: int, index: int) -> None:
         entry = (c_int64 * 4).from_address(table + 8 * (8 + 4 * index))
         try:
             function, t, to = _tables[table][_dtypes[entry[0]]]
             entry[1] = broadcast.broadcast.address(F=function, T=t, B=to)
-        except (
-            KeyboardInterrupt
-        ):  # no exception leaves a call from native code: the gate sees to it
+        except KeyboardInterrupt:  # no exception leaves a call from native code: the gate sees to it
             return
         except Exception:  # nobody to raise it to: NumPy's loops do it too
             entry[0] = entry[1] = 0
