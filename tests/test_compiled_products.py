@@ -24,9 +24,8 @@ LAYOUTS = ("rows", "columns", "steps", "backwards", "repeated")
 @pytest.fixture(autouse=True)
 def of_any_size(monkeypatch):
     """Machine code for the smallest products too."""
-    thin = "ONE THIN THIN_SUMS THIN_TRANSPOSED DOT LEAST"
-    for name in f"SMALL SMALL_TRANSPOSED SMALL_HALF {thin}".split():
-        monkeypatch.setattr(products, name, 1)
+    for name in "SMALL SMALL_VECTOR SMALL_DOT LITTLE THIN_SUMS".split():
+        monkeypatch.setattr(products, name, 0)
 
 
 def random(shape, dtype, layout="rows", seed=0):
@@ -89,6 +88,54 @@ def test_long_and_thin(shape):
 
 
 @given(
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.sampled_from([np.dtype(t) for t in ("i8", "i4", "i2", "i1", "u1")]),
+    st.sampled_from(LAYOUTS[:3]),
+    st.sampled_from(LAYOUTS[:3]),
+)
+def test_whole_numbers_wrap_around(m, k, n, dtype, first, second):
+    random = np.random.default_rng(0)
+    info = np.iinfo(dtype)
+    a, b, c = (
+        random.integers(info.min, info.max, shape, dtype, endpoint=True)
+        for shape in ((m, k), (k, n), (m, n))
+    )
+    exact = a @ b
+    if first == "columns":
+        a = a.T.copy().T
+    if second == "columns":
+        b = b.T.copy().T
+    if second == "steps":
+        b = np.repeat(b, 2, axis=1)[:, ::2]
+    assert (products.matmul(a, b) == exact).all()
+    assert products.matmul(a, b).dtype == dtype
+    assert (products.matmul(np.stack([a, a]), b) == exact).all()
+    assert (products.mv(a, b[:, 0]) == exact[:, 0]).all()
+    assert (products.accumulate(c, a, b, 2, 3) == 2 * c + 3 * exact).all()
+
+
+@given(
+    st.integers(1, 5),
+    st.integers(1, 100),
+    st.integers(1, 100),
+    st.sampled_from(DTYPES),
+    st.sampled_from(LAYOUTS[:3]),
+)
+def test_vectors(batch, k, n, dtype, layout):
+    a, b = random((n, k), dtype, layout), random((k,), dtype, seed=1)
+    close(products.mv(a, b), a, b, dtype)
+    close(products.matmul(b, np.swapaxes(a, -1, -2)), b, a.T, dtype)
+    close(products.matmul(a, b[::-1]), a, b[::-1], dtype)
+    many, rows = random((batch, n, k), dtype, layout), random((batch, 1, k), dtype, seed=2)
+    across = np.swapaxes(rows, -1, -2)
+    close(products.bmm(many, across), many, across, dtype)
+    close(products.bmm(rows, np.swapaxes(many, -1, -2)), rows, np.swapaxes(many, -1, -2), dtype)
+    close(products.matmul(many, b), many, b, dtype)
+
+
+@given(
     st.sampled_from(
         [
             ((3,), (3,)),
@@ -135,6 +182,12 @@ def test_accumulate(m, k, n, dtype):
         result = products.accumulate(c, a, b, 0.5, 2)
         close(result, 2 * a.astype(np.float64), b, dtype, 0.5 * c.astype(np.float64))
         assert (c == before).all()
+    batch, more = np.stack([a, -a]), np.stack([b, b])
+    exact = np.stack([a, -a]).astype(np.float64)
+    for c in (random((2, m, n), dtype, seed=4), row):
+        close(products.accumulate(c, batch, more, 1, 1), exact, more, dtype, c)
+        result = products.accumulate(c, batch, more, 0.5, 2)
+        close(result, 2 * exact, more, dtype, 0.5 * c.astype(np.float64))
     nothing = np.full_like(full, np.nan)
     close(products.accumulate(nothing, a, b, 0, 1), a, b, dtype)
 
@@ -213,7 +266,7 @@ def test_same_bits_for_any_number_of_threads():
 @pytest.mark.parametrize("dtype", DTYPES[:2])
 def test_tiles_of_other_machines(machine, dtype, monkeypatch):
     def sizes(T):
-        return {"E": T, "T": T, "MR": machine[0], "V": 2, "L": machine[1] // T.size}
+        return {"T": T, "MR": machine[0], "V": 2, "L": machine[1] // T.size}
 
     monkeypatch.setattr(gemm, "sizes", sizes)
     monkeypatch.setattr(products, "_kernels", products._Kernels())

@@ -17,181 +17,229 @@ from rushlight.backends import numpy_products as reference
 from rushlight.compiler import types
 from rushlight.compiler.kernels import gemm, gemv
 
-F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+F32 = np.dtype(np.float32)
 BF16 = dtypes.bfloat16.np
-SUMS = {"f": F32, "d": F64, "e": F32, BF16.char: F32}  # dtype.char -> that of sums
-ELEMENTS = {"f": types.f32, "d": types.f64, "e": types.f16, BF16.char: types.bf16}
-PAIRS, PAIRED = "pairs", "paired"  # of bfloat16: some machines multiply and add two at once
-FEW, SOME = gemv.FEW, gemv.SOME
+ELEMENTS = {
+    "f": types.f32, "d": types.f64, "e": types.f16, BF16.char: types.bf16,
+    "l": types.i64, "i": types.i32, "h": types.i16, "b": types.i8, "B": types.i8,
+}  # dtype.char -> what a kernel takes it for; whole numbers wrap around whether signed or not  # fmt: skip
+HALF = frozenset(("e", BF16.char))
+DEEP, FEW, SOME = gemm.DEPTH, gemv.FEW, gemv.SOME
+ADD, BIAS, SCALE = gemm.ADD, gemm.BIAS, gemm.SCALE  # what a product is added to
 
-# Products of one element of A with one of B (m * n * k) from which machine code pays, calls
-# included, against NumPy with OpenBLAS's kernels for this machine; measured on Zen 5 with AVX-512.
-# In between NumPy is up to a fifth faster, on one thread: but from 64 ** 3 it uses threads, and its
-# threads, which wait in loops, and ours get into each other's way.
-SMALL = max(1, compiled.threshold(64**3 + 1))
-SMALL_TRANSPOSED = max(1, compiled.threshold(48**3))  # A @ Bᵀ, which OpenBLAS is slower at
-SMALL_HALF = max(1, compiled.threshold(16**3))  # NumPy converts, multiplies, converts back
-
-# The same for up to SOME vectors. NumPy leaves its kernels for small matrices at THIN, and is
-# several times slower from there; for one vector (ONE) it becomes equal, and would use threads.
-ONE, THIN = max(1, compiled.threshold(2**18)), max(1, compiled.threshold(2**20))
-THIN_TRANSPOSED = max(1, compiled.threshold(2**18))  # more than FEW rows of A @ Bᵀ
-THIN_SUMS = max(1, compiled.threshold(64))  # products in a sum along rows
-DOT = max(1, compiled.threshold(16384))  # OpenBLAS uses threads from 10001
-
-# With fewer numbers in A times numbers in B nothing pays: what most small products go by.
-LEAST = min(SMALL, SMALL_TRANSPOSED, ONE, THIN, THIN_TRANSPOSED)
+# Products of one element of A with one of B (m * n * k) up to which NumPy is as fast, where B lies in
+# rows: OpenBLAS for small matrices, with a result that it allocates itself.
+SMALL = compiled.threshold(4096)
+SMALL_VECTOR, SMALL_DOT = compiled.threshold(1024), compiled.threshold(512)
+# Half types are read as they are below this; above it converting them first, or for bfloat16 making
+# pairs, takes less time than it saves.
+DIRECT = compiled.threshold(32**3)
+LITTLE = 4096  # products of a matrix with few vectors that are not worth looking for more
+THIN_SUMS = compiled.threshold(16)  # of sums along rows of a matrix with several vectors: products
 
 # Of small results of long sums (gradients of weights) threads share the sums, by so many products.
 SPAN, SPANNED = 4096, 128 * 128
 
 
 class _Kernels(dict):
-    """Compiled kernels, made when they are first wanted: `gemm.product` by the dtype.char of the
-    sums, or PAIRS (None where the machine has no such); those of `gemv.py` by their name, dtype.char
-    and number of vectors, conversions by two."""
+    """Compiled kernels, made when they are first wanted, by dtype.char: `gemm.product`; with "relu" or
+    "gelu" behind it, the same with an activation; with "to" and another, a conversion; the kernels
+    of `gemv.py` by their name and number of vectors. PAIRS are of bfloat16."""
 
     def __missing__(self, key: Any) -> Any:
-        if key == PAIRS:
-            kernel = None
-            if gemm.pairs():
-                kernel = gemm.product.compiled(**gemm.sizes(types.f32, types.i32))
-        elif key == PAIRED:
-            kernel = gemm.pair_rows.compiled()
-        elif isinstance(key, str):
-            kernel = gemm.product.compiled(**gemm.sizes(ELEMENTS[key]))
-        elif len(key) == 2:
-            kernel = gemm.convert.compiled(A=ELEMENTS[key[0]], B=ELEMENTS[key[1]])
+        if isinstance(key, str):
+            kernel = gemm.product.compiled(**gemm.known(ELEMENTS[key]))
         else:
-            name, char, count = key
-            known = gemv.sizes(ELEMENTS[char], count)
-            names = {"rows": "ETJLRU", "columns": "ETJLV", "dot": "ETLV"}[name]
-            used = {k: known[k] for k in names}
-            kernel = getattr(gemv, name).compiled(**used)
+            kernel = getattr(self, key[0])(*key[1:])
         self[key] = kernel
         return kernel
+
+    def act(self, char: str, act: str) -> Any:
+        return gemm.product.compiled(**gemm.known(ELEMENTS[char], act=act))
+
+    def pairs(self, char: str) -> Any:
+        """Of products of pairs whose result is of this type; None where the machine has no such."""
+        if not gemm.pairs():
+            return None
+        return gemm.product.compiled(**gemm.known(types.i32, ELEMENTS[char]))
+
+    def paired(self) -> Any:
+        return gemm.pair_rows.compiled()
+
+    def convert(self, char: str, to: str) -> Any:
+        return gemm.convert.compiled(A=ELEMENTS[char], B=ELEMENTS[to])
+
+    def joined(self, char: str) -> Any:
+        known = gemm.sizes(ELEMENTS[char])
+        return gemm.joined.compiled(T=known["T"], L=known["L"])
+
+    def rows(self, char: str, count: int, to: str) -> Any:
+        return gemv.rows.compiled(**gemv.known("rows", ELEMENTS[char], count, ELEMENTS[to]))
+
+    def columns(self, char: str, count: int, to: str) -> Any:
+        return gemv.columns.compiled(**gemv.known("columns", ELEMENTS[char], count, ELEMENTS[to]))
+
+    def dot(self, char: str) -> Any:
+        return gemv.dot.compiled(**gemv.known("dot", ELEMENTS[char], 1))
 
 
 _kernels = _Kernels()
 
 
 def converted(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A copy in another dtype of SUMS with the numbers in the same order in memory, or C's."""
+    """A copy in another dtype with the numbers in the same order in memory, or C's."""
     if a.ndim == 2 and not a.flags.c_contiguous and a.T.flags.c_contiguous:
         return converted(a.T, dtype).T
     if not a.flags.c_contiguous:
         a = np.ascontiguousarray(a)
     out = np.empty(a.shape, dtype)
-    _kernels[a.dtype.char, dtype.char](a, out, a.size)
+    _kernels["convert", a.dtype.char, dtype.char](a, out, a.size)
     return out
 
 
-def pays(a: np.ndarray, b: np.ndarray, work: int) -> bool:
-    """Whether the product of matrices that takes so many multiplications is for machine code."""
-    if a.dtype is not b.dtype or a.dtype.char not in SUMS:
-        return False
-    if work >= SMALL:
-        return True
-    if a.dtype.itemsize == 2:
-        return work >= SMALL_HALF
-    return work >= SMALL_TRANSPOSED and b.strides[-1] > b.strides[-2]
+def readable(b: np.ndarray) -> np.ndarray:
+    """Matrices whose rows or columns are contiguous, which `gemm.product` wants of its second ones."""
+    s, t = b.strides[-2:]
+    return b if s == b.itemsize or t == b.itemsize else np.ascontiguousarray(b)
 
 
 def product(
-    a: np.ndarray, b: np.ndarray, shape: tuple[int, ...], row: np.ndarray | None = None
+    a: np.ndarray,
+    b: np.ndarray,
+    shape: tuple[int, ...],
+    row: np.ndarray | None = None,
+    begin: int = 0,
+    alpha: float = 1.0,
+    c: np.ndarray | None = None,
+    act: str = "",
 ) -> np.ndarray:
-    """a @ b, both of one dtype of SUMS, whose result is known to have this shape, with no dimension
-    of size 0; plus a row. The result has the dtype of the sums."""
-    sums, kernel = SUMS[a.dtype.char], None
-    if a.dtype is BF16 and a.ndim == b.ndim == 2 and a.shape[1] % 2 == 0:
-        kernel = _kernels[PAIRS]
-    if kernel is not None:
-        a, b = paired(a), paired(b.T).T
-    elif a.dtype is not sums:
-        a, b = converted(a, sums), converted(b, sums)
-    kernel, c = kernel or _kernels[sums.char], np.empty(shape, sums)
+    """a @ b, both of one dtype of ELEMENTS, whose result is known to have this shape, with no dimension
+    of size 0. With a row or with `begin`, ADD to `c` (which is given, and changed) or SCALE: alpha
+    times the product. Half types are rounded once: without `begin` to themselves, else the result
+    is float32, as is what is given."""
+    dtype, k = a.dtype, a.shape[-1]
+    char = dtype.char
+    if char in HALF:
+        return of_halves(a, b, shape, row, begin, alpha, c, act)
+    b = readable(b)
+    if c is None:
+        c = np.empty(shape, dtype)
+    kernel = _kernels["act", char, act] if act else _kernels[char]
     if row is not None:
-        kernel(a, b, c, row, c, gemm.BIAS)
-    elif a.shape[-1] < 2 * SPAN or c.size > SPANNED or len(shape) != 2:
-        kernel(a, b, c, c, c, gemm.SET)
+        kernel(a, b, c, row, c, BIAS, alpha)
+    elif begin or act or k < 2 * SPAN or c.size > SPANNED or len(shape) != 2:
+        kernel(a, b, c, c, c, begin, alpha)
     else:
-        k = a.shape[1]
         span = max(SPAN, -(-k // (64 * SPAN)) * SPAN)  # 64 parts at most
-        kernel(a, b, c, c, np.empty((-(-k // span), *shape), sums), gemm.SET + 4 * span)
+        spans = -(-k // span)
+        parts = np.empty((spans, *shape), dtype)
+        kernel(a, b, c, c, parts, 8 * span, 1.0)
+        _kernels["joined", char](parts, c, c.size, spans)
+    return c
+
+
+def of_halves(
+    a: np.ndarray,
+    b: np.ndarray,
+    shape: tuple[int, ...],
+    row: np.ndarray | None,
+    begin: int,
+    alpha: float,
+    c: np.ndarray | None,
+    act: str,
+) -> np.ndarray:
+    """`product` of half types."""
+    dtype, k, kernel = a.dtype, a.shape[-1], None
+    to = F32 if begin else dtype
+    if act:
+        pass
+    elif to is dtype and k <= DEEP and a.size * shape[-1] <= DIRECT:
+        b, kernel = readable(b), _kernels[dtype.char]
+    elif dtype is BF16 and k % 2 == 0:
+        to = dtype if to is dtype and k <= 2 * DEEP else F32
+        kernel = _kernels["pairs", to.char]
+        if kernel is not None:
+            a, b = paired(a), paired(b.swapaxes(-1, -2)).swapaxes(-1, -2)
+    if kernel is None:
+        return product(converted(a, F32), converted(b, F32), shape, row, begin, alpha, c, act)
+    if c is None:
+        c = np.empty(shape, to)
+    kernel(a, b, c, c if row is None else row, c, begin if row is None else BIAS, alpha)
     return c
 
 
 def paired(a: np.ndarray) -> np.ndarray:
-    """A matrix of bfloat16 as one of pairs of neighbours in its rows."""
-    if a.strides[1] == 2 and a.strides[0] > 0 == a.strides[0] % 4:
+    """Matrices of bfloat16 as ones of pairs of neighbours in their rows."""
+    strides = a.strides
+    if strides[-1] == 2 and not any(s % 4 for s in strides[:-1]):
         return a.view(np.int32)
-    columns = a.T.view(np.uint16)
-    if columns.strides[1] != 2 or columns.strides[0] <= 0:
-        columns = np.ascontiguousarray(columns)
-    k, n = columns.shape
-    out = np.empty((k // 2, n), np.int32)
-    _kernels[PAIRED](columns, out, k, n, columns.strides[0] // 2)
-    return out.T
+    columns = np.ascontiguousarray(a.swapaxes(-1, -2))
+    *lead, k, n = columns.shape
+    out = np.empty((*lead, k // 2, n), np.int32)
+    rows = columns.size // n
+    _kernels[("paired",)](columns, out, rows, n, n)
+    return out.swapaxes(-1, -2)
 
 
-def thin(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
-    """a [m, k] @ b [k, n], both of one dtype of SUMS, where m or n is at most SOME, in the dtype of
-    the sums; None unless the other matrix has contiguous rows or columns."""
-    c = np.empty((a.shape[0], b.shape[1]), SUMS[a.dtype.char])
-    matrix, vectors, out = (b.T, a, c) if a.shape[0] <= b.shape[1] else (a, b.T, c.T)
-    size, char, count = matrix.itemsize, matrix.dtype.char, vectors.shape[0]
+def thin(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray | None:
+    """a [..., m, k] @ b [..., k, n], where m or n is at most SOME, in c; None unless the other matrix
+    has contiguous rows or columns."""
+    m, n = c.shape[-2:]
+    if m <= n:
+        matrix, vectors, out, count = b.swapaxes(-1, -2), a, c, m
+    else:
+        matrix, vectors, out, count = a, b.swapaxes(-1, -2), c.swapaxes(-1, -2), n
+    size, char, k = matrix.itemsize, matrix.dtype.char, matrix.shape[-1]
     if count > 1:
         count = FEW if count <= FEW else SOME
-    if matrix.strides[1] == size and matrix.shape[1] >= THIN_SUMS:
-        _kernels["rows", char, count](matrix, vectors, out)
-    elif matrix.strides[0] == size and count <= FEW:
-        _kernels["columns", char, count](matrix, vectors, out)
+    if char in HALF and k > gemv.DEPTH:
+        c = np.empty(c.shape, F32)
+        out = c if out.shape == c.shape and m <= n else c.swapaxes(-1, -2)
+    strides = matrix.strides
+    if strides[-1] == size and (count == 1 or k >= THIN_SUMS):
+        _kernels["rows", char, count, c.dtype.char](matrix, vectors, out)
+    elif strides[-2] == size and count <= FEW:
+        _kernels["columns", char, count, c.dtype.char](matrix, vectors, out)
     else:
         return None
     return c
 
 
 def matrices(a: np.ndarray, b: np.ndarray, row: np.ndarray | None = None) -> np.ndarray | None:
-    """a [m, k] @ b [k, n], plus a row, in the dtype of the sums, if it is for machine code."""
-    (m, k), (l, n) = a.shape, b.shape
+    """a [m, k] @ b [k, n], plus a row, if it is for machine code; of half types perhaps in float32."""
+    (m, k), (l, n), (s, t) = a.shape, b.shape, b.strides
     dtype, work = a.dtype, m * k * n
-    if k != l or dtype is not b.dtype:
+    char = dtype.char
+    if k != l or dtype is not b.dtype or char not in ELEMENTS or not work:
         return None
-    if m > SOME < n and (dtype is F32 or dtype is F64):  # in a hurry
-        if work < SMALL and (work < SMALL_TRANSPOSED or b.strides[1] <= b.strides[0]):
-            return None
-        if k < 2 * SPAN:
+    if (m > SOME and n > FEW or work <= LITTLE) and char not in HALF and k < 2 * SPAN:  # in a hurry
+        size = dtype.itemsize
+        if s == size or t == size:
             c = np.empty((m, n), dtype)
             if row is None:
-                _kernels[dtype.char](a, b, c, c, c, 0)
+                _kernels[char](a, b, c, c, c, 0, 1.0)
             else:
-                _kernels[dtype.char](a, b, c, row, c, 2)
+                _kernels[char](a, b, c, row, c, 2, 1.0)
             return c
-    if dtype.char not in SUMS:
-        return None
-    if m <= SOME or n <= SOME:
-        least = ONE if m == 1 or n == 1 else THIN
-        if dtype.itemsize == 2:
-            least = SMALL_HALF
-        if FEW < m <= SOME and b.strides[0] < b.strides[1]:
-            least = min(least, THIN_TRANSPOSED)
-        if work < least:
-            return None
-        c = thin(a, b)
-        if c is not None:
-            return c if row is None else np.add(c, row, out=c)
-    return product(a, b, (m, n), row) if pays(a, b, work) else None
+    if m <= FEW or n <= FEW or (m <= SOME and s < t):
+        few = thin(a, b, np.empty((m, n), dtype if row is None else row.dtype))
+        if few is not None:
+            return few if row is None else np.add(few, row, out=few)
+    return product(a, b, (m, n), row)
 
 
 def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[..., n, k] @ [..., k, m], with vectors and broadcast batches as in `torch.matmul`."""
-    if a.size * b.size < LEAST and a.dtype.itemsize > 2:
-        return reference.matmul(a, b)
-    if a.ndim == 2 and b.ndim == 2:
-        c = matrices(a, b)
-    else:
+    if a.ndim != 2 or b.ndim != 2:
         c = batches(a, b)
-    return reference.matmul(a, b) if c is None else rounded(c, a.dtype)
+    else:
+        s, t = b.strides
+        if s >= t and a.size * b.shape[1] <= SMALL and a.dtype in reference.BLAS:
+            return reference.matmul(a, b)
+        c = matrices(a, b)
+    if c is None:
+        return reference.matmul(a, b)
+    return c if c.dtype is a.dtype else converted(c, a.dtype)
 
 
 def rounded(c: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -201,19 +249,13 @@ def rounded(c: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def batches(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     """The product where at least one operand does not have two dimensions, if it is for us."""
-    if a.ndim == 1 == b.ndim:
-        return dot(a, b)
-    if a.ndim == 2 and b.ndim == 1:
-        c = matrices(a, b[:, None])
-        return c if c is None else c[:, 0]
-    if a.ndim == 1 and b.ndim == 2:
-        c = matrices(a[None], b)
-        return c if c is None else c[0]
-    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
+    if a.ndim == 1 or b.ndim == 1:
+        return with_vector(a, b)
+    dtype = a.dtype
+    if a.ndim < 2 or b.ndim < 2 or dtype is not b.dtype or dtype.char not in ELEMENTS:
         return None
-    k, n = b.shape[-2:]
-    work = min(a.size, b.size) and max(a.size * n, b.size * a.shape[-2])
-    if not pays(a, b, work):
+    m, (k, n) = a.shape[-2], b.shape[-2:]
+    if a.shape[-1] != k or not a.size or not b.size:
         return None
     if b.ndim == 2 and a.flags.c_contiguous:  # one product
         c = matrices(a.reshape(-1, k), b)
@@ -224,42 +266,74 @@ def batches(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
             batch = np.broadcast_shapes(batch, b.shape[:-2])
         except ValueError:
             return None
-    return product(a, b, (*batch, a.shape[-2], n))
+    shape = (*batch, m, n)
+    if m <= FEW or n <= FEW:
+        c = thin(a, b, np.empty(shape, dtype))
+        if c is not None:
+            return c
+    return product(a, b, shape)
+
+
+def with_vector(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """The product where one operand is a vector, or both."""
+    if a.ndim == 1 == b.ndim:
+        return dot(a, b)
+    if b.ndim == 2:
+        matrix, vector = b.T, a
+    elif a.ndim == 2:
+        matrix, vector = a, b
+    elif b.ndim == 1 and a.ndim > 2 and a.flags.c_contiguous and a.size:
+        matrix, vector = a.reshape(-1, a.shape[-1]), b
+    else:
+        return None
+    dtype, (n, k) = matrix.dtype, matrix.shape
+    char = dtype.char
+    if vector.dtype is not dtype or vector.shape != (k,) or char not in ELEMENTS or not (n and k):
+        return None
+    c = np.empty(n, F32 if k > gemv.DEPTH and char in HALF else dtype)
+    s, t = matrix.strides
+    if t == dtype.itemsize:
+        _kernels["rows", char, 1, c.dtype.char](matrix, vector, c)
+    elif s == dtype.itemsize:
+        _kernels["columns", char, 1, c.dtype.char](matrix, vector, c)
+    else:
+        return None
+    return c if a.ndim < 3 else c.reshape(a.shape[:-1])
 
 
 def mm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[n, k] @ [k, m]."""
-    if (a.size * b.size < LEAST and a.dtype.itemsize > 2) or a.ndim != 2 or b.ndim != 2:
-        return reference.mm(a, b)
-    c = matrices(a, b)
-    return reference.matmul(a, b) if c is None else rounded(c, a.dtype)
+    return matmul(a, b) if a.ndim == 2 == b.ndim else reference.mm(a, b)
 
 
 def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[n, k] @ [k]."""
-    if (a.size * b.size < LEAST and a.dtype.itemsize > 2) or a.ndim != 2 or b.ndim != 1:
+    if a.ndim != 2 or b.ndim != 1 or (a.size <= SMALL_VECTOR and a.dtype in reference.BLAS):
         return reference.mv(a, b)
-    c = matrices(a, b[:, None])
-    return reference.mv(a, b) if c is None else rounded(c[:, 0], a.dtype)
+    c = with_vector(a, b)
+    return reference.mv(a, b) if c is None else rounded(c, a.dtype)
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[k] @ [k]."""
     dtype, n = a.dtype, a.size
+    if n <= SMALL_DOT and dtype in reference.BLAS:
+        return reference.dot(a, b)
     if (
-        n < (DOT if dtype.itemsize > 2 else SMALL_HALF)
-        or a.shape != b.shape
+        a.shape != b.shape
         or a.ndim != 1
         or dtype is not b.dtype
-        or dtype.char not in SUMS
+        or dtype.char not in ELEMENTS
         or not a.flags.c_contiguous
         or not b.flags.c_contiguous
     ):
         return reference.dot(a, b)
-    out = np.empty((), SUMS[dtype.char])
-    parts = np.empty(n // gemv.CHUNK + 1, out.dtype)
-    _kernels["dot", dtype.char, 1](a, b, parts, out, n)
-    return rounded(out, dtype)
+    out = np.empty((), dtype)
+    parts = out
+    if n > gemv.CHUNK or dtype.itemsize == 2:
+        parts = np.empty(n // gemv.CHUNK + 1, F32 if dtype.char in HALF else dtype)
+    _kernels["dot", dtype.char](a, b, parts, out, n)
+    return out
 
 
 def vdot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -269,8 +343,6 @@ def vdot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[batch, n, k] @ [batch, k, m]."""
-    if a.size * b.size < LEAST and a.dtype.itemsize > 2:
-        return reference.bmm(a, b)
     reference.check_bmm(a, b)
     c = batches(a, b)
     return reference.bmm(a, b) if c is None else rounded(c, a.dtype)
@@ -278,67 +350,106 @@ def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def times_adjoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a @ bᴴ, for matrices [..., n, k] and [..., m, k]."""
-    if a.size * b.size < LEAST and a.dtype.itemsize > 2:
-        return reference.times_adjoint(a, b)
     return matmul(a, reference.adjoint(b))
 
 
 def adjoint_times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """aᴴ @ b, for matrices [..., k, n] and [..., k, m]."""
-    if a.size * b.size < LEAST and a.dtype.itemsize > 2:
-        return reference.adjoint_times(a, b)
     return matmul(reference.adjoint(a), b)
 
 
 def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     """a [..., k] @ weight [m, k]ᵀ + bias [m]."""
     if (
-        (a.size * weight.size < LEAST and a.dtype.itemsize > 2)
-        or a.ndim < 2
+        a.ndim < 2
         or weight.ndim != 2
         or a.shape[-1] != weight.shape[1]
         or (bias is not None and (bias.dtype is not a.dtype or bias.shape != weight.shape[:1]))
     ):
         return reference.linear(a, weight, bias)
-    n, k = weight.shape
-    row = bias
-    if bias is not None and bias.dtype.itemsize == 2:
-        row = bias.astype(F32)
-    elif bias is not None and bias.strides != (bias.itemsize,):
-        row = np.ascontiguousarray(bias)
+    row = None if bias is None else sum_row(bias)
     if a.ndim == 2:
         c = matrices(a, weight.T, row)
     elif a.flags.c_contiguous and a.size:
-        c = matrices(a.reshape(-1, k), weight.T, row)
-        c = c if c is None else c.reshape(*a.shape[:-1], n)
+        c = matrices(a.reshape(-1, a.shape[-1]), weight.T, row)
+        c = c if c is None else c.reshape(*a.shape[:-1], weight.shape[0])
+    elif a.size and weight.size and a.dtype is weight.dtype and a.dtype.char in ELEMENTS:
+        c = product(a, weight.T, (*a.shape[:-1], weight.shape[0]), row)
     else:
-        pay = pays(a, weight.T, a.size * n)
-        c = product(a, weight.T, (*a.shape[:-1], n), row) if pay else None
+        c = None
     return reference.linear(a, weight, bias) if c is None else rounded(c, a.dtype)
+
+
+def sum_row(row: np.ndarray) -> np.ndarray:
+    """A row that is added to sums: contiguous, and float32 for half types."""
+    if row.dtype.itemsize == 2 and row.dtype.char in HALF:
+        return row.astype(F32)
+    return row if row.strides == (row.itemsize,) else np.ascontiguousarray(row)
 
 
 def accumulate(
     input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
 ) -> np.ndarray:
     """beta * input + alpha * (a @ b); half types are rounded once."""
-    if (
-        (a.size * b.size < LEAST and a.dtype.itemsize > 2)
-        or input.dtype is not a.dtype
-        or a.dtype.char not in SUMS
-    ):
+    dtype = input.dtype
+    char = dtype.char
+    if dtype is not a.dtype or dtype is not b.dtype or char not in ELEMENTS:
         return reference.accumulate(input, a, b, beta, alpha)
-    if a.ndim != 2 or b.ndim != 2:
-        c = batches(a, b)
-    elif beta == 1 == alpha and input.shape == b.shape[1:] and input.dtype.itemsize > 2:
-        c = matrices(a, b, np.ascontiguousarray(input))
-        if c is not None:
-            return c
+    if beta == 1 and char in "fd" and a.ndim == 2 == b.ndim:  # in a hurry
+        (m, k), (l, n), (s, t), size = a.shape, b.shape, b.strides, dtype.itemsize
+        if k == l and (s == size or t == size) and m > FEW < n and k:
+            if input.shape == (m, n):
+                c = input.copy()
+                _kernels[char](a, b, c, c, c, 1, alpha)
+                return c
+            if input.shape == (n,) and input.strides == (size,):
+                c = np.empty((m, n), dtype)
+                _kernels[char](a, b, c, input, c, 2, alpha)
+                return c
+    if a.ndim == 2 == b.ndim:
+        (m, k), (l, n) = a.shape, b.shape
+        shape: tuple[int, ...] = (m, n)
+    elif a.ndim == 3 == b.ndim and a.shape[0] == b.shape[0]:
+        (batch, m, k), (_, l, n) = a.shape, b.shape
+        shape = (batch, m, n)
     else:
-        c = matrices(a, b)
-    if c is None:
+        return summed(input, a, b, beta, alpha)
+    if k != l or not a.size or not n or n <= FEW or m <= FEW or dtype.kind in "iu":
+        return summed(input, a, b, beta, alpha)
+    if char in HALF:
+        input, sums = converted(input, F32), F32
+    else:
+        sums = dtype
+    if beta == 0:
+        reference.broadcast_to(input, shape)
+        c = product(a, b, shape, None, SCALE, alpha)
+    elif input.shape == (n,):
+        c = product(
+            a, b, shape, sum_row(input if beta == 1 else reference.times(input, beta)), 0, alpha
+        )
+    else:
+        if input.shape != shape:
+            input = reference.broadcast_to(input, shape)
+        c = np.empty(shape, sums)
+        if beta == 1:
+            np.copyto(c, input)
+        else:
+            np.multiply(input, sums.type(beta), out=c)
+        product(a, b, shape, None, ADD, alpha, c)
+    return rounded(c, dtype)
+
+
+def summed(
+    input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
+) -> np.ndarray:
+    """`accumulate` of whole numbers, and of few rows or columns."""
+    if a.dtype.char in HALF:
+        input, left, right = (converted(x, F32) for x in (input, a, b))
+        return converted(accumulate(input, left, right, beta, alpha), a.dtype)
+    made = matrices(a, b) if a.ndim == 2 == b.ndim else batches(a, b)
+    if made is None:
         return reference.accumulate(input, a, b, beta, alpha)
-    if c.dtype is not input.dtype:
-        input = input.astype(c.dtype)
+    c = made
     if alpha != 1:
-        c *= c.dtype.type(alpha)
-    return rounded(reference.plus(c, input, beta), a.dtype)
+        c = reference.times(c, alpha)
+    return reference.plus(c, input, beta)

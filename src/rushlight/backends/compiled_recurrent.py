@@ -241,6 +241,4 @@ def by_states(own: Any, y: Any, h: Any, x: Any, sizes: Any, reverse: bool) -> np
     if not len(later):
         return products.matmul(first.T, h)
     out = products.matmul(later.T, y[n:] if reverse else y[:-n])
-    # C + the product; a column of any stride may be where there is one only
-    products._kernels[dtype.char](first.T, h, out, out, out, gemm.ADD)
-    return out
+    return products.product(first.T, h, out.shape, begin=gemm.ADD, c=out)

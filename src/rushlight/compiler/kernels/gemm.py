@@ -19,6 +19,7 @@ from typing import Any
 
 from rushlight.compiler import native
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels.elementwise import gelu
 from rushlight.compiler.language import (
     array,
     bf16_pairs,
@@ -31,27 +32,26 @@ from rushlight.compiler.language import (
     parallel,
     prefetch,
     routine,
+    select,
     shuffle,
     splat,
     store,
     typeof,
     unroll,
 )
-from rushlight.compiler.types import HEAD, Header, Ptr, Type, i32, i64, u16
+from rushlight.compiler.types import HEAD, Header, Ptr, Type, f64, i32, i64, u16
 
 DEPTH = 512  # of a packed panel of B: 64 KiB
 GROUP = 4  # panels that are packed at once and lie in the second-level cache together
 CHUNKS = 8  # that a large product is cut into at least
-SET, ADD, BIAS = 0, 1, 2  # what becomes of C: the product; C + the product; a row + the product
+SET, ADD, BIAS, SCALE = 0, 1, 2, 3  # C: the product; C or a row + alpha * it; alpha * it
+LAST = 4  # more than these: the sums are complete, and the activation follows
 
 
 @cache
-def sizes(T: Type, E: Type | None = None) -> dict[str, Any]:
-    """What the kernel for matrices of one type is compiled for: a tile of MR rows by V vectors of L
-    lanes, which with what it is multiplied with fills the registers.
-
-    T is the type of C and the sums, E that of A and B: the same, or i32, each two bf16 (`pairs`).
-    """
+def sizes(T: Type) -> dict[str, Any]:
+    """What kernels for sums of one type are compiled for: a tile of MR rows by V vectors of L lanes,
+    which with what it is multiplied with fills the registers."""
     features = native.host()[1]
     if "+avx512f" in features:
         width, rows = 64, 12
@@ -59,7 +59,15 @@ def sizes(T: Type, E: Type | None = None) -> dict[str, Any]:
         width, rows = 32, 6
     else:
         width, rows = 16, 12 if "+neon" in features else 4
-    return {"E": E or T, "T": T, "MR": rows, "V": 2, "L": width // T.size}
+    return {"T": T, "MR": rows, "V": 2, "L": min(width // T.size, 16)}
+
+
+def known(E: Type, O: Type | None = None, act: str = "") -> dict[str, Any]:
+    """What `product` is compiled for: E is the type of A and B, i32 also that of pairs of bf16; sums
+    are float32 for half types; O is the type of C, the same as E or that of the sums."""
+    O = O or E
+    T = O.loaded if E is i32 else E.loaded
+    return {"E": E, "O": O, "ACT": act, **sizes(T)}
 
 
 def pairs() -> bool:
@@ -75,6 +83,16 @@ def _crossing(row: int, step: int, lanes: int) -> list[int]:
 
 
 @inline
+def added(x, y, z):
+    """x * y + z, of floating-point numbers rounded once."""
+    if typeof(x).is_float:
+        r = fma(x, y, z)
+    else:
+        r = x * y + z
+    return r
+
+
+@inline
 def transposed(rows, L):
     """L vectors of L lanes: lane i of vector j becomes lane j of vector i."""
     for s in unroll([1 << i for i in range(L.bit_length() - 1)]):
@@ -83,38 +101,58 @@ def transposed(rows, L):
 
 
 @routine
-def tile(a, ars, aks, b, bks, c, ldc, bias, k, rows, left, begin, T, MR, V, L):
+def tile(a, ars, aks, b, bks, c, ldc, bias, k, rows, left, begin, alpha, T, MR, V, L, ACT):
     """A tile of C, of which `rows` and `left` columns exist: `begin` says what is added to it.
 
-    Rows that do not exist are computed from the last one that does.
+    Rows that do not exist are computed and stored as the last one that does.
     """
     masks = [iota(i32, L) < i32(left - v * L) for v in range(V)]
     sums = [[splat(T(0), L) for _ in range(V)] for _ in range(MR)]
-    at = [a + min(rows - 1, r) * ars for r in range(MR)]
+    last = rows - 1
+    at = [a + min(last, r) * ars for r in range(MR)]
+    to = [c + min(last, r) * ldc for r in range(MR)]
     for r in unroll(MR):
         for v in unroll(V):
-            prefetch(c + (min(rows - 1, r) * ldc + v * L))
+            prefetch(to[r] + v * L)
     for p in range(k):
         bs = [load(b + (p * bks + v * L), L, masks[v]) for v in range(V)]
         for r in unroll(MR):
             x = splat(at[r][p * aks], L)
             for v in unroll(V):
                 if typeof(x) is T:
-                    sums[r][v] = fma(bs[v], x, sums[r][v])
+                    sums[r][v] = added(bs[v], x, sums[r][v])
                 else:
                     sums[r][v] = bf16_pairs(bs[v], x, sums[r][v])
-    more, step = c, ldc
-    if begin == BIAS:
-        more, step = bias, i64(0)
-    if begin != SET:
+    if begin == SET:
         for r in unroll(MR):
             for v in unroll(V):
-                there = more + (min(rows - 1, r) * step + v * L)
-                sums[r][v] = sums[r][v] + load(there, L, masks[v])
-    for r in unroll(MR):
-        if r < rows:
+                store(to[r] + v * L, sums[r][v], masks[v])
+    else:
+        own = array(T, MR * V * L)
+        for r in unroll(MR):
             for v in unroll(V):
-                store(c + (r * ldc + v * L), sums[r][v], masks[v])
+                store(own + (r * V + v) * L, sums[r][v])
+        finish(own, i64(V * L), c, ldc, bias, rows, left, begin, alpha, T=T, L=L, ACT=ACT)
+
+
+@routine
+def finish(sums, wide, c, ldc, bias, rows, left, begin, alpha, T, L, ACT):
+    """Rows of C from the sums of a tile, which is so wide, and what is to be done with them."""
+    for r in range(rows):
+        for j in range(0, min(left, wide), L):
+            mask = iota(i32, L) < i32(left - j)
+            x = load(sums + (r * wide + j), L) * splat(T(alpha), L)
+            if begin % 4 == ADD:
+                x += load(c + (r * ldc + j), L, mask)
+            elif begin % 4 == BIAS:
+                x += load(bias + j, L, mask)
+            if ACT == "relu":
+                if begin >= LAST:
+                    x = select(x < splat(T(0), L), splat(T(0), L), x)
+            elif ACT == "gelu":
+                if begin >= LAST:
+                    x = gelu(x)
+            store(c + (r * ldc + j), x, mask)
 
 
 @routine
@@ -131,63 +169,80 @@ def pack_rows(b, bks, to, k, columns, W, L):
                 store(to + (j * DEPTH + p * W + v * L), load(b + (p * bks + j + v * L), L, mask))
 
 
+def _joined(n: int) -> list[int]:
+    """The lanes of two vectors of n lanes, one after the other."""
+    return list(range(2 * n))
+
+
+def _picked(half: int, deep: int, lanes: int) -> list[int]:
+    """Of two vectors of numbers of columns, `deep` of each column: first all first numbers, then all
+    second ones, of one half of them."""
+    picked = range(half * deep // 2, (half + 1) * deep // 2)
+    return [v * lanes + i + q for q in picked for v in (0, 1) for i in range(0, lanes, deep)]
+
+
+def _halves(half: int, lanes: int) -> list[int]:
+    """One half of a vector and the same one of another."""
+    first = half * lanes // 2
+    return [v * lanes + first + i for v in (0, 1) for i in range(lanes // 2)]
+
+
+@inline
+def turned(columns, L, Q):
+    """L vectors of Q numbers, 2 or 4, as Q vectors of L: `transposed` of what is not square."""
+    for n in unroll([Q << i for i in range((L // Q).bit_length() - 1)]):
+        columns = [
+            shuffle(columns[2 * i], columns[2 * i + 1], _joined(n))
+            for i in range(len(columns) // 2)
+        ]
+    columns = [shuffle(columns[i & ~1], columns[i | 1], _picked(i & 1, Q, L)) for i in range(Q)]
+    if Q == 4:
+        columns = [
+            shuffle(columns[i // 2], columns[i // 2 + 2], _halves(i & 1, L)) for i in range(Q)
+        ]
+    return columns
+
+
 @routine
 def pack_columns(b, bcs, to, k, left, W, L):
     """A panel of B [k, left], whose columns are contiguous, as rows of W numbers.
 
     Columns that do not exist are copies of the last one. Rows are written up to a multiple of L.
     """
-    for v in unroll(W // L):
-        if v * L < left:
-            at = [b + min(left - 1, v * L + i) * bcs for i in range(L)]
-            for p in range(0, k, L):
-                mask = iota(i32, L) < i32(k - p)
-                rows = transposed([load(at[i] + p, L, mask) for i in range(L)], L)
-                for i in unroll(L):
-                    store(to + ((p + i) * W + v * L), rows[i])
+    Q = min(4, L)
+    for j in range(0, min(left, W), L):
+        at = [b + min(left - 1, j + i) * bcs for i in range(L)]
+        for p in range(0, k, Q):
+            mask = iota(i32, Q) < i32(k - p)
+            rows = turned([load(at[i] + p, Q, mask) for i in range(L)], L, Q)
+            for i in unroll(Q):
+                store(to + ((p + i) * W + j), rows[i])
 
 
 @routine
-def pack_any(b, bks, bcs, to, k, left, W):
-    """A panel of B [k, left] of any strides as rows of W numbers."""
-    for p in range(k):
-        for j in range(left):
-            to[p * W + j] = b[p * bks + j * bcs]
+def block(a, ars, aks, b, panel, bks, c, ldc, row, k, rows, columns, begin, T, MR, V, L,
+          alpha=1, ACT=""):  # fmt: skip
+    """A block of C: rows of tiles; panels of B begin `panel` elements a column apart.
 
-
-@inline
-def row_of_tiles(a, ars, aks, b, panel, bks, c, ldc, bias, k, rows, columns, begin, T, MR, V, L,
-                 HIGH):  # fmt: skip
-    """The tiles that stand beside each other; panels of B begin `panel` elements a column apart.
-
-    What is left of a row takes tiles of one vector and HIGH rows, since each kind takes time to
-    compile.
+    Each kind of tile takes time to compile: there is one more for what is left of the columns, and
+    a low one for what is left of the rows.
     """
-    for j in range(0, columns, V * L):
-        left = columns - j
-        if left > L:
-            tile(a, ars, aks, b + j * panel, bks, c + j, ldc, bias + j, k, rows, left, begin,
-                 T=T, MR=MR, V=V, L=L)  # fmt: skip
-        else:
-            tile(a, ars, aks, b + j * panel, bks, c + j, ldc, bias + j, k, rows, left, begin,
-                 T=T, MR=HIGH, V=1, L=L)  # fmt: skip
-
-
-@routine
-def block(a, ars, aks, b, panel, bks, c, ldc, row, k, rows, columns, begin, T, MR, V, L):
-    """A block of C: rows of tiles, and at its end one as low as will do."""
-    third = MR // 3
+    low = MR // 3
     for i in range(0, rows, MR):
-        rest, at, to = rows - i, a + i * ars, c + i * ldc
-        if rest > 2 * third:
-            row_of_tiles(at, ars, aks, b, panel, bks, to, ldc, row, k, min(rest, MR), columns,
-                         begin, T, MR, V, L, MR)  # fmt: skip
-        elif rest > third:
-            row_of_tiles(at, ars, aks, b, panel, bks, to, ldc, row, k, rest, columns,
-                         begin, T, 2 * third, V, L, MR)  # fmt: skip
-        else:
-            row_of_tiles(at, ars, aks, b, panel, bks, to, ldc, row, k, rest, columns,
-                         begin, T, third, V, L, MR)  # fmt: skip
+        rest, at, to = min(rows - i, MR), a + i * ars, c + i * ldc
+        for j in range(0, columns, V * L):
+            left = columns - j
+            if left <= L:
+                tile(at, ars, aks, b + j * panel, bks, to + j, ldc, row + j, k, rest, left, begin,
+                     alpha, T=T, MR=MR, V=1, L=L, ACT=ACT)  # fmt: skip
+            elif rest > 2 * low:
+                tile(at, ars, aks, b + j * panel, bks, to + j, ldc, row + j, k, rest, left, begin,
+                     alpha, T=T, MR=MR, V=V, L=L, ACT=ACT)  # fmt: skip
+            else:
+                for r in range(0, rest, low):
+                    tile(at + r * ars, ars, aks, b + j * panel, bks, to + (r * ldc + j), ldc,
+                         row + j, k, min(rest - r, low), left, begin, alpha, T=T, MR=low,
+                         V=V, L=L, ACT=ACT)  # fmt: skip
 
 
 @routine
@@ -195,12 +250,9 @@ def pack(b, bks, bcs, to, k, columns, W, L):
     """Panels of B [k, columns] as rows of W numbers, one panel DEPTH rows behind the one before."""
     if bcs == 1:
         pack_rows(b, bks, to, k, columns, W=W, L=L)
-    elif bks == 1:
-        for j in range(0, columns, W):
-            pack_columns(b + j * bcs, bcs, to + j * DEPTH, k, min(W, columns - j), W=W, L=L)
     else:
         for j in range(0, columns, W):
-            pack_any(b + j * bcs, bks, bcs, to + j * DEPTH, k, min(W, columns - j), W=W)
+            pack_columns(b + j * bcs, bcs, to + j * DEPTH, k, min(W, columns - j), W=W, L=L)
 
 
 @kernel
@@ -249,13 +301,14 @@ def rounded_up(a, by):
 
 
 @kernel
-def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i64):
+def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i64,
+            alpha: f64):  # fmt: skip
     """C [..., m, n] from A [..., m, k] and B [..., k, n], k > 0 (counted in pairs, if they are pairs).
 
-    Leading dimensions of A and B are broadcast to those of C, whose rows are contiguous. `how` is
-    SET, ADD or BIAS, which adds `row` [n]; or SET or ADD + 4 * span: then the sum over k is made of
-    sums over `span` products, which threads share, in `parts` [spans, m, n]; C has no leading
-    dimensions and is contiguous.
+    Leading dimensions of A and B are broadcast to those of C, whose rows are contiguous; the rows or
+    the columns of B are contiguous. `how` is SET, ADD, BIAS (`row` [n]) or SCALE, or 8 * span: then
+    sums over `span` products each, which threads share, go to `parts` [spans, m, n]. C of another
+    type than the sums' holds no sums: then k is at most DEPTH.
     """
     W = V * L
     a_dims, a_shape, a_strides = shape_of(a)
@@ -264,12 +317,12 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     m, n, k = c_shape[c_dims - 2], c_shape[c_dims - 1], a_shape[a_dims - 1]
     ars, aks = a_strides[a_dims - 2] // E.size, a_strides[a_dims - 1] // E.size
     bks, bcs = b_strides[b_dims - 2] // E.size, b_strides[b_dims - 1] // E.size
-    ldc = c_strides[c_dims - 2] // T.size
+    ldc = c_strides[c_dims - 2] // O.size
     if n == 1:  # then the stride may be any
         bcs = i64(1)
-    begin, span, spans = how % 4, k, i64(1)
-    if how > 3:
-        span = how // 4
+    span, spans = k, i64(1)
+    if how >= 8:
+        span = how // 8
         spans = rounded_up(k, span) // span
     depths = rounded_up(min(k, span), DEPTH) // DEPTH
     depth = rounded_up(rounded_up(min(k, span), depths) // depths, L)
@@ -293,43 +346,50 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     chunks = each * spans
     grain = max(131072 * chunks // (m * n * k), 1)
 
-    b_in_place = (bcs == 1) & ((min(k, DEPTH) * bks <= 32768) | ((m <= 2 * MR) & (bks <= 2048)))
+    b_in_place = bcs == 1
+    b_in_place &= (min(k, DEPTH) * bks <= 32768) | ((m <= 2 * MR) & (bks <= 2048))
     for lo, hi in parallel(batch * chunks, grain):
-        panels = array(E, DEPTH * W * GROUP)
+        panels = array(E.loaded, DEPTH * W * GROUP)
         for t in range(lo, hi):
             z, s, u = t // chunks, t % chunks // each, t % each
             i, first = u // pieces * height, u % pieces * (group * W)
             rows, columns = min(height, m - i), min(n - first, group * W)
             over_a = matrix_at(z, c_shape, lead, a_dims, a_shape, a_strides) // E.size
             over_b = matrix_at(z, c_shape, lead, b_dims, b_shape, b_strides) // E.size
-            over_c = matrix_at(z, c_shape, lead, c_dims, c_shape, c_strides) // T.size
+            over_c = matrix_at(z, c_shape, lead, c_dims, c_shape, c_strides) // O.size
             at = bits(a[HEAD], Ptr[E]) + (over_a + i * ars)
             by = bits(b[HEAD], Ptr[E]) + (over_b + first * bcs)
-            to = bits(c[HEAD], Ptr[T]) + (over_c + i * ldc + first)
-            start = begin
-            if spans > 1:
-                to = parts + (s * (m * n) + i * n + first)
-                start = i64(SET)
+            to = bits(c[HEAD], Ptr[O]) + (over_c + i * ldc + first)
+            start = how
+            if O is T:
+                if spans > 1:
+                    to = parts + (s * (m * n) + i * n + first)
+                    start = i64(SET)
             p, end = s * span, min(k, (s + 1) * span)
             while p < end:
                 deep = min(depth, end - p)
+                if ACT != "":
+                    if p + depth >= k:
+                        start += LAST
                 source, panel, step = panels, i64(DEPTH), i64(W)
-                if b_in_place:
-                    source, panel, step = by + p * bks, i64(1), bks
-                else:
+                if E.loaded is E:
+                    if b_in_place:
+                        source, panel, step = by + p * bks, i64(1), bks
+                if panel == DEPTH:
                     pack(by + p * bks, bks, bcs, panels, deep, columns, W=W, L=L)
                 block(at + p * aks, ars, aks, source, panel, step, to, ldc, row + first, deep,
-                      rows, columns, start, T=T, MR=MR, V=V, L=L)  # fmt: skip
+                      rows, columns, start, T=T, MR=MR, V=V, L=L, alpha=T(alpha), ACT=ACT)  # fmt: skip
                 p += depth
                 start = i64(ADD)
-    if spans > 1:
-        for lo, hi in parallel(m * n, 2048):
-            to = bits(c[HEAD], Ptr[T])
-            for e in range(lo, hi, L):
-                mask = iota(i32, L) < i32(hi - e)
-                total = load(parts + e, L, mask)
-                for s in range(1, spans):
-                    total += load(parts + (s * (m * n) + e), L, mask)
-                if begin == ADD:
-                    total += load(to + e, L, mask)
-                store(to + e, total, mask)
+
+
+@kernel
+def joined(parts: Ptr[T], c: Ptr[T], n: i64, spans: i64):
+    """C [n], the sum of the sums over spans [spans, n]."""
+    for lo, hi in parallel(n, 2048):
+        for e in range(lo, hi, L):
+            mask = iota(i32, L) < i32(hi - e)
+            total = load(parts + e, L, mask)
+            for s in range(1, spans):
+                total += load(parts + (s * n + e), L, mask)
+            store(c + e, total, mask)

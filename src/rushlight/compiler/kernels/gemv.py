@@ -14,14 +14,12 @@ from typing import Any
 
 from rushlight.compiler.kernel import kernel
 from rushlight.compiler.kernels import gemm
-from rushlight.compiler.kernels.gemm import rounded_up, shape_of
+from rushlight.compiler.kernels.gemm import added, matrix_at, rounded_up, shape_of
 from rushlight.compiler.language import (
     array,
     bits,
-    fma,
     inline,
     iota,
-    lane,
     load,
     parallel,
     prefetch,
@@ -39,20 +37,29 @@ CHUNK = 65536  # elements of the matrix that a chunk of the work reads at least
 FEW, SOME = 4, 8  # vectors, at most: for columns, for rows
 
 
-def sizes(element: Type, count: int) -> dict[str, Any]:
-    """What the kernels for so many vectors and a matrix of one type are compiled for.
+def sizes(E: Type, count: int) -> dict[str, Any]:
+    """What kernels for so many vectors and a matrix of one type are compiled for.
 
-    Of J vectors at once: R rows and U vectors of each are read by `dots`, V vectors of columns by
-    `sums`.
+    Of J vectors at once: R rows and U vectors of each are read by `rows`, V vectors of columns by
+    `columns`.
     """
-    one = gemm.sizes(element.loaded)
-    known = {"E": element, "T": one["T"], "L": one["L"]}
+    one = gemm.sizes(E.loaded)
     wide = one["MR"] == 12  # 32 vector registers, not 16
+    found = {"E": E, "T": one["T"], "L": one["L"]}
     if count == 1:
-        return {**known, "J": 1, "R": 2, "U": 4, "V": 16 if wide else 8}
+        return {**found, "J": 1, "R": 2, "U": 4, "V": 16 if wide else 8}
     if count <= FEW:
-        return {**known, "J": FEW, "R": 2, "U": 2 if wide else 1, "V": 4 if wide else 2}
-    return {**known, "J": SOME, "R": 2 if wide else 1, "U": 1, "V": 2 if wide else 1}
+        return {**found, "J": FEW, "R": 2, "U": 2 if wide else 1, "V": 4 if wide else 2}
+    return {**found, "J": SOME, "R": 2 if wide else 1, "U": 1, "V": 2 if wide else 1}
+
+
+NAMES = {"rows": "ETOJLRU", "columns": "ETOJLV", "dot": "ETLV"}  # that kernels leave open
+
+
+def known(name: str, E: Type, count: int, O: Type | None = None) -> dict[str, Any]:
+    """What one of these kernels is compiled for, whose results are of the same type, or O."""
+    found = {**sizes(E, count), "O": O or E}
+    return {k: found[k] for k in NAMES[name]}
 
 
 @routine
@@ -73,14 +80,14 @@ def dots(p, along, q, qj, k, rows, out, oj, oi, vectors, first, T, R, U, J, L):
                 prefetch(at[r] + (e + u * L + AHEAD))
                 row = load(at[r] + (e + u * L), L)
                 for j in unroll(J):
-                    sums[r][j][u] = fma(row, vs[j], sums[r][j][u])
+                    sums[r][j][u] = added(row, vs[j], sums[r][j][u])
     for e in range(whole, k, L):
         mask = iota(i32, L) < i32(k - e)
         vs = [load(by[j] + e, L, mask) for j in range(J)]
         for r in unroll(R):
             row = load(at[r] + e, L, mask)
             for j in unroll(J):
-                sums[r][j][0] = fma(row, vs[j], sums[r][j][0])
+                sums[r][j][0] = added(row, vs[j], sums[r][j][0])
     for r in unroll(R):
         for j in unroll(J):
             for u in unroll(1, U):
@@ -116,25 +123,60 @@ def gather_vectors(q, qj, qk, own, vectors, k):
             own[j * DEPTH + d] = q[j * qj + d * qk]
 
 
+@inline
+def plan(matrix, vectors, out, E, O):
+    """What is to be read: n, k, count, the strides, and how many matrices there are."""
+    dims, shape, strides = shape_of(matrix)
+    q_dims, _, q_strides = shape_of(vectors)
+    o_dims, o_shape, o_strides = shape_of(out)
+    batch = i64(1)
+    for d in range(o_dims - 2):
+        batch = batch * o_shape[d]
+    n, k, count = o_shape[o_dims - 1], shape[dims - 1], i64(1)
+    along, down = strides[dims - 2] // E.size, strides[dims - 1] // E.size
+    qj, qk = i64(0), q_strides[q_dims - 1] // E.size
+    oj, oi = i64(0), o_strides[o_dims - 1] // O.size
+    if o_dims > 1:
+        count, oj = o_shape[o_dims - 2], o_strides[o_dims - 2] // O.size
+    if q_dims > 1:
+        qj = q_strides[q_dims - 2] // E.size
+    return n, k, count, along, down, qj, qk, oj, oi, batch
+
+
+@inline
+def places(z, matrix, vectors, out, E, O):
+    """Where the matrix, the vectors and the results of number z begin."""
+    dims, shape, strides = shape_of(matrix)
+    q_dims, q_shape, q_strides = shape_of(vectors)
+    o_dims, o_shape, o_strides = shape_of(out)
+    lead = o_dims - 2
+    p, q = bits(matrix[HEAD], Ptr[E]), bits(vectors[HEAD], Ptr[E])
+    to = bits(out[HEAD], Ptr[O])
+    if lead > 0:
+        p = p + matrix_at(z, o_shape, lead, dims, shape, strides) // E.size
+        q = q + matrix_at(z, o_shape, lead, q_dims, q_shape, q_strides) // E.size
+        to = to + matrix_at(z, o_shape, lead, o_dims, o_shape, o_strides) // O.size
+    return p, q, to
+
+
 @kernel
 def rows(matrix: Header, vectors: Header, out: Header):
-    """out [j, i] from a matrix [i, k] whose rows are contiguous and at most J vectors [j, k]."""
-    shape, strides = shape_of(matrix)[1:]
-    q_shape, q_strides = shape_of(vectors)[1:]
-    o_strides = shape_of(out)[2]
-    n, k, count = shape[0], shape[1], q_shape[0]
-    along, qj, qk = strides[0] // E.size, q_strides[0] // E.size, q_strides[1] // E.size
-    oj, oi = o_strides[0] // T.size, o_strides[1] // T.size
-    for lo, hi in parallel(n, rounded_up(CHUNK // k + 1, R)):
+    """out [..., j, i] from matrices [..., i, k] whose rows are contiguous and at most J vectors
+    [..., j, k] for each; leading dimensions are broadcast to those of out."""
+    n, k, count, along, _, qj, qk, oj, oi, batch = plan(matrix, vectors, out, E, O)
+    each = rounded_up(CHUNK // k + 1, R)
+    pieces = rounded_up(n, each) // each
+    for lo, hi in parallel(batch * pieces, max(CHUNK // (n * k), 1)):
         own = array(T, DEPTH * J)
-        p, q = bits(matrix[HEAD], Ptr[E]), bits(vectors[HEAD], Ptr[E])
-        to = bits(out[HEAD], Ptr[T])
-        for e in range(0, k, DEPTH):
-            deep = min(k - e, DEPTH)
-            by, each = gathered(q + e * qk, qj, qk, own, count, deep, E, T)
-            for i in range(lo, hi, R):
-                dots(p + (i * along + e), along, by, each, deep, min(hi - i, R), to + i * oi, oj, oi,
-                     count, e == 0, T=T, R=R, U=U, J=J, L=L)  # fmt: skip
+        for t in range(lo, hi):
+            p, q, to = places(t // pieces, matrix, vectors, out, E, O)
+            first = t % pieces * each
+            for e in range(0, k, DEPTH):
+                deep = min(k - e, DEPTH)
+                by, step = gathered(q + e * qk, qj, qk, own, count, deep, E, T)
+                for i in range(first, min(n, first + each), R):
+                    dots(p + (i * along + e), along, by, step, deep, min(n - i, R), to + i * oi, oj,
+                         oi, count, e == 0, T=T, R=R, U=U, J=J, L=L)  # fmt: skip
 
 
 @routine
@@ -149,64 +191,70 @@ def sums(p, along, q, qj, k, left, out, oj, oi, vectors, first, T, V, J, L):
             prefetch(p + (min(e + DOWN, k - 1) * along + v * L))
             row = load(p + (e * along + v * L), L, masks[v])
             for j in unroll(J):
-                sums[j][v] = fma(row, vs[j], sums[j][v])
+                sums[j][v] = added(row, vs[j], sums[j][v])
+    own = array(T, J * V * L)
     for j in unroll(J):
-        if j < vectors:
-            for v in unroll(V):
-                to = out + (j * oj + v * L * oi)
-                if oi == 1:
-                    if first:
-                        store(to, sums[j][v], masks[v])
-                    else:
-                        store(to, sums[j][v] + load(to, L, masks[v]), masks[v])
-                else:
-                    for i in unroll(L):
-                        if v * L + i < left:
-                            x = lane(sums[j][v], i)
-                            if first:
-                                to[i * oi] = x
-                            else:
-                                to[i * oi] += x
+        for v in unroll(V):
+            store(own + (j * V + v) * L, sums[j][v])
+    deliver(own, i64(V * L), left, out, oj, oi, vectors, first, L=L)
+
+
+@routine
+def deliver(sums, wide, left, out, oj, oi, vectors, first, L):
+    """out[j, i] (+)= sums[j * wide + i] for so many vectors and up to `left` columns."""
+    for j in range(vectors):
+        at, to, n = sums + j * wide, out + j * oj, min(left, wide)
+        if oi == 1:
+            for i in range(0, n, L):
+                mask = iota(i32, L) < i32(n - i)
+                x = load(at + i, L)
+                if not first:
+                    x += load(to + i, L, mask)
+                store(to + i, x, mask)
+        else:
+            for i in range(n):
+                one = at[i]
+                if not first:
+                    one += to[i * oi]
+                to[i * oi] = one
 
 
 @kernel
 def columns(matrix: Header, vectors: Header, out: Header):
-    """out [j, i] from a matrix [i, k] whose columns are contiguous and at most J vectors [j, k]."""
-    shape, strides = shape_of(matrix)[1:]
-    q_shape, q_strides = shape_of(vectors)[1:]
-    o_strides = shape_of(out)[2]
-    n, k, count = shape[0], shape[1], q_shape[0]
-    along, qj, qk = strides[1] // E.size, q_strides[0] // E.size, q_strides[1] // E.size
-    oj, oi = o_strides[0] // T.size, o_strides[1] // T.size
+    """As `rows`, from matrices [..., i, k] whose columns are contiguous."""
+    n, k, count, _, along, qj, qk, oj, oi, batch = plan(matrix, vectors, out, E, O)
     W = V * L
-    for lo, hi in parallel(n, rounded_up(CHUNK // k + 1, W)):
+    each = rounded_up(CHUNK // k + 1, W)
+    pieces = rounded_up(n, each) // each
+    for lo, hi in parallel(batch * pieces, max(CHUNK // (n * k), 1)):
         own = array(T, DEPTH * J)
-        p, q = bits(matrix[HEAD], Ptr[E]), bits(vectors[HEAD], Ptr[E])
-        to = bits(out[HEAD], Ptr[T])
-        for e in range(0, k, DEPTH):
-            deep = min(k - e, DEPTH)
-            by, each = gathered(q + e * qk, qj, qk, own, count, deep, E, T)
-            for i in range(lo, hi, W):
-                if hi - i > W // 2:
-                    sums(p + (i + e * along), along, by, each, deep, hi - i, to + i * oi, oj, oi,
-                         count, e == 0, T=T, V=V, J=J, L=L)  # fmt: skip
-                else:
-                    sums(p + (i + e * along), along, by, each, deep, hi - i, to + i * oi, oj, oi,
-                         count, e == 0, T=T, V=V // 2, J=J, L=L)  # fmt: skip
+        for t in range(lo, hi):
+            p, q, to = places(t // pieces, matrix, vectors, out, E, O)
+            first = t % pieces * each
+            for e in range(0, k, DEPTH):
+                deep = min(k - e, DEPTH)
+                by, step = gathered(q + e * qk, qj, qk, own, count, deep, E, T)
+                for i in range(first, min(n, first + each), W):
+                    if n - i > W // 2:
+                        sums(p + (i + e * along), along, by, step, deep, n - i, to + i * oi, oj, oi,
+                             count, e == 0, T=T, V=V, J=J, L=L)  # fmt: skip
+                    else:
+                        sums(p + (i + e * along), along, by, step, deep, n - i, to + i * oi, oj, oi,
+                             count, e == 0, T=T, V=V // 2, J=J, L=L)  # fmt: skip
 
 
 @kernel
-def dot(a: Ptr[E], b: Ptr[E], parts: Ptr[T], out: Ptr[T], n: i64):
+def dot(a: Ptr[E], b: Ptr[E], parts: Ptr[T], out: Ptr[E], n: i64):
     """out[0] = Σ a[i] * b[i], the sum of one of `parts` for every `CHUNK` products."""
     for lo, hi in parallel(n, CHUNK):
         sums = [splat(T(0), L) for _ in range(V)]
         whole = lo + (hi - lo) // (V * L) * (V * L)
         for e in range(lo, whole, V * L):
             for v in unroll(V):
-                sums[v] = fma(load(a + (e + v * L), L), load(b + (e + v * L), L), sums[v])
+                sums[v] = added(load(a + (e + v * L), L), load(b + (e + v * L), L), sums[v])
         for e in range(whole, hi, L):
             mask = iota(i32, L) < i32(hi - e)
-            sums[0] = fma(load(a + e, L, mask), load(b + e, L, mask), sums[0])
+            sums[0] = added(load(a + e, L, mask), load(b + e, L, mask), sums[0])
         for v in unroll(1, V):
             sums[0] = sums[0] + sums[v]
         parts[lo // CHUNK] = total(sums[0])
