@@ -247,6 +247,11 @@ KERNELS = {
     # views
     "address": "Where the first element is in memory, in bytes",
     "contiguous": "`a`, or a row-major copy of it",
+    "copy_into": "`out[...] = a`, where both have one shape and dtype, and no memory in common",
+    "joined": "arrays of one dtype one after the other along an axis, row-major",
+    "rolled": "elements moved along dimensions, round the end; row-major",
+    "tiled": "copies side by side, row-major",
+    "row_major": "a row-major copy of `a`",
     "elements": (
         "strides in elements, as PyTorch counts them; those of an empty array are row-major"
     ),
@@ -373,13 +378,13 @@ KERNELS = {
     "layer_norm": "(normalised rows of n elements, mean, 1 / deviation)",
     "layer_norm_gradients": "the gradients of `layer_norm`, None where not needed",
     "move_statistics": "running mean and variance moved towards those of a batch, in place",
+    "rms_norm": "rows of n elements over the root of the mean of their squares",
+    "rms_norm_gradients": "the gradients of `rms_norm`, None where not needed",
     # bags
     "bags": "rows of a table summed, averaged or maximised in bags, with the bags' sizes and places",
     # random
     "by_c_library": "a function of the C library of each number, to the last bit",
     "random_between": "numbers in [low, high) from a generator",
-    "rms_norm": "rows of n elements over the root of the mean of their squares",
-    "rms_norm_gradients": "the gradients of `rms_norm`, None where not needed",
     "random_doubles": "numbers in [0, 1) from a generator, of 53 bits",
     "random_floats": "numbers in [0, 1) from a generator, of 24 bits",
     "random_hits": "a value with a probability, else 0",

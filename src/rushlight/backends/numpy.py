@@ -169,7 +169,10 @@ LATER = {
         "resample_adjoint taps_of"
     ),
     "sorting": ("among bincount histc histogram search sort take_along topk unique unique_along"),
-    "views": ("address contiguous elements flipped kept_layout plain reach root strided triangle"),
+    "views": (
+        "address contiguous copy_into elements flipped joined kept_layout plain reach rolled root "
+        "row_major strided tiled triangle"
+    ),
     "special": (
         "airy_ai entropy erf erfc erfcx erfinv i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e log_ndtr ndtr "
         "ndtri spherical_j0 y0 y1"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rushlight.backends import numpy as xp
 from rushlight.backends.numpy_conv import offsets, out_sizes, padded, windows
 
 if TYPE_CHECKING:
@@ -121,10 +122,8 @@ def columns_of(
     rows = x.shape[1]
     for k in kernel:
         rows *= k
-    return (
-        windows(padded(x, padding), kernel, out, stride, dilation)
-        .copy()
-        .reshape(len(x), rows, places)
+    return xp.row_major(windows(padded(x, padding), kernel, out, stride, dilation)).reshape(
+        len(x), rows, places
     )
 
 

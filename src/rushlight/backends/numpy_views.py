@@ -24,6 +24,32 @@ def contiguous(a: np.ndarray) -> np.ndarray:
     return a if a.flags.c_contiguous else a.copy(order="C")
 
 
+def row_major(a: np.ndarray) -> np.ndarray:
+    """A row-major copy of `a`."""
+    return a.copy(order="C")
+
+
+def copy_into(out: np.ndarray, a: np.ndarray) -> None:
+    """`out[...] = a`, where both have one shape and dtype, and no memory in common."""
+    np.copyto(out, a)
+
+
+def joined(arrays: list, axis: int) -> np.ndarray:
+    """Arrays of one dtype, whose shapes agree but for `axis`, one after the other; row-major."""
+    r = np.concatenate(arrays, axis)
+    return r if r.flags.c_contiguous else r.copy(order="C")
+
+
+def rolled(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:
+    """The elements moved on by `shifts` along `dims`, round the end; row-major."""
+    return contiguous(np.roll(a, shifts, dims))
+
+
+def tiled(a: np.ndarray, repeats: tuple) -> np.ndarray:
+    """Copies side by side, repeats[d] of them along each dimension; row-major."""
+    return contiguous(np.tile(a, repeats))
+
+
 def address(a: np.ndarray) -> int:
     """Where the first element is in memory, in bytes."""
     return a.__array_interface__["data"][0]

@@ -423,7 +423,10 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         a, b = self._array, src._array
         if a.shape == b.shape and a.dtype is b.dtype and 0 not in a.strides:
             if b.__class__ is np.ndarray and (src._edge is None or not thread.grad):
-                np.copyto(a, b)
+                if a.size < creation.LARGE or np.may_share_memory(a, b):
+                    np.copyto(a, b)
+                else:
+                    calls.xp.copy_into(a, b)
                 version_of(self).n += 1
                 return self
     if isinstance(src, arguments.NUMBERS):

@@ -125,9 +125,9 @@ def copied(a: np.ndarray, memory_format: Any = None, dtype: np.dtype | None = No
     else:
         strides = preserved(a, memory_format)
         if strides is None:
-            return a.copy()
+            return a.copy() if a.size < LARGE else xp.row_major(a)
     made = empty_array(a.shape, a.dtype, strides)
-    made[...] = a
+    xp.copy_into(made, a)
     return made
 
 

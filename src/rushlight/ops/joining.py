@@ -289,6 +289,8 @@ def cat_arrays(xp, tensors: Arrays, dim: int = 0):
             back = (0, n - 1, *range(1, n - 1))
             at = order.index(dim)
             return xp.concatenate([a.transpose(order) for a in kept], at).transpose(back)
+        if first.size >= LARGE and same_but(kept, dim):
+            return xp.joined(kept, dim)
         r = xp.concatenate(kept, dim)
         return r if r.flags.c_contiguous else r.copy(order="C")
     except ValueError:
@@ -334,6 +336,8 @@ def cat_direct(arrays: list, dim: int) -> np.ndarray | None:
     n = first.ndim
     if not 0 < n < 4 or dim.__class__ is not int or not -n <= dim < n:
         return None
+    if first.size >= LARGE and compiled.active and same_but(arrays, dim):
+        return xp.joined(arrays, dim)
     try:
         # Without casts: NumPy's promotion is not PyTorch's.
         if first.flags.c_contiguous:
@@ -342,6 +346,20 @@ def cat_direct(arrays: list, dim: int) -> np.ndarray | None:
         return np.concatenate(arrays, dim, out=ordered(arrays, dim), casting="no")
     except (TypeError, ValueError):
         return None
+
+
+def same_but(arrays: list, dim: int) -> bool:
+    """Whether arrays have one dtype, and one shape but for `dim`."""
+    first = arrays[0]
+    dim %= first.ndim
+    before, after = first.shape[:dim], first.shape[dim + 1 :]
+    return all(
+        a.dtype is first.dtype
+        and a.ndim == first.ndim
+        and a.shape[:dim] == before
+        and a.shape[dim + 1 :] == after
+        for a in arrays
+    )
 
 
 def ordered(arrays: list, dim: int) -> np.ndarray:
@@ -381,6 +399,8 @@ def stack_arrays(xp, tensors: Arrays, dim: int = 0):
             d = common(tensors).np
             tensors = [b if b.dtype is d else xp.cast(b, d) for b in tensors]
     new = (*shape[:dim], 1, *shape[dim:])
+    if first.size >= LARGE and all(a.dtype is first.dtype for a in tensors):
+        return xp.joined([a.reshape(new) for a in tensors], dim)
     r = xp.concatenate([a.reshape(new) for a in tensors], dim)
     return r if r.flags.c_contiguous else r.copy(order="C")
 
@@ -405,6 +425,8 @@ def stack_direct(arrays: list, dim: int) -> np.ndarray | None:
             return None  # NumPy compares the other sizes; of this one it would take the sum
     except TypeError:  # one of no dimensions
         return None
+    if first.size >= LARGE and compiled.active and same_but(arrays, 0):
+        return xp.joined(arrays, 0).reshape(len(arrays), *first.shape)
     try:
         if first.flags.c_contiguous:
             r = np.concatenate(arrays, 0, dtype=first.dtype, casting="no")

@@ -33,7 +33,7 @@ def flip(xp, input: Array, dims: Sizes):
     if not input.ndim or not dims:
         return input.copy(order="K")
     if input.flags.c_contiguous:
-        return xp.flipped(input, dims).copy(order="C")
+        return xp.row_major(xp.flipped(input, dims))
     return xp.kept_layout(xp.flipped(input, dims), input)
 
 
@@ -71,14 +71,15 @@ def roll(xp, input: Array, shifts: Any, dims: Any = None):
     if not shifts:
         raise RuntimeError("`shifts` required")
     if not dims and len(shifts) == 1:
-        return xp.contiguous(xp.roll(xp.contiguous(input), shifts[0]))
+        a = xp.contiguous(input)
+        return xp.rolled(a.reshape(-1), tuple(shifts), (0,)).reshape(a.shape)
     if len(shifts) != len(dims):
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
     for d in dims:
         geometry.wrap_dim(d, input.ndim, wrap_scalar=False)
-    return xp.contiguous(xp.roll(input, tuple(shifts), tuple(dims)))
+    return xp.rolled(input, tuple(shifts), tuple(dims))
 
 
 def roll_back(g: Tensor, shifts: Any, dims: Any) -> Tensor:
@@ -145,7 +146,7 @@ def repeat(xp, input: Array, repeats: Sizes):
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension {n}: {list(repeats)}"
             )
-    return xp.contiguous(xp.tile(input, tuple(repeats)))
+    return xp.tiled(input, tuple(repeats))
 
 
 def repeat_back(g: Tensor, input_shape: Ints, repeats: Ints) -> Tensor:

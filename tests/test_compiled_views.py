@@ -1,0 +1,166 @@
+"""Copies in machine code, against NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rushlight as torch
+from guard import guarded
+from rushlight.backends import compiled
+from rushlight.backends import compiled_pad as pad
+from rushlight.backends import compiled_views as views
+from rushlight.backends import numpy_views as reference
+
+DTYPES = [np.dtype(t) for t in (bool, np.int16, np.float32, np.int64, np.complex128)]
+sizes = st.sampled_from([1, 2, 3, 4, 15, 16, 17, 33, 40])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def of_any_size():
+    compiled.activate()
+    before, views.BYTES, pad.BYTES = views.BYTES, 1, 1
+    yield
+    views.BYTES = pad.BYTES = before
+
+
+def some(rng, shape, dtype):
+    return guarded(rng.integers(-90, 90, shape).astype(dtype), rng.choice(["after", "before"]))
+
+
+def seen(rng, a):
+    """A view of an array, by transposing, slicing, turning round and repeating."""
+    a = a.transpose(rng.permutation(a.ndim))
+    key = []
+    for n in a.shape:
+        step = int(rng.choice([1, 1, 1, 2, -1, -2]))
+        key.append(slice(int(rng.integers(0, n)) if step > 0 else None, None, step))
+    a = a[tuple(key)]
+    if rng.integers(4) == 0:
+        at = int(rng.integers(0, a.ndim + 1))
+        a = np.broadcast_to(
+            np.expand_dims(a, at), (*a.shape[:at], int(rng.integers(1, 20)), *a.shape[at:])
+        )
+    return a
+
+
+@given(shape=st.lists(sizes, min_size=1, max_size=4).map(tuple), seed=st.integers(0, 9999))
+@settings(max_examples=300, deadline=None)
+def test_copies(shape, seed):
+    rng = np.random.default_rng(seed)
+    while np.prod(shape) > 40000:
+        shape = shape[1:]
+    a = seen(rng, some(rng, shape, DTYPES[seed % len(DTYPES)]))
+    r = views.row_major(a)
+    assert np.array_equal(r, a) and r.flags.c_contiguous and not np.may_share_memory(r, a)
+    # into a part of an array, in any order of dimensions, the rest of which stays
+    order = rng.permutation(a.ndim)
+    whole = some(rng, tuple(a.shape[d] + 2 * rng.integers(2) for d in order), a.dtype)
+    part = tuple(slice(m - a.shape[d], None) for m, d in zip(whole.shape, order, strict=True))
+    want, back = whole.copy(), np.argsort(order)
+    want[part].transpose(back)[...] = a
+    views.copy_into(whole[part].transpose(back), a)
+    assert np.array_equal(whole, want)
+
+
+def test_elements_that_share_memory_are_the_references():
+    out = np.lib.stride_tricks.as_strided(np.zeros(20), (10, 10), (8, 8))
+    assert not views.copied_by_kernel(out, np.ones((10, 10)).T)
+    assert not views.copied_by_kernel(np.broadcast_to(np.zeros(4), (4, 4)), np.ones((4, 4)).T)
+
+
+@given(
+    shape=st.lists(sizes, min_size=1, max_size=3).map(tuple),
+    data=st.data(),
+    seed=st.integers(0, 999),
+)
+@settings(max_examples=100, deadline=None)
+def test_joined_rolled_and_tiled(shape, data, seed):
+    rng = np.random.default_rng(seed)
+    dtype = DTYPES[seed % len(DTYPES)]
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    parts = []
+    for n in data.draw(st.lists(sizes, min_size=1, max_size=3)):
+        own = list(shape)
+        own[axis] = n
+        parts.append(some(rng, own, dtype))
+    parts[-1] = np.asfortranarray(parts[-1])
+    r = views.joined(parts, axis)
+    assert np.array_equal(r, np.concatenate(parts, axis)) and r.flags.c_contiguous
+    dims = tuple(data.draw(st.lists(st.integers(0, len(shape) - 1), min_size=1, max_size=3)))
+    shifts = tuple(int(rng.integers(-50, 50)) for _ in dims)
+    a = parts[0]
+    assert np.array_equal(views.rolled(a, shifts, dims), np.roll(a, shifts, dims))
+    repeats = tuple(int(rng.integers(0, 4)) for _ in range(a.ndim + seed % 2))
+    assert np.array_equal(views.tiled(a, repeats), np.tile(a, repeats))
+
+
+@given(shape=st.tuples(sizes, sizes, sizes), k=st.integers(-50, 50), lower=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_triangle(shape, k, lower):
+    a = some(np.random.default_rng(k + 50), shape, DTYPES[k % 4])
+    for b in (a, a.transpose(0, 2, 1)):
+        assert np.array_equal(views.triangle(b, k, lower), reference.triangle(b, k, lower))
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "int64"])
+def test_pads(mode, dtype):
+    x = torch.arange(3 * 70 * 90).reshape(1, 3, 70, 90).to(getattr(torch, dtype))
+    for pads in ((2, 3, 1, 0), (0, 5), (1, 1, 1, 1), (0, 0, 4, 0), (2, 1, 0, 3, 1, 1)):
+        if mode != "constant" and len(pads) != 4:
+            continue
+        options = {"value": 7} if mode == "constant" else {}
+        r = torch.nn.functional.pad(x, pads, mode, **options)
+        width = [(0, 0)] * (4 - len(pads) // 2) + [
+            (pads[i], pads[i + 1]) for i in range(len(pads) - 2, -1, -2)
+        ]
+        names = {"replicate": "edge", "circular": "wrap"}
+        values = {"constant_values": 7} if mode == "constant" else {}
+        want = np.pad(x.to(torch.float64).numpy(), width, names.get(mode, mode), **values)
+        assert np.array_equal(r.to(torch.float64).numpy(), want)
+
+
+def test_nothing_is_shared_and_order_is_kept():
+    x = torch.randn(300, 400)
+    assert x.flip(0).flip(0).equal(x) and x[:1].flip(0).data_ptr() != x.data_ptr()
+    y = torch.randn(4, 30, 40, 50).to(memory_format=torch.channels_last)
+    assert y.is_contiguous(memory_format=torch.channels_last)
+    assert y.clone().is_contiguous(memory_format=torch.channels_last) and y.clone().equal(y)
+    assert y.contiguous().equal(y) and y.contiguous().is_contiguous()
+    z = torch.zeros(400, 300)
+    z.copy_(x.t())
+    assert z.equal(x.t())
+    z[1:] = z[:-1].clone()
+    z.t().copy_(x)
+    assert z.t().equal(x)
+    w = torch.arange(40000).reshape(200, 200)
+    w.copy_(w.t())  # onto its own memory
+    assert w.equal(torch.arange(40000).reshape(200, 200).t())
+
+
+@given(
+    shape=st.lists(sizes, min_size=1, max_size=4).map(tuple),
+    mode=st.sampled_from(["constant", "reflect", "replicate", "circular"]),
+    data=st.data(),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=150, deadline=None)
+def test_edges(shape, mode, data, seed):
+    rng = np.random.default_rng(seed)
+    while np.prod(shape) > 20000:
+        shape = shape[1:]
+    x = some(rng, shape, DTYPES[seed % 4])
+    k = data.draw(st.integers(1, min(3, x.ndim)))
+    most = [n - 1 if mode == "reflect" else n for n in shape[-k:]]
+    pads = [(int(rng.integers(0, n + 1)), int(rng.integers(0, n + 1))) for n in most]
+    r = pad.padded(x, pads, mode, 3)
+    names = {"replicate": "edge", "circular": "wrap"}
+    values = {"constant_values": 3} if mode == "constant" else {}
+    want = np.pad(x, [(0, 0)] * (x.ndim - k) + pads, names.get(mode, mode), **values)
+    assert np.array_equal(r, want)
