@@ -88,6 +88,34 @@ def test_nan_and_infinities():
     np.testing.assert_allclose(out, large, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shared, length, s", [(1, 40, 70), (2, 1, 300), (3, 100, 9)])
+def test_heads_of_the_query_share_keys_and_values(dtype, shared, length, s):
+    q, k, v, g = (
+        normal(2, 6, length, 20).astype(dtype),
+        normal(2, 6 // shared, s, 20).astype(dtype),
+        normal(2, 6 // shared, s, 30).astype(dtype),
+        normal(2, 6, length, 30).astype(dtype),
+    )
+    results = []
+    for module, repeated in ((compiled, False), (reference, False), (reference, True)):
+        key, value = (np.repeat(a, shared, 1) if repeated else a for a in (k, v))
+        out, kept = module.attention(q, key, value, None, True, 0.3, True)
+        needs = (True, True, True, False)
+        found = module.attention_gradients(g, q, key, value, None, True, out, kept, 0.3, needs)[:3]
+        if repeated:
+            found = (
+                found[0],
+                *(a.reshape(2, 6 // shared, shared, s, -1).sum(2) for a in found[1:]),
+            )
+        results.append((out, *found))
+    close = 1e-5 if dtype is np.float32 else 1e-13
+    for ours, theirs, want in zip(*results, strict=True):
+        assert ours.dtype == theirs.dtype == dtype and ours.shape == want.shape
+        for a in (ours, theirs):
+            np.testing.assert_allclose(a, want, rtol=close, atol=close * max(1, np.abs(want).max()))
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_types_are_computed_in_float32(dtype):
     from rushlight import dtypes
@@ -105,8 +133,6 @@ def test_half_types_are_computed_in_float32(dtype):
 
 
 def test_what_is_not_taken_is_the_references():
-    q = np.ones((1, 1, 3, 4))
-    assert compiled.attention(q, q, q, None, False, 1.0, True)[1].ndim == 4
     q = np.ones((1, 1, 3, 200), np.float32)
     assert compiled.attention(q, q, q, None, False, 1.0, True)[1].ndim == 4
     q = normal(1, 2, 3, 4)

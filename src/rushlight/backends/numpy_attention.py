@@ -32,10 +32,25 @@ def hidden(rows: slice, length: int, columns: int) -> np.ndarray:
     return np.arange(columns) > np.arange(rows.start, last)[:, None]
 
 
+def for_all_heads(a: Any, query: Any) -> Any:
+    """Keys or values for each head of the query, where several share one."""
+    heads = query.shape[1]
+    return a if a.shape[1] == heads else np.repeat(a, heads // a.shape[1], 1)
+
+
+def by_shared_heads(g: Any, a: Any) -> Any:
+    """The gradient by `a` from that by `for_all_heads(a)`."""
+    if g is None or g.shape == a.shape:
+        return g
+    wide = widened(g).reshape(a.shape[0], a.shape[1], -1, *a.shape[2:])
+    return wide.sum(2).astype(a.dtype, copy=False)
+
+
 def attention(
     query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float, keep: bool
 ) -> tuple[Any, Any]:
     """(softmax(query keyᵀ scale + mask) value, the softmax if `keep`); rows that see nothing are 0."""
+    key, value = for_all_heads(key, query), for_all_heads(value, query)
     q, k, v = widened(query), widened(key), widened(value)
     n, heads, length = q.shape[:3]
     s = k.shape[2]
@@ -88,6 +103,15 @@ def attention_gradients(
 
     `result` and `weights` are what `attention` gave.
     """
+    if key.shape[1] != query.shape[1]:
+        k, v = for_all_heads(key, query), for_all_heads(value, query)
+        found = attention_gradients(g, query, k, v, mask, causal, result, weights, scale, needs)
+        return (
+            found[0],
+            by_shared_heads(found[1], key),
+            by_shared_heads(found[2], value),
+            found[3],
+        )
     q, k, v, h = widened(query), widened(key), widened(value), widened(g)
     gq, gk, gv = np.empty_like(q), np.empty_like(k), np.empty_like(v)
     to_mask = np.empty(weights.shape, weights.dtype) if needs[3] else None

@@ -12,6 +12,7 @@ from rushlight.ops.dropout import dropout
 from rushlight.ops.matmul import linear
 from rushlight.ops.pad import pad
 from rushlight.ops.registry import Array, composite, op
+from rushlight.tensor import _wrap
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
@@ -35,30 +36,42 @@ def weights_in_operators(query: Any, key: Any, mask: Any, causal: bool, scale: f
 
 
 @op(
-    name="_attention", node="ScaledDotProductFlashAttentionForCpuBackward0", method=False, out=False,
-    outputs=("result", "weights"),
-)  # fmt: skip
+    name="_attention", node="ScaledDotProductFlashAttentionForCpuBackward0", method=False, out=False
+)
 def attend(
     xp, query: Array, key: Array, value: Array, mask: Array | None, causal: bool, scale: float,
-    keep: bool,
+    held: list | None,
 ):  # fmt: skip
-    """(softmax(query keyᵀ scale + mask) value, what the gradients need if `keep`), of four dimensions."""
-    return xp.attention(query, key, value, mask, causal, scale, keep)
+    """softmax(query keyᵀ scale + mask) value, of four dimensions; key and value may have fewer heads.
+
+    `held` becomes a list of what the gradients need; None: there will be none.
+    """
+    result, kept = xp.attention(query, key, value, mask, causal, scale, held is not None)
+    if held is not None:
+        held[:] = [kept]
+    return result
 
 
-def attend_gradients(g, query, key, value, mask, causal, scale, result, weights, needs):
+def attend_gradients(g, query, key, value, mask, causal, scale, held, result, needs):
     if not thread.grad:
-        found = attend_backward(g, query, key, value, mask, causal, result, weights, scale, needs)
+        kept = _wrap(held[0])
+        found = attend_backward(g, query, key, value, mask, causal, result, kept, scale, needs)
         gq, gk, gv, gm = found
     else:
-        weights = weights_in_operators(query, key, mask, causal, scale)
-        gv = weights.mT @ g if needs[2] else None
-        d = g @ value.mT
+        k, v = shared_heads(query, key), shared_heads(query, value)
+        weights = weights_in_operators(query, k, mask, causal, scale)
+        gv = sum_of_shared(weights.mT @ g, value) if needs[2] else None
+        d = g @ v.mT
         d = weights * (d - (d * weights).sum(-1, keepdim=True))
-        gq = d @ key * scale if needs[0] else None
-        gk = d.mT @ query * scale if needs[1] else None
+        gq = d @ k * scale if needs[0] else None
+        gk = sum_of_shared(d.mT @ query * scale, key) if needs[1] else None
         gm = d if needs[3] else None
     return gq, gk, gv, None if gm is None else gm.sum_to_size(mask.shape).to(mask.dtype)
+
+
+def sum_of_shared(g: Any, t: Any) -> Any:
+    """The gradient by heads that several heads of the query used."""
+    return g if g.shape == t.shape else g.unflatten(1, (t.shape[1], -1)).sum(2)
 
 
 attend.grad_all(attend_gradients)
@@ -123,6 +136,26 @@ def scaled_dot_product_attention(
     >>> torch.nn.functional.scaled_dot_product_attention(q, k, torch.tensor([[3.0, 4.0]]))
     tensor([[3., 4.]])
     """
+    q, k, v = query._array, key._array, value._array
+    shape = q.shape
+    if (
+        attn_mask is None
+        and len(shape) == 4
+        and not dropout_p
+        and shape[3]
+        and (k.shape[:2] == v.shape[:2] == shape[:2] or enable_gqa and heads_go(shape, k, v))
+        and k.shape[2:3] == v.shape[2:3]
+        and k.shape[3:] == shape[3:]
+        and q.dtype is k.dtype is v.dtype
+        and q.dtype.kind in "fV"
+        and v.ndim == 4
+    ):  # the usual case
+        if scale is None:
+            scale = shape[3] ** -0.5
+        some = query._edge is not None or key._edge is not None or value._edge is not None
+        return attend(
+            query, key, value, None, is_causal, scale, [] if some and thread.grad else None
+        )
     check_attention(query, key, value, attn_mask, dropout_p)
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
@@ -157,10 +190,16 @@ def scaled_dot_product_attention(
     keep = thread.grad and any(
         t is not None and t.requires_grad for t in (query, key, value, attn_mask)
     )
-    result = attend(query, key, value, attn_mask, is_causal, scale, keep)[0]
+    result = attend(query, key, value, attn_mask, is_causal, scale, [] if keep else None)
     if len(lead) != 2:
         return result.reshape(*lead, *result.shape[-2:])
     return result
+
+
+def heads_go(shape: tuple, k: Any, v: Any) -> bool:
+    """Whether several heads of a query of four dimensions share those of key and value."""
+    own = k.shape[1:2] == v.shape[1:2] and k.shape[:1] == v.shape[:1] == shape[:1]
+    return own and k.shape[1] > 0 and shape[1] % k.shape[1] == 0
 
 
 def four_dimensions(t: Tensor) -> Tensor:

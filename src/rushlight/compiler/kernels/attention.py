@@ -34,7 +34,7 @@ from rushlight.compiler.language import (
     typeof,
     unroll,
 )
-from rushlight.compiler.types import HEAD, Header, Ptr, i32, i64
+from rushlight.compiler.types import HEAD, Header, Ptr, f32, i32, i64
 
 WIDEST = 128  # of heads: elements of a query, key or value
 QUERIES, KEYS = 48, 256  # in a block, forward
@@ -96,10 +96,12 @@ def few_scores(q, k, step, to, rows, keys, width, T, L):
 
 @inline
 def exp_down(x):
-    """e**x of what is not far above 0, 0 below -87; at most 2 ULP, and NaN of NaN."""
-    low = x < -87.0
-    y = math.exp_normal(select(low, typeof(x)(-87.0), x))
-    return select(low, typeof(x)(0), y)
+    """e**x of what is not far above 0, 0 below -87 (-708); at most 2 ULP, and NaN of NaN."""
+    R = typeof(x)
+    least = -87.0 if R is f32 else -708.0
+    low = x < least
+    y = math.exp_normal(select(low, R(least), x))
+    return select(low, R(0), y)
 
 
 @inline
@@ -126,6 +128,7 @@ def attention(
     heads, length, width = shape[1], shape[2], shape[3]
     v_shape = bits(v[HEAD + 2], Ptr[i64])
     s, values = v_shape[2], v_shape[3]
+    sharing = heads // v_shape[1]  # heads of the query for one of the keys and values
     deep = (width + (L - 1)) // L * L
     height = (length + (down - 1)) // down
     grain = max(1, SMALL // (height * s * (width + values)))
@@ -139,8 +142,8 @@ def attention(
             first = t % down * height
             last = min(length, first + height)
             q_at, q_step = head_of(q, n, h, T)
-            k_at, k_step = head_of(k, n, h, T)
-            v_at, v_step = head_of(v, n, h, T)
+            k_at, k_step = head_of(k, n, h // sharing, T)
+            v_at, v_step = head_of(v, n, h // sharing, T)
             o_at, o_step = head_of(out, n, h, T)
             m_at, m_step = head_of(mask, n, h, T)
             top, sum = tops + z * length, sums + z * length
