@@ -19,9 +19,9 @@ KINDS = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 # steps, rows, features, units: of one and of several blocks, tiles, groups of rows and steps
 SHAPES = [
     (1, 1, 1, 1), (3, 2, 7, 5), (4, 7, 3, 16), (5, 13, 20, 40), (2, 100, 5, 33), (3, 32, 17, 64),
-    (2, 5, 33, 100), (60, 1, 4, 20), (30, 3, 9, 18), (1, 9, 130, 32),
+    (2, 5, 33, 100), (1, 4, 7, 40), (1, 7, 9, 33), (1, 1, 300, 70), (60, 1, 4, 20), (30, 3, 9, 18), (1, 9, 130, 32),
 ]  # fmt: skip
-SIZES = [[3, 2, 2, 1], [7], [13, 13, 12, 5, 5, 1], [50, 50, 20], [1, 1, 1], [9] * 12 + [4] * 3]
+SIZES = [[3, 2, 2, 1], [7], [9], [13, 13, 12, 5, 5, 1], [50, 50, 20], [1, 1, 1], [9] * 12 + [4] * 3]
 
 
 def normal(*shape):
@@ -66,8 +66,13 @@ def both_ways(given, kind, sizes, reverse, dtype=np.float32):
     if kind == "relu":
         y = got[0].astype(np.float64)  # the same zeros of relu
     inputs = (x, w_ih, w_hh, h, c)
-    found = compiled.recurrent_layer_gradients(*g, *inputs, got[0], *got[3:], *rest, True)
-    wanted = reference.recurrent_layer_gradients(*wide(g), *wide(inputs), y, *kept, *rest, True)
+    needs = (True, True)
+    found = compiled.recurrent_layer_gradients(*g, *inputs, got[0], *got[3:], *rest, *needs)
+    wanted = reference.recurrent_layer_gradients(*wide(g), *wide(inputs), y, *kept, *rest, *needs)
+    fewer = compiled.recurrent_layer_gradients(*g, *inputs, got[0], *got[3:], *rest, False, False)
+    assert fewer[0] is None is fewer[5]
+    for a, b in zip(fewer, found, strict=True):
+        assert a is None or a.tobytes() == b.tobytes()
     assert got[3].ndim == 1  # machine code's
     return got, want, found, wanted
 
@@ -127,12 +132,12 @@ def test_halves_are_rounded_at_the_end(kind, dtype):
     x, w_ih, w_hh, _, _, h, c = given
     g = (got[0], h, c)
     found = compiled.recurrent_layer_gradients(
-        *g, x, w_ih, w_hh, h, c, got[0], *got[3:], kind, None, False, True
+        *g, x, w_ih, w_hh, h, c, got[0], *got[3:], kind, None, False, True, True
     )
     x, w_ih, w_hh, _, _, h, c = single
     g = (got[0].astype(np.float32), h, c)
     wanted = compiled.recurrent_layer_gradients(
-        *g, x, w_ih, w_hh, h, c, want[0], *want[3:], kind, None, False, True
+        *g, x, w_ih, w_hh, h, c, want[0], *want[3:], kind, None, False, True, True
     )
     for a, b in zip(found, wanted, strict=True):
         if b is not None:
@@ -156,7 +161,7 @@ def test_strides(kind):
             np.testing.assert_array_equal(a, b)
     g = normal(5, 6, 20)
     inputs = (x, w_ih, w_hh, h, c)
-    rest = (want[0], *want[3:], kind, None, False, True)
+    rest = (want[0], *want[3:], kind, None, False, True, True)
     wanted = compiled.recurrent_layer_gradients(g, h, c, *inputs, *rest)
     for like in (
         g.transpose(1, 0, 2).copy().transpose(1, 0, 2), np.asfortranarray(g), np.repeat(g, 2, 2)[:, :, ::2],
@@ -212,7 +217,7 @@ def test_what_is_not_taken_is_the_references():
     x, w_ih, w_hh, _, _, h, c = given
     kept = reference.recurrent_layer(*given, "lstm", None, False, True)
     g = (kept[0], h, c)
-    rest = (kept[0], *kept[3:], "lstm", None, False, True)
+    rest = (kept[0], *kept[3:], "lstm", None, False, True, True)
     found = compiled.recurrent_layer_gradients(*g, x, w_ih, w_hh, h, c, *rest)
     wanted = reference.recurrent_layer_gradients(*g, x, w_ih, w_hh, h, c, *rest)
     close(found, wanted, 0, 0)
@@ -244,7 +249,21 @@ def test_any_number_of_threads_gives_the_same_bits(kind, shape):
             torch.set_num_threads(before)  # also that backward need not have as many
             for _ in range(2):
                 grads = compiled.recurrent_layer_gradients(
-                    got[0], h, c, x, w_ih, w_hh, h, c, got[0], *got[3:], kind, None, False, True
+                    got[0],
+                    h,
+                    c,
+                    x,
+                    w_ih,
+                    w_hh,
+                    h,
+                    c,
+                    got[0],
+                    *got[3:],
+                    kind,
+                    None,
+                    False,
+                    True,
+                    True,
                 )
                 torch.set_num_threads(threads)
             found.append([a.tobytes() for a in (*got[:3], *grads) if a is not None])
@@ -256,7 +275,8 @@ def test_any_number_of_threads_gives_the_same_bits(kind, shape):
 @pytest.mark.parametrize("side", ["after", "before"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "shape", [(1, 1, 1, 1), (3, 13, 5, 17), (2, 5, 16, 32), (3, 7, 18, 3), (9, 9, 3, 65)]
+    "shape",
+    [(1, 1, 1, 1), (1, 3, 9, 17), (3, 13, 5, 17), (2, 5, 16, 32), (3, 7, 18, 3), (9, 9, 3, 65)],
 )
 def test_nothing_outside_of_arrays_is_touched(kind, shape, side, monkeypatch):
     class Guarding:
@@ -276,7 +296,21 @@ def test_nothing_outside_of_arrays_is_touched(kind, shape, side, monkeypatch):
             x, w_ih, w_hh, _, _, h, c = given
             got = compiled.recurrent_layer(*given, kind, sizes, reverse, True)
             found = compiled.recurrent_layer_gradients(
-                got[0], h, c, x, w_ih, w_hh, h, c, got[0], *got[3:], kind, sizes, reverse, True
+                got[0],
+                h,
+                c,
+                x,
+                w_ih,
+                w_hh,
+                h,
+                c,
+                got[0],
+                *got[3:],
+                kind,
+                sizes,
+                reverse,
+                True,
+                True,
             )
             for a in (*got[:2], *found):  # no memory that nobody wrote comes out
                 assert a is None or not np.isnan(a).any()

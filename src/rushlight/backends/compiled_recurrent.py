@@ -13,7 +13,7 @@ from rushlight import dtypes, settings
 from rushlight.backends import compiled_products as products
 from rushlight.backends import compiled_reduce as reduce
 from rushlight.backends import numpy_recurrent as reference
-from rushlight.compiler.kernels import gemm
+from rushlight.compiler.kernels import gemm, gemv
 from rushlight.compiler.kernels import recurrent as kernels
 from rushlight.compiler.types import f32, f64
 
@@ -22,8 +22,9 @@ HALVES = (np.dtype(np.float16), dtypes.bfloat16.np)
 TYPES = {F32: f32, F64: f64}
 NOTHING = {d: np.zeros(16, d) for d in TYPES}  # for what a kind of layer has no use for
 NONE = (None, None, None)
-NO_PLACES = np.zeros(1, np.int64)
-KERNELS: dict[tuple, Any] = {}  # (kind, dtype) -> `layer`, (kind, dtype, few rows) -> `gradients`
+NO_PLACES = np.zeros(1, np.int64)  # of a batch that is not packed: its length says so
+# (kind, dtype) -> `layer`, (kind, dtype, rows) -> `step`, (kind, dtype, "few" or "many") -> `gradients`
+KERNELS: dict[tuple, Any] = {}
 
 # How threads share the work; multiplications are counted, and numbers of weights. Measured on Zen 5.
 ALONE = 400_000  # with fewer in all steps one thread does everything
@@ -94,11 +95,13 @@ def fits(x: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, h: Any, c: Any, gat
 def places_of(x: np.ndarray, n: int, sizes: Any) -> Any:
     """(steps, how many rows each has and how many are before it); (0, ...) if that does not fit."""
     if sizes is None:
-        return (len(x), NO_PLACES) if x.ndim == 3 and x.shape[1] == n else (0, None)
+        return (len(x), NO_PLACES) if x.ndim == 3 and x.shape[1] == n else (0, NO_PLACES)
+    if len(sizes) == 1:
+        return (1, NO_PLACES) if x.ndim == 2 and sizes[0] == n == len(x) else (0, NO_PLACES)
     counts = np.array(sizes, np.int64)
     falling = counts.ndim == 1 and len(counts) and counts[-1] > 0 and (np.diff(counts) <= 0).all()
     if x.ndim != 2 or not falling or counts[0] != n or counts.sum() != len(x):
-        return 0, None
+        return 0, NO_PLACES
     return len(counts), np.concatenate([counts, counts.cumsum() - counts])
 
 
@@ -109,12 +112,14 @@ def recurrent_layer(
     """(outputs, last h, last c, what the gradients need), as the reference's."""
     gates = kernels.GATES[kind]
     dtype = fits(x, w_ih, w_hh, b_ih, b_hh, h, c, gates)
-    steps, places = places_of(x, len(h), sizes) if dtype else (0, None)
+    steps, places = places_of(x, len(h), sizes) if dtype else (0, NO_PLACES)
     if not steps or (kind == "lstm") != (c is not None):
         return reference.recurrent_layer(
             x, w_ih, w_hh, b_ih, b_hh, h, c, kind, sizes, reverse, keep
         )
     (n, size), features, nothing = h.shape, x.shape[-1], NOTHING[dtype]
+    if steps == 1 and n <= gemv.SOME and x.dtype is dtype:
+        return one_step(x, w_ih, w_hh, b_ih, b_hh, h, c, kind, keep)
     run = KERNELS.get((kind, dtype))
     if run is None:
         known = kernels.sizes(kind, TYPES[dtype])
@@ -148,28 +153,64 @@ def recurrent_layer(
     kernel(
         x, dense(w_ih, dtype), dense(w_hh, dtype), bias, own, dense(h, dtype),
         nothing if c is None else dense(c, dtype), y, last, cells, kept, work, places, steps, n,
-        features, size, xt, xr, n * size, size, keep, reverse, sizes is not None, ahead, height,
+        features, size, xt, xr, n * size, size, keep, reverse, len(places) > 1, ahead, height,
         grain,
     )  # fmt: skip
-    outputs = y, last, reference.NOTHING if c is None else cells
+    outputs: tuple = (y, last, reference.NOTHING if c is None else cells)
     if x_dtype is dtype:
         return *outputs, *((kept, nothing, nothing) if keep else NONE)
     outputs = tuple(a.astype(x_dtype) for a in outputs)
     return *outputs, *((kept, y, nothing) if keep else NONE)
 
 
+def one_step(
+    x: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, h: Any, c: Any, kind: str, keep: bool
+) -> tuple:
+    """As `recurrent_layer` of one step of few rows."""
+    dtype, (n, size), features = x.dtype, h.shape, x.shape[-1]
+    gates, nothing = kernels.GATES[kind], NOTHING[dtype]
+    many = 1 if n == 1 else gemv.FEW if n <= gemv.FEW else gemv.SOME
+    found = KERNELS.get((kind, dtype, many))
+    if found is None:
+        known = gemv.sizes(TYPES[dtype], many)
+        found = kernels.step.compiled(KIND=kind, **{k: known[k] for k in "TLJRU"}), known["L"]
+        KERNELS[kind, dtype, many] = found
+    kernel, lanes = found
+    if b_ih is None or b_hh is None:
+        zeros = np.zeros(gates * size, dtype)
+        b_ih, b_hh = zeros if b_ih is None else b_ih, zeros if b_hh is None else b_hh
+    kept = nothing
+    if keep:
+        wide = -(-size // lanes) * lanes if gates > 1 else 0
+        kept = np.empty(n * kernels.SAVED[kind] * wide + n, dtype)
+    y = np.empty((*x.shape[:-1], size), dtype)
+    last, cells = np.empty((n, size), dtype), reference.NOTHING
+    if c is not None:
+        cells, c = np.empty((n, size), dtype), dense(c, dtype)
+    x, _, xr = in_rows(x, dtype)
+    kernel(
+        x, dense(w_ih, dtype), dense(w_hh, dtype), dense(b_ih, dtype), dense(b_hh, dtype),
+        dense(h, dtype), nothing if c is None else c, y, last, cells, kept,
+        np.empty(2 * n * gates * size, dtype), n, features, size, xr, keep,
+    )  # fmt: skip
+    return y, last, cells, *((kept, nothing, nothing) if keep else NONE)
+
+
 def recurrent_layer_gradients(
     g: Any, g_h: Any, g_c: Any, x: Any, w_ih: Any, w_hh: Any, h: Any, c: Any, y: Any, first: Any,
     second: Any, third: Any, kind: str, sizes: Any, reverse: bool, needs_x: bool,
+    needs_h: bool,
 ) -> tuple:  # fmt: skip
     """The gradients of `recurrent_layer` by x, w_ih, w_hh, b_ih, b_hh, h and c, as the reference's."""
     gates = kernels.GATES[kind]
     dtype = fits(x, w_ih, w_hh, None, None, h, c, gates)
-    steps, places = places_of(x, len(h), sizes) if dtype else (0, None)
+    steps, places = places_of(x, len(h), sizes) if dtype else (0, NO_PLACES)
     # As they were before they were rounded to a half type; what the reference kept is another thing.
     outputs = second if x.dtype is not dtype and second is not None else y
     size = h.shape[-1]
-    _, width = KERNELS.get((kind, dtype)) or (None, 1)
+    width = (
+        kernels.sizes(kind, TYPES[dtype])["L"] if dtype else 1
+    )  # what saves has one vector of units
     wide = -(-size // width) * width
     rows = x.size // max(1, x.shape[-1])
     saved = rows * kernels.SAVED[kind] * wide
@@ -182,15 +223,16 @@ def recurrent_layer_gradients(
         or not fits_gradients(g, g_h, g_c, x, outputs, h, kind)
     ):
         return reference.recurrent_layer_gradients(
-            g, g_h, g_c, x, w_ih, w_hh, h, c, y, first, second, third, kind, sizes, reverse, needs_x
-        )
+            g, g_h, g_c, x, w_ih, w_hh, h, c, y, first, second, third, kind, sizes, reverse, needs_x,
+            needs_h,
+        )  # fmt: skip
     n, nothing, height = len(h), NOTHING[dtype], first.size - saved
     few = height <= 6
-    run = KERNELS.get((kind, dtype, few))
+    run = KERNELS.get((kind, dtype, "few" if few else "many"))
     if run is None:
         known = kernels.gradient_sizes(kind, TYPES[dtype], few)
         run = kernels.gradients.compiled(KIND=kind, **known), known["V"] * known["L"]
-        KERNELS[kind, dtype, few] = run
+        KERNELS[kind, dtype, "few" if few else "many"] = run
     kernel, width = run
     wide = -(-size // width) * width
     grain = 0
@@ -207,15 +249,18 @@ def recurrent_layer_gradients(
     kernel(
         g, y, dense(w_hh, dtype), dense(g_h, dtype), nothing if c is None else dense(g_c, dtype),
         first, slopes, own if kind == "gru" else nothing, dh, dc, work, places, steps, n, size, gt,
-        gr, n * size, size, reverse, sizes is not None, height, grain,
+        gr, n * size, size, reverse, len(places) > 1, height, grain, needs_h and steps > 1,
     )  # fmt: skip
+    if steps == 1 and needs_h:
+        by_slopes = products.matmul(own, dense(w_hh, dtype))
+        dh = np.add(dh, by_slopes, out=dh) if kind == "gru" else by_slopes
     x2 = dense(x, dtype).reshape(rows, -1)
     sums = reduce.total(slopes, 0, False)
     found = [
         products.matmul(slopes, dense(w_ih, dtype)).reshape(x.shape) if needs_x else None,
         products.matmul(slopes.T, x2), by_states(own, y.reshape(rows, -1), h, x, sizes, reverse),
         sums, reduce.total(own, 0, False) if kind == "gru" else sums.copy(),
-        dh, None if c is None else dc,
+        dh if needs_h else None, None if c is None else dc,
     ]  # fmt: skip
     if x.dtype is not dtype:
         found = [None if a is None else a.astype(x.dtype) for a in found]
@@ -233,12 +278,12 @@ def fits_gradients(g: Any, g_h: Any, g_c: Any, x: Any, y: Any, h: Any, kind: str
 def by_states(own: Any, y: Any, h: Any, x: Any, sizes: Any, reverse: bool) -> np.ndarray:
     """The gradient by w_hh: the slopes times the states before each step."""
     dtype, n = own.dtype, len(h)
+    if len(own) == n:
+        return products.matmul(own.T, dense(h, dtype))
     if sizes is not None:
         before = reference.states_before(dense(h, dtype), y, reference.steps_of(x, sizes, reverse))
         return products.matmul(own.T, before)
     first, later = (own[-n:], own[:-n]) if reverse else (own[:n], own[n:])
     h = dense(h, dtype)
-    if not len(later):
-        return products.matmul(first.T, h)
     out = products.matmul(later.T, y[n:] if reverse else y[:-n])
     return products.product(first.T, h, out.shape, begin=gemm.ADD, c=out)

@@ -48,7 +48,8 @@ def lstm_steps(
     w = np.ascontiguousarray((w * half[:, None]).T)
     acts = gates
     acts *= half
-    cells, tanhs = (np.empty((len(y), size), y.dtype) for _ in range(2)) if keep else (None, None)
+    cells: Any = np.empty((len(y), size), y.dtype) if keep else None
+    tanhs: Any = np.empty((len(y), size), y.dtype) if keep else None
     for rows in steps:
         n = rows.stop - rows.start
         a, old, own = acts[rows], c[:n], h[:n]
@@ -99,7 +100,7 @@ def gru_steps(
 ) -> tuple:
     """Fill the outputs; h becomes the last one. (activations, the state's part of n)"""
     w, size = np.ascontiguousarray(w.T), h.shape[1]
-    news = np.empty((len(y), size), y.dtype) if keep else None
+    news: Any = np.empty((len(y), size), y.dtype) if keep else None
     for rows in steps:
         now = h[: rows.stop - rows.start]
         own = now @ w
@@ -209,9 +210,10 @@ def recurrent_layer(
 def recurrent_layer_gradients(
     g: Any, g_h: Any, g_c: Any, x: Any, w_ih: Any, w_hh: Any, h: Any, c: Any, y: Any, first: Any,
     second: Any, third: Any, kind: str, sizes: Any, reverse: bool, needs_x: bool,
+    needs_h: bool,
 ) -> tuple:  # fmt: skip
     """The gradients of `recurrent_layer` by x (None unless `needs_x`), w_ih, w_hh, b_ih, b_hh, h
-    and c (None if there is none); first, second and third are what it kept."""
+    (None unless `needs_h`) and c (None if there is none); first, second and third are what it kept."""
     steps, size = steps_of(x, sizes, reverse), h.shape[1]
     x2, w = widened(x).reshape(-1, x.shape[-1]), np.ascontiguousarray(widened(w_hh))
     g, y = widened(g).reshape(-1, size), widened(y).reshape(-1, size)
@@ -225,6 +227,6 @@ def recurrent_layer_gradients(
         slopes, own = rnn_slopes(g, dh, w, y, kind == "relu", steps)
     found = (
         (slopes @ widened(w_ih)).reshape(x.shape) if needs_x else None, slopes.T @ x2, own.T @ before, slopes.sum(0),
-        own.sum(0), dh, dc,
+        own.sum(0), dh if needs_h else None, dc,
     )  # fmt: skip
     return tuple(None if a is None else a.astype(x.dtype, copy=False) for a in found)

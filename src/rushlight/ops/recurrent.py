@@ -9,10 +9,14 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+from numpy import ndarray
+
 from rushlight.autograd.state import scope, thread
+from rushlight.backends import numpy as xp
 from rushlight.ops.dropout import dropout as drop
 from rushlight.ops.matmul import linear
 from rushlight.ops.registry import Array, op, public
+from rushlight.tensor import _wrap
 
 # -- one step: (input's part of the gates, states, weights) -> states ------------------------------
 
@@ -71,6 +75,9 @@ def through_time(
             low = None
     same = all(t.dtype is x.dtype for t in (w_ih, w_hh, *states)) and low in (None, x.dtype)
     if w_hr is not None or not same or not x.shape[0] or not fits(x, sizes, states):
+        if sizes is not None and len(sizes) == 1:
+            last = step(linear(x, w_ih, b_ih), states, w_hh, b_hh, w_hr)
+            return last[0], last
         if sizes is not None:
             return through_packed(step, x, sizes, states, weights, reverse)
         return unrolled(step, linear(x, w_ih, b_ih), states, w_hh, b_hh, w_hr, reverse)
@@ -154,10 +161,16 @@ def recurrent_layer_gradients(
     second, third, needs,
 ):  # fmt: skip
     if not thread.grad:
-        found = recurrent_layer_backward(
-            g_result, g_h, None if c0 is None else g_c, input, w_ih, w_hh, h0, c0, result, first, second, third, kind, sizes,
-            reverse, needs[0],
+        given = (
+            g_result, g_h, None if c0 is None else g_c, input, w_ih, w_hh, h0, c0, result, first, second,
+            third,
         )  # fmt: skip
+        rest = (kind, sizes, reverse, needs[0], needs[5])
+        if scope["rare"] or any(t is not None and t._array.__class__ is not ndarray for t in given):
+            found = recurrent_layer_backward(*given, *rest)
+        else:  # as the operator would, which costs as much as a small step
+            arrays = (None if t is None else t._array for t in given)
+            found = map(wrapped, xp.recurrent_layer_gradients(*arrays, *rest))
         return tuple(a if need else None for a, need in zip(found, needs, strict=True))
     step = next(s for s, name in KINDS.items() if name == kind)
     weights, states = [w_ih, w_hh, b_ih, b_hh, None], (h0,) if c0 is None else (h0, c0)
@@ -167,6 +180,10 @@ def recurrent_layer_gradients(
         y, last = through_packed(step, input, sizes, states, weights, reverse)
     g = (g_result, g_h) if c0 is None else (g_result, g_h, g_c)
     return recorded((y, *last), (input, w_ih, w_hh, b_ih, b_hh, h0, c0), g, needs)
+
+
+def wrapped(a: Any) -> Any:
+    return None if a is None else _wrap(a)
 
 
 def recorded(outputs: tuple, inputs: tuple, g: tuple, needs: tuple) -> tuple:
@@ -188,12 +205,13 @@ recurrent_layer.grad_all(recurrent_layer_gradients)
 def recurrent_layer_backward(
     xp, g: Array, g_h: Array, g_c: Array | None, x: Array, w_ih: Array, w_hh: Array, h: Array,
     c: Array | None, y: Array, first: Array | None, second: Array | None, third: Array | None,
-    kind: str, sizes: list | None, reverse: bool, needs_x: bool,
+    kind: str, sizes: list | None, reverse: bool, needs_x: bool, needs_h: bool,
 ):  # fmt: skip
     """The gradients of `_recurrent_layer` by the input, weights, biases and first states."""
     return xp.recurrent_layer_gradients(
-        g, g_h, g_c, x, w_ih, w_hh, h, c, y, first, second, third, kind, sizes, reverse, needs_x
-    )
+        g, g_h, g_c, x, w_ih, w_hh, h, c, y, first, second, third, kind, sizes, reverse, needs_x,
+        needs_h,
+    )  # fmt: skip
 
 
 # -- all layers ------------------------------------------------------------------------------------
@@ -314,6 +332,17 @@ def check_step(input: Any, states: tuple, w_ih: Any, w_hh: Any) -> None:
             )
 
 
+def one_step(
+    step: Any, input: Any, states: tuple, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
+) -> tuple:
+    """The states after one step: a packed batch of sequences of length 1."""
+    check_step(input, states, w_ih, w_hh)
+    if scope["rare"] > scope["inference"]:  # perhaps autocast
+        return step(linear(input, w_ih, b_ih), states, w_hh, b_hh)
+    weights = [w_ih, w_hh, b_ih, b_hh, None]
+    return through_time(step, input, [input.shape[0]], states, weights, False)[1]
+
+
 @public(overridable=True)
 def rnn_tanh_cell(
     input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
@@ -339,12 +368,10 @@ def lstm_cell(
     """One step of an LSTM: hx is (h, c), so is the result."""
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
-    check_step(input, tuple(hx), w_ih, w_hh)
-    return lstm_step(linear(input, w_ih, b_ih), tuple(hx), w_hh, b_hh)
+    return one_step(lstm_step, input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
 
 
 @public(overridable=True)
 def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     """One step of a GRU: input [N, features], hx [N, hidden]."""
-    check_step(input, (hx,), w_ih, w_hh)
-    return gru_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
+    return one_step(gru_step, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.compiler.kernel import kernel
-from rushlight.compiler.kernels import gemm, math
+from rushlight.compiler.kernels import gemm, gemv, math
 from rushlight.compiler.kernels.gemm import ADD, BIAS, SET, block, transposed
 from rushlight.compiler.language import (
     array,
@@ -94,6 +94,27 @@ def tanh(x):
 def positive(x):
     """x, 0 where it is negative, NaN where it is that."""
     return select(x < 0.0, typeof(x)(0), x)
+
+
+@inline
+def cell(v, own, state, KIND):
+    """(new state, new cell, what is saved) of the gates before their functions, for a GRU those from
+    the state in `own`, and the last cell (LSTM) or state (GRU)."""
+    if KIND == "lstm":
+        i, f, o = [sigmoid(v[gate]) for gate in (0, 1, 3)]
+        g = tanh(v[2])
+        now = f * state + i * g
+        q = tanh(now)
+        result, saved = o * q, [i, f, g, o, q, state]
+    elif KIND == "gru":
+        reset, z = sigmoid(v[0] + own[0]), sigmoid(v[1] + own[1])
+        q = tanh(reset * own[2] + v[2])
+        now = (state - q) * z + q
+        result, saved = now, [reset, z, q, own[2], state]
+    else:
+        now = tanh(v[0]) if KIND == "tanh" else positive(v[0])
+        result, saved = now, []
+    return result, now, saved
 
 
 @routine
@@ -241,26 +262,13 @@ def advance(
                     here = iota(i64, L) < size - u - k * L
                     v = [load(mine + (r * A + gate * W + k * L), L) for gate in range(G)]
                     place_h = r * wide + u + k * L
+                    state = load((c if KIND == "lstm" else old) + place_h, L)
+                    own_part = v
+                    if KIND == "gru":
+                        own_part = [load(scratch + (r_ * A + gate * W), L) for gate in range(G)]
+                    result, now, saved = cell(v, own_part, state, KIND)
                     if KIND == "lstm":
-                        i, f, o = [sigmoid(v[gate]) for gate in (0, 1, 3)]
-                        g = tanh(v[2])
-                        state = c + place_h
-                        last = load(state, L)
-                        now = f * last + i * g
-                        q = tanh(now)
-                        store(state, now)
-                        result = o * q
-                        saved = [i, f, g, o, q, last]
-                    elif KIND == "gru":
-                        own = [load(scratch + (r_ * A + gate * W), L) for gate in range(G)]
-                        reset, z = sigmoid(v[0] + own[0]), sigmoid(v[1] + own[1])
-                        q = tanh(reset * own[2] + v[2])
-                        last = load(old + place_h, L)
-                        result = (last - q) * z + q
-                        saved = [reset, z, q, own[2], last]
-                    else:
-                        result = tanh(v[0]) if KIND == "tanh" else positive(v[0])
-                        saved = []
+                        store(c + place_h, now)
                     store(new + place_h, result)
                     store(y + (at + (low + r) * yr + u + k * L), result, here)
                     if keep == 1:
@@ -320,6 +328,47 @@ def layer(
                             KIND=KIND, T=T, L=L, U=U, MR=MR)  # fmt: skip
         finish(groups, places, last_h, last_c, i64(0), n, size, wide, steps, reverse, ragged,
                KIND=KIND, L=L)  # fmt: skip
+
+
+@kernel
+def step(
+    KIND, x: Ptr[T], w_ih: Ptr[T], w_hh: Ptr[T], bias: Ptr[T], own_bias: Ptr[T], h: Ptr[T],
+    c: Ptr[T], y: Ptr[T], last_h: Ptr[T], last_c: Ptr[T], kept: Ptr[T], work: Ptr[T], n: i64,
+    features: i64, size: i64, xr: i64, keep: i64,
+):  # fmt: skip
+    """As `layer` for one step and at most J rows: the weights are read where they are.
+
+    Both biases may be any; work [2, n, gates * size]."""
+    G, both = GATES[KIND], features + size
+    line = G * size
+    for lo, hi in parallel(line, (gemv.CHUNK // both + R) // R * R):
+        for i in range(lo, hi, R):
+            gemv.dots(w_ih + i * features, features, x, xr, features, min(hi - i, R), work + i, line,
+                      i64(1), n, True, T=T, R=R, U=U, J=J, L=L)  # fmt: skip
+            gemv.dots(w_hh + i * size, size, h, size, size, min(hi - i, R), work + n * line + i, line,
+                      i64(1), n, True, T=T, R=R, U=U, J=J, L=L)  # fmt: skip
+    for r in range(n):
+        for u in range(0, size, L):
+            here = iota(i64, L) < size - u
+            at = r * line + u
+            v = [load(work + (at + k * size), L, here) for k in range(G)]
+            own = [load(work + (n * line + at + k * size), L, here) for k in range(G)]
+            v = [v[k] + load(bias + (k * size + u), L, here) for k in range(G)]
+            own = [own[k] + load(own_bias + (k * size + u), L, here) for k in range(G)]
+            if KIND != "gru":
+                v = [v[k] + own[k] for k in range(G)]
+            at = r * size + u
+            result, now, saved = cell(
+                v, own, load((c if KIND == "lstm" else h) + at, L, here), KIND
+            )
+            store(y + at, result, here)
+            store(last_h + at, result, here)
+            if KIND == "lstm":
+                store(last_c + at, now, here)
+            if keep == 1:
+                to = kept + (u // L * n + r) * (SAVED[KIND] * L)
+                for j in unroll(len(saved)):
+                    store(to + j * L, saved[j])
 
 
 # -- gradients -------------------------------------------------------------------------------------
@@ -434,11 +483,12 @@ def gradients(
     KIND, g: Ptr[T], y: Ptr[T], w: Ptr[T], h: Ptr[T], c: Ptr[T], kept: Ptr[T], slopes: Ptr[T],
     outer: Ptr[T], dh: Ptr[T], dc: Ptr[T], work: Ptr[T], places: Ptr[i64], steps: i64, n: i64,
     size: i64, gt: i64, gr: i64, yt: i64, yr: i64, reverse: i64, ragged: i64, height: i64,
-    grain: i64,
+    grain: i64, whole: i64,
 ):  # fmt: skip
     """The gradients by the inputs' part of the gates in `slopes` [rows of all steps, gates * size],
     by the states' part in `outer` (for a GRU, of others they are the same), by the first states and
-    cells in `dh` and `dc`; h and c are those by the last ones, g, at t * gt + r * gr, those by the
+    cells in `dh` and `dc` (unless `whole` is 1, `dh` is without the first step's slopes times w, which
+    is not read if there is one step); h and c are those by the last ones, g, at t * gt + r * gr, those by the
     outputs.
 
     w [gates * size, size]; y: the outputs, of kinds that save nothing; kept and height: of `layer`.
@@ -448,7 +498,8 @@ def gradients(
     G, W = GATES[KIND], V * L
     blocks = (size + (W - 1)) // W
     wide = blocks * W
-    for lo, hi in parallel(blocks, 1 + 16384 // (G * size * W)):
+    turns = steps + whole
+    for lo, hi in parallel(blocks if turns > 1 else i64(0), 1 + 16384 // (G * size * W)):
         for b in range(lo, hi):
             pack_units(w, work + b * W * G * size, G * size, size, b * W, W=W, L=L)
     groups, each = work + wide * G * size, 2 * wide + 2 * (G * size + SPACE)
@@ -459,7 +510,7 @@ def gradients(
             move(h + at, size, own, wide, rows, size, L=L)
             if KIND == "lstm":
                 move(c + at, size, own + rows * wide, wide, rows, size, L=L)
-            for s in range(steps + 1):
+            for s in range(turns):
                 for k in range(blocks):
                     b = k if s % 2 == 0 else blocks - 1 - k
                     retreat(g, y, work, own, kept, slopes, outer, places, steps, n, size, gt, gr, yt,
@@ -472,7 +523,7 @@ def gradients(
         move(h, size, groups, wide, n, size, L=L)
         if KIND == "lstm":
             move(c, size, groups + n * wide, wide, n, size, L=L)
-        for s in range(steps + 1):
+        for s in range(turns):
             for lo, hi in parallel(blocks, grain):
                 for k in range(lo, hi):
                     b = k if s % 2 == 0 else lo + hi - 1 - k
