@@ -38,6 +38,7 @@ from rushlight.compiler.language import (
     parallel,
     prefetch,
     rint,
+    rounds,
     routine,
     select,
     shuffle,
@@ -51,6 +52,7 @@ from rushlight.compiler.language import (
     typeof,
     unroll,
 )
+from rushlight.compiler.show import show
 from rushlight.compiler.types import (
     Ptr,
     b1,
@@ -282,6 +284,44 @@ def test_words_on_floats(t):
     np.testing.assert_array_equal(out[:, 8], np.abs(x))
     assert np.signbit(out[0, 9])
     assert not np.signbit(out[1, 8:10]).any()
+
+
+@kernel
+def in_rounds(x: Ptr[f32], out: Ptr[f32], n: i64):
+    s = f32(0)
+    for i in rounds(0, n, 4):
+        s += x[i]
+    for i in rounds(n, n - 3, 2):
+        s += 1
+    out[0] = s
+
+
+def test_rounds_are_a_range():
+    assert "for i in rounds(0, n, 4):" in show(in_rounds.module())
+    assert '"llvm.loop.unroll.count", i32 4' in in_rounds.llvm()
+    for n in (0, 1, 3, 4, 9, 16):
+        x, out = np.arange(1, n + 1, dtype=np.float32), np.zeros(1, np.float32)
+        in_rounds.compiled()(x, out, n)
+        assert out[0] == n * (n + 1) / 2
+        interpret(in_rounds.module(), x, out, n)
+        assert out[0] == n * (n + 1) / 2
+
+
+@kernel
+def hinted(x: Ptr[f32], out: Ptr[f32], n: i64):
+    if LANES:
+        for i in lanes(0, n):
+            out[i] = x[i]
+    else:
+        for i in range(n):
+            out[0] += x[i]
+
+
+def test_only_lanes_become_vectors_unless_sums_may_be_reordered():
+    once = "llvm.loop.vectorize.enable"
+    assert once in hinted.llvm(LANES=False)
+    assert once not in hinted.llvm(LANES=True)
+    assert once not in kernel(hinted.function, fast="reassoc").llvm(LANES=False)
 
 
 @kernel
@@ -692,7 +732,7 @@ MISTAKES = [
     (bad_undefined, "nothing is not defined", 1),
     (bad_statement, "kernels have no With statement", 1),
     (bad_expression, "kernels have no Dict", 1),
-    (bad_loop, "loops go over range, lanes, unroll or parallel", 1),
+    (bad_loop, "loops go over range, lanes, rounds, unroll or parallel", 1),
     (bad_step, "a loop's step is known", 1),
     (bad_type, "s is i64 and cannot become f32", 2),
     (bad_mix, "f32 and i64 do not mix", 1),

@@ -14,7 +14,7 @@ from typing import Any
 from rushlight.compiler import ir
 from rushlight.compiler.operations import Operations, Text, mangled, memory_scalar, memory_type
 from rushlight.compiler.types import Ptr, vector
-from rushlight.compiler.walk import Uses, free
+from rushlight.compiler.walk import Uses, arguments, free, parts
 
 STACK = 512 * 1024  # bytes of an array on the stack, at most: threads may have 2 MiB in all
 
@@ -49,16 +49,16 @@ class Emitter(Operations):
         self.finish(f"{'' if exported else 'internal '}{result} @{f.name}({parameters})")
 
     def finish(self, head: str) -> None:
-        # Routines are called: written out where they are used, they would be optimised for that
-        # place, and a matrix product's tile does not fit into the registers any more.
-        how = "nounwind noinline" if head.startswith("internal") else "nounwind"
+        # Functions are called: written out where they are used, routines would be optimised for that
+        # place, and a matrix product's tile does not fit into the registers any more. And a kernel
+        # would be compiled once more within its entry.
         lines = []
         for line in self.lines:
             if line.startswith("  ret "):
                 lines += self.freed
             lines.append(line)
         self.text.functions.append(
-            "\n".join([f"define {head} {how} {{", "entry:", *self.entry, *lines, "}"])
+            "\n".join([f"define {head} nounwind noinline {{", "entry:", *self.entry, *lines, "}"])
         )
 
     def body(self, statements: list[ir.Stmt]) -> None:
@@ -126,17 +126,21 @@ class Emitter(Operations):
 
     def do_for(self, s: ir.For) -> None:
         t = s.start.type
-        slot = self.slot(s.name, t)
-        start = self.value(s.start)
-        stop = self.value(s.stop)
-        self.do(f"store {t.llvm} {start}, ptr {slot}")
+        start, stop = self.value(s.start), self.value(s.stop)
         head, body, done = self.fresh("head"), self.fresh("body"), self.fresh("done")
-        compare = ("ult" if t.kind == "u" else "slt") if s.step > 0 else "sgt"
-        self.do(f"br label {head}")
-        self.label(head)
-        i = self.put(f"load {t.llvm}, ptr {slot}")
+        before, phi, slot = self.block, 0, ""
         if s.name in self.once:
-            self.registers[s.name] = i
+            self.do(f"br label {head}")
+            self.label(head)
+            i = self.registers[s.name] = self.put("")
+            phi = len(self.lines) - 1  # completed when the end of the body is known
+        else:
+            slot = self.slot(s.name, t)
+            self.do(f"store {t.llvm} {start}, ptr {slot}")
+            self.do(f"br label {head}")
+            self.label(head)
+            i = self.put(f"load {t.llvm}, ptr {slot}")
+        compare = ("ult" if t.kind == "u" else "slt") if s.step > 0 else "sgt"
         more = self.put(f"icmp {compare} {t.llvm} {i}, {stop}")
         self.do(f"br i1 {more}, label {body}, label {done}")
         self.label(body)
@@ -148,17 +152,31 @@ class Emitter(Operations):
         i = self.value(ir.Var(s.name, t))
         wrap = "nuw" if t.kind == "u" else "nsw"
         following = self.put(f"add {wrap} {t.llvm} {i}, {s.step}")
-        self.do(f"store {t.llvm} {following}, ptr {slot}")
-        hint = ""
-        if len(s.body) > 24:  # written out already: LLVM would take its time to do it once more
-            once = self.text.node('!{!"llvm.loop.unroll.disable"}')
-            hint = f", !llvm.loop {self.text.node(f'distinct !{{!self, {once}}}')}"
+        if slot:
+            self.do(f"store {t.llvm} {following}, ptr {slot}")
+        else:
+            self.lines[phi] += f"phi {t.llvm} [ {start}, {before} ], [ {following}, {self.block} ]"
+        self.do(f"br label {head}{self.hint(s)}")
+        self.label(done)
+
+    def hint(self, s: ir.For) -> str:
+        """What LLVM is told of a loop: written out several times, or by vectors where it is not said
+        that its iterations may go side by side, it takes twice as long to compile for no gain."""
+        said = ["!self"]
         if s.lanes:
             group = self.groups.pop()
-            accesses = self.text.node(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
-            hint = f", !llvm.loop {self.text.node(f'distinct !{{!self, {accesses}}}')}"
-        self.do(f"br label {head}{hint}")
-        self.label(done)
+            said.append(self.text.node(f'!{{!"llvm.loop.parallel_accesses", {group}}}'))
+        else:
+            if not self.fast:  # else sums may be shared by lanes
+                said.append(self.text.node('!{!"llvm.loop.vectorize.enable", i1 false}'))
+            if s.rounds > 1:
+                said.append(self.text.node(f'!{{!"llvm.loop.unroll.count", i32 {s.rounds}}}'))
+            elif not _short(s) and (type(s.start) is not ir.Const or type(s.stop) is not ir.Const):
+                said.append(self.text.node('!{!"llvm.loop.unroll.disable"}'))
+        if len(said) == 1:
+            return ""
+        node = self.text.node("distinct !{" + ", ".join(said) + "}")
+        return f", !llvm.loop {node}"
 
     def do_while(self, s: ir.While) -> None:
         head, body, done = self.fresh("head"), self.fresh("body"), self.fresh("done")
@@ -218,6 +236,25 @@ class Emitter(Operations):
             self.do(f"store {v.type.llvm} {self.value(v)}, ptr {at}")
         run = self.text.declare("rushlight_parallel", "void", "ptr, ptr, i64, i64")
         self.do(f"call void {run}(ptr @{name}, ptr {environment}, i64 {count}, i64 {grain})")
+
+
+SHORT = 12  # operations
+
+
+def _short(s: ir.For) -> bool:
+    """Few operations on numbers, one after the other: several rounds at once go faster."""
+    left = SHORT
+    for inner in s.body:
+        if type(inner) not in (ir.Let, ir.Store):
+            return False
+        rest = parts(inner)
+        while rest:
+            e = rest.pop()
+            if type(e) is ir.Call or e.type.kind == "v":
+                return False
+            left -= type(e) is not ir.Var and type(e) is not ir.Const
+            rest += arguments(e)
+    return left >= 0
 
 
 STATEMENTS: dict[type, Callable[[Emitter, Any], None]] = {

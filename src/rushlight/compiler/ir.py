@@ -108,7 +108,8 @@ class Do:
 
 @dataclass(slots=True)
 class For:
-    """A counting loop. `lanes`: the iterations do not depend on each other, in any order."""
+    """A counting loop. `lanes`: the iterations do not depend on each other, in any order; `rounds`:
+    as many are to be written out one after the other."""
 
     name: str
     start: Expr
@@ -116,6 +117,7 @@ class For:
     step: int
     body: list[Stmt]
     lanes: bool = False
+    rounds: int = 1
 
 
 @dataclass(slots=True)

@@ -24,9 +24,11 @@ class Word:
         raise TypeError(f"{self.name} has a meaning within kernels only")
 
 
-# Loops. `for i in range(a, b, step)` is a loop when the kernel runs.
+# Loops. `for i in range(a, b, step)` is a loop when the kernel runs. LLVM makes vectors of the numbers
+# of `lanes` loops only, and of those of `range` in functions that are `fast`.
 unroll = Word("unroll", "for x in unroll(3) or unroll(sequence): the body once for each, at once")
 lanes = Word("lanes", "for i in lanes(a, b): iterations that do not depend on each other")
+rounds = Word("rounds", "for i in rounds(a, b, 8): as range(a, b), 8 iterations before each jump")
 parallel = Word("parallel", "for lo, hi in parallel(n, grain): chunks of [0, n) shared by threads")
 
 # Memory. `p[i]`, `p[i] = v`, `p + i` work on pointers.

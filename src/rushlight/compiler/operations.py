@@ -39,6 +39,9 @@ class Text:
         return "@" + name
 
     def node(self, content: str) -> str:
+        """A piece of metadata; `!self` in it is the piece itself. Equal pieces are one."""
+        if not content.startswith("distinct") and content in self.metadata:
+            return f"!{self.metadata.index(content)}"
         self.metadata.append(content.replace("!self", f"!{len(self.metadata)}"))
         return f"!{len(self.metadata) - 1}"
 
@@ -83,6 +86,7 @@ class Operations:
         self.entry: list[str] = []
         self.lines: list[str] = []
         self.count = 0
+        self.block = "%entry"  # where instructions go
         self.groups: list[str] = []  # the access groups of the lanes loops around
         self.exits: list[str] = []  # where break goes
         self.fast = function.fast + " " if function.fast else ""
@@ -102,6 +106,7 @@ class Operations:
         self.lines.append("  " + text)
 
     def label(self, name: str) -> None:
+        self.block = name
         self.lines.append(f"{name[1:]}:")
 
     def fresh(self, what: str) -> str:

@@ -234,7 +234,7 @@ class Reader(Expressions):
 
     def do_for(self, node: ast.For) -> None:
         if not isinstance(node.iter, ast.Call):
-            self.fail("loops go over range, lanes, unroll or parallel", node)
+            self.fail("loops go over range, lanes, rounds, unroll or parallel", node)
         word = self.value(node.iter.func)
         args = [self.value(a) for a in node.iter.args]
         if word is language.unroll:
@@ -243,8 +243,10 @@ class Reader(Expressions):
             self.in_parallel(node, *args)
         elif word is range or word is language.lanes:
             self.counted(node, args, word is language.lanes)
+        elif word is language.rounds:
+            self.counted(node, args[:2], False, args[2])
         else:
-            self.fail("loops go over range, lanes, unroll or parallel", node)
+            self.fail("loops go over range, lanes, rounds, unroll or parallel", node)
 
     def unrolled(self, node: ast.For, args: list[Any]) -> None:
         if any(is_runtime(a) for a in args):
@@ -256,7 +258,7 @@ class Reader(Expressions):
             self.assign(node.target, value)
             self.block(node.body)
 
-    def counted(self, node: ast.For, args: list[Any], independent: bool) -> None:
+    def counted(self, node: ast.For, args: list[Any], independent: bool, rounds: int = 1) -> None:
         start, stop = (0, args[0]) if len(args) == 1 else args[:2]
         step = args[2] if len(args) == 3 else 1
         if is_runtime(step) or step == 0:
@@ -270,7 +272,7 @@ class Reader(Expressions):
             self.fail(f"{name} is {self.types[name]} and cannot become {t}", node)
         self.names[node.target.id] = ir.Var(name, t)  # type: ignore[attr-defined]
         body = self.nested(node.body)
-        self.statements.append(ir.For(name, start, stop, step, body, independent))
+        self.statements.append(ir.For(name, start, stop, step, body, independent, rounds))
 
     def in_parallel(self, node: ast.For, count: Any, grain: Any) -> None:
         if self.prefix or self.frozen:

@@ -43,8 +43,8 @@ def _statement(s: ir.Stmt) -> list[str]:
     if isinstance(s, ir.Do):
         return [expression(s.value)]
     if isinstance(s, ir.For):
-        kind = "lanes" if s.lanes else "range"
-        step = "" if s.step == 1 else f", {s.step}"
+        kind = "lanes" if s.lanes else "range" if s.rounds == 1 else "rounds"
+        step = f", {s.rounds}" if s.rounds > 1 else "" if s.step == 1 else f", {s.step}"
         bounds = f"{expression(s.start)}, {expression(s.stop)}{step}"
         return [f"for {s.name} in {kind}({bounds}):", *_body(s.body, 1)]
     if isinstance(s, ir.While):

@@ -16,6 +16,7 @@ from rushlight.compiler.language import (
     lane,
     load,
     parallel,
+    rounds,
     select,
     some,
     splat,
@@ -76,7 +77,7 @@ def add_rows(sums, p, first, last, inner, here, MASKED, L):
     while start < last:
         end = min(start + PIECE, last)
         piece = [splat(typeof(s)(0), L) for s in sums]  # not `s * 0`: that is NaN of infinity
-        for i in range(start, end):
+        for i in rounds(start, end, 8):
             for c in unroll(COLUMNS):
                 at = p + (i * inner + c * L)
                 piece[c] = piece[c] + (load(at, L, here[c]) if MASKED else load(at, L))
