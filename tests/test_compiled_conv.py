@@ -43,6 +43,10 @@ CASES = {
     "depthwise": (2, 20, 20, (14, 29), (3, 3), (1, 1), (1, 1), (1, 1), 20),
     "depthwise stride 2": (2, 10, 10, (14, 29), (3, 3), (2, 2), (1, 1), (1, 1), 10),
     "depthwise 5x5 dilated": (2, 10, 10, (15, 16), (5, 5), (1, 1), (4, 4), (2, 2), 10),
+    "depthwise 7x7": (2, 20, 20, (9, 17), (7, 7), (1, 1), (3, 3), (1, 1), 20),
+    "depthwise, stride 2": (2, 20, 20, (9, 18), (3, 3), (2, 2), (1, 1), (1, 1), 20),
+    "depthwise, strides": (2, 17, 17, (9, 25), (5, 4), (3, 4), (2, 2), (1, 1), 17),
+    "depthwise on a small image": (2, 33, 33, (3, 2), (5, 7), (1, 1), (2, 3), (1, 1), 33),
     "depthwise multiplied": (2, 8, 24, (9, 33), (3, 3), (2, 2), (0, 1), (1, 1), 8),
     "depthwise, padding beyond the kernel": (2, 20, 20, (7, 9), (3, 3), (1, 1), (4, 3), (1, 1), 20),
     "depthwise one dimension": (3, 12, 12, (70,), (3,), (1,), (2,), (1,), 12),
@@ -169,12 +173,20 @@ def test_nothing_goes_to_the_reference(case, only_compiled):
         getattr(conv, name)(*args)
 
 
+def place(a, side, last):
+    """A copy of `a` that ends or begins at a protected page, its layout kept."""
+    if not last or a.flags.c_contiguous:
+        return guarded(a, side)
+    return np.moveaxis(guarded(np.moveaxis(a, 1, -1), side), -1, 1)
+
+
+@pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("side", ["after", "before"])
 @pytest.mark.parametrize("case", CASES)
-def test_reads_within_the_arrays(case, side):
+def test_reads_within_the_arrays(case, side, last):
     case = CASES[case]
-    given = [guarded(a, side) for a in arrays(case, np.float32)]
-    for way in three_ways(case)(*given):
+    given = [place(a, side, last) for a in arrays(case, np.float32, last and len(case[3]) > 1)]
+    for way in three_ways(case, last and len(case[3]) > 1)(*given):
         close(*way)
 
 
@@ -194,31 +206,35 @@ def test_strides_of_any_kind():
 
 
 @pytest.mark.parametrize(
-    "case", ["hot", "4x4 stride 2", "few in", "few out", "depthwise", "thin groups"]
+    "case",
+    ["hot", "4x4 stride 2", "few in", "few out", "depthwise", "depthwise, stride 2", "thin groups"],
 )
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_finite_stays_where_it_is(case, value):
+@pytest.mark.parametrize("last", [False, True])
+def test_what_is_not_finite_stays_where_it_is(case, value, last):
     case = CASES[case]
-    x, w, g = arrays(case, np.float32)
+    x, w, g = arrays(case, np.float32, last)
     at = tuple(n // 2 for n in x.shape)
     x[at] = value
     g[tuple(n // 2 for n in g.shape)] = value
-    for name, args, _ in three_ways(case)(x, w, g):
+    for name, args, _ in three_ways(case, last)(x, w, g):
         with np.errstate(invalid="ignore"):
             result, expected = getattr(conv, name)(*args), getattr(reference, name)(*args)
         assert np.array_equal(np.isfinite(result), np.isfinite(expected)), name
         assert np.array_equal(np.isnan(result), np.isnan(expected)), name
 
 
+@pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("case", CASES)
-def test_same_bits_for_any_number_of_threads(case):
+def test_same_bits_for_any_number_of_threads(case, last):
     case = CASES[case]
+    last = last and len(case[3]) > 1
     before = torch.get_num_threads()
     try:
         results = []
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            ways = three_ways(case)(*arrays(case, np.float32))
+            ways = three_ways(case, last)(*arrays(case, np.float32, last))
             results.append([getattr(conv, name)(*args) for name, args, _ in ways])
     finally:
         torch.set_num_threads(before)

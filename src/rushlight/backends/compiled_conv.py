@@ -25,12 +25,13 @@ from rushlight.backends.conv_plans import (
 )  # fmt: skip
 from rushlight.compiler.kernels import conv as kernels
 from rushlight.compiler.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
-from rushlight.compiler.kernels.conv_few import channels, channels_weight
+from rushlight.compiler.kernels.conv_few import channels, channels_transposed, channels_weight
 from rushlight.compiler.types import Type, of
 
 if TYPE_CHECKING:
     Ints = tuple[int, ...]
 
+LINES = 16  # parts of a depthwise weight's gradient that are summed apart
 SMALL = threshold(2_000)  # multiplications below which little is gained
 
 
@@ -79,34 +80,65 @@ def dense(a: np.ndarray) -> tuple[np.ndarray, bool]:
     return (np.ascontiguousarray(a), False) if last is None else (a, last)
 
 
-def has_channels(a: np.ndarray, c: int, each: int, groups: int, kernel: Ints, d: Ints) -> bool:
+def has_channels(
+    a: np.ndarray, c: int, each: int, groups: int, kernel: Ints, stride: Ints, d: Ints
+) -> bool:
     """Whether `conv_few.channels` is made for it: depthwise in two dimensions, channels innermost."""
     return (
         groups > 1
         and each == 1
         and c == 1
         and len(kernel) == 2
-        and prod(kernel) <= 25
+        and kernel[1] <= 9
+        and stride[1] <= 4
+        and d[1] <= 8
         and innermost(a) is True
     )
 
 
 def by_channels(
-    x: np.ndarray,
-    w: np.ndarray,
-    bias: np.ndarray,
-    out: Ints,
-    kernel: Ints,
-    t: Type,
-    *geometry: Ints,
-) -> np.ndarray:
+    x: np.ndarray, w: np.ndarray, bias: np.ndarray, out: Ints, kernel: Ints, t: Type, stride: Ints,
+    padding: Ints, dilation: Ints,
+) -> np.ndarray:  # fmt: skip
     """Depthwise convolution of x with w [taps, C], with channels innermost."""
     n, c = x.shape[:2]
     y = reference.empty((n, c, *out), x.dtype, True)
-    known = {"T": t, "L": sizes_of(t)["L"], "KH": kernel[0], "KW": kernel[1]}
-    plan = channels_plan(n, c, x.shape[2:], out, *geometry)
+    known = {"T": t, "L": sizes_of(t)["L"], "KW": kernel[1], "S": stride[1], "D": dilation[1]}
+    plan = channels_plan(n, c, x.shape[2:], out, tuple(padding), stride[0], dilation[0], kernel[0])
     channels.compiled(**known)(x, np.ascontiguousarray(w), bias, y, plan)
     return y
+
+
+def by_channels_transposed(
+    g: np.ndarray, w: np.ndarray, bias: np.ndarray, sizes: Ints, kernel: Ints, t: Type, stride: Ints,
+    padding: Ints,
+) -> np.ndarray:  # fmt: skip
+    """The transpose of `by_channels`, with dilation 1."""
+    n, c = g.shape[:2]
+    x = reference.empty((n, c, *sizes), g.dtype, True)
+    plan = channels_plan(n, c, g.shape[2:], sizes, tuple(padding), *stride)
+    run = channels_transposed.compiled(T=t, L=sizes_of(t)["L"])
+    run(g, np.ascontiguousarray(w), bias, x, *kernel, plan)
+    return x
+
+
+def by_channels_weight(
+    x: np.ndarray, g: np.ndarray, kernel: Ints, t: Type, stride: Ints, padding: Ints, dilation: Ints
+) -> np.ndarray:
+    """The gradient of the weight of `by_channels`: (C, 1, *kernel), the first innermost."""
+    n, c = x.shape[:2]
+    parts = min(LINES, n * g.shape[2])
+    plan = channels_plan(
+        n, c, x.shape[2:], g.shape[2:], tuple(padding), stride[0], dilation[0], kernel[0], parts
+    )
+    rows = 3 if kernel[0] == 3 and kernel[1] <= 4 else 1
+    known = {"T": t, "L": sizes_of(t)["L"], "KW": kernel[1], "S": stride[1], "D": dilation[1]}
+    w = np.empty((*kernel, c), x.dtype)
+    sums = np.empty((parts, *w.shape), x.dtype)
+    channels_weight.compiled(ROWS=rows, **known)(x, g, w, sums, plan)
+    w_last = reference.empty((c, 1, *kernel), x.dtype, True)
+    w_last[...] = w.reshape(-1, c).T.reshape(c, 1, *kernel)
+    return w_last
 
 
 def within(
@@ -192,7 +224,7 @@ def convolve(
             found[0](x, w, bias, y, found[1])
             return y
     kernel = w.shape[2:]
-    if channels_last and has_channels(x, c, o // groups, groups, kernel, dilation):
+    if channels_last and has_channels(x, c, o // groups, groups, kernel, stride, dilation):
         by_tap = w.reshape(o, -1).T
         return by_channels(x, by_tap, bias, tuple(out), kernel, t, stride, padding, dilation)
     (x, x_last), (w, w_last) = dense(x), dense(w)
@@ -271,10 +303,15 @@ def convolve_transposed(
                 x = np.empty(shape, g.dtype)
                 found[0](g, w, bias, x, found[1])
                 return x
-    if channels_last and has_channels(g, c, o // groups, groups, kernel, dilation):
+    if channels_last and has_channels(g, c, o // groups, groups, kernel, stride, dilation):
+        by_tap = w.reshape(o, -1)
         if set(stride) == {1}:
-            by_tap = w.reshape(o, -1)[:, ::-1].T
+            by_tap = by_tap[:, ::-1].T
             return by_channels(g, by_tap, bias, tuple(sizes), kernel, t, stride, at, dilation)
+        if set(dilation) == {1}:
+            return by_channels_transposed(
+                g, by_tap.T, bias, tuple(sizes), kernel, t, stride, padding
+            )
     g, g_last = dense(g)
     w = np.ascontiguousarray(w)
     each = zip(w.shape[2:], stride, padding, dilation, strict=True)
@@ -349,15 +386,12 @@ def convolve_weight(
             w = np.empty((o, c, *kernel), x.dtype)
             found[0](x, g, w, found[1])
             return w
-    if channels_last and innermost(g) and has_channels(x, c, o // groups, groups, kernel, dilation):
-        lanes = sizes_of(t)["L"]
-        sums = np.empty((-(-o // lanes), *kernel, lanes), x.dtype)
-        known = {"T": t, "L": lanes, "KH": kernel[0], "KW": kernel[1]}
-        plan = channels_plan(n, o, x.shape[2:], g.shape[2:], stride, padding, dilation)
-        channels_weight.compiled(**known)(x, g, sums, plan)
-        w = reference.empty((o, 1, *kernel), x.dtype, True)
-        w[...] = np.moveaxis(sums, -1, 1).reshape(-1, 1, *kernel)[:o]
-        return w
+    if (
+        channels_last
+        and innermost(g)
+        and has_channels(x, c, o // groups, groups, kernel, stride, dilation)
+    ):
+        return by_channels_weight(x, g, kernel, t, stride, padding, dilation)
     (x, x_last), (g, g_last) = dense(x), dense(g)
     w = reference.empty((o, c, *kernel), x.dtype, channels_last)
     wide = tuple(m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True))

@@ -30,10 +30,9 @@ CODE = 420  # multiply-adds in the code of a tile, at most
 
 
 @lru_cache(maxsize=256)
-def channels_plan(
-    n: int, c: int, sizes: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints
-) -> np.ndarray:
-    return np.array((n, c, *sizes, *out, *stride, *padding, *dilation), np.int64)
+def channels_plan(n: int, c: int, sizes: Ints, out: Ints, padding: Ints, *more: int) -> np.ndarray:
+    """The plan of kernels for channels that are innermost."""
+    return np.array((n, c, *sizes, *out, *padding, *more), np.int64)
 
 
 def three(values: Ints, fill: int) -> Ints:

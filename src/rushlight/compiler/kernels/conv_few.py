@@ -14,6 +14,8 @@ from rushlight.compiler.language import (
     fma,
     inline,
     iota,
+    lanes,
+    lanesof,
     load,
     parallel,
     shuffle,
@@ -28,6 +30,9 @@ from rushlight.compiler.types import Ptr, i32, i64
 def lines_read(lines: int, kh: int, s: int, d: int) -> list[int]:
     """The lines of the input that a tile reads, counted from the first."""
     return sorted({line * s + k * d for line in range(lines) for k in range(kh)})
+
+
+PLACES = 7  # of a line that `channels` computes together
 
 
 def chains(sums: int, kw: int) -> int:
@@ -257,71 +262,162 @@ def few_weight(R, V, KH, KW, S, D, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i6
 
 
 @inline
-def is_inside(top, left, height, width, KH, KW, dh, dw):
-    """Whether a window that begins there lies within the input."""
-    inside = (top >= 0) & (top + (KH - 1) * dh < height)
-    return inside & (left >= 0) & (left + (KW - 1) * dw < width)
+def block_sums(KW, S, D, p, ws, left, width, c_size, mask, sums):
+    """Add to the sums of places beside each other what their windows see of a line: column `left`
+    of it, which is at p, and on."""
+    for j in unroll(lines_read(len(sums), KW, S, D)):
+        if width is None:
+            a = load(p + j * c_size, lanesof(mask), mask)
+            for b in unroll(len(sums)):
+                for kw in unroll(KW):
+                    if b * S + kw * D == j:
+                        sums[b] = fma(a, ws[kw], sums[b])
+        elif (left + j >= 0) & (left + j < width):
+            a = load(p + j * c_size, lanesof(mask), mask)
+            for b in unroll(len(sums)):
+                for kw in unroll(KW):
+                    if b * S + kw * D == j:
+                        sums[b] = fma(a, ws[kw], sums[b])
 
 
 @kernel
-def channels(KH, KW, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
+def channels(KW, S, D, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
     """Depthwise, with channels innermost: y [N, OH, OW, C] from x [N, H, W, C] and w [KH, KW, C].
 
-    `plan`: N, C, H, W, OH, OW, then stride, padding and dilation (2 each).
+    `plan`: N, C, H, W, OH, OW, padding (2), S and D for lines, KH.
     """
     c_size, height, width, oh_size, ow_size = plan[1], plan[2], plan[3], plan[4], plan[5]
-    down, across = plan[10] * width * c_size, plan[11] * c_size
+    KH = plan[10]
+    reach = (PLACES - 1) * S + (KW - 1) * D
     for lo, hi in parallel(plan[0] * oh_size, max(65536 // (ow_size * c_size * KH * KW), i64(1))):
         for t in range(lo, hi):
-            top = t % oh_size * plan[6] - plan[8]
-            for c in range(0, c_size, L):
-                mask = iota(i32, L) < i32(c_size - c)
-                ws = [load(w + (tap * c_size + c), L, mask) for tap in range(KH * KW)]
-                b = load(bias + c, L, mask)
-                line = x + ((t // oh_size * height + top) * width * c_size + c)
-                for ow in range(ow_size):
-                    left = ow * plan[7] - plan[9]
-                    p = line + left * c_size
-                    sums = [b, splat(T(0), L)]
-                    if is_inside(top, left, height, width, KH, KW, plan[10], plan[11]):
-                        for tap in unroll(KH * KW):
-                            a = load(p + (tap // KW * down + tap % KW * across), L, mask)
-                            sums[tap % 2] = fma(a, ws[tap], sums[tap % 2])
-                    else:
-                        for tap in unroll(KH * KW):
-                            kh, kw = tap // KW * plan[10], tap % KW * plan[11]
-                            if is_inside(top + kh, left + kw, height, width, 1, 1, 1, 1):
-                                a = load(p + (tap // KW * down + tap % KW * across), L, mask)
-                                sums[tap % 2] = fma(a, ws[tap], sums[tap % 2])
-                    store(y + ((t * ow_size + ow) * c_size + c), sums[0] + sums[1], mask)
+            top = t % oh_size * plan[8] - plan[6]
+            image = x + t // oh_size * height * width * c_size
+            for ow in range(0, ow_size, PLACES):
+                left = ow * S - plan[7]
+                inside = (left >= 0) & (left + reach < width)
+                for c in range(0, c_size, L):
+                    mask = iota(i32, L) < i32(c_size - c)
+                    sums = [load(bias + c, L, mask) for _ in range(PLACES)]
+                    for kh in range(KH):
+                        ih = top + kh * plan[9]
+                        if (ih >= 0) & (ih < height):
+                            at = w + (kh * KW * c_size + c)
+                            ws = [load(at + kw * c_size, L, mask) for kw in range(KW)]
+                            p = image + ((ih * width + left) * c_size + c)
+                            if inside:
+                                block_sums(KW, S, D, p, ws, left, None, c_size, mask, sums)
+                            else:
+                                block_sums(KW, S, D, p, ws, left, width, c_size, mask, sums)
+                    for b in unroll(PLACES):
+                        if ow + b < ow_size:
+                            store(y + ((t * ow_size + ow + b) * c_size + c), sums[b], mask)
 
 
 @kernel
-def channels_weight(KH, KW, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
-    """The gradient of the weight of `channels`: y [blocks, KH, KW, L] for blocks of L channels."""
+def channels_transposed(
+    g: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], KH: i64, KW: i64, plan: Ptr[i64]
+):
+    """The transpose of `channels` with dilation 1: y [N, H, W, C] from g [N, OH, OW, C].
+
+    `plan`: N, C, OH, OW, H, W, padding (2), then stride (2).
+    """
+    c_size, oh_size, ow_size, height, width = plan[1], plan[2], plan[3], plan[4], plan[5]
+    down, across = plan[8], plan[9]
+    for lo, hi in parallel(plan[0] * height, max(32768 // (width * c_size), i64(1))):
+        for t in range(lo, hi):
+            ih, image = t % height + plan[6], g + t // height * oh_size * ow_size * c_size
+            for iw in range(width):
+                left, to = iw + plan[7], y + (t * width + iw) * c_size
+                for c in range(0, c_size, L):
+                    mask = iota(i32, L) < i32(c_size - c)
+                    store(to + c, load(bias + c, L, mask), mask)
+                kh, oh = ih % down, ih // down
+                while (kh < KH) & (oh >= 0):
+                    kw, ow = left % across, left // across
+                    while (kw < KW) & (ow >= 0):
+                        if (oh < oh_size) & (ow < ow_size):
+                            at, by = (
+                                image + (oh * ow_size + ow) * c_size,
+                                w + (kh * KW + kw) * c_size,
+                            )
+                            for c in range(0, c_size, L):
+                                mask = iota(i32, L) < i32(c_size - c)
+                                a, b = load(at + c, L, mask), load(by + c, L, mask)
+                                store(to + c, fma(a, b, load(to + c, L, mask)), mask)
+                        kw += across
+                        ow -= 1
+                    kh += down
+                    oh -= 1
+
+
+@inline
+def block_products(KW, S, D, gs, p, left, width, c_size, mask, sums):
+    """Add to `sums` the products of gradients of places beside each other with what their windows see
+    of a line, as in `block_sums`."""
+    for j in unroll(lines_read(len(gs), KW, S, D)):
+        if width is None:
+            a = load(p + j * c_size, lanesof(mask), mask)
+            for b in unroll(len(gs)):
+                for kw in unroll(KW):
+                    if b * S + kw * D == j:
+                        sums[kw] = fma(a, gs[b], sums[kw])
+        elif (left + j >= 0) & (left + j < width):
+            a = load(p + j * c_size, lanesof(mask), mask)
+            for b in unroll(len(gs)):
+                for kw in unroll(KW):
+                    if b * S + kw * D == j:
+                        sums[kw] = fma(a, gs[b], sums[kw])
+
+
+@kernel
+def channels_weight(KW, S, D, ROWS, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], plan: Ptr[i64]):
+    """The gradient of the weight of `channels`: y [KH, KW, C]; plan as for `channels`, and the number of
+    parts, in which lines are summed apart: `parts` has room for a result of each. ROWS lines of the
+    window are summed together; KH is a multiple of it."""
     c_size, height, width, oh_size, ow_size = plan[1], plan[2], plan[3], plan[4], plan[5]
-    down, across = plan[10] * width * c_size, plan[11] * c_size
-    for lo, hi in parallel((c_size + (L - 1)) // L, 1):
-        for block in range(lo, hi):
-            c = block * L
-            mask = iota(i32, L) < i32(c_size - c)
-            sums = [splat(T(0), L) for _ in range(KH * KW)]
-            for t in range(plan[0] * oh_size):
-                top = t % oh_size * plan[6] - plan[8]
-                line = x + ((t // oh_size * height + top) * width * c_size + c)
-                for ow in range(ow_size):
-                    left = ow * plan[7] - plan[9]
-                    p = line + left * c_size
-                    a = load(g + ((t * ow_size + ow) * c_size + c), L, mask)
-                    if is_inside(top, left, height, width, KH, KW, plan[10], plan[11]):
-                        for tap in unroll(KH * KW):
-                            b = load(p + (tap // KW * down + tap % KW * across), L, mask)
-                            sums[tap] = fma(a, b, sums[tap])
-                    else:
-                        for tap in unroll(KH * KW):
-                            kh, kw = tap // KW * plan[10], tap % KW * plan[11]
-                            if is_inside(top + kh, left + kw, height, width, 1, 1, 1, 1):
-                                b = load(p + (tap // KW * down + tap % KW * across), L, mask)
-                                sums[tap] = fma(a, b, sums[tap])
-            for tap in unroll(KH * KW):
-                store(y + (block * KH * KW + tap) * L, sums[tap])
+    size, lines = plan[10] * KW * c_size, plan[0] * oh_size
+    each = (lines + (plan[11] - 1)) // plan[11]
+    reach = (PLACES - 1) * S + (KW - 1) * D
+    for lo, hi in parallel(plan[11], 1):
+        for part in range(lo, hi):
+            to = parts + part * size
+            for i in lanes(0, size):
+                to[i] = T(0)
+            for t in range(part * each, min(part * each + each, lines)):
+                image = x + t // oh_size * height * width * c_size
+                for kh in range(0, plan[10], ROWS):
+                    top = t % oh_size * plan[8] - plan[6] + kh * plan[9]
+                    if (top + (ROWS - 1) * plan[9] >= 0) & (top < height):
+                        for ow in range(0, ow_size, PLACES):
+                            left = ow * S - plan[7]
+                            inside = (left >= 0) & (left + reach < width)
+                            for c in range(0, c_size, L):
+                                mask = iota(i32, L) < i32(c_size - c)
+                                of_g = g + ((t * ow_size + ow) * c_size + c)
+                                gs = [splat(T(0), L) for _ in range(PLACES)]
+                                for b in unroll(PLACES):
+                                    if ow + b < ow_size:
+                                        gs[b] = load(of_g + b * c_size, L, mask)
+                                for r in unroll(ROWS):
+                                    row = top + r * plan[9]
+                                    if (row >= 0) & (row < height):
+                                        at = to + ((kh + r) * KW * c_size + c)
+                                        sums = [load(at + kw * c_size, L, mask) for kw in range(KW)]
+                                        p = image + ((row * width + left) * c_size + c)
+                                        if inside:
+                                            block_products(
+                                                KW, S, D, gs, p, left, None, c_size, mask, sums
+                                            )
+                                        else:
+                                            block_products(
+                                                KW, S, D, gs, p, left, width, c_size, mask, sums
+                                            )
+                                        for kw in unroll(KW):
+                                            store(at + kw * c_size, sums[kw], mask)
+    for lo, hi in parallel(size, 4096):
+        for i in lanes(lo, hi):
+            s = T(0)
+            for part in range(plan[11]):
+                s = s + parts[part * size + i]
+            y[i] = s
