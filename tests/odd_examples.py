@@ -553,7 +553,8 @@ NAMED = (
     move_statistics, rms_norm, rms_norm_gradients,    sum_to, sort, topk, where, cast,
 )  # fmt: skip
 EXAMPLES = {f.__name__: f for f in NAMED} | {
-    "bmm": three_matrices, "dot": vectors, "vdot": vectors, "mm": matrices, "matmul": products,
+    "bmm": three_matrices, "dot": vectors, "vdot": vectors, "outer": vectors, "mm": matrices,
+    "matmul": products,
     "mv": lambda rng, d: (lambda a, b: (a, b[:, 0].copy()))(*matrices(rng, d)),
     "times_adjoint": lambda rng, d: (lambda a, b: (a, b.swapaxes(-1, -2).copy()))(*batches(rng, d)),
     "adjoint_times": lambda rng, d: (lambda a, b: (a.swapaxes(-1, -2).copy(), b))(*batches(rng, d)),

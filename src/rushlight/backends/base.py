@@ -320,6 +320,7 @@ KERNELS = {
     "matmul": "[..., n, k] @ [..., k, m], with vectors and broadcast batches as in `torch.matmul`",
     "mm": "[n, k] @ [k, m]",
     "mv": "[n, k] @ [k]",
+    "outer": "all products of [n] and [m], of one dtype",
     "times_adjoint": "a @ bᴴ, for matrices [..., n, k] and [..., m, k]",
     "vdot": "conj([k]) @ [k]",
     # special

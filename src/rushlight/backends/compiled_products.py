@@ -31,6 +31,7 @@ ADD, BIAS, SCALE = gemm.ADD, gemm.BIAS, gemm.SCALE  # what a product is added to
 # rows: OpenBLAS for small matrices, with a result that it allocates itself.
 SMALL = compiled.threshold(4096)
 SMALL_VECTOR, SMALL_DOT = compiled.threshold(1024), compiled.threshold(512)
+SMALL_OUTER = compiled.threshold(256)
 # Half types are read as they are below this; above it converting them first, or for bfloat16 making
 # pairs, takes less time than it saves.
 DIRECT = compiled.threshold(32**3)
@@ -78,6 +79,9 @@ class _Kernels(dict):
 
     def columns(self, char: str, count: int, to: str) -> Any:
         return gemv.columns.compiled(**gemv.known("columns", ELEMENTS[char], count, ELEMENTS[to]))
+
+    def outer(self, char: str) -> Any:
+        return gemv.outer.compiled(E=ELEMENTS[char])
 
     def dot(self, char: str) -> Any:
         return gemv.dot.compiled(**gemv.known("dot", ELEMENTS[char], 1))
@@ -212,7 +216,11 @@ def matrices(a: np.ndarray, b: np.ndarray, row: np.ndarray | None = None) -> np.
     char = dtype.char
     if k != l or dtype is not b.dtype or char not in ELEMENTS or not work:
         return None
-    if (m > SOME and n > FEW or work <= LITTLE) and char not in HALF and k < 2 * SPAN:  # in a hurry
+    if char in HALF:
+        hurry = work <= DIRECT and k <= DEEP
+    else:
+        hurry = (m > SOME and n > FEW or work <= LITTLE) and k < 2 * SPAN
+    if hurry:
         size = dtype.itemsize
         if s == size or t == size:
             c = np.empty((m, n), dtype)
@@ -339,6 +347,16 @@ def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def vdot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """conj([k]) @ [k]."""
     return reference.vdot(a, b) if a.dtype.kind == "c" else dot(a, b)
+
+
+def outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """All products of [n] and [m], of one dtype."""
+    n, m, dtype = a.size, b.size, a.dtype
+    if dtype is not b.dtype or dtype.char not in ELEMENTS or n * m <= SMALL_OUTER:
+        return reference.outer(a, b)
+    c = np.empty((n, m), dtype)
+    _kernels["outer", dtype.char](a, a.strides[0] // a.itemsize, np.ascontiguousarray(b), c, n, m)
+    return c
 
 
 def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -152,7 +152,7 @@ LATER = {
     ),
     "products": (
         "accumulate adjoint_times bmm broadcast_to c_name check_bmm dot linear matmul mm mv "
-        "times_adjoint vdot"
+        "outer times_adjoint vdot"
     ),
     "reduce": (
         "anywhere argmax argmin average ends_of everywhere kth_index largest logcumsumexp "

@@ -124,6 +124,11 @@ def vdot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return dot(a.conj() if a.dtype.kind == "c" else a, b)
 
 
+def outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """All products of [n] and [m], of one dtype."""
+    return np.multiply(a[:, None], b)
+
+
 def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[batch, n, k] @ [batch, k, m]."""
     check_bmm(a, b)

@@ -259,13 +259,25 @@ def check_vector(name, argument, t):
         raise RuntimeError(f"{name}: Expected 1-D argument {argument}, but got {t.ndim}-D")
 
 
+@op(where="internal", node="MulBackward0", out=False)
+def all_products(xp, input: Array, other: Array):
+    """`outer` of two vectors of one dtype."""
+    return xp.outer(input, other)
+
+
+all_products.grad(
+    input=lambda g, other: matmul(g, other.conj()),
+    other=lambda g, input: adjoint_times(g.conj(), input.conj().unsqueeze(-1)).squeeze(-1),
+)
+
+
 @composite(inplace=True)
 def addr(input: Array, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1):
     """beta * input + alpha * (vec1 [n] ⊗ vec2 [m]); `input` is broadcast to [n, m]."""
     check_vector("addr", "vec1", vec1)
     check_vector("addr", "vec2", vec2)
     shape = (vec1.shape[0], vec2.shape[0])
-    product = vec1.unsqueeze(-1) * vec2
+    product = outer(vec1, vec2)
     for name, factor in (("beta", beta), ("alpha", alpha)):
         if isinstance(factor, float) and not (
             product.is_floating_point() or product.is_complex() or input.is_floating_point()
@@ -290,6 +302,8 @@ def outer(input: Array, vec2: Array):
     """All products of two vectors: [n] and [m] give [n, m]."""
     check_vector("outer", "self", input)
     check_vector("outer", "vec2", vec2)
+    if input.dtype is vec2.dtype:
+        return all_products(input, vec2)
     return input.unsqueeze(-1) * vec2
 
 

@@ -20,6 +20,7 @@ from rushlight.compiler.language import (
     bits,
     inline,
     iota,
+    lanes,
     load,
     parallel,
     prefetch,
@@ -241,6 +242,16 @@ def columns(matrix: Header, vectors: Header, out: Header):
                     else:
                         sums(p + (i + e * along), along, by, step, deep, n - i, to + i * oi, oj, oi,
                              count, e == 0, T=T, V=V // 2, J=J, L=L)  # fmt: skip
+
+
+@kernel
+def outer(a: Ptr[E], step: i64, b: Ptr[E], c: Ptr[E], n: i64, m: i64):
+    """c [n, m], all products of a [n], whose numbers are `step` apart, and b [m]."""
+    for lo, hi in parallel(n, 65536 // m + 1):
+        for i in range(lo, hi):
+            x, to = a[i * step], c + i * m
+            for j in lanes(0, m):
+                to[j] = x * b[j]
 
 
 @kernel
