@@ -10,32 +10,44 @@ from importlib import import_module
 
 import numpy as np
 
-from rushlight import dtypes
+from odd_draws import (
+    F32,
+    F64,
+    FLOATS,
+    INTEGERS,
+    any_shape,
+    axis_of,
+    index_into,
+    long_or,
+    shape_of,
+    small,
+    some,
+)
+from odd_places import (
+    add_along,
+    add_rows,
+    add_slices,
+    copy_into,
+    fill_masked,
+    gather_along,
+    index_add_at,
+    index_put,
+    index_take,
+    joined,
+    out_of_range,
+    pad_constant,
+    pad_edges,
+    put_slices,
+    rolled,
+    slices_added,
+    sort,
+    take_slices,
+    tiled,
+    topk,
+    triangle,
+    write_along,
+)
 from rushlight.compiler.kernels.pointwise import Pointwise
-
-F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-FLOATS = [F32, F32, F64, np.dtype(np.float16), dtypes.bfloat16.np]
-INTEGERS = [np.dtype(t) for t in (np.int64, np.int32, np.uint8, np.int16)]
-
-
-def small(rng, low=1, high=9):
-    return int(rng.integers(low, high))
-
-
-def some(rng, shape, dtype):
-    """Numbers around 0, in any dtype."""
-    if dtype.kind in "iu":
-        return rng.integers(0, 9, shape).astype(dtype)
-    return np.asarray(rng.standard_normal(shape).astype(dtype))
-
-
-def shape_of(rng, least=0, most=4):
-    return tuple(small(rng) for _ in range(rng.integers(least, most + 1)))
-
-
-def long_or(rng, *others):
-    """A size at which kernels use vectors, or one of the others."""
-    return int(rng.choice([*others, small(rng, 1, 80)]))
 
 
 def attention(rng, d):
@@ -179,119 +191,6 @@ def three_matrices(rng, d):
 def vectors(rng, d):
     n = long_or(rng, 1, 300, 20_000)
     return some(rng, (n,), d), some(rng, (n,), d)
-
-
-def index_into(rng, shape, n, d=None):
-    return rng.integers(0, n, shape).astype(d or (np.int64, np.int32)[rng.integers(2)])
-
-
-def slices(rng, d):
-    shape = shape_of(rng, 1, 3)
-    axis = small(rng, 0, len(shape))
-    index = index_into(rng, (long_or(rng, 1, 7),), shape[axis])
-    return shape, axis, index, some(rng, (*shape[:axis], index.size, *shape[axis + 1 :]), d)
-
-
-def take_slices(rng, d):
-    shape, axis, index, _ = slices(rng, d)
-    return some(rng, shape, d), index.reshape(1, -1) if rng.integers(2) else index, axis
-
-
-def add_slices(rng, d):
-    shape, axis, index, values = slices(rng, d)
-    return some(rng, shape, d), index, axis, values
-
-
-def slices_added(rng, d):
-    shape, axis, index, values = slices(rng, d)
-    return shape, index, axis, values
-
-
-def index_add_at(rng, d):
-    shape, axis, index, values = slices(rng, d)
-    return (
-        some(rng, shape, d),
-        (*(slice(None),) * axis, index - shape[axis] * int(rng.integers(2))),
-        values,
-    )
-
-
-def several(rng, d):
-    """An array, a key with one to all of its dimensions indexed, and the shape of what that selects."""
-    shape = shape_of(rng, 1, 3)
-    first = small(rng, 0, len(shape))
-    last = small(rng, first, len(shape)) + 1
-    k = long_or(rng, 1, 7)
-    index = [
-        index_into(rng, (k,), n, np.int64) - n * int(rng.integers(2)) for n in shape[first:last]
-    ]
-    key = (*(slice(None),) * first, *index)
-    return some(rng, shape, d), key, (*shape[:first], k, *shape[last:])
-
-
-def index_take(rng, d):
-    return several(rng, d)[:2]
-
-
-def index_put(rng, d):
-    a, key, selected = several(rng, d)
-    if rng.integers(2):
-        return a, key, some(rng, (), d)  # of several values for one place, which stays is open
-    first = next(k for k in key if k.__class__ is np.ndarray)
-    n = min(len(first), a.shape[len(key) - 1])
-    key = (*key[:-1], rng.permutation(a.shape[len(key) - 1])[:n])
-    key = tuple(k[:n] if k.__class__ is np.ndarray else k for k in key)
-    return a, key, some(rng, a[key].shape, d)
-
-
-def fill_masked(rng, d):
-    z = some(rng, any_shape(rng), d)
-    return z, some(rng, z.shape, F32) > 0, some(rng, (), d)
-
-
-def add_rows(rng, d):
-    r, k, c = small(rng), long_or(rng, 1, 7), small(rng, 1, 40)
-    return some(rng, (r, c), d), index_into(rng, (k,), r, np.int64), some(rng, (k, c), d)
-
-
-def along(rng, d):
-    shape = shape_of(rng, 1, 3)
-    dim = small(rng, 0, len(shape))
-    own = (*shape[:dim], long_or(rng, 1, 7), *shape[dim + 1 :])
-    return shape, dim, index_into(rng, own, shape[dim], np.int64), some(rng, own, d)
-
-
-def gather_along(rng, d):
-    shape, dim, index, _ = along(rng, d)
-    return some(rng, shape, d), index, dim
-
-
-def write_along(rng, d):
-    shape, dim, index, values = along(rng, d)
-    values = values if rng.integers(3) else some(rng, (), d)
-    add = bool(rng.integers(2))
-    if not add:  # which of two values for one place stays is open
-        index = np.broadcast_to(
-            rng.permutation(shape[dim])[: index.shape[dim]].reshape(
-                (-1,) + (1,) * (len(shape) - dim - 1)
-            ),
-            (*shape[:dim], min(shape[dim], index.shape[dim]), *shape[dim + 1 :]),
-        ).copy()
-        values = values if values.ndim == 0 else some(rng, index.shape, d)
-    return some(rng, shape, d), index, dim, values, add
-
-
-def add_along(rng, d):
-    shape, dim, index, values = along(rng, d)
-    return shape, index, dim, values
-
-
-def out_of_range(rng, d):
-    n = small(rng)
-    index = index_into(rng, (long_or(rng, 1, 200),), n)
-    if rng.integers(2):
-        index[rng.integers(index.size)] = n
-    return index, n
 
 
 def norm_input(rng, d):
@@ -439,15 +338,21 @@ def recurrent_gradients(rng, d):
     x, w_ih, w_hh, _, _, h, c, kind, sizes, reverse, _ = given
     y, _, _, *kept = import_module("rushlight.backends.numpy_recurrent").recurrent_layer(*given)
     g = some(rng, y.shape, d), some(rng, h.shape, d), None if c is None else some(rng, h.shape, d)
-    return *g, x, w_ih, w_hh, h, c, y.copy(), *kept, kind, sizes, reverse, bool(rng.integers(2))
-
-
-def any_shape(rng):
-    return shape_of(rng) if rng.integers(2) else (long_or(rng, 1, 33), long_or(rng, 1, 33))
-
-
-def axis_of(rng, a):
-    return int(rng.integers(-a.ndim, a.ndim)) if a.ndim else 0
+    return (
+        *g,
+        x,
+        w_ih,
+        w_hh,
+        h,
+        c,
+        y.copy(),
+        *kept,
+        kind,
+        sizes,
+        reverse,
+        True,
+        bool(rng.integers(2)),
+    )
 
 
 def one(rng, d):
@@ -482,22 +387,18 @@ def softmax(arrays):
 
 def classes(rng, d):
     n, c = long_or(rng, 1, 7), long_or(rng, 1, 10)
-    return some(rng, (n, c), d), index_into(rng, (n,), c, np.int64), -100
+    sizes = (small(rng, 1, 6), small(rng, 1, 9)) if rng.integers(2) else ()
+    target = np.asarray(index_into(rng, (n, *sizes), c, np.int64))
+    weight = None if rng.integers(2) else some(rng, (c,), d)
+    return some(rng, (n, c, *sizes), d), target, weight, -100, 0.1 * float(rng.integers(2))
 
 
 def classes_gradient(rng, d):
-    a, target, skip = classes(rng, d)
-    return a, target, np.log(np.exp(a.astype(F64)).sum(1)).astype(d), skip, 0.25
-
-
-def sort(rng, d):
-    a = some(rng, any_shape(rng) or (3,), d)
-    return a, axis_of(rng, a), bool(rng.integers(2))
-
-
-def topk(rng, d):
-    a, axis, largest = sort(rng, d)
-    return a, small(rng, 1, a.shape[axis] + 1), axis, largest
+    a, target, weight, skip, smoothing = classes(rng, d)
+    wide = F32 if d.itemsize == 2 else d
+    sums = np.log(np.exp(a.astype(F64)).sum(1)).astype(wide)
+    g = some(rng, target.shape if rng.integers(2) else (), wide)
+    return g, a, target, weight, sums, skip, smoothing, 0.25
 
 
 def elements(arrays, numbers=()):
@@ -546,6 +447,7 @@ def move_statistics(rng, d):
 
 NUMBERS = (0.5, 1.5, 0.5)
 NAMED = (
+    put_slices, pad_constant, pad_edges, copy_into, joined, rolled, tiled, triangle,
     attention, attention_gradients, convolve, convolve_transposed, convolve_weight, accumulate,
     linear, add_along, add_rows, add_slices, gather_along, index_add_at, index_put, index_take, fill_masked,
     out_of_range, slices_added, take_slices, write_along, batch_norm, batch_norm_gradients,
@@ -574,7 +476,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | {
     "class_entropy_gradient": classes_gradient, "clip_gradient": elements(2, (-0.5, 0.5)),
     "add_scaled": elements(2, (0.5,)), "lerp": elements(3), "clip": elements(1, (-0.5, 0.5)),
     "clip_arrays": elements(3), "power": positive(elements(2)), "reverse_subtract": elements(2),
-    "replace_nonfinite": elements(1, (None, None, None)), "sgn": one,
+    "replace_nonfinite": elements(1, (None, None, None)), "sgn": one, "contiguous": one, "row_major": one,
     "with_wide_number": wide_number, "binary_entropy": positive(elements(2)),
     "binary_entropy_gradient": positive(elements(3)),
 }  # fmt: skip

@@ -25,6 +25,8 @@ def copied_by_kernel(out: np.ndarray, a: np.ndarray) -> bool:
         or a.nbytes < BYTES
         or a.__class__ is not np.ndarray
         or out.__class__ is not np.ndarray
+        or out.shape != a.shape
+        or out.dtype is not a.dtype
         or not a.flags.aligned
         or not out.flags.behaved
     ):

@@ -1,0 +1,172 @@
+"""Arguments for kernels that move elements: by indices, in order, side by side; see `odd_examples.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odd_draws import F32, any_shape, axis_of, index_into, long_or, shape_of, small, some
+
+
+def slices(rng, d):
+    shape = shape_of(rng, 1, 3)
+    axis = small(rng, 0, len(shape))
+    index = index_into(rng, (long_or(rng, 1, 7),), shape[axis])
+    return shape, axis, index, some(rng, (*shape[:axis], index.size, *shape[axis + 1 :]), d)
+
+
+def take_slices(rng, d):
+    shape, axis, index, _ = slices(rng, d)
+    return some(rng, shape, d), index.reshape(1, -1) if rng.integers(2) else index, axis
+
+
+def add_slices(rng, d):
+    shape, axis, index, values = slices(rng, d)
+    return some(rng, shape, d), index, axis, values
+
+
+def slices_added(rng, d):
+    shape, axis, index, values = slices(rng, d)
+    return shape, index, axis, values
+
+
+def index_add_at(rng, d):
+    shape, axis, index, values = slices(rng, d)
+    return (
+        some(rng, shape, d),
+        (*(slice(None),) * axis, index - shape[axis] * int(rng.integers(2))),
+        values,
+    )
+
+
+def several(rng, d):
+    """An array, a key with one to all of its dimensions indexed, and the shape of what that selects."""
+    shape = shape_of(rng, 1, 3)
+    first = small(rng, 0, len(shape))
+    last = small(rng, first, len(shape)) + 1
+    k = long_or(rng, 1, 7)
+    index = [
+        index_into(rng, (k,), n, np.int64) - n * int(rng.integers(2)) for n in shape[first:last]
+    ]
+    key = (*(slice(None),) * first, *index)
+    return some(rng, shape, d), key, (*shape[:first], k, *shape[last:])
+
+
+def index_take(rng, d):
+    return several(rng, d)[:2]
+
+
+def index_put(rng, d):
+    a, key, selected = several(rng, d)
+    if rng.integers(2):
+        return a, key, some(rng, (), d)  # of several values for one place, which stays is open
+    first = next(k for k in key if k.__class__ is np.ndarray)
+    n = min(len(first), a.shape[len(key) - 1])
+    key = (*key[:-1], rng.permutation(a.shape[len(key) - 1])[:n])
+    key = tuple(k[:n] if k.__class__ is np.ndarray else k for k in key)
+    return a, key, some(rng, a[key].shape, d)
+
+
+def put_slices(rng, d):
+    z, index, axis, values = add_slices(rng, d)
+    if rng.integers(2):  # which of several values for one place stays is open
+        return z, index, axis, some(rng, (), d), bool(rng.integers(2))
+    return z, index, axis, values, True
+
+
+def fill_masked(rng, d):
+    z = some(rng, any_shape(rng), d)
+    return z, some(rng, z.shape, F32) > 0, some(rng, (), d)
+
+
+def add_rows(rng, d):
+    r, k, c = small(rng), long_or(rng, 1, 7), small(rng, 1, 40)
+    return some(rng, (r, c), d), index_into(rng, (k,), r, np.int64), some(rng, (k, c), d)
+
+
+def along(rng, d):
+    shape = shape_of(rng, 1, 3)
+    dim = small(rng, 0, len(shape))
+    own = (*shape[:dim], long_or(rng, 1, 7), *shape[dim + 1 :])
+    return shape, dim, index_into(rng, own, shape[dim], np.int64), some(rng, own, d)
+
+
+def gather_along(rng, d):
+    shape, dim, index, _ = along(rng, d)
+    return some(rng, shape, d), index, dim
+
+
+def write_along(rng, d):
+    shape, dim, index, values = along(rng, d)
+    values = values if rng.integers(3) else some(rng, (), d)
+    add = bool(rng.integers(2))
+    if not add:  # which of two values for one place stays is open
+        index = np.broadcast_to(
+            rng.permutation(shape[dim])[: index.shape[dim]].reshape(
+                (-1,) + (1,) * (len(shape) - dim - 1)
+            ),
+            (*shape[:dim], min(shape[dim], index.shape[dim]), *shape[dim + 1 :]),
+        ).copy()
+        values = values if values.ndim == 0 else some(rng, index.shape, d)
+    return some(rng, shape, d), index, dim, values, add
+
+
+def add_along(rng, d):
+    shape, dim, index, values = along(rng, d)
+    return shape, index, dim, values
+
+
+def out_of_range(rng, d):
+    n = small(rng)
+    index = index_into(rng, (long_or(rng, 1, 200),), n)
+    if rng.integers(2):
+        index[rng.integers(index.size)] = n
+    return index, n
+
+
+def sort(rng, d):
+    a = some(rng, any_shape(rng) or (3,), d)
+    return a, axis_of(rng, a), bool(rng.integers(2))
+
+
+def topk(rng, d):
+    a, axis, largest = sort(rng, d)
+    return a, small(rng, 1, a.shape[axis] + 1), axis, largest
+
+
+def pad_constant(rng, d):
+    x = some(rng, (small(rng, 1, 3), small(rng, 1, 3), *shape_of(rng, 1, 3)), d)
+    return x, [(small(rng, 0, 5), small(rng, 0, 5)) for _ in range(x.ndim - 2)], 1.5
+
+
+def pad_edges(rng, d):
+    x, pads, _ = pad_constant(rng, d)
+    pads = [(min(a, n - 1), min(b, n - 1)) for (a, b), n in zip(pads, x.shape[2:], strict=True)]
+    return x, pads, ["reflect", "replicate", "circular"][rng.integers(3)]
+
+
+def copy_into(rng, d):
+    a = some(rng, any_shape(rng), d)
+    return some(rng, a.shape, d), a
+
+
+def joined(rng, d):
+    shape = any_shape(rng) or (3,)
+    axis = small(rng, 0, len(shape))
+    sizes = [small(rng) for _ in range(small(rng, 1, 4))]
+    return [some(rng, (*shape[:axis], n, *shape[axis + 1 :]), d) for n in sizes], axis
+
+
+def rolled(rng, d):
+    a = some(rng, any_shape(rng) or (3,), d)
+    dims = tuple(rng.permutation(a.ndim)[: small(rng, 1, 3)].tolist())
+    return a, tuple(int(rng.integers(-20, 20)) for _ in dims), dims
+
+
+def tiled(rng, d):
+    a = some(rng, shape_of(rng, 0, 3), d)
+    return a, tuple(small(rng, 1, 4) for _ in range(a.ndim + int(rng.integers(2))))
+
+
+def triangle(rng, d):
+    a = some(rng, (*shape_of(rng, 0, 2), long_or(rng, 1), long_or(rng, 1)), d)
+    return a, int(rng.integers(-20, 20)), bool(rng.integers(2))
