@@ -140,7 +140,11 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Tensor]:
-        return [getattr(self, name) for name in self._flat_weights_names]
+        own: dict[str, Any] = self._parameters
+        names = self._flat_weights_names
+        if all(name in own for name in names):  # else a parametrization has moved some elsewhere
+            return [own[name] for name in names]
+        return [getattr(self, name) for name in names]
 
     @property
     def all_weights(self) -> list[list[Tensor]]:

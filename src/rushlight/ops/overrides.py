@@ -100,8 +100,8 @@ def overridable(function: Callable) -> Callable:
             got = call_overrides(call, args, kwargs)
             if got is not NOTHING:
                 return got
-        for a in args:
-            if a.__class__ not in _PLAIN and any(overriding(v) for v in arguments(args, kwargs)):
+        for a in (*args, *kwargs.values()) if kwargs else args:
+            if a.__class__ not in _PLAIN and asks(a):
                 return call_overrides(call, args, kwargs)
         return function(*args, **kwargs)
 
@@ -109,6 +109,13 @@ def overridable(function: Callable) -> Callable:
     call.__doc__, call.__module__ = function.__doc__, function.__module__
     call.__wrapped__ = function  # type: ignore[attr-defined]
     return call
+
+
+def asks(a: Any) -> bool:
+    """Whether an argument, or an element of it, is overriding."""
+    if a.__class__ is list or a.__class__ is tuple:
+        return any(v.__class__ not in _PLAIN and overriding(v) for v in a)
+    return isinstance(a, (tuple, list)) and any(map(overriding, a)) or overriding(a)
 
 
 def arguments(args: tuple, kwargs: dict) -> list:

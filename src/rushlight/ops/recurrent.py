@@ -73,7 +73,10 @@ def through_time(
             b_ih, b_hh = (None if b is None else b.to(low) for b in (b_ih, b_hh))
             states = tuple(s.to(low) for s in states)
             low = None
-    same = all(t.dtype is x.dtype for t in (w_ih, w_hh, *states)) and low in (None, x.dtype)
+    d = x._array.dtype
+    same = low in (None, x.dtype) and w_ih._array.dtype is d is w_hh._array.dtype
+    for s in states:
+        same = same and s._array.dtype is d
     if w_hr is not None or not same or not x.shape[0] or not fits(x, sizes, states):
         if sizes is not None and len(sizes) == 1:
             last = step(linear(x, w_ih, b_ih), states, w_hh, b_hh, w_hr)
@@ -82,9 +85,10 @@ def through_time(
             return through_packed(step, x, sizes, states, weights, reverse)
         return unrolled(step, linear(x, w_ih, b_ih), states, w_hh, b_hh, w_hr, reverse)
     c = states[1] if step is lstm_step else None
-    keep = thread.grad and any(
-        t is not None and t.requires_grad for t in (x, w_ih, w_hh, b_ih, b_hh, *states)
-    )
+    keep = False
+    if thread.grad:
+        for t in (w_ih, w_hh, b_ih, b_hh, x, *states):
+            keep = keep or (t is not None and t.requires_grad)
     y, *last = recurrent_layer(
         x, w_ih, w_hh, b_ih, b_hh, states[0], c, KINDS[step], sizes, reverse, keep
     )
@@ -251,6 +255,8 @@ def run(
             x = drop(x, dropout, True)
     if batch_first:
         x = x.transpose(0, 1)
+    if len(last) == 1:
+        return (x, *[part.unsqueeze(0) for part in last[0]])
     return (x, *[rushlight.stack(list(parts)) for parts in zip(*last, strict=True)])
 
 
