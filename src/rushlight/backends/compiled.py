@@ -122,13 +122,21 @@ def activate() -> bool:
         _refused = True
         return False
     active = True
+    try:
+        ours, rows = own.table(), own.rows()
+        gate.small = threshold(512)
+        twins = {
+            name: spread.spread(getattr(numpy, name), ours.get(name), rows.get(name))
+            for name in SPREAD.split()
+        }
+    except (
+        BaseException
+    ):  # Ctrl-C while LLVM loads: all is as before, and the next work tries again
+        active = False
+        raise
     blas.use_one_thread()
     memory.install()
-    ours, rows = own.table(), own.rows()
-    gate.small = threshold(512)
-    for name in SPREAD.split():
-        ufunc = getattr(numpy, name)
-        setattr(numpy, name, spread.spread(ufunc, ours.get(name), rows.get(name)))
+    vars(numpy).update(twins)
     numpy.replace({k: f"compiled_{f}" for f, names in FAMILIES.items() for k in names.split()})
     for name, cell in _cells:
         cell.cell_contents = getattr(numpy, name)
