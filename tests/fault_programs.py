@@ -96,6 +96,28 @@ def interrupted() -> int:
     return wrong
 
 
+def stopped() -> int:
+    """Ctrl-C while machine code is put in place: then nothing of it is, and the next work tries again."""
+    from rushlight.backends import compiled
+    from rushlight.compiler import own
+
+    def stop():
+        raise KeyboardInterrupt
+
+    table, own.table = own.table, stop
+    expected = kernels()["add"]()
+    try:
+        compiled.work(1 << 40)
+        return 1
+    except KeyboardInterrupt:
+        own.table = table
+    before = compiled.active
+    compiled.work(1)
+    same = bits(kernels()["add"]()) == bits(expected)
+    print(f"active {before}, then {compiled.active}; same: {same}")
+    return before or not compiled.active or not same
+
+
 def digests() -> int:
     """Every kernel's result, for the test to compare between processes."""
     from hashlib import sha256

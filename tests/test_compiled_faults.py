@@ -18,10 +18,10 @@ HERE = Path(__file__).parent
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes by fork here")
 
 
-def started(*words, folder) -> subprocess.Popen:
+def started(*words, folder, compiled="always") -> subprocess.Popen:
     paths = [str(Path(torch.__file__).parents[1]), str(HERE), os.environ.get("PYTHONPATH", "")]
     given = {
-        "RUSHLIGHT_COMPILED": "always",
+        "RUSHLIGHT_COMPILED": compiled,
         "RUSHLIGHT_CACHE_DIR": str(folder),
         "PYTHONPATH": os.pathsep.join(paths),
     }
@@ -57,6 +57,10 @@ def kept(tmp_path_factory):
 def test_interrupts_while_compiling(seed, tmp_path):
     """No result is wrong, and no Ctrl-C is lost."""
     ended(started("interrupted", seed, folder=tmp_path))
+
+
+def test_an_interrupt_while_machine_code_is_put_in_place(kept):
+    ended(started("stopped", folder=kept[0], compiled=""))
 
 
 def test_processes_that_compile_the_same_at_once(kept, tmp_path):
