@@ -20,6 +20,7 @@ from rushlight.backends import (
     compiled,
     compiled_activation,
     compiled_batch_normalize,
+    compiled_class_entropy,
     compiled_elementwise,
     compiled_loss,
     compiled_normalize,
@@ -32,6 +33,7 @@ from rushlight.compiler.kernels.pointwise import Pointwise
 BINDINGS = {
     "activation": compiled_activation,
     "batch_normalize": compiled_batch_normalize,
+    "class_entropy": compiled_class_entropy,
     "elementwise": compiled_elementwise,
     "loss": compiled_loss,
     "normalize": compiled_normalize,
@@ -392,16 +394,39 @@ def test_gradients_of_softmax(name, data):
 
 
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=80)
 def test_class_entropy(data):
-    rows, classes = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 40))
-    a = data.draw(arrays((rows, classes), data.draw(st.sampled_from(FLOATS[:2])), special=False))
-    target = data.draw(arrays((rows,), special=False))
-    target = np.abs(target * 10).astype(np.int64) % classes
-    skip = data.draw(st.sampled_from((-100, 0)))
-    compare("class_entropy", a, target, skip)
-    sums = np.log(np.exp(a.astype(np.float64)).sum(1)).astype(a.dtype)
-    compare("class_entropy_gradient", a, target, sums, skip, 0.25, scale=1.0)
+    classes = data.draw(st.integers(1, 40))
+    shape = (
+        data.draw(st.integers(1, 9)),
+        classes,
+        *data.draw(st.lists(st.integers(1, 40), max_size=2)),
+    )
+    a = data.draw(arrays(shape, special=False))
+    if data.draw(st.integers(0, 4)) == 0 and a.ndim == 4:
+        a = np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1)
+    places = (shape[0], *shape[2:])
+    target = data.draw(arrays(places, special=False))
+    target = guarded(np.abs(target * 10).astype(np.int64) % classes)
+    if data.draw(st.integers(0, 4)) == 0:
+        target.reshape(-1)[0] = data.draw(st.sampled_from((-1, classes, 2**40)))
+    weight = data.draw(st.one_of(st.none(), arrays((classes,), a.dtype, special=False)))
+    skip, smoothing = data.draw(st.sampled_from((-100, 0))), data.draw(st.sampled_from((0.0, 0.1)))
+    scale = sized(a) * (1 if weight is None else sized(weight) * classes)
+    args = (a, target, weight, skip, smoothing)
+    got, want = (
+        f(*args) for f in (compiled_class_entropy.class_entropy, reference("class_entropy"))
+    )
+    check("class_entropy", got[:2], want[:2], scale)
+    size = max(1, target.size) * scale
+    assert np.allclose(
+        got[2:4], want[2:4], rtol=1e-5, atol=1e-2 * size if a.itemsize == 2 else 1e-5 * size
+    )
+    assert got[4] == want[4]
+    wide = np.float32 if a.itemsize == 2 else a.dtype
+    g = data.draw(st.one_of(arrays((), wide, special=False), arrays(places, wide, special=False)))
+    args = (g, a, target, weight, want[1], skip, smoothing, 0.25)
+    compare("class_entropy_gradient", *args, scale=scale * sized(g))
 
 
 def axes(data, a):

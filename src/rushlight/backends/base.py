@@ -53,8 +53,8 @@ KERNELS = {
     "smooth_l1_gradient": "the gradient of smooth_l1 by a",
     "squared_error_gradient": "g * factor * (a - b)",
     # softmax
-    "class_entropy": "(log(sum(exp(row))) less the element of its class, that logarithm) of rows",
-    "class_entropy_gradient": "from rows, their classes, and a scale: scale * (softmax - 1 there)",
+    "class_entropy": "the cross entropy of logits and classes, and what its mean and gradient need",
+    "class_entropy_gradient": "the gradient of `class_entropy` by the logits",
     "log_softmax": "the logarithm of softmax",
     "log_softmax_gradient": "from the gradient of log_softmax's output and that output",
     "softmax": "exp(a) / sum(exp(a)) along a dimension",

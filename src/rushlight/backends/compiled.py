@@ -58,7 +58,8 @@ FAMILIES: dict[str, str] = {
     "sorting": "sort topk",
     "pad": "pad_constant pad_edges",
     "views": "contiguous copy_into joined rolled row_major tiled triangle",
-    "softmax": "class_entropy class_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient",
+    "class_entropy": "class_entropy class_entropy_gradient",
+    "softmax": "log_softmax log_softmax_gradient softmax softmax_gradient",
 }
 
 # Kernels that are NumPy's ufuncs: their own loops, shared by threads, or ours (compiler/own.py).

@@ -13,14 +13,9 @@ import numpy as np
 
 from rushlight.backends import numpy_normalize as reference
 from rushlight.backends.numpy_normalize import channels_last
-from rushlight.backends.operands import FLOATS, HALVES
+from rushlight.backends.operands import known
 from rushlight.compiler.kernels import batch_norm as kernels
 from rushlight.compiler.types import of
-
-
-def known(a: Any) -> bool:
-    """Whether it is an array of a dtype that kernels take."""
-    return a.__class__ is np.ndarray and (a.dtype.char in FLOATS or a.dtype.name in HALVES)
 
 
 def vectors(n: int, *given: Any) -> bool:

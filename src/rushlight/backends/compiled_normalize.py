@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends import numpy_normalize as reference
-from rushlight.backends.compiled_batch_normalize import known, vectors
+from rushlight.backends.compiled_batch_normalize import vectors
+from rushlight.backends.operands import known
 from rushlight.compiler.kernels import norm
 from rushlight.compiler.types import of
 

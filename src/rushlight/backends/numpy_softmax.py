@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from rushlight import dtypes, geometry
@@ -66,21 +68,57 @@ def log_softmax_gradient(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
     return t if t.dtype is d else t.astype(d)
 
 
-def class_entropy(a: np.ndarray, target: np.ndarray, skip: int) -> tuple[np.ndarray, np.ndarray]:
-    """(log(sum(exp(row))) - row[target], 0 where the target is `skip`; log(sum(exp(row)))) of rows."""
-    logs = log_softmax(a, 1)
-    at = np.where(target == skip, 0, target)
-    rows = np.arange(len(a))
-    losses = np.where(target == skip, a.dtype.type(0), -logs[rows, at])
-    return losses, a[rows, at] - logs[rows, at]
+def rows_of_classes(a: np.ndarray) -> np.ndarray:
+    """(N, C, *) as rows of C, halves in float32."""
+    wide = a if a.dtype.itemsize >= 4 else a.astype(np.float32)
+    return np.moveaxis(wide, 1, -1).reshape(-1, a.shape[1])
+
+
+def class_entropy(
+    a: np.ndarray, target: np.ndarray, weight: Any, skip: int, smoothing: float
+) -> tuple[np.ndarray, np.ndarray, float, float, bool]:
+    """The cross entropy of logits (N, C, *) and classes (N, *), each with the share `smoothing` of all
+    classes: (losses, log(sum(exp(x))), the sum of losses, that of the classes' weights, whether a class
+    is out of range). Where the class is `skip` the loss and the weight are 0.
+    """
+    x = rows_of_classes(a)
+    n = a.shape[1]
+    t = target.reshape(-1)
+    keep = (t != skip) & (t >= 0) & (t < n)
+    at = np.where(keep, t, 0)
+    sums = x[:, 0] - log_softmax(x, 1)[:, 0] if len(x) else x[:, 0]
+    w = np.ones(n, x.dtype) if weight is None else weight.astype(x.dtype)
+    own = np.where(keep, w[at], 0)
+    losses = np.where(keep, (sums - x[np.arange(len(x)), at]) * own, 0)
+    if smoothing:
+        smooth = np.where(keep, sums * w.sum() - np.where(w == 0, 0, x * w).sum(1), 0)
+        losses = (1 - smoothing) * losses + smoothing / n * smooth
+    losses = losses.astype(x.dtype)
+    bad = bool(((t != skip) & ~keep).any())
+    total, weights = losses.sum(dtype=np.float64), own.sum(dtype=np.float64)
+    shape = target.shape
+    return losses.reshape(shape), sums.reshape(shape), float(total), float(weights), bad
 
 
 def class_entropy_gradient(
-    a: np.ndarray, target: np.ndarray, sums: np.ndarray, skip: int, scale: float
-) -> np.ndarray:
-    """scale * (softmax - 1 at the target) of rows, 0 where the target is `skip`."""
-    out = np.exp(a - sums[:, None])
-    out[np.arange(len(a)), np.where(target == skip, 0, target)] -= 1
-    out[target == skip] = 0
-    out *= a.dtype.type(scale)
-    return out
+    g: np.ndarray, a: np.ndarray, target: np.ndarray, weight: Any, sums: np.ndarray, skip: int,
+    smoothing: float, scale: float,
+) -> np.ndarray:  # fmt: skip
+    """The gradient of `class_entropy` by the logits, times `scale` and g, which is one number or one for
+    each place."""
+    x = rows_of_classes(a)
+    n = a.shape[1]
+    t = target.reshape(-1)
+    keep = (t != skip) & (t >= 0) & (t < n)
+    at = np.where(keep, t, 0)
+    f = np.where(keep, g.reshape(-1).astype(x.dtype) * x.dtype.type(scale), 0)
+    w = np.ones(n, x.dtype) if weight is None else weight.astype(x.dtype)
+    hard, soft = (1 - smoothing) * w[at] * f, smoothing / n * f
+    out = np.exp(x - sums.reshape(-1, 1)) * (hard + soft * w.sum())[:, None]
+    if smoothing:
+        out -= soft[:, None] * w
+    out[np.arange(len(x)), at] -= hard
+    out[~keep] = 0
+    last = (a.shape[0], *a.shape[2:], n)
+    out = np.moveaxis(out.astype(a.dtype, copy=False).reshape(last), -1, 1)
+    return np.ascontiguousarray(out)

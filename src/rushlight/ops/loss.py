@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.autograd.state import scope
+from rushlight.autograd.state import scope, thread
 from rushlight.backends import compiled
-from rushlight.dtypes import int64, uint8
+from rushlight.dtypes import bfloat16, int64, uint8
 from rushlight.ops.matmul import linear
 from rushlight.ops.registry import Array, composite, op
-from rushlight.ops.softmax import log_softmax_of, softmax_backward
+from rushlight.ops.softmax import log_softmax_of
+from rushlight.tensor import _wrap
 
-MANY = 4096  # logits from which the cross entropy of classes is computed in one
+FLOATS = frozenset(np.dtype(t) for t in (np.float32, np.float64, np.float16, bfloat16.np))
 
 
 def reduced(loss: Any, reduction: str) -> Any:
@@ -121,101 +122,93 @@ nll_backward.grad(
 )
 
 
-@op(
-    where="nn.functional",
-    name="_class_entropy",
-    node="NllLossBackward0",
-    out=False,
-    outputs=("loss", "logsumexp"),
-)
-def class_entropy(xp, input: Array, target: Array, reduction: str, ignore_index: int):
-    """The cross entropy of rows of logits (N, C) and classes (N), and the rows' log(sum(exp(x))).
+@op(where="nn.functional", name="_class_entropy", node="NllLossBackward0", out=False)
+def class_entropy(
+    xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
+    label_smoothing: float, held: list,
+):  # fmt: skip
+    """The cross entropy of logits (N, C, *) and classes (N, *): `nll` of `log_softmax` in one, nothing
+    of the size of the logits is made in between.
 
-    `nll` of `log_softmax` in one: nothing of the size of the logits is made in between.
+    `held` becomes what the gradient needs: log(sum(exp(x))) and what the sum was divided by.
     """
-    check_classes(target, input.shape[1], ignore_index)
-    losses, sums = xp.class_entropy(input, target, ignore_index)
-    total = np.add.reduce(losses)
-    if reduction == "mean":
-        total = total / input.dtype.type(counted(target, ignore_index))
-    return np.asarray(total), sums
-
-
-class_entropy.grad(
-    input=lambda g, input, target, logsumexp, reduction, ignore_index: class_entropy_backward(
-        g, input, target, logsumexp, reduction, ignore_index
+    losses, sums, total, weights, bad = xp.class_entropy(
+        input, target, weight, ignore_index, label_smoothing
     )
-)
+    if bad:
+        c = input.shape[1]
+        bad = target[(target != ignore_index) & ((target < 0) | (target >= c))][0]
+        raise IndexError(f"Target {bad} is out of bounds. (There are {c} classes, 0 to {c - 1}.)")
+    held[:] = [sums, 1.0]
+    if reduction == "none":
+        return losses.astype(input.dtype, copy=False)
+    if reduction == "mean":
+        held[1] = weights
+        total = total / weights if weights else float("nan")
+    return np.array(total, input.dtype)
 
 
-def counted(target: np.ndarray, ignore_index: int) -> int:
-    """How many classes count."""
-    return target.size if none_ignored(target, ignore_index) else (target != ignore_index).sum()
-
-
-def check_classes(target: np.ndarray, c: int, ignore_index: int) -> None:
-    """IndexError for a class that is not there, unless it is `ignore_index`."""
-    if np.minimum.reduce(target) < 0 or np.maximum.reduce(target) >= c:
-        bad = target[(target != ignore_index) & ((target < 0) | (target >= c))]
-        if bad.size:
-            raise IndexError(
-                f"Target {bad[0]} is out of bounds. (There are {c} classes, 0 to {c - 1}.)"
-            )
-
-
-@op(
-    where="nn.functional",
-    name="_class_entropy_backward",
-    node="NllLossBackwardBackward0",
-    out=False,
-)
-def class_entropy_backward(
-    xp,
-    grad_output: Array,
-    input: Array,
-    target: Array,
-    logsumexp: Array,
-    reduction: str,
-    ignore_index: int,
+def class_entropy_gradients(
+    g, input, target, weight, reduction, ignore_index, label_smoothing, held, needs
 ):
-    """The gradient of `class_entropy`: g * (softmax - 1 at the class), over the number of rows."""
-    scale = grad_output.item()
+    if not thread.grad:
+        over = held[1]
+        scale = 1 / over if over else float("nan")
+        sums = _wrap(held[0])
+        gx = class_entropy_backward(
+            g, input, target, weight, sums, ignore_index, label_smoothing, scale
+        )
+        return gx, None, None
+    n = input.shape[1]
+    keep = (target != ignore_index).unsqueeze(1)
+    at = target.unsqueeze(1).masked_fill(~keep, 0)
+    own = keep.to(input.dtype)
+    view = (1, n, *[1] * (input.ndim - 2))
+    w = input.new_ones(view) if weight is None else weight.view(view)
+    if weight is not None:
+        own = own * weight[at]
+    f = g.unsqueeze(1) if reduction == "none" else g
     if reduction == "mean":
-        scale /= counted(target, ignore_index)
-    return xp.class_entropy_gradient(input, target, logsumexp, ignore_index, scale)
+        f = f / own.sum()
+    hard, soft = (1 - label_smoothing) * own * f, label_smoothing / n * f * keep
+    gx = input.softmax(1) * (hard + soft * w.sum()) - soft * w
+    gx = gx.scatter_add(1, at, -hard.expand(at.shape).to(gx.dtype))
+    return gx.to(input.dtype), None, None
 
 
-def class_entropy_curvature(g, grad_output, input, target, reduction, ignore_index):
-    keep = (target != ignore_index).to(input.dtype).unsqueeze(1)
-    if reduction == "mean":
-        keep = keep / keep.sum()
-    return softmax_backward(g * (grad_output * keep), input.softmax(1), 1)
+class_entropy.grad_all(class_entropy_gradients)
 
 
-class_entropy_backward.grad(
-    grad_output=lambda g, input, target, logsumexp, reduction, ignore_index: (
-        g
-        * class_entropy_backward(g.new_ones(()), input, target, logsumexp, reduction, ignore_index)
-    ).sum(),
-    input=lambda g, grad_output, input, target, reduction, ignore_index: class_entropy_curvature(
-        g, grad_output, input, target, reduction, ignore_index
-    ),
-)
+@op(where="nn.functional", name="_class_entropy_backward", out=False)
+def class_entropy_backward(
+    xp, grad_output: Array, input: Array, target: Array, weight: Array | None, sums: Array,
+    ignore_index: int, label_smoothing: float, scale: float,
+):  # fmt: skip
+    """The gradient of `class_entropy` by the logits."""
+    return xp.class_entropy_gradient(
+        grad_output, input, target, weight, sums, ignore_index, label_smoothing, scale
+    )
 
 
 def in_one(input: Any, target: Any, weight: Any, reduction: str) -> bool:
-    """Whether `class_entropy` does it: many logits in rows, int64 classes, one number as the loss."""
+    """Whether `class_entropy` does it: logits and int64 classes of one shape less a dimension."""
     a, t = input._array, target._array
+    shape = a.shape
     return (
         compiled.active
         and a.__class__ is t.__class__ is np.ndarray
-        and a.ndim == 2
-        and a.size >= MANY
-        and a.dtype.char in "fd"
+        and len(shape) > 1
+        and a.dtype in FLOATS
         and t.dtype.char == "l"
-        and t.shape == a.shape[:1]
-        and weight is None
-        and reduction in ("mean", "sum")
+        and t.shape == (shape[:1] + shape[2:])
+        and a.size > 0
+        and (
+            weight is None
+            or weight._array.dtype is a.dtype
+            and weight._array.shape == shape[1:2]
+            and weight._edge is None
+        )
+        and reduction in ("mean", "sum", "none")
         and not scope["rare"]
     )
 
@@ -304,8 +297,8 @@ def cross_entropy(
     reduction = legacy_reduction(size_average, reduce, reduction)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    if not label_smoothing and in_one(input, target, weight, reduction):
-        return class_entropy(input, target, reduction, ignore_index)[0]
+    if in_one(input, target, weight, reduction):
+        return class_entropy(input, target, weight, reduction, ignore_index, label_smoothing, [])
     c = 0 if input._array.ndim == 1 else 1
     logs = log_softmax_of(input, c)
     if target._array.shape == input._array.shape:

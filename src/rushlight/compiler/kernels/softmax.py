@@ -17,15 +17,53 @@ from rushlight.compiler.kernels.rows import (
     rows_of,
     width,
 )
-from rushlight.compiler.language import inline, iota, lanes, load, parallel, select, splat, store
-from rushlight.compiler.types import Ptr, f64, i64
+from rushlight.compiler.language import (
+    inline,
+    iota,
+    lanes,
+    largest,
+    load,
+    parallel,
+    select,
+    splat,
+    store,
+    total,
+)  # fmt: skip
+from rushlight.compiler.types import Ptr, i64
+
+
+@inline
+def narrow_softmax(x, out, lo, hi, n, LOG, T):
+    """Rows that fit into one vector."""
+    L = width(T)
+    R = T.loaded
+    here = iota(i64, L) < n
+    for r in range(lo, hi):
+        v = select(here, load(x + r * n, L, here), R(float("-inf")))
+        v = v - largest(v)
+        e = math.exp_below(v)
+        s = total(select(here, e, R(0)))
+        store(out + r * n, v - math.log(s) if LOG else e * (1 / s), here)
+
+
+@inline
+def narrow_backward(g, y, out, lo, hi, n, LOG, T):
+    """The same for gradients."""
+    L = width(T)
+    here = iota(i64, L) < n
+    for r in range(lo, hi):
+        v, w = load(g + r * n, L, here), load(y + r * n, L, here)
+        s = total(select(here, v if LOG else v * w, T.loaded(0)))
+        store(out + r * n, v - math.exp_below(w) * s if LOG else w * (v - s), here)
 
 
 @kernel
 def rows_softmax(LOG, x: Ptr[T], out: Ptr[T], rows: i64, n: i64):
     """exp(x) / sum(exp(x)) of each row; LOG: its logarithm."""
     for lo, hi in parallel(rows, rows_of(n)):
-        for r in range(lo, hi):
+        if n <= width(T):
+            narrow_softmax(x, out, lo, hi, n, LOG, T)
+        for r in range(lo if n > width(T) else hi, hi):
             p, q = x + r * n, out + r * n
             most = row_largest(p, n, T)
             if LOG:
@@ -49,7 +87,9 @@ def rows_softmax(LOG, x: Ptr[T], out: Ptr[T], rows: i64, n: i64):
 def rows_softmax_backward(LOG, g: Ptr[T], y: Ptr[T], out: Ptr[T], rows: i64, n: i64):
     """y * (g - sum(g * y)); LOG: g - exp(y) * sum(g)."""
     for lo, hi in parallel(rows, rows_of(n)):
-        for r in range(lo, hi):
+        if n <= width(T):
+            narrow_backward(g, y, out, lo, hi, n, LOG, T)
+        for r in range(lo if n > width(T) else hi, hi):
             a, b, q = g + r * n, y + r * n, out + r * n
             if LOG:
                 s = row_total(a, n, itself, T)
@@ -113,43 +153,3 @@ def columns_softmax_backward(
                 at = first + k * inner
                 v, w = load(g + at, L, here), load(y + at, L, here)
                 store(out + at, v - math.exp_below(w) * s if LOG else w * (v - s), here)
-
-
-@kernel
-def class_entropy(
-    x: Ptr[T], target: Ptr[i64], losses: Ptr[T], sums: Ptr[T], rows: i64, n: i64, skip: i64
-):
-    """sums[r] = log(sum(exp(row r))); losses[r] = that less the row's element at its target, 0 where
-    the target is `skip`. Targets are in range: the caller looks."""
-    for lo, hi in parallel(rows, rows_of(n)):
-        for r in range(lo, hi):
-            p = x + r * n
-            most = row_largest(p, n, T)
-            s = row_total(p, n, lambda v: math.exp_below(v - most), T)
-            s = most + math.log(s)
-            sums[r] = s
-            t = target[r]  # looked at again: memory that others see may have changed
-            if (t == skip) | (t < 0) | (t >= n):
-                losses[r] = 0
-            else:
-                losses[r] = s - p[t]
-
-
-@kernel
-def class_entropy_backward(
-    x: Ptr[T], target: Ptr[i64], sums: Ptr[T], out: Ptr[T], rows: i64, n: i64, skip: i64, scale: f64
-):
-    """scale * (softmax of the row, less 1 at its target); 0 in rows whose target is `skip`."""
-    g = T(scale)
-    for lo, hi in parallel(rows, rows_of(n)):
-        for r in range(lo, hi):
-            p, q = x + r * n, out + r * n
-            t = target[r]  # looked at again: memory that others see may have changed
-            if (t == skip) | (t < 0) | (t >= n):
-                for i in lanes(0, n):
-                    q[i] = 0
-            else:
-                s = sums[r]
-                for i in lanes(0, n):
-                    q[i] = math.exp_below(p[i] - s) * g
-                q[t] = q[t] - g
