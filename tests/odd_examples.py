@@ -182,6 +182,10 @@ def accumulate(rng, d):
     return some(rng, shape, d), a, b, *([1, 1] if rng.integers(2) else [0.5, 2.0])
 
 
+def accumulate_activated(rng, d):
+    return *accumulate(rng, d), ("relu", "gelu")[rng.integers(2)]
+
+
 def three_matrices(rng, d):
     m, k, n = sizes_of_product(rng)
     batch = small(rng, 1, 4)
@@ -449,6 +453,7 @@ NUMBERS = (0.5, 1.5, 0.5)
 NAMED = (
     put_slices, pad_constant, pad_edges, copy_into, joined, rolled, tiled, triangle,
     attention, attention_gradients, convolve, convolve_transposed, convolve_weight, accumulate,
+    accumulate_activated,
     linear, add_along, add_rows, add_slices, gather_along, index_add_at, index_put, index_take, fill_masked,
     out_of_range, slices_added, take_slices, write_along, batch_norm, batch_norm_gradients,
     group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, max_pool_gradient, running,

@@ -282,6 +282,7 @@ ROWS = [
     row("inner", np.inner, c(N(4), N(4)), c(N(3, 4), N(2, 4)), c(N(), N(3))),
     row("outer", np.outer, c(N(3), N(4)), c(C(2), C(3))),
     row("addmm", addmm, c(N(3, 2), N(3, 4), N(4, 2)), c(N(2), N(3, 4), N(4, 2), beta=0.5, alpha=2.0), c(N(2, 2), N(2, 0), N(0, 2)), half=True),
+    row("_addmm_activation", lambda *args, use_gelu=False, **more: np.maximum(addmm(*args, **more), 0), c(N(2), N(3, 4), N(4, 2)), c(N(3, 2), N(3, 4), N(4, 2), beta=0.5, alpha=2.0), order=0),
     row("addmv", addmm, c(N(3), N(3, 4), N(4)), c(N(3), N(3, 4), N(4), beta=0.5, alpha=2.0)),
     row("addr", lambda x, a, b, beta=1, alpha=1: beta * x + alpha * np.outer(a, b), c(N(3, 4), N(3), N(4)), c(N(4), N(3), N(4), beta=0.5, alpha=2.0)),
     row("baddbmm", addmm, c(N(2, 3, 2), N(2, 3, 4), N(2, 4, 2)), c(N(2), N(2, 3, 4), N(2, 4, 2), beta=0.5, alpha=2.0)),

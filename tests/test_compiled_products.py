@@ -192,6 +192,33 @@ def test_accumulate(m, k, n, dtype):
     close(products.accumulate(nothing, a, b, 0, 1), a, b, dtype)
 
 
+@pytest.mark.parametrize("act", ["relu", "gelu"])
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_activation_of_tiles(act, dtype):
+    for m, k, n in ((1, 1, 1), (3, 5, 7), (29, 37, 70), (13, 1100, 33), (40, 9000, 20)):
+        a, b = random((m, k), dtype), random((k, n), dtype, "columns", seed=1)
+        for c in (random((n,), dtype, seed=2), random((m, n), dtype, seed=2)):
+            for beta, alpha in ((1, 1), (0.5, 2), (0, -1)):
+                result = products.accumulate_activated(c, a, b, beta, alpha, act)
+                expected = reference.accumulate_activated(c, a, b, beta, alpha, act)
+                assert result.dtype == dtype
+                bound = 4 * k * np.finfo(dtype).eps * (np.abs(a) @ np.abs(b) + np.abs(c) + 1)
+                assert (np.abs(result - expected) <= bound).all()
+    a[0, 0] = np.nan
+    result = products.accumulate_activated(c, a, b, 1, 1, act)
+    assert np.isnan(result[0]).all()
+    assert not np.isnan(result[1:]).any()
+
+
+@given(st.integers(1, 300), st.sampled_from(DTYPES))
+def test_outer(n, dtype):
+    a, b = random((n,), dtype), random((70,), dtype, seed=1)
+    with np.errstate(all="ignore"):
+        assert (products.outer(a, b) == (a[:, None] * b)).all()
+        assert (products.outer(a[::-1], b[::2]) == (a[::-1, None] * b[::2])).all()
+    assert products.outer(guarded(a, "after"), guarded(b, "after")).dtype == dtype
+
+
 @given(st.integers(1, 300), st.sampled_from(DTYPES))
 def test_dot(n, dtype):
     a, b = random((n,), dtype), random((n,), dtype, seed=1)

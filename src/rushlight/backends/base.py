@@ -311,6 +311,7 @@ KERNELS = {
     # products
     "check_bmm": "RuntimeError unless both are batches of matrices that fit",
     "accumulate": "beta * input + alpha * (a @ b); half types are rounded once",
+    "accumulate_activated": "`gelu` or `relu` of `accumulate`, of matrices",
     "c_name": "the dtype as PyTorch's messages on products name it",
     "adjoint_times": "aᴴ @ b, for matrices [..., k, n] and [..., k, m]",
     "bmm": "[batch, n, k] @ [batch, k, m]",

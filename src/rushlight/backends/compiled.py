@@ -19,7 +19,10 @@ from typing import Any
 FAMILIES: dict[str, str] = {
     "attention": "attention attention_gradients",
     "conv": "convolve convolve_transposed convolve_weight",
-    "products": "accumulate adjoint_times bmm dot linear matmul mm mv outer times_adjoint vdot",
+    "products": (
+        "accumulate accumulate_activated adjoint_times bmm dot linear matmul mm mv outer "
+        "times_adjoint vdot"
+    ),
     "activation": (
         "clip_gradient elu elu_gradient gelu gelu_gradient gelu_slope gelu_tanh "
         "gelu_tanh_gradient gelu_tanh_slope hardshrink hardsigmoid hardsigmoid_gradient "

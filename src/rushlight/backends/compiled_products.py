@@ -435,26 +435,51 @@ def accumulate(
     if k != l or not a.size or not n or n <= FEW or m <= FEW or dtype.kind in "iu":
         return summed(input, a, b, beta, alpha)
     if char in HALF:
-        input, sums = converted(input, F32), F32
-    else:
-        sums = dtype
+        input = converted(input, F32)
+    return rounded(onto(input, a, b, shape, beta, alpha), dtype)
+
+
+def onto(
+    input: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+    shape: tuple[int, ...],
+    beta: float,
+    alpha: float,
+    act: str = "",
+) -> np.ndarray:
+    """beta * input + alpha * (a @ b), of this shape, then `act`; of half types in float32."""
     if beta == 0:
         reference.broadcast_to(input, shape)
-        c = product(a, b, shape, None, SCALE, alpha)
-    elif input.shape == (n,):
-        c = product(
-            a, b, shape, sum_row(input if beta == 1 else reference.times(input, beta)), 0, alpha
-        )
+        return product(a, b, shape, None, SCALE, alpha, None, act)
+    if input.shape == shape[-1:]:
+        row = input if beta == 1 else reference.times(input, beta)
+        return product(a, b, shape, sum_row(row), 0, alpha, None, act)
+    if input.shape != shape:
+        input = reference.broadcast_to(input, shape)
+    c = np.empty(shape, input.dtype)
+    if beta == 1:
+        np.copyto(c, input)
     else:
-        if input.shape != shape:
-            input = reference.broadcast_to(input, shape)
-        c = np.empty(shape, sums)
-        if beta == 1:
-            np.copyto(c, input)
-        else:
-            np.multiply(input, sums.type(beta), out=c)
-        product(a, b, shape, None, ADD, alpha, c)
-    return rounded(c, dtype)
+        np.multiply(input, c.dtype.type(beta), out=c)
+    return product(a, b, shape, None, ADD, alpha, c, act)
+
+
+def accumulate_activated(
+    input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float, act: str
+) -> np.ndarray:
+    """`gelu` or `relu` of `accumulate`, of matrices: what becomes of each tile as it is stored."""
+    dtype = input.dtype
+    if (
+        dtype is not a.dtype
+        or dtype is not b.dtype
+        or dtype.char not in "fd"
+        or a.shape[1] != b.shape[0]
+        or not a.size
+        or not b.size
+    ):
+        return reference.accumulate_activated(input, a, b, beta, alpha, act)
+    return onto(input, a, b, (a.shape[0], b.shape[1]), beta, alpha, act)
 
 
 def summed(

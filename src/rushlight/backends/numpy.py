@@ -151,8 +151,8 @@ LATER = {
         "quotient take_places window_averages window_averages_adjoint window_counts"
     ),
     "products": (
-        "accumulate adjoint_times bmm broadcast_to c_name check_bmm dot linear matmul mm mv "
-        "outer times_adjoint vdot"
+        "accumulate accumulate_activated adjoint_times bmm broadcast_to c_name check_bmm dot linear "
+        "matmul mm mv outer times_adjoint vdot"
     ),
     "reduce": (
         "anywhere argmax argmin average ends_of everywhere kth_index largest logcumsumexp "

@@ -209,6 +209,16 @@ def accumulate(
     return plus(r if alpha == 1 else times(r, alpha), input, beta)
 
 
+def accumulate_activated(
+    input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float, act: str
+) -> np.ndarray:
+    """`gelu` or `relu` of `accumulate`, of matrices."""
+    from rushlight.backends import numpy_activation as activation
+
+    r = accumulate(input, a, b, beta, alpha)
+    return activation.gelu(r) if act == "gelu" else activation.relu(r)
+
+
 def plus(r: np.ndarray, bias: np.ndarray, scale: float = 1) -> np.ndarray:
     """r + scale * bias, into the fresh array `r`; bias is broadcast to its shape."""
     if bias.dtype != r.dtype:

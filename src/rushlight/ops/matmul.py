@@ -8,6 +8,7 @@ again products of the three kinds, so that every derivative of any order is one 
 from __future__ import annotations
 
 from rushlight.ops import matrix_checks as check
+from rushlight.ops.elementwise import no_derivative
 from rushlight.ops.registry import Array, composite, op
 
 
@@ -183,6 +184,39 @@ addmm.grad(
     input=lambda g, beta, input_shape: to_shape(scaled(g, beta), input_shape),
     mat1=lambda g, mat2, alpha: scaled(times_adjoint(g, mat2), alpha),
     mat2=lambda g, mat1, alpha: scaled(adjoint_times(mat1, g), alpha),
+)
+
+
+@op()
+def _addmm_activation(
+    xp,
+    input: Array,
+    mat1: Array,
+    mat2: Array,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+    use_gelu: bool = False,
+):
+    """`relu` of `addmm`, or with `use_gelu` its `gelu`, in one pass over the result.
+
+    There is no derivative, as in PyTorch.
+
+    >>> import rushlight as torch
+    >>> torch._addmm_activation(torch.tensor([1.0, -9.0]), torch.ones(1, 2), torch.ones(2, 2))
+    tensor([[3., 0.]])
+    """
+    for which, mat in (("mat1", mat1), ("mat2", mat2)):
+        if mat.ndim != 2:
+            raise RuntimeError(f"{which} must be a matrix, got {mat.ndim}-D tensor")
+    act = "gelu" if use_gelu else "relu"
+    return xp.accumulate_activated(input, mat1, mat2, beta, alpha, act)
+
+
+_addmm_activation.grad(
+    input=no_derivative("_addmm_activation"),
+    mat1=no_derivative("_addmm_activation"),
+    mat2=no_derivative("_addmm_activation"),
 )
 
 
