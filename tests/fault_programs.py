@@ -159,6 +159,26 @@ def crowded() -> int:
     return len(wrong)
 
 
+def raced() -> int:
+    """Threads call kernels that nobody has compiled yet, all at once, in different orders."""
+    tried, found, start = kernels(), [], threading.Barrier(4)
+
+    def call(seed):
+        names = list(tried)
+        random.Random(seed).shuffle(names)
+        start.wait()
+        found.append({name: bits(tried[name]()) for name in names})
+
+    threads = [threading.Thread(target=call, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(200)
+    wrong = [name for name in tried if len({each[name] for each in found}) != 1]
+    print(*wrong)
+    return len(wrong) + (len(found) != 4)
+
+
 def forked() -> int:
     """Children are made while other threads are inside of kernels; they and theirs go on."""
     tried = kernels()

@@ -81,6 +81,10 @@ def test_a_broken_cache(kept, tmp_path):
     assert ended(started("digests", folder=tmp_path)) == kept[1]
 
 
+def test_threads_that_compile_the_same_at_once(tmp_path):
+    ended(started("raced", folder=tmp_path))
+
+
 def test_many_threads(kept):
     """Kernels called from several threads at once, while the number of threads changes."""
     ended(started("crowded", folder=kept[0]))
