@@ -156,6 +156,21 @@ def is_whole(sizes: Ints, kernel: Ints, padding: Ints, dilation: Ints, groups: i
     )
 
 
+def is_product(kernel: Ints, stride: Ints, padding: Ints, groups: int) -> bool:
+    """Whether each place is for itself: a product with the weight's matrix."""
+    return groups == prod(kernel) == max(stride) == 1 and not any(padding)
+
+
+def rows(a: np.ndarray) -> np.ndarray:
+    """The matrix [places, channels] of an array whose channels are innermost."""
+    return np.moveaxis(a, 1, -1).reshape(-1, a.shape[1])
+
+
+def images(a: np.ndarray, n: int, sizes: Ints) -> np.ndarray:
+    """The inverse of `rows`."""
+    return np.moveaxis(a.reshape(n, *sizes, a.shape[-1]), -1, 1)
+
+
 def framed(a: np.ndarray, last: bool, low: Ints, wide: Ints, t: Type) -> tuple[np.ndarray, Ints]:
     """The array in its frame, and the steps of that."""
     lanes = sizes_of(t)["L"]
@@ -200,6 +215,8 @@ def convolve(
         or not within(x.shape[2:], w.shape[2:], out, stride, padding, dilation)
     ):
         return reference.convolve(x, w, stride, padding, dilation, groups, out, channels_last, bias)
+    if channels_last and innermost(x) and is_product(w.shape[2:], stride, padding, groups):
+        return images(products.linear(rows(x), w.reshape(o, c), bias), n, out)
     bias = zeros(o, x.dtype) if bias is None else np.ascontiguousarray(bias)
     if x.dtype is winograd.SINGLE:
         number = winograd.scheme_for(
@@ -273,6 +290,12 @@ def convolve_transposed(
         return reference.convolve_transposed(
             g, w, stride, padding, dilation, groups, sizes, channels_last, bias
         )
+    if is_product(w.shape[2:], stride, padding, groups) and tuple(sizes) == g.shape[2:]:
+        if channels_last and innermost(g):
+            return images(products.linear(rows(g), w.reshape(o, c).T, bias), n, sizes)
+        if not channels_last and bias is None and c > 64 and g.flags.c_contiguous:
+            x = products.matmul(w.reshape(o, c).T, g.reshape(n, o, -1))
+            return x.reshape(n, c, *sizes)
     bias = zeros(c * groups, g.dtype) if bias is None else np.ascontiguousarray(bias)
     kernel, at = w.shape[2:], padding
     if set(stride) == {1}:
@@ -365,6 +388,13 @@ def convolve_weight(
         return reference.convolve_weight(
             x, g, kernel, stride, padding, dilation, groups, channels_last
         )
+    if (
+        channels_last
+        and innermost(x)
+        and innermost(g)
+        and is_product(kernel, stride, padding, groups)
+    ):
+        return images(products.adjoint_times(rows(g), rows(x)), o, kernel)
     if x.dtype is winograd.SINGLE:
         number = winograd.scheme_for(
             x.shape, o, g.shape[2:], kernel, stride, padding, dilation, groups, False
