@@ -243,7 +243,6 @@ KERNELS = {
     "put_slices": "slices written, or added to, at indices along a dimension; False out of range",
     "reduce_at": "`z[key] = reduce(z[key], values)`, one after the other where places repeat",
     "restrided": "add `a` into zeroed memory under the geometry `source`, read it under `target`",
-    "stack_columns": "vectors as the columns of a matrix of n columns",
     # views
     "address": "Where the first element is in memory, in bytes",
     "contiguous": "`a`, or a row-major copy of it",
@@ -382,6 +381,10 @@ KERNELS = {
     "move_statistics": "running mean and variance moved towards those of a batch, in place",
     "rms_norm": "rows of n elements over the root of the mean of their squares",
     "rms_norm_gradients": "the gradients of `rms_norm`, None where not needed",
+    # masks
+    "expand": "zeros with elements in their order where a mask is True",
+    "select": "the elements where a mask is True",
+    "where_set": "the indices of elements that are not 0, a row for each dimension",
     # bags
     "bags": "rows of a table summed, averaged or maximised in bags, with the bags' sizes and places",
     # random

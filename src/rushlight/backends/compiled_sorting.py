@@ -12,8 +12,9 @@ import numpy as np
 
 from rushlight.backends import numpy_sorting as reference
 from rushlight.backends.compiled import threshold
+from rushlight.compiler.kernels import bags
 from rushlight.compiler.kernels import sort as kernels
-from rushlight.compiler.types import of
+from rushlight.compiler.types import f32, f64, i32, i64, of
 
 SMALL = max(1, threshold(128))  # elements from which a kernel takes less time than NumPy's passes
 SORTED = frozenset(("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"))  # fmt: skip
@@ -124,3 +125,82 @@ def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.nda
         keys.sort(-1)
         values, places = taken(x, keys, shift)
     return placed(values, axis), placed(places, axis)  # type: ignore[arg-type]
+
+
+# -- searching and counting ------------------------------------------------------------------------
+
+
+def unique(
+    a: np.ndarray, consecutive: bool, places: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(values, inverse of the shape of `a`, counts) of the elements, sorted unless `consecutive`."""
+    if consecutive or not places or a.size < SMALL or a.dtype.name not in SORTED:
+        return reference.unique(a, consecutive, places)
+    s, order = sort(np.ascontiguousarray(a).reshape(-1), 0, False)
+    values, inverse, counts = reference._runs(s, s[1:] != s[:-1], order)
+    return values, inverse.reshape(a.shape), counts
+
+
+def search(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.ndarray:
+    """Where each element of `a` goes into `seq`, row by row when `seq` has several dimensions."""
+    t, r = of(a.dtype), of(dtype)
+    if (
+        t is None
+        or r is None
+        or a.size < SMALL
+        or seq.dtype is not a.dtype
+        or a.__class__ is not np.ndarray
+        or not a.ndim
+        or not seq.size
+        or (seq.ndim > 1 and seq.shape[:-1] != a.shape[:-1])
+        or (seq.dtype.kind in "fV" and bool((seq != seq).any()))
+    ):
+        return reference.search(seq, a, right, dtype)
+    seq, a = np.ascontiguousarray(seq), np.ascontiguousarray(a)
+    if not seq.flags.aligned or not a.flags.aligned:
+        return reference.search(seq, a, right, dtype)
+    n, m = seq.shape[-1], a.shape[-1]
+    rows, step = (1, 0) if seq.ndim == 1 else (a.size // m, n)
+    out = np.empty(a.shape, dtype)
+    run = kernels.search.compiled(RIGHT=right, T=t, R=r)
+    run(seq, a, out, rows, n, a.size // rows, step)
+    return out
+
+
+PARTS = 4  # parts of many numbers, counted by threads
+MANY = 1 << 16  # so many are
+FEW = 2048  # bins of which each part has several tables
+
+
+def bincount(a: np.ndarray, weights: np.ndarray | None, minlength: int) -> np.ndarray:
+    """Counts (int64), or sums of weights in their dtype if that is float32, else float64. ValueError for
+    negative numbers."""
+    t = of(a.dtype)
+    w = None if weights is None else of(weights.dtype)
+    if (
+        t not in (i64, i32)
+        or a.__class__ is not np.ndarray
+        or a.size < SMALL
+        or (weights is not None and w not in (f32, f64))
+    ):
+        return reference.bincount(a, weights, minlength)
+    x = np.ascontiguousarray(a)
+    given = x if weights is None else np.ascontiguousarray(weights)
+    if not x.flags.aligned or not given.flags.aligned:
+        return reference.bincount(a, weights, minlength)
+    most = np.empty(-(-x.size // bags.CHUNK), np.uint64)
+    bags.tops.compiled(T=t)(x, most, x.size)
+    top = int(most.max())
+    if top >= 1 << 31:
+        return reference.bincount(a, weights, minlength)
+    bins = max(top + 1, minlength)
+    parts = PARTS if x.size >= MANY and bins <= x.size // PARTS else 1
+    many = bags.TABLES if bins <= FEW else 1
+    tables = np.zeros((parts * many, bins), np.int64 if weights is None else np.float64)
+    kind = i64 if weights is None else f64
+    run = bags.counts.compiled(WEIGHTED=weights is not None, T=t, W=w or i64, R=kind)
+    run(x, given, tables, x.size, bins, parts, many)
+    if parts * many > 1:
+        tables = tables[:1].copy()
+    r = tables.reshape(bins)
+    return r.astype(np.float32) if weights is not None and weights.dtype == np.float32 else r

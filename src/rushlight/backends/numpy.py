@@ -131,7 +131,7 @@ LATER = {
     ),
     "indexing": (
         "add_along add_rows add_slices along fill_masked gather_along index_add_at index_put index_take "
-        "out_of_range put_slices reduce_at restrided slices_added stack_columns take_slices write_along"
+        "out_of_range put_slices reduce_at restrided slices_added take_slices write_along"
     ),
     "normalize": (
         "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
@@ -141,6 +141,7 @@ LATER = {
         "class_entropy class_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient"
     ),
     "bags": ("bags"),
+    "masks": ("expand select where_set"),
     "attention": ("attention attention_gradients"),
     "ctc": ("ctc_loss ctc_loss_gradient"),
     "recurrent": ("recurrent_layer recurrent_layer_gradients"),

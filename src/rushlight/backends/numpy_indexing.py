@@ -13,7 +13,13 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
     """`a[key]` for a tuple of full slices and index arrays, in the layout PyTorch gives it."""
     if len(key) == 1 and a.flags.c_contiguous and key[0].flags.c_contiguous:
         k = key[0]
-        return a[k] if k.dtype.kind == "b" else a.take(k, 0)
+        if k.dtype.kind != "b":
+            return a.take(k, 0)
+        if k.shape == a.shape and a.ndim:
+            from rushlight.backends import numpy as xp
+
+            return xp.select(a, k)
+        return a[k]
     at = [d for d, k in enumerate(key) if k.__class__ is np.ndarray]
     if len(at) == 1 and key[at[0]].dtype.kind != "b":
         r = np.take(a, key[at[0]], axis=at[0])
@@ -334,8 +340,3 @@ def write_along(
 def fill_masked(z: np.ndarray, mask: np.ndarray, value: np.ndarray) -> None:
     """`z[mask] = value`, one number, for a mask that broadcasts to the shape of `z`; in place."""
     np.copyto(z, value, where=mask)
-
-
-def stack_columns(columns: tuple) -> np.ndarray:
-    """Vectors as the columns of a matrix that lies in memory column by column."""
-    return np.array(columns).T

@@ -113,11 +113,11 @@ def unique(
     flat = a.reshape(-1)
     if not places and not consecutive:
         s = np.sort(exact(flat)).astype(a.dtype, copy=False)
-        return _runs(s, s[1:] != s[:-1], None)
+        return _runs(s, s[1:] != s[:-1], None, False)
     order = None if consecutive else _order(exact(flat), 0, False)
     s = flat if order is None else flat[order]
-    values, inverse, counts = _runs(s, s[1:] != s[:-1], order)
-    return values, inverse.reshape(a.shape), counts
+    values, inverse, counts = _runs(s, s[1:] != s[:-1], order, places)
+    return values, inverse.reshape(a.shape) if places else inverse, counts
 
 
 def unique_along(
@@ -135,9 +135,12 @@ def unique_along(
     return np.moveaxis(values, 0, axis) if a.ndim else values, inverse, counts
 
 
-def _runs(s: np.ndarray, new: np.ndarray, order: np.ndarray | None) -> tuple:
+def _runs(s: np.ndarray, new: np.ndarray, order: np.ndarray | None, places: bool = True) -> tuple:
     """Each run of `s` once; the run of each original place; their lengths. `new`: a run starts."""
     n = len(s)
+    if order is None and n and not places:
+        starts = np.concatenate([np.zeros(1, np.int64), np.flatnonzero(new) + 1])
+        return s[starts], starts, np.diff(starts, append=n)
     starts = np.concatenate([np.zeros(min(n, 1), np.int64), np.flatnonzero(new) + 1])
     run = np.zeros(n, np.int64)
     run[1:] = np.cumsum(new)
@@ -191,6 +194,8 @@ def among(a: np.ndarray, tests: np.ndarray, invert: bool) -> Any:
 
 def bincount(a: np.ndarray, weights: np.ndarray | None, minlength: int) -> np.ndarray:
     """Counts (int64), or sums of weights in their dtype if that is float32, else float64."""
+    if a.size and a.min() < 0:
+        raise ValueError("negative numbers")
     if weights is None:
         return np.bincount(a, None, minlength)
     r = np.bincount(a, weights.astype(np.float64), minlength)

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.autograd.state import thread
+import numpy as np
+
+from rushlight.autograd.state import scope, thread
 from rushlight.backends.sparse import note
 from rushlight.ops.registry import Array, composite, op, public
+from rushlight.tensor import Tensor as _Tensor
+from rushlight.tensor import _wrap
 
 MODES = {"sum": 0, "mean": 1, "max": 2}
 
@@ -394,6 +398,15 @@ def one_hot(input: Array, num_classes: int = -1):
         return input.new_empty((*input.shape, num_classes))
     if input.is_meta and num_classes > 0:
         return input.new_empty((*input.shape, num_classes))
+    if input.__class__ is _Tensor and not scope["rare"]:
+        from rushlight.backends import numpy as xp
+
+        a = input._array
+        if a.__class__ is np.ndarray and (num_classes > 0 or num_classes == -1):
+            n = num_classes if num_classes > 0 else int(a.max()) + 1
+            z = np.zeros((a.size, n), np.int64) if n > 0 else None
+            if z is not None and xp.write_along(z, a.reshape(-1, 1), 1, np.array(1)):
+                return _wrap(z.reshape(*a.shape, n))
     if int(input.min()) < 0:
         raise RuntimeError("Class values must be non-negative.")
     top = int(input.max())

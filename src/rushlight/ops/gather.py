@@ -236,7 +236,7 @@ def masked_select(xp, input: Array, mask: Array):
     if mask.shape != input.shape:
         shape = geometry.broadcast_shapes(input.shape, mask.shape)
         input, mask = xp.broadcast_to(input, shape), xp.broadcast_to(mask, shape)
-    return input[mask]
+    return xp.select(input, mask)
 
 
 def masked_select_back(g: Tensor, mask: Tensor, input_shape: Ints) -> Tensor:
@@ -248,10 +248,8 @@ def masked_select_back(g: Tensor, mask: Tensor, input_shape: Ints) -> Tensor:
 @op(where="aten", node="MaskedSelectBackwardBackward0", method=False)
 def masked_place(xp, grad: Array, mask: Array, shape: Ints):
     """Zeros of `shape` with the values of `grad`, in their order, where `mask` is True."""
-    z = xp.zeros(shape, grad.dtype)
     mask = xp.broadcast_to(mask, shape)
-    z[mask if mask.dtype.kind == "b" else mask.astype(bool)] = grad
-    return z
+    return xp.expand(grad, mask if mask.dtype.kind == "b" else mask.astype(bool))
 
 
 masked_select.grad(input=masked_select_back)
@@ -425,7 +423,7 @@ def nonzero_places(xp, input: Array):
     """The indices of the elements that are not zero, one row each."""
     if not input.ndim:
         return xp.zeros((int(bool(input)), 0), dtypes.int64.np)
-    return xp.stack_columns(input.nonzero())
+    return xp.where_set(input).T
 
 
 @public(method=True)
@@ -442,7 +440,9 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     if as_tuple:
         if not input._array.ndim:
             input = input.unsqueeze(0)
-        return tuple([_wrap(np.ascontiguousarray(i)) for i in input._array.nonzero()])
+        from rushlight.backends import numpy as xp
+
+        return tuple([_wrap(i) for i in xp.where_set(input._array)])
     return nonzero_places(input) if out is None else nonzero_places(input, out=out)
 
 

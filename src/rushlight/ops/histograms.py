@@ -28,14 +28,17 @@ def bincount(xp, input: Array, weights: Array | None = None, minlength: int = 0)
         )
     if minlength < 0:
         raise RuntimeError(f"minlength should be >= 0, got {minlength}")
-    if input.ndim != 1 or (input.size and input.min() < 0):
+    if input.ndim != 1:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != input.shape:
         raise RuntimeError(
             f"weights should be 1-d and have the same length as input: {list(weights.shape)} and "
             f"{list(input.shape)}"
         )
-    return xp.bincount(input, weights, minlength)
+    try:
+        return xp.bincount(input, weights, minlength)
+    except ValueError:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.") from None
 
 
 @op()

@@ -200,3 +200,34 @@ def by_digits(keys: Ptr[u64], other: Ptr[u64], rows: i64, n: i64, shift: i64, pa
                     starts[d] = starts[d] + 1
                 a, b = b, a
                 down += u64(DIGIT)
+
+
+# -- searching -------------------------------------------------------------------------------------
+
+QUERIES = 8  # searches side by side
+
+
+@kernel
+def search(RIGHT, seq: Ptr[T], x: Ptr[T], out: Ptr[R], rows: i64, n: i64, m: i64, step: i64):
+    """Where each of the m elements of a row goes into the row of n > 0 sorted ones: before (RIGHT:
+    behind) equal ones; NaN goes to the end. `step`: from one sorted row to the next."""
+    for lo, hi in parallel(rows * ((m + (QUERIES - 1)) // QUERIES), 256):
+        for c in range(lo, hi):
+            across = (m + (QUERIES - 1)) // QUERIES
+            r, first = c // across, c % across * QUERIES
+            p, q, w = x + r * m, seq + r * step, out + r * m
+            at = [min(first + k, m - 1) for k in range(QUERIES)]
+            v = [p[at[k]] for k in range(QUERIES)]
+            base = [i64(0) for _ in range(QUERIES)]
+            left = n + 0
+            while left > 1:
+                half = left // 2
+                for k in unroll(QUERIES):
+                    u = q[base[k] + half - 1]
+                    up = ((u <= v[k]) if RIGHT else (u < v[k])) | (v[k] != v[k])
+                    base[k] = select(up, base[k] + half, base[k])
+                left -= half
+            for k in unroll(QUERIES):
+                u = q[base[k]]
+                up = ((u <= v[k]) if RIGHT else (u < v[k])) | (v[k] != v[k])
+                w[at[k]] = R(select(up, base[k] + 1, base[k]))
