@@ -231,12 +231,38 @@ def attention(causal, shape=(8, 8, 256, 64)):
     return make
 
 
-def recurrent(name, n=32, steps=64, width=128, hidden=256):
+def recurrent(name, n=32, steps=64, width=128, hidden=256, dtype="float32", **options):
+    def make(torch):
+        torch.manual_seed(0)
+        layer = getattr(torch.nn, name)(width, hidden, batch_first=True, **options)
+        layer = layer.to(getattr(torch, dtype))
+        (x,) = tensors(torch, (n, steps, width))
+        x = x.to(getattr(torch, dtype)).requires_grad_()
+        return (lambda: layer(x)[0]), [x, *layer.parameters()]
+
+    return make
+
+
+def packed(name, n=32, steps=40, width=100, hidden=128):
     def make(torch):
         torch.manual_seed(0)
         layer = getattr(torch.nn, name)(width, hidden, batch_first=True)
         (x,) = tensors(torch, (n, steps, width), grad=True)
-        return (lambda: layer(x)[0]), [x, *layer.parameters()]
+        lengths = torch.arange(steps, steps - n, -1)
+        pack = torch.nn.utils.rnn.pack_padded_sequence
+        return (lambda: layer(pack(x, lengths, batch_first=True))[0].data), [x, *layer.parameters()]
+
+    return make
+
+
+def cell(name, n, width, hidden):
+    def make(torch):
+        torch.manual_seed(0)
+        layer = getattr(torch.nn, name)(width, hidden)
+        x, h = tensors(torch, (n, width), (n, hidden))
+        if name != "LSTMCell":
+            return (lambda: layer(x, h)), [*layer.parameters()]
+        return (lambda: layer(x, (h, h))[0]), [*layer.parameters()]
 
     return make
 
@@ -358,6 +384,21 @@ CASES: dict[str, Any] = {
     "gru + backward": backward(recurrent("GRU")),
     "rnn 32x64x128 -> 256": forward_of(recurrent("RNN")),
     "rnn + backward": backward(recurrent("RNN")),
+    "lstm 1x100x128 -> 128": forward_of(recurrent("LSTM", 1, 100, 128, 128)),
+    "lstm 1x1x256 -> 256": forward_of(recurrent("LSTM", 1, 1, 256, 256)),
+    "lstm 4x50x512 -> 512": forward_of(recurrent("LSTM", 4, 50, 512, 512)),
+    "lstm 4x50x512 -> 512 + backward": backward(recurrent("LSTM", 4, 50, 512, 512)),
+    "lstm 20x35x200 -> 200, 2 layers": forward_of(recurrent("LSTM", 20, 35, 200, 200, num_layers=2)),
+    "lstm 20x35x200, 2 layers + backward": backward(recurrent("LSTM", 20, 35, 200, 200, num_layers=2)),
+    "lstm float64 16x40x100 -> 100": forward_of(recurrent("LSTM", 16, 40, 100, 100, "float64")),
+    "gru 2 ways 16x40x64 -> 128 + backward": backward(
+        recurrent("GRU", 16, 40, 64, 128, bidirectional=True)
+    ),
+    "lstm packed 32 x 40 .. 9": forward_of(packed("LSTM")),
+    "lstm packed 32 x 40 .. 9 + backward": backward(packed("LSTM")),
+    "lstm cell 1x64 -> 64": forward_of(cell("LSTMCell", 1, 64, 64)),
+    "lstm cell 32x128 -> 256 + backward": backward(cell("LSTMCell", 32, 128, 256)),
+    "gru cell 32x128 -> 256": forward_of(cell("GRUCell", 32, 128, 256)),
     "Adam 1.3M": optimizer("Adam", lr=1e-3),
     "AdamW 1.3M": optimizer("AdamW", lr=1e-3),
     "SGD momentum 1.3M": optimizer("SGD", lr=1e-3, momentum=0.9),

@@ -30,10 +30,8 @@ KERNELS: dict[tuple, Any] = {}
 ALONE = 400_000  # with fewer in all steps one thread does everything
 STEP = 400_000  # that one step of all rows takes at least where threads share each step
 OWN = 400_000  # weights that a thread may go through on its own in each step
-SMALL = (
-    140_000  # weights that leave room in the second-level cache: rows are cut into groups of ROWS
-)
-ROWS, MANY = 48, 12  # rows from which weights of any number are gone through by each thread
+SMALL = 140_000  # weights that leave room in the cache: rows are cut into groups of ROWS
+ROWS = 48
 
 
 def shared(n: int, steps: int, size: int, width: int, weights: int) -> tuple[int, int]:
@@ -42,13 +40,13 @@ def shared(n: int, steps: int, size: int, width: int, weights: int) -> tuple[int
     least = ROWS if weights <= SMALL else n
     if threads == 1 or n * steps * weights < ALONE:
         return min(n, least), 0
+    if weights > OWN and n * weights >= STEP:
+        blocks = -(-size // width)
+        return n, -(-blocks // threads)
     rows = -(-n // threads)
-    if n >= 2 * threads and (weights <= OWN or rows >= MANY):
+    if n >= 2 * threads:
         groups = threads * -(-rows // least)
         return max(2, -(-n // groups)), 0
-    if n * weights >= STEP:
-        blocks = -(-size // width)
-        return n, -(-blocks // (2 * threads))
     return n, 0
 
 
