@@ -115,6 +115,29 @@ def test_keys(shape, data, seed):
     assert np.array_equal(z, before)
 
 
+@given(shape=shapes, data=st.data(), seed=st.integers(0, 99))
+@settings(max_examples=80, deadline=None)
+def test_reductions(shape, data, seed):
+    rng = np.random.default_rng(seed)
+    dim = data.draw(st.integers(0, len(shape) - 1))
+    own = (*shape[:dim], data.draw(st.sampled_from([1, 2, 7])), *shape[dim + 1 :])
+    index = guarded(rng.integers(0, shape[dim], own))
+    dtype = data.draw(st.sampled_from([*FLOATS, np.dtype(np.int64)]))
+    a, values = whole(rng, shape, dtype), whole(rng, own, dtype)
+    if dtype.kind == "f":
+        values[rng.random(own) < 0.1] = np.nan
+    for reduce in ("sum", "mean", "prod", "amax", "amin"):
+        for include in (True, False):
+            got, want = guarded(a), a.copy()
+            with np.errstate(all="ignore"):
+                assert compiled.reduce_along(got, index, dim, values, reduce, include)
+                reference.reduce_along(want, index, dim, values, reduce, include)
+            assert np.array_equal(got, want, equal_nan=dtype.kind == "f"), (reduce, include)
+    index.reshape(-1)[0] = shape[dim]
+    assert not compiled.reduce_along(got, index, dim, values, "sum", True)
+    assert np.array_equal(got, want, equal_nan=dtype.kind == "f")
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int32"])
 def test_rows_in_parts(dtype):
     rng = np.random.default_rng(0)

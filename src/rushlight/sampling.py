@@ -205,9 +205,11 @@ def few_normals(n: int, generator: Generator) -> list[float]:
 
 def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
     double, single = out.dtype == np.float64, out.dtype == np.float32
+    if single:
+        return xp.random_normal_floats(generator, out, mean, std)
     n, whole = out.size, out.size // 16 * 16
     # The half types never draw the numbers that the last block replaces; the others do.
-    u = out if double or single else np.empty(whole, np.float32)
+    u = out if double else np.empty(whole, np.float32)
     draw = generator.doubles if double else generator.floats
     draw(u.size, u)
     tail = None if whole == n else draw(16)
@@ -216,18 +218,14 @@ def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generato
         out[:whole] = u
     if tail is not None:
         out[n - 16 :] = tail
+    return None
 
 
 def standard_normals(n: int, generator: Generator) -> np.ndarray:
     """`n` >= 16 normal numbers of mean 0 and standard deviation 1, float32 [n]: what `normal_` fills
     a contiguous array with."""
-    out = generator.floats(n)
-    if not n % 16:
-        xp.random_normals(out, 0.0, 1.0)
-        return out
-    tail = generator.floats(16)
-    xp.random_normals(out[: n // 16 * 16], 0.0, 1.0, tail)
-    out[n - 16 :] = tail
+    out = np.empty(n, np.float32)
+    xp.random_normal_floats(generator, out, 0.0, 1.0)
     return out
 
 

@@ -241,6 +241,7 @@ KERNELS = {
     "index_take": "`a[key]` for a tuple of full slices and index arrays, in row-major order",
     "out_of_range": "an index that is negative or not below `size`, or None",
     "put_slices": "slices written, or added to, at indices along a dimension; False out of range",
+    "reduce_along": "values reduced into places that indices name along a dimension, in place",
     "reduce_at": "`z[key] = reduce(z[key], values)`, one after the other where places repeat",
     "restrided": "add `a` into zeroed memory under the geometry `source`, read it under `target`",
     # views
@@ -394,6 +395,7 @@ KERNELS = {
     "random_floats": "numbers in [0, 1) from a generator, of 24 bits",
     "random_hits": "a value with a probability, else 0",
     "random_integers": "integers in [low, low + span) from a generator",
+    "random_normal_floats": "normal numbers, float32, drawn in blocks of 16",
     "random_normals": "uniform numbers turned into normal ones, in place",
     "random_order": "the integers 0 to n - 1 in random order",
     "random_wide_normals": "as `random_normals`, of float64",

@@ -38,7 +38,7 @@ FAMILIES: dict[str, str] = {
     ),
     "indexing": (
         "add_along add_rows add_slices fill_masked gather_along index_add_at index_put index_take out_of_range "
-        "put_slices slices_added take_slices write_along"
+        "put_slices reduce_along slices_added take_slices write_along"
     ),
     "loss": (
         "binary_entropy binary_entropy_gradient huber huber_gradient logit_entropy "
@@ -54,7 +54,7 @@ FAMILIES: dict[str, str] = {
     ),
     "random": (
         "by_c_library random_between random_doubles random_floats random_hits random_integers "
-        "random_normals random_order random_wide_normals random_wide_words random_words"
+        "random_normal_floats random_normals random_order random_wide_normals random_wide_words random_words"
     ),
     "recurrent": "recurrent_layer recurrent_layer_gradients",
     "reduce": "argmax argmin average largest smallest sum_to total variance",

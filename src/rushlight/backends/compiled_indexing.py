@@ -292,8 +292,16 @@ def write_along(
 ) -> bool:
     """`z` at the places that `index` names along `dim` = values, or += values, in place; False, and
     nothing is written, where an index is out of range."""
+    done = written(z, index, dim, values, "add" if add else "put")
+    return reference.write_along(z, index, dim, values, add) if done is None else done
+
+
+def written(
+    z: np.ndarray, index: np.ndarray, dim: int, values: np.ndarray, how: str
+) -> bool | None:
+    """`write_along` by a kernel, `how` being its word; None where there is none."""
     dtype = z.dtype
-    kind = ADDED.get(dtype) if add else UNITS.get(dtype.itemsize)
+    kind = UNITS.get(dtype.itemsize) if how == "put" else ADDED.get(dtype)
     if (
         kind is not None
         and index.size >= SMALL
@@ -314,11 +322,60 @@ def write_along(
         ):
             bad = np.zeros(1, np.int64)
             run = kernels.write_along.compiled(
-                ADD=add, NEW=False, ONE=found[3] == 1, SAME=values.ndim == 0, T=kind, I=t
+                HOW=how, NEW=False, ONE=found[3] == 1, SAME=values.ndim == 0, T=kind, I=t
             )
             run(z, index, values, bad, *found)
             return not bad[0]
-    return reference.write_along(z, index, dim, values, add)
+    return None
+
+
+WORDS = {"sum": "add", "mean": "add", "prod": "times", "amax": "most", "amin": "least"}
+
+
+def reduce_along(
+    z: np.ndarray, index: np.ndarray, dim: int, values: np.ndarray, reduce: str, include: bool
+) -> bool:
+    """`z` at the places that `index` names along `dim`, and `values` there, reduced in place; `include`
+    False: without what stood there. False, and nothing is written, where an index is out of range."""
+    if (
+        index.size < SMALL
+        or z.dtype not in ADDED
+        or values.dtype is not z.dtype
+        or values.shape != index.shape
+        or not plain(z)
+        or not z.flags.writeable
+        or not in_reach(z, index, values, dim)
+    ):
+        return reference.reduce_along(z, index, dim, values, reduce, include)
+    if not include:
+        first = np.array(reference.identity(reduce, z.dtype)).astype(z.dtype)
+        if not written(z, index, dim, first, "put"):
+            return False
+    if not written(z, index, dim, values, WORDS[reduce]):
+        return False
+    if reduce == "mean":
+        count = np.zeros(z.shape, np.int64)
+        written(count, index, dim, np.array(1), "add")
+        if include:
+            count += 1
+        np.maximum(count, 1, out=count)
+        divide = np.floor_divide if z.dtype.kind in "iu" else np.divide
+        divide(z, count, out=z, casting="unsafe")
+    return True
+
+
+def in_reach(z: np.ndarray, index: np.ndarray, values: np.ndarray, dim: int) -> bool:
+    """Whether `written` has a kernel for all that is reduced here."""
+    return (
+        values.__class__ is np.ndarray
+        and index.dtype in INDEX
+        and index.__class__ is np.ndarray
+        and index.flags.aligned
+        and values.flags.aligned
+        and sizes(z.shape, index, dim) is not None
+        and apart(z, values)
+        and apart(z, index)
+    )
 
 
 def add_along(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
@@ -330,7 +387,7 @@ def add_along(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray) -> n
         if t is not None and found is not None and values.flags.aligned:
             z, bad = np.empty(shape, values.dtype), np.zeros(1, np.int64)
             run = kernels.write_along.compiled(
-                ADD=True, NEW=True, ONE=found[3] == 1, SAME=False, T=kind, I=t
+                HOW="add", NEW=True, ONE=found[3] == 1, SAME=False, T=kind, I=t
             )
             run(z, index, values, bad, *found)
             if bad[0]:

@@ -113,6 +113,13 @@ def random_normals(
     return None
 
 
+def random_normal_floats(generator: Any, out: np.ndarray, mean: float, std: float) -> None:
+    """n >= 16 normal numbers into `out`, float32 [n]; see `reference`."""
+    if not fits(out, np.float32) or out.size < 16:
+        return reference.random_normal_floats(generator, out, mean, std)
+    return drawn(generator, kernels.drawn_normals.compiled(), out, out.size, mean, std)
+
+
 def random_wide_normals(
     out: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None
 ) -> None:

@@ -131,7 +131,7 @@ LATER = {
     ),
     "indexing": (
         "add_along add_rows add_slices along fill_masked gather_along index_add_at index_put index_take "
-        "out_of_range put_slices reduce_at restrided slices_added take_slices write_along"
+        "out_of_range put_slices reduce_along reduce_at restrided slices_added take_slices write_along"
     ),
     "normalize": (
         "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
@@ -163,7 +163,7 @@ LATER = {
     ),
     "random": (
         "by_c_library random_between random_doubles random_floats random_hits random_integers "
-        "random_normals random_order random_wide_normals random_wide_words random_words"
+        "random_normal_floats random_normals random_order random_wide_normals random_wide_words random_words"
     ),
     "resample": (
         "affine_places affine_places_adjoint grid_gradients grid_taps grid_values resample "

@@ -311,6 +311,17 @@ def reduce_at(z: np.ndarray, key: tuple, values: np.ndarray, reduce: str, includ
         z[...] = flat.reshape(shape)
 
 
+def reduce_along(
+    z: np.ndarray, index: np.ndarray, dim: int, values: np.ndarray, reduce: str, include: bool
+) -> bool:
+    """`z` at the places that `index` names along `dim`, and `values` there, reduced in place; `include`
+    False: without what stood there. False, and nothing is written, where an index is out of range."""
+    if out_of_range(index, z.shape[dim]) is not None:
+        return False
+    reduce_at(z, along(z.shape, index, dim), values, reduce, include)
+    return True
+
+
 def add_along(shape: tuple, index: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
     """Zeros of `shape` with `values` added where `index` says along `dim`."""
     z = np.zeros(shape, values.dtype)

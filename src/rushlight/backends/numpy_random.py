@@ -103,6 +103,17 @@ def random_normals(
     out[...], tail[...] = both[:-16], both[-16:]
 
 
+def random_normal_floats(generator: Any, out: np.ndarray, mean: float, std: float) -> None:
+    """n >= 16 normal numbers into `out`, float32 [n]: those of n uniform ones in blocks of 16, where
+    those that are left over, and as many before them as make 16, come of 16 more."""
+    n = out.size
+    generator.floats(n, out)
+    tail = generator.floats(16) if n % 16 else None
+    random_normals(out[: n // 16 * 16], mean, std, tail)
+    if tail is not None:
+        out[n - 16 :] = tail
+
+
 @np.errstate(all="ignore")
 def random_wide_normals(
     out: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None

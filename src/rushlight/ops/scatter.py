@@ -346,11 +346,12 @@ def scatter_reduce(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}."
         )
     check_reducible("scatter_gather_tensor_cpu_reduce_", reduce, input)
-    d = check_scatter("scatter_reduce", input, dim, index, src)
+    d = check_scatter("scatter_reduce", input, dim, index, src, False)
     r = input.copy(order="C")
     if index.size:
-        key = xp.along(r.shape, as_vector(index), d)
-        xp.reduce_at(as_vector(r), key, cropped(src, index), reduce, include_self)
+        v, i = as_vector(r), as_vector(index)
+        if not xp.reduce_along(v, i, d, cropped(src, index), reduce, include_self):
+            check_range("scatter_reduce", v, i, d)
     return r
 
 

@@ -310,11 +310,26 @@ def gather_along(ONE, a: Ptr[U], index: Ptr[I], out: Ptr[U], bad: Ptr[i64],
                     bad[0] = 1
 
 
+@inline
+def together(old, new, HOW):
+    """What becomes of an element: "put", "add", "times", "most" or "least"; NaN is both most and least."""
+    if HOW == "add":
+        return old + new
+    elif HOW == "times":
+        return old * new
+    elif HOW == "most":
+        return select((new > old) | (new != new), new, old)
+    elif HOW == "least":
+        return select((new < old) | (new != new), new, old)
+    else:
+        return new
+
+
 @kernel
-def write_along(ADD, NEW, ONE, SAME, z: Ptr[T], index: Ptr[I], values: Ptr[T], bad: Ptr[i64],
+def write_along(HOW, NEW, ONE, SAME, z: Ptr[T], index: Ptr[I], values: Ptr[T], bad: Ptr[i64],
                 outer: i64, n: i64, k: i64, inner: i64):  # fmt: skip
-    """z[o, index[o, j, i], i] = values[o, j, i] (ADD: += it), for one j after the other; SAME:
-    values is one number.
+    """z[o, index[o, j, i], i] = values[o, j, i], or what HOW makes of both, for one j after the other;
+    SAME: values is one number.
 
     bad[0] = 1 where an index is out of range, and nothing is written. NEW: z is to be zeros first,
     and what it is after an index out of range does not matter.
@@ -333,10 +348,7 @@ def write_along(ADD, NEW, ONE, SAME, z: Ptr[T], index: Ptr[I], values: Ptr[T], b
                         q = z + o * n
                         for j in range(o * k, o * k + k):
                             v = values[0] if SAME else values[j]
-                            if ADD:
-                                q[i64(index[j])] += v
-                            else:
-                                q[i64(index[j])] = v
+                            q[i64(index[j])] = together(q[i64(index[j])], v, HOW)
                 else:
                     bad[0] = 1
         else:
@@ -357,10 +369,7 @@ def write_along(ADD, NEW, ONE, SAME, z: Ptr[T], index: Ptr[I], values: Ptr[T], b
                             for i in range(first, last):
                                 v = values[0] if SAME else values[r + i]
                                 at = (o * n + i64(index[r + i])) * inner + i
-                                if ADD:
-                                    z[at] += v
-                                else:
-                                    z[at] = v
+                                z[at] = together(z[at], v, HOW)
                         else:
                             bad[0] = 1
 

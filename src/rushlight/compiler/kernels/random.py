@@ -287,6 +287,27 @@ FIRST, SECOND = (tuple(range(a, a + 8)) + tuple(range(a + 16, a + 24)) for a in 
 
 @kernel
 def normals(x: Ptr[f32], n: i64, mean: f32, std: f32):
+    """As `made_normal`."""
+    made_normal(x, n, mean, std)
+
+
+@kernel
+def drawn_normals(state: i64, x: Ptr[f32], n: i64, mean: f32, std: f32):
+    """n >= 16 normal numbers: those of n uniform ones in blocks of 16, where those that are left over,
+    and as many before them as make 16, come of 16 more."""
+    tail = array(f32, 16)
+    each_word(state, n, lambda i, w: store(x + i, unit(w)))
+    left = n % 16
+    if left > 0:
+        each_word(state, i64(16), lambda i, w: store(tail + i, unit(w)))
+    made_normal(x, n - left, mean, std)
+    if left > 0:
+        made_normal(tail, i64(16), mean, std)
+        store(x + (n - 16), load(tail, 16))
+
+
+@routine
+def made_normal(x: Ptr[f32], n: i64, mean: f32, std: f32):
     """Uniform numbers, blocks of 16, into normal ones: j and j + 8 of a block are a pair."""
     for lo, hi in parallel(n, 16384):
         for i in range(lo, hi, 2 * L):
