@@ -50,6 +50,12 @@ def shared(n: int, steps: int, size: int, width: int, weights: int) -> tuple[int
     return n, 0
 
 
+def copied(n: int, height: int, grain: int) -> int:
+    """How often the weights are packed: by each thread for its rows, or once."""
+    groups = -(-n // height)
+    return groups if not grain and groups <= settings.get_num_threads() else 1
+
+
 def dense(a: Any, dtype: Any) -> np.ndarray:
     """`a` in this dtype, C-contiguous and aligned, copied where it is not."""
     if a.dtype is dtype and a.flags.c_contiguous and a.flags.aligned:
@@ -142,8 +148,9 @@ def recurrent_layer(
         cells = np.empty((n, size), dtype)
     # Its length says how rows were grouped, which the gradients need to know.
     kept = np.empty(rows * kernels.SAVED[kind] * wide + height, dtype) if keep else nothing
+    copies = copied(n, height, grain)
     work = np.empty(
-        (features + size + 2) * gates * wide
+        copies * (features + size + 2) * gates * wide
         + n * ((3 + ahead * gates) * wide + kernels.SPACE), dtype
     )  # fmt: skip
     x_dtype = x.dtype
@@ -152,7 +159,7 @@ def recurrent_layer(
         x, dense(w_ih, dtype), dense(w_hh, dtype), bias, own, dense(h, dtype),
         nothing if c is None else dense(c, dtype), y, last, cells, kept, work, places, steps, n,
         features, size, xt, xr, n * size, size, keep, reverse, len(places) > 1, ahead, height,
-        grain,
+        grain, copies,
     )  # fmt: skip
     outputs: tuple = (y, last, reference.NOTHING if c is None else cells)
     if x_dtype is dtype:
@@ -241,13 +248,16 @@ def recurrent_layer_gradients(
     dh, dc = np.empty((n, size), dtype), nothing
     if c is not None:
         dc = np.empty((n, size), dtype)
-    work = np.empty(gates * size * wide + n * 2 * (wide + gates * size + kernels.SPACE), dtype)
+    copies = copied(n, height, grain)
+    work = np.empty(
+        copies * gates * size * wide + n * 2 * (wide + gates * size + kernels.SPACE), dtype
+    )
     g, gt, gr = in_rows(g, dtype)
     y = dense(outputs, dtype)
     kernel(
         g, y, dense(w_hh, dtype), dense(g_h, dtype), nothing if c is None else dense(g_c, dtype),
         first, slopes, own if kind == "gru" else nothing, dh, dc, work, places, steps, n, size, gt,
-        gr, n * size, size, reverse, len(places) > 1, height, grain, needs_h and steps > 1,
+        gr, n * size, size, reverse, len(places) > 1, height, grain, copies, needs_h and steps > 1,
     )  # fmt: skip
     if steps == 1 and needs_h:
         by_slopes = products.matmul(own, dense(w_hh, dtype))

@@ -141,6 +141,19 @@ def pack_bias(bias, to, size, u, G, W, L):
         store(to + v * L, load(bias + (v * L // W * size + first), L, here))
 
 
+@routine
+def pack(w_ih, w_hh, bias, own_bias, panels, features, size, low, high, KIND, W, L):
+    """The panels of blocks from low to high."""
+    A = GATES[KIND] * W
+    for b in range(low, high):
+        panel, u = panels + b * ((features + size + 2) * A), b * W
+        pack_gates(w_ih, panel, size, features, u, G=GATES[KIND], W=W, L=L)
+        pack_gates(w_hh, panel + features * A, size, size, u, G=GATES[KIND], W=W, L=L)
+        pack_bias(bias, panel + (features + size) * A, size, u, G=GATES[KIND], W=W, L=L)
+        if KIND == "gru":
+            pack_bias(own_bias, panel + (features + size + 1) * A, size, u, G=3, W=W, L=L)
+
+
 @inline
 def place(places, ragged, steps, t, n, along, across):
     """Of step t: how many rows there are, how many are before it, and where the first one is, for
@@ -282,37 +295,41 @@ def layer(
     c: Ptr[T], y: Ptr[T], last_h: Ptr[T], last_c: Ptr[T], kept: Ptr[T], work: Ptr[T],
     places: Ptr[i64], steps: i64, n: i64, features: i64, size: i64, xt: i64, xr: i64, yt: i64,
     yr: i64, keep: i64, reverse: i64, ragged: i64, ahead: i64, height: i64, grain: i64,
+    copies: i64,
 ):  # fmt: skip
     """The outputs of all steps, the last states, and what the gradients need if `keep` is 1.
 
     x: rows of `features` numbers, at t * xt + r * xr; y the same with `size`; w_ih [gates * size,
     features], w_hh [gates * size, size]; bias: of the inputs' part, own_bias: of a GRU's states'
     part; h, c, last_h, last_c [n, size]; kept [rows of all steps, SAVED, wide], `wide` for `size`
-    rounded up to whole blocks; work: panels [features + size + 2, gates * wide], and of each group
-    of `height` rows [height, 3 * wide + ahead * gates * wide + SPACE]. Threads share groups or, if
-    `grain` is not 0, so many blocks at a time.
+    rounded up to whole blocks; work: panels [copies, features + size + 2, gates * wide], and of each
+    group of `height` rows [height, 3 * wide + ahead * gates * wide + SPACE]. Threads share groups or,
+    if `grain` is not 0, so many blocks at a time. `copies`: 1, or the number of groups, each of which
+    then packs the weights for itself: to fetch them from another core's cache takes longer.
     """
     G, W = GATES[KIND], U * L
-    A = G * W
     blocks = (size + (W - 1)) // W
     wide = blocks * W
-    for lo, hi in parallel(blocks, 1 + 16384 // ((features + size) * A)):
-        for b in range(lo, hi):
-            panel = work + b * ((features + size + 2) * A)
-            pack_gates(w_ih, panel, size, features, b * W, G=G, W=W, L=L)
-            pack_gates(w_hh, panel + features * A, size, size, b * W, G=G, W=W, L=L)
-            pack_bias(bias, panel + (features + size) * A, size, b * W, G=G, W=W, L=L)
-            if KIND == "gru":
-                pack_bias(own_bias, panel + (features + size + 1) * A, size, b * W, G=G, W=W, L=L)
-    groups = work + blocks * ((features + size + 2) * A)
+    panels = blocks * ((features + size + 2) * (G * W))
+    groups = work + copies * panels
+    if copies == 1:
+        for lo, hi in parallel(
+            blocks, grain if grain > 0 else 1 + 16384 // ((features + size) * G * W)
+        ):
+            pack(w_ih, w_hh, bias, own_bias, work, features, size, lo, hi, KIND=KIND, W=W, L=L)
     if grain == 0:
         for low, high in parallel(n, height):
             own = groups + low * ((3 + ahead * G) * wide + SPACE)
+            mine = work
+            if copies > 1:
+                mine = work + low // height * panels
+                pack(w_ih, w_hh, bias, own_bias, mine, features, size, i64(0), blocks,
+                     KIND=KIND, W=W, L=L)  # fmt: skip
             begin(own, h, c, low, high - low, size, wide, KIND=KIND, L=L)
             for s in range(steps):
                 for k in range(blocks):
                     b = k if s % 2 == 0 else blocks - 1 - k
-                    advance(x, work, own, y, kept, places, steps, n, features, size, xt, xr, yt, yr,
+                    advance(x, mine, own, y, kept, places, steps, n, features, size, xt, xr, yt, yr,
                             keep, reverse, ragged, ahead, s, low, high, b,
                             KIND=KIND, T=T, L=L, U=U, MR=MR)  # fmt: skip
             finish(own, places, last_h, last_c, low, high - low, size, wide, steps, reverse, ragged,
@@ -419,7 +436,7 @@ def retreat(
         rows = min(high, met) - low
         if rows > 0:
             block(last + s % 2 * height * line, line, i64(1), panels + b * W * G * size, i64(1),
-                  i64(W), dh + u, wide, dh, G * size, rows, i64(W),
+                  i64(W), dh + u, wide, dh, G * size, rows, min(i64(W), size - u),
                   i64(ADD) if KIND == "gru" else i64(SET), T=T, MR=MR, V=V, L=L)  # fmt: skip
     if s < steps:
         t = steps - 1 - s if reverse == 0 else s
@@ -483,7 +500,7 @@ def gradients(
     KIND, g: Ptr[T], y: Ptr[T], w: Ptr[T], h: Ptr[T], c: Ptr[T], kept: Ptr[T], slopes: Ptr[T],
     outer: Ptr[T], dh: Ptr[T], dc: Ptr[T], work: Ptr[T], places: Ptr[i64], steps: i64, n: i64,
     size: i64, gt: i64, gr: i64, yt: i64, yr: i64, reverse: i64, ragged: i64, height: i64,
-    grain: i64, whole: i64,
+    grain: i64, copies: i64, whole: i64,
 ):  # fmt: skip
     """The gradients by the inputs' part of the gates in `slopes` [rows of all steps, gates * size],
     by the states' part in `outer` (for a GRU, of others they are the same), by the first states and
@@ -492,19 +509,26 @@ def gradients(
     outputs.
 
     w [gates * size, size]; y: the outputs, of kinds that save nothing; kept and height: of `layer`.
-    With `wide` for `size` rounded up to whole blocks: work: panels [gates * size, wide], and of each
-    group [height, 2 * wide + 2 * (gates * size + SPACE)].
+    With `wide` for `size` rounded up to whole blocks: work: panels [copies, gates * size, wide],
+    and of each group [height, 2 * wide + 2 * (gates * size + SPACE)].
     """
     G, W = GATES[KIND], V * L
     blocks = (size + (W - 1)) // W
     wide = blocks * W
-    turns = steps + whole
-    for lo, hi in parallel(blocks if turns > 1 else i64(0), 1 + 16384 // (G * size * W)):
-        for b in range(lo, hi):
-            pack_units(w, work + b * W * G * size, G * size, size, b * W, W=W, L=L)
-    groups, each = work + wide * G * size, 2 * wide + 2 * (G * size + SPACE)
+    turns, panels = steps + whole, wide * G * size
+    groups, each = work + copies * panels, 2 * wide + 2 * (G * size + SPACE)
+    if copies == 1:
+        for lo, hi in parallel(blocks if turns > 1 else i64(0),
+                               grain if grain > 0 else 1 + 16384 // (G * size * W)):  # fmt: skip
+            for b in range(lo, hi):
+                pack_units(w, work + b * W * G * size, G * size, size, b * W, W=W, L=L)
     if grain == 0:
         for low, high in parallel(n, height):
+            mine = work
+            if copies > 1:
+                mine = work + low // height * panels
+                for b in range(blocks):
+                    pack_units(w, mine + b * W * G * size, G * size, size, b * W, W=W, L=L)
             own, rows = groups + low * each, high - low
             at = low * size
             move(h + at, size, own, wide, rows, size, L=L)
@@ -513,7 +537,7 @@ def gradients(
             for s in range(turns):
                 for k in range(blocks):
                     b = k if s % 2 == 0 else blocks - 1 - k
-                    retreat(g, y, work, own, kept, slopes, outer, places, steps, n, size, gt, gr, yt,
+                    retreat(g, y, mine, own, kept, slopes, outer, places, steps, n, size, gt, gr, yt,
                             yr, reverse, ragged, s, low, high, b,
                             KIND=KIND, T=T, L=L, V=V, MR=MR)  # fmt: skip
             move(own, wide, dh + at, size, rows, size, L=L)
