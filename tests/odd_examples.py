@@ -232,6 +232,11 @@ def statistics(rng, a):
 def batch_norm(rng, d):
     a, w, b, _ = norm_input(rng, d)
     return a, w, b, *statistics(rng, a), bool(rng.integers(2)), 0.1
+def lengths(rng, d):
+    a = some(rng, (*shape_of(rng, 0, 3), long_or(rng, 1, 7)), d)
+    return a, (a.ndim - 1,), bool(rng.integers(2))
+
+
 
 
 def batch_norm_gradients(rng, d):
@@ -457,7 +462,7 @@ NAMED = (
     linear, add_along, add_rows, add_slices, gather_along, index_add_at, index_put, index_take, fill_masked,
     out_of_range, slices_added, take_slices, write_along, batch_norm, batch_norm_gradients,
     group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, max_pool_gradient, running,
-    move_statistics, rms_norm, rms_norm_gradients,    sum_to, sort, topk, where, cast,
+    lengths, move_statistics, rms_norm, rms_norm_gradients,    sum_to, sort, topk, where, cast,
 )  # fmt: skip
 EXAMPLES = {f.__name__: f for f in NAMED} | {
     "bmm": three_matrices, "dot": vectors, "vdot": vectors, "outer": vectors, "mm": matrices,
@@ -476,7 +481,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | {
     "recurrent_layer_gradients": recurrent_gradients,
     "argmax": along_axis(False), "argmin": along_axis(True), "total": along_axis(False),
     "average": along_axis(True), "largest": along_axis(False), "smallest": along_axis(True),
-    "variance": along_axis(False, 1), "softmax": softmax(1), "log_softmax": softmax(1),
+    "variance": along_axis(False, 1), "logsumexp": along_axis(False), "softmax": softmax(1), "log_softmax": softmax(1),
     "softmax_gradient": softmax(2), "log_softmax_gradient": softmax(2), "class_entropy": classes,
     "class_entropy_gradient": classes_gradient, "clip_gradient": elements(2, (-0.5, 0.5)),
     "add_scaled": elements(2, (0.5,)), "lerp": elements(3), "clip": elements(1, (-0.5, 0.5)),

@@ -26,6 +26,7 @@ from rushlight.backends import (
     compiled_normalize,
     compiled_reduce,
     compiled_softmax,
+    numpy_reduce,
 )
 from rushlight.backends import numpy as xp
 from rushlight.compiler.kernels.pointwise import Pointwise
@@ -90,6 +91,8 @@ def reference(name):
                 return found
     if name == "cast":
         return xp.cast_plainly
+    if name == "logsumexp":
+        return numpy_reduce.logsumexp
     for file in ("activation", "elementwise", "special", "loss", "gamma"):
         module = import_module(f"rushlight.backends.numpy_{file}")
         if name in vars(module):
@@ -510,6 +513,16 @@ def test_layer_norm(data):
     compare("rms_norm", a, w, n, 1e-5, scale=scale)
     needs = needs[:2]
     compare("rms_norm_gradients", g, a, w, n, 1e-2, needs, scale=sized(g, a), needs=needs)
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_lengths_and_logarithms_of_sums(data):
+    a = data.draw(arrays(data.draw(shapes(1))))
+    keep = data.draw(st.booleans())
+    axes = (data.draw(st.integers(0, a.ndim - 1)),)
+    compare("lengths", a, axes, keep, scale=sized(a))
+    compare("logsumexp", a, axes, keep, scale=sized(a))
 
 
 @given(st.data())

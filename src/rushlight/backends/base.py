@@ -381,6 +381,7 @@ KERNELS = {
     "layer_norm_gradients": "the gradients of `layer_norm`, None where not needed",
     "move_statistics": "running mean and variance moved towards those of a batch, in place",
     "rms_norm": "rows of n elements over the root of the mean of their squares",
+    "lengths": "the square roots of the sums of squares along axes",
     "rms_norm_gradients": "the gradients of `rms_norm`, None where not needed",
     # masks
     "expand": "zeros with elements in their order where a mask is True",

@@ -46,7 +46,8 @@ FAMILIES: dict[str, str] = {
     ),
     "batch_normalize": "batch_norm batch_norm_gradients move_statistics",
     "normalize": (
-        "group_norm group_norm_gradients layer_norm layer_norm_gradients rms_norm rms_norm_gradients"
+        "group_norm group_norm_gradients layer_norm layer_norm_gradients lengths "
+        "rms_norm rms_norm_gradients"
     ),
     "pool": (
         "max_by_tables max_pool max_pool_gradient max_pool_places window_averages "
@@ -65,7 +66,7 @@ FAMILIES: dict[str, str] = {
     "scan": "running running_extreme",
     "views": "contiguous copy_into joined rolled row_major tiled triangle",
     "class_entropy": "class_entropy class_entropy_gradient",
-    "softmax": "log_softmax log_softmax_gradient softmax softmax_gradient",
+    "softmax": "log_softmax log_softmax_gradient logsumexp softmax softmax_gradient",
 }
 
 # Kernels that are NumPy's ufuncs: their own loops, shared by threads, or ours (compiler/own.py).

@@ -165,3 +165,15 @@ def group_norm_gradients(
     parts = np.empty(2 * n * channels, d)
     kernel(h, x, w, gx, gw, gb, parts, n * groups, groups, channels // groups, size, eps)
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
+
+
+def lengths(a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The square roots of the sums of squares along `axes`."""
+    if len(axes) != 1 or axes[0] != a.ndim - 1 or a.ndim < 2 or not known(a) or not (
+        a.size and a.flags.carray
+    ):  # fmt: skip
+        return reference.lengths(a, axes, keepdims)
+    n = a.shape[-1]
+    out = np.empty((*a.shape[:-1], 1) if keepdims else a.shape[:-1], a.dtype)
+    norm.row_lengths.compiled(T=of(a.dtype))(a, out, out.size, n)
+    return out

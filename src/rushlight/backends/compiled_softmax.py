@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends import numpy_reduce
 from rushlight.backends import numpy_softmax as reference
 from rushlight.backends.operands import known
 from rushlight.compiler.kernels import softmax as kernels
@@ -56,3 +57,21 @@ def log_softmax_gradient(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
     rows, columns = kernels.rows_softmax_backward, kernels.columns_softmax_backward
     out = run(rows, columns, True, dim, g, y)
     return reference.log_softmax_gradient(g, y, dim) if out is None else out
+
+
+def logsumexp(a: Any, axis: Any, keepdims: bool) -> Any:
+    """log(sum(exp(a))) along an axis."""
+    axes = axis if axis.__class__ is tuple else (axis,)
+    if (
+        not known(a)
+        or not a.size
+        or len(axes) != 1
+        or axes[0] not in (-1, a.ndim - 1)
+        or a.ndim < 2
+    ):
+        return numpy_reduce.logsumexp(a, axis, keepdims)
+    if not a.flags.carray:
+        return numpy_reduce.logsumexp(a, axis, keepdims)
+    out = np.empty((*a.shape[:-1], 1) if keepdims else a.shape[:-1], a.dtype)
+    kernels.rows_log_sum.compiled(T=of(a.dtype))(a, out, out.size, a.shape[-1])
+    return out

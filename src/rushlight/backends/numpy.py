@@ -135,7 +135,7 @@ LATER = {
     ),
     "normalize": (
         "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
-        "layer_norm_gradients move_statistics rms_norm rms_norm_gradients"
+        "layer_norm_gradients lengths move_statistics rms_norm rms_norm_gradients"
     ),
     "softmax": (
         "class_entropy class_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient"

@@ -319,3 +319,12 @@ def move_statistics(
     """Running statistics go `by` of the way to those of a batch, the variance times `unbiased`."""
     for running, found, share in ((running_mean, mean, by), (running_var, var, by * unbiased)):
         running[...] = widened(running) * (1 - by) + widened(found) * share
+
+
+def lengths(a: np.ndarray, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The square roots of the sums of squares along `axes`."""
+    if len(axes) == a.ndim and a.flags.c_contiguous and not keepdims and a.itemsize > 2:
+        flat = a.reshape(-1)
+        return np.sqrt(flat.dot(flat))  # one pass, in BLAS
+    x = widened(a)
+    return np.asarray(np.sqrt(_add(x * x, axes, None, None, keepdims))).astype(a.dtype, copy=False)

@@ -81,6 +81,8 @@ def vector_norm(
                     else f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because "
                     "the operation does not have an identity"
                 )
+    if ord == 2 and axes and x.dtype.kind != "c":
+        return xp.lengths(x, axes, keepdim)
     return xp.linalg.vector_norm(x, float(ord), axes, keepdim)
 
 

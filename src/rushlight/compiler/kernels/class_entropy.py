@@ -17,18 +17,14 @@ from rushlight.compiler.kernels import math
 from rushlight.compiler.kernels.rows import (
     itself,
     product,
-    row_largest,
     row_total,
     row_total_of_two,
     rows_of,
     width,
 )
-from rushlight.compiler.kernels.softmax import column_place
+from rushlight.compiler.kernels.softmax import column_place, log_sum
 from rushlight.compiler.language import (
-    inline,
-    iota,
     lanes,
-    largest,
     load,
     parallel,
     select,
@@ -39,23 +35,6 @@ from rushlight.compiler.language import (
 from rushlight.compiler.types import Ptr, f64, i64
 
 FACTS = 3  # numbers that a chunk leaves: the sum of losses, that of weights, classes out of range
-
-
-@inline
-def log_sum(p, n, T):
-    """log(sum(exp(x))) of a row."""
-    R = T.loaded
-    L = width(T)
-    most, s = R(0), R(0)
-    if n <= L:
-        here = iota(i64, L) < n
-        v = select(here, load(p, L, here), R(float("-inf")))
-        most = largest(v)
-        s = total(select(here, math.exp_below(v - most), R(0)))
-    else:
-        most = row_largest(p, n, T)
-        s = row_total(p, n, lambda v: math.exp_below(v - most), T)
-    return most + math.log(s)
 
 
 @kernel

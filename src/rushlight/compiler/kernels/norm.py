@@ -61,6 +61,14 @@ def row_norm(
 
 
 @kernel
+def row_lengths(x: Ptr[T], out: Ptr[T], rows: i64, n: i64):
+    """The square root of the sum of squares of each row."""
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            out[r] = sqrt(row_total(x + r * n, n, lambda v: v * v, T))
+
+
+@kernel
 def row_norm_backward(
     WEIGHT, CENTRE, INPUT, SUMS, g: Ptr[T], x: Ptr[T], weight: Ptr[W], gx: Ptr[T], gw: Ptr[R], gb: Ptr[R],
     parts: Ptr[R], rows: i64, n: i64, eps: f64,

@@ -153,3 +153,34 @@ def columns_softmax_backward(
                 at = first + k * inner
                 v, w = load(g + at, L, here), load(y + at, L, here)
                 store(out + at, v - math.exp_below(w) * s if LOG else w * (v - s), here)
+
+
+@inline
+def log_sum(p, n, T):
+    """log(sum(exp(x))) of a row."""
+    R = T.loaded
+    L = width(T)
+    most, s = R(0), R(0)
+    if n <= L:
+        here = iota(i64, L) < n
+        v = select(here, load(p, L, here), R(float("-inf")))
+        most = largest(v)
+        s = total(select(here, math.exp_below(v - most), R(0)))
+    else:
+        most = row_largest(p, n, T)
+        s = row_total(p, n, lambda v: math.exp_below(v - most), T)
+    return most + math.log(s)
+
+
+@kernel
+def rows_log_sum(x: Ptr[T], out: Ptr[T], rows: i64, n: i64):
+    """log(sum(exp(x))) of rows; of infinities, what the largest is."""
+    R = T.loaded
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            p = x + r * n
+            v = log_sum(p, n, T)
+            if v != v:  # inf - inf, or a NaN
+                bad = row_total(p, n, lambda v: select(v == v, R(0), R(1)), T)
+                v = row_largest(p, n, T) if bad == 0 else R(float("nan"))
+            out[r] = v
