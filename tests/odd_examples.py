@@ -27,24 +27,32 @@ from odd_places import (
     add_along,
     add_rows,
     add_slices,
+    bags,
+    bincount,
     copy_into,
+    expand,
     fill_masked,
     gather_along,
     index_add_at,
     index_put,
     index_take,
     joined,
+    masked,
     out_of_range,
     pad_constant,
     pad_edges,
     put_slices,
     rolled,
+    running_extreme,
+    search,
     slices_added,
     sort,
     take_slices,
     tiled,
     topk,
     triangle,
+    unique,
+    where_set,
     write_along,
 )
 from rushlight.compiler.kernels.pointwise import Pointwise
@@ -224,6 +232,11 @@ def rms_norm_gradients(rng, d):
     return g, a, w, n, eps, needs[:2]
 
 
+def lengths(rng, d):
+    a = some(rng, (*shape_of(rng, 0, 3), long_or(rng, 1, 7)), d)
+    return a, (a.ndim - 1,), bool(rng.integers(2))
+
+
 def statistics(rng, a):
     d = F32 if a.dtype.itemsize == 2 else a.dtype
     return some(rng, a.shape[1:2], d), np.abs(some(rng, a.shape[1:2], d)) + d.type(0.1)
@@ -232,11 +245,6 @@ def statistics(rng, a):
 def batch_norm(rng, d):
     a, w, b, _ = norm_input(rng, d)
     return a, w, b, *statistics(rng, a), bool(rng.integers(2)), 0.1
-def lengths(rng, d):
-    a = some(rng, (*shape_of(rng, 0, 3), long_or(rng, 1, 7)), d)
-    return a, (a.ndim - 1,), bool(rng.integers(2))
-
-
 
 
 def batch_norm_gradients(rng, d):
@@ -456,6 +464,7 @@ def move_statistics(rng, d):
 
 NUMBERS = (0.5, 1.5, 0.5)
 NAMED = (
+    bags, bincount, expand, running_extreme, search, unique, where_set,
     put_slices, pad_constant, pad_edges, copy_into, joined, rolled, tiled, triangle,
     attention, attention_gradients, convolve, convolve_transposed, convolve_weight, accumulate,
     accumulate_activated,
@@ -486,7 +495,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | {
     "class_entropy_gradient": classes_gradient, "clip_gradient": elements(2, (-0.5, 0.5)),
     "add_scaled": elements(2, (0.5,)), "lerp": elements(3), "clip": elements(1, (-0.5, 0.5)),
     "clip_arrays": elements(3), "power": positive(elements(2)), "reverse_subtract": elements(2),
-    "replace_nonfinite": elements(1, (None, None, None)), "sgn": one, "contiguous": one, "row_major": one,
+    "replace_nonfinite": elements(1, (None, None, None)), "sgn": one, "select": masked, "contiguous": one, "row_major": one,
     "with_wide_number": wide_number, "binary_entropy": positive(elements(2)),
     "binary_entropy_gradient": positive(elements(3)),
 }  # fmt: skip

@@ -170,3 +170,48 @@ def tiled(rng, d):
 def triangle(rng, d):
     a = some(rng, (*shape_of(rng, 0, 2), long_or(rng, 1), long_or(rng, 1)), d)
     return a, int(rng.integers(-20, 20)), bool(rng.integers(2))
+
+
+def bincount(rng, d):
+    a = index_into(rng, (long_or(rng, 1, 300),), small(rng))
+    weights = some(rng, a.shape, d) if rng.integers(2) and d.itemsize > 2 else None
+    return a, weights, small(rng, 0, 20)
+
+
+def search(rng, d):
+    shape = shape_of(rng, 0, 2)
+    n, m = long_or(rng, 1, 17), long_or(rng, 1, 17)
+    seq = np.sort(some(rng, (*shape, n) if rng.integers(2) else (n,), d), -1)
+    return seq, some(rng, (*shape, m), d), bool(rng.integers(2)), np.dtype(np.int64)
+
+
+def unique(rng, d):
+    return some(rng, any_shape(rng), d), False, True
+
+
+def bags(rng, d):
+    rows, n, width = small(rng), small(rng), long_or(rng, 1, 17)
+    indices = index_into(rng, (long_or(rng, 1, 40),), rows, np.int64)
+    offsets = np.sort(rng.integers(0, indices.size + 1, n))
+    offsets[0] = 0
+    factors = some(rng, indices.shape, d) if rng.integers(2) else None
+    return some(rng, (rows, width), d), indices, offsets, factors, 0, -1
+
+
+def masked(rng, d):
+    a = some(rng, any_shape(rng) or (3,), d)
+    return a, np.asarray(some(rng, a.shape, F32) > 0)
+
+
+def expand(rng, d):
+    a, mask = masked(rng, d)
+    return a[mask], mask
+
+
+def where_set(rng, d):
+    return (some(rng, any_shape(rng) or (3,), d),)
+
+
+def running_extreme(rng, d):
+    a, axis, down = sort(rng, d)
+    return a, axis, np.minimum if down else np.maximum

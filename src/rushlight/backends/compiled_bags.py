@@ -32,7 +32,10 @@ def bags(
         or not weight.flags.aligned
         or ends[0] < 0
         or lengths.min() < 0
-        or (factors is not None and factors.dtype is not weight.dtype)
+        or (
+            factors is not None
+            and (factors.dtype is not weight.dtype or factors.shape != indices.shape)
+        )
     ):
         return reference.bags(weight, indices, offsets, factors, mode, padding_idx)
     i = np.ascontiguousarray(indices, np.int64)

@@ -181,7 +181,7 @@ def bincount(a: np.ndarray, weights: np.ndarray | None, minlength: int) -> np.nd
         t not in (i64, i32)
         or a.__class__ is not np.ndarray
         or a.size < SMALL
-        or (weights is not None and w not in (f32, f64))
+        or (weights is not None and (w not in (f32, f64) or weights.shape != a.shape))
     ):
         return reference.bincount(a, weights, minlength)
     x = np.ascontiguousarray(a)
