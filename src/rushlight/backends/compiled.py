@@ -58,7 +58,7 @@ FAMILIES: dict[str, str] = {
         "random_normal_floats random_normals random_order random_wide_normals random_wide_words random_words"
     ),
     "recurrent": "recurrent_layer recurrent_layer_gradients",
-    "reduce": "argmax argmin average largest smallest sum_to total variance",
+    "reduce": "argmax argmin average largest nonzeros product smallest sum_to total total_of_numbers variance",
     "sorting": "bincount search sort topk unique",
     "pad": "pad_constant pad_edges",
     "bags": "bags",

@@ -157,9 +157,9 @@ LATER = {
     ),
     "reduce": (
         "anywhere argmax argmin average ends_of everywhere kth_index largest logcumsumexp "
-        "logsumexp median median_index mode_index pick product running running_extreme "
-        "segment_of segments smallest spread sum_to total variance widened without_nan "
-        "xor_of_bits"
+        "logsumexp median median_index mode_index nonzeros pick product running running_extreme "
+        "segment_of segments smallest spread sum_to total total_of_numbers variance widened "
+        "without_nan xor_of_bits"
     ),
     "random": (
         "by_c_library random_between random_doubles random_floats random_hits random_integers "

@@ -124,6 +124,18 @@ def _in_pieces(a: np.ndarray, axis: int, keepdims: bool) -> Any:
     return contiguous(r + _add(rest, axis, None, None, keepdims))
 
 
+def total_of_numbers(
+    a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
+) -> Any:
+    """The sum, NaN left out."""
+    return total(without_nan(a), axis, keepdims, dtype)
+
+
+def nonzeros(a: np.ndarray, axis: Any) -> Any:
+    """How many elements are not 0; int64."""
+    return total(a != 0, axis, False)
+
+
 def count(a: np.ndarray, axis: Any) -> int:
     """How many elements make one of the result."""
     if axis is None:

@@ -263,7 +263,7 @@ def nansum(
     """
     if input.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
-    return xp.total(xp.without_nan(input), axes(dim, input.ndim), keepdim, dtype and dtype.np)
+    return xp.total_of_numbers(input, axes(dim, input.ndim), keepdim, dtype and dtype.np)
 
 
 nansum.grad(
@@ -323,7 +323,7 @@ def count_nonzero(xp, input: Array, dim: Dims = None):
     >>> torch.tensor([[0, 1], [2, 3]]).count_nonzero(dim=0)
     tensor([1, 2])
     """
-    return xp.total(input != 0, axes(dim, input.ndim), False)
+    return xp.nonzeros(input, axes(dim, input.ndim))
 
 
 # -- truth -----------------------------------------------------------------------------------------

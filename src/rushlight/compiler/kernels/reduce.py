@@ -13,11 +13,12 @@ from rushlight.compiler.kernels.rows import itself, row_total, rows_of, width
 from rushlight.compiler.language import (
     inline,
     iota,
-    lane,
+    largest,
     load,
     parallel,
     rounds,
     select,
+    smallest,
     some,
     splat,
     store,
@@ -37,13 +38,6 @@ def sum_rows(x: Ptr[T], out: Ptr[R], rows: i64, n: i64):
     for lo, hi in parallel(rows, rows_of(n)):
         for r in range(lo, hi):
             out[r] = row_total(x + r * n, n, itself, T)
-
-
-@kernel
-def sum_parts(x: Ptr[T], out: Ptr[R], n: i64, part: i64):
-    """The sums of pieces of `part` elements of a range of n."""
-    for lo, hi in parallel(n, part):
-        out[lo // part] = row_total(x + lo, hi - lo, itself, T)
 
 
 @kernel
@@ -126,11 +120,8 @@ def row_extreme(p, n, SMALL, T):
     for k in unroll((1, 2, 3)):
         keep = best[0] != best[0]
         best[0] = select(better(best[k], best[0], SMALL) & ~keep, best[k], best[0])
-    one = lane(best[0], 0)
-    for k in unroll(range(1, L)):
-        other = lane(best[0], k)
-        one = other if better(other, one, SMALL) & (one == one) else one
-    return one
+    one = smallest(best[0]) if SMALL else largest(best[0])
+    return R(float("nan")) if some(best[0] != best[0]) else one
 
 
 @kernel

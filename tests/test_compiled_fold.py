@@ -1,0 +1,126 @@
+"""Reductions by folds (compiler/kernels/fold.py): against the reference, for every dtype and layout."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+import rushlight
+from guard import guarded
+from rushlight import dtypes
+from rushlight.backends import compiled, compiled_reduce, numpy_reduce
+
+FLOATS = [np.dtype("f4"), np.dtype("f8"), np.dtype("f2"), dtypes.bfloat16.np]
+DTYPES = [*FLOATS, *map(np.dtype, ("i8", "i4", "u1", "?"))]
+SHAPES = [
+    (70,), (5, 70), (33, 129), (4, 5, 6), (2, 3, 20, 17), (1, 1), (40000,), (3, 20000), (5000, 3), (1, 300, 1),
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def everything(monkeypatch):
+    compiled.activate()
+    monkeypatch.setattr(compiled_reduce, "SMALL", 0)
+
+
+def values(shape, dtype):
+    random = np.random.default_rng(0)
+    a = random.integers(-3, 4, shape) if dtype.kind in "fV" else random.integers(0, 4, shape)
+    return a.astype(dtype)
+
+
+def close(got, want, dtype):
+    assert (got.shape, got.dtype, got.flags.c_contiguous) == (want.shape, want.dtype, True)
+    tolerance = {"f4": 1e-5, "f8": 1e-12}.get(dtype.str[1:], 0.01) if dtype in FLOATS else 0
+    np.testing.assert_allclose(
+        got.astype("f8"), want.astype("f8"), rtol=tolerance, atol=100 * tolerance, equal_nan=True
+    )
+
+
+def calls(a, axis, keepdims):
+    """name -> arguments of the kernels that take this array."""
+    found = {"total": (a, axis, keepdims), "nonzeros": (a, axis)}
+    if a.dtype in FLOATS:
+        found |= {"total_of_numbers": (a, axis, keepdims), "average": (a, axis, keepdims)}
+    if a.dtype.char != "?":
+        found |= {"largest": (a, axis, keepdims), "smallest": (a, axis, keepdims)}
+    with np.errstate(all="ignore"):
+        signs = a if a.dtype.char == "?" else np.where(a < 0, -1, 1).astype(a.dtype, copy=False)
+    return found | {"product": (signs.reshape(a.shape), axis, keepdims)}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+def test_shapes_axes_and_orders(dtype):
+    for shape in SHAPES:
+        for turned in (False, True):
+            a = values(shape, dtype)
+            a = a.swapaxes(0, -1) if turned else a
+            some = [c for k in (1, 2) for c in itertools.combinations(range(a.ndim), k)]
+            for axis, keepdims in itertools.product([None, -1, *some], (False, True)):
+                for name, args in calls(a, axis, keepdims).items():
+                    got, want = (
+                        np.asarray(getattr(m, name)(*args)) for m in (compiled_reduce, numpy_reduce)
+                    )
+                    close(got, want, dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
+def test_nan_and_infinity(dtype):
+    for shape in ((5, 70), (300, 40)):
+        a = values(shape, dtype)
+        a[1, 3], a[2, 4], a[3, 5] = np.nan, np.inf, -np.inf
+        for axis in (None, 0, 1):
+            for name, args in calls(a, axis, False).items():
+                if name != "product":
+                    with np.errstate(all="ignore"):
+                        want = np.asarray(getattr(numpy_reduce, name)(*args))
+                    close(np.asarray(getattr(compiled_reduce, name)(*args)), want, dtype)
+
+
+def test_what_is_not_dense_is_the_references():
+    a = values((40, 50), np.dtype("f4"))
+    for b in (a[:, ::2], a[::-1], np.broadcast_to(a[0], (40, 50)), a[:0]):
+        close(compiled_reduce.total(b, 0, False), numpy_reduce.total(b, 0, False), a.dtype)
+    assert compiled_reduce.plan((2, 3, 4), (48, 16, 4), 4, 1, False) == (
+        ((False, 2), (True, 3), (False, 4)),
+        (2, 4),
+    )
+    assert compiled_reduce.plan((2, 3, 4), (4, 8, 24), 4, 2, False) is None  # of another order
+    assert compiled_reduce.plan((2, 3), (12, 8), 4, 1, False) is None  # with gaps
+    wide = values((50,), np.dtype("i8"))
+    close(compiled_reduce.total(wide, None, False), np.asarray(wide.sum()), wide.dtype)
+    limits = np.array([-(2**63), 2**63 - 1] * 40)
+    assert compiled_reduce.largest(limits, None, False) == 2**63 - 1
+    assert compiled_reduce.smallest(limits[::2].copy(), None, False) == -(2**63)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+def test_stays_inside_of_arrays(dtype):
+    for shape in ((7, 37), (37, 7), (3, 5, 9)):
+        for side in ("after", "before"):
+            a = guarded(values(shape, dtype), side)
+            for axis in (None, 0, 1, len(shape) - 1):
+                for name, args in calls(a, axis, False).items():
+                    if name != "product":
+                        getattr(compiled_reduce, name)(*args)
+
+
+def test_threads_do_not_matter():
+    a = np.random.default_rng(0).standard_normal((400, 1000)).astype("f4")
+    before = rushlight.get_num_threads()
+    try:
+        found = []
+        for n in (1, 2):
+            rushlight.set_num_threads(n)
+            found.append([
+                np.asarray(getattr(compiled_reduce, name)(a, axis, False)).tobytes()
+                for name in ("total", "total_of_numbers", "product", "average")
+                for axis in (None, 0, 1)
+            ])  # fmt: skip
+    finally:
+        rushlight.set_num_threads(before)
+    assert found[0] == found[1]
