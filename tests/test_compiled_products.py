@@ -256,7 +256,8 @@ def test_nan_and_infinity_stay_where_they_belong(dtype, layouts):
 @pytest.mark.parametrize("side", ["before", "after"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_access_outside_of_the_arrays(side, dtype):
-    for m, k, n in ((1, 1, 1), (1, 5, 33), (13, 17, 31), (24, 520, 8), (37, 16, 65), (5, 3, 1)):
+    shapes = ((1, 1, 1), (1, 5, 33), (13, 17, 31), (24, 520, 8), (37, 16, 65), (5, 3, 1))
+    for m, k, n in (*shapes, (14, 20, 50), (9, 7, 40), (30, 530, 36)):
         for first in LAYOUTS[:2]:
             for second in LAYOUTS[:2]:
                 a, b = random((m, k), dtype, seed=1), random((k, n), dtype, seed=2)
@@ -287,6 +288,18 @@ def test_same_bits_for_any_number_of_threads():
                 assert one.tobytes() == other.tobytes()
     finally:
         torch.set_num_threads(before)
+
+
+def test_same_bits_wherever_an_element_stands():
+    """Tiles overlap at the right edge: what they compute twice is stored once."""
+    a, b = random((30, 600), "f4"), random((600, 100), "f4", seed=1)
+    whole = products.matmul(a, b)
+    for n in (33, 40, 48, 50, 65, 90, 99):
+        assert (products.matmul(a, b[:, :n]) == whole[:, :n]).all()
+        c = np.ones((30, n), "f4")
+        ones = products.accumulate(c, a, b[:, :n].copy(), 1, 1)
+        assert np.allclose(ones, whole[:, :n] + 1, atol=1e-4)
+    assert (products.matmul(a[7:21], b) == whole[7:21]).all()
 
 
 @pytest.mark.parametrize("machine", [(6, 32), (4, 16), (12, 16)], ids=["AVX2", "SSE2", "NEON"])

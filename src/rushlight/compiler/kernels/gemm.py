@@ -100,13 +100,26 @@ def transposed(rows, L):
     return rows
 
 
-@routine
-def tile(a, ars, aks, b, bks, c, ldc, bias, k, rows, left, begin, alpha, T, MR, V, L, ACT):
-    """A tile of C, of which `rows` and `left` columns exist: `begin` says what is added to it.
+@inline
+def wanted(skip, left, j, L):
+    """Which of the columns j, j + 1, ... are wanted."""
+    mask = iota(i32, L) < i32(left - j)
+    if skip is not None:
+        mask = mask & (iota(i32, L) >= i32(skip - j))
+    return mask
 
-    Rows that do not exist are computed and stored as the last one that does.
+
+@routine
+def tile(
+    a, ars, aks, b, bks, c, ldc, bias, k, rows, skip, left, begin, alpha, T, MR, V, L, ACT, PADDED
+):  # fmt: skip
+    """A tile of C, of which `rows` and the columns from `skip` to `left` are wanted: `begin` says what
+    is added to it.
+
+    Rows that do not exist are computed and stored as the last one that does. Where rows of B are
+    PADDED to V vectors, none is read by a mask, which takes time of those who multiply.
     """
-    masks = [iota(i32, L) < i32(left - v * L) for v in range(V)]
+    masks = [wanted(skip, left, v * L, L) for v in range(V)]
     sums = [[splat(T(0), L) for _ in range(V)] for _ in range(MR)]
     last = rows - 1
     at = [a + min(last, r) * ars for r in range(MR)]
@@ -115,7 +128,8 @@ def tile(a, ars, aks, b, bks, c, ldc, bias, k, rows, left, begin, alpha, T, MR, 
         for v in unroll(V):
             prefetch(to[r] + v * L)
     for p in range(k):
-        bs = [load(b + (p * bks + v * L), L, masks[v]) for v in range(V)]
+        there = [b + (p * bks + v * L) for v in range(V)]
+        bs = [load(there[v], L) if PADDED else load(there[v], L, masks[v]) for v in range(V)]
         for r in unroll(MR):
             x = splat(at[r][p * aks], L)
             for v in unroll(V):
@@ -132,15 +146,15 @@ def tile(a, ars, aks, b, bks, c, ldc, bias, k, rows, left, begin, alpha, T, MR, 
         for r in unroll(MR):
             for v in unroll(V):
                 store(own + (r * V + v) * L, sums[r][v])
-        finish(own, i64(V * L), c, ldc, bias, rows, left, begin, alpha, T=T, L=L, ACT=ACT)
+        finish(own, i64(V * L), c, ldc, bias, rows, skip, left, begin, alpha, T=T, L=L, ACT=ACT)
 
 
 @routine
-def finish(sums, wide, c, ldc, bias, rows, left, begin, alpha, T, L, ACT):
+def finish(sums, wide, c, ldc, bias, rows, skip, left, begin, alpha, T, L, ACT):
     """Rows of C from the sums of a tile, which is so wide, and what is to be done with them."""
     for r in range(rows):
         for j in range(0, min(left, wide), L):
-            mask = iota(i32, L) < i32(left - j)
+            mask = wanted(skip, left, j, L)
             x = load(sums + (r * wide + j), L) * splat(T(alpha), L)
             if begin % 4 == ADD:
                 x += load(c + (r * ldc + j), L, mask)
@@ -162,11 +176,16 @@ def pack_rows(b, bks, to, k, columns, W, L):
     One panel begins DEPTH rows behind the one before. All are packed at once: rows of B may be pages
     apart, and then going from row to row costs more than reading on.
     """
+    whole = columns // W * W
+    masks = [iota(i32, L) < i32(columns - whole - v * L) for v in range(W // L)]
     for p in range(k):
-        for j in range(0, columns, W):
+        for j in range(0, whole, W):
             for v in unroll(W // L):
-                mask = iota(i32, L) < i32(columns - j - v * L)
-                store(to + (j * DEPTH + p * W + v * L), load(b + (p * bks + j + v * L), L, mask))
+                store(to + (j * DEPTH + p * W + v * L), load(b + (p * bks + j + v * L), L))
+        if whole < columns:
+            for v in unroll(W // L):
+                there = load(b + (p * bks + whole + v * L), L, masks[v])
+                store(to + (whole * DEPTH + p * W + v * L), there)
 
 
 def _joined(n: int) -> list[int]:
@@ -221,28 +240,35 @@ def pack_columns(b, bcs, to, k, left, W, L):
 
 @routine
 def block(a, ars, aks, b, panel, bks, c, ldc, row, k, rows, columns, begin, T, MR, V, L,
-          alpha=1, ACT=""):  # fmt: skip
+          alpha=1, ACT="", back=None):  # fmt: skip
     """A block of C: rows of tiles; panels of B begin `panel` elements a column apart.
 
     Each kind of tile takes time to compile: there is one more for what is left of the columns, and
-    a low one for what is left of the rows.
+    a low one for what is left of the rows. Without `back` columns of B end where they end. With it
+    all V vectors can be read: with 1 the last columns are multiplied together with some before
+    them, which are done already; with 0 there is something behind them.
     """
-    low = MR // 3
+    W, low, PADDED = V * L, MR // 3, back is not None
     for i in range(0, rows, MR):
-        rest, at, to = min(rows - i, MR), a + i * ars, c + i * ldc
-        for j in range(0, columns, V * L):
-            left = columns - j
+        rest, at, line = min(rows - i, MR), a + i * ars, c + i * ldc
+        for j in range(0, columns, W):
+            left, skip = columns - j, None
+            if PADDED:
+                skip = max((i64(L) if left <= L else i64(W)) - left, i64(0)) * back
+                left += skip
+            first = j - skip if PADDED else j
+            by, to, more = b + first * panel, line + first, row + first
             if left <= L:
-                tile(at, ars, aks, b + j * panel, bks, to + j, ldc, row + j, k, rest, left, begin,
-                     alpha, T=T, MR=MR, V=1, L=L, ACT=ACT)  # fmt: skip
+                tile(at, ars, aks, by, bks, to, ldc, more, k, rest, skip, left, begin, alpha,
+                     T=T, MR=MR, V=1, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
             elif rest > 2 * low:
-                tile(at, ars, aks, b + j * panel, bks, to + j, ldc, row + j, k, rest, left, begin,
-                     alpha, T=T, MR=MR, V=V, L=L, ACT=ACT)  # fmt: skip
+                tile(at, ars, aks, by, bks, to, ldc, more, k, rest, skip, left, begin, alpha,
+                     T=T, MR=MR, V=V, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
             else:
                 for r in range(0, rest, low):
-                    tile(at + r * ars, ars, aks, b + j * panel, bks, to + (r * ldc + j), ldc,
-                         row + j, k, min(rest - r, low), left, begin, alpha, T=T, MR=low,
-                         V=V, L=L, ACT=ACT)  # fmt: skip
+                    tile(at + r * ars, ars, aks, by, bks, to + r * ldc, ldc, more, k,
+                         min(rest - r, low), skip, left, begin, alpha,
+                         T=T, MR=low, V=V, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
 
 
 @routine
@@ -286,12 +312,15 @@ def matrix_at(index, over, lead, dims, shape, strides):
     at = i64(0)
     rest = index
     for d in range(lead):
-        size = over[lead - 1 - d]
+        place = rest
+        if d + 1 < lead:  # divisions take as long as a row of a small matrix
+            size = over[lead - 1 - d]
+            place = rest % size
+            rest = rest // size
         mine = dims - 3 - d
         if mine >= 0:
             if shape[mine] != 1:  # else it is broadcast
-                at += rest % size * strides[mine]
-        rest = rest // size
+                at += place * strides[mine]
     return at
 
 
@@ -346,13 +375,16 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     chunks = each * spans
     grain = max(131072 * chunks // (m * n * k), 1)
 
-    b_in_place = bcs == 1
+    b_in_place = (bcs == 1) & (n >= W)
     b_in_place &= (min(k, DEPTH) * bks <= 32768) | ((m <= 2 * MR) & (bks <= 2048))
     for lo, hi in parallel(batch * chunks, grain):
         panels = array(E.loaded, DEPTH * W * GROUP)
         for t in range(lo, hi):
-            z, s, u = t // chunks, t % chunks // each, t % each
-            i, first = u // pieces * height, u % pieces * (group * W)
+            z, s, i, first = t, i64(0), i64(0), i64(0)
+            if chunks > 1:
+                u = t % each
+                z, s = t // chunks, t % chunks // each
+                i, first = u // pieces * height, u % pieces * (group * W)
             rows, columns = min(height, m - i), min(n - first, group * W)
             over_a = matrix_at(z, c_shape, lead, a_dims, a_shape, a_strides) // E.size
             over_b = matrix_at(z, c_shape, lead, b_dims, b_shape, b_strides) // E.size
@@ -371,14 +403,14 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
                 if ACT != "":
                     if p + depth >= k:
                         start += LAST
-                source, panel, step = panels, i64(DEPTH), i64(W)
+                source, panel, step, back = panels, i64(DEPTH), i64(W), i64(0)
                 if E.loaded is E:
                     if b_in_place:
-                        source, panel, step = by + p * bks, i64(1), bks
-                if panel == DEPTH:
+                        source, panel, step, back = by + p * bks, i64(1), bks, i64(1)
+                if back == 0:
                     pack(by + p * bks, bks, bcs, panels, deep, columns, W=W, L=L)
-                block(at + p * aks, ars, aks, source, panel, step, to, ldc, row + first, deep,
-                      rows, columns, start, T=T, MR=MR, V=V, L=L, alpha=T(alpha), ACT=ACT)  # fmt: skip
+                block(at + p * aks, ars, aks, source, panel, step, to, ldc, row + first, deep, rows,
+                      columns, start, T=T, MR=MR, V=V, L=L, alpha=T(alpha), ACT=ACT, back=back)  # fmt: skip
                 p += depth
                 start = i64(ADD)
 
