@@ -399,7 +399,7 @@ def convolve_weight(
         number = winograd.scheme_for(
             x.shape, o, g.shape[2:], kernel, stride, padding, dilation, groups, False
         )
-        if number is not None:
+        if number is not None and (o > 16 * groups or not winograd.LOSS):
             quick = winograd.convolve_weight(
                 number, x, g, kernel, padding, dilation, groups, channels_last
             )

@@ -56,7 +56,8 @@ def cycles(s: Scheme, n: int, c: int, o: int, out: Ints, apart: int) -> tuple[fl
     products = tiles * s.products**2 * (c + 8 * up(c, RUN)) * up(o, block) * block / 32
     ways = tiles * (s.values**2 * c + s.points**2 * o) / 4 + s.products**2 * c * o / 5
     taps = s.taps**2 / (4 if s.outputs == 4 else 1)
-    return products + ways, n * out[0] * out[1] * taps * c * up(o, block // 2) * block / 54
+    ordered = n * out[0] * out[1] * taps * c * up(o, block // 2) * block / 54
+    return products + ways, ordered * (0.8 if o <= block // 2 else 1)
 
 
 @lru_cache(maxsize=1024)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CHUNKS = 16  # that a large convolution is cut into at least
 CHUNK = 2_000_000  # multiplications that are worth a chunk of their own
-PHASES = 16  # of a transposed convolution, at most
+PHASES = 64  # of a transposed convolution, at most
 sizes_of = cache(kernels.sizes)
 FEW_LINES = {1: (8, 7, 6, 5, 4), 2: (4, 7), 3: (4, 3), 4: (2, 3)}  # in a tile of so many channels
 CODE = 420  # multiply-adds in the code of a tile, at most
@@ -152,19 +152,27 @@ def few_plan(
     if taps == s == 1 and not any(padding) and x[2:] == y[2:]:
         x, y = (*x[:2], 1, x[2] * x[3]), (*y[:2], 1, y[2] * y[3])
     if way == "weight":
-        if each > 4 or kernel[1] * each > 24 or groups * c < 8:
+        rows = max(r for r in range(1, 5) if each % r == 0)
+        if kernel[1] * rows > 24 or groups * c * each // rows < 2 or each > 8:
             return None
         vectors = 1
-        while vectors < 4 and y[3] > vectors * lanes and 2 * vectors * each * kernel[1] <= 12:
+        while vectors < 4 and y[3] > vectors * lanes and 2 * vectors * rows * kernel[1] <= 12:
             vectors *= 2
-        work = x[0] * each * taps * y[2] * rounded_up(y[3], vectors * lanes)
-        plan = (x[0], groups, 1, c, *x[2:], *y[2:], *padding, 0, 0, 0, max(1, CHUNK // 8 // work))
-        kernel_of = few_weight.compiled(R=each, V=vectors, S=s, D=d, **known)
+        work = x[0] * rows * taps * y[2] * rounded_up(y[3], vectors * lanes)
+        plan = (
+            x[0], groups, each // rows, c, *x[2:], *y[2:], *padding, 0, 0, 0,
+            max(1, CHUNK // 8 // work),
+        )  # fmt: skip
+        kernel_of = few_weight.compiled(R=rows, V=vectors, S=s, D=d, **known)
         return kernel_of, np.array(plan, np.int64)
     rows = max(r for r in range(1, 6) if each % r == 0)
     if each > 8 or groups == 1 < each > 4:
         full = y[3] / rounded_up(y[3], lanes)  # part of the lanes that are used
         most = 0 if rows < 4 or full < 0.5 else 32 if s > 1 else 64 if full < 0.85 else 300
+        if s > 1 and each % (2 * lanes) == 0:
+            most = 0
+        elif lanes // 2 < each <= lanes and rows > 3 and full > 0.7:
+            most = 5000  # where sums in order use at most half of the lanes, at half the speed
         if each > 8 and (c * taps > most or (taps == 1 and c > lanes)):
             return None
         if each <= 8 and full < 0.5:

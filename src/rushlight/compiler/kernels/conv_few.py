@@ -197,17 +197,18 @@ def few_transposed(
 
 @kernel
 def few_weight(R, V, KH, KW, S, D, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
-    """The gradient of a weight: y [groups, R, C, KH, KW] from x [N, groups, C, H, W] and
-    g [N, groups, R, OH, OW]. Plan as for `few`, but the first number is N.
+    """The gradient of a weight: y [groups, blocks * R, C, KH, KW] from x [N, groups, C, H, W] and
+    g [N, groups, blocks * R, OH, OW]. Plan as for `few`, but the first number is N.
 
     Lines of the kernel are taken together as far as their sums fit in registers.
     """
-    groups, channels = plan[1], plan[3]
+    groups, blocks, channels = plan[1], plan[2], plan[3]
     height, width, oh_size, ow_size = plan[4], plan[5], plan[6], plan[7]
     together = max(1, min(KH, 24 // (R * KW * V)))
-    for lo, hi in parallel(groups * channels, plan[13]):
+    for lo, hi in parallel(groups * channels * blocks, plan[13]):
         for t in range(lo, hi):
-            group, c = t // channels, t % channels
+            c, group = t // blocks % channels, t // blocks // channels
+            block = group * blocks + t % blocks
             for first in unroll(range(0, KH, together)):
                 lines = range(first, min(first + together, KH))
                 sums = [
@@ -215,8 +216,8 @@ def few_weight(R, V, KH, KW, S, D, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i6
                     for _ in range(R)
                 ]
                 for n in range(plan[0]):
-                    source = x + (n * groups * channels + t) * height * width
-                    of_g = g + (n * groups + group) * R * oh_size * ow_size
+                    source = x + ((n * groups + group) * channels + c) * height * width
+                    of_g = g + (n * groups * blocks + block) * R * oh_size * ow_size
                     for ow in range(0, ow_size, L * V):
                         left = ow * S - plan[9]
                         masks = [
@@ -257,7 +258,7 @@ def few_weight(R, V, KH, KW, S, D, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i6
                             s = sums[r][kh - first][kw][0]
                             for v in unroll(range(1, V)):
                                 s = s + sums[r][kh - first][kw][v]
-                            tap = ((group * R + r) * channels + c) * (KH * KW) + kh * KW + kw
+                            tap = ((block * R + r) * channels + c) * (KH * KW) + kh * KW + kw
                             y[tap] = total(s)
 
 
