@@ -12,7 +12,7 @@ pytest.importorskip("llvmlite")
 import rushlight
 from guard import guarded
 from rushlight import dtypes
-from rushlight.backends import compiled, compiled_reduce, numpy_reduce
+from rushlight.backends import compiled, compiled_loss, compiled_reduce, numpy_loss, numpy_reduce
 
 FLOATS = [np.dtype("f4"), np.dtype("f8"), np.dtype("f2"), dtypes.bfloat16.np]
 DTYPES = [*FLOATS, *map(np.dtype, ("i8", "i4", "u1", "?"))]
@@ -124,3 +124,15 @@ def test_threads_do_not_matter():
     finally:
         rushlight.set_num_threads(before)
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
+def test_squared_distance(dtype):
+    random = np.random.default_rng(0)
+    for n in (1024, 5000, 40000):
+        a, b = (guarded(random.standard_normal(n).astype(dtype)) for _ in range(2))
+        got, want = (m.squared_distance(a, b) for m in (compiled_loss, numpy_loss))
+        close(got, want, got.dtype)
+    assert np.isnan(
+        compiled_loss.squared_distance(np.full(2000, np.nan, dtype), np.ones(2000, dtype))
+    )

@@ -46,6 +46,7 @@ KERNELS = {
     "binary_entropy": "-(b log(a) + (1 - b) log(1 - a)), logarithms at least -100",
     "binary_entropy_gradient": "the gradient of binary_entropy by a",
     "huber": "Huber's loss of a and b",
+    "squared_distance": "the sum of (a - b)^2, of half types in float32",
     "huber_gradient": "the gradient of huber by a",
     "logit_entropy": "the binary entropy of sigmoid(a) and b",
     "logit_entropy_gradient": "the gradient of logit_entropy by a",

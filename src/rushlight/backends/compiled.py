@@ -42,7 +42,8 @@ FAMILIES: dict[str, str] = {
     ),
     "loss": (
         "binary_entropy binary_entropy_gradient huber huber_gradient logit_entropy "
-        "logit_entropy_gradient smooth_l1 smooth_l1_gradient squared_error_gradient"
+        "logit_entropy_gradient smooth_l1 smooth_l1_gradient squared_distance "
+        "squared_error_gradient"
     ),
     "batch_normalize": "batch_norm batch_norm_gradients move_statistics",
     "normalize": (

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from rushlight.backends import numpy_loss as reference
 from rushlight.backends.compiled_elementwise import pointwise_of_several
+from rushlight.backends.compiled_reduce import total
+from rushlight.backends.operands import takes
+from rushlight.compiler import types
 from rushlight.compiler.kernels import activations as of
+from rushlight.compiler.kernels import reduce
 from rushlight.compiler.kernels.loops import CHEAP
+
+
+def squared_distance(a: Any, b: Any) -> Any:
+    """The sum of (a - b)**2; of half types in float32."""
+    if not takes(a) or b.__class__ is not np.ndarray or b.dtype is not a.dtype:
+        return reference.squared_distance(a, b)
+    if a.shape != b.shape or not (a.flags.carray and b.flags.carray):
+        return reference.squared_distance(a, b)
+    t = types.of(a.dtype)
+    assert t is not None
+    parts = np.empty(-(-a.size // reduce.APART), t.loaded.np)
+    reduce.squares_apart.compiled(T=t, R=t.loaded)(a, b, parts, a.size)
+    return total(parts, None, False) if parts.size > 1 else parts.reshape(())
+
 
 smooth_l1 = pointwise_of_several(of.smooth_l1, reference.smooth_l1, 2, 1, CHEAP)
 smooth_l1_gradient = pointwise_of_several(

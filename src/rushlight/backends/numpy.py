@@ -118,7 +118,8 @@ LATER = {
     ),
     "loss": (
         "binary_entropy binary_entropy_gradient huber huber_gradient logit_entropy "
-        "logit_entropy_gradient smooth_l1 smooth_l1_gradient squared_error_gradient"
+        "logit_entropy_gradient smooth_l1 smooth_l1_gradient squared_distance "
+        "squared_error_gradient"
     ),
     "conv": ("convolve convolve_transposed convolve_weight"),
     "elementwise": (

@@ -11,6 +11,14 @@ from rushlight.backends.numpy_activation import sigmoid
 from rushlight.backends.numpy_elementwise import wide
 
 
+def squared_distance(a: Any, b: Any) -> Any:
+    """The sum of (a - b)**2; of half types in float32."""
+    if a.dtype.itemsize < 4:
+        a, b = a.astype(np.float32), b.astype(np.float32)
+    d = (a - b).ravel()
+    return np.asarray(np.dot(d, d))
+
+
 @wide
 def squared_error_gradient(g: Any, a: Any, b: Any, factor: float) -> Any:
     """g * factor * (a - b); g may be one number for all."""

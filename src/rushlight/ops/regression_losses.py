@@ -38,26 +38,16 @@ def check_reduction(reduction: str) -> None:
 
 @op(where="nn.functional", name="_mse_loss", node="MseLossBackward0", out=False)
 def squared_error(xp, input: Array, target: Array, reduction: str):
-    """(x - y)**2, summed or averaged: one pass over the difference."""
-    if input.dtype.itemsize < 4:
-        wide = squared(input.astype("f"), target.astype("f"), reduction)
-        return np.asarray(wide).astype(input.dtype)
-    return squared(input, target, reduction)
-
-
-def squared(input: np.ndarray, target: np.ndarray, reduction: str) -> Any:
-    d = (input - target).ravel()
+    """(x - y)**2, summed or averaged: one pass over both."""
+    d = input.dtype
     if reduction == "none":
-        d *= d
-        return d.reshape(input.shape)
-    total = np.dot(d, d)
-    return (
-        total
-        if reduction == "sum"
-        else total / d.dtype.type(d.size)
-        if d.size
-        else d.dtype.type("nan")
-    )
+        if d.itemsize < 4:
+            return np.square(input.astype("f") - target.astype("f")).astype(d)
+        return xp.square(xp.subtract(input, target))
+    total = xp.squared_distance(input, target)
+    if reduction == "mean":
+        total = total / total.dtype.type(input.size) if input.size else total.dtype.type("nan")
+    return np.asarray(total, d)
 
 
 def scaled(g: Any, input: Any, reduction: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from rushlight.compiler.kernel import kernel
 from rushlight.compiler.kernels.norm import moments
-from rushlight.compiler.kernels.rows import itself, row_total, rows_of, width
+from rushlight.compiler.kernels.rows import itself, row_total, row_total_of_two, rows_of, width
 from rushlight.compiler.language import (
     inline,
     iota,
@@ -27,6 +27,7 @@ from rushlight.compiler.language import (
 )  # fmt: skip
 from rushlight.compiler.types import Ptr, i64
 
+APART = 16384  # elements of which the squares are added up in one go
 PIECE = 32  # rows added up in one go where columns are reduced
 PART = 1024  # rows of a part: 32 pieces, so that errors grow with the depth of a tree
 COLUMNS = 4  # vectors of columns side by side
@@ -38,6 +39,19 @@ def sum_rows(x: Ptr[T], out: Ptr[R], rows: i64, n: i64):
     for lo, hi in parallel(rows, rows_of(n)):
         for r in range(lo, hi):
             out[r] = row_total(x + r * n, n, itself, T)
+
+
+@inline
+def square_apart(x, y):
+    d = x - y
+    return d * d
+
+
+@kernel
+def squares_apart(x: Ptr[T], y: Ptr[T], out: Ptr[R], n: i64):
+    """The sums of (x - y)**2 over each APART elements."""
+    for lo, hi in parallel(n, APART):
+        out[lo // APART] = row_total_of_two(x + lo, y + lo, hi - lo, square_apart, T)
 
 
 @kernel
