@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rushlight.backends import numpy_pad as reference
-from rushlight.backends.compiled_views import BYTES
+from rushlight.backends.compiled import threshold
 from rushlight.compiler.kernels import copy as kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+BYTES = max(1, threshold(512))  # from which a kernel takes less time than NumPy
 
 
 def padded(

@@ -248,6 +248,13 @@ def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:
         if accumulate:
             a[at.key]  # bounds are checked before anything is written
             xp.index_add_at(a, at.key, values)
+        elif (
+            values.ndim == 0
+            and len(at.key) == 1
+            and at.key[0].dtype.kind == "b"
+            and (at.key[0].shape == a.shape)
+        ):
+            xp.fill_masked(a, at.key[0], values)
         else:
             xp.index_put(a, at.key, values)
     except IndexError as e:

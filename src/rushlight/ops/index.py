@@ -328,8 +328,8 @@ FUNCTIONS = {
         "_all.segment_table cummax cummin cumprod cumsum logcumsumexp segment_reduce "
     ),
     "scatter": (
-        "Tensor.scatter_ Tensor.scatter_add_ aten.scatter_combine aten.scatter_src "
-        "aten.scatter_value scatter scatter_add scatter_reduce "
+        "Tensor.scatter_ Tensor.scatter_add_ Tensor.scatter_reduce_ aten.scatter_combine "
+        "aten.scatter_src aten.scatter_value scatter scatter_add scatter_reduce "
     ),
     "sequences": (
         "arange eye linspace logspace range tril_indices triu_indices "
@@ -736,6 +736,9 @@ METHODS = {
     "Tensor.scatter_add_": (
         "scatter_add_ "
     ),
+    "Tensor.scatter_reduce_": (
+        "scatter_reduce_ "
+    ),
     "Tensor.set_": (
         "set_ "
     ),
@@ -842,9 +845,9 @@ INPLACE_OF = (
     "le_ lerp_ less_ less_equal_ lgamma_ log10_ log1p_ log2_ log_ logical_and_ "
     "logical_not_ logical_or_ logical_xor_ logit_ lt_ masked_scatter_ mul_ multiply_ "
     "mvlgamma_ nan_to_num_ ne_ neg_ negative_ nextafter_ not_equal_ pow_ rad2deg_ "
-    "reciprocal_ relu_ remainder_ renorm_ round_ rrelu_ rsqrt_ scatter_reduce_ selu_ sgn_ "
-    "sigmoid_ sign_ sin_ sinc_ sinh_ sqrt_ square_ sub_ subtract_ tan_ tanh_ tril_ triu_ "
-    "true_divide_ trunc_ xlogy_ "
+    "reciprocal_ relu_ remainder_ renorm_ round_ rrelu_ rsqrt_ selu_ sgn_ sigmoid_ sign_ "
+    "sin_ sinc_ sinh_ sqrt_ square_ sub_ subtract_ tan_ tanh_ tril_ triu_ true_divide_ "
+    "trunc_ xlogy_ "
 )
 
 INPLACE = {

@@ -327,7 +327,7 @@ def check_reducible(name: str, reduce: str, a: Any) -> None:
         )
 
 
-@op(inplace=True)
+@op()
 def scatter_reduce(
     xp, input: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True
 ):
@@ -346,13 +346,35 @@ def scatter_reduce(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}."
         )
     check_reducible("scatter_gather_tensor_cpu_reduce_", reduce, input)
-    d = check_scatter("scatter_reduce", input, dim, index, src, False)
     r = input.copy(order="C")
+    reduce_into(xp, r, dim, index, src, reduce, include_self)
+    return r
+
+
+def reduce_into(
+    xp: Any, a: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool
+) -> None:
+    """`scatter_reduce` in place."""
+    d = check_scatter("scatter_reduce", a, dim, index, src, False)
     if index.size:
-        v, i = as_vector(r), as_vector(index)
+        v, i = as_vector(a), as_vector(index)
         if not xp.reduce_along(v, i, d, cropped(src, index), reduce, include_self):
             check_range("scatter_reduce", v, i, d)
-    return r
+
+
+@public("Tensor")
+def scatter_reduce_(
+    self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """In-place version of `scatter_reduce`."""
+    from rushlight.backends import numpy as xp
+
+    if plainly(self, index, src) and reduce in REDUCES and self._array.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            reduce_into(xp, self._array, dim, index._array, src._array, reduce, include_self)
+        _bump(self)
+        return self
+    return inplace(SCATTER_REDUCE, [self, dim, index, src, reduce, include_self])
 
 
 def reduce_back(
@@ -437,4 +459,4 @@ def scatter_reduce_back(
     return own, None, part
 
 
-scatter_reduce.grad_all(scatter_reduce_back)
+SCATTER_REDUCE: Op = scatter_reduce.grad_all(scatter_reduce_back)

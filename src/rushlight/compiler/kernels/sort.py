@@ -225,7 +225,7 @@ def search(RIGHT, seq: Ptr[T], x: Ptr[T], out: Ptr[R], rows: i64, n: i64, m: i64
                 for k in unroll(QUERIES):
                     u = q[base[k] + half - 1]
                     up = ((u <= v[k]) if RIGHT else (u < v[k])) | (v[k] != v[k])
-                    base[k] = select(up, base[k] + half, base[k])
+                    base[k] = base[k] + half * i64(up)  # no branch, whatever LLVM makes of select
                 left -= half
             for k in unroll(QUERIES):
                 u = q[base[k]]
