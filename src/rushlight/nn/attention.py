@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import rushlight
+from rushlight.autograd.state import scope
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.linear import Linear
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
+from rushlight.ops.attention import self_attention
 from rushlight.tensor import Tensor
 
 __all__ = ["MultiheadAttention"]
@@ -122,6 +124,25 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
+        if (
+            query is key is value
+            and not need_weights
+            and query.__class__ is Tensor
+            and query.ndim == 3
+            and query._array.shape[2] == self.embed_dim
+            and self._qkv_same_embed_dim
+            and self.bias_k is None
+            and not self.add_zero_attn
+            and not scope["rare"]
+        ):
+            dropout = self.dropout if self.training else 0.0
+            out = self.out_proj
+            found = self_attention(
+                query, self.num_heads, self.in_proj_weight, self.in_proj_bias, out.weight, out.bias,
+                attn_mask, key_padding_mask, dropout, is_causal, self.batch_first,
+            )  # fmt: skip
+            if found is not None:
+                return found, None
         swap = self.batch_first and query.dim() == 3
         if swap:
             # One tensor given three times stays one: its projections are then one product.

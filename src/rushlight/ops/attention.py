@@ -234,6 +234,49 @@ def shared_heads(query: Tensor, t: Tensor) -> Tensor:
 # -- several heads ---------------------------------------------------------------------------------
 
 
+def self_attention(
+    x: Any, heads: int, in_weight: Any, in_bias: Any, out_weight: Any, out_bias: Any, mask: Any,
+    padding: Any, dropout_p: float, is_causal: bool, batch_first: bool,
+) -> Any:  # fmt: skip
+    """`multi_head_attention_forward` of one tensor with itself, without the weights; None where a mask is
+    of a kind that it is left to that.
+
+    x [N, L, E] with `batch_first`, else [L, N, E]. The heads stay where the projection left them. A
+    result that is recorded has strides as if it came from [L, N, E], as PyTorch's.
+    """
+    n, length, e = x.shape if batch_first else (x.shape[1], x.shape[0], x.shape[2])
+    if is_causal and padding is None:
+        if mask is None:
+            return None
+        mask = None  # the hint stands for the mask
+    else:
+        is_causal = False
+    for t, shape in ((mask, (length, length)), (padding, (n, length))):
+        if t is not None and (t._array.shape != shape or t.dtype is not x.dtype):
+            if t._array.shape != shape or t.dtype.name != "bool":
+                return None
+    if mask is not None and padding is not None and mask.dtype is not padding.dtype:
+        return None  # PyTorch warns
+    if mask is not None:
+        mask = additive(mask, "attn_mask", None, "", x.dtype, False)
+    if padding is not None:
+        padding = additive(padding, "key_padding_mask", None, "", x.dtype, False)
+        padding = padding.view(n, 1, 1, length)
+        mask = padding if mask is None else mask + padding
+    parts = linear(x, in_weight, in_bias).chunk(3, -1)
+    if batch_first:
+        q, k, v = (t.view(n, length, heads, e // heads).transpose(1, 2) for t in parts)
+    else:
+        q, k, v = (t.view(length, n, heads, e // heads).permute(1, 2, 0, 3) for t in parts)
+    result = scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
+    if not batch_first:
+        return linear(result.permute(2, 0, 1, 3).reshape(x.shape), out_weight, out_bias)
+    if thread.grad and (x.requires_grad or in_weight.requires_grad):
+        result = result.permute(2, 0, 1, 3).reshape(length, n, e)
+        return linear(result, out_weight, out_bias).transpose(0, 1)
+    return linear(result.transpose(1, 2).reshape(x.shape), out_weight, out_bias)
+
+
 def check_shapes(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads: int) -> bool:
     """Whether there is a batch; AssertionError where the dimensions do not go together."""
 
