@@ -13,7 +13,7 @@ from rushlight import dtypes, settings
 from rushlight.backends import compiled_products as products
 from rushlight.backends import compiled_reduce as reduce
 from rushlight.backends import numpy_recurrent as reference
-from rushlight.compiler.kernels import gemm, gemv
+from rushlight.compiler.kernels import gemm, gemv, recurrent_gradients
 from rushlight.compiler.kernels import recurrent as kernels
 from rushlight.compiler.types import f32, f64
 
@@ -32,6 +32,7 @@ STEP = 400_000  # that one step of all rows takes at least where threads share e
 OWN = 400_000  # weights that a thread may go through on its own in each step
 SMALL = 140_000  # weights that leave room in the cache: rows are cut into groups of ROWS
 ROWS = 48
+AHEAD = 96  # rows that the input's part is computed for at once
 
 
 def shared(n: int, steps: int, size: int, width: int, weights: int) -> tuple[int, int]:
@@ -133,7 +134,7 @@ def recurrent_layer(
     wide = -(-size // width) * width
     weights = gates * wide * (features + size)
     height, grain = shared(n, steps, size, width, weights)
-    ahead = min(steps, max(1, kernels.ROWS // height))
+    ahead = min(steps, max(1, AHEAD // height))
     rows = x.shape[0] if sizes is not None else steps * n
     own = nothing
     if kind == "gru":
@@ -235,8 +236,8 @@ def recurrent_layer_gradients(
     few = height <= 6
     run = KERNELS.get((kind, dtype, "few" if few else "many"))
     if run is None:
-        known = kernels.gradient_sizes(kind, TYPES[dtype], few)
-        run = kernels.gradients.compiled(KIND=kind, **known), known["V"] * known["L"]
+        known = recurrent_gradients.gradient_sizes(kind, TYPES[dtype], few)
+        run = recurrent_gradients.gradients.compiled(KIND=kind, **known), known["V"] * known["L"]
         KERNELS[kind, dtype, "few" if few else "many"] = run
     kernel, width = run
     wide = -(-size // width) * width
