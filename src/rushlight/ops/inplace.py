@@ -82,6 +82,8 @@ def inplace(op: Op, values: list) -> Tensor:
     label = op.name + "_"
     if not isinstance(t, Tensor):
         raise not_a_tensor(op, op.inputs[0], t)
+    if op.name in UPDATES and compiled.active and updated(*UPDATES[op.name], values):
+        return t
     function = getattr(Tensor, label, op.function)
     if (handled := overrides.dispatch(function, op, values, None)) is not overrides.NOTHING:
         return handled
@@ -143,6 +145,43 @@ def execute_inplace(op: Op, values: list) -> Tensor:
             node = None
         rebase(t, node)
     return t
+
+
+# What steps of optimizers and averages are made of: the kernel that takes `out`, and the sign of the
+# number that comes last.
+UPDATES = {
+    "add": ("add_scaled", 1),
+    "sub": ("add_scaled", -1),
+    "lerp": ("lerp", 1),
+    "addcmul": ("add_product", 1),
+    "addcdiv": ("add_quotient", 1),
+}
+
+
+def updated(kernel: str, sign: int, values: list) -> bool:
+    """Whether `t.name_(*tensors, number)`, of float tensors of one shape where nothing is recorded and
+    in no mode, was carried out by its kernel; if not, nothing was done."""
+    *tensors, number = values
+    if scope["rare"] or (number.__class__ is not float and number.__class__ is not int):
+        return False
+    t = values[0]
+    arrays = [getattr(x, "_array", None) for x in tensors]
+    a: Any = arrays[0]
+    if a.__class__ is not np.ndarray or (a.dtype.char != "f" and a.dtype.char != "d"):
+        return False
+    for b in arrays[1:]:
+        if b.__class__ is not np.ndarray or b.dtype is not a.dtype or b.shape != a.shape:
+            return False
+    if t._counter is INFERENCE or 0 in a.strides:
+        return False
+    if thread.grad and any(x._edge is not None for x in tensors):
+        return False
+    try:
+        getattr(xp, kernel)(*arrays, sign * number, out=a)
+    except RuntimeWarning:  # an overflow of the reference's, which writes when all is computed
+        return False
+    bump(t)
+    return True
 
 
 def written_directly(op: Op, t: Tensor, args: tuple) -> bool:
