@@ -153,7 +153,8 @@ def search(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.n
         or not a.ndim
         or not seq.size
         or (seq.ndim > 1 and seq.shape[:-1] != a.shape[:-1])
-        or (seq.dtype.kind in "fV" and bool((seq != seq).any()))
+        or a.dtype.itemsize < 4
+        or (seq.dtype.kind == "f" and bool((seq != seq).any()))
     ):
         return reference.search(seq, a, right, dtype)
     seq, a = np.ascontiguousarray(seq), np.ascontiguousarray(a)

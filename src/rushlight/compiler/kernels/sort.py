@@ -12,6 +12,7 @@ from rushlight.compiler.kernels.rows import rows_of
 from rushlight.compiler.language import (
     array,
     bits,
+    gather,
     inline,
     iota,
     lanes,
@@ -204,30 +205,39 @@ def by_digits(keys: Ptr[u64], other: Ptr[u64], rows: i64, n: i64, shift: i64, pa
 
 # -- searching -------------------------------------------------------------------------------------
 
-QUERIES = 8  # searches side by side
+SEARCHES = 8  # lanes of a vector of searches
+SIDE = 4  # vectors side by side
+
+
+@inline
+def goes_on(u, v, RIGHT):
+    """Whether v comes behind u, which it is compared with."""
+    return ((u <= v) if RIGHT else (u < v)) | (v != v)
 
 
 @kernel
 def search(RIGHT, seq: Ptr[T], x: Ptr[T], out: Ptr[R], rows: i64, n: i64, m: i64, step: i64):
     """Where each of the m elements of a row goes into the row of n > 0 sorted ones: before (RIGHT:
-    behind) equal ones; NaN goes to the end. `step`: from one sorted row to the next."""
-    for lo, hi in parallel(rows * ((m + (QUERIES - 1)) // QUERIES), 256):
+    behind) equal ones; NaN goes to the end. `step`: from one sorted row to the next.
+
+    Vectors, since LLVM makes branches of numbers that are chosen, and nobody can predict them.
+    """
+    L = SEARCHES
+    across = (m + (SIDE * L - 1)) // (SIDE * L)
+    for lo, hi in parallel(rows * across, 64):
         for c in range(lo, hi):
-            across = (m + (QUERIES - 1)) // QUERIES
-            r, first = c // across, c % across * QUERIES
-            p, q, w = x + r * m, seq + r * step, out + r * m
-            at = [min(first + k, m - 1) for k in range(QUERIES)]
-            v = [p[at[k]] for k in range(QUERIES)]
-            base = [i64(0) for _ in range(QUERIES)]
+            r, first = c // across, c % across * (SIDE * L)
+            p, q, w = x + (r * m + first), seq + r * step, out + (r * m + first)
+            here = [iota(i64, L) < m - first - k * L for k in range(SIDE)]
+            v = [load(p + k * L, L, here[k]) for k in range(SIDE)]
+            base = [splat(i64(0), L) for _ in range(SIDE)]
             left = n + 0
             while left > 1:
                 half = left // 2
-                for k in unroll(QUERIES):
-                    u = q[base[k] + half - 1]
-                    up = ((u <= v[k]) if RIGHT else (u < v[k])) | (v[k] != v[k])
-                    base[k] = base[k] + half * i64(up)  # no branch, whatever LLVM makes of select
+                for k in unroll(SIDE):
+                    up = goes_on(gather(q + (half - 1), base[k]), v[k], RIGHT)
+                    base[k] = select(up, base[k] + half, base[k])
                 left -= half
-            for k in unroll(QUERIES):
-                u = q[base[k]]
-                up = ((u <= v[k]) if RIGHT else (u < v[k])) | (v[k] != v[k])
-                w[at[k]] = R(select(up, base[k] + 1, base[k]))
+            for k in unroll(SIDE):
+                up = goes_on(gather(q, base[k]), v[k], RIGHT)
+                store(w + k * L, R(select(up, base[k] + 1, base[k])), here[k])
