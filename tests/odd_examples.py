@@ -194,6 +194,11 @@ def accumulate_activated(rng, d):
     return *accumulate(rng, d), ("relu", "gelu")[rng.integers(2)]
 
 
+def outer_added(rng, d):
+    a, b = vectors(rng, d)[0], vectors(rng, d)[0]
+    return some(rng, (a.size, b.size), d), a, b, 0.5, 2.0
+
+
 def three_matrices(rng, d):
     m, k, n = sizes_of_product(rng)
     batch = small(rng, 1, 4)
@@ -467,7 +472,7 @@ NAMED = (
     bags, bincount, expand, running_extreme, search, unique, where_set,
     put_slices, pad_constant, pad_edges, copy_into, joined, rolled, tiled, triangle,
     attention, attention_gradients, convolve, convolve_transposed, convolve_weight, accumulate,
-    accumulate_activated,
+    accumulate_activated, outer_added,
     linear, add_along, add_rows, add_slices, gather_along, index_add_at, index_put, index_take, fill_masked,
     out_of_range, slices_added, take_slices, write_along, batch_norm, batch_norm_gradients,
     group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, max_pool_gradient, running,

@@ -325,6 +325,7 @@ KERNELS = {
     "mm": "[n, k] @ [k, m]",
     "mv": "[n, k] @ [k]",
     "outer": "all products of [n] and [m], of one dtype",
+    "outer_added": "beta * input [n, m] + alpha * `outer`",
     "times_adjoint": "a @ bᴴ, for matrices [..., n, k] and [..., m, k]",
     "vdot": "conj([k]) @ [k]",
     # special

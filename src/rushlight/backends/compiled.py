@@ -21,7 +21,7 @@ FAMILIES: dict[str, str] = {
     "conv": "convolve convolve_transposed convolve_weight",
     "products": (
         "accumulate accumulate_activated adjoint_times bmm dot linear matmul mm mv outer "
-        "times_adjoint vdot"
+        "outer_added times_adjoint vdot"
     ),
     "activation": (
         "clip_gradient elu elu_gradient gelu gelu_gradient gelu_slope gelu_tanh "

@@ -83,6 +83,9 @@ class _Kernels(dict):
     def outer(self, char: str) -> Any:
         return gemv.outer.compiled(E=ELEMENTS[char])
 
+    def outer_added(self, char: str) -> Any:
+        return gemv.outer_added.compiled(E=ELEMENTS[char])
+
     def dot(self, char: str) -> Any:
         return gemv.dot.compiled(**gemv.known("dot", ELEMENTS[char], 1))
 
@@ -202,7 +205,7 @@ def thin(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray | None:
     strides = matrix.strides
     if strides[-1] == size and (count == 1 or k >= THIN_SUMS):
         _kernels["rows", char, count, c.dtype.char](matrix, vectors, out)
-    elif strides[-2] == size and count <= FEW:
+    elif strides[-2] == size and (count <= FEW or char in HALF):
         _kernels["columns", char, count, c.dtype.char](matrix, vectors, out)
     else:
         return None
@@ -229,7 +232,7 @@ def matrices(a: np.ndarray, b: np.ndarray, row: np.ndarray | None = None) -> np.
             else:
                 _kernels[char](a, b, c, row, c, 2, 1.0)
             return c
-    if m <= FEW or n <= FEW or (m <= SOME and s < t):
+    if m <= FEW or n <= FEW or (m <= SOME and (s < t or char in HALF)):
         few = thin(a, b, np.empty((m, n), dtype if row is None else row.dtype))
         if few is not None:
             return few if row is None else np.add(few, row, out=few)
@@ -287,26 +290,31 @@ def with_vector(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     if a.ndim == 1 == b.ndim:
         return dot(a, b)
     if b.ndim == 2:
-        matrix, vector = b.T, a
-    elif a.ndim == 2:
-        matrix, vector = a, b
-    elif b.ndim == 1 and a.ndim > 2 and a.flags.c_contiguous and a.size:
-        matrix, vector = a.reshape(-1, a.shape[-1]), b
+        return times_vector(b.T, a)
+    if a.ndim == 2:
+        return times_vector(a, b)
+    if b.ndim == 1 and a.ndim > 2 and a.flags.c_contiguous and a.size:
+        c = times_vector(a.reshape(-1, a.shape[-1]), b)
+        return c if c is None else c.reshape(a.shape[:-1])
+    return None
+
+
+def times_vector(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """a [n, k] @ b [k], of long sums of half types in float32."""
+    (n, k), (s, t), dtype = a.shape, a.strides, a.dtype
+    char, size = dtype.char, dtype.itemsize
+    if b.dtype is not dtype or b.shape != (k,) or char not in ELEMENTS or not (n and k):
+        return None
+    name = "rows" if t == size else "columns"
+    if t != size and s != size:
+        return None
+    if k > gemv.DEPTH and char in HALF:
+        c = np.empty(n, F32)
+        _kernels[name, char, 1, "f"](a, b, c)
     else:
-        return None
-    dtype, (n, k) = matrix.dtype, matrix.shape
-    char = dtype.char
-    if vector.dtype is not dtype or vector.shape != (k,) or char not in ELEMENTS or not (n and k):
-        return None
-    c = np.empty(n, F32 if k > gemv.DEPTH and char in HALF else dtype)
-    s, t = matrix.strides
-    if t == dtype.itemsize:
-        _kernels["rows", char, 1, c.dtype.char](matrix, vector, c)
-    elif s == dtype.itemsize:
-        _kernels["columns", char, 1, c.dtype.char](matrix, vector, c)
-    else:
-        return None
-    return c if a.ndim < 3 else c.reshape(a.shape[:-1])
+        c = np.empty(n, dtype)
+        _kernels[name, char, 1, char](a, b, c)
+    return c
 
 
 def mm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -316,17 +324,21 @@ def mm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[n, k] @ [k]."""
-    if a.ndim != 2 or b.ndim != 1 or (a.size <= SMALL_VECTOR and a.dtype in reference.BLAS):
-        return reference.mv(a, b)
-    c = with_vector(a, b)
-    return reference.mv(a, b) if c is None else rounded(c, a.dtype)
+    if a.ndim == 2 and b.ndim == 1:
+        if a.size <= SMALL_VECTOR and a.dtype.char in "fd":
+            return reference.matmul(a, b)
+        c = times_vector(a, b)
+        if c is not None:
+            return rounded(c, a.dtype)
+    return reference.mv(a, b)
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[k] @ [k]."""
     dtype, n = a.dtype, a.size
-    if n <= SMALL_DOT and dtype in reference.BLAS:
-        return reference.dot(a, b)
+    if n <= SMALL_DOT and dtype is b.dtype and dtype.char in "fd" and a.ndim == 1:
+        if a.shape == b.shape:
+            return a.dot(b)
     if (
         a.shape != b.shape
         or a.ndim != 1
@@ -356,6 +368,26 @@ def outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return reference.outer(a, b)
     c = np.empty((n, m), dtype)
     _kernels["outer", dtype.char](a, a.strides[0] // a.itemsize, np.ascontiguousarray(b), c, n, m)
+    return c
+
+
+def outer_added(
+    input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
+) -> np.ndarray:
+    """beta * input [n, m] + alpha * `outer`."""
+    n, m, dtype = a.size, b.size, a.dtype
+    if (
+        dtype is not b.dtype
+        or dtype is not input.dtype
+        or input.shape != (n, m)
+        or (dtype.char not in "fd" and dtype.char not in HALF)
+        or not n * m
+        or not beta
+    ):
+        return reference.outer_added(input, a, b, beta, alpha)
+    input, b, c = np.ascontiguousarray(input), np.ascontiguousarray(b), np.empty((n, m), dtype)
+    kernel = _kernels["outer_added", dtype.char]
+    kernel(a, a.strides[0] // a.itemsize, b, input, c, n, m, float(beta), float(alpha))
     return c
 
 
@@ -487,6 +519,11 @@ def summed(
 ) -> np.ndarray:
     """`accumulate` of whole numbers, and of few rows or columns."""
     if a.dtype.char in HALF:
+        if a.ndim == 2 and b.ndim == 1 and a.size and a.shape[1] == b.size:
+            sums = thin(a, b[:, None], np.empty((a.shape[0], 1), F32))
+            if sums is not None:
+                sums = sums[:, 0] if alpha == 1 else reference.times(sums[:, 0], alpha)
+                return rounded(reference.plus(sums, input.astype(F32), beta), a.dtype)
         input, left, right = (converted(x, F32) for x in (input, a, b))
         return converted(accumulate(input, left, right, beta, alpha), a.dtype)
     made = matrices(a, b) if a.ndim == 2 == b.ndim else batches(a, b)

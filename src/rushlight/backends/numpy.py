@@ -154,7 +154,7 @@ LATER = {
     ),
     "products": (
         "accumulate accumulate_activated adjoint_times bmm broadcast_to c_name check_bmm dot linear "
-        "matmul mm mv outer times_adjoint vdot"
+        "matmul mm mv outer outer_added times_adjoint vdot"
     ),
     "reduce": (
         "anywhere argmax argmin average ends_of everywhere kth_index largest logcumsumexp "

@@ -129,6 +129,16 @@ def outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.multiply(a[:, None], b)
 
 
+def outer_added(
+    input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
+) -> np.ndarray:
+    """beta * input [n, m] + alpha * `outer`."""
+    if input.dtype in HALF:
+        return rounded(outer_added(*singles(input, a, b), beta, alpha), input.dtype)
+    r = outer(a, b)
+    return plus(r if alpha == 1 else times(r, alpha), input, beta)
+
+
 def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[batch, n, k] @ [batch, k, m]."""
     check_bmm(a, b)

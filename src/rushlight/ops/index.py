@@ -223,8 +223,9 @@ FUNCTIONS = {
     ),
     "matmul": (
         "_addmm_activation addbmm addmm addmv addr baddbmm bilinear bmm dot ger inner "
-        "internal.adjoint_times internal.all_products internal.times_adjoint linalg.matmul "
-        "matmul mm mv nn.functional.bilinear nn.functional.linear outer vdot "
+        "internal.adjoint_times internal.all_products internal.products_added "
+        "internal.times_adjoint linalg.matmul matmul mm mv nn.functional.bilinear "
+        "nn.functional.linear outer vdot "
     ),
     "memory": (
         "Tensor.pin_memory Tensor.resize Tensor.resize_ Tensor.resize_as Tensor.set_ "

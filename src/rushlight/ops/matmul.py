@@ -305,12 +305,28 @@ all_products.grad(
 )
 
 
+@op(where="internal", node="AddrBackward0", out=False)
+def products_added(xp, input: Array, vec1: Array, vec2: Array, beta: float, alpha: float):
+    """`addr` of floating-point numbers of one dtype, to an input of the result's shape."""
+    return xp.outer_added(input, vec1, vec2, beta, alpha)
+
+
+products_added.grad(
+    input=lambda g, beta: scaled(g, beta),
+    vec1=lambda g, vec2, alpha: scaled(matmul(g, vec2), alpha),
+    vec2=lambda g, vec1, alpha: scaled(adjoint_times(g, vec1.unsqueeze(-1)).squeeze(-1), alpha),
+)
+
+
 @composite(inplace=True)
 def addr(input: Array, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1):
     """beta * input + alpha * (vec1 [n] ⊗ vec2 [m]); `input` is broadcast to [n, m]."""
     check_vector("addr", "vec1", vec1)
     check_vector("addr", "vec2", vec2)
     shape = (vec1.shape[0], vec2.shape[0])
+    if input.dtype is vec1.dtype is vec2.dtype and input.shape == shape:
+        if input.is_floating_point():
+            return products_added(input, vec1, vec2, beta, alpha)
     product = outer(vec1, vec2)
     for name, factor in (("beta", beta), ("alpha", alpha)):
         if isinstance(factor, float) and not (

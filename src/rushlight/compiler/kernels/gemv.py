@@ -30,10 +30,10 @@ from rushlight.compiler.language import (
     total,
     unroll,
 )
-from rushlight.compiler.types import HEAD, Header, Ptr, Type, i32, i64
+from rushlight.compiler.types import HEAD, Header, Ptr, Type, f64, i32, i64
 
 DEPTH = 2048
-AHEAD, DOWN = 512, 4  # numbers of a row, and rows, that are fetched before they are needed
+AHEAD, DOWN = 2048, 4  # bytes of a row, and rows, that are fetched before they are needed
 CHUNK = 65536  # elements of the matrix that a chunk of the work reads at least
 FEW, SOME = 4, 8  # vectors, at most: for columns, for rows
 
@@ -64,7 +64,7 @@ def known(name: str, E: Type, count: int, O: Type | None = None) -> dict[str, An
 
 
 @routine
-def dots(p, along, q, qj, k, rows, out, oj, oi, vectors, first, T, R, U, J, L):
+def dots(p, along, q, qj, k, rows, out, oj, oi, vectors, first, T, R, U, J, L, E=None):
     """out[j, i] (+)= Σ_k q[j * qj + k] * p[i * along + k] for R rows i of the matrix.
 
     Rows and vectors that do not exist are computed from the last one that does. U vectors of each
@@ -78,7 +78,7 @@ def dots(p, along, q, qj, k, rows, out, oj, oi, vectors, first, T, R, U, J, L):
         for u in unroll(U):
             vs = [load(by[j] + (e + u * L), L) for j in range(J)]
             for r in unroll(R):
-                prefetch(at[r] + (e + u * L + AHEAD))
+                prefetch(at[r] + (e + u * L + AHEAD // (E or T).size))
                 row = load(at[r] + (e + u * L), L)
                 for j in unroll(J):
                     sums[r][j][u] = added(row, vs[j], sums[r][j][u])
@@ -120,8 +120,12 @@ def gathered(q, qj, qk, own, vectors, k, E, T):
 @routine
 def gather_vectors(q, qj, qk, own, vectors, k):
     for j in range(vectors):
-        for d in range(k):
-            own[j * DEPTH + d] = q[j * qj + d * qk]
+        if qk == 1:
+            for d in lanes(0, k):
+                own[j * DEPTH + d] = q[j * qj + d]
+        else:
+            for d in range(k):
+                own[j * DEPTH + d] = q[j * qj + d * qk]
 
 
 @inline
@@ -165,7 +169,8 @@ def rows(matrix: Header, vectors: Header, out: Header):
     """out [..., j, i] from matrices [..., i, k] whose rows are contiguous and at most J vectors
     [..., j, k] for each; leading dimensions are broadcast to those of out."""
     n, k, count, along, _, qj, qk, oj, oi, batch = plan(matrix, vectors, out, E, O)
-    each = rounded_up(CHUNK // k + 1, R)
+    much = CHUNK if E is T else 2 * CHUNK  # each chunk brings the vectors together anew
+    each = rounded_up(much // k + 1, R)
     pieces = rounded_up(n, each) // each
     for lo, hi in parallel(batch * pieces, max(CHUNK // (n * k), 1)):
         own = array(T, DEPTH * J)
@@ -177,7 +182,7 @@ def rows(matrix: Header, vectors: Header, out: Header):
                 by, step = gathered(q + e * qk, qj, qk, own, count, deep, E, T)
                 for i in range(first, min(n, first + each), R):
                     dots(p + (i * along + e), along, by, step, deep, min(n - i, R), to + i * oi, oj,
-                         oi, count, e == 0, T=T, R=R, U=U, J=J, L=L)  # fmt: skip
+                         oi, count, e == 0, T=T, R=R, U=U, J=J, L=L, E=E)  # fmt: skip
 
 
 @routine
@@ -225,7 +230,8 @@ def columns(matrix: Header, vectors: Header, out: Header):
     """As `rows`, from matrices [..., i, k] whose columns are contiguous."""
     n, k, count, _, along, qj, qk, oj, oi, batch = plan(matrix, vectors, out, E, O)
     W = V * L
-    each = rounded_up(CHUNK // k + 1, W)
+    much = CHUNK if E is T else 2 * CHUNK
+    each = rounded_up(much // k + 1, W)
     pieces = rounded_up(n, each) // each
     for lo, hi in parallel(batch * pieces, max(CHUNK // (n * k), 1)):
         own = array(T, DEPTH * J)
@@ -252,6 +258,19 @@ def outer(a: Ptr[E], step: i64, b: Ptr[E], c: Ptr[E], n: i64, m: i64):
             x, to = a[i * step], c + i * m
             for j in lanes(0, m):
                 to[j] = x * b[j]
+
+
+@kernel
+def outer_added(
+    a: Ptr[E], step: i64, b: Ptr[E], to: Ptr[E], c: Ptr[E], n: i64, m: i64, beta: f64, alpha: f64
+):  # fmt: skip
+    """c [n, m]: beta times `to` [n, m] plus alpha times `outer`."""
+    T = E.loaded
+    for lo, hi in parallel(n, 32768 // m + 1):
+        for i in range(lo, hi):
+            x, y, z = T(alpha) * a[i * step], to + i * m, c + i * m
+            for j in lanes(0, m):
+                z[j] = T(beta) * y[j] + x * b[j]
 
 
 @kernel
