@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.backends import compiled_reduce as reduce
 from rushlight.backends import numpy_pool as reference
 from rushlight.backends.compiled import threshold
 from rushlight.compiler.kernels import pool as kernels
@@ -40,7 +41,7 @@ def fits(a: Any, sizes: Ints, *around: Ints) -> bool:
         and a.dtype.char != "?"
         and len(sizes) <= 3
         and prod(sizes) < LARGE
-        and all(0 <= min(each) and max(each) < LARGE // 64 for each in around)
+        and all(min(each) >= 0 and max(each) < LARGE // 64 for each in around)
         and not any(0 in each for each in around[:2])  # sizes and steps of windows
     )
 
@@ -64,6 +65,24 @@ def step(a: np.ndarray, stride: Ints) -> int | None:
     if stride[-1] in (1, 2, 4):
         return stride[-1]
     return 0 if a.dtype.itemsize >= 4 else None
+
+
+# -- one window ----------------------------------------------------------------------------------------
+
+
+def is_whole(sizes: Ints, kernel: Ints, padding: Ints, out: Ints) -> bool:
+    """Whether the only window is the whole plane: then it is reduced like any row."""
+    return tuple(sizes) == tuple(kernel) and prod(out) == 1 < prod(kernel) and not any(padding)
+
+
+def whole_places(x: np.ndarray, nd: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """The maximum of each plane and its place, both [planes, 1]; None with NaNs, of which the last
+    counts here."""
+    planes = x.reshape(-1, prod(x.shape[x.ndim - nd :]))
+    y = reduce.largest(planes, 1, True)
+    if x.dtype.kind not in "iu" and np.isnan(y).any():
+        return None
+    return y, reduce.argmax(planes, 1, True)
 
 
 # -- channels last -----------------------------------------------------------------------------------
@@ -183,6 +202,14 @@ def maxima(
     sizes = x.shape[x.ndim - nd :]
     if not fits(x, sizes, kernel, stride, padding, dilation, out) or 0 in out:
         return None
+    if is_whole(sizes, kernel, padding, out) and max(dilation) == 1:
+        shape = (*x.shape[: x.ndim - nd], *out)
+        if not places:
+            over = tuple(range(x.ndim - nd, x.ndim))
+            return reduce.largest(x, over, True), np.empty(0, np.int64)
+        whole = whole_places(x, nd)
+        if whole is not None:
+            return whole[0].reshape(shape), whole[1].reshape(shape)
     if (s := step(x, stride)) is None:
         return None
     y = np.empty((*x.shape[: x.ndim - nd], *out), x.dtype)
@@ -252,6 +279,12 @@ def max_pool_gradient(
         or (s := step(x, stride)) is None
     ):
         return reference.max_pool_gradient(g, x, kernel, stride, padding, dilation)
+    if is_whole(sizes, kernel, padding, out) and max(dilation) == 1:
+        whole = whole_places(x, nd)
+        if whole is not None:
+            gx = np.zeros(x.shape, x.dtype)
+            np.put_along_axis(gx.reshape(whole[0].size, -1), whole[1], g.reshape(-1, 1), 1)
+            return gx
     g = np.ascontiguousarray(g)
     gx = np.empty(x.shape, x.dtype)
     apart = kernel[-1] == stride[-1] == 2 and dilation[-1] == 1
@@ -285,6 +318,8 @@ def window_averages(
         or (s := step(x, stride)) is None
     ):
         return reference.window_averages(x, kernel, stride, padding, out, count)
+    if is_whole(sizes, kernel, padding, out) and np.asarray(count).item() == prod(kernel):
+        return reduce.average(x, tuple(range(x.ndim - nd, x.ndim)), True)
     y = np.empty((*x.shape[: x.ndim - nd], *out), x.dtype)
     t = of(x.dtype)
     assert t is not None
@@ -315,6 +350,10 @@ def window_averages_adjoint(
     ):
         return reference.window_averages_adjoint(g, kernel, stride, padding, sizes, count)
     by = counted(count, out, g.dtype)
+    if is_whole(sizes, kernel, padding, out):
+        gx = np.empty((*g.shape[: g.ndim - nd], *sizes), g.dtype)
+        gx[...] = g / by
+        return gx
     if max(stride) == 1:  # its transpose is a sum over windows too
         back = tuple(k - 1 - p for k, p in zip(kernel, padding, strict=True))
         return window_averages(g / by, kernel, stride, back, sizes, 1)
