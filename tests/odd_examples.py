@@ -199,6 +199,10 @@ def outer_added(rng, d):
     return some(rng, (a.size, b.size), d), a, b, 0.5, 2.0
 
 
+def outer(rng, d):
+    return some(rng, (long_or(rng, 1, 300),), d), some(rng, (long_or(rng, 1, 300),), d)
+
+
 def three_matrices(rng, d):
     m, k, n = sizes_of_product(rng)
     batch = small(rng, 1, 4)
@@ -479,7 +483,7 @@ NAMED = (
     lengths, move_statistics, rms_norm, rms_norm_gradients,    sum_to, sort, topk, where, cast,
 )  # fmt: skip
 EXAMPLES = {f.__name__: f for f in NAMED} | {
-    "bmm": three_matrices, "dot": vectors, "vdot": vectors, "outer": vectors, "mm": matrices,
+    "bmm": three_matrices, "dot": vectors, "vdot": vectors, "outer": outer, "mm": matrices,
     "matmul": products,
     "mv": lambda rng, d: (lambda a, b: (a, b[:, 0].copy()))(*matrices(rng, d)),
     "times_adjoint": lambda rng, d: (lambda a, b: (a, b.swapaxes(-1, -2).copy()))(*batches(rng, d)),
