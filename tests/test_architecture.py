@@ -56,6 +56,7 @@ LAZY = {
     ("backends.cuda", "rushlight"): "older programs take SDPBackend from there",
     ("compiler", "backends"): "explain() turns the compiled back end on",
     ("generator", "tensor"): "get_state() and set_state() speak in tensors",
+    ("nn.utils.clip_grad", "optim.fused"): "gradients are clipped by what runs optimizers' steps",
     ("ops", "autograd.anomaly_mode"): "as in the engine",
     (
         "ops",

@@ -252,3 +252,75 @@ def test_arrays_at_the_end_of_memory(fresh):
         for side in ("after", "before"):
             arrays = [guarded(np.ones(n, np.float32), side) for _ in range(3)]
             assert run(rule, arrays) == [False] and (arrays[0] == -1).all()
+
+
+def test_parameters_with_channels_last(fresh, monkeypatch):
+    pytest.importorskip("llvmlite")
+
+    def trained():
+        torch.manual_seed(3)
+        p = torch.nn.Parameter(torch.randn(6, 5, 3, 3).to(memory_format=torch.channels_last))
+        optimizer = torch.optim.Adam([p], 0.01)
+        for _ in range(3):
+            p.grad = torch.randn(6, 5, 3, 3).to(memory_format=torch.channels_last)
+            optimizer.step()
+        return p.detach().numpy().tobytes()
+
+    plain = []
+    monkeypatch.setattr(fused.rules, "on_arrays", lambda *a: plain.append(a))
+    compiled = trained()
+    assert not plain
+    monkeypatch.undo()
+    monkeypatch.setattr(fused, "_available", False)
+    assert compiled == trained()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_clipping_all_gradients_in_one_call(dtype, monkeypatch):
+    pytest.importorskip("llvmlite")
+    from rushlight.backends import compiled
+
+    compiled.activate()
+    assert fused.available()
+
+    def clipped(function, *args, active):
+        monkeypatch.setattr(fused, "_available", active)
+        torch.manual_seed(0)
+        parameters = [
+            torch.zeros(s, dtype=dtype) for s in ((70, 300), (), (0,), (3, 4, 5, 5), (9,))
+        ]
+        for p in parameters:
+            p.requires_grad_()
+            p.grad = torch.randn(p.shape, dtype=dtype)
+        parameters[3].grad = parameters[3].grad.to(memory_format=torch.channels_last)
+        parameters[4].grad = torch.randn(18, dtype=dtype)[::2]
+        versions = [p.grad._version for p in parameters]
+        total = function(parameters, *args)
+        assert all(p.grad._version > v for p, v in zip(parameters, versions, strict=True))
+        return [p.grad for p in parameters] + ([] if total is None else [total])
+
+    for function, number in (
+        (torch.nn.utils.clip_grad_norm_, 1.0),
+        (torch.nn.utils.clip_grad_norm_, 1e9),
+        (torch.nn.utils.clip_grad_value_, 0.5),
+    ):
+        both = [clipped(function, number, active=active) for active in (True, False)]
+        for a, b in zip(*both, strict=True):
+            assert a.dtype == b.dtype and a.stride() == b.stride()
+            torch.testing.assert_close(a, b)
+
+
+def test_lengths_read_within_their_arrays():
+    pytest.importorskip("llvmlite")
+    from guard import guarded
+    from rushlight.compiler.types import f32
+
+    lengths = update.lengths.compiled(T=f32, R=f32)
+    arrays = [guarded(np.full(n, 2, np.float32)) for n in (1, 15, 16, 17, 40000)]
+    arrays += [np.ones(9, np.float32)[::2], np.ones(3), np.ones((0, 3), np.float32)]
+    objects = np.array([id(a) for a in arrays])
+    out = guarded(np.empty(len(arrays), np.float32))
+    parts = guarded(np.empty(40000 // update.GRAIN + 1, np.float32))
+    lengths(objects, id(arrays[0].dtype), parts, out, len(arrays))
+    want = [*(np.float32(4 * n) ** 0.5 for n in (1, 15, 16, 17, 40000)), -1, -1, 0]
+    np.testing.assert_allclose(out, want, rtol=1e-6)

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.autograd.state import scope
 from rushlight.backends import compiled
 from rushlight.optim import rules
-from rushlight.tensor import Tensor
+from rushlight.tensor import INFERENCE, Tensor, _bump
 
 # The NumPy work after which compiling has paid for itself, about a tenth of a second: elements that a
 # rule went over, and what each of its calls costs besides, in elements.
@@ -99,6 +100,13 @@ class Batch:
                 # A rule of someone else's that computes more than stand-ins can, or an LLVM that
                 # does not take what we write: NumPy runs it.
                 _refused.add(kind)
+            else:
+                turned = [a for a in left if not a[0].flags.c_contiguous]  # channels last, say
+                if turned:
+                    views = [in_order(arrays) for arrays in turned]
+                    refused = {id(v) for v in self._native(views)}
+                    taken = [a for a, v in zip(turned, views, strict=True) if id(v) not in refused]
+                    left = [a for a in left if not any(a is t for t in taken)]
         for arrays in left:
             rest = iter(arrays)
             full = [next(rest) if given else None for given in self.given]
@@ -118,3 +126,46 @@ class Batch:
         if not refused[0]:
             return []
         return [a for a, left in zip(waiting, refused[1:].tolist(), strict=True) if left]
+
+
+def in_order(arrays: list) -> list:
+    """Views of a parameter's arrays with their axes as its elements stand in memory."""
+    strides = arrays[0].strides
+    axes = sorted(range(len(strides)), key=lambda k: -strides[k])
+    return [a.transpose(axes) if a.ndim == len(axes) else a for a in arrays]
+
+
+def lengths(tensors: list[Tensor]) -> np.ndarray | None:
+    """The norms of contiguous tensors of one dtype in one call; None where they are not that."""
+    if len(tensors) < 2 or not (compiled.active and available()):
+        return None
+    arrays = [t._array for t in tensors]
+    d = arrays[0].dtype
+    if d.char not in "fd" or any(a.__class__ is not np.ndarray for a in arrays):
+        return None
+    from rushlight.compiler.kernels import update
+    from rushlight.compiler.types import of
+
+    arrays = [a if a.flags.c_contiguous else in_order([a])[0] for a in arrays]
+    objects = np.array([id(a) for a in arrays], np.int64)
+    out = np.empty(len(arrays), d)
+    parts = np.empty(max(a.size for a in arrays) // update.GRAIN + 1, d)
+    update.lengths.compiled(T=of(d), R=of(d))(objects, id(d), parts, out, len(arrays))
+    return None if (out < 0).any() else out
+
+
+def changed(rule: rules.Rule, tensors: list[Tensor], *numbers: float) -> bool:
+    """Run a rule of one array on tensors in place, in one call; False, and nothing done, where that is not
+    for machine code."""
+    if len(tensors) < 2 or not (compiled.active and available()):
+        return False
+    for t in tensors:
+        plain = t._array.__class__ is np.ndarray and t._edge is None and t._counter is not INFERENCE
+        if not plain or t._array.dtype.char not in "fd" or scope["rare"]:
+            return False
+    batch = Batch()
+    for t in tensors:
+        batch(rule, (t,), *numbers)
+        _bump(t)
+    batch.finish()
+    return True

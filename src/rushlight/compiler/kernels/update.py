@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels.rows import row_total
 from rushlight.compiler.language import Source, bits, lanes, parallel, select, sqrt, unroll
 from rushlight.compiler.types import HEAD, Header, Ptr, i32, i64, of
 
@@ -247,6 +248,29 @@ def update(RULE, T, objects: Ptr[i64], dtype: i64, constants: Ptr[C], refused: P
         else:
             refused[0] += 1
             refused[1 + j] = i64(1)
+
+
+@kernel
+def lengths(T, objects: Ptr[i64], dtype: i64, parts: Ptr[R], out: Ptr[R], n: i64):
+    """The square roots of the sums of squares of n arrays, whose objects' addresses are given, -1 for an
+    array that is not C-contiguous and of the dtype. `parts`: a number for each chunk of the largest."""
+    for j in range(n):
+        a = bits(objects[j], Header)
+        size = i64(1)
+        shape = bits(a[HEAD + 2], Ptr[i64])
+        for d in range(i64(i32(a[HEAD + 1]))):
+            size = size * shape[d]
+        flags = i32(a[HEAD + 6])
+        if (a[HEAD + 5] == dtype) & (flags & (C_CONTIGUOUS | ALIGNED) == C_CONTIGUOUS | ALIGNED):
+            data = bits(a[HEAD], Ptr[T])
+            for lo, hi in parallel(size, GRAIN):
+                parts[lo // GRAIN] = row_total(data + lo, hi - lo, lambda v: v * v, T)
+            s = R(0)
+            for k in range((size + (GRAIN - 1)) // GRAIN):
+                s += parts[k]
+            out[j] = sqrt(s)
+        else:
+            out[j] = -1
 
 
 def compiled(rule: Rule, dtype: np.dtype) -> Callable[..., None]:

@@ -22,6 +22,23 @@ def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [p.grad for p in parameters if p.grad is not None]
 
 
+def fused() -> Any:
+    """What does all gradients in one call; optimizers load it anyway."""
+    from rushlight.optim import fused
+
+    return fused
+
+
+def scaled(xp: Any, g: Any, factor: float) -> None:
+    """A rule of `optim/fused.py`."""
+    g *= factor
+
+
+def clipped(xp: Any, g: Any, most: float) -> None:
+    """A rule of `optim/fused.py`."""
+    g[...] = xp.clip(g, -most, most)
+
+
 def get_total_norm(
     tensors: Tensor | Iterable[Tensor],
     norm_type: float = 2.0,
@@ -35,8 +52,12 @@ def get_total_norm(
         return rushlight.tensor(0.0)
     with rushlight.no_grad():
         vector_norm = rushlight.linalg.vector_norm
-        norms = [vector_norm(tensor, norm_type) for tensor in tensors]
-        total = vector_norm(rushlight.stack(norms), norm_type)
+        found = fused().lengths(tensors) if norm_type == 2 else None
+        if found is not None:
+            norms = rushlight.from_numpy(found)
+        else:
+            norms = rushlight.stack([vector_norm(tensor, norm_type) for tensor in tensors])
+        total = vector_norm(norms, norm_type)
         if error_if_nonfinite and not rushlight.isfinite(total).item():
             raise RuntimeError(
                 f"The total norm of order {norm_type} for gradients from `parameters` is "
@@ -57,8 +78,10 @@ def clip_grads_with_norm_(
     with rushlight.no_grad():
         # The product with 1 where nothing is to be clipped spares reading the norm.
         factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-        for grad in _grads(parameters):
-            grad.mul_(factor)
+        grads = _grads(parameters)
+        if not (len(grads) > 1 and fused().changed(scaled, grads, factor.item())):
+            for grad in grads:
+                grad.mul_(factor)
 
 
 def clip_grad_norm_(
@@ -103,5 +126,7 @@ def clip_grad_value_(
     """Cut every element of the gradients to [-clip_value, clip_value]."""
     clip_value = float(clip_value)
     with rushlight.no_grad():
-        for grad in _grads(parameters):
-            grad.clamp_(min=-clip_value, max=clip_value)
+        grads = _grads(parameters)
+        if not fused().changed(clipped, grads, clip_value):
+            for grad in grads:
+                grad.clamp_(min=-clip_value, max=clip_value)
