@@ -44,7 +44,16 @@ def is_half(*arrays: Any) -> bool:
 
 
 def single(a: np.ndarray) -> np.ndarray:
-    return a.astype(np.float32)
+    return converted(a, winograd.SINGLE)
+
+
+def converted(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A copy in another dtype, its channels innermost where they were."""
+    if not a.flags.aligned or not a.size:
+        return a.astype(dtype)
+    if innermost(a):
+        return np.moveaxis(products.converted(np.moveaxis(a, 1, -1), dtype), -1, 1)
+    return products.converted(a, dtype)
 
 
 def kernel_type(*arrays: Any) -> Type | None:
@@ -201,7 +210,7 @@ def convolve(
             single(x), single(w), stride, padding, dilation, groups, out, channels_last,
             None if bias is None else single(bias),
         )  # fmt: skip
-        return y.astype(x.dtype)
+        return converted(y, x.dtype)
     t = kernel_type(x, w, bias)
     n, o, c = len(x), *w.shape[:2]
     if (
@@ -273,7 +282,7 @@ def convolve_transposed(
             single(g), single(w), stride, padding, dilation, groups, sizes, channels_last,
             None if bias is None else single(bias),
         )  # fmt: skip
-        return x.astype(g.dtype)
+        return converted(x, g.dtype)
     t = kernel_type(g, w, bias)
     n, o, c = len(g), *w.shape[:2]
     work = g.size * prod(w.shape[1:])
@@ -372,7 +381,7 @@ def convolve_weight(
         w = convolve_weight(
             single(x), single(g), kernel, stride, padding, dilation, groups, channels_last
         )
-        return w.astype(x.dtype)
+        return converted(w, x.dtype)
     t = kernel_type(x, g)
     n, c, o, kernel = len(x), x.shape[1] // groups, g.shape[1], tuple(kernel)
     if (
