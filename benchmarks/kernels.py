@@ -310,6 +310,20 @@ def conv(n, c, o, size, kernel=3, grad=False, **options):
     return (backward(make) if grad else forward_of(make)), {"flops": flops * (3 if grad else 1)}
 
 
+def convolved(name, x_shape, w_shape, grad=False, last=False, dtype="float32", **options):
+    """conv1d, conv2d, conv3d or their transposes of any shapes; `last`: channels innermost."""
+
+    def make(torch):
+        f = getattr(torch.nn.functional, name)
+        given = [t.to(getattr(torch, dtype)) for t in tensors(torch, x_shape, w_shape)]
+        if last:
+            given = [t.contiguous(memory_format=torch.channels_last) for t in given]
+        x, w = (t.requires_grad_(grad) for t in given)
+        return (lambda: f(x, w, **options)), [x, w]
+
+    return backward(make) if grad else forward_of(make)
+
+
 CASES: dict[str, Any] = {
     **{f"{n} 1M": unary(n) for n in ("exp", "tanh", "gelu", "erf", "sigmoid", "relu", "silu")},
     "log 1M": unary("log", positive=True),
@@ -366,6 +380,7 @@ CASES: dict[str, Any] = {
     "avg_pool2d + backward": backward(avg_pool),
     "max_pool2d 3, 2, 1 of 4x64x112x112": forward_of(pooled("max_pool2d", (4, 64, 112, 112), 3, 2, 1)),
     "max_pool2d 3, 2, 1 + backward": backward(pooled("max_pool2d", (4, 64, 112, 112), 3, 2, 1)),
+    "avg_pool2d 7 of 7": forward_of(pooled("avg_pool2d", (8, 512, 7, 7), 7)),
     "adaptive_avg_pool2d 7 of 28": forward_of(pooled("adaptive_avg_pool2d", (8, 64, 28, 28), 7)),
     "embedding 4096 of 10000x256": forward_of(embedding),
     "embedding + backward": backward(embedding),
@@ -435,6 +450,35 @@ CASES: dict[str, Any] = {
     "conv 3x3 512 -> 512 at 4 + backward": conv(8, 512, 512, 4, grad=True, padding=1),
     "conv 3x3 1 -> 32 at 28 + backward": conv(64, 1, 32, 28, grad=True),
     "conv depthwise 3x3 128 at 28 + backward": conv(8, 128, 128, 28, grad=True, padding=1, groups=128),
+    "conv 5x5 64 -> 192 at 27": conv(4, 64, 192, 27, kernel=5, padding=2),
+    "conv 5x5 10 -> 20 at 12 + backward": conv(64, 10, 20, 12, kernel=5, grad=True),
+    "conv 3x3 128 -> 128 at 28, 4 groups": conv(4, 128, 128, 28, padding=1, groups=4),
+    "conv 3x3 256 -> 512 at 14, stride 2": conv(8, 256, 512, 14, padding=1, stride=2),
+    "conv 16x16 3 -> 768 at 224, stride 16": conv(1, 3, 768, 224, kernel=16, stride=16),
+    "conv transpose 4x4 128 -> 64 at 16, stride 2 + backward": convolved(
+        "conv_transpose2d", (16, 128, 16, 16), (128, 64, 4, 4), True, stride=2, padding=1
+    ),
+    "conv transpose 2x2 128 -> 64 at 32, stride 2": convolved(
+        "conv_transpose2d", (4, 128, 32, 32), (128, 64, 2, 2), stride=2
+    ),
+    "conv 3x3 64 -> 64 at 32, channels last + backward": convolved(
+        "conv2d", (8, 64, 32, 32), (64, 64, 3, 3), True, True, padding=1
+    ),
+    "conv 1x1 64 -> 256 at 16, channels last": convolved(
+        "conv2d", (8, 64, 16, 16), (256, 64, 1, 1), last=True
+    ),
+    "conv depthwise 7x7 96 at 14, channels last": convolved(
+        "conv2d", (8, 96, 14, 14), (96, 1, 7, 7), last=True, padding=3, groups=96
+    ),
+    "conv 3x3 64 -> 64 at 32, bfloat16": convolved(
+        "conv2d", (8, 64, 32, 32), (64, 64, 3, 3), dtype="bfloat16", padding=1
+    ),
+    "conv1d 3 64 -> 64 at 256 + backward": convolved(
+        "conv1d", (16, 64, 256), (64, 64, 3), True, padding=1
+    ),
+    "conv3d 3x3x3 64 -> 64 at 8x28x28": convolved(
+        "conv3d", (1, 64, 8, 28, 28), (64, 64, 3, 3, 3), padding=1
+    ),
 }  # fmt: skip
 
 
