@@ -21,6 +21,10 @@ pytest.importorskip("llvmlite")
 import rushlight
 from rushlight import settings
 from rushlight.compiler import cache, memory, native, threads, ufuncs
+from rushlight.compiler.kernels import attention, gemm
+from rushlight.compiler.language import inline
+from rushlight.compiler.read import told
+from rushlight.compiler.types import f32
 
 SRC = str(pathlib.Path(rushlight.__file__).parents[1])
 LINUX = sys.platform == "linux"
@@ -890,3 +894,80 @@ else:
 def test_kernels_want_instructions_of_2013(monkeypatch, features, suits):
     monkeypatch.setattr(native, "host", lambda: ("a processor", features))
     assert native.suits() == suits
+
+
+# Routines that are compiled apart.
+
+PRODUCT = {"E": f32, "O": f32, "ACT": ""}
+
+
+@pytest.fixture
+def anew(folder, monkeypatch):
+    """Forgets what the process knows of machine code."""
+
+    def forget():
+        monkeypatch.setattr(native, "_loaded", {})
+        monkeypatch.setattr(native, "_units", set())
+        monkeypatch.setattr(native, "_makers", {})
+        monkeypatch.setattr(gemm.product, "_compiled", {})
+
+    forget()
+    return forget
+
+
+def multiplies():
+    a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    b = np.arange(12, dtype=np.float32).reshape(3, 4)
+    c, none = np.zeros((2, 4), np.float32), np.empty(0, np.float32)
+    gemm.product.compiled(**PRODUCT, **gemm.sizes(f32))(a, b, c, none, none, gemm.SET, 1.0)
+    return np.array_equal(c, a @ b)
+
+
+units = pytest.mark.skipif(not native.UNITS, reason="object files that are not ELF")
+
+
+@units
+def test_a_routine_apart_is_found_again(folder, anew, monkeypatch):
+    assert multiplies()
+    names = {name.removeprefix(native.PREFIX) for name in native._units}
+    entries = set(os.listdir(folder))
+    assert names and names < entries
+
+    anew()
+    with monkeypatch.context() as patch:
+        patch.setattr(native, "_optimised", lambda text: refuse())
+        assert multiplies()
+
+    anew()
+    for name in names:
+        os.unlink(folder / name)
+    assert multiplies()  # made once more, and so is what calls them
+    assert set(os.listdir(folder)) == entries
+
+
+@units
+def test_kernels_share_routines_that_are_compiled_apart(anew, monkeypatch):
+    made = []
+    text = native._optimised
+    monkeypatch.setattr(native, "_optimised", lambda t: made.append(t) or text(t))
+    attention.attention._load({"MASK": False, **gemm.sizes(f32)})
+    tiles = [t for t in made if "@tile" in t]
+    assert len(tiles) == 1
+    attention.gradients._load({"MASK": False, **gemm.sizes(f32)})
+    assert [t for t in made if "@tile" in t] == tiles
+
+
+def test_what_is_compiled_apart_is_all_in_its_name():
+    def inner():
+        return one
+
+    one = 1
+    assert told((1, "a", None, [2.5, True], f32, gemm.block))
+    assert not told(inline(inner))  # what it calls `one` is nowhere to be read
+    assert not told((1, object()))
+
+
+def test_without_units_all_is_in_one_module(anew, monkeypatch):
+    monkeypatch.setattr(native, "UNITS", False)
+    assert multiplies()
+    assert not native._units

@@ -24,6 +24,11 @@ def emit(module: ir.Module) -> str:
     writer = Text()
     for i, function in enumerate(module.functions):
         results = {f.name: f.result for f in module.functions}
+        if function.apart:
+            result = "void" if function.result is None else function.result.llvm
+            parameters = ", ".join(p.type.llvm for p in function.parameters)
+            writer.declare(function.name, result, parameters)
+            continue
         Emitter(writer, function, results, Uses(function).once()).define(exported=i == 0)
     return writer.text()
 

@@ -169,13 +169,17 @@ Stmt = Let | Array | Store | Do | For | While | If | Break | Return | Parallel
 
 @dataclass(slots=True)
 class Function:
-    """A function: parameters, what it returns, and `fast`, LLVM's flags that allow reordering."""
+    """A function: parameters, what it returns, and `fast`, LLVM's flags that allow reordering.
+
+    The body of one that is `apart` stands in a module of its own.
+    """
 
     name: str
     parameters: list[Var]
     result: Type | None
     body: list[Stmt] = field(default_factory=list)
     fast: str = ""
+    apart: bool = False
 
 
 @dataclass(slots=True)

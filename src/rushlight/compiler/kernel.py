@@ -36,19 +36,6 @@ class Kernel(Source):
         """Its intermediate representation, for values of the names that it leaves open; checked as
         it was read, and after each pass."""
         from rushlight.compiler.check import check
-
-        return self._module(known, check)
-
-    def llvm(self, **known: Any) -> str:
-        """Its LLVM text, before LLVM's own passes; what it is made from is checked once."""
-        from rushlight.compiler.check import check
-        from rushlight.compiler.emit import emit
-
-        module = self._module(known, lambda module: None)
-        check(module)
-        return emit(module) + self._entry(self._types(known))
-
-    def _module(self, known: dict[str, Any], check: Callable[[Any], None]) -> Any:
         from rushlight.compiler.passes import PASSES
         from rushlight.compiler.read import read
 
@@ -58,6 +45,20 @@ class Kernel(Source):
             step(module)
             check(module)
         return module
+
+    def llvm(self, **known: Any) -> str:
+        """Its LLVM text, before LLVM's own passes; what it is made from is checked once."""
+        from rushlight.compiler.emit import emit
+
+        types = self._types(known)
+        return emit(_module(self, types, known)) + self._entry(types)
+
+    def _text(self, known: dict[str, Any]) -> str:
+        """The same, less the routines that are compiled apart."""
+        from rushlight.compiler.emit import emit
+
+        types = self._types(known)
+        return emit(_module(self, types, known, _apart())) + self._entry(types)
 
     def compiled(self, **known: Any) -> Callable[..., None]:
         """The kernel as a function of arrays (for its pointers) and numbers, in its order.
@@ -82,10 +83,10 @@ class Kernel(Source):
         _python()
         names = [self.__name__, self.__name__ + ".call"]
         module = self.function.__module__
-        described = f"{module}.{self.__name__}({', '.join(f'{k}={v!r}' for k, v in known.items())})"
+        described = f"{module}.{self.__name__}({_listed(known)})"
         if module.startswith("rushlight."):
             # The cache's own key covers all sources of the compiler.
-            return native.load(described, lambda: self.llvm(**known), names)
+            return native.load(described, lambda: self._text(known), names)
         text = self.llvm(**known)
         return native.load(described + text, lambda: text, names)
 
@@ -181,6 +182,47 @@ class Kernel(Source):
                 "",
             ]
         )
+
+
+def _module(
+    source: Source, types: dict[str, Type], known: dict[str, Any], apart: Any = None
+) -> Any:
+    """What is made code of: checked once, at the end."""
+    from rushlight.compiler.check import check
+    from rushlight.compiler.passes import PASSES
+    from rushlight.compiler.read import read
+
+    module = read(source, types, known, apart)
+    for step in PASSES:
+        step(module)
+    check(module)
+    return module
+
+
+def _listed(values: dict[str, Any]) -> str:
+    return ", ".join(f"{k}={v!r}" for k, v in values.items())
+
+
+def _apart() -> Any:
+    """How routines that are compiled apart are called, where they can be; None where not."""
+    from rushlight.compiler import native
+
+    def named(source: Source, types: dict[str, Type], known: dict[str, Any]) -> str:
+        def text(name: str) -> str:
+            from rushlight.compiler.emit import emit
+            from rushlight.compiler.read import result
+
+            module = _module(source, types, known, named)
+            module.functions[0].name = name
+            got, said = module.functions[0].result, result(source, known)
+            if got is not said:
+                raise TypeError(f"{source} returns {got} and is annotated {said}")
+            return emit(module)
+
+        described = f"{source.function.__module__}.{source.__name__}({_listed(known)})"
+        return native.unit(f"{described}({_listed(types)}) {source.fast}", text)
+
+    return named if native.UNITS else None
 
 
 def kernel(function: Callable | None = None, *, fast: str = "") -> Any:

@@ -73,8 +73,8 @@ SIMPLE = {
 class Source:
     """A function of the kernel language: its Python function, and how it is to be read."""
 
-    def __init__(self, function: Callable, kind: str, fast: str) -> None:
-        self.function, self.kind, self.fast = function, kind, fast
+    def __init__(self, function: Callable, kind: str, fast: str, apart: bool = False) -> None:
+        self.function, self.kind, self.fast, self.apart = function, kind, fast, apart
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__wrapped__ = function  # doctest and inspect find the source
         self._tree: Any = None
@@ -148,11 +148,15 @@ def inline(function: Callable | None = None) -> Any:
     return Source(function, "inline function", "")
 
 
-def routine(function: Callable | None = None, *, fast: str = "") -> Any:
-    """A function that kernels call; parameters that are given known values are known in it."""
+def routine(function: Callable | None = None, *, fast: str = "", apart: bool = False) -> Any:
+    """A function that kernels call; parameters that are given known values are known in it.
+
+    One that is `apart` is compiled by itself, once for all kernels that call it with the same known
+    values: for routines that take long to compile. What it returns is annotated: `-> T`.
+    """
     if function is None:
-        return lambda function: Source(function, "routine", fast)
-    return Source(function, "routine", fast)
+        return lambda function: Source(function, "routine", fast, apart)
+    return Source(function, "routine", fast, apart)
 
 
 def known(values: Iterable) -> tuple:

@@ -21,7 +21,13 @@ from typing import Any
 
 from rushlight.compiler import cache as disk
 
+# Whether functions can be compiled by themselves: where it can be read of an object file what it needs.
+UNITS = sys.platform == "linux"
+PREFIX = "unit."
+
 _loaded: dict[tuple, tuple[int, ...]] = {}
+_units: set[str] = set()  # functions compiled by themselves that are in the process
+_makers: dict[str, Callable[[], str]] = {}  # their texts
 # LLVM's code generator is entered by one thread at a time. Held while the process forks, so that no
 # child is born with LLVM's own locks taken by a thread that it does not have.
 _lock = threading.RLock()
@@ -59,15 +65,58 @@ def load(key: str, text: Callable[[], str], names: Sequence[str]) -> tuple[int, 
     return found
 
 
-def _load(key: str, text: Callable[[], str], names: Sequence[str]) -> tuple[int, ...]:
+def unit(key: str, text: Callable[[str], str]) -> str:
+    """The name of a function that is compiled by itself once a module is loaded that calls it.
+
+    `key` is as for `load`; `text` gives the module that defines it, from its name.
+    """
+    with _lock:
+        name = PREFIX + _entry(key)
+        _makers[name] = lambda: text(name)
+        return name
+
+
+def _entry(key: str) -> str:
     import llvmlite
 
-    llvm, machine, host = _machine()
-    entry = disk.key(key, *host, llvmlite.__version__, repr(llvm.llvm_version_info))
+    llvm, _, host = _machine()
+    return disk.key(key, *host, llvmlite.__version__, repr(llvm.llvm_version_info))
+
+
+def _load(key: str, text: Callable[[], str], names: Sequence[str]) -> tuple[int, ...]:
+    entry = _entry(key)
     code = disk.get(entry)
-    if code is None:
-        code = machine.emit_object(_optimised(text()))
-        disk.put(entry, code)
+    if code is None or not _supplied(code):
+        code = _made(entry, text)
+    return _linked(key, code, names)
+
+
+def _made(entry: str, text: Callable[[], str]) -> bytes:
+    code = _machine()[1].emit_object(_optimised(text()))
+    disk.put(entry, code)
+    _supplied(code)
+    return code
+
+
+def _supplied(code: bytes) -> bool:
+    """Load the units that an object file calls; False if one is not on disk, and not known here
+    either: the text of the module that calls it must be made anew, which makes it known."""
+    for name in symbols(code)[1]:
+        if not name.startswith(PREFIX) or name in _units:
+            continue
+        entry = name[len(PREFIX) :]
+        found = disk.get(entry)
+        if found is None or not _supplied(found):
+            if name not in _makers:
+                return False
+            found = _made(entry, _makers[name])
+        _machine()[0].add_symbol(name, *_linked(name, found, [name]))
+        _units.add(name)
+    return True
+
+
+def _linked(key: str, code: bytes, names: Sequence[str]) -> tuple[int, ...]:
+    llvm, machine, _ = _machine()
     # llvmlite's own memory manager puts code and constants into one block. LLVM's lets the system
     # place them, which in a process full of libraries is further apart than a jump can tell.
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine, use_lmm=True)
@@ -111,9 +160,19 @@ def _machine() -> tuple[Any, Any, tuple[str, str]]:
 
 
 def _optimised(text: str) -> Any:
-    llvm, machine, _ = _machine()
-    module = llvm.parse_assembly(text)
+    module = _parsed(text)
+    _optimise(module)
+    return module
+
+
+def _parsed(text: str) -> Any:
+    module = _machine()[0].parse_assembly(text)
     module.verify()
+    return module
+
+
+def _optimise(module: Any) -> None:
+    llvm, machine, _ = _machine()
     # Level 1 leaves out what looks for work that kernels do not have (functions to write out within
     # others, branches that others decide), at two thirds of the time of level 3 for the same code.
     options = llvm.create_pipeline_tuning_options(speed_level=1)
@@ -121,7 +180,6 @@ def _optimised(text: str) -> Any:
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    return module
 
 
 def host() -> tuple[str, str]:

@@ -8,6 +8,7 @@ and all it calls. While reading, every expression is either known (an ordinary P
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
 from rushlight.compiler import ir, language
@@ -15,10 +16,17 @@ from rushlight.compiler.expressions import BINARY, Expressions, KernelError, is_
 from rushlight.compiler.language import Source
 from rushlight.compiler.types import Type, b1, i64
 
+Apart = Callable[[Source, dict[str, Type], dict[str, Any]], str]
 
-def read(source: Source, parameters: dict[str, Type], known: dict[str, Any]) -> ir.Module:
-    """The module of a kernel: its parameters' types by name, and values of other names it uses."""
-    module = Module()
+
+def read(
+    source: Source, parameters: dict[str, Type], known: dict[str, Any], apart: Apart | None = None
+) -> ir.Module:
+    """The module of a kernel: its parameters' types by name, and values of other names it uses.
+
+    `apart` names routines that have modules of their own; without it all stand in this one.
+    """
+    module = Module(apart)
     module.add(source, [ir.Var(name, t) for name, t in parameters.items()], known)
     return ir.Module(module.functions)
 
@@ -26,12 +34,20 @@ def read(source: Source, parameters: dict[str, Type], known: dict[str, Any]) -> 
 class Module:
     """What is read so far: a function is read once for each kind of arguments."""
 
-    def __init__(self) -> None:
+    def __init__(self, apart: Apart | None = None) -> None:
+        self.apart = apart
         self.functions: list[ir.Function] = []
         self.names: dict[Any, ir.Function] = {}
         self.inlines = 0  # inline functions written out, for names of their variables
 
     def add(self, source: Source, parameters: list[ir.Var], known: dict[str, Any]) -> ir.Function:
+        apart = self.apart is not None and source.apart and bool(self.functions)
+        if (
+            apart and told(source) and all(map(told, known.values()))
+        ):  # the same one, in whatever order its values are given, or left to defaults
+            known = dict(sorted((defaults(source, parameters) | known).items()))
+        else:
+            apart = False
         key = (source, tuple((p.name, p.type) for p in parameters), tuple(known.items()))
         if key not in self.names:
             name = source.__name__
@@ -39,10 +55,49 @@ class Module:
             if name in taken:
                 name += f"_{len(taken)}"
             function = ir.Function(name, parameters, None, fast=source.fast)
+            if apart:
+                assert self.apart is not None
+                function.apart = True
+                function.result = result(source, known)
+                function.name = self.apart(source, {p.name: p.type for p in parameters}, known)
             self.functions.append(function)
             self.names[key] = function
-            Reader(self, source, function, known).function()
+            if not function.apart:
+                Reader(self, source, function, known).function()
         return self.names[key]
+
+
+def told(value: Any) -> bool:
+    """Whether the text of a known value says all of it."""
+    if isinstance(value, (tuple, list)):
+        return all(map(told, value))
+    if isinstance(value, Source):
+        return not value.function.__code__.co_freevars and "<" not in value.function.__qualname__
+    return value is None or isinstance(value, (bool, int, float, str, Type))
+
+
+def defaults(source: Source, parameters: list[ir.Var]) -> dict[str, Any]:
+    """The known values of parameters that have one unless they are given another."""
+    arguments = source.tree()[0].args
+    given = {p.name for p in parameters}
+    names = [a.arg for a in arguments.args][len(arguments.args) - len(arguments.defaults) :]
+    return {
+        name: value.value
+        for name, value in zip(names, arguments.defaults, strict=True)
+        if name not in given and isinstance(value, ast.Constant)
+    }
+
+
+def result(source: Source, known: dict[str, Any]) -> Type | None:
+    """What a function says that it returns."""
+    tree = source.tree()[0]
+    returns = tree.returns
+    if returns is None:
+        if any(isinstance(node, ast.Return) and node.value for node in ast.walk(tree)):
+            raise KernelError(f"{source} is compiled apart: annotate what it returns")
+        return None
+    code = compile(ast.fix_missing_locations(ast.Expression(returns)), "<annotation>", "eval")
+    return eval(code, {**source.function.__globals__, **known})
 
 
 class Reader(Expressions):

@@ -76,7 +76,7 @@ def scaled_rows(q, step, to, rows, width, scale, T, L):
             store(to + (r * WIDEST + e), load(q + (r * step + e), L, here) * scale)
 
 
-@routine
+@routine(apart=True)
 def few_scores(q, k, step, to, rows, keys, width, T, L):
     """Products of a few rows of queries, WIDEST apart, with keys where they are; L keys at a time."""
     for j in range(0, keys, L):
@@ -180,7 +180,7 @@ def attention(
                 sum[i] = top[i] + math.log(l) if l != 0 else T(float("inf"))
 
 
-@routine
+@routine(apart=True)
 def softmax_of(scores, rows, columns, i, j, added, step, top, sum, out, o_step, values,
                reach, MASK, T, L):  # fmt: skip
     """Exponentials of a block of scores, less each row's largest so far; what was summed before is
@@ -302,7 +302,7 @@ def zeroed(p, step, rows, width, T, L):
             store(p + (r * step + e), splat(T(0), L), iota(i64, L) < width - e)
 
 
-@routine
+@routine(apart=True)
 def slopes_of(scores, slopes, rows, columns, i, j, added, step, sums, means, g, g_step, out, o_step,
               values, scale, reach, MASK, T, L):  # fmt: skip
     """The weights P of a block of scores, and dS of dO Vᵀ, each in its place.

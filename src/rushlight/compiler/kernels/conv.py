@@ -140,7 +140,7 @@ def list_places(plan, at, to, first, last, fd, fh, fw, W):
     return count
 
 
-@routine
+@routine(apart=True)
 def write_columns(sums_at, y, channel, rows, left, E, L, bias=None):
     """Rows of 2 L sums each become columns: lane i of row r, and bias[i], goes to y[i * channel + r]."""
     W = 2 * L
@@ -159,7 +159,7 @@ def write_columns(sums_at, y, channel, rows, left, E, L, bias=None):
                         store(y + ((v * L + i) * channel + r), column, mask)
 
 
-@routine
+@routine(apart=True)
 def write_lines(sums_at, lines, y, channel, rows, left, bias, E, L):
     """As write_columns, by way of `lines`: one channel after the other, as channels of y may be whole
     pages apart, and lines of the cache that are written by turns would drive each other out."""

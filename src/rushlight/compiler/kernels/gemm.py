@@ -238,7 +238,7 @@ def pack_columns(b, bcs, to, k, left, W, L):
                 store(to + ((p + i) * W + j), rows[i])
 
 
-@routine
+@routine(apart=True)
 def block(a, ars, aks, b, panel, bks, c, ldc, row, k, rows, columns, begin, T, MR, V, L,
           alpha=1, ACT="", back=None):  # fmt: skip
     """A block of C: rows of tiles; panels of B begin `panel` elements a column apart.

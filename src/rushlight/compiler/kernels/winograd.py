@@ -107,7 +107,7 @@ def squared(rows, m, T, L):
     return [[combined(r, [line[s] for line in m], T, L) for s in range(len(rows))] for r in rows]
 
 
-@routine
+@routine(apart=True)
 def read_channels(x, frame, H, W, place, left, row, high, column, wide, T, L):
     """Of L channels of an image, of which `left` exist, rows [row, row + high) and columns [column,
     column + wide) into a frame with the channels innermost, as far as they exist; what else the frame
@@ -218,7 +218,7 @@ def tile(a, b, to, terms, count, matrix, k, begin, T, MR, L):
             store(here, sums[r][v])
 
 
-@routine
+@routine(apart=True)
 def windows(w, u, plan, left, channels, FLIPPED, S, T, L):
     """u [products, RUN, 2 L] with gaps = G g G' of windows for 2 L output channels, of which `left`
     exist, and up to RUN of the input, turned around where FLIPPED."""
@@ -252,7 +252,7 @@ def windows(w, u, plan, left, channels, FLIPPED, S, T, L):
                     )
 
 
-@routine
+@routine(apart=True)
 def multiply(v, u, sums, terms, products, tiles, k, matrix, across, begin, T, MR, L):
     """The products of a block of 2 L output channels and k <= RUN of the input."""
     done = i64(0)
@@ -301,8 +301,10 @@ def transform_back(sums, bias, points, blocks, lines, wide, apart, matrix, S, T,
     return total(wrong)
 
 
-@routine
-def write_tiles(sums, bias, y, points, plan, first, last, column, wide, o, left, matrix, S, T, L):
+@routine(apart=True)
+def write_tiles(
+    sums, bias, y, points, plan, first, last, column, wide, o, left, matrix, S, T, L
+) -> T:
     """The results of 2 L channels from `o` on, of which `left` exist, of the tiles that `read_tiles`
     read."""
     W = 2 * L
@@ -431,8 +433,8 @@ def add_products(v, u, z, tiles, begin, ROW, T, MR, L):
             store(at, sums[r][s])
 
 
-@routine
-def write_windows(z, y, rows, lanes, channels, matrix, S, T, L):
+@routine(apart=True)
+def write_windows(z, y, rows, lanes, channels, matrix, S, T, L) -> T:
     """y [lanes, channels, taps] = G' z G for `rows` channels; returns as `transform_back`."""
     K, N = SCHEMES[S].taps, SCHEMES[S].products
     wrong = splat(T(0), L)
