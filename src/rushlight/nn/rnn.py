@@ -303,6 +303,7 @@ class RNNCellBase(Module):
     """What the cells share: the parameters of one step."""
 
     __constants__ = ["input_size", "hidden_size", "bias"]
+    _names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
     def __init__(
         self,
@@ -358,7 +359,8 @@ class RNNCellBase(Module):
             given = tuple(state.unsqueeze(0) for state in given)
         if not given:
             given = (input.new_zeros((input.size(0), self.hidden_size)),) * count
-        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        own: dict[str, Any] = self._parameters
+        weights = [own[k] if k in own else getattr(self, k) for k in self._names]
         run = getattr(rushlight, function)
         result = run(input, given if count > 1 else given[0], *weights)
         if batched:

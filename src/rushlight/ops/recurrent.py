@@ -323,18 +323,17 @@ gru = network("gru", gru_step, "Gated recurrent units (Cho et al. 2014)." + FORM
 
 
 def check_step(input: Any, states: tuple, w_ih: Any, w_hh: Any) -> None:
-    if input.shape[1] != w_ih.shape[1]:
-        raise RuntimeError(
-            f"input has inconsistent input_size: got {input.shape[1]} expected {w_ih.shape[1]}"
-        )
+    rows, features, wanted = input._array.shape[0], input._array.shape[1], w_ih._array.shape[1]
+    if features != wanted:
+        raise RuntimeError(f"input has inconsistent input_size: got {features} expected {wanted}")
+    size = w_hh._array.shape[1]
     for k, h in enumerate(states):
-        if input.shape[0] != h.shape[0]:
+        have, own = h._array.shape[0], h._array.shape[1]
+        if rows != have:
+            raise RuntimeError(f"Input batch size {rows} doesn't match hidden{k} batch size {have}")
+        if own != size:
             raise RuntimeError(
-                f"Input batch size {input.shape[0]} doesn't match hidden{k} batch size {h.shape[0]}"
-            )
-        if h.shape[1] != w_hh.shape[1]:
-            raise RuntimeError(
-                f"hidden{k} has inconsistent hidden_size: got {h.shape[1]}, expected {w_hh.shape[1]}"
+                f"hidden{k} has inconsistent hidden_size: got {own}, expected {size}"
             )
 
 
@@ -343,10 +342,23 @@ def one_step(
 ) -> tuple:
     """The states after one step: a packed batch of sequences of length 1."""
     check_step(input, states, w_ih, w_hh)
-    if scope["rare"] > scope["inference"]:  # perhaps autocast
+    d, n = input._array.dtype, input._array.shape[0]
+    same = (
+        n > 0 and input._array.ndim == 2 and scope["rare"] <= scope["inference"]
+    )  # else perhaps autocast
+    keep = False
+    for t in (w_ih, w_hh, *states):
+        same = same and t._array.dtype is d and t._array.ndim == 2
+    if not same:
         return step(linear(input, w_ih, b_ih), states, w_hh, b_hh)
-    weights = [w_ih, w_hh, b_ih, b_hh, None]
-    return through_time(step, input, [input.shape[0]], states, weights, False)[1]
+    if thread.grad:
+        for t in (w_ih, w_hh, b_ih, b_hh, input, *states):
+            keep = keep or (t is not None and t.requires_grad)
+    c = states[1] if step is lstm_step else None
+    _, *last = recurrent_layer(
+        input, w_ih, w_hh, b_ih, b_hh, states[0], c, KINDS[step], [n], False, keep
+    )
+    return tuple(last[: len(states)])
 
 
 @public(overridable=True)
