@@ -74,16 +74,16 @@ def from_start(index: np.ndarray, n: int) -> np.ndarray:
 def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:
     """The slices of `a` along `axis` that `index`, of any shape, names; None where an index is out of
     range."""
-    t, size = index_type(index), a.size
+    t, size, shape = index_type(index), a.size, a.shape
     if (
         t is None
         or not size
         or not plain(a)
-        or a.dtype.itemsize not in UNITS
+        or (unit := UNITS.get(a.dtype.itemsize)) is None
         or not -a.ndim <= axis < a.ndim
     ):
         return reference.take_slices(a, index, axis)
-    shape, n = a.shape, a.shape[axis]
+    n = shape[axis]
     if axis == 0:
         outer, inner = 1, size // n
         out_shape = (*index.shape, *shape[1:])
@@ -95,7 +95,7 @@ def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | Non
     if outer * k * inner < (ROWS if outer == 1 else SMALL):
         return reference.take_slices(a, index, axis)
     out, bad = np.empty(out_shape, a.dtype), np.zeros(1, np.int64)
-    run = kernels.take_slices.compiled(ONE=inner == 1, U=UNITS[a.dtype.itemsize], I=t)
+    run = kernels.take_slices.compiled(ONE=inner == 1, U=unit, I=t)
     run(a, index, out, bad, outer, n, k, inner)
     return None if bad[0] else out
 

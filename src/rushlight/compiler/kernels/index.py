@@ -139,7 +139,9 @@ def take_slices(ONE, a: Ptr[U], index: Ptr[I], out: Ptr[U], bad: Ptr[i64],
         else:
             far = n * inner * U.size > NEAR
             ahead = max(AHEAD // (inner * U.size), i64(1))
-            for lo, hi in parallel(outer * k, rows_of(inner)):
+            # Large chunks while there are enough: a thread goes on where its rows are asked for.
+            few = rows_of(inner)
+            for lo, hi in parallel(outer * k, max(few, min(4 * few, outer * k // 8))):
                 r = lo + 0
                 j = lo % k
                 p = a + lo // k * n * inner
