@@ -195,8 +195,7 @@ class RNNBase(Module):
                 raise RuntimeError(f"Expected {which} size {expected}, got {list(state.size())}")
         return states
 
-    def _check_input(self, features: int, dtype: Any) -> None:
-        weight = self._flat_weights[0]
+    def _check_input(self, features: int, dtype: Any, weight: Any) -> None:
         if dtype != weight.dtype:
             raise ValueError(
                 f"RNN input dtype ({dtype}) does not match weight dtype ({weight.dtype}). Convert "
@@ -218,7 +217,8 @@ class RNNBase(Module):
         batched = packed or input.dim() == 3
         if not batched:
             data = data.unsqueeze(0 if self.batch_first else 1)
-        self._check_input(data.size(-1), data.dtype)
+        weights = self._flat_weights
+        self._check_input(data.size(-1), data.dtype, weights[0])
         batch = int(batch_sizes[0]) if packed else data.size(0 if self.batch_first else 1)
         layers = self.num_layers * (2 if self.bidirectional else 1)
         if hx is None:
@@ -228,7 +228,7 @@ class RNNBase(Module):
             if order is not None:  # the batch was sorted when it was packed, so is its state
                 states = tuple(state.index_select(1, order) for state in states)
         state_arg = states if len(states) > 1 else states[0]
-        settings = (self._flat_weights, self.bias, self.num_layers, self.dropout, self.training)
+        settings = (weights, self.bias, self.num_layers, self.dropout, self.training)
         run = self._recurrence()
         if packed:
             results = run(data, batch_sizes, state_arg, *settings, self.bidirectional)
