@@ -155,22 +155,24 @@ def of_halves(
     c: np.ndarray | None,
     act: str,
 ) -> np.ndarray:
-    """`product` of half types."""
+    """`product` of half types. C of a half type is read and rounded once: of one block of sums."""
     dtype, k, kernel = a.dtype, a.shape[-1], None
-    to = F32 if begin else dtype
+    once = (c is None and not begin) or (c is not None and c.dtype is dtype)
     if act:
-        pass
-    elif to is dtype and k <= DEEP and a.size * shape[-1] <= DIRECT:
+        once = False
+    elif once and k <= DEEP and a.size * shape[-1] <= DIRECT:
         b, kernel = readable(b), _kernels[dtype.char]
     elif dtype is BF16 and k % 2 == 0:
-        to = dtype if to is dtype and k <= 2 * DEEP else F32
-        kernel = _kernels["pairs", to.char]
+        once = once and k <= 2 * DEEP
+        kernel = _kernels["pairs", dtype.char if once else "f"]
         if kernel is not None:
             a, b = paired(a), paired(b.swapaxes(-1, -2)).swapaxes(-1, -2)
+    if c is not None and c.dtype is dtype and (kernel is None or not once):
+        c = converted(c, F32)
     if kernel is None:
         return product(converted(a, F32), converted(b, F32), shape, row, begin, alpha, c, act)
     if c is None:
-        c = np.empty(shape, to)
+        c = np.empty(shape, dtype if once else F32)
     kernel(a, b, c, c if row is None else row, c, begin if row is None else BIAS, alpha)
     return c
 
@@ -450,11 +452,19 @@ def accumulate(
         if k == l and (s == size or t == size) and m > FEW < n and k:
             if input.shape == (m, n):
                 c = input.copy()
-                _kernels[char](a, b, c, c, c, 1, alpha)
+                _kernels[char](a, b, c, c, c, ADD, alpha)
                 return c
             if input.shape == (n,) and input.strides == (size,):
                 c = np.empty((m, n), dtype)
-                _kernels[char](a, b, c, input, c, 2, alpha)
+                _kernels[char](a, b, c, input, c, BIAS, alpha)
+                return c
+    elif char in "fd" and input.ndim == a.ndim == b.ndim and beta and input.flags.c_contiguous:
+        x, y, (s, t), size = a.shape, b.shape, b.strides[-2:], dtype.itemsize
+        m, k, n = x[-2], x[-1], y[-1]
+        if k == y[-2] and m > FEW < n and a.size and input.shape == (*x[:-1], n):
+            if (s == size or t == size) and x[:-2] == y[:-2]:
+                c = input.copy() if beta == 1 else np.multiply(input, float(beta))
+                _kernels[char](a, b, c, c, c, ADD, alpha)
                 return c
     if a.ndim == 2 == b.ndim:
         (m, k), (l, n) = a.shape, b.shape
@@ -466,7 +476,7 @@ def accumulate(
         return summed(input, a, b, beta, alpha)
     if k != l or not a.size or not n or n <= FEW or m <= FEW or dtype.kind in "iu":
         return summed(input, a, b, beta, alpha)
-    if char in HALF:
+    if char in HALF and (beta != 1 or input.shape != shape):
         input = converted(input, F32)
     return rounded(onto(input, a, b, shape, beta, alpha), dtype)
 
