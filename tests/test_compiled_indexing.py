@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import rushlight as torch
 from guard import guarded
+from rushlight.backends import compiled as back_end
 from rushlight.backends import compiled_indexing as compiled
 from rushlight.backends import numpy_indexing as reference
 
@@ -236,3 +237,24 @@ def test_two_threads_give_the_same_bits():
     finally:
         torch.set_num_threads(before)
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_sums_of_half_types_are_rounded_once(dtype):
+    assert back_end.activate()
+    rng = np.random.default_rng(0)
+    values = torch.from_numpy(rng.standard_normal((500, 40)).astype(np.float32)).to(dtype)
+    index = torch.from_numpy(rng.integers(0, 3, 500))
+    exact = torch.zeros(3, 40, dtype=torch.float64).index_add(0, index, values.double())
+    before = torch.zeros(3, 40, dtype=dtype)
+    wide = index[:, None].expand(500, 40)
+    scattered = before.scatter_add(0, wide, values)
+    for result in (
+        before.index_add(0, index, values),
+        scattered,
+        before.clone().index_put_((index,), values, True),
+    ):
+        assert result.dtype is dtype and torch.equal(result, exact.to(dtype))
+    leaf = torch.zeros(3, 40, dtype=dtype, requires_grad=True)
+    leaf.gather(0, wide).backward(values)
+    assert torch.equal(leaf.grad, exact.to(dtype))

@@ -6,11 +6,12 @@ No index reaches a kernel before it was seen to be in range.
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight import dtypes
+from rushlight.backends import numpy
 from rushlight.backends import numpy_indexing as reference
 from rushlight.backends.compiled import threshold
 from rushlight.compiler.kernels import index as kernels
@@ -27,10 +28,14 @@ ADDED = {
         (np.int32, i32), (np.int64, i64),
     )
 }  # fmt: skip
+F32, HALVES = np.dtype(np.float32), frozenset((np.dtype(np.float16), dtypes.bfloat16.np))
 INDEX = {np.dtype(np.int64): i64, np.dtype(np.int32): i32}
 SHARED = 1 << 16  # elements from which threads share the rows of one matrix
 PARTS = 4  # in so many parts
 Ints = tuple[int, ...]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def plain(a: Any) -> bool:
@@ -100,17 +105,34 @@ def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | Non
     return None if bad[0] else out
 
 
+def widely(z: np.ndarray, values: np.ndarray, add: Callable[[np.ndarray], Any]) -> Any:
+    """What `add(z)` gives, with the sums of a half type made in float32 and rounded once, as PyTorch makes
+    them; None for a large `z` that few numbers go into, and for what kernels do not write."""
+    if values.size < z.size or not plain(z) or not z.flags.writeable or not z.size:
+        return None
+    wide = numpy.cast(z, F32)
+    done = add(wide)
+    if done:
+        z[...] = numpy.cast(wide, z.dtype)
+    return done
+
+
 def put(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bool) -> bool | None:
     """`z` along `axis` at index[k] = (or +=) the k-th slice of `values`, or one number; False, and
     nothing is written, where an index is out of range; None where no kernel can do it."""
     index = np.ascontiguousarray(index)
     t, dtype, shape = index_type(index), z.dtype, z.shape
-    if t is None or not plain(z) or not z.flags.writeable or values.dtype is not dtype:
+    if add and dtype in HALVES and values.dtype is dtype:
+        done = widely(z, values, lambda wide: put(wide, index, axis, values, True))
+        if done is not None:
+            return done
+    halves = add and dtype is F32 and values.dtype in HALVES
+    if t is None or not plain(z) or not z.flags.writeable:
         return None
     if not 0 <= axis < z.ndim or values.__class__ is not np.ndarray:
         return None
     kind = ADDED.get(dtype) if add else UNITS.get(dtype.itemsize)
-    if kind is None or not z.size:
+    if kind is None or not z.size or values.dtype is not dtype and not halves:
         return None
     n, k = shape[axis], index.size
     outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
@@ -129,7 +151,8 @@ def put(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bo
     if not apart(z, index):
         return None
     bad = np.zeros(1, np.int64)
-    run = kernels.put_slices.compiled(ADD=add, ONE=inner == 1, T=kind, I=t)
+    given = ADDED[values.dtype] if halves else kind
+    run = kernels.put_slices.compiled(ADD=add, ONE=inner == 1, T=kind, V=given, I=t)
     parts = 0
     if outer == 1 and work >= SHARED and inner >= 16 and n >= PARTS:
         parts = PARTS if get_num_threads() > 1 else 1
@@ -302,12 +325,17 @@ def written(
     """`write_along` by a kernel, `how` being its word; None where there is none."""
     dtype = z.dtype
     kind = UNITS.get(dtype.itemsize) if how == "put" else ADDED.get(dtype)
+    if how == "add" and dtype in HALVES and values.dtype is dtype:
+        done = widely(z, values, lambda wide: written(wide, index, dim, values, how))
+        if done is not None:
+            return done
+    halves = how == "add" and dtype is F32 and values.dtype in HALVES
     if (
         kind is not None
         and index.size >= SMALL
         and plain(z)
         and z.flags.writeable
-        and values.dtype is dtype
+        and (values.dtype is dtype or halves)
         and values.__class__ is np.ndarray
         and (values.ndim == 0 or values.shape == index.shape)
     ):
@@ -321,8 +349,9 @@ def written(
             and apart(z, index)
         ):
             bad = np.zeros(1, np.int64)
+            given = ADDED[values.dtype] if halves else kind
             run = kernels.write_along.compiled(
-                HOW=how, NEW=False, ONE=found[3] == 1, SAME=values.ndim == 0, T=kind, I=t
+                HOW=how, NEW=False, ONE=found[3] == 1, SAME=values.ndim == 0, T=kind, V=given, I=t
             )
             run(z, index, values, bad, *found)
             return not bad[0]
@@ -385,14 +414,16 @@ def add_along(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray) -> n
         index, values = np.ascontiguousarray(index), np.ascontiguousarray(values)
         t, found = index_type(index), sizes(shape, index, dim)
         if t is not None and found is not None and values.flags.aligned:
-            z, bad = np.empty(shape, values.dtype), np.zeros(1, np.int64)
+            halves = values.dtype in HALVES and values.size >= prod(shape)  # see `widely`
+            to = f32 if halves else kind
+            z, bad = np.empty(shape, to.np), np.zeros(1, np.int64)
             run = kernels.write_along.compiled(
-                HOW="add", NEW=True, ONE=found[3] == 1, SAME=False, T=kind, I=t
+                HOW="add", NEW=True, ONE=found[3] == 1, SAME=False, T=to, V=kind, I=t
             )
             run(z, index, values, bad, *found)
             if bad[0]:
                 raise IndexError(f"an index is out of range for dimension {dim} of {shape[dim]}")
-            return z
+            return numpy.cast(z, values.dtype) if halves else z
     return reference.add_along(shape, index, dim, values)
 
 

@@ -195,7 +195,7 @@ def put_slice_ahead(q, p, n, coming_q, coming_p, ADD, T):
 
 
 @kernel
-def put_slices(ADD, ONE, z: Ptr[T], index: Ptr[I], values: Ptr[T], bad: Ptr[i64],
+def put_slices(ADD, ONE, z: Ptr[T], index: Ptr[I], values: Ptr[V], bad: Ptr[i64],
                outer: i64, n: i64, k: i64, inner: i64, step: i64, parts: i64):  # fmt: skip
     """z[o, index[j]] = values[o, j] (ADD: += it), for one j after the other; ONE: inner = 1.
 
@@ -328,7 +328,7 @@ def together(old, new, HOW):
 
 
 @kernel
-def write_along(HOW, NEW, ONE, SAME, z: Ptr[T], index: Ptr[I], values: Ptr[T], bad: Ptr[i64],
+def write_along(HOW, NEW, ONE, SAME, z: Ptr[T], index: Ptr[I], values: Ptr[V], bad: Ptr[i64],
                 outer: i64, n: i64, k: i64, inner: i64):  # fmt: skip
     """z[o, index[o, j, i], i] = values[o, j, i], or what HOW makes of both, for one j after the other;
     SAME: values is one number.
