@@ -272,3 +272,19 @@ def test_stays_within_its_arrays(n, side):
     compiled_elementwise.remainder(x, y)
     compiled_elementwise.add_product(x, y, x, 2.0, out=out)
     assert (out == 1.5 + 2 * 2.5 * 1.5).all()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "bfloat16", "i8", "i4", "u1", "?"])
+def test_fill_into(dtype):
+    d = dtypes.bfloat16.np if dtype == "bfloat16" else np.dtype(dtype)
+    for value in (0, 1, -0.0, 0.1, -3, float("nan"), float("inf")):
+        if d.kind in "iu?b" and (not np.isfinite(value) or value < 0 and d.kind != "i"):
+            continue
+        for n in (0, 1, 40_001):
+            got, want = guarded(np.ones(n, d)), np.ones(n, d)
+            compiled_elementwise.fill_into(got, value)
+            want[...] = value
+            assert got.tobytes() == want.tobytes()
+    view = np.zeros((300, 400), d)
+    compiled_elementwise.fill_into(view[:, ::2], 1)
+    assert view[:, ::2].all() and not view[:, 1::2].any()

@@ -180,6 +180,7 @@ KERNELS = {
     # elementwise
     "add_product": "a + value * b * c",
     "add_quotient": "a + value * b / c",
+    "fill_into": "every element of a becomes a number, in place",
     "add_scaled": "a + factor * b",
     "angle": "the angle of complex numbers; pi below zero and 0 above of real ones, NaN of NaN",
     "ceil": "rounded up; integers as they are",

@@ -18,7 +18,7 @@ from rushlight.backends.operands import FLOATS, HALVES
 from rushlight.compiler.kernels import activations, arithmetic, elementwise, math
 from rushlight.compiler.kernels.loops import CHEAP, COSTLY
 from rushlight.compiler.kernels.pointwise import SINGLES, Pointwise
-from rushlight.compiler.types import bf16, f16, f32, f64, of
+from rushlight.compiler.types import bf16, f16, f32, f64, of, u8, u16, u32, u64
 
 # Below so many elements NumPy's passes take no longer.
 SMALL = threshold(64)
@@ -307,3 +307,20 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         kernel(condition, a, b, out, out.size)
         return out
     return np.where(condition, a, b)
+
+
+MANY = threshold(32768)  # elements that two threads fill sooner
+_BITS = {1: (np.dtype(np.uint8), u8), 2: (np.dtype(np.uint16), u16),
+         4: (np.dtype(np.uint32), u32), 8: (np.dtype(np.uint64), u64)}  # fmt: skip
+
+
+def fill_into(a: Any, value: Any) -> None:
+    """`a[...] = value`, a number."""
+    if a.__class__ is np.ndarray and a.size >= MANY and a.flags.carray and a.size:
+        if a.itemsize in _BITS and a.dtype.isnative:
+            unsigned, t = _BITS[a.itemsize]
+            with np.errstate(all="ignore"):
+                bits = int(np.full((), value, a.dtype).view(unsigned))
+            elementwise.fill.compiled(T=t)(a, bits - ((bits >> 63) << 64), a.size)
+            return
+    numpy_elementwise.fill_into(a, value)

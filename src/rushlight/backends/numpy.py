@@ -124,8 +124,8 @@ LATER = {
     "conv": ("convolve convolve_transposed convolve_weight"),
     "elementwise": (
         "above add_product add_quotient add_scaled angle ceil clip clip_arrays copysign "
-        "degrees_to_radians floor floor_divide fmod frac frexp heaviside hypot is_exact "
-        "is_float isfinite isinf isnan lerp load_exponent logaddexp logaddexp2 logit "
+        "degrees_to_radians fill_into floor floor_divide fmod frac frexp heaviside hypot "
+        "is_exact is_float isfinite isinf isnan lerp load_exponent logaddexp logaddexp2 logit "
         "nextafter power radians_to_degrees remainder replace_nonfinite reverse_subtract "
         "rint round_to rsqrt sgn shift_left shift_right sigmoid sign signbit sinc trunc "
         "trunc_divide with_wide_number"

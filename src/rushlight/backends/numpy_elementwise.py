@@ -451,3 +451,10 @@ def replace_nonfinite(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     ):
         np.copyto(r, np.asarray(default if value is None else value).astype(a.dtype), where=where)
     return r
+
+
+def fill_into(a: Any, value: Any) -> None:
+    """`a[...] = value`, a number; by their bits for halves, which NumPy writes one by one."""
+    if a.itemsize == 2 and a.nbytes > 4096 and a.__class__ is np.ndarray:
+        a, value = a.view(np.uint16), np.asarray(value, a.dtype).view(np.uint16)
+    a[...] = value

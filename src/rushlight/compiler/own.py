@@ -20,7 +20,7 @@ from rushlight.compiler.types import NUMBERS, Type, b1, u16
 LETTERS = {
     "f": "f32", "d": "f64", "e": "f16", "E": "bf16", "?": "b1", "l": "i64", "i": "i32",
 }  # fmt: skip
-MIDDLE = 2 * COSTLY
+MIDDLE = 3 * COSTLY // 2
 SMALL = 1024  # from here on loops of ours start for what NumPy computes as well on fewer elements
 
 SAME = "add subtract multiply divide maximum minimum fmax fmin"

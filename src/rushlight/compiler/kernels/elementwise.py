@@ -227,3 +227,12 @@ def between(a, b, s):
     """a + s * (b - a), exact at both ends."""
     away = b - a
     return a + s * away if abs(s) < 0.5 else b - away * (1 - s)
+
+
+@kernel
+def fill(out: Ptr[T], value: i64, n: i64):
+    """out[i] = the low bits of a number."""
+    v = T(value)
+    for lo, hi in parallel(n, 2 * GRAIN):
+        for i in lanes(lo, hi):
+            out[i] = v

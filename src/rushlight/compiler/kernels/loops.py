@@ -13,7 +13,7 @@ from rushlight.compiler.language import bits, lanes, load, parallel, splat, stor
 from rushlight.compiler.types import Ptr, i64, u8
 
 COSTLY = 16384  # elements in a chunk of a function that computes
-CHEAP = 65536  # and of one that waits for memory, which is written around the caches if it is large
+CHEAP = 32768  # and of one that waits for memory, which is written around the caches if it is large
 
 
 @kernel
