@@ -297,6 +297,19 @@ def bmm(batch, m, n, k):
     return case, {"flops": 2 * batch * m * n * k}
 
 
+def product_of(name, *shapes, dtype="float32", transposed=False, **options):
+    """A product by its name, of small whole numbers in any dtype; the last matrix perhaps transposed."""
+
+    def case(torch):
+        torch.manual_seed(0)
+        given = [torch.randint(-4, 5, s).to(getattr(torch, dtype)) for s in shapes]
+        if transposed:
+            given[-1] = given[-1].mT.contiguous().mT
+        return lambda: getattr(torch, name)(*given, **options)
+
+    return case
+
+
 def conv(n, c, o, size, kernel=3, grad=False, **options):
     def make(torch):
         x, w = tensors(
@@ -424,6 +437,17 @@ CASES: dict[str, Any] = {
     "linear 1x1024 -> 1024": gemm(1, 1024, 1024, True),
     "bmm 64 of 128x128x64": bmm(64, 128, 128, 64),
     "bmm 512 of 32x32x32": bmm(512, 32, 32, 32),
+    "bmm 64 of 1x64x256, transposed": product_of("bmm", (64, 1, 64), (64, 64, 256), transposed=True),
+    "mm bfloat16 512": product_of("mm", (512, 512), (512, 512), dtype="bfloat16"),
+    "mm bfloat16 8x512x512": product_of("mm", (8, 512), (512, 512), dtype="bfloat16"),
+    "mm float16 128": product_of("mm", (128, 128), (128, 128), dtype="float16"),
+    "mm int64 128": product_of("mm", (128, 128), (128, 128), dtype="int64"),
+    "mm float64 100": product_of("mm", (100, 100), (100, 100), dtype="float64"),
+    "mv 1024": product_of("mv", (1024, 1024), (1024,)),
+    "outer 512": product_of("outer", (512,), (512,)),
+    "addr 512": product_of("addr", (512, 512), (512,), (512,)),
+    "baddbmm 8 of 64, scaled": product_of("baddbmm", *[(8, 64, 64)] * 3, beta=0.5, alpha=2.0),
+    "_addmm_activation gelu 512": product_of("_addmm_activation", (512,), (512, 512), (512, 512), use_gelu=True),
     "conv 3x3 64 -> 64 at 32": conv(8, 64, 64, 32, padding=1),
     "conv 3x3 128 -> 128 at 16": conv(8, 128, 128, 16, padding=1),
     "conv 3x3 256 -> 256 at 8": conv(8, 256, 256, 8, padding=1),
