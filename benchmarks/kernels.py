@@ -158,6 +158,19 @@ def indexed(name, dim):
     return case
 
 
+def called(f, *shapes, **kinds):
+    """`f(torch, *tensors)` of random tensors; `kinds`: numbers=n instead of the last one, integers
+    below n."""
+
+    def case(torch):
+        xs = tensors(torch, *shapes)
+        if kinds:
+            xs[-1] = torch.randint(0, kinds["numbers"], shapes[-1])
+        return lambda: f(torch, *xs)
+
+    return case
+
+
 def softmax(name):
     def case(torch):
         (x,) = tensors(torch, (1024, 1024))
@@ -376,6 +389,35 @@ CASES: dict[str, Any] = {
     "gather columns + backward": backward(indexed("gather", 1)),
     "index_add rows": forward_of(indexed("index_add", 0)),
     "scatter_add columns": forward_of(indexed("scatter_add", 1)),
+    "scatter_reduce amax columns": called(
+        lambda t, x, i: x.scatter_reduce(1, i, x, "amax"), (2000, 512), (2000, 512), numbers=512
+    ),
+    "x[i, i] 256K": called(lambda t, x, i: x[i, i], (1000, 1000), (1 << 18,), numbers=1000),
+    "x[x > 0] 1M": called(lambda t, x: x[x > 0], (1024, 1024)),
+    "nonzero 1M": called(lambda t, x: (x > 0).nonzero(), (1024, 1024)),
+    "masked_fill_ 1M": called(lambda t, x: x.masked_fill_(x > 0, -1.0), (1 << 20,)),
+    "bincount 1M": called(lambda t, i: t.bincount(i), (1 << 20,), numbers=100),
+    "searchsorted 64K in 1000": called(
+        lambda t, s, x: t.searchsorted(s.sort()[0], x), (1000,), (1 << 16,)
+    ),
+    "embedding_bag 1000 of 4x64": called(
+        lambda t, w, i: t.nn.functional.embedding_bag(i, w), (10000, 64), (1000, 4), numbers=10000
+    ),
+    "one_hot 4096 of 100": called(
+        lambda t, i: t.nn.functional.one_hot(i, 100), (4096,), numbers=100
+    ),
+    "clone 1M": called(lambda t, x: x.clone(), (1 << 20,)),
+    "t().contiguous() 1024x1024": called(lambda t, x: x.t().contiguous(), (1024, 1024)),
+    "permute copy 16x4x256x64": called(
+        lambda t, x: x.permute(0, 2, 1, 3).contiguous(), (16, 4, 256, 64)
+    ),
+    "cat 2 of 1024x1024 at 1": called(lambda t, x, y: t.cat((x, y), 1), *((1024, 1024),) * 2),
+    "flip 1024x1024": called(lambda t, x: x.flip(1), (1024, 1024)),
+    "pad 8x64x32x32": called(lambda t, x: t.nn.functional.pad(x, (1, 1, 1, 1)), (8, 64, 32, 32)),
+    "triu 1024x1024": called(lambda t, x: x.triu(), (1024, 1024)),
+    "cumprod 1024x1024": called(lambda t, x: x.cumprod(1), (1024, 1024)),
+    "cummax 1024x1024": called(lambda t, x: x.cummax(1)[0], (1024, 1024)),
+    "randn 100": lambda torch: lambda: torch.randn(100),
     "softmax 1024x1024": softmax("softmax"),
     "log_softmax 1024x1024": softmax("log_softmax"),
     "softmax + backward": backward(softmax_backward),
