@@ -26,7 +26,9 @@ def run(rows: Any, columns: Any, log: bool, dim: int, *arrays: np.ndarray) -> np
     n, inner = a.shape[dim], prod(a.shape[dim + 1 :])
     out = np.empty(a.shape, a.dtype)
     t = of(a.dtype)
-    if inner == 1:
+    if inner == 1 and n <= kernels.FEW and rows is kernels.rows_softmax:
+        kernels.few_softmax.compiled(LOG=log, N=n, T=t)(a, out, a.size // n)
+    elif inner == 1:
         rows.compiled(LOG=log, T=t)(*arrays, out, a.size // n, n)
     else:
         columns.compiled(LOG=log, T=t)(*arrays, out, a.size // (n * inner), n, inner)

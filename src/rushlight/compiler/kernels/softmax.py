@@ -9,6 +9,7 @@ from __future__ import annotations
 from rushlight.compiler.kernel import kernel
 from rushlight.compiler.kernels import math
 from rushlight.compiler.kernels.rows import (
+    CHUNK,
     itself,
     product,
     row_largest,
@@ -18,6 +19,7 @@ from rushlight.compiler.kernels.rows import (
     width,
 )
 from rushlight.compiler.language import (
+    array,
     inline,
     iota,
     lanes,
@@ -28,22 +30,36 @@ from rushlight.compiler.language import (
     splat,
     store,
     total,
+    unroll,
 )  # fmt: skip
 from rushlight.compiler.types import Ptr, i64
 
 
 @inline
 def narrow_softmax(x, out, lo, hi, n, LOG, T):
-    """Rows that fit into one vector."""
+    """Rows that fit into one vector; as many logarithms as a vector has lanes are taken at once."""
     L = width(T)
     R = T.loaded
     here = iota(i64, L) < n
-    for r in range(lo, hi):
-        v = select(here, load(x + r * n, L, here), R(float("-inf")))
-        v = v - largest(v)
-        e = math.exp_below(v)
-        s = total(select(here, e, R(0)))
-        store(out + r * n, v - math.log(s) if LOG else e * (1 / s), here)
+    if LOG:
+        sums = array(R, L)
+        store(sums, splat(R(1), L))
+        for first in range(lo, hi, L):
+            last = min(hi, first + L)
+            for r in range(first, last):
+                v = select(here, load(x + r * n, L, here), R(float("-inf")))
+                v = v - largest(v)
+                sums[r - first] = total(select(here, math.exp_below(v), R(0)))
+            store(sums, math.log(load(sums, L)))
+            for r in range(first, last):
+                v = select(here, load(x + r * n, L, here), R(float("-inf")))
+                store(out + r * n, (v - largest(v)) - sums[r - first], here)
+    else:
+        for r in range(lo, hi):
+            v = select(here, load(x + r * n, L, here), R(float("-inf")))
+            e = math.exp_below(v - largest(v))
+            s = total(select(here, e, R(0)))
+            store(out + r * n, e * (1 / s), here)
 
 
 @inline
@@ -57,13 +73,64 @@ def narrow_backward(g, y, out, lo, hi, n, LOG, T):
         store(out + r * n, v - math.exp_below(w) * s if LOG else w * (v - s), here)
 
 
+SIDE = 4  # rows of middling length that are worked on side by side: one need not wait for the other
+MIDDLING = 32  # vectors
+
+
+@inline
+def middling_softmax(x, out, lo, hi, n, LOG, T):
+    """Rows of a few vectors."""
+    L = width(T)
+    R = T.loaded
+    logs = array(R, L)
+    for r in range(lo, hi, SIDE):
+        at = [min(hi - 1, r + i) * n for i in range(SIDE)]
+        best = [splat(R(float("-inf")), L) for _ in range(SIDE)]
+        for c in range(0, n, L):
+            here = iota(i64, L) < n - c
+            for i in unroll(SIDE):
+                v = select(here, load(x + (at[i] + c), L, here), R(float("-inf")))
+                best[i] = select(v > best[i], v, best[i])
+        most = [largest(best[i]) for i in range(SIDE)]
+        sums = [splat(R(0), L) for _ in range(SIDE)]
+        for c in range(0, n, L):
+            here = iota(i64, L) < n - c
+            for i in unroll(SIDE):
+                v = math.exp_below(load(x + (at[i] + c), L, here) - most[i])
+                sums[i] = sums[i] + select(here, v, R(0))
+                if not LOG and T.loaded is T:
+                    store(out + (at[i] + c), v, here)
+        s = [total(sums[i]) for i in range(SIDE)]
+        if LOG:
+            store(logs, splat(R(1), L))
+            for i in unroll(SIDE):
+                logs[i] = s[i]
+            store(logs, math.log(load(logs, L)))
+        s = [(logs[i] if LOG else 1 / s[i]) for i in range(SIDE)]
+        for c in range(0, n, L):
+            here = iota(i64, L) < n - c
+            if LOG:
+                w = [(load(x + (at[i] + c), L, here) - most[i]) - s[i] for i in range(SIDE)]
+            elif T.loaded is T:
+                w = [load(out + (at[i] + c), L, here) * s[i] for i in range(SIDE)]
+            else:  # what is stored is rounded: it is computed again
+                w = [
+                    math.exp_below(load(x + (at[i] + c), L, here) - most[i]) * s[i]
+                    for i in range(SIDE)
+                ]
+            for i in unroll(SIDE):  # after all were loaded: the last row may be there several times
+                store(out + (at[i] + c), w[i], here)
+
+
 @kernel
 def rows_softmax(LOG, x: Ptr[T], out: Ptr[T], rows: i64, n: i64):
     """exp(x) / sum(exp(x)) of each row; LOG: its logarithm."""
     for lo, hi in parallel(rows, rows_of(n)):
         if n <= width(T):
             narrow_softmax(x, out, lo, hi, n, LOG, T)
-        for r in range(lo if n > width(T) else hi, hi):
+        elif n <= MIDDLING * width(T):
+            middling_softmax(x, out, lo, hi, n, LOG, T)
+        for r in range(lo if n > MIDDLING * width(T) else hi, hi):
             p, q = x + r * n, out + r * n
             most = row_largest(p, n, T)
             if LOG:
@@ -81,6 +148,28 @@ def rows_softmax(LOG, x: Ptr[T], out: Ptr[T], rows: i64, n: i64):
                 s = 1 / row_total(p, n, lambda v: math.exp_below(v - most), T)
                 for i in lanes(0, n):
                     q[i] = math.exp_below(p[i] - most) * s
+
+
+FEW = 4  # elements of a row up to which lanes are rows
+
+
+@kernel
+def few_softmax(LOG, N, x: Ptr[T], out: Ptr[T], rows: i64):
+    """As rows_softmax, of rows of N elements."""
+    R = T.loaded
+    for lo, hi in parallel(rows, CHUNK // N):
+        for r in lanes(lo, hi):
+            v = [R(x[r * N + k]) for k in range(N)]
+            most = v[0]
+            for k in unroll(range(1, N)):
+                most = v[k] if v[k] > most else most
+            e = [math.exp_below(v[k] - most) for k in range(N)]
+            s = e[0]
+            for k in unroll(range(1, N)):
+                s = s + e[k]
+            by = math.log(s) if LOG else 1 / s
+            for k in unroll(N):
+                out[r * N + k] = (v[k] - most) - by if LOG else e[k] * by
 
 
 @kernel
