@@ -197,6 +197,23 @@ def test_bounds_of_normal_below(t):
     ).all()
 
 
+@precise
+@pytest.mark.parametrize("t", TYPES, ids=str)
+def test_bounds_of_erfc(t):
+    def exact(x):
+        with localcontext() as context:
+            context.prec = 40
+            tail = 2 * tail_of(abs(Decimal(x)) * Decimal(2).sqrt())
+            return 2 - tail if x < 0 else tail
+
+    most = 9.2 if t is f32 else 26.5  # where results are normal numbers
+    x = np.concatenate([np.linspace(-most, most, 401), np.linspace(-1, 1, 200)]).astype(t.np)
+    assert errors(run(math.erfc, x, t), decimals(exact, x)).max() <= 7
+    beyond = np.array([9.5, 10.0, 10.05, 10.3, 50] if t is f32 else [26.8, 27.2, 27.5, 50], t.np)
+    got, want = run(math.erfc, beyond, t), decimals(exact, beyond)
+    assert (np.abs(got - want) <= 2 * np.finfo(t.np).smallest_subnormal).all()
+
+
 SPECIAL = {
     "exp": [(INF, INF), (-INF, 0.0), (0.0, 1.0), (-0.0, 1.0), (1e4, INF), (-1e4, 0.0)],
     "expm1": [(INF, INF), (-INF, -1.0), (0.0, 0.0), (-0.0, -0.0), (1e-40, 1e-40), (-1e-40, -1e-40)],
@@ -205,6 +222,7 @@ SPECIAL = {
     "tanh": [(INF, 1.0), (-INF, -1.0), (0.0, 0.0), (-0.0, -0.0), (50.0, 1.0), (1e-40, 1e-40)],
     "sigmoid": [(INF, 1.0), (-INF, 0.0), (0.0, 0.5), (-0.0, 0.5), (-1e4, 0.0), (1e4, 1.0)],
     "erf": [(INF, 1.0), (-INF, -1.0), (0.0, 0.0), (-0.0, -0.0), (30.0, 1.0)],
+    "erfc": [(INF, 0.0), (-INF, 2.0), (0.0, 1.0), (-0.0, 1.0)],
     "normal_below": [(-INF, 0.0), (-50.0, 0.0)],
     "exp2": [(INF, INF), (-INF, 0.0), (0.0, 1.0), (-0.0, 1.0), (10.0, 1024.0), (-3.0, 0.125), (1e5, INF)],
     "exp_below": [(-INF, 0.0), (0.0, 1.0), (-0.0, 1.0)],

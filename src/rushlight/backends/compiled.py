@@ -32,7 +32,7 @@ FAMILIES: dict[str, str] = {
         "shrink_gradient silu silu_gradient silu_slope softplus softshrink threshold"
     ),
     "elementwise": (
-        "above add_product add_quotient add_scaled cast ceil clip clip_arrays copysign erf "
+        "above add_product add_quotient add_scaled cast ceil clip clip_arrays copysign erf erfc "
         "fill_into floor floor_divide fmod frac hypot lerp logaddexp power remainder replace_nonfinite "
         "reverse_subtract rint rsqrt sgn sigmoid sign trunc where with_wide_number xlogy"
     ),

@@ -110,6 +110,7 @@ def sgn(a: Any) -> Any:
 
 frac = pointwise(arithmetic.frac, numpy_elementwise.frac, 0, CHEAP)
 erf = pointwise(math.erf, numpy_special.erf)
+erfc = pointwise(math.erfc, numpy_special.erfc)
 xlogy = pointwise_of_several(arithmetic.xlogy, numpy_gamma.xlogy)
 above = pointwise_of_several(elementwise.above, numpy_elementwise.above, 2, 1, CHEAP)
 add_product = pointwise_of_several(
@@ -310,7 +311,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 
 
 MANY = threshold(32768)  # elements that two threads fill sooner
-_BITS = {1: (np.dtype(np.uint8), u8), 2: (np.dtype(np.uint16), u16),
+_BITS: dict[int, tuple[np.dtype, Any]] = {1: (np.dtype(np.uint8), u8), 2: (np.dtype(np.uint16), u16),
          4: (np.dtype(np.uint32), u32), 8: (np.dtype(np.uint64), u64)}  # fmt: skip
 
 
@@ -320,7 +321,7 @@ def fill_into(a: Any, value: Any) -> None:
         if a.itemsize in _BITS and a.dtype.isnative:
             unsigned, t = _BITS[a.itemsize]
             with np.errstate(all="ignore"):
-                bits = int(np.full((), value, a.dtype).view(unsigned))
+                bits = int(np.full((1,), value, a.dtype).view(unsigned)[0])
             elementwise.fill.compiled(T=t)(a, bits - ((bits >> 63) << 64), a.size)
             return
     numpy_elementwise.fill_into(a, value)

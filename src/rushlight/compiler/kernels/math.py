@@ -454,6 +454,29 @@ def exp_of_half(degree: int, factor: Decimal) -> tuple[float, ...]:
         return polynomial(lambda x: factor * (x / -2).exp(), -ln2, ln2, degree)
 
 
+@inline
+def erfc(x):
+    """1 - erf(x), without cancellation; at most 7 ULP."""
+    T = typeof(x)
+    most = 10.2 if T is f32 else 27.3  # erfc is 0 beyond
+    a = abs(x)
+    c = most if a > most else a
+    h = c * float(-Decimal(2).sqrt())
+    top, bottom, factor = wide_tail(T)
+    r = monic(h, top) / monic(h, bottom) * float(2 * factor)
+    z = c * c
+    y = exp(-z) * r
+    y = fma(-y, fma(c, c, -z), y)  # what was rounded off of z
+    return 2 - y if x < 0 else y
+
+
+def wide_tail(t: Type) -> tuple[tuple[float, ...], tuple[float, ...], Decimal]:
+    """As `tail`, as far as `erfc` needs it."""
+    if t is f32:
+        return rational(_tail_of, 14.5, 4, 5, 2)
+    return rational(_tail_of, 38.7, 9, 10, 3)
+
+
 def tail(t: Type) -> tuple[tuple[float, ...], tuple[float, ...], Decimal]:
     """The parts of `_tail_of` as a quotient."""
     if t is f32:
