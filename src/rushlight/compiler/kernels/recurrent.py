@@ -135,7 +135,7 @@ def tile(a, along, b, apart, c, ldc, bias, k, rows, begin, T, MR, V, L):
                 store(c + (r * ldc + v * L), sums[r][v])
 
 
-@routine
+@routine(apart=True)
 def block(a, along, b, apart, c, ldc, bias, k, rows, begin, T, MR, V, L):
     """Tiles below each other, the last one as low as will do."""
     third = MR // 3
@@ -173,7 +173,7 @@ def cell(v, own, state, KIND):
     return result, now, saved
 
 
-@routine
+@routine(apart=True)
 def pack_gates(w, to, size, depth, u, G, W, L):
     """The weights [G * size, depth] of all G gates of W units from u on, side by side:
     [depth, G * W]. Units that do not exist are copies of the last one."""
