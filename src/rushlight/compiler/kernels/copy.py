@@ -295,29 +295,36 @@ def pad(MODE, a: Ptr[U], out: Ptr[U], value: Ptr[U], outer: i64, d: i64, h: i64,
     """`a` [outer, d, h, w] continued beyond its edges: `out` [outer, d_out, h_out, w_out], in which it
     begins at d_low, h_low, w_low. MODE: "constant", "reflect", "replicate" or "circular"."""
     for lo, hi in parallel(outer * d_out * h_out, rows_of(w_out)):
-        for r in range(lo, hi):
-            j, i = r % h_out - h_low, r // h_out % d_out - d_low
-            o = r // (h_out * d_out)
-            q = out + r * w_out
+        v = value[0]
+        r = lo + 0
+        while r < hi:  # plane by plane
+            plane, first = r // h_out, r % h_out
+            i, o = plane % d_out - d_low, plane // d_out
+            rows = min(h_out - first, hi - r)
             if MODE == "constant":
-                v = value[0]
-                if (j >= 0) & (j < h) & (i >= 0) & (i < d):
-                    for x in range(w_low):
-                        q[x] = v
-                    move(q + w_low, a + ((o * d + i) * h + j) * w, w, False, U)
-                    for x in range(w_low + w, w_out):
-                        q[x] = v
-                else:
-                    for x in lanes(0, w_out):
-                        q[x] = v
+                inside = (i >= 0) & (i < d)
+                for e in range(rows):
+                    q, j = out + (r + e) * w_out, first + e - h_low
+                    if inside & (j >= 0) & (j < h):
+                        for x in range(w_low):
+                            q[x] = v
+                        move(q + w_low, a + ((o * d + i) * h + j) * w, w, False, U)
+                        for x in range(w_low + w, w_out):
+                            q[x] = v
+                    else:
+                        for x in lanes(0, w_out):
+                            q[x] = v
             else:
-                at = (o * d + mirrored(i, d, MODE)) * h + mirrored(j, h, MODE)
-                p = a + at * w
-                for x in range(w_low):
-                    q[x] = p[mirrored(x - w_low, w, MODE)]
-                move(q + w_low, p, w, False, U)
-                for x in range(w_low + w, w_out):
-                    q[x] = p[mirrored(x - w_low, w, MODE)]
+                of = (o * d + mirrored(i, d, MODE)) * h
+                for e in range(rows):
+                    q, j = out + (r + e) * w_out, first + e - h_low
+                    p = a + (of + mirrored(j, h, MODE)) * w
+                    for x in range(w_low):
+                        q[x] = p[mirrored(x - w_low, w, MODE)]
+                    move(q + w_low, p, w, False, U)
+                    for x in range(w_low + w, w_out):
+                        q[x] = p[mirrored(x - w_low, w, MODE)]
+            r += rows
 
 
 # -- triangles -------------------------------------------------------------------------------------
