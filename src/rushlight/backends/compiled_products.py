@@ -28,8 +28,8 @@ DEEP, FEW, SOME = gemm.DEPTH, gemv.FEW, gemv.SOME
 ADD, BIAS, SCALE = gemm.ADD, gemm.BIAS, gemm.SCALE  # what a product is added to
 
 # Products of one element of A with one of B (m * n * k) up to which NumPy is as fast, where B lies in
-# rows: OpenBLAS for small matrices, with a result that it allocates itself.
-SMALL = compiled.threshold(4096)
+# rows or does not: OpenBLAS for small matrices, with a result that it allocates itself.
+SMALL, SMALL_TURNED = compiled.threshold(4096), compiled.threshold(1024)
 SMALL_VECTOR, SMALL_DOT = compiled.threshold(1024), compiled.threshold(512)
 SMALL_OUTER = compiled.threshold(256)
 # Half types are read as they are below this; above it converting them first, or for bfloat16 making
@@ -247,7 +247,8 @@ def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         c = batches(a, b)
     else:
         s, t = b.strides
-        if s >= t and a.size * b.shape[1] <= SMALL and a.dtype in reference.BLAS:
+        least = SMALL if s >= t else SMALL_TURNED
+        if a.size * b.shape[1] <= least and a.dtype in reference.BLAS:
             return reference.matmul(a, b)
         c = matrices(a, b)
     if c is None:
