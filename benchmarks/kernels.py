@@ -210,6 +210,56 @@ def cross_entropy(torch):
     return (lambda: torch.nn.functional.cross_entropy(x, y)), [x]
 
 
+def normalized(name, shape, *, last=False, **options):
+    """A layer of torch.nn for the second dimension (layer and RMS norm: the last) of a shape."""
+
+    def case(torch):
+        (x,) = tensors(torch, shape)
+        x = x.to(memory_format=torch.channels_last) if last else x
+        layer = getattr(torch.nn, name)(**options)
+        return (lambda: layer(x)), [x.requires_grad_(), *layer.parameters()]
+
+    return case
+
+
+def classified(shape, **options):
+    def case(torch):
+        (x,) = tensors(torch, shape, grad=True)
+        y = torch.randint(0, shape[1], (shape[0], *shape[2:]))
+        return (lambda: torch.nn.functional.cross_entropy(x, y, **options)), [x]
+
+    return case
+
+
+def decoding(queries, keys, heads=(8, 8)):
+    """A few queries against many keys, as with a cache."""
+
+    def case(torch):
+        q, k, v = tensors(torch, (1, heads[0], queries, 64), *[(1, heads[1], keys, 64)] * 2)
+        f = torch.nn.functional.scaled_dot_product_attention
+        return (lambda: f(q, k, v, enable_gqa=heads[0] != heads[1])), []
+
+    return case
+
+
+def encoder_layer(torch):
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(256, 8, 1024, 0.0, batch_first=True)
+    (x,) = tensors(torch, (8, 64, 256), grad=True)
+    return (lambda: layer(x)), [x, *layer.parameters()]
+
+
+def clipped(name, number):
+    def case(torch):
+        parameters = tensors(torch, *[(64, 64), (64,)] * 50, grad=True)
+        for p in parameters:
+            p.grad = torch.randn_like(p)
+        clip = getattr(torch.nn.utils, name)
+        return lambda: clip(parameters, number)
+
+    return case
+
+
 def max_pool(torch):
     (x,) = tensors(torch, (32, 64, 28, 28), grad=True)
     return (lambda: torch.nn.functional.max_pool2d(x, 2)), [x]
@@ -429,6 +479,21 @@ CASES: dict[str, Any] = {
     "group_norm + backward": backward(group_norm),
     "cross_entropy 4096x1000": forward_of(cross_entropy),
     "cross_entropy + backward": backward(cross_entropy),
+    "layer_norm 64x128 + backward": backward(normalized("LayerNorm", (64, 128), normalized_shape=128)),
+    "rms_norm 512x768 + backward": backward(normalized("RMSNorm", (512, 768), normalized_shape=768)),
+    "batch_norm 512x1024 + backward": backward(normalized("BatchNorm1d", (512, 1024), num_features=1024)),
+    "batch_norm 8x16x8x8 + backward": backward(normalized("BatchNorm2d", (8, 16, 8, 8), num_features=16)),
+    "batch_norm 32x64x28x28 channels last + backward": backward(
+        normalized("BatchNorm2d", (32, 64, 28, 28), last=True, num_features=64)
+    ),
+    "instance_norm 8x32x16x16 + backward": backward(
+        normalized("InstanceNorm2d", (8, 32, 16, 16), num_features=32, affine=True)
+    ),
+    "softmax 65536x2": sorted_rows("softmax", (65536, 2), -1),
+    "log_softmax 4096x100": sorted_rows("log_softmax", (4096, 100), -1),
+    "cross_entropy 64x10 + backward": backward(classified((64, 10))),
+    "cross_entropy 512x1000, smoothed + backward": backward(classified((512, 1000), label_smoothing=0.1)),
+    "cross_entropy 8x21x64x64 + backward": backward(classified((8, 21, 64, 64))),
     "max_pool2d 32x64x28x28": forward_of(max_pool),
     "max_pool2d + backward": backward(max_pool),
     "avg_pool2d 32x64x28x28": forward_of(avg_pool),
@@ -446,6 +511,9 @@ CASES: dict[str, Any] = {
     "attention causal 6x256x64 + backward": backward(attention(True, (1, 6, 256, 64))),
     "attention 48x1024x64": forward_of(attention(False, (4, 12, 1024, 64))),
     "attention 48x1024x64 + backward": backward(attention(False, (4, 12, 1024, 64))),
+    "attention 8 heads, 1 query, 256 keys": forward_of(decoding(1, 256)),
+    "attention 32 heads of 8, 1 query, 512 keys": forward_of(decoding(1, 512, (32, 8))),
+    "encoder layer 8x64x256 + backward": backward(encoder_layer),
     "lstm 32x64x128 -> 256": forward_of(recurrent("LSTM")),
     "lstm + backward": backward(recurrent("LSTM")),
     "lstm 8x100x64 -> 64": forward_of(recurrent("LSTM", 8, 100, 64, 64)),
@@ -471,6 +539,8 @@ CASES: dict[str, Any] = {
     "gru cell 32x128 -> 256": forward_of(cell("GRUCell", 32, 128, 256)),
     "Adam 1.3M": optimizer("Adam", lr=1e-3),
     "AdamW 1.3M": optimizer("AdamW", lr=1e-3),
+    "clip_grad_norm_ of 100": clipped("clip_grad_norm_", 1.0),
+    "clip_grad_value_ of 100": clipped("clip_grad_value_", 1.0),
     "SGD momentum 1.3M": optimizer("SGD", lr=1e-3, momentum=0.9),
     **{f"mm {n}": gemm(n, n, n) for n in (64, 128, 256, 512, 1024, 2048)},
     "linear 64x784 -> 128": gemm(64, 128, 784, True),
