@@ -42,6 +42,7 @@ from odd_places import (
     pad_constant,
     pad_edges,
     put_slices,
+    reduce_along,
     rolled,
     running_extreme,
     search,
@@ -320,13 +321,13 @@ def tables(rng, d):
     )
 
 
-def drawing(kinds, *rest):
+def drawing(kinds, *rest, least=1):
     def make(rng, d):
         from rushlight.generator import Generator
 
         n = long_or(rng, 1, 16, 624, 5000)
         generator = Generator().manual_seed(int(rng.integers(99)))
-        return generator, np.zeros(n, kinds[rng.integers(len(kinds))]), *rest
+        return generator, np.zeros(max(n, least), kinds[rng.integers(len(kinds))]), *rest
 
     return make
 
@@ -442,6 +443,11 @@ def elements(arrays, numbers=()):
     return make
 
 
+def same_shape(rng, d):
+    a = some(rng, any_shape(rng), d)
+    return a, some(rng, a.shape, d)
+
+
 def positive(make):
     return lambda rng, d: tuple(
         1 / (1 + np.exp(-a.astype(F64))).astype(d) if isinstance(a, np.ndarray) else a
@@ -473,6 +479,7 @@ def move_statistics(rng, d):
 
 NUMBERS = (0.5, 1.5, 0.5)
 NAMED = (
+    reduce_along,
     bags, bincount, expand, running_extreme, search, unique, where_set,
     put_slices, pad_constant, pad_edges, copy_into, joined, rolled, tiled, triangle,
     attention, attention_gradients, convolve, convolve_transposed, convolve_weight, accumulate,
@@ -504,7 +511,8 @@ EXAMPLES = {f.__name__: f for f in NAMED} | {
     "class_entropy_gradient": classes_gradient, "clip_gradient": elements(2, (-0.5, 0.5)),
     "add_scaled": elements(2, (0.5,)), "lerp": elements(3), "clip": elements(1, (-0.5, 0.5)),
     "clip_arrays": elements(3), "power": positive(elements(2)), "reverse_subtract": elements(2),
-    "replace_nonfinite": elements(1, (None, None, None)), "sgn": one, "select": masked, "contiguous": one, "row_major": one,
+    "replace_nonfinite": elements(1, (None, None, None)), "sgn": one, "squared_distance": same_shape, "product": along_axis(False), "total_of_numbers": along_axis(False),
+    "nonzeros": along_axis(), "random_normal_floats": drawing([F32], 0.5, 2.0, least=16), "select": masked, "contiguous": one, "row_major": one,
     "with_wide_number": wide_number, "binary_entropy": positive(elements(2)),
     "binary_entropy_gradient": positive(elements(3)),
 }  # fmt: skip

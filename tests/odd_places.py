@@ -110,6 +110,12 @@ def write_along(rng, d):
     return some(rng, shape, d), index, dim, values, add
 
 
+def reduce_along(rng, d):
+    shape, dim, index, values = along(rng, d)
+    how = ["sum", "mean", "prod", "amax", "amin"][rng.integers(5)]
+    return some(rng, shape, d), index, dim, values, how, bool(rng.integers(2))
+
+
 def add_along(rng, d):
     shape, dim, index, values = along(rng, d)
     return shape, index, dim, values

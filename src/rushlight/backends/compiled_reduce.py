@@ -63,6 +63,8 @@ def plan(
     ndim = len(shape)
     if axis is None:
         over = set(range(ndim))
+    elif not ndim:
+        return None
     else:
         over = {d % ndim for d in (axis if axis.__class__ is tuple else (axis,))}
         if not over:
