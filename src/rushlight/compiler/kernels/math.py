@@ -467,7 +467,10 @@ def erfc(x):
     z = c * c
     y = exp(-z) * r
     y = fma(-y, fma(c, c, -z), y)  # what was rounded off of z
-    return 2 - y if x < 0 else y
+    y = 2 - y if x < 0 else y
+    near = horner(z, polynomial(_erf_rest, 0.0, 0.25, degree(T, 4, 9)))
+    near = 1 - x * float(2 / _pi().sqrt()) * fma(z, near, 1)
+    return near if a < 0.5 else y
 
 
 def wide_tail(t: Type) -> tuple[tuple[float, ...], tuple[float, ...], Decimal]:
