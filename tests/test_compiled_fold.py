@@ -136,3 +136,14 @@ def test_squared_distance(dtype):
     assert np.isnan(
         compiled_loss.squared_distance(np.full(2000, np.nan, dtype), np.ones(2000, dtype))
     )
+
+
+@pytest.mark.parametrize("to", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_dtype_that_is_asked_for(dtype, to):
+    """A sum of truth values as a truth value, and all others."""
+    a = np.random.default_rng(0).integers(0, 2, (40, 50)).astype(dtype)
+    for name, axis in itertools.product(("total", "product"), (0, 1, None)):
+        got = getattr(compiled_reduce, name)(a, axis, False, to)
+        want = getattr(numpy_reduce, name)(a, axis, False, to)
+        assert got.dtype == want.dtype and np.array_equal(got, want)
