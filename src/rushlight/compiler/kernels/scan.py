@@ -8,10 +8,21 @@ from __future__ import annotations
 
 from rushlight.compiler.kernel import kernel
 from rushlight.compiler.kernels.rows import rows_of
-from rushlight.compiler.language import inline, iota, load, parallel, select, splat, store, unroll
+from rushlight.compiler.language import (
+    inline,
+    iota,
+    load,
+    parallel,
+    select,
+    some,
+    splat,
+    store,
+    unroll,
+)
 from rushlight.compiler.types import Ptr, i64
 
 TOGETHER = 4  # rows side by side
+STRETCH = 16  # elements that are looked at together
 LANES = 8  # columns side by side: their sums are 64 bits wide
 
 
@@ -71,14 +82,31 @@ def running_extreme(LEAST, x: Ptr[T], out: Ptr[T], places: Ptr[i64],
                 q, w = out + t * TOGETHER * n, places + t * TOGETHER * n
                 top = [p[r * n] for r in range(TOGETHER)]
                 at = [i64(0) for _ in range(TOGETHER)]
-                for i in range(n):
-                    for r in unroll(TOGETHER):
-                        v = p[r * n + i]
-                        new = replaces(v, top[r], LEAST)
-                        top[r] = select(new, v, top[r])
-                        at[r] = select(new, i, at[r])
-                        q[r * n + i] = top[r]
-                        w[r * n + i] = at[r]
+                first = i64(0)
+                while first < n:
+                    stop = min(first + STRETCH, n)
+                    news = i64(0)
+                    if stop - first == STRETCH:
+                        for r in unroll(TOGETHER):
+                            ahead = load(p + r * n + first, STRETCH)
+                            news += i64(some(replaces(ahead, top[r], LEAST)))
+                    else:
+                        news = i64(1)
+                    if news == 0:  # most stretches of a long row hold nothing new
+                        for r in unroll(TOGETHER):
+                            store(q + r * n + first, splat(top[r], STRETCH))
+                            store(w + r * n + first, splat(at[r], STRETCH // 2))
+                            store(w + r * n + first + STRETCH // 2, splat(at[r], STRETCH // 2))
+                    else:
+                        for i in range(first, stop):
+                            for r in unroll(TOGETHER):
+                                v = p[r * n + i]
+                                new = replaces(v, top[r], LEAST)
+                                top[r] = select(new, v, top[r])
+                                at[r] = select(new, i, at[r])
+                                q[r * n + i] = top[r]
+                                w[r * n + i] = at[r]
+                    first = stop
         for o in range(groups * TOGETHER, outer):
             of, to, which = x + o * n, out + o * n, places + o * n
             best, place = of[0], i64(0)
