@@ -131,7 +131,8 @@ def attention(
     sharing = heads // v_shape[1]  # heads of the query for one of the keys and values
     deep = (width + (L - 1)) // L * L
     height = (length + (down - 1)) // down
-    grain = max(1, SMALL // (height * s * (width + values)))
+    worth = i64(SMALL) if height > FEW else i64(SMALL // 4)  # few queries wait for memory
+    grain = max(1, worth // (height * s * (width + values)))
     for lo, hi in parallel(shape[0] * heads * down, grain):
         keys = array(T, KEYS * WIDEST)
         scaled = array(T, QUERIES * WIDEST)
