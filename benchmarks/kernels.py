@@ -65,6 +65,20 @@ def reduction(name, shape, dim=None):
     return case, {"bytes": 4 * math.prod(shape)}
 
 
+def broadcast(name, shape, other, dtype="float32"):
+    def case(torch):
+        x, y = (t.to(getattr(torch, dtype)) for t in tensors(torch, shape, other))
+        f = getattr(torch, name)
+        return lambda: f(x, y)
+
+    return case, {"bytes": 8 * math.prod(shape)}
+
+
+def turned_sum(torch):
+    (x,) = tensors(torch, (1024, 1024))
+    return lambda: x.t().sum(0)
+
+
 def backward(make):
     """Forward and backward of a case that returns (function, inputs)."""
 
@@ -401,7 +415,7 @@ def convolved(name, x_shape, w_shape, grad=False, last=False, dtype="float32", *
 
 
 CASES: dict[str, Any] = {
-    **{f"{n} 1M": unary(n) for n in ("exp", "tanh", "gelu", "erf", "sigmoid", "relu", "silu")},
+    **{f"{n} 1M": unary(n) for n in ("exp", "tanh", "gelu", "erf", "erfc", "sigmoid", "relu", "silu")},
     "log 1M": unary("log", positive=True),
     "exp 16M": unary("exp", 1 << 24),
     "relu 16M": unary("relu", 1 << 24),
@@ -414,6 +428,23 @@ CASES: dict[str, Any] = {
     "sum 16M": reduction("sum", (1 << 24,)),
     "sum rows 1024x1024": reduction("sum", (1024, 1024), 1),
     "sum columns 1024x1024": reduction("sum", (1024, 1024), 0),
+    "sum columns of a transpose": turned_sum,
+    "amax columns 1024x1024": reduction("amax", (1024, 1024), 0),
+    "nansum rows 1024x1024": reduction("nansum", (1024, 1024), 1),
+    "prod 1M": reduction("prod", (1 << 20,)),
+    "count_nonzero 1M": reduction("count_nonzero", (1 << 20,)),
+    "add 256x256 + 256": broadcast("add", (256, 256), (256,)),
+    "add 1024x1024 + column": broadcast("add", (1024, 1024), (1024, 1)),
+    "mul 8x64x28x28 by channel": broadcast("mul", (8, 64, 28, 28), (64, 1, 1)),
+    "add attention mask": broadcast("add", (8, 12, 128, 128), (8, 1, 1, 128)),
+    "add attention mask, bfloat16": broadcast(
+        "add", (8, 12, 128, 128), (8, 1, 1, 128), "bfloat16"
+    ),
+    "mse_loss 1M": (
+        lambda torch: (lambda x, y: lambda: torch.nn.functional.mse_loss(x, y))(
+            *tensors(torch, (1 << 20,), (1 << 20,))
+        )
+    ),
     "var rows 1024x1024": reduction("var", (1024, 1024), 1),
     "max rows 1024x1024": reduction("max", (1024, 1024), 1),
     "argmax rows 1024x1024": reduction("argmax", (1024, 1024), 1),
