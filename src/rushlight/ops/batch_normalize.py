@@ -81,6 +81,18 @@ def channels_checked(input: Tensor, **parameters: Tensor | None) -> None:
             raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.numel()}")
 
 
+def usual(a: Any, *parameters: Any) -> bool:
+    """Whether all that is given has the floating dtype of `a`, a number for each of its channels: no check
+    is left."""
+    d, channels = a.dtype, a.shape[1:2]
+    if not channels or d.kind != "f":
+        return False
+    for t in parameters:
+        if t is not None and (t._array.dtype is not d or t._array.shape != channels):
+            return False
+    return True
+
+
 def batch_normalized(
     input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
     momentum: float, eps: float,
@@ -94,11 +106,12 @@ def batch_normalized(
         for name, t in (("running_mean", running_mean), ("running_var", running_var)):
             if t is None:
                 raise RuntimeError(f"{name} must be defined in evaluation mode")
-    channels_checked(
-        input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
-    )
-    refuse_exact(input, "batch_norm")
-    check_mixed(input, weight, bias, running_mean, running_var)
+    if not usual(input._array, weight, bias, running_mean, running_var):
+        channels_checked(
+            input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+        )
+        refuse_exact(input, "batch_norm")
+        check_mixed(input, weight, bias, running_mean, running_var)
     if not training:
         result = normalized_batch(input, weight, bias, running_mean, running_var, False, eps)
         return result, running_mean, running_var
