@@ -511,7 +511,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | {
     "class_entropy_gradient": classes_gradient, "clip_gradient": elements(2, (-0.5, 0.5)),
     "add_scaled": elements(2, (0.5,)), "lerp": elements(3), "clip": elements(1, (-0.5, 0.5)),
     "clip_arrays": elements(3), "power": positive(elements(2)), "reverse_subtract": elements(2),
-    "replace_nonfinite": elements(1, (None, None, None)), "sgn": one, "squared_distance": same_shape, "product": along_axis(False), "total_of_numbers": along_axis(False),
+    "replace_nonfinite": elements(1, (None, None, None)), "sgn": one, "fill_into": lambda rng, d: (*one(rng, d), 3), "squared_distance": same_shape, "product": along_axis(False), "total_of_numbers": along_axis(False),
     "nonzeros": along_axis(), "random_normal_floats": drawing([F32], 0.5, 2.0, least=16), "select": masked, "contiguous": one, "row_major": one,
     "with_wide_number": wide_number, "binary_entropy": positive(elements(2)),
     "binary_entropy_gradient": positive(elements(3)),
