@@ -213,7 +213,9 @@ def _native() -> tuple[int, int, int, int] | None:
         try:
             function, t, to = _tables[table][_dtypes[entry[0]]]
             entry[1] = broadcast.broadcast.address(F=function, T=t, B=to)
-        except KeyboardInterrupt:  # no exception leaves a call from native code: the gate sees to it
+        except (
+            KeyboardInterrupt
+        ):  # no exception leaves a call from native code: the gate sees to it
             return
         except Exception:  # nobody to raise it to: NumPy's loops do it too
             entry[0] = entry[1] = 0
