@@ -185,12 +185,12 @@ def reference_of(name, binding):
         return lambda a, low, high: np.minimum(np.maximum(a, low), high)
     found = getattr(getattr(binding, "reference", None), name, None)
     for file in ("elementwise", "special", "gamma", "activation", "loss"):
-        found = found or getattr(import_module(f"rushlight.backends.numpy_{file}"), name, None)
+        found = found or getattr(import_module(f"rushlight.backends.reference.{file}"), name, None)
     return found
 
 
 def attention_gradients_of(g, q, k, v, mask, causal, result, kept, scale, needs):
-    reference = import_module("rushlight.backends.numpy_attention")
+    reference = import_module("rushlight.backends.reference.attention")
     weights = reference.attention(q, k, v, mask, causal, scale, True)[1]
     return reference.attention_gradients(g, q, k, v, mask, causal, result, weights, scale, needs)
 
@@ -327,7 +327,7 @@ def described(tree):
 
 def kernels_of(family: str) -> dict:
     """name -> (the kernel, the NumPy kernel, what makes arguments)."""
-    binding = import_module(f"rushlight.backends.compiled_{family}")
+    binding = import_module(f"rushlight.backends.compiled.{family}")
     for module in (binding, *map(import_module, OTHERS)):
         if vars(module).get("np") is np:
             module.np = Guarding()
@@ -427,7 +427,7 @@ def broadcast(rng, dtype, count):
 
 
 KINDS = ("odd", "odd", "short", "shared", "numbers", "odd", "empty")
-OTHERS = ["rushlight.backends.compiled_products", "rushlight.backends.compiled_winograd"]
+OTHERS = ["rushlight.backends.compiled.products", "rushlight.backends.compiled.winograd"]
 
 if __name__ == "__main__":
     family, *numbers = sys.argv[1:]

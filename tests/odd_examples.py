@@ -78,7 +78,7 @@ def attention(rng, d):
 
 def attention_gradients(rng, d):
     q, k, v, mask, causal, scale, _ = attention(rng, F32)
-    out, kept = import_module("rushlight.backends.compiled_attention").attention(
+    out, kept = import_module("rushlight.backends.compiled.attention").attention(
         q, k, v, mask, causal, scale, True
     )
     return (
@@ -113,7 +113,7 @@ def windows_of(rng, nd, kernel, stride, padding, dilation):
     sizes = tuple(
         max(1, r - 2 * p + small(rng, 0, s)) for r, p, s in zip(reach, padding, stride, strict=True)
     )
-    reference = import_module("rushlight.backends.numpy_conv")
+    reference = import_module("rushlight.backends.reference.conv")
     return sizes, reference.out_sizes(sizes, kernel, stride, padding, dilation)
 
 
@@ -302,7 +302,7 @@ def max_pool_gradient(rng, d):
 
 def averages(rng, d):
     x, kernel, stride, padding, _, _ = pool(rng, d)
-    reference = import_module("rushlight.backends.numpy_conv")
+    reference = import_module("rushlight.backends.reference.conv")
     out = reference.out_sizes(x.shape[2:], kernel, stride, padding, (1,) * len(kernel))
     count = int(np.prod(kernel)) if rng.integers(2) else rng.integers(1, 9, out).astype(np.int64)
     return x, kernel, stride, padding, out, count
@@ -363,7 +363,7 @@ def recurrent(rng, d):
 def recurrent_gradients(rng, d):
     given = recurrent(rng, d)
     x, w_ih, w_hh, _, _, h, c, kind, sizes, reverse, _ = given
-    y, _, _, *kept = import_module("rushlight.backends.numpy_recurrent").recurrent_layer(*given)
+    y, _, _, *kept = import_module("rushlight.backends.reference.recurrent").recurrent_layer(*given)
     g = some(rng, y.shape, d), some(rng, h.shape, d), None if c is None else some(rng, h.shape, d)
     return (
         *g,

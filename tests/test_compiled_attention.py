@@ -10,8 +10,8 @@ from guard import guarded
 
 pytest.importorskip("llvmlite")
 
-from rushlight.backends import compiled_attention as compiled
-from rushlight.backends import numpy_attention as reference
+from rushlight.backends.compiled import attention as compiled
+from rushlight.backends.reference import attention as reference
 
 RNG = np.random.default_rng(0)
 

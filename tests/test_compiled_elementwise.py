@@ -13,16 +13,14 @@ from hypothesis import strategies as st
 import rushlight
 from guard import guarded
 from rushlight import dtypes
-from rushlight.backends import (
-    compiled,
-    compiled_activation,
-    compiled_elementwise,
-    compiled_loss,
-    numpy_activation,
-    numpy_elementwise,
-    numpy_loss,
-)
+from rushlight.backends import compiled
 from rushlight.backends import numpy as xp
+from rushlight.backends.compiled import activation as compiled_activation
+from rushlight.backends.compiled import elementwise as compiled_elementwise
+from rushlight.backends.compiled import loss as compiled_loss
+from rushlight.backends.reference import activation as numpy_activation
+from rushlight.backends.reference import elementwise as numpy_elementwise
+from rushlight.backends.reference import loss as numpy_loss
 
 KINDS = [dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, 0.5, -3.0, 1e-40, -7.5, 300.0]

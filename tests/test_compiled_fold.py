@@ -12,7 +12,11 @@ pytest.importorskip("llvmlite")
 import rushlight
 from guard import guarded
 from rushlight import dtypes
-from rushlight.backends import compiled, compiled_loss, compiled_reduce, numpy_loss, numpy_reduce
+from rushlight.backends import compiled
+from rushlight.backends.compiled import loss as compiled_loss
+from rushlight.backends.compiled import reduce as compiled_reduce
+from rushlight.backends.reference import loss as numpy_loss
+from rushlight.backends.reference import reduce as numpy_reduce
 
 FLOATS = [np.dtype("f4"), np.dtype("f8"), np.dtype("f2"), dtypes.bfloat16.np]
 DTYPES = [*FLOATS, *map(np.dtype, ("i8", "i4", "u1", "?"))]

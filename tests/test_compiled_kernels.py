@@ -17,19 +17,18 @@ from hypothesis import strategies as st
 
 from guard import guarded
 from rushlight import dtypes
-from rushlight.backends import (
-    compiled,
-    compiled_activation,
-    compiled_batch_normalize,
-    compiled_class_entropy,
-    compiled_elementwise,
-    compiled_loss,
-    compiled_normalize,
-    compiled_reduce,
-    compiled_softmax,
-    numpy_reduce,
-)
+from rushlight.backends import compiled
 from rushlight.backends import numpy as xp
+from rushlight.backends.compiled import activation as compiled_activation
+from rushlight.backends.compiled import batch_normalize as compiled_batch_normalize
+from rushlight.backends.compiled import class_entropy as compiled_class_entropy
+from rushlight.backends.compiled import elementwise as compiled_elementwise
+from rushlight.backends.compiled import loss as compiled_loss
+from rushlight.backends.compiled import normalize as compiled_normalize
+from rushlight.backends.compiled import reduce as compiled_reduce
+from rushlight.backends.compiled import scan as compiled_scan
+from rushlight.backends.compiled import softmax as compiled_softmax
+from rushlight.backends.reference import reduce as numpy_reduce
 from rushlight.compiler.kernels.pointwise import Pointwise
 
 BINDINGS = {
@@ -40,6 +39,7 @@ BINDINGS = {
     "loss": compiled_loss,
     "normalize": compiled_normalize,
     "reduce": compiled_reduce,
+    "scan": compiled_scan,
     "softmax": compiled_softmax,
 }
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), dtypes.bfloat16.np]
@@ -95,7 +95,7 @@ def reference(name):
     if name == "logsumexp":
         return numpy_reduce.logsumexp
     for file in ("activation", "elementwise", "special", "loss", "gamma"):
-        module = import_module(f"rushlight.backends.numpy_{file}")
+        module = import_module(f"rushlight.backends.reference.{file}")
         if name in vars(module):
             return getattr(module, name)
     return {"where": np.where}[name]
@@ -589,7 +589,9 @@ def test_running_statistics(d):
 
 def test_all_kernels_of_these_families_are_tried():
     """Here, or beside here."""
-    beside = [Path(__file__).with_name(f"test_compiled_{f}.py") for f in ("elementwise", "fold")]
+    beside = [
+        Path(__file__).with_name(f"test_compiled_{f}.py") for f in ("elementwise", "fold", "masks")
+    ]
     text = "".join(file.read_text(encoding="utf-8") for file in (Path(__file__), *beside))
     names = [n for f in BINDINGS for n in compiled.FAMILIES[f].split() if n not in OF_ELEMENTS]
     assert [n for n in names if not re.search(rf"[\".]{n}\b", text)] == []

@@ -43,6 +43,6 @@ def test_odd_arrays(family):
 
 @pytest.mark.parametrize("family", compiled.FAMILIES)
 def test_there_is_an_example_for_every_kernel(family):
-    binding = import_module(f"rushlight.backends.compiled_{family}")
+    binding = import_module(f"rushlight.backends.compiled.{family}")
     names = compiled.FAMILIES[family].split()
     assert [n for n in names if example_of(n, getattr(binding, n)) is None] == []

@@ -11,8 +11,8 @@ pytest.importorskip("llvmlite")
 
 from guard import guarded
 from rushlight import dtypes
-from rushlight.backends import compiled_pool as compiled
-from rushlight.backends import numpy_pool as reference
+from rushlight.backends.compiled import pool as compiled
+from rushlight.backends.reference import pool as reference
 from rushlight.ops.pool import out_sizes
 
 FLOATS = [np.dtype(t) for t in (np.float32, np.float64, np.float16)] + [dtypes.bfloat16.np]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import rushlight as torch
 from guard import guarded
 from rushlight import dtypes
-from rushlight.backends import compiled_products as products
-from rushlight.backends import numpy_products as reference
+from rushlight.backends.compiled import products
+from rushlight.backends.reference import products as reference
 from rushlight.compiler.kernels import gemm
 
 DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), dtypes.bfloat16.np]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from guard import guarded
 from rushlight import dtypes
-from rushlight.backends import compiled_random as compiled
-from rushlight.backends import numpy_random as reference
+from rushlight.backends.compiled import random as compiled
+from rushlight.backends.reference import random as reference
 from rushlight.generator import Generator
 
 SIZES = (1, 15, 16, 17, 31, 33, 64, 623, 624, 625, 1247, 1248, 1249, 5000)
@@ -137,8 +137,8 @@ def test_families_are_in_the_list(family):
 
     from rushlight.backends import compiled as back_end
 
-    module = import_module(f"rushlight.backends.compiled_{family}")
-    reference_module = import_module(f"rushlight.backends.numpy_{family}")
+    module = import_module(f"rushlight.backends.compiled.{family}")
+    reference_module = import_module(f"rushlight.backends.reference.{family}")
     shared = {
         name
         for name, f in vars(module).items()

@@ -11,8 +11,8 @@ from rushlight import dtypes
 
 pytest.importorskip("llvmlite")
 
-from rushlight.backends import compiled_recurrent as compiled
-from rushlight.backends import numpy_recurrent as reference
+from rushlight.backends.compiled import recurrent as compiled
+from rushlight.backends.reference import recurrent as reference
 
 RNG = np.random.default_rng(0)
 KINDS = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import rushlight as torch
 from guard import guarded
 from rushlight import dtypes
-from rushlight.backends import compiled_sorting as compiled
-from rushlight.backends import numpy_sorting as reference
+from rushlight.backends.compiled import sorting as compiled
+from rushlight.backends.reference import sorting as reference
 
 DTYPES = [np.dtype(t) for t in (*"fdeilhbB?",)] + [dtypes.bfloat16.np]
 

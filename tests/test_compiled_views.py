@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 import rushlight as torch
 from guard import guarded
 from rushlight.backends import compiled
-from rushlight.backends import compiled_pad as pad
-from rushlight.backends import compiled_views as views
-from rushlight.backends import numpy_views as reference
+from rushlight.backends.compiled import pad, views
+from rushlight.backends.reference import views as reference
 
 DTYPES = [np.dtype(t) for t in (bool, np.int16, np.float32, np.int64, np.complex128)]
 sizes = st.sampled_from([1, 2, 3, 4, 15, 16, 17, 33, 40])

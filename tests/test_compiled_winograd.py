@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 import rushlight as torch
 from guard import guarded
-from rushlight.backends import compiled_conv as conv
-from rushlight.backends import compiled_winograd as winograd
-from rushlight.backends import numpy_conv as reference
+from rushlight.backends.compiled import conv, winograd
+from rushlight.backends.reference import conv as reference
 from rushlight.compiler.kernels import schemes
 from rushlight.compiler.kernels.winograd import TILES
 

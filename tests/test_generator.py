@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rushlight import rejection, sampling
-from rushlight.backends import numpy_random
+from rushlight.backends.reference import random as numpy_random
 from rushlight.fused import fused, fused_float32
 from rushlight.generator import DEFAULT_SEED, STATE_BYTES, Generator
 

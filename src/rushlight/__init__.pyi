@@ -189,20 +189,11 @@ _complex = builtins.complex
 _Number = builtins.bool | builtins.int | builtins.float | builtins.complex
 _Ints = builtins.int | Sequence[builtins.int]
 
-class _result_weights(NamedTuple):
-    result: Tensor
-    weights: Tensor
-
 class _query_key_value_mask(NamedTuple):
     query: Tensor
     key: Tensor
     value: Tensor
     mask: Tensor
-
-class _result_mean_var(NamedTuple):
-    result: Tensor
-    mean: Tensor
-    var: Tensor
 
 class _input_weight_bias(NamedTuple):
     input: Tensor
@@ -219,45 +210,31 @@ class _result_bags_sizes_places(NamedTuple):
     sizes: Tensor
     places: Tensor
 
-class _result_h_acts_news(NamedTuple):
-    result: Tensor
-    h: Tensor
-    acts: Tensor
-    news: Tensor
-
-class _gates_h0_w_hh_b_hh(NamedTuple):
-    gates: Tensor
-    h0: Tensor
-    w_hh: Tensor
-    b_hh: Tensor
-
-class _result_h_c_acts_cells_tanhs(NamedTuple):
-    result: Tensor
-    h: Tensor
-    c: Tensor
-    acts: Tensor
-    cells: Tensor
-    tanhs: Tensor
-
-class _gates_h0_c0_w_hh(NamedTuple):
-    gates: Tensor
-    h0: Tensor
-    c0: Tensor
-    w_hh: Tensor
-
 class _result_mean_rstd(NamedTuple):
     result: Tensor
     mean: Tensor
     rstd: Tensor
 
-class _result_h(NamedTuple):
+class _result_h_c_first_second_third(NamedTuple):
     result: Tensor
     h: Tensor
+    c: Tensor
+    first: Tensor
+    second: Tensor
+    third: Tensor
 
-class _gates_h0_w_hh(NamedTuple):
-    gates: Tensor
-    h0: Tensor
+class _input_w_ih_w_hh_b_ih_b_hh_h0_c0(NamedTuple):
+    input: Tensor
+    w_ih: Tensor
     w_hh: Tensor
+    b_ih: Tensor
+    b_hh: Tensor
+    h0: Tensor
+    c0: Tensor
+
+class _input_weight(NamedTuple):
+    input: Tensor
+    weight: Tensor
 
 class _min_max(NamedTuple):
     min: Tensor
@@ -337,12 +314,14 @@ ComplexDoubleStorage: Any
 
 def _add_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
     """`add` with an `alpha`."""
-def _attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: _bool, scale: _float, keep: _bool) -> _result_weights:
-    """(softmax(query keyᵀ scale + mask) value, what the gradients need if `keep`), of four dimensions."""
+def _addmm_activation(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _float = 1, alpha: _float = 1, use_gelu: _bool = False, out: Any = None) -> Tensor:
+    """`relu` of `addmm`, or with `use_gelu` its `gelu`, in one pass over the result."""
+def _attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: _bool, scale: _float, held: Any) -> Tensor:
+    """softmax(query keyᵀ scale + mask) value, of four dimensions; key and value may have fewer heads."""
 def _attention_backward(grad_output: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: _bool, result: Tensor, weights: Tensor, scale: _float, needs: _Ints) -> _query_key_value_mask:
     """The gradients of attention; None where not needed."""
-def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, given_mean: Tensor | None, given_var: Tensor | None, training: _bool, eps: _float) -> _result_mean_var:
-    """(normalised, mean, biased variance); the statistics are those given unless `training`."""
+def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, training: _bool, eps: _float) -> Tensor:
+    """Normalised by the mean and (biased) variance that are given; in training by those of the batch,"""
 def _batch_norm_backward(grad_output: Tensor, input: Tensor, weight: Tensor | None, mean: Tensor, var: Tensor, training: _bool, eps: _float, needs: _Ints) -> _input_weight_bias:
     """The gradients of batch_norm; None where not needed."""
 def _clamp_max_tensor(input: Tensor, max: Tensor | _Number, *, out: Any = None) -> Tensor:
@@ -558,10 +537,6 @@ def _group_norm_backward(grad_output: Tensor, input: Tensor, weight: Tensor | No
     """The gradients of group_norm; None where not needed."""
 def _grouped_mm(a: Tensor, b: Tensor, offs: Tensor | None) -> Tensor:
     """The products of the groups that `offs` ends, in the dimension that both or one has cut."""
-def _gru_layer(gates: Tensor, h0: Tensor, w_hh: Tensor, b_hh: Tensor | None, reverse: _bool, keep: _bool) -> _result_h_acts_news:
-    """(outputs, last h, what the gradient needs if `keep`) of a GRU's layer."""
-def _gru_layer_backward(g: Tensor, g_h: Tensor, outputs: Tensor, h0: Tensor, w_hh: Tensor, acts: Tensor, news: Tensor, reverse: _bool) -> _gates_h0_w_hh_b_hh:
-    """The gradients of a GRU's layer by gates, h, w_hh and b_hh."""
 def _layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, normalized_shape: _Ints, eps: _float) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions."""
 def _layer_norm_backward(grad_output: Tensor, input: Tensor, weight: Tensor | None, n: _int, eps: _float, needs: _Ints) -> _input_weight_bias:
@@ -574,19 +549,19 @@ def _log_softmax(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
     """x - log(sum(exp(x))) along `dim`."""
 def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _int, *, out: Any = None) -> Tensor:
     """The gradient of log_softmax from its output: g - exp(y) * sum(g)."""
-def _lstm_layer(gates: Tensor, h0: Tensor, c0: Tensor, w_hh: Tensor, reverse: _bool, keep: _bool) -> _result_h_c_acts_cells_tanhs:
-    """(outputs, last h, last c, what the gradient needs if `keep`) of an LSTM's layer."""
-def _lstm_layer_backward(g: Tensor, g_h: Tensor, g_c: Tensor, outputs: Tensor, h0: Tensor, w_hh: Tensor, acts: Tensor, cells: Tensor, tanhs: Tensor, reverse: _bool) -> _gates_h0_c0_w_hh:
-    """The gradients of an LSTM's layer by gates, h, c and w_hh."""
 def _mul_half(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`mul` of a half type by one number."""
 def _native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: _int, eps: _float) -> _result_mean_rstd: ...
 def _native_layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, normalized_shape: _Ints, eps: _float) -> _result_mean_rstd: ...
 def _prelu_kernel(input: Tensor, weight: Tensor | _Number, *, out: Any = None) -> Tensor: ...
-def _rnn_layer(gates: Tensor, h0: Tensor, w_hh: Tensor, relu: _bool, reverse: _bool) -> _result_h:
-    """(outputs, last h) of a layer without gates. `gates` [T, N, H]: the input's part, both biases."""
-def _rnn_layer_backward(g: Tensor, g_h: Tensor, outputs: Tensor, h0: Tensor, w_hh: Tensor, relu: _bool, reverse: _bool) -> _gates_h0_w_hh:
-    """The gradients of a layer without gates by the input's part, h and w_hh."""
+def _recurrent_layer(input: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None, h0: Tensor, c0: Tensor | None, kind: _str, sizes: Any, reverse: _bool, keep: _bool) -> _result_h_c_first_second_third:
+    """(outputs, last h, last c, what the gradients need if `keep`) of a layer in one direction."""
+def _recurrent_layer_backward(g: Tensor, g_h: Tensor, g_c: Tensor | None, x: Tensor, w_ih: Tensor, w_hh: Tensor, h: Tensor, c: Tensor | None, y: Tensor, first: Tensor | None, second: Tensor | None, third: Tensor | None, kind: _str, sizes: Any, reverse: _bool, needs_x: _bool, needs_h: _bool) -> _input_w_ih_w_hh_b_ih_b_hh_h0_c0:
+    """The gradients of `_recurrent_layer` by the input, weights, biases and first states."""
+def _rms_norm(input: Tensor, weight: Tensor | None, normalized_shape: _Ints, eps: _float) -> Tensor:
+    """x / sqrt(mean(x**2) + eps) * weight over the last dimensions."""
+def _rms_norm_backward(grad_output: Tensor, input: Tensor, weight: Tensor | None, n: _int, eps: _float, needs: _Ints) -> _input_weight:
+    """The gradients of rms_norm over rows of `n` elements; None where not needed."""
 def _round_decimals(input: Tensor, *, decimals: _int = 0, out: Any = None) -> Tensor:
     """`round` to some digits."""
 def _rsub_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:

@@ -25,7 +25,7 @@ import ml_dtypes
 import numpy as np
 
 from rushlight.backends import numpy as xp
-from rushlight.backends.numpy_random import shuffled
+from rushlight.backends.reference.random import shuffled
 from rushlight.fused import fused
 from rushlight.generator import Generator
 

@@ -186,6 +186,8 @@ class Tensor:
         """`other / self` where `other` is a number: PyTorch's `reciprocal() * other`."""
     def __rtruediv__(self, other: Any) -> Tensor:
         """`other / self` where `other` is a number: PyTorch's `reciprocal() * other`."""
+    def _addmm_activation(self, mat1: Tensor, mat2: Tensor, *, beta: _float = 1, alpha: _float = 1, use_gelu: _bool = False) -> Tensor:
+        """`relu` of `addmm`, or with `use_gelu` its `gelu`, in one pass over the result."""
     def _coalesced_(self, coalesced: _bool) -> Tensor:
         """Say whether the coordinates are sorted and unique."""
     def _dimI(self) -> _int:
@@ -1052,7 +1054,7 @@ class Tensor:
     def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True) -> Tensor:
         """`src` reduced into a copy of `input` where `index` says along `dim`."""
     def scatter_reduce_(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True) -> Tensor:
-        """`src` reduced into a copy of `input` where `index` says along `dim`."""
+        """In-place version of `scatter_reduce`."""
     def select(self, dim: _int, index: _int) -> Tensor:
         """The slice at `index` of dimension `dim`, without that dimension."""
     def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:

@@ -23,7 +23,7 @@ from rushlight.autograd.graph import AccumulateGrad, Output, new, version_of
 from rushlight.autograd.state import scope, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.backends import sparse
-from rushlight.backends.numpy_views import strided
+from rushlight.backends.reference.views import strided
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:

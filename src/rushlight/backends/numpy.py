@@ -106,7 +106,7 @@ def number(value: Any, to: np.dtype) -> np.ndarray:
         return np.array(value).astype(to)
 
 
-# All other kernels, by file (`numpy_<family>.py`); each is loaded when it is first used.
+# All other kernels, by file (`reference/<family>.py`); each is loaded when it is first used.
 LATER = {
     "activation": (
         "clip_gradient elu elu_gradient gelu gelu_gradient gelu_slope gelu_tanh "
@@ -193,7 +193,7 @@ _family: dict[str, str] = {}  # kernel -> the file it is in, filled by the first
 
 def _files() -> dict[str, str]:
     if not _family:
-        _family.update({k: f"numpy_{f}" for f, names in LATER.items() for k in names.split()})
+        _family.update({k: f"reference.{f}" for f, names in LATER.items() for k in names.split()})
     return _family
 
 
@@ -209,7 +209,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name in ("linalg", "fft"):
-        module = globals()[name] = import_module(f"rushlight.backends.numpy_{name}")
+        module = globals()[name] = import_module(f"rushlight.backends.reference.{name}")
         return module
     file = _files().get(name)
     if file is None:

@@ -20,18 +20,15 @@ _complex = builtins.complex
 _Number = builtins.bool | builtins.int | builtins.float | builtins.complex
 _Ints = builtins.int | Sequence[builtins.int]
 
-class _loss_logsumexp(NamedTuple):
-    loss: Tensor
-    logsumexp: Tensor
 
 def _bce_with_logits(input: Tensor, target: Tensor | _Number) -> Tensor:
     """max(x, 0) - x y + log(1 + exp(-|x|))."""
 def _binary_cross_entropy(input: Tensor, target: Tensor | _Number) -> Tensor:
     """-(y log x + (1 - y) log(1 - x)), each logarithm at least -100."""
-def _class_entropy(input: Tensor, target: Tensor, reduction: _str, ignore_index: _int) -> _loss_logsumexp:
-    """The cross entropy of rows of logits (N, C) and classes (N), and the rows' log(sum(exp(x)))."""
-def _class_entropy_backward(grad_output: Tensor, input: Tensor, target: Tensor, logsumexp: Tensor, reduction: _str, ignore_index: _int) -> Tensor:
-    """The gradient of `class_entropy`: g * (softmax - 1 at the class), over the number of rows."""
+def _class_entropy(input: Tensor, target: Tensor, weight: Tensor | None, reduction: _str, ignore_index: _int, label_smoothing: _float, held: Any) -> Tensor:
+    """The cross entropy of logits (N, C, *) and classes (N, *): `nll` of `log_softmax` in one, nothing"""
+def _class_entropy_backward(grad_output: Tensor, input: Tensor, target: Tensor, weight: Tensor | None, sums: Tensor, ignore_index: _int, label_smoothing: _float, scale: _float) -> Tensor:
+    """The gradient of `class_entropy` by the logits."""
 def _elu(input: Tensor, alpha: _float, scale: _float, input_scale: _float, *, out: Any = None) -> Tensor:
     """scale * x above 0, scale * alpha * (exp(input_scale * x) - 1) below."""
 def _hardsigmoid(input: Tensor, *, out: Any = None) -> Tensor: ...
@@ -42,7 +39,7 @@ def _leaky_relu(input: Tensor, negative_slope: _float, *, out: Any = None) -> Te
 def _logsigmoid(input: Tensor, *, out: Any = None) -> Tensor: ...
 def _mish(input: Tensor, *, out: Any = None) -> Tensor: ...
 def _mse_loss(input: Tensor, target: Tensor, reduction: _str) -> Tensor:
-    """(x - y)**2, summed or averaged: one pass over the difference."""
+    """(x - y)**2, summed or averaged: one pass over both."""
 def _nll_loss(input: Tensor, target: Tensor, weight: Tensor | None, reduction: _str, ignore_index: _int) -> Tensor:
     """-w[t] * x[t] for input (N, C) and target (N) of class numbers."""
 def _nll_loss_backward(grad_output: Tensor, target: Tensor, weight: Tensor | None, reduction: _str, ignore_index: _int, shape: _Ints) -> Tensor:

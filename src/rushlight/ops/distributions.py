@@ -208,7 +208,7 @@ def binomial(count, prob, generator=None):
 @op(method=False, out=False)
 def _standard_gamma_grad(xp, input: Array, output: Array):
     """How samples `output` of Gamma(input, 1) move with `input`."""
-    from rushlight.backends.numpy_samples import standard_gamma_grad
+    from rushlight.backends.reference.samples import standard_gamma_grad
 
     return standard_gamma_grad(input, output)
 
@@ -216,7 +216,7 @@ def _standard_gamma_grad(xp, input: Array, output: Array):
 @op(method=False, out=False)
 def _dirichlet_grad(xp, x: Array, alpha: Array, total: Array):
     """How samples `x` of a Dirichlet distribution move with `alpha`; `total` is the sum of alphas."""
-    from rushlight.backends.numpy_samples import dirichlet_grad
+    from rushlight.backends.reference.samples import dirichlet_grad
 
     return dirichlet_grad(x, alpha, total)
 

@@ -1,0 +1,363 @@
+"""Pooling as machine code; see `compiled.py` for when it runs, `compiler/kernels/pool.py` for how.
+
+Arrays are row-major, or channels last in two dimensions; all else, and dtypes that kernels do not
+know, are the reference's.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight.backends.compiled import reduce, threshold
+from rushlight.backends.reference import pool as reference
+from rushlight.compiler.kernels import pool as kernels
+from rushlight.compiler.kernels import pool_last
+from rushlight.compiler.types import of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Ints = tuple[int, ...]
+
+FLOATS = frozenset("fd")  # dtype.char
+HALVES = frozenset(("float16", "bfloat16"))
+SMALL = threshold(256)  # elements from which a kernel takes less time than NumPy's passes
+LARGE = 1 << 30  # places in a plane, and columns beyond its ends, fit into 32 bits
+
+
+def fits(a: Any, sizes: Ints, *around: Ints) -> bool:
+    """Whether it is a row-major array of a dtype that kernels know, of planes of `sizes` at its end;
+    windows do not reach far beyond them."""
+    return (
+        a.__class__ is np.ndarray
+        and a.size >= SMALL
+        and a.size > 0
+        and a.flags.carray
+        and of(a.dtype) is not None
+        and a.dtype.char != "?"
+        and len(sizes) <= 3
+        and prod(sizes) < LARGE
+        and all(min(each) >= 0 and max(each) < LARGE // 64 for each in around)
+        and not any(0 in each for each in around[:2])  # sizes and steps of windows
+    )
+
+
+def three(sizes: Ints, fill: int) -> Ints:
+    return (fill,) * (3 - len(sizes)) + tuple(sizes)
+
+
+def numbers(
+    x_sizes: Ints, out: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints = ()
+) -> list[int]:
+    """All of them, of three dimensions each, in the order in which kernels want them."""
+    ones = (three(a, 1) for a in (x_sizes, out, kernel, stride))
+    dilations = three(dilation, 1) if dilation else ()
+    return [i for each in (*ones, three(padding, 0), dilations) for i in each]
+
+
+def step(a: np.ndarray, stride: Ints) -> int | None:
+    """The distance of windows where a kernel is made for it, 0 for a distance that it is told; None
+    for half types then: what is gathered is not widened."""
+    if stride[-1] in (1, 2, 4):
+        return stride[-1]
+    return 0 if a.dtype.itemsize >= 4 else None
+
+
+# -- one window ----------------------------------------------------------------------------------------
+
+
+def is_whole(sizes: Ints, kernel: Ints, padding: Ints, out: Ints) -> bool:
+    """Whether the only window is the whole plane: then it is reduced like any row."""
+    return tuple(sizes) == tuple(kernel) and prod(out) == 1 < prod(kernel) and not any(padding)
+
+
+def whole_places(x: np.ndarray, nd: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """The maximum of each plane and its place, both [planes, 1]; None with NaNs, of which the last
+    counts here."""
+    planes = x.reshape(-1, prod(x.shape[x.ndim - nd :]))
+    y = reduce.largest(planes, 1, True)
+    if x.dtype.kind not in "iu" and np.isnan(y).any():
+        return None
+    return y, reduce.argmax(planes, 1, True)
+
+
+# -- channels last -----------------------------------------------------------------------------------
+
+
+def images(a: Any, kernel: Ints) -> np.ndarray | None:
+    """(N, C, H, W) with the channels last in memory as [N, H, W, C]; None for what is not."""
+    if a.__class__ is not np.ndarray or a.ndim != 4 or len(kernel) != 2 or a.flags.c_contiguous:
+        return None
+    rows = a.transpose(0, 2, 3, 1)
+    return rows if rows.flags.carray else None
+
+
+def back(rows: np.ndarray) -> np.ndarray:
+    return rows.transpose(0, 3, 1, 2)
+
+
+def meeting(kernel: Ints, stride: Ints, padding: Ints, sizes: Ints, out: Ints) -> tuple[bool, bool]:
+    """Whether windows do not meet, and whether besides they leave nothing out."""
+    apart = all(k <= s for k, s in zip(kernel, stride, strict=True))
+    tiled = kernel == stride and max(padding) == 0
+    tiled = tiled and all(k * m == n for k, m, n in zip(kernel, out, sizes, strict=True))
+    return apart, tiled
+
+
+def max_last(
+    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
+) -> np.ndarray | None:
+    rows = images(x, kernel)
+    if rows is None or 0 in out or not fits(rows, rows.shape[1:3], kernel, stride, dilation):
+        return None
+    y = np.empty((len(rows), *out, rows.shape[3]), x.dtype)
+    run = pool_last.max_windows.compiled(T=of(x.dtype))
+    sizes = (*rows.shape[1:3], *out, *kernel, *stride, *padding, *dilation)
+    run(rows, y, len(rows), rows.shape[3], *sizes)
+    return back(y)
+
+
+def max_gradient_last(
+    g: np.ndarray, x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> np.ndarray | None:
+    rows = images(x, kernel)
+    if (
+        rows is None
+        or g.dtype is not x.dtype
+        or x.dtype.kind in "iu"
+        or g.shape[:2] != x.shape[:2]
+        or 0 in g.shape
+        or not fits(rows, rows.shape[1:3], kernel, stride, dilation)
+    ):
+        return None
+    from_g = np.ascontiguousarray(g.transpose(0, 2, 3, 1))
+    gx = np.empty(rows.shape, x.dtype)
+    flat = max(dilation) == 1
+    apart, tiled = meeting(kernel, stride, padding, x.shape[2:], g.shape[2:])
+    run = pool_last.max_windows_gradient.compiled(
+        APART=apart and flat, TILED=tiled and flat, T=of(x.dtype)
+    )
+    sizes = (*rows.shape[1:3], *g.shape[2:], *kernel, *stride, *padding, *dilation)
+    run(from_g, rows, gx, len(rows), rows.shape[3], *sizes)
+    return back(gx)
+
+
+def averages_last(
+    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, out: Ints, count: np.ndarray | int
+) -> np.ndarray | None:
+    rows = images(x, kernel)
+    if (
+        rows is None
+        or 0 in out
+        or x.dtype.kind in "iu"
+        or not fits(rows, rows.shape[1:3], kernel, stride)
+    ):
+        return None
+    t = of(x.dtype)
+    assert t is not None
+    y = np.empty((len(rows), *out, rows.shape[3]), x.dtype)
+    run = pool_last.averages.compiled(T=t, R=t.loaded)
+    sizes = (*rows.shape[1:3], *out, *kernel, *stride, *padding)
+    run(rows, counted(count, out, t.loaded.np), y, len(rows), rows.shape[3], *sizes)
+    return back(y)
+
+
+def averages_adjoint_last(
+    g: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, sizes: Ints, count: np.ndarray | int
+) -> np.ndarray | None:
+    rows = images(g, kernel)
+    if (
+        rows is None
+        or 0 in sizes
+        or g.dtype.char not in FLOATS
+        or not fits(rows, rows.shape[1:3], kernel, stride, sizes)
+    ):
+        return None
+    out = rows.shape[1:3]
+    gx = np.empty((len(rows), *sizes, rows.shape[3]), g.dtype)
+    apart, tiled = meeting(kernel, stride, padding, sizes, out)
+    run = pool_last.averages_gradient.compiled(APART=apart, TILED=tiled, R=of(g.dtype))
+    numbers = (*sizes, *out, *kernel, *stride, *padding)
+    run(rows, counted(count, out, g.dtype), gx, len(rows), rows.shape[3], *numbers)
+    return back(gx)
+
+
+# -- row-major ---------------------------------------------------------------------------------------
+
+
+def maxima(
+    places: bool,
+    x: np.ndarray,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    out: Ints,
+) -> tuple[np.ndarray, np.ndarray] | None:
+    nd = len(kernel)
+    sizes = x.shape[x.ndim - nd :]
+    if not fits(x, sizes, kernel, stride, padding, dilation, out) or 0 in out:
+        return None
+    if is_whole(sizes, kernel, padding, out) and max(dilation) == 1:
+        shape = (*x.shape[: x.ndim - nd], *out)
+        if not places:
+            over = tuple(range(x.ndim - nd, x.ndim))
+            return reduce.largest(x, over, True), np.empty(0, np.int64)
+        whole = whole_places(x, nd)
+        if whole is not None:
+            return whole[0].reshape(shape), whole[1].reshape(shape)
+    if (s := step(x, stride)) is None:
+        return None
+    y = np.empty((*x.shape[: x.ndim - nd], *out), x.dtype)
+    at = np.empty(y.shape if places else 0, np.int64)
+    k = kernel[-1] if kernel[-1] <= kernels.UNROLLED else 0
+    run = kernels.max_windows.compiled(PLACES=places, KW=k, S=s, T=of(x.dtype))
+    run(x, y, at, x.size // prod(sizes), *numbers(sizes, out, kernel, stride, padding, dilation))
+    return y, at
+
+
+def max_pool(
+    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
+) -> np.ndarray:
+    """The maximum of each window; NaN where the window has one."""
+    found = maxima(False, x, kernel, stride, padding, dilation, out)
+    if found is not None:
+        return found[0]
+    y = max_last(x, kernel, stride, padding, dilation, out)
+    return reference.max_pool(x, kernel, stride, padding, dilation, out) if y is None else y
+
+
+def max_pool_places(
+    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
+) -> tuple[np.ndarray, np.ndarray]:
+    """(maxima, places), of the windows of `max_pool`."""
+    found = maxima(True, x, kernel, stride, padding, dilation, out)
+    if found is None:
+        return reference.max_pool_places(x, kernel, stride, padding, dilation, out)
+    return found
+
+
+def max_by_tables(x: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """(maxima, places): places count through the last `len(tables)` dimensions of `x`, row by row."""
+    nd = len(tables)
+    sizes, out = x.shape[x.ndim - nd :], tuple(t.shape[-1] for t in tables)
+    good = all(
+        t.ndim == 2 and t.dtype == np.int64 and t.size and t.min() >= 0 and t.max() < n
+        for t, n in zip(tables, sizes, strict=True)
+    )
+    if not good or not fits(x, sizes, out) or x.dtype.itemsize < 4:
+        return reference.max_by_tables(x, tables)
+    y = np.empty((*x.shape[: x.ndim - nd], *out), x.dtype)
+    at = np.empty(y.shape, np.int64)
+    rows = [np.zeros((1, 1), np.int64)] * (3 - nd) + [np.ascontiguousarray(t) for t in tables]
+    counts = [t.shape[1] for t in rows] + [t.shape[0] for t in rows]
+    sizes = three(sizes, 1)
+    run = kernels.max_by_tables.compiled(T=of(x.dtype))
+    run(x, y, at, x.size // prod(sizes), *sizes[1:], prod(sizes), *counts, *rows)
+    return y, at
+
+
+def max_pool_gradient(
+    g: np.ndarray, x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> np.ndarray:
+    """`g` at the place of each window's first maximum, zero elsewhere."""
+    found = max_gradient_last(g, x, kernel, stride, padding, dilation)
+    if found is not None:
+        return found
+    nd = len(kernel)
+    sizes, out = x.shape[x.ndim - nd :], g.shape[g.ndim - nd :]
+    if (
+        g.dtype is not x.dtype
+        or x.dtype.kind in "iu"
+        or g.shape[: g.ndim - nd] != x.shape[: x.ndim - nd]
+        or not fits(x, sizes, kernel, stride, padding, dilation, out)
+        or 0 in out
+        or (s := step(x, stride)) is None
+    ):
+        return reference.max_pool_gradient(g, x, kernel, stride, padding, dilation)
+    if is_whole(sizes, kernel, padding, out) and max(dilation) == 1:
+        whole = whole_places(x, nd)
+        if whole is not None:
+            gx = np.zeros(x.shape, x.dtype)
+            np.put_along_axis(gx.reshape(whole[0].size, -1), whole[1], g.reshape(-1, 1), 1)
+            return gx
+    g = np.ascontiguousarray(g)
+    gx = np.empty(x.shape, x.dtype)
+    apart = kernel[-1] == stride[-1] == 2 and dilation[-1] == 1
+    apart = apart and all(
+        k <= s and d == 1 for k, s, d in zip(kernel, stride, dilation, strict=True)
+    )
+    k = kernel[-1] if kernel[-1] <= kernels.UNROLLED else 0
+    run = kernels.max_windows_gradient.compiled(KW=k, S=s, APART=apart, T=of(x.dtype))
+    run(g, x, gx, x.size // prod(sizes), *numbers(sizes, out, kernel, stride, padding, dilation))
+    return gx
+
+
+def counted(count: np.ndarray | int, out: Ints, dtype: np.dtype) -> np.ndarray:
+    """By what each window's sum is divided, as an array of `dtype`."""
+    return np.ascontiguousarray(np.broadcast_to(np.asarray(count, dtype), out))
+
+
+def window_averages(
+    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, out: Ints, count: np.ndarray | int
+) -> np.ndarray:
+    """The sum of each window divided by `count`, an int or an array of shape `out`."""
+    found = averages_last(x, kernel, stride, padding, out, count)
+    if found is not None:
+        return found
+    nd = len(kernel)
+    sizes = x.shape[x.ndim - nd :]
+    if (
+        not fits(x, sizes, kernel, stride, padding, out)
+        or 0 in out
+        or x.dtype.kind in "iu"
+        or (s := step(x, stride)) is None
+    ):
+        return reference.window_averages(x, kernel, stride, padding, out, count)
+    if is_whole(sizes, kernel, padding, out) and np.asarray(count).item() == prod(kernel):
+        return reduce.average(x, tuple(range(x.ndim - nd, x.ndim)), True)
+    y = np.empty((*x.shape[: x.ndim - nd], *out), x.dtype)
+    t = of(x.dtype)
+    assert t is not None
+    k = kernel[-1] if kernel[-1] <= kernels.UNROLLED else 0
+    run = kernels.averages.compiled(KW=k, S=s, T=t, R=t.loaded)
+    by = counted(count, out, t.loaded.np)
+    run(x, by, y, x.size // prod(sizes), *numbers(sizes, out, kernel, stride, padding))
+    return y
+
+
+def window_averages_adjoint(
+    g: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, sizes: Ints, count: np.ndarray | int
+) -> np.ndarray:
+    """The transpose of `window_averages`."""
+    nd = len(kernel)
+    out = g.shape[g.ndim - nd :]
+    if g.dtype.name in HALVES:
+        wide = window_averages_adjoint(g.astype(np.float32), kernel, stride, padding, sizes, count)
+        return wide.astype(g.dtype)
+    found = averages_adjoint_last(g, kernel, stride, padding, sizes, count)
+    if found is not None:
+        return found
+    if (
+        g.dtype.char not in FLOATS
+        or not fits(g, out, kernel, stride, padding, sizes)
+        or 0 in sizes
+        or prod(sizes) >= LARGE
+    ):
+        return reference.window_averages_adjoint(g, kernel, stride, padding, sizes, count)
+    by = counted(count, out, g.dtype)
+    if is_whole(sizes, kernel, padding, out):
+        gx = np.empty((*g.shape[: g.ndim - nd], *sizes), g.dtype)
+        gx[...] = g / by
+        return gx
+    if max(stride) == 1:  # its transpose is a sum over windows too
+        back = tuple(k - 1 - p for k, p in zip(kernel, padding, strict=True))
+        return window_averages(g / by, kernel, stride, back, sizes, 1)
+    gx = np.empty((*g.shape[: g.ndim - nd], *sizes), g.dtype)
+    s = 1 if stride[-1] == 1 else 2 if stride[-1] == kernel[-1] == 2 else 0
+    run = kernels.averages_gradient.compiled(S=s, R=of(g.dtype))
+    run(g, by, gx, g.size // prod(out), *numbers(sizes, out, kernel, stride, padding))
+    return gx

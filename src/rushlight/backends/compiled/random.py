@@ -1,0 +1,163 @@
+"""Draws from a generator as machine code; see `compiled.py` for when it runs.
+
+The numbers are the reference's to the last bit. The words come from NumPy's own state, in place, so
+that a generator may change between the two at any time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.backends.compiled import threshold
+from rushlight.backends.reference import random as reference
+from rushlight.compiler.kernels import libm
+from rushlight.compiler.kernels import random as kernels
+from rushlight.compiler.types import of
+
+# From so many numbers on a kernel takes less time than NumPy's passes; who draws none starts nothing.
+CHUNK = 1 << 16  # float64 numbers that pass through scratch memory at a time
+SMALL = max(1, threshold(64))
+
+
+def drawn(generator: Any, kernel: Any, *args: Any) -> None:
+    """Run a kernel on the state of a generator, as NumPy does: nobody else draws meanwhile."""
+    engine = generator.engine()
+    with engine.lock:
+        kernel(engine.ctypes.state_address, *args)
+
+
+def fits(out: np.ndarray, dtype: Any) -> bool:
+    return (
+        out.__class__ is np.ndarray
+        and out.size >= SMALL
+        and out.dtype == dtype
+        and out.flags.carray
+    )
+
+
+def random_words(generator: Any, n: int) -> np.ndarray:
+    """The next `n` words of 32 bits, as uint64 [n]."""
+    out = np.empty(n, np.uint64)
+    drawn(generator, kernels.words.compiled(), out, n)
+    return out
+
+
+def random_wide_words(generator: Any, n: int) -> np.ndarray:
+    """The next `n` words of 64 bits, each made of two of 32 bits, the high one first, as uint64 [n]."""
+    if n < SMALL:
+        return reference.random_wide_words(generator, n)
+    out = np.empty(n, np.uint64)
+    drawn(generator, kernels.wide_words.compiled(), out, n)
+    return out
+
+
+def random_floats(generator: Any, out: np.ndarray) -> None:
+    """Numbers in [0, 1) into `out`, float32: the low 24 bits of 32, times 2**-24."""
+    if not fits(out, np.float32):
+        return reference.random_floats(generator, out)
+    return drawn(generator, kernels.floats.compiled(), out, out.size)
+
+
+def random_doubles(generator: Any, out: np.ndarray) -> None:
+    """Numbers in [0, 1) into `out`, float64: the low 53 bits of 64, times 2**-53."""
+    if not fits(out, np.float64):
+        return reference.random_doubles(generator, out)
+    return drawn(generator, kernels.doubles.compiled(), out, out.size)
+
+
+def random_between(generator: Any, out: np.ndarray, low: float, high: float) -> None:
+    """Numbers in [low, high) into `out`, float32 or float64; `low` where rounding gives `high`."""
+    if fits(out, np.float32):
+        width = float(np.float32(high) - np.float32(low))
+        kernel = kernels.floats_between.compiled()
+        return drawn(generator, kernel, out, out.size, width, low, high)
+    if fits(out, np.float64):
+        kernel = kernels.doubles_between.compiled()
+        return drawn(generator, kernel, out, out.size, high - low, low, high)
+    return reference.random_between(generator, out, low, high)
+
+
+def random_hits(generator: Any, out: np.ndarray, below: int, value: float = 1) -> None:
+    """`value` where the low 53 bits of 64 are less than `below`, else 0; in any dtype."""
+    t = of(out.dtype)
+    if t is None or not fits(out, out.dtype):
+        return reference.random_hits(generator, out, below, value)
+    return drawn(generator, kernels.hits.compiled(T=t), out, out.size, below, value)
+
+
+def random_integers(generator: Any, out: np.ndarray, low: int, span: int) -> None:
+    """low + word % span into `out`, int64, by words of 32 bits; `span` below 2**28."""
+    if not fits(out, np.int64):
+        return reference.random_integers(generator, out, low, span)
+    return drawn(generator, kernels.integers.compiled(), out, out.size, low, span, 1 / span)
+
+
+def random_normals(
+    out: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None
+) -> None:
+    """Uniform numbers `out`, float32 [16 k], into normal ones; see `box_muller`. `tail`: 16 more."""
+    if (
+        out.__class__ is not np.ndarray
+        or not out.flags.carray
+        or out.dtype != np.float32
+        or out.size % 16
+        or (tail is not None and (not tail.flags.carray or tail.size != 16))
+    ):
+        return reference.random_normals(out, mean, std, tail)
+    run = kernels.normals.compiled()
+    run(out, out.size, mean, std)
+    if tail is not None:
+        run(tail, 16, mean, std)
+    return None
+
+
+def random_normal_floats(generator: Any, out: np.ndarray, mean: float, std: float) -> None:
+    """n >= 16 normal numbers into `out`, float32 [n]; see `reference`."""
+    if not fits(out, np.float32) or out.size < 16:
+        return reference.random_normal_floats(generator, out, mean, std)
+    return drawn(generator, kernels.drawn_normals.compiled(), out, out.size, mean, std)
+
+
+def random_wide_normals(
+    out: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None
+) -> None:
+    """As `random_normals`, float64, by the C library's logarithm and NumPy's sine and cosine."""
+    if not fits(out, np.float64) or out.size % 16:
+        return reference.random_wide_normals(out, mean, std, tail)
+    both = libm.sine_and_cosine()
+    for at in range(0, out.size, CHUNK):
+        some = out[at : at + CHUNK]
+        n = some.size // 2
+        rest, angle = np.empty(n), np.empty(n)
+        kernels.pairs_apart.compiled()(some, rest, angle, n)
+        log = by_c_library("log", rest)
+        if both is None:
+            cosine, sine = np.cos(angle), np.sin(angle)
+        else:
+            cosine, sine = np.empty(n), rest
+            both(angle, sine, cosine)
+        kernels.pairs_together.compiled()(log, cosine, sine, some, n, mean, std)
+    if tail is not None:
+        reference.random_wide_normals(tail, mean, std)
+    return None
+
+
+def by_c_library(name: str, x: np.ndarray) -> np.ndarray:
+    """The C library's function `name` of each element, float64 [n]."""
+    if x.size < SMALL or name not in libm.FUNCTIONS or (run := libm.each(name)) is None:
+        return reference.by_c_library(name, x)
+    x = np.ascontiguousarray(x, np.float64)
+    out = np.empty_like(x)
+    run(x, out)
+    return out
+
+
+def random_order(generator: Any, n: int) -> np.ndarray:
+    """0 to n - 1 in random order, int64 [n], n > 1: Fisher and Yates' shuffle."""
+    if n < SMALL:
+        return reference.random_order(generator, n)
+    out = np.empty(n, np.int64)
+    drawn(generator, kernels.order.compiled(), out, n)
+    return out

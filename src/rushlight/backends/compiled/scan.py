@@ -1,0 +1,76 @@
+"""Running sums, products and extremes as machine code; see `compiled.py` for when it runs."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.backends.compiled import threshold
+from rushlight.backends.reference import reduce as reference
+from rushlight.compiler.kernels import scan as kernels
+from rushlight.compiler.types import Type, bf16, f16, f32, f64, i32, i64, u8
+
+SMALL = max(1, threshold(256))  # elements from which a kernel takes less time than NumPy
+# what is read, in what it is computed
+SUMMED: dict[np.dtype, tuple[Type, Type]] = {
+    np.dtype(np.float32): (f32, f64),
+    np.dtype(np.float64): (f64, f64),
+    np.dtype(np.float16): (f16, f32),
+    dtypes.bfloat16.np: (bf16, f32),
+    np.dtype(np.int64): (i64, i64),
+    np.dtype(np.int32): (i32, i64),
+    np.dtype(np.bool_): (u8, i64),
+}
+INT64 = np.dtype(np.int64)
+
+
+def running(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None) -> np.ndarray:
+    """The sums (`ufunc` = add) or products up to each place; floats accumulate in float64."""
+    types = SUMMED.get(a.dtype)
+    if (
+        types is None
+        or a.__class__ is not np.ndarray
+        or a.size < SMALL
+        or not a.flags.c_contiguous
+        or not a.flags.aligned
+        or not a.ndim
+        or not -a.ndim <= axis < a.ndim
+    ):
+        return reference.running(a, axis, ufunc, dtype)
+    t, wide = types
+    result = INT64 if wide is i64 else a.dtype
+    if dtype is not None and dtype is not result and dtype != result:
+        return reference.running(a, axis, ufunc, dtype)
+    axis %= a.ndim
+    shape = a.shape
+    out = np.empty(shape, result)
+    run = kernels.running.compiled(
+        TIMES=ufunc.__name__ == "multiply", W=wide, T=t, R=i64 if wide is i64 else t
+    )
+    run(a, out, prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
+    return out
+
+
+def running_extreme(a: np.ndarray, axis: int | None, ufunc: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(values, indices) of the maximum (`ufunc`) up to each place; equal ones move the index on."""
+    types = SUMMED.get(a.dtype)
+    if (
+        types is None
+        or axis is None
+        or a.__class__ is not np.ndarray
+        or a.size < SMALL
+        or not a.flags.c_contiguous
+        or not a.flags.aligned
+        or not a.ndim
+        or not -a.ndim <= axis < a.ndim
+    ):
+        return reference.running_extreme(a, axis, ufunc)
+    axis %= a.ndim
+    shape = a.shape
+    out, places = np.empty(shape, a.dtype), np.empty(shape, np.int64)
+    run = kernels.running_extreme.compiled(LEAST=ufunc.__name__ == "minimum", T=types[0])
+    run(a, out, places, prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
+    return out, places

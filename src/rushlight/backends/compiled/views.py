@@ -1,0 +1,119 @@
+"""Copies as machine code; see `compiled.py` for when it runs, `compiler/kernels/copy.py` for how."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from rushlight.backends.compiled import threshold
+from rushlight.backends.reference import views as reference
+from rushlight.compiler.kernels import copy as kernels
+
+BYTES = max(1, threshold(1 << 13))  # from which a kernel takes less time than NumPy's copy
+UNITS = kernels.UNITS
+LINE = 64  # bytes of a cache line
+
+
+def copied_by_kernel(out: np.ndarray, a: np.ndarray) -> bool:
+    """Copy `a` into `out`, which has its shape and dtype, other memory and no two elements at one
+    place, where a kernel can do it."""
+    unit = UNITS.get(a.dtype.itemsize)
+    if (
+        unit is None
+        or a.nbytes < BYTES
+        or a.__class__ is not np.ndarray
+        or out.__class__ is not np.ndarray
+        or out.shape != a.shape
+        or out.dtype is not a.dtype
+        or not a.flags.aligned
+        or not out.flags.behaved
+    ):
+        return False
+    if a.nbytes >= kernels.STREAM and a.flags.c_contiguous and out.flags.c_contiguous:
+        wide = out.ctypes.data % LINE == 0
+        kernels.move_all.compiled(STREAMED=wide, U=unit)(a, out, a.size)
+        return True
+    done = np.zeros(1, np.int64)
+    kernels.copy.compiled(U=unit)(a, out, done, a.size)
+    return bool(done[0])
+
+
+def copy_into(out: np.ndarray, a: np.ndarray) -> None:
+    """`out[...] = a`, where both have one shape and dtype, and no memory in common."""
+    if not copied_by_kernel(out, a):
+        np.copyto(out, a)
+
+
+def row_major(a: np.ndarray) -> np.ndarray:
+    """A row-major copy of `a`."""
+    if a.nbytes < BYTES:
+        return a.copy(order="C")
+    out = np.empty(a.shape, a.dtype)
+    if not copied_by_kernel(out, a):
+        np.copyto(out, a)
+    return out
+
+
+def contiguous(a: np.ndarray) -> np.ndarray:
+    """`a`, or a row-major copy of it."""
+    return a if a.flags.c_contiguous else row_major(a)
+
+
+def joined(arrays: list, axis: int) -> np.ndarray:
+    """Arrays of one dtype, whose shapes agree but for `axis`, one after the other; row-major."""
+    first: Any = arrays[0]
+    shape = list(first.shape)
+    sizes = [a.shape[axis] for a in arrays]
+    shape[axis] = sum(sizes)
+    out = np.empty(shape, first.dtype)
+    key: tuple = (slice(None),) * (axis % first.ndim)
+    at = 0
+    for a, n in zip(arrays, sizes, strict=True):
+        copy_into(out[(*key, slice(at, at + n))], a)
+        at += n
+    return out
+
+
+def rolled(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:
+    """The elements moved on by `shifts` along `dims`, round the end; row-major."""
+    if a.nbytes < BYTES or len(dims) > 2 or len({d % a.ndim for d in dims}) < len(dims):
+        return reference.rolled(a, shifts, dims)
+    parts: list[tuple[list, list]] = [([slice(None)] * a.ndim, [slice(None)] * a.ndim)]
+    for shift, d in zip(shifts, dims, strict=True):
+        n = a.shape[d]
+        k = shift % n
+        cut = []
+        for to, of in parts:
+            for t, s in ((slice(k, n), slice(0, n - k)), (slice(0, k), slice(n - k, n))):
+                cut.append((to.copy(), of.copy()))
+                cut[-1][0][d], cut[-1][1][d] = t, s
+        parts = cut
+    out = np.empty(a.shape, a.dtype)
+    for to, of in parts:
+        copy_into(out[tuple(to)], a[tuple(of)])
+    return out
+
+
+def tiled(a: np.ndarray, repeats: tuple) -> np.ndarray:
+    """Copies side by side, repeats[d] of them along each dimension; row-major."""
+    if a.nbytes * prod(repeats) < BYTES or len(repeats) < a.ndim:
+        return reference.tiled(a, repeats)
+    shape = (1,) * (len(repeats) - a.ndim) + a.shape
+    apart = tuple([n for r, s in zip(repeats, shape, strict=True) for n in (r, s)])
+    a = a.reshape(tuple([n for s in shape for n in (1, s)]))
+    whole = tuple([r * s for r, s in zip(repeats, shape, strict=True)])
+    return row_major(np.broadcast_to(a, apart)).reshape(whole)
+
+
+def triangle(a: np.ndarray, diagonal: int, lower: bool) -> np.ndarray:
+    """The matrices of `a` with zeros on one side of a diagonal."""
+    if a.nbytes < BYTES or a.dtype.itemsize not in UNITS or not a.flags.aligned:
+        return reference.triangle(a, diagonal, lower)
+    a = contiguous(a)
+    m, n = a.shape[-2:]
+    out = np.empty(a.shape, a.dtype)
+    run = kernels.triangle.compiled(LOWER=lower, U=UNITS[a.dtype.itemsize])
+    run(a, out, a.size // (m * n), m, n, diagonal)
+    return out
