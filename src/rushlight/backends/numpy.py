@@ -198,7 +198,7 @@ def _files() -> dict[str, str]:
 
 
 def replace(files: dict[str, str]) -> None:
-    """Take kernels from other files from now on (`compiled.py` does this)."""
+    """Take kernels from other files from now on (`compiled/` does this)."""
     for kernel in files:
         globals().pop(kernel, None)
     _files().update(files)

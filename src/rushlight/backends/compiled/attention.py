@@ -1,4 +1,4 @@
-"""Attention in machine code; see `compiled.py` for when it runs, `compiler/kernels/attention.py` for how.
+"""Attention in machine code; see `__init__.py` for when it runs, `compiler/kernels/attention.py` for how.
 
 What is taken: float32 and float64, and the half types, which are computed in float32; heads of at most
 128 elements, any strides. The second result of `attention` is the logarithm of each query's sum of

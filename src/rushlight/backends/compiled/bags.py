@@ -1,4 +1,4 @@
-"""Bags of embeddings as machine code; see `compiled.py` for when it runs."""
+"""Bags of embeddings as machine code; see `__init__.py` for when it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalisation of channels as machine code; see `compiled.py` for when it runs,
+"""Normalisation of channels as machine code; see `__init__.py` for when it runs,
 `compiler/kernels/batch_norm.py` for how.
 
 Arrays of floating dtypes, contiguous or with their channels last; parameters and statistics of any

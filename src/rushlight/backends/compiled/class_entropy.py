@@ -1,4 +1,4 @@
-"""Cross entropy as machine code; see `compiled.py` for when it runs, `compiler/kernels/class_entropy.py` for how.
+"""Cross entropy as machine code; see `__init__.py` for when it runs, `compiler/kernels/class_entropy.py` for how.
 
 Logits of floating dtypes, contiguous or with their classes last; classes of int64. All else is the
 reference's.

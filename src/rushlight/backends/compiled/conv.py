@@ -1,4 +1,4 @@
-"""Convolutions as machine code; see `compiled.py` for when it runs, `compiler/kernels/conv.py` for how, and
+"""Convolutions as machine code; see `__init__.py` for when it runs, `compiler/kernels/conv.py` for how, and
 `compiled/conv_plans.py` for what kernels are told of sizes."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Elementwise kernels as machine code; see `compiled.py` for when they run.
+"""Elementwise kernels as machine code; see `__init__.py` for when they run.
 
 Each is a ufunc of ours for the dtypes that it is made for (see compiler/kernels/pointwise.py), so arrays may
 have any strides and broadcast; all else is the reference's.

@@ -1,4 +1,4 @@
-"""Reading and writing at indices as machine code; see `compiled.py` for when it runs.
+"""Reading and writing at indices as machine code; see `__init__.py` for when it runs.
 
 No index reaches a kernel before it was seen to be in range.
 """

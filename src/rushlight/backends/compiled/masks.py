@@ -1,4 +1,4 @@
-"""What masks choose as machine code; see `compiled.py` for when it runs."""
+"""What masks choose as machine code; see `__init__.py` for when it runs."""
 
 from __future__ import annotations
 

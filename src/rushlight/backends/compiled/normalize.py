@@ -1,4 +1,4 @@
-"""Normalisation of rows as machine code; see `compiled.py` for when it runs, `compiler/kernels/norm.py` for how.
+"""Normalisation of rows as machine code; see `__init__.py` for when it runs, `compiler/kernels/norm.py` for how.
 
 Arrays of floating dtypes, C-contiguous or copied so; weight and bias of any floating dtype. Statistics are
 float32 for half types. What is laid out with channels last is the reference's.

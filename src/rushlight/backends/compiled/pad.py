@@ -1,4 +1,4 @@
-"""Arrays continued beyond their edges as machine code; see `compiled.py` for when it runs."""
+"""Arrays continued beyond their edges as machine code; see `__init__.py` for when it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pooling as machine code; see `compiled.py` for when it runs, `compiler/kernels/pool.py` for how.
+"""Pooling as machine code; see `__init__.py` for when it runs, `compiler/kernels/pool.py` for how.
 
 Arrays are row-major, or channels last in two dimensions; all else, and dtypes that kernels do not
 know, are the reference's.

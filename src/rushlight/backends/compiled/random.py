@@ -1,4 +1,4 @@
-"""Draws from a generator as machine code; see `compiled.py` for when it runs.
+"""Draws from a generator as machine code; see `__init__.py` for when it runs.
 
 The numbers are the reference's to the last bit. The words come from NumPy's own state, in place, so
 that a generator may change between the two at any time.

@@ -1,4 +1,4 @@
-"""Recurrent layers in machine code; see `compiled.py` for when they run, `compiler/kernels/recurrent.py` for how.
+"""Recurrent layers in machine code; see `__init__.py` for when they run, `compiler/kernels/recurrent.py` for how.
 
 What is taken: float32 and float64, and the half types, which are computed in float32 and rounded at the end.
 """

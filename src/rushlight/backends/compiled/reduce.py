@@ -1,4 +1,4 @@
-"""Reductions as machine code; see `compiled.py` for when they run, `compiler/kernels/reduce.py` for how.
+"""Reductions as machine code; see `__init__.py` for when they run, `compiler/kernels/reduce.py` for how.
 
 C-contiguous arrays of floating dtypes, over all elements or over dimensions next to each other. All
 else is the reference's.

@@ -1,4 +1,4 @@
-"""Running sums, products and extremes as machine code; see `compiled.py` for when it runs."""
+"""Running sums, products and extremes as machine code; see `__init__.py` for when it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Softmax as machine code; see `compiled.py` for when it runs, `compiler/kernels/softmax.py` for how."""
+"""Softmax as machine code; see `__init__.py` for when it runs, `compiler/kernels/softmax.py` for how."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorting as machine code; see `compiled.py` for when it runs, `compiler/kernels/sort.py` for how.
+"""Sorting as machine code; see `__init__.py` for when it runs, `compiler/kernels/sort.py` for how.
 
 An element's key and its place together are one integer of 64 bits. Rows of them are sorted by
 NumPy, which does that with vector instructions, or digit by digit where keys have few.

@@ -1,4 +1,4 @@
-"""Copies as machine code; see `compiled.py` for when it runs, `compiler/kernels/copy.py` for how."""
+"""Copies as machine code; see `__init__.py` for when it runs, `compiler/kernels/copy.py` for how."""
 
 from __future__ import annotations
 
