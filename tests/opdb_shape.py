@@ -349,6 +349,8 @@ ROWS = [
     row("scatter_reduce", lambda x, d, i, s, r, include_self=True: scatter(x, d, i, s, reduce=r, include_self=include_self),
         *(c(distinct(3, 4), 1, IDX, N(3, 2), how, include_self=s) for how in ("sum", "prod", "mean", "amax", "amin") for s in (True, False))),
     row("index_add", along_index(lambda a, b, alpha=1: a + alpha * b), c(N(3, 4), 0, PLACES, N(2, 4)), c(N(3, 4), 1, K([1, 1]), N(3, 2), alpha=2)),
+    row("Tensor.scatter_reduce_", lambda x, d, i, s, r, include_self=True: scatter(x, d, i, s, reduce=r, include_self=include_self),
+        c(N(3, 4), 1, IDX, N(3, 2), "sum"), c(N(3, 4), 1, IDX, N(3, 2), "amax", include_self=False), writes=True),
     row("Tensor.index_add_", along_index(lambda a, b, alpha=1: a + alpha * b), c(N(3, 4), 0, PLACES, N(2, 4)), writes=True),
     row("index_copy", along_index(lambda a, b: b), c(N(3, 4), 0, PLACES, N(2, 4)), c(N(3, 4), 1, PLACES, N(3, 2))),
     row("Tensor.index_copy_", along_index(lambda a, b: b), c(N(3, 4), 0, PLACES, N(2, 4)), writes=True),
