@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from example_table import EXAMPLES as TABLE
+from printed_lines import same
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
@@ -29,7 +30,6 @@ sys.modules["rushlight.data"] = data
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-NUMBER = re.compile(r"[-+]?\d+(?:\.(\d+))?(?:[eE][-+]?\d+)?")
 
 
 def printed(folder, *command):
@@ -45,17 +45,6 @@ def printed(folder, *command):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return [line for line in done.stdout.splitlines() if not line.endswith(" s")]
-
-
-def same(ours, theirs):
-    """Whether two lines have the same words, and numbers that differ by one unit of their last digit at most."""
-    if NUMBER.sub("#", ours) != NUMBER.sub("#", theirs):
-        return False
-    for a, b in zip(NUMBER.finditer(ours), NUMBER.finditer(theirs)):
-        unit = 10.0 ** -len(a[1]) if a[1] else 0.0
-        if abs(float(a[0]) - float(b[0])) > 1.001 * unit:
-            return False
-    return True
 
 
 def test_what_counts_as_the_same():
