@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-NUMBER = re.compile(r"[-+]?\d+(?:\.(\d+))?(?:[eE][-+]?\d+)?")
+NUMBER = re.compile(r"[-+]?\d+(?:\.(\d+))?(?:[eE]([-+]?\d+))?")
 
 
 def same(ours, theirs):
@@ -16,7 +16,8 @@ def same(ours, theirs):
     if NUMBER.sub("#", ours) != NUMBER.sub("#", theirs):
         return False
     for a, b in zip(NUMBER.finditer(ours), NUMBER.finditer(theirs)):
-        unit = 10.0 ** -len(a[1]) if a[1] else 0.0
+        exponent = max(int(a[2] or 0), int(b[2] or 0))
+        unit = 10.0 ** (exponent - len(a[1])) if a[1] else 0.0
         if abs(float(a[0]) - float(b[0])) > 1.001 * unit:
             return False
     return True

@@ -52,6 +52,8 @@ def test_what_counts_as_the_same():
     assert not same("epoch 1  loss 0.1234", "epoch 1  loss 0.1236")
     assert not same("epoch 1  loss 0.1234", "epoch 2  loss 0.1234")
     assert not same("Marie", "Maria")
+    assert same("lr 1.23e-05", "lr 1.24e-05")
+    assert not same("lr 1.23e-05", "lr 1.25e-05")
 
 
 @pytest.mark.parametrize("example", TABLE, ids=lambda example: example.script)
