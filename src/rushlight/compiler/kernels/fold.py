@@ -8,7 +8,7 @@ into s, and a join(s, s) of two of them. Elements are computed as the type A.
 from __future__ import annotations
 
 from rushlight.compiler.kernel import kernel
-from rushlight.compiler.kernels.rows import CHUNK
+from rushlight.compiler.kernels.rows import CHUNK, shared
 from rushlight.compiler.language import (
     inline,
     iota,
@@ -84,7 +84,9 @@ def fold_rows(STEP, JOIN, START, A, x: Ptr[T], out: Ptr[R], outer: i64, n: i64, 
     """out[r, k] of the k-th `part` elements of row r."""
     L = lanes_of(A)
     parts = (n + (part - 1)) // part
-    for lo, hi in parallel(outer * parts, max(i64(1), CHUNK // max(part, i64(1)))):
+    for lo, hi in parallel(
+        outer * parts, shared(outer * parts, max(i64(1), CHUNK // max(part, i64(1))))
+    ):
         for t in range(lo, hi):
             r = t // parts
             start = (t - r * parts) * part

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from rushlight.compiler.kernel import kernel
 from rushlight.compiler.kernels.norm import moments
-from rushlight.compiler.kernels.rows import itself, row_total, row_total_of_two, rows_of, width
+from rushlight.compiler.kernels.rows import (
+    itself,
+    row_total,
+    row_total_of_two,
+    rows_of,
+    shared,
+    width,
+)
 from rushlight.compiler.language import (
     inline,
     iota,
@@ -36,7 +43,7 @@ COLUMNS = 4  # vectors of columns side by side
 @kernel
 def sum_rows(x: Ptr[T], out: Ptr[R], rows: i64, n: i64):
     """out[r] = the sum of row r."""
-    for lo, hi in parallel(rows, rows_of(n)):
+    for lo, hi in parallel(rows, shared(rows, rows_of(n))):
         for r in range(lo, hi):
             out[r] = row_total(x + r * n, n, itself, T)
 

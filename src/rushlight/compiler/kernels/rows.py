@@ -19,6 +19,13 @@ def width(t: Type) -> int:
 
 
 @inline
+def shared(count, least):
+    """How many of `count` pieces of light work a chunk has: `least`, or up to four times as many where
+    sixteen chunks are left, since to claim one costs as much as some thousand elements."""
+    return max(least, min(count // 16, 4 * least))
+
+
+@inline
 def rows_of(n):
     """How many rows make a chunk."""
     m = CHUNK // (n if n > 0 else i64(1))
