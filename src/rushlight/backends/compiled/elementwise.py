@@ -23,8 +23,8 @@ from rushlight.compiler.kernels.loops import CHEAP, COSTLY
 from rushlight.compiler.kernels.pointwise import SINGLES, Pointwise
 from rushlight.compiler.types import bf16, f16, f32, f64, of, u8, u16, u32, u64
 
-# Below so many elements NumPy's passes take no longer.
-SMALL = threshold(64)
+SMALL = threshold(1)  # elements from which a kernel takes less time than NumPy's passes
+SHORT = threshold(64)  # and than NumPy's `where`
 F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 
 
@@ -298,7 +298,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, else b."""
     if (
         condition.__class__ is a.__class__ is b.__class__ is np.ndarray
-        and condition.size >= max(SMALL, 1)
+        and condition.size >= max(SHORT, 1)
         and condition.dtype.char == "?"
         and a.dtype is b.dtype
         and (t := of(a.dtype)) is not None

@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.backends.compiled import threshold
 from rushlight.backends.reference import random as reference
 from rushlight.compiler.kernels import libm
 from rushlight.compiler.kernels import random as kernels
 from rushlight.compiler.types import of
 
-# From so many numbers on a kernel takes less time than NumPy's passes; who draws none starts nothing.
 CHUNK = 1 << 16  # float64 numbers that pass through scratch memory at a time
-SMALL = max(1, threshold(64))
+SMALL = 1  # who draws nothing starts nothing
 
 
 def drawn(generator: Any, kernel: Any, *args: Any) -> None:
