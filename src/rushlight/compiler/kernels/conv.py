@@ -106,8 +106,8 @@ def tiles(x, row, column, b, sums_at, to, k, rows, begin, left, T, MR, L):
             tile(x, row + i, column, b, sums_at, to + i, k, rest, begin, T=T, MR=MR, V=1, L=L)
 
 
-@routine
-def list_places(plan, at, to, first, last, fd, fh, fw, W):
+@routine(apart=True)
+def list_places(plan, at, to, first, last, fd, fh, fw, W) -> i64:
     """Of the places [first, last) those of phase (fd, fh, fw): where in the input their windows
     begin, where their sums stand; how many there are."""
     height, width = plan[Plan.OUT + 1], plan[Plan.OUT + 2]
@@ -192,7 +192,7 @@ def write_rows(sums_at, y, place, rows, left, bias, E, L):
             store(y + (r * place + v * L), row, masks[v])
 
 
-@routine
+@routine(apart=True)
 def write_places(sums_at, lines, y, plan, first, last, left, bias, E, L):
     """The sums of places [first, last) and biases go to y, image after image. `lines`: memory."""
     W = 2 * L
@@ -287,7 +287,7 @@ def convolve(WEIGHTS, x: Ptr[T], w: Ptr[B], bias: Ptr[E], y: Ptr[E], plan: Ptr[i
             write_places(sums_at, panel, to_y, plan, first, last, left, bias + o, E=E, L=L)
 
 
-@routine
+@routine(apart=True)
 def pack_places(g, plan, to, first, count, left, W, L):
     """A panel of `left` channels of g at the places [first, first + count), image after image."""
     image = plan[Plan.OUT] * plan[Plan.OUT + 1] * plan[Plan.OUT + 2]

@@ -87,7 +87,7 @@ def move_back(q, p, n, U):
         q[i] = p[0 - i]
 
 
-@routine
+@routine(apart=True)
 def move_rows(KIND, a: Ptr[U], out: Ptr[U], dims: Ptr[i64], outer: i64, runs: i64, m: i64, n: i64,
               pm: i64, qm: i64, pn: i64, qn: i64, U):  # fmt: skip
     """Runs of m rows of n elements. `pm`, `pn`: strides of the source between rows and elements,
@@ -171,7 +171,7 @@ def square(q, p, rows, columns, step, apart, U):
                 q[i * apart + j] = p[j * step + i]
 
 
-@routine
+@routine(apart=True)
 def transposed(a: Ptr[U], out: Ptr[U], dims: Ptr[i64], outer: i64, runs: i64, m: i64, n: i64,
                step: i64, apart: i64, U):  # fmt: skip
     """Runs of matrices: out[i * apart + j] = a[j * step + i] for i of [0, m), j of [0, n)."""

@@ -165,7 +165,7 @@ def transform(frame, to, blocks, lines, wide, apart, matrix, ROW, EDGE, STEP, TA
                 to = to + ROW
 
 
-@routine
+@routine(apart=True)
 def read_tiles(
     x, v, frame, H, W, channels, image, place, padding, down, apart, first, last, column, wide,
     matrix, depth, ROW, EDGE, STEP, TABLE, T, L,
