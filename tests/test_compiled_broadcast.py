@@ -17,6 +17,10 @@ from rushlight import dtypes
 from rushlight.compiler import gate, own, spread
 from rushlight.compiler.kernels.broadcast import DIMS
 
+# A kernel that hands its work to NumPy's loop, as one may that is being compiled, warns as NumPy does; the
+# operators' calls are quiet.
+pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in .*:RuntimeWarning")
+
 DTYPES = [np.float32, np.float64, np.float16, dtypes.bfloat16.np]
 NAMES = sorted(own.rows())
 

@@ -18,6 +18,10 @@ from rushlight.backends.compiled import reduce as compiled_reduce
 from rushlight.backends.reference import loss as numpy_loss
 from rushlight.backends.reference import reduce as numpy_reduce
 
+# A kernel that hands its work to NumPy's loop, as one may that is being compiled, warns as NumPy does; the
+# operators' calls are quiet.
+pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in .*:RuntimeWarning")
+
 FLOATS = [np.dtype("f4"), np.dtype("f8"), np.dtype("f2"), dtypes.bfloat16.np]
 DTYPES = [*FLOATS, *map(np.dtype, ("i8", "i4", "u1", "?"))]
 SHAPES = [

@@ -31,6 +31,10 @@ from rushlight.backends.compiled import softmax as compiled_softmax
 from rushlight.backends.reference import reduce as numpy_reduce
 from rushlight.compiler.kernels.pointwise import Pointwise
 
+# A kernel that hands its work to NumPy's loop, as one may that is being compiled, warns as NumPy does; the
+# operators' calls are quiet.
+pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in .*:RuntimeWarning")
+
 BINDINGS = {
     "activation": compiled_activation,
     "batch_normalize": compiled_batch_normalize,
