@@ -655,6 +655,37 @@ def alive(pid):
         return False
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_ctrl_c_waits_until_a_worker_ignores_it(method, tmp_path):
+    """A worker interrupted before its main function begins says nothing, and works on."""
+    code = f"""
+        import os, signal, sys, time
+        import test_loader_workers as t
+
+        if __name__ != "__mp_main__":
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+        def interrupt(*args):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+
+        # Runs in the worker, before its target: at a fork, and where a spawned one reads the program.
+        if "{method}" == "fork":
+            os.register_at_fork(after_in_child=interrupt)
+        elif __name__ == "__mp_main__":
+            interrupt()
+        if __name__ == "__main__":
+            loader = t.DataLoader(
+                t.Numbers(20), 2, num_workers=2, multiprocessing_context="{method}"
+            )
+            print(len(list(loader)))
+    """
+    with start(tmp_path, code) as process:
+        out = process.stdout.read()
+        process.wait(60)
+    assert ((tmp_path / "errors").read_text(), out.strip()) == ("", "10")
+
+
 @pytest.mark.parametrize("how", ["kill", "interrupt", "exit", "raise"])
 @pytest.mark.parametrize("busy", [False, True])
 def test_workers_end_with_their_parent(how, busy, tmp_path):

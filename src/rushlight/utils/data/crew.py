@@ -10,6 +10,8 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from rushlight.utils.data import worker as workers
@@ -68,11 +70,12 @@ class Processes:
                         args=(job, number, there, foreign, limit, ahead + 2),
                         daemon=True,
                     )
-                    process.start()
+                    with _uninterrupted(context.get_start_method()):
+                        process.start()
+                        self.processes.append(process)
+                        self.blocks.append(Blocks())
                 finally:
                     there.close()
-                self.processes.append(process)
-                self.blocks.append(Blocks())
         except BaseException:
             self.stop()
             raise
@@ -181,6 +184,25 @@ class Processes:
                     process.join()
             for process in processes:
                 process.close()
+
+
+@contextmanager
+def _uninterrupted(method: str) -> Iterator[None]:
+    """Within it Ctrl-C waits, in this thread and in a process that it starts.
+
+    A worker ignores Ctrl-C, but it has to live a little before it can say so; what it inherits here
+    holds until then (`run_process` lets go). A fork server would hand it to everybody's processes.
+    """
+    import signal
+
+    if method == "forkserver" or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _how(code: int | None) -> str:

@@ -315,6 +315,8 @@ def run_process(
 
     # Ctrl-C reaches all processes of a terminal: the parent decides, and ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     # The parent's own handlers came along with the fork; `terminate` must end this process.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for end in foreign:
