@@ -7,57 +7,94 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.backends.compiled.operands import known
+from rushlight.backends.compiled.operands import KNOWN, Made, known
 from rushlight.backends.reference import reduce as numpy_reduce
 from rushlight.backends.reference import softmax as reference
 from rushlight.compiler.kernels import softmax as kernels
 from rushlight.compiler.types import of
 
+_rows = Made(lambda log, d: kernels.rows_softmax.compiled(LOG=log, T=of(d)))
+_few = Made(lambda log, n, d: kernels.few_softmax.compiled(LOG=log, N=n, T=of(d)))
+_columns = Made(lambda log, d: kernels.columns_softmax.compiled(LOG=log, T=of(d)))
+_rows_back = Made(lambda log, d: kernels.rows_softmax_backward.compiled(LOG=log, T=of(d)))
+_columns_back = Made(lambda log, d: kernels.columns_softmax_backward.compiled(LOG=log, T=of(d)))
+_log_sums = Made(lambda d: kernels.rows_log_sum.compiled(T=of(d)))
 
-def run(rows: Any, columns: Any, log: bool, dim: int, *arrays: np.ndarray) -> np.ndarray | None:
-    """A new array from kernels on C-contiguous arrays of one shape; None where they are not."""
-    a = arrays[-1]
-    if not known(a) or not a.size or not -a.ndim <= dim < a.ndim:
+
+def sizes(a: Any, dim: int) -> tuple[int, int, int] | None:
+    """(outer, n, inner) of an array [outer, n, inner] whose `dim` has n elements; None for what kernels
+    do not take."""
+    if a.__class__ is not np.ndarray or a.dtype not in KNOWN or not a.flags.carray:
         return None
-    for other in arrays:
-        if other.dtype is not a.dtype or other.shape != a.shape or not other.flags.carray:
-            return None
-    dim %= a.ndim
-    n, inner = a.shape[dim], prod(a.shape[dim + 1 :])
-    out = np.empty(a.shape, a.dtype)
-    t = of(a.dtype)
-    if inner == 1 and n <= kernels.FEW and rows is kernels.rows_softmax:
-        kernels.few_softmax.compiled(LOG=log, N=n, T=t)(a, out, a.size // n)
-    elif inner == 1:
-        rows.compiled(LOG=log, T=t)(*arrays, out, a.size // n, n)
+    shape, size = a.shape, a.size
+    last = len(shape) - 1
+    if not size or last < 0:
+        return None
+    if dim == -1 or dim == last:
+        n = shape[-1]
+        return size // n, n, 1
+    if not -last - 1 <= dim < last:
+        return None
+    n, inner = shape[dim], prod(shape[dim + 1 :])
+    return size // (n * inner), n, inner
+
+
+def exponentials(a: Any, dim: int, log: bool) -> np.ndarray | None:
+    found = sizes(a, dim)
+    if found is None:
+        return None
+    outer, n, inner = found
+    d = a.dtype
+    out = np.empty(a.shape, d)
+    if inner > 1:
+        _columns[log, d](a, out, outer, n, inner)
+    elif n > kernels.FEW:
+        _rows[log, d](a, out, outer, n)
     else:
-        columns.compiled(LOG=log, T=t)(*arrays, out, a.size // (n * inner), n, inner)
+        _few[log, n, d](a, out, outer)
     return out
 
 
 def softmax(a: np.ndarray, dim: int) -> np.ndarray:
     """exp(a) / sum(exp(a)) along `dim`."""
-    out = run(kernels.rows_softmax, kernels.columns_softmax, False, dim, a)
+    out = exponentials(a, dim, False)
     return reference.softmax(a, dim) if out is None else out
 
 
 def log_softmax(a: np.ndarray, dim: int) -> np.ndarray:
     """a - log(sum(exp(a))) along `dim`."""
-    out = run(kernels.rows_softmax, kernels.columns_softmax, True, dim, a)
+    out = exponentials(a, dim, True)
     return reference.log_softmax(a, dim) if out is None else out
+
+
+def gradient(g: Any, y: Any, dim: int, log: bool) -> np.ndarray | None:
+    found = sizes(y, dim)
+    if (
+        found is None
+        or g.__class__ is not np.ndarray
+        or g.dtype is not y.dtype
+        or g.shape != y.shape
+        or not g.flags.carray
+    ):
+        return None
+    outer, n, inner = found
+    out = np.empty(y.shape, y.dtype)
+    if inner > 1:
+        _columns_back[log, y.dtype](g, y, out, outer, n, inner)
+    else:
+        _rows_back[log, y.dtype](g, y, out, outer, n)
+    return out
 
 
 def softmax_gradient(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
     """The gradient of softmax from its output: y * (g - sum(g * y))."""
-    rows, columns = kernels.rows_softmax_backward, kernels.columns_softmax_backward
-    out = run(rows, columns, False, dim, g, y)
+    out = gradient(g, y, dim, False)
     return reference.softmax_gradient(g, y, dim) if out is None else out
 
 
 def log_softmax_gradient(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
     """The gradient of log_softmax from its output: g - exp(y) * sum(g)."""
-    rows, columns = kernels.rows_softmax_backward, kernels.columns_softmax_backward
-    out = run(rows, columns, True, dim, g, y)
+    out = gradient(g, y, dim, True)
     return reference.log_softmax_gradient(g, y, dim) if out is None else out
 
 
@@ -75,5 +112,5 @@ def logsumexp(a: Any, axis: Any, keepdims: bool) -> Any:
     if not a.flags.carray:
         return numpy_reduce.logsumexp(a, axis, keepdims)
     out = np.empty((*a.shape[:-1], 1) if keepdims else a.shape[:-1], a.dtype)
-    kernels.rows_log_sum.compiled(T=of(a.dtype))(a, out, out.size, a.shape[-1])
+    _log_sums[(a.dtype,)](a, out, out.size, a.shape[-1])
     return out
