@@ -12,21 +12,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OPS = ROOT / "src" / "rushlight" / "ops"
-INTERNAL = {
-    "__init__",
-    "registry",
-    "generate",
-    "calls",
-    "recording",
-    "inplace",
-    "nodes",
-    "fused_rules",
-    "writing",
-    "overrides",
-    "overloads",
-    "index",
-}
-
 HEADER = '''"""Which family file each public name is in. Written by scripts/index.py; do not edit.
 
 Names are kept as words in strings, which load ten times faster than entries of dictionaries.
@@ -81,6 +66,11 @@ def absent_from_tensor(declared: set[str]) -> list[str]:
     return [n for n in names if n not in here and n not in declared]
 
 
+def family_of(function: object) -> str:
+    """`nn.conv` for what `rushlight.ops.nn.conv` declares."""
+    return function.__module__.removeprefix("rushlight.ops.")
+
+
 def main() -> int:
     sys.path.insert(0, str(ROOT / "src"))
     target = OPS / "index.py"
@@ -89,7 +79,9 @@ def main() -> int:
     from rushlight.ops.registry import ALIASES, PUBLIC
     from rushlight.ops.registry import OPS as DECLARED
 
-    families = sorted(p.stem for p in OPS.glob("*.py") if p.stem not in INTERNAL)
+    families = sorted(
+        f"{p.parent.name}.{p.stem}" for p in OPS.glob("*/*.py") if p.stem != "__init__"
+    )
     functions, methods, inplace = {}, {}, {}
     seen = set()
     for family in families:
@@ -100,7 +92,7 @@ def main() -> int:
             if "--check" in sys.argv:
                 raise
     for path, op in DECLARED.items():
-        family = op.declared.__module__.rsplit(".", 1)[-1]
+        family = family_of(op.declared)
         seen.add(path)
         functions[path] = family
         if op.method:
@@ -108,13 +100,13 @@ def main() -> int:
         if op.has_inplace:
             inplace[op.name + "_"] = path
     for path, op in ALIASES.items():
-        functions[path] = op.declared.__module__.rsplit(".", 1)[-1]
+        functions[path] = family_of(op.declared)
         if path.startswith("Tensor.") or ("." not in path and op.method):
             methods[path.rsplit(".", 1)[-1]] = path
         if "." not in path and op.has_inplace:
             inplace[path + "_"] = path
     for path, (function, method) in PUBLIC.items():
-        functions[path] = function.__module__.rsplit(".", 1)[-1]
+        functions[path] = family_of(function)
         if method:
             methods[path.rsplit(".", 1)[-1]] = path
     for name in list(inplace):

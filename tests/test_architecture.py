@@ -30,7 +30,14 @@ LAYERS = [
     "storage printing",
     "tensor",
     "autograd.engine return_types",
-    "ops methods",  # the operators, and the table that finds them by name
+    "ops methods",  # how an operator is declared and called, and the table that finds them by name
+    "ops.factories",  # the operators
+    "ops.layout",
+    "ops.pointwise",
+    "ops.reductions",
+    "ops.linalg ops.indexing",
+    "ops.nn",
+    "ops.sparse",
     "autograd.grad_mode random",
     "rushlight",  # the package itself: what stands below uses it as users do, by its public names
     "autograd fft linalg special signal masked masked_tensor sparse",
@@ -51,13 +58,15 @@ LAZY = {
     ("autograd.graph", "tensor"): "a leaf that nobody holds any more is made anew when asked for",
     (
         "autograd.views",
-        "ops.views",
+        "ops.layout.views",
     ): "a gradient is copied into the layout of the base it belongs to",
     ("backends.cuda", "rushlight"): "older programs take SDPBackend from there",
     ("compiler", "backends"): "explain() turns the compiled back end on",
     ("generator", "tensor"): "get_state() and set_state() speak in tensors",
     ("nn.utils.clip_grad", "optim.fused"): "gradients are clipped by what runs optimizers' steps",
     ("ops", "autograd.anomaly_mode"): "as in the engine",
+    ("ops", "ops.sparse"): "sparse tensors, where there are any",
+    ("ops.factories.creation", "ops.layout.memory"): "out= gives a tensor another shape",
     (
         "ops",
         "rushlight",
@@ -258,8 +267,8 @@ def ops():
         from rushlight.ops.registry import OPS
     except ImportError as error:
         pytest.skip(f"the registry is not there yet: {error}")
-    for found in pkgutil.iter_modules([str(SRC / "ops")]):
-        importlib.import_module(f"rushlight.ops.{found.name}")
+    for found in pkgutil.walk_packages([str(SRC / "ops")], "rushlight.ops."):
+        importlib.import_module(found.name)
     return OPS
 
 

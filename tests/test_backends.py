@@ -13,7 +13,7 @@ from rushlight.backends.base import KERNELS
 
 OPS = pathlib.Path(rushlight.__file__).parent / "ops"
 NAMESPACES = {"linalg", "fft"}  # families of kernels under a name of their own
-FILES = sorted(OPS.glob("*.py"))
+FILES = sorted(OPS.rglob("*.py"))
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
@@ -34,11 +34,11 @@ def kernels_used(path: pathlib.Path) -> set[str]:
     return used
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(OPS)))
 def test_operators_use_listed_kernels_only(path):
     unknown = kernels_used(path) - KERNELS.keys() - NAMESPACES
     assert not unknown, (
-        f"ops/{path.name} uses {sorted(unknown)}: add them to backends/base.py with one line of meaning"
+        f"ops/{path.relative_to(OPS)} uses {sorted(unknown)}: add them to backends/base.py with one line of meaning"
     )
 
 

@@ -13,7 +13,7 @@ from guard import guarded
 from rushlight import dtypes
 from rushlight.backends.compiled import pool as compiled
 from rushlight.backends.reference import pool as reference
-from rushlight.ops.pool import out_sizes
+from rushlight.ops.nn.pool import out_sizes
 
 FLOATS = [np.dtype(t) for t in (np.float32, np.float64, np.float16)] + [dtypes.bfloat16.np]
 INTEGERS = [np.dtype(t) for t in (np.int64, np.int32, np.int8, np.uint8)]

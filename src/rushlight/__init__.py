@@ -138,7 +138,7 @@ _ELSEWHERE = {  # public name -> module
     "Storage": "storage",
     "UntypedStorage": "storage",
     "TypedStorage": "storage",
-    **{f"{d.scalar_name}Tensor": "ops.legacy" for d in _dtypes.ALL},
+    **{f"{d.scalar_name}Tensor": "ops.factories.legacy" for d in _dtypes.ALL},
     **{f"{d.scalar_name}Storage": "storage" for d in _dtypes.ALL},
 }
 _CONSTANTS = {

@@ -55,7 +55,7 @@ class Tensor:
     _grad: Tensor | None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        from rushlight.ops import legacy
+        from rushlight.ops.factories import legacy
 
         return legacy.legacy_new(cls, args, kwargs)
 

@@ -22,7 +22,7 @@ class Variable(metaclass=VariableMeta):
     """
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = False) -> Any:
-        from rushlight.ops.construct import tensor
+        from rushlight.ops.factories.construct import tensor
 
         own = tensor([]) if data is None else data.data
         return own.requires_grad_() if requires_grad else own

@@ -160,7 +160,7 @@ class CopySlices(Node):
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         flow = g.clone()
         if flow._array.strides != self.strides:  # a view may exist under the base's strides only
-            from rushlight.ops.views import laid_out
+            from rushlight.ops.layout.views import laid_out
 
             flow = laid_out(flow, self.strides)
         region = flow

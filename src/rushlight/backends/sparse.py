@@ -2,7 +2,7 @@
 
 Note [Sparse arrays]
     A `Coo` or `Csr` is no NumPy array. The one test of the straight path of every operator (`array.__class__
-    is ndarray`) therefore sends a call with a sparse tensor the general way, where ops/sparse_calls.py is
+    is ndarray`) therefore sends a call with a sparse tensor the general way, where ops/sparse/calls.py is
     asked; dense calls pay nothing. NumPy itself refuses these objects (see `__array__` and its like below),
     so that code which knows nothing about them can raise, but not compute on garbage.
 

@@ -14,7 +14,7 @@ from rushlight.nn import init
 from rushlight.nn.linear import Linear
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
-from rushlight.ops.attention import self_attention
+from rushlight.ops.nn.attention import self_attention
 from rushlight.tensor import Tensor
 
 __all__ = ["MultiheadAttention"]

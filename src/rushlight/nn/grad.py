@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight.ops.conv import expanded, input_gradient, weight_gradient
+from rushlight.ops.nn.conv import expanded, input_gradient, weight_gradient
 
 if TYPE_CHECKING:
     from collections.abc import Callable

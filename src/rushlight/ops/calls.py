@@ -191,7 +191,7 @@ def call_composite(op: Op, values: list, out: Any) -> Any:
             if (run := enter(op, values, out)) is not None:
                 return run()
     if sparse.made and some_sparse(values, out):
-        from rushlight.ops import sparse_calls
+        from rushlight.ops.sparse import calls as sparse_calls
 
         if op.path in sparse_calls.TABLE or op.path in sparse_calls.VALUEWISE:
             return sparse_calls.call(op, dict(zip(op.params, values, strict=True)), out)
@@ -261,7 +261,7 @@ def execute(op: Op, values: list, out: Any) -> Any:
         number = named["input"]
         named["input"] = _wrap(np.array(number, modes.scalar_dtype(number).np))
     if sparse.made and op.where != "_sparse" and some_sparse(values, out):
-        from rushlight.ops import sparse_calls
+        from rushlight.ops.sparse import calls as sparse_calls
 
         return sparse_calls.call(op, named, out)
     if op.variant is not None and (other := op.taken_over(named)) is not None:

@@ -4,7 +4,154 @@ Names are kept as words in strings, which load ten times faster than entries of 
 """
 
 FUNCTIONS = {
-    "activation": (
+    "factories.construct": (
+        "Tensor.new_tensor as_tensor asarray from_dlpack from_file from_numpy frombuffer "
+        "scalar_tensor tensor to_dlpack "
+    ),
+    "factories.copying": (
+        "Tensor.bernoulli_number Tensor.bernoulli_tensor Tensor.bfloat16 Tensor.bool "
+        "Tensor.byte Tensor.cauchy Tensor.cdouble Tensor.cfloat Tensor.char Tensor.contiguous "
+        "Tensor.copy Tensor.copy_ Tensor.cpu Tensor.cuda Tensor.double Tensor.exponential "
+        "Tensor.fill_diagonal Tensor.fill_diagonal_ Tensor.fill_number Tensor.fill_number_ "
+        "Tensor.fill_tensor Tensor.fill_tensor_ Tensor.float Tensor.geometric Tensor.half "
+        "Tensor.hpu Tensor.int Tensor.ipu Tensor.log_normal Tensor.long Tensor.mtia "
+        "Tensor.normal Tensor.random_0 Tensor.random_1 Tensor.random_2 Tensor.short Tensor.to "
+        "Tensor.type Tensor.type_as Tensor.uniform Tensor.xpu Tensor.zero _to_copy clone "
+        "detach detach_ fill fill_ zero_ "
+    ),
+    "factories.creation": (
+        "Tensor.new_empty Tensor.new_empty_strided Tensor.new_full Tensor.new_ones "
+        "Tensor.new_zeros empty empty_like empty_permuted empty_strided full full_like ones "
+        "ones_like zeros zeros_like "
+    ),
+    "factories.distributions": (
+        "Tensor._sample_dirichlet_draw Tensor.bernoulli_draw Tensor.bernoulli_from "
+        "Tensor.binomial_draw Tensor.normal_1 Tensor.normal_2 Tensor.normal_3 "
+        "Tensor.poisson_draw Tensor.standard_gamma_draw _dirichlet_grad _sample_dirichlet "
+        "_standard_gamma _standard_gamma_grad bernoulli binomial multinomial normal poisson "
+    ),
+    "factories.legacy": ("Tensor.new set_default_tensor_type "),
+    "factories.parts": ("complex polar "),
+    "factories.random": (
+        "Tensor.bernoulli_ Tensor.cauchy_ Tensor.exponential_ Tensor.geometric_ "
+        "Tensor.log_normal_ Tensor.normal_ Tensor.random_ Tensor.uniform_ rand rand_like "
+        "randint randint_like randn randn_like randperm "
+    ),
+    "factories.sequences": ("arange eye linspace logspace range tril_indices triu_indices "),
+    "factories.windows": (
+        "bartlett_window blackman_window hamming_window hann_window kaiser_window "
+        "signal.windows.bartlett signal.windows.blackman signal.windows.cosine "
+        "signal.windows.exponential signal.windows.gaussian signal.windows.general_cosine "
+        "signal.windows.general_hamming signal.windows.hamming signal.windows.hann "
+        "signal.windows.kaiser signal.windows.nuttall "
+    ),
+    "indexing.advanced": ("Tensor.index_put_ aten.index aten.index_back aten.index_put index_put "),
+    "indexing.gather": (
+        "Tensor.masked_fill_ Tensor.where argwhere aten.gather_back aten.masked_fill "
+        "aten.masked_fill_tensor aten.masked_place aten.nonzero aten.slices_back "
+        "aten.take_back aten.where gather index_select masked_fill masked_select nonzero "
+        "nonzero_static take take_along_dim where "
+    ),
+    "indexing.index_writes": (
+        "Tensor.index_add_ Tensor.index_copy_ Tensor.index_fill_ Tensor.put_ "
+        "aten.index_fill_tensor aten.index_fill_value index_add index_copy index_fill "
+        "index_reduce masked_scatter put "
+    ),
+    "indexing.indexing": ("Tensor.getitem Tensor.setitem "),
+    "indexing.scatter": (
+        "Tensor.scatter_ Tensor.scatter_add_ Tensor.scatter_reduce_ aten.scatter_combine "
+        "aten.scatter_src aten.scatter_value scatter scatter_add scatter_reduce "
+    ),
+    "layout.complex_parts": (
+        "aten.conj_copy aten.imag aten.real conj imag real resolve_conj resolve_neg "
+        "view_as_complex view_as_real "
+    ),
+    "layout.grids": (
+        "aten.block_diag block_diag cartesian_prod combinations meshgrid unravel_index "
+    ),
+    "layout.joining": (
+        "aten.cat aten.split aten.split_with_sizes aten.stack aten.unbind cat chunk "
+        "column_stack concat concatenate dstack hstack row_stack split split_with_sizes stack "
+        "unbind unsafe_chunk unsafe_split unsafe_split_with_sizes vstack "
+    ),
+    "layout.memory": (
+        "Tensor.pin_memory Tensor.resize Tensor.resize_ Tensor.resize_as Tensor.set_ "
+        "Tensor.share_memory_ is_storage resize_as_ utils.swap_tensors "
+    ),
+    "layout.queries": (
+        "Tensor.dim_order Tensor.is_distributed Tensor.is_nonzero Tensor.is_same_size "
+        "Tensor.is_set_to Tensor.storage_type get_device is_complex is_conj is_distributed "
+        "is_floating_point is_inference is_neg is_nonzero is_same_size is_signed is_tensor "
+        "numel result_type typename "
+    ),
+    "layout.rearrange": (
+        "Tensor.repeat aten.repeat_each diag diag_embed diagflat flip fliplr flipud "
+        "repeat_interleave roll rot90 tile tril triu "
+    ),
+    "layout.regions": (
+        "aten.alias aten.basic_new aten.basic_new_select aten.basic_new_slice "
+        "aten.basic_select aten.basic_slice aten.place aten.slice narrow select "
+    ),
+    "layout.shape": (
+        "Tensor.expand Tensor.expand_as Tensor.reshape Tensor.reshape_as Tensor.view "
+        "Tensor.view_as adjoint aten._unsafe_view aten.view aten.view_dtype broadcast_shapes "
+        "broadcast_tensors broadcast_to flatten moveaxis movedim permute ravel reshape "
+        "squeeze swapaxes swapdims t transpose unflatten unsqueeze "
+    ),
+    "layout.view_scatter": ("as_strided_scatter diagonal_scatter select_scatter slice_scatter "),
+    "layout.views": (
+        "Tensor.as_strided_ Tensor.matrices_H Tensor.matrix_H Tensor.matrix_T Tensor.numpy_T "
+        "Tensor.squeeze_ Tensor.swapaxes_ Tensor.swapdims_ Tensor.t_ Tensor.transpose_ "
+        "Tensor.unfold Tensor.unsqueeze_ alias_copy as_strided as_strided_copy "
+        "aten.as_strided aten.diagonal_place aten.laid_out aten.restride aten.unfold_back "
+        "atleast_1d atleast_2d atleast_3d detach_copy diagonal diagonal_copy dsplit "
+        "expand_copy hsplit narrow_copy permute_copy select_copy slice_copy split_copy "
+        "split_with_sizes_copy squeeze_copy t_copy tensor_split transpose_copy unbind_copy "
+        "unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy vsplit "
+    ),
+    "linalg.decompositions": (
+        "cholesky geqrf internal.permutation_of linalg.cholesky linalg.cholesky_ex "
+        "linalg.householder_product linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve "
+        "linalg.lu linalg.lu_factor linalg.lu_factor_ex linalg.qr lu lu_unpack orgqr ormqr qr "
+    ),
+    "linalg.distances": ("dist norm renorm "),
+    "linalg.einsum": ("einsum internal.einsum "),
+    "linalg.fft": (
+        "fft.fft fft.fft2 fft.fftfreq fft.fftn fft.fftshift fft.hfft fft.hfft2 fft.hfftn "
+        "fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.ihfft2 fft.ihfftn fft.irfft "
+        "fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn internal.c2c "
+        "internal.c2r internal.frames internal.overlap_add internal.r2c internal.resized "
+        "istft stft "
+    ),
+    "linalg.grouped": ("_grouped_mm nn.functional.grouped_mm "),
+    "linalg.linalg": (
+        "chain_matmul cross kron linalg.cross linalg.diagonal linalg.matrix_exp "
+        "linalg.matrix_power linalg.multi_dot linalg.tensorinv linalg.tensorsolve "
+        "linalg.vander linalg.vecdot lobpcg matrix_exp matrix_power pca_lowrank svd_lowrank "
+        "tensordot trace vander "
+    ),
+    "linalg.matmul": (
+        "_addmm_activation addbmm addmm addmv addr baddbmm bilinear bmm dot ger inner "
+        "internal.adjoint_times internal.all_products internal.products_added "
+        "internal.times_adjoint linalg.matmul matmul mm mv nn.functional.bilinear "
+        "nn.functional.linear outer vdot "
+    ),
+    "linalg.norms": (
+        "frobenius_norm linalg.cond linalg.matrix_norm linalg.matrix_rank linalg.norm "
+        "linalg.vector_norm nuclear_norm "
+    ),
+    "linalg.pairwise": ("cdist nn.functional.pdist pdist "),
+    "linalg.solve": (
+        "cholesky_inverse cholesky_solve det internal.pinv inverse linalg.det linalg.inv "
+        "linalg.inv_ex linalg.lstsq linalg.lu_solve linalg.pinv linalg.slogdet linalg.solve "
+        "linalg.solve_ex linalg.solve_triangular logdet lu_solve pinverse slogdet "
+        "triangular_solve "
+    ),
+    "linalg.spectra": (
+        "internal.eigvals internal.eigvalsh internal.svdvals linalg.eig linalg.eigh "
+        "linalg.eigvals linalg.eigvalsh linalg.svd linalg.svdvals svd "
+    ),
+    "nn.activation": (
         "_prelu_kernel celu hardshrink nn.functional._elu nn.functional._hardsigmoid "
         "nn.functional._hardswish nn.functional._hardtanh nn.functional._leaky_relu "
         "nn.functional._logsigmoid nn.functional._mish nn.functional._silu "
@@ -18,7 +165,7 @@ FUNCTIONS = {
         "nn.functional.threshold prelu relu rrelu selu threshold threshold_ "
         "threshold_backward "
     ),
-    "adaptive_pool": (
+    "nn.adaptive_pool": (
         "adaptive_avg_pool1d adaptive_max_pool1d internal.adaptive_avg_pool2d "
         "internal.adaptive_avg_pool2d_gradient internal.adaptive_avg_pool3d "
         "internal.adaptive_avg_pool3d_gradient internal.adaptive_max_pool2d "
@@ -33,119 +180,140 @@ FUNCTIONS = {
         "nn.functional.lp_pool2d nn.functional.lp_pool3d nn.functional.max_unpool1d "
         "nn.functional.max_unpool2d nn.functional.max_unpool3d "
     ),
-    "advanced": (
-        "Tensor.index_put_ aten.index aten.index_back aten.index_put index_put "
-    ),
-    "apply": (
-        "Tensor.apply_ Tensor.map2_ Tensor.map_ "
-    ),
-    "attention": (
+    "nn.attention": (
         "_attention _attention_backward nn.functional.multi_head_attention_forward "
         "nn.functional.scaled_dot_product_attention "
     ),
-    "batch_normalize": (
+    "nn.batch_normalize": (
         "_batch_norm _batch_norm_backward batch_norm instance_norm native_batch_norm "
         "nn.functional.batch_norm nn.functional.instance_norm "
     ),
-    "binary": (
-        "_lerp_half _load_exponent addcdiv addcmul arctan2 atan2 copysign gcd heaviside hypot "
-        "lcm ldexp lerp logaddexp logaddexp2 nextafter "
-    ),
-    "bitwise": (
-        "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift "
-        "bitwise_xor "
-    ),
-    "bounds": (
-        "_clamp_max_tensor _clamp_min_tensor _clamp_tensors clamp clamp_max clamp_min clip "
-        "fmax fmin maximum minimum "
-    ),
-    "comparison": (
-        "_close allclose eq equal ge greater greater_equal gt isclose isfinite isinf isnan "
-        "isneginf isposinf isreal le less less_equal logical_and logical_not logical_or "
-        "logical_xor lt ne not_equal signbit "
-    ),
-    "complex_parts": (
-        "aten.conj_copy aten.imag aten.real conj imag real resolve_conj resolve_neg "
-        "view_as_complex view_as_real "
-    ),
-    "construct": (
-        "Tensor.new_tensor as_tensor asarray from_dlpack from_file from_numpy frombuffer "
-        "scalar_tensor tensor to_dlpack "
-    ),
-    "conv": (
+    "nn.conv": (
         "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d "
         "convolution internal.convolution_weight "
     ),
-    "copying": (
-        "Tensor.bernoulli_number Tensor.bernoulli_tensor Tensor.bfloat16 Tensor.bool "
-        "Tensor.byte Tensor.cauchy Tensor.cdouble Tensor.cfloat Tensor.char Tensor.contiguous "
-        "Tensor.copy Tensor.copy_ Tensor.cpu Tensor.cuda Tensor.double Tensor.exponential "
-        "Tensor.fill_diagonal Tensor.fill_diagonal_ Tensor.fill_number Tensor.fill_number_ "
-        "Tensor.fill_tensor Tensor.fill_tensor_ Tensor.float Tensor.geometric Tensor.half "
-        "Tensor.hpu Tensor.int Tensor.ipu Tensor.log_normal Tensor.long Tensor.mtia "
-        "Tensor.normal Tensor.random_0 Tensor.random_1 Tensor.random_2 Tensor.short Tensor.to "
-        "Tensor.type Tensor.type_as Tensor.uniform Tensor.xpu Tensor.zero _to_copy clone "
-        "detach detach_ fill fill_ zero_ "
-    ),
-    "creation": (
-        "Tensor.new_empty Tensor.new_empty_strided Tensor.new_full Tensor.new_ones "
-        "Tensor.new_zeros empty empty_like empty_permuted empty_strided full full_like ones "
-        "ones_like zeros zeros_like "
-    ),
-    "ctc": (
-        "_ctc_loss _ctc_loss_backward ctc_loss nn.functional.ctc_loss "
-    ),
-    "decompositions": (
-        "cholesky geqrf internal.permutation_of linalg.cholesky linalg.cholesky_ex "
-        "linalg.householder_product linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve "
-        "linalg.lu linalg.lu_factor linalg.lu_factor_ex linalg.qr lu lu_unpack orgqr ormqr qr "
-    ),
-    "differences": (
-        "cumulative_trapezoid diff gradient trapezoid trapz "
-    ),
-    "distances": (
-        "dist norm renorm "
-    ),
-    "distributions": (
-        "Tensor._sample_dirichlet_draw Tensor.bernoulli_draw Tensor.bernoulli_from "
-        "Tensor.binomial_draw Tensor.normal_1 Tensor.normal_2 Tensor.normal_3 "
-        "Tensor.poisson_draw Tensor.standard_gamma_draw _dirichlet_grad _sample_dirichlet "
-        "_standard_gamma _standard_gamma_grad bernoulli binomial multinomial normal poisson "
-    ),
-    "dropout": (
+    "nn.ctc": ("_ctc_loss _ctc_loss_backward ctc_loss nn.functional.ctc_loss "),
+    "nn.dropout": (
         "alpha_dropout dropout feature_alpha_dropout feature_dropout native_dropout "
         "nn.functional.alpha_dropout nn.functional.dropout nn.functional.dropout1d "
         "nn.functional.dropout2d nn.functional.dropout3d nn.functional.feature_alpha_dropout "
     ),
-    "einsum": (
-        "einsum internal.einsum "
+    "nn.embedding": (
+        "_embedding _embedding_bag _embedding_sparse embedding embedding_bag "
+        "embedding_dense_backward embedding_renorm_ nn.functional.embedding "
+        "nn.functional.embedding_bag nn.functional.one_hot "
     ),
-    "elementwise": (
+    "nn.fold": ("internal.col2im internal.im2col nn.functional.fold nn.functional.unfold "),
+    "nn.grid": (
+        "affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d "
+        "internal.affine_grid_gradient internal.grid_sampler_2d_gradient "
+        "internal.grid_sampler_3d_gradient internal.grid_taps nn.functional.affine_grid "
+        "nn.functional.grid_sample "
+    ),
+    "nn.loss": (
+        "nn.functional._class_entropy nn.functional._class_entropy_backward "
+        "nn.functional._nll_loss nn.functional._nll_loss_backward nn.functional.cross_entropy "
+        "nn.functional.linear_cross_entropy nn.functional.nll_loss "
+    ),
+    "nn.margin_losses": (
+        "cosine_similarity nn.functional.cosine_embedding_loss "
+        "nn.functional.hinge_embedding_loss nn.functional.margin_ranking_loss "
+        "nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss "
+        "nn.functional.multilabel_soft_margin_loss nn.functional.pairwise_distance "
+        "nn.functional.soft_margin_loss nn.functional.triplet_margin_loss "
+        "nn.functional.triplet_margin_with_distance_loss pairwise_distance "
+    ),
+    "nn.normalize": (
+        "_group_norm _group_norm_backward _layer_norm _layer_norm_backward _native_group_norm "
+        "_native_layer_norm _rms_norm _rms_norm_backward group_norm layer_norm "
+        "native_group_norm native_layer_norm nn.functional.group_norm "
+        "nn.functional.layer_norm nn.functional.local_response_norm nn.functional.normalize "
+        "nn.functional.rms_norm rms_norm "
+    ),
+    "nn.numbered_losses": (
+        "_weight_norm cosine_embedding_loss hinge_embedding_loss kl_div margin_ranking_loss "
+        "norm_except_dim poisson_nll_loss triplet_margin_loss "
+    ),
+    "nn.pad": (
+        "constant_pad_nd internal.circular_pad1d internal.circular_pad1d_gradient "
+        "internal.circular_pad2d internal.circular_pad2d_gradient internal.circular_pad3d "
+        "internal.circular_pad3d_gradient internal.reflection_pad1d "
+        "internal.reflection_pad1d_gradient internal.reflection_pad2d "
+        "internal.reflection_pad2d_gradient internal.reflection_pad3d "
+        "internal.reflection_pad3d_gradient internal.replication_pad1d "
+        "internal.replication_pad1d_gradient internal.replication_pad2d "
+        "internal.replication_pad2d_gradient internal.replication_pad3d "
+        "internal.replication_pad3d_gradient nn.functional.pad "
+    ),
+    "nn.pool": (
+        "avg_pool1d internal.add_places internal.avg_pool2d internal.avg_pool2d_gradient "
+        "internal.avg_pool3d internal.avg_pool3d_gradient internal.max_pool2d "
+        "internal.max_pool2d_gradient internal.max_pool2d_with_indices internal.max_pool3d "
+        "internal.max_pool3d_gradient internal.max_pool3d_with_indices internal.pick_places "
+        "max_pool1d max_pool1d_with_indices max_pool2d max_pool3d nn.functional.avg_pool2d "
+        "nn.functional.avg_pool3d nn.functional.max_pool2d_with_indices "
+        "nn.functional.max_pool3d_with_indices "
+    ),
+    "nn.recurrent": (
+        "_recurrent_layer _recurrent_layer_backward gru gru_cell lstm lstm_cell rnn_relu "
+        "rnn_relu_cell rnn_tanh rnn_tanh_cell "
+    ),
+    "nn.regression_losses": (
+        "binary_cross_entropy_with_logits nn.functional._bce_with_logits "
+        "nn.functional._binary_cross_entropy nn.functional._huber_loss "
+        "nn.functional._mse_loss nn.functional._reduced_bce_with_logits "
+        "nn.functional._smooth_l1_loss nn.functional.binary_cross_entropy "
+        "nn.functional.gaussian_nll_loss nn.functional.huber_loss nn.functional.kl_div "
+        "nn.functional.l1_loss nn.functional.mse_loss nn.functional.poisson_nll_loss "
+        "nn.functional.smooth_l1_loss "
+    ),
+    "nn.resample": (
+        "internal._upsample_bicubic2d_aa internal._upsample_bicubic2d_aa_gradient "
+        "internal._upsample_bilinear2d_aa internal._upsample_bilinear2d_aa_gradient "
+        "internal._upsample_lanczos2d_aa internal._upsample_lanczos2d_aa_gradient "
+        "internal._upsample_nearest_exact1d internal._upsample_nearest_exact1d_gradient "
+        "internal._upsample_nearest_exact2d internal._upsample_nearest_exact2d_gradient "
+        "internal._upsample_nearest_exact3d internal._upsample_nearest_exact3d_gradient "
+        "internal.upsample_bicubic2d internal.upsample_bicubic2d_gradient "
+        "internal.upsample_bilinear2d internal.upsample_bilinear2d_gradient "
+        "internal.upsample_linear1d internal.upsample_linear1d_gradient "
+        "internal.upsample_nearest1d internal.upsample_nearest1d_gradient "
+        "internal.upsample_nearest2d internal.upsample_nearest2d_gradient "
+        "internal.upsample_nearest3d internal.upsample_nearest3d_gradient "
+        "internal.upsample_trilinear3d internal.upsample_trilinear3d_gradient "
+        "nn.functional.interpolate nn.functional.upsample nn.functional.upsample_bilinear "
+        "nn.functional.upsample_nearest "
+    ),
+    "nn.shuffle": ("channel_shuffle native_channel_shuffle pixel_shuffle pixel_unshuffle "),
+    "nn.softmax": (
+        "_log_softmax _log_softmax_backward_data _softmax _softmax_backward_data log_softmax "
+        "nn.functional.log_softmax nn.functional.softmax nn.functional.softmin softmax "
+        "special.log_softmax special.softmax "
+    ),
+    "pointwise.apply": ("Tensor.apply_ Tensor.map2_ Tensor.map_ "),
+    "pointwise.binary": (
+        "_lerp_half _load_exponent addcdiv addcmul arctan2 atan2 copysign gcd heaviside hypot "
+        "lcm ldexp lerp logaddexp logaddexp2 nextafter "
+    ),
+    "pointwise.bitwise": (
+        "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor "
+    ),
+    "pointwise.bounds": (
+        "_clamp_max_tensor _clamp_min_tensor _clamp_tensors clamp clamp_max clamp_min clip "
+        "fmax fmin maximum minimum "
+    ),
+    "pointwise.comparison": (
+        "_close allclose eq equal ge greater greater_equal gt isclose isfinite isinf isnan "
+        "isneginf isposinf isreal le less less_equal logical_and logical_not logical_or "
+        "logical_xor lt ne not_equal signbit "
+    ),
+    "pointwise.elementwise": (
         "Tensor.__div__ Tensor.__idiv__ Tensor.__rdiv__ Tensor.__rtruediv__ "
         "Tensor.float_power_ _add_scaled _div_half _div_rounded _mul_half _rsub_scaled "
         "_square_bool _sub_scaled add div divide float_power floor_divide fmod mul multiply "
         "neg negative positive pow reciprocal remainder rsub square sub subtract true_divide "
     ),
-    "embedding": (
-        "_embedding _embedding_bag _embedding_sparse embedding embedding_bag "
-        "embedding_dense_backward embedding_renorm_ nn.functional.embedding "
-        "nn.functional.embedding_bag nn.functional.one_hot "
-    ),
-    "extremes": (
-        "_all.max _all.min _dim.max _dim.min amax amin aminmax argmax argmin hash_tensor max "
-        "min "
-    ),
-    "fft": (
-        "fft.fft fft.fft2 fft.fftfreq fft.fftn fft.fftshift fft.hfft fft.hfft2 fft.hfftn "
-        "fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.ihfft2 fft.ihfftn fft.irfft "
-        "fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn internal.c2c "
-        "internal.c2r internal.frames internal.overlap_add internal.r2c internal.resized "
-        "istft stft "
-    ),
-    "fold": (
-        "internal.col2im internal.im2col nn.functional.fold nn.functional.unfold "
-    ),
-    "foreach": (
+    "pointwise.foreach": (
         "_foreach_abs _foreach_abs_ _foreach_acos _foreach_acos_ _foreach_add _foreach_add_ "
         "_foreach_addcdiv _foreach_addcdiv_ _foreach_addcmul _foreach_addcmul_ _foreach_asin "
         "_foreach_asin_ _foreach_atan _foreach_atan_ _foreach_ceil _foreach_ceil_ "
@@ -165,227 +333,7 @@ FUNCTIONS = {
         "_foreach_tan _foreach_tan_ _foreach_tanh _foreach_tanh_ _foreach_trunc "
         "_foreach_trunc_ _foreach_zero_ "
     ),
-    "gather": (
-        "Tensor.masked_fill_ Tensor.where argwhere aten.gather_back aten.masked_fill "
-        "aten.masked_fill_tensor aten.masked_place aten.nonzero aten.slices_back "
-        "aten.take_back aten.where gather index_select masked_fill masked_select nonzero "
-        "nonzero_static take take_along_dim where "
-    ),
-    "grid": (
-        "affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d "
-        "internal.affine_grid_gradient internal.grid_sampler_2d_gradient "
-        "internal.grid_sampler_3d_gradient internal.grid_taps nn.functional.affine_grid "
-        "nn.functional.grid_sample "
-    ),
-    "grids": (
-        "aten.block_diag block_diag cartesian_prod combinations meshgrid unravel_index "
-    ),
-    "grouped": (
-        "_grouped_mm nn.functional.grouped_mm "
-    ),
-    "histograms": (
-        "_all.histogramdd bincount histc histogram histogramdd "
-    ),
-    "index_writes": (
-        "Tensor.index_add_ Tensor.index_copy_ Tensor.index_fill_ Tensor.put_ "
-        "aten.index_fill_tensor aten.index_fill_value index_add index_copy index_fill "
-        "index_reduce masked_scatter put "
-    ),
-    "indexing": (
-        "Tensor.getitem Tensor.setitem "
-    ),
-    "joining": (
-        "aten.cat aten.split aten.split_with_sizes aten.stack aten.unbind cat chunk "
-        "column_stack concat concatenate dstack hstack row_stack split split_with_sizes stack "
-        "unbind unsafe_chunk unsafe_split unsafe_split_with_sizes vstack "
-    ),
-    "legacy": (
-        "Tensor.new set_default_tensor_type "
-    ),
-    "linalg": (
-        "chain_matmul cross kron linalg.cross linalg.diagonal linalg.matrix_exp "
-        "linalg.matrix_power linalg.multi_dot linalg.tensorinv linalg.tensorsolve "
-        "linalg.vander linalg.vecdot lobpcg matrix_exp matrix_power pca_lowrank svd_lowrank "
-        "tensordot trace vander "
-    ),
-    "loss": (
-        "nn.functional._class_entropy nn.functional._class_entropy_backward "
-        "nn.functional._nll_loss nn.functional._nll_loss_backward nn.functional.cross_entropy "
-        "nn.functional.linear_cross_entropy nn.functional.nll_loss "
-    ),
-    "margin_losses": (
-        "cosine_similarity nn.functional.cosine_embedding_loss "
-        "nn.functional.hinge_embedding_loss nn.functional.margin_ranking_loss "
-        "nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss "
-        "nn.functional.multilabel_soft_margin_loss nn.functional.pairwise_distance "
-        "nn.functional.soft_margin_loss nn.functional.triplet_margin_loss "
-        "nn.functional.triplet_margin_with_distance_loss pairwise_distance "
-    ),
-    "matmul": (
-        "_addmm_activation addbmm addmm addmv addr baddbmm bilinear bmm dot ger inner "
-        "internal.adjoint_times internal.all_products internal.products_added "
-        "internal.times_adjoint linalg.matmul matmul mm mv nn.functional.bilinear "
-        "nn.functional.linear outer vdot "
-    ),
-    "memory": (
-        "Tensor.pin_memory Tensor.resize Tensor.resize_ Tensor.resize_as Tensor.set_ "
-        "Tensor.share_memory_ is_storage resize_as_ utils.swap_tensors "
-    ),
-    "normalize": (
-        "_group_norm _group_norm_backward _layer_norm _layer_norm_backward _native_group_norm "
-        "_native_layer_norm _rms_norm _rms_norm_backward group_norm layer_norm "
-        "native_group_norm native_layer_norm nn.functional.group_norm "
-        "nn.functional.layer_norm nn.functional.local_response_norm nn.functional.normalize "
-        "nn.functional.rms_norm rms_norm "
-    ),
-    "norms": (
-        "frobenius_norm linalg.cond linalg.matrix_norm linalg.matrix_rank linalg.norm "
-        "linalg.vector_norm nuclear_norm "
-    ),
-    "numbered_losses": (
-        "_weight_norm cosine_embedding_loss hinge_embedding_loss kl_div margin_ranking_loss "
-        "norm_except_dim poisson_nll_loss triplet_margin_loss "
-    ),
-    "pad": (
-        "constant_pad_nd internal.circular_pad1d internal.circular_pad1d_gradient "
-        "internal.circular_pad2d internal.circular_pad2d_gradient internal.circular_pad3d "
-        "internal.circular_pad3d_gradient internal.reflection_pad1d "
-        "internal.reflection_pad1d_gradient internal.reflection_pad2d "
-        "internal.reflection_pad2d_gradient internal.reflection_pad3d "
-        "internal.reflection_pad3d_gradient internal.replication_pad1d "
-        "internal.replication_pad1d_gradient internal.replication_pad2d "
-        "internal.replication_pad2d_gradient internal.replication_pad3d "
-        "internal.replication_pad3d_gradient nn.functional.pad "
-    ),
-    "pairwise": (
-        "cdist nn.functional.pdist pdist "
-    ),
-    "parts": (
-        "complex polar "
-    ),
-    "pool": (
-        "avg_pool1d internal.add_places internal.avg_pool2d internal.avg_pool2d_gradient "
-        "internal.avg_pool3d internal.avg_pool3d_gradient internal.max_pool2d "
-        "internal.max_pool2d_gradient internal.max_pool2d_with_indices internal.max_pool3d "
-        "internal.max_pool3d_gradient internal.max_pool3d_with_indices internal.pick_places "
-        "max_pool1d max_pool1d_with_indices max_pool2d max_pool3d nn.functional.avg_pool2d "
-        "nn.functional.avg_pool3d nn.functional.max_pool2d_with_indices "
-        "nn.functional.max_pool3d_with_indices "
-    ),
-    "queries": (
-        "Tensor.dim_order Tensor.is_distributed Tensor.is_nonzero Tensor.is_same_size "
-        "Tensor.is_set_to Tensor.storage_type get_device is_complex is_conj is_distributed "
-        "is_floating_point is_inference is_neg is_nonzero is_same_size is_signed is_tensor "
-        "numel result_type typename "
-    ),
-    "random": (
-        "Tensor.bernoulli_ Tensor.cauchy_ Tensor.exponential_ Tensor.geometric_ "
-        "Tensor.log_normal_ Tensor.normal_ Tensor.random_ Tensor.uniform_ rand rand_like "
-        "randint randint_like randn randn_like randperm "
-    ),
-    "rearrange": (
-        "Tensor.repeat aten.repeat_each diag diag_embed diagflat flip fliplr flipud "
-        "repeat_interleave roll rot90 tile tril triu "
-    ),
-    "recurrent": (
-        "_recurrent_layer _recurrent_layer_backward gru gru_cell lstm lstm_cell rnn_relu "
-        "rnn_relu_cell rnn_tanh rnn_tanh_cell "
-    ),
-    "reduce": (
-        "Tensor.sum_to_size _all.expand _all.sum_to_size all any count_nonzero logsumexp mean "
-        "nanmean nansum prod special.logsumexp sum "
-    ),
-    "regions": (
-        "aten.alias aten.basic_new aten.basic_new_select aten.basic_new_slice "
-        "aten.basic_select aten.basic_slice aten.place aten.slice narrow select "
-    ),
-    "regression_losses": (
-        "binary_cross_entropy_with_logits nn.functional._bce_with_logits "
-        "nn.functional._binary_cross_entropy nn.functional._huber_loss "
-        "nn.functional._mse_loss nn.functional._reduced_bce_with_logits "
-        "nn.functional._smooth_l1_loss nn.functional.binary_cross_entropy "
-        "nn.functional.gaussian_nll_loss nn.functional.huber_loss nn.functional.kl_div "
-        "nn.functional.l1_loss nn.functional.mse_loss nn.functional.poisson_nll_loss "
-        "nn.functional.smooth_l1_loss "
-    ),
-    "resample": (
-        "internal._upsample_bicubic2d_aa internal._upsample_bicubic2d_aa_gradient "
-        "internal._upsample_bilinear2d_aa internal._upsample_bilinear2d_aa_gradient "
-        "internal._upsample_lanczos2d_aa internal._upsample_lanczos2d_aa_gradient "
-        "internal._upsample_nearest_exact1d internal._upsample_nearest_exact1d_gradient "
-        "internal._upsample_nearest_exact2d internal._upsample_nearest_exact2d_gradient "
-        "internal._upsample_nearest_exact3d internal._upsample_nearest_exact3d_gradient "
-        "internal.upsample_bicubic2d internal.upsample_bicubic2d_gradient "
-        "internal.upsample_bilinear2d internal.upsample_bilinear2d_gradient "
-        "internal.upsample_linear1d internal.upsample_linear1d_gradient "
-        "internal.upsample_nearest1d internal.upsample_nearest1d_gradient "
-        "internal.upsample_nearest2d internal.upsample_nearest2d_gradient "
-        "internal.upsample_nearest3d internal.upsample_nearest3d_gradient "
-        "internal.upsample_trilinear3d internal.upsample_trilinear3d_gradient "
-        "nn.functional.interpolate nn.functional.upsample nn.functional.upsample_bilinear "
-        "nn.functional.upsample_nearest "
-    ),
-    "scan": (
-        "_all.segment_table cummax cummin cumprod cumsum logcumsumexp segment_reduce "
-    ),
-    "scatter": (
-        "Tensor.scatter_ Tensor.scatter_add_ Tensor.scatter_reduce_ aten.scatter_combine "
-        "aten.scatter_src aten.scatter_value scatter scatter_add scatter_reduce "
-    ),
-    "sequences": (
-        "arange eye linspace logspace range tril_indices triu_indices "
-    ),
-    "shape": (
-        "Tensor.expand Tensor.expand_as Tensor.reshape Tensor.reshape_as Tensor.view "
-        "Tensor.view_as adjoint aten._unsafe_view aten.view aten.view_dtype broadcast_shapes "
-        "broadcast_tensors broadcast_to flatten moveaxis movedim permute ravel reshape "
-        "squeeze swapaxes swapdims t transpose unflatten unsqueeze "
-    ),
-    "shuffle": (
-        "channel_shuffle native_channel_shuffle pixel_shuffle pixel_unshuffle "
-    ),
-    "softmax": (
-        "_log_softmax _log_softmax_backward_data _softmax _softmax_backward_data log_softmax "
-        "nn.functional.log_softmax nn.functional.softmax nn.functional.softmin softmax "
-        "special.log_softmax special.softmax "
-    ),
-    "solve": (
-        "cholesky_inverse cholesky_solve det internal.pinv inverse linalg.det linalg.inv "
-        "linalg.inv_ex linalg.lstsq linalg.lu_solve linalg.pinv linalg.slogdet linalg.solve "
-        "linalg.solve_ex linalg.solve_triangular logdet lu_solve pinverse slogdet "
-        "triangular_solve "
-    ),
-    "sorting": (
-        "_all.isin _all.searchsorted _all.unique argsort bucketize isin msort searchsorted "
-        "sort topk unique unique_consecutive "
-    ),
-    "sparse": (
-        "_sparse.assemble _sparse.assemble_compressed _sparse.coalesce _sparse.coo_of "
-        "_sparse.csr_of _sparse.taken _sparse.to_dense _sparse.to_sparse _sparse.values_of "
-    ),
-    "sparse_calls": (
-        "_sparse.add _sparse.add_dense _sparse.sum "
-    ),
-    "sparse_creation": (
-        "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo "
-        "sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor "
-    ),
-    "sparse_methods": (
-        "Tensor._coalesced_ Tensor._dimI Tensor._dimV Tensor._indices Tensor._nnz "
-        "Tensor._values Tensor.ccol_indices Tensor.coalesce Tensor.col_indices "
-        "Tensor.crow_indices Tensor.dense_dim Tensor.indices Tensor.is_coalesced "
-        "Tensor.row_indices Tensor.sparse_dim Tensor.sparse_mask Tensor.sparse_resize_ "
-        "Tensor.sparse_resize_and_clear_ Tensor.to_dense Tensor.to_sparse "
-        "Tensor.to_sparse_coo Tensor.to_sparse_csc Tensor.to_sparse_csr Tensor.values "
-        "ccol_indices_copy col_indices_copy crow_indices_copy indices_copy resize_as_sparse_ "
-        "row_indices_copy values_copy "
-    ),
-    "sparse_products": (
-        "_sparse.addmm _sparse.adjoint_mm _sparse.dense_addmm _sparse.dense_addmm_masked "
-        "_sparse.dense_mm _sparse.mm _sparse.mm_sparse _sparse.mv _sparse.sampled dsmm hsmm "
-        "hspmm saddmm smm spmm sspaddmm "
-    ),
-    "special": (
+    "pointwise.special": (
         "Tensor.polygamma Tensor.polygamma_ digamma erf erfc erfinv i0 igamma igammac lgamma "
         "mvlgamma polygamma special.airy_ai special.bessel_j0 special.bessel_j1 "
         "special.bessel_y0 special.bessel_y1 special.chebyshev_polynomial_t "
@@ -402,16 +350,7 @@ FUNCTIONS = {
         "special.shifted_chebyshev_polynomial_v special.shifted_chebyshev_polynomial_w "
         "special.spherical_bessel_j0 special.xlog1py special.xlogy special.zeta xlogy "
     ),
-    "spectra": (
-        "internal.eigvals internal.eigvalsh internal.svdvals linalg.eig linalg.eigh "
-        "linalg.eigvals linalg.eigvalsh linalg.svd linalg.svdvals svd "
-    ),
-    "statistics": (
-        "_all.median _all.nanmedian _dim.median _dim.nanmedian _pair.std_mean _pair.var_mean "
-        "corrcoef cov kthvalue median mode nanmedian nanquantile quantile std std_mean var "
-        "var_mean "
-    ),
-    "unary": (
+    "pointwise.unary": (
         "Tensor.abs_ Tensor.absolute_ _conjugates _round_decimals abs absolute acos acosh "
         "angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil "
         "conj_physical cos cosh deg2rad exp exp2 expm1 fix floor frac frexp log log10 log1p "
@@ -419,25 +358,50 @@ FUNCTIONS = {
         "special.exp2 special.expit special.expm1 special.log1p special.logit special.round "
         "special.sinc sqrt tan tanh trunc "
     ),
-    "view_scatter": (
-        "as_strided_scatter diagonal_scatter select_scatter slice_scatter "
+    "reductions.differences": ("cumulative_trapezoid diff gradient trapezoid trapz "),
+    "reductions.extremes": (
+        "_all.max _all.min _dim.max _dim.min amax amin aminmax argmax argmin hash_tensor max min "
     ),
-    "views": (
-        "Tensor.as_strided_ Tensor.matrices_H Tensor.matrix_H Tensor.matrix_T Tensor.numpy_T "
-        "Tensor.squeeze_ Tensor.swapaxes_ Tensor.swapdims_ Tensor.t_ Tensor.transpose_ "
-        "Tensor.unfold Tensor.unsqueeze_ alias_copy as_strided as_strided_copy "
-        "aten.as_strided aten.diagonal_place aten.laid_out aten.restride aten.unfold_back "
-        "atleast_1d atleast_2d atleast_3d detach_copy diagonal diagonal_copy dsplit "
-        "expand_copy hsplit narrow_copy permute_copy select_copy slice_copy split_copy "
-        "split_with_sizes_copy squeeze_copy t_copy tensor_split transpose_copy unbind_copy "
-        "unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy vsplit "
+    "reductions.histograms": ("_all.histogramdd bincount histc histogram histogramdd "),
+    "reductions.reduce": (
+        "Tensor.sum_to_size _all.expand _all.sum_to_size all any count_nonzero logsumexp mean "
+        "nanmean nansum prod special.logsumexp sum "
     ),
-    "windows": (
-        "bartlett_window blackman_window hamming_window hann_window kaiser_window "
-        "signal.windows.bartlett signal.windows.blackman signal.windows.cosine "
-        "signal.windows.exponential signal.windows.gaussian signal.windows.general_cosine "
-        "signal.windows.general_hamming signal.windows.hamming signal.windows.hann "
-        "signal.windows.kaiser signal.windows.nuttall "
+    "reductions.scan": (
+        "_all.segment_table cummax cummin cumprod cumsum logcumsumexp segment_reduce "
+    ),
+    "reductions.sorting": (
+        "_all.isin _all.searchsorted _all.unique argsort bucketize isin msort searchsorted "
+        "sort topk unique unique_consecutive "
+    ),
+    "reductions.statistics": (
+        "_all.median _all.nanmedian _dim.median _dim.nanmedian _pair.std_mean _pair.var_mean "
+        "corrcoef cov kthvalue median mode nanmedian nanquantile quantile std std_mean var "
+        "var_mean "
+    ),
+    "sparse.calls": ("_sparse.add _sparse.add_dense _sparse.sum "),
+    "sparse.creation": (
+        "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo "
+        "sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor "
+    ),
+    "sparse.methods": (
+        "Tensor._coalesced_ Tensor._dimI Tensor._dimV Tensor._indices Tensor._nnz "
+        "Tensor._values Tensor.ccol_indices Tensor.coalesce Tensor.col_indices "
+        "Tensor.crow_indices Tensor.dense_dim Tensor.indices Tensor.is_coalesced "
+        "Tensor.row_indices Tensor.sparse_dim Tensor.sparse_mask Tensor.sparse_resize_ "
+        "Tensor.sparse_resize_and_clear_ Tensor.to_dense Tensor.to_sparse "
+        "Tensor.to_sparse_coo Tensor.to_sparse_csc Tensor.to_sparse_csr Tensor.values "
+        "ccol_indices_copy col_indices_copy crow_indices_copy indices_copy resize_as_sparse_ "
+        "row_indices_copy values_copy "
+    ),
+    "sparse.operators": (
+        "_sparse.assemble _sparse.assemble_compressed _sparse.coalesce _sparse.coo_of "
+        "_sparse.csr_of _sparse.taken _sparse.to_dense _sparse.to_sparse _sparse.values_of "
+    ),
+    "sparse.products": (
+        "_sparse.addmm _sparse.adjoint_mm _sparse.dense_addmm _sparse.dense_addmm_masked "
+        "_sparse.dense_mm _sparse.mm _sparse.mm_sparse _sparse.mv _sparse.sampled dsmm hsmm "
+        "hspmm saddmm smm spmm sspaddmm "
     ),
 }
 
@@ -476,363 +440,125 @@ SAME = (
 )
 
 METHODS = {
-    "Tensor.__div__": (
-        "__div__ "
-    ),
-    "Tensor.__idiv__": (
-        "__idiv__ "
-    ),
-    "Tensor.__rdiv__": (
-        "__rdiv__ "
-    ),
-    "Tensor.__rtruediv__": (
-        "__rtruediv__ "
-    ),
-    "Tensor._coalesced_": (
-        "_coalesced_ "
-    ),
-    "Tensor._dimI": (
-        "_dimI "
-    ),
-    "Tensor._dimV": (
-        "_dimV "
-    ),
-    "Tensor._indices": (
-        "_indices "
-    ),
-    "Tensor._nnz": (
-        "_nnz "
-    ),
-    "Tensor._values": (
-        "_values "
-    ),
-    "Tensor.abs_": (
-        "abs_ "
-    ),
-    "Tensor.absolute_": (
-        "absolute_ "
-    ),
-    "Tensor.apply_": (
-        "apply_ "
-    ),
-    "Tensor.as_strided_": (
-        "as_strided_ "
-    ),
-    "Tensor.bernoulli_": (
-        "bernoulli_ "
-    ),
-    "Tensor.bfloat16": (
-        "bfloat16 "
-    ),
-    "Tensor.bool": (
-        "bool "
-    ),
-    "Tensor.byte": (
-        "byte "
-    ),
-    "Tensor.cauchy_": (
-        "cauchy_ "
-    ),
-    "Tensor.ccol_indices": (
-        "ccol_indices "
-    ),
-    "Tensor.cdouble": (
-        "cdouble "
-    ),
-    "Tensor.cfloat": (
-        "cfloat "
-    ),
-    "Tensor.char": (
-        "char "
-    ),
-    "Tensor.coalesce": (
-        "coalesce "
-    ),
-    "Tensor.col_indices": (
-        "col_indices "
-    ),
-    "Tensor.contiguous": (
-        "contiguous "
-    ),
-    "Tensor.copy_": (
-        "copy_ "
-    ),
-    "Tensor.cpu": (
-        "cpu "
-    ),
-    "Tensor.crow_indices": (
-        "crow_indices "
-    ),
-    "Tensor.cuda": (
-        "cuda "
-    ),
-    "Tensor.dense_dim": (
-        "dense_dim "
-    ),
-    "Tensor.dim_order": (
-        "dim_order "
-    ),
-    "Tensor.double": (
-        "double "
-    ),
-    "Tensor.expand": (
-        "expand "
-    ),
-    "Tensor.expand_as": (
-        "expand_as "
-    ),
-    "Tensor.exponential_": (
-        "exponential_ "
-    ),
-    "Tensor.fill_diagonal_": (
-        "fill_diagonal_ "
-    ),
-    "Tensor.float": (
-        "float "
-    ),
-    "Tensor.float_power_": (
-        "float_power_ "
-    ),
-    "Tensor.geometric_": (
-        "geometric_ "
-    ),
-    "Tensor.getitem": (
-        "getitem "
-    ),
-    "Tensor.half": (
-        "half "
-    ),
-    "Tensor.hpu": (
-        "hpu "
-    ),
-    "Tensor.index_add_": (
-        "index_add_ "
-    ),
-    "Tensor.index_copy_": (
-        "index_copy_ "
-    ),
-    "Tensor.index_fill_": (
-        "index_fill_ "
-    ),
-    "Tensor.index_put_": (
-        "index_put_ "
-    ),
-    "Tensor.indices": (
-        "indices "
-    ),
-    "Tensor.int": (
-        "int "
-    ),
-    "Tensor.ipu": (
-        "ipu "
-    ),
-    "Tensor.is_coalesced": (
-        "is_coalesced "
-    ),
-    "Tensor.is_distributed": (
-        "is_distributed "
-    ),
-    "Tensor.is_nonzero": (
-        "is_nonzero "
-    ),
-    "Tensor.is_same_size": (
-        "is_same_size "
-    ),
-    "Tensor.is_set_to": (
-        "is_set_to "
-    ),
-    "Tensor.log_normal_": (
-        "log_normal_ "
-    ),
-    "Tensor.long": (
-        "long "
-    ),
-    "Tensor.map2_": (
-        "map2_ "
-    ),
-    "Tensor.map_": (
-        "map_ "
-    ),
-    "Tensor.masked_fill_": (
-        "masked_fill_ "
-    ),
-    "Tensor.matrices_H": (
-        "matrices_H "
-    ),
-    "Tensor.matrix_H": (
-        "matrix_H "
-    ),
-    "Tensor.matrix_T": (
-        "matrix_T "
-    ),
-    "Tensor.mtia": (
-        "mtia "
-    ),
-    "Tensor.new": (
-        "new "
-    ),
-    "Tensor.new_empty": (
-        "new_empty "
-    ),
-    "Tensor.new_empty_strided": (
-        "new_empty_strided "
-    ),
-    "Tensor.new_full": (
-        "new_full "
-    ),
-    "Tensor.new_ones": (
-        "new_ones "
-    ),
-    "Tensor.new_tensor": (
-        "new_tensor "
-    ),
-    "Tensor.new_zeros": (
-        "new_zeros "
-    ),
-    "Tensor.normal_": (
-        "normal_ "
-    ),
-    "Tensor.numpy_T": (
-        "numpy_T "
-    ),
-    "Tensor.pin_memory": (
-        "pin_memory "
-    ),
-    "Tensor.polygamma": (
-        "polygamma "
-    ),
-    "Tensor.polygamma_": (
-        "polygamma_ "
-    ),
-    "Tensor.put_": (
-        "put_ "
-    ),
-    "Tensor.random_": (
-        "random_ "
-    ),
-    "Tensor.repeat": (
-        "repeat "
-    ),
-    "Tensor.reshape": (
-        "reshape "
-    ),
-    "Tensor.reshape_as": (
-        "reshape_as "
-    ),
-    "Tensor.resize": (
-        "resize "
-    ),
-    "Tensor.resize_": (
-        "resize_ "
-    ),
-    "Tensor.resize_as": (
-        "resize_as "
-    ),
-    "Tensor.row_indices": (
-        "row_indices "
-    ),
-    "Tensor.scatter_": (
-        "scatter_ "
-    ),
-    "Tensor.scatter_add_": (
-        "scatter_add_ "
-    ),
-    "Tensor.scatter_reduce_": (
-        "scatter_reduce_ "
-    ),
-    "Tensor.set_": (
-        "set_ "
-    ),
-    "Tensor.setitem": (
-        "setitem "
-    ),
-    "Tensor.share_memory_": (
-        "share_memory_ "
-    ),
-    "Tensor.short": (
-        "short "
-    ),
-    "Tensor.sparse_dim": (
-        "sparse_dim "
-    ),
-    "Tensor.sparse_mask": (
-        "sparse_mask "
-    ),
-    "Tensor.sparse_resize_": (
-        "sparse_resize_ "
-    ),
-    "Tensor.sparse_resize_and_clear_": (
-        "sparse_resize_and_clear_ "
-    ),
-    "Tensor.squeeze_": (
-        "squeeze_ "
-    ),
-    "Tensor.storage_type": (
-        "storage_type "
-    ),
-    "Tensor.sum_to_size": (
-        "sum_to_size "
-    ),
-    "Tensor.swapaxes_": (
-        "swapaxes_ "
-    ),
-    "Tensor.swapdims_": (
-        "swapdims_ "
-    ),
-    "Tensor.t_": (
-        "t_ "
-    ),
-    "Tensor.to": (
-        "to "
-    ),
-    "Tensor.to_dense": (
-        "to_dense "
-    ),
-    "Tensor.to_sparse": (
-        "to_sparse "
-    ),
-    "Tensor.to_sparse_coo": (
-        "to_sparse_coo "
-    ),
-    "Tensor.to_sparse_csc": (
-        "to_sparse_csc "
-    ),
-    "Tensor.to_sparse_csr": (
-        "to_sparse_csr "
-    ),
-    "Tensor.transpose_": (
-        "transpose_ "
-    ),
-    "Tensor.type": (
-        "type "
-    ),
-    "Tensor.type_as": (
-        "type_as "
-    ),
-    "Tensor.unfold": (
-        "unfold "
-    ),
-    "Tensor.uniform_": (
-        "uniform_ "
-    ),
-    "Tensor.unsqueeze_": (
-        "unsqueeze_ "
-    ),
-    "Tensor.values": (
-        "values "
-    ),
-    "Tensor.view": (
-        "view "
-    ),
-    "Tensor.view_as": (
-        "view_as "
-    ),
-    "Tensor.where": (
-        "where "
-    ),
-    "Tensor.xpu": (
-        "xpu "
-    ),
+    "Tensor.__div__": ("__div__ "),
+    "Tensor.__idiv__": ("__idiv__ "),
+    "Tensor.__rdiv__": ("__rdiv__ "),
+    "Tensor.__rtruediv__": ("__rtruediv__ "),
+    "Tensor._coalesced_": ("_coalesced_ "),
+    "Tensor._dimI": ("_dimI "),
+    "Tensor._dimV": ("_dimV "),
+    "Tensor._indices": ("_indices "),
+    "Tensor._nnz": ("_nnz "),
+    "Tensor._values": ("_values "),
+    "Tensor.abs_": ("abs_ "),
+    "Tensor.absolute_": ("absolute_ "),
+    "Tensor.apply_": ("apply_ "),
+    "Tensor.as_strided_": ("as_strided_ "),
+    "Tensor.bernoulli_": ("bernoulli_ "),
+    "Tensor.bfloat16": ("bfloat16 "),
+    "Tensor.bool": ("bool "),
+    "Tensor.byte": ("byte "),
+    "Tensor.cauchy_": ("cauchy_ "),
+    "Tensor.ccol_indices": ("ccol_indices "),
+    "Tensor.cdouble": ("cdouble "),
+    "Tensor.cfloat": ("cfloat "),
+    "Tensor.char": ("char "),
+    "Tensor.coalesce": ("coalesce "),
+    "Tensor.col_indices": ("col_indices "),
+    "Tensor.contiguous": ("contiguous "),
+    "Tensor.copy_": ("copy_ "),
+    "Tensor.cpu": ("cpu "),
+    "Tensor.crow_indices": ("crow_indices "),
+    "Tensor.cuda": ("cuda "),
+    "Tensor.dense_dim": ("dense_dim "),
+    "Tensor.dim_order": ("dim_order "),
+    "Tensor.double": ("double "),
+    "Tensor.expand": ("expand "),
+    "Tensor.expand_as": ("expand_as "),
+    "Tensor.exponential_": ("exponential_ "),
+    "Tensor.fill_diagonal_": ("fill_diagonal_ "),
+    "Tensor.float": ("float "),
+    "Tensor.float_power_": ("float_power_ "),
+    "Tensor.geometric_": ("geometric_ "),
+    "Tensor.getitem": ("getitem "),
+    "Tensor.half": ("half "),
+    "Tensor.hpu": ("hpu "),
+    "Tensor.index_add_": ("index_add_ "),
+    "Tensor.index_copy_": ("index_copy_ "),
+    "Tensor.index_fill_": ("index_fill_ "),
+    "Tensor.index_put_": ("index_put_ "),
+    "Tensor.indices": ("indices "),
+    "Tensor.int": ("int "),
+    "Tensor.ipu": ("ipu "),
+    "Tensor.is_coalesced": ("is_coalesced "),
+    "Tensor.is_distributed": ("is_distributed "),
+    "Tensor.is_nonzero": ("is_nonzero "),
+    "Tensor.is_same_size": ("is_same_size "),
+    "Tensor.is_set_to": ("is_set_to "),
+    "Tensor.log_normal_": ("log_normal_ "),
+    "Tensor.long": ("long "),
+    "Tensor.map2_": ("map2_ "),
+    "Tensor.map_": ("map_ "),
+    "Tensor.masked_fill_": ("masked_fill_ "),
+    "Tensor.matrices_H": ("matrices_H "),
+    "Tensor.matrix_H": ("matrix_H "),
+    "Tensor.matrix_T": ("matrix_T "),
+    "Tensor.mtia": ("mtia "),
+    "Tensor.new": ("new "),
+    "Tensor.new_empty": ("new_empty "),
+    "Tensor.new_empty_strided": ("new_empty_strided "),
+    "Tensor.new_full": ("new_full "),
+    "Tensor.new_ones": ("new_ones "),
+    "Tensor.new_tensor": ("new_tensor "),
+    "Tensor.new_zeros": ("new_zeros "),
+    "Tensor.normal_": ("normal_ "),
+    "Tensor.numpy_T": ("numpy_T "),
+    "Tensor.pin_memory": ("pin_memory "),
+    "Tensor.polygamma": ("polygamma "),
+    "Tensor.polygamma_": ("polygamma_ "),
+    "Tensor.put_": ("put_ "),
+    "Tensor.random_": ("random_ "),
+    "Tensor.repeat": ("repeat "),
+    "Tensor.reshape": ("reshape "),
+    "Tensor.reshape_as": ("reshape_as "),
+    "Tensor.resize": ("resize "),
+    "Tensor.resize_": ("resize_ "),
+    "Tensor.resize_as": ("resize_as "),
+    "Tensor.row_indices": ("row_indices "),
+    "Tensor.scatter_": ("scatter_ "),
+    "Tensor.scatter_add_": ("scatter_add_ "),
+    "Tensor.scatter_reduce_": ("scatter_reduce_ "),
+    "Tensor.set_": ("set_ "),
+    "Tensor.setitem": ("setitem "),
+    "Tensor.share_memory_": ("share_memory_ "),
+    "Tensor.short": ("short "),
+    "Tensor.sparse_dim": ("sparse_dim "),
+    "Tensor.sparse_mask": ("sparse_mask "),
+    "Tensor.sparse_resize_": ("sparse_resize_ "),
+    "Tensor.sparse_resize_and_clear_": ("sparse_resize_and_clear_ "),
+    "Tensor.squeeze_": ("squeeze_ "),
+    "Tensor.storage_type": ("storage_type "),
+    "Tensor.sum_to_size": ("sum_to_size "),
+    "Tensor.swapaxes_": ("swapaxes_ "),
+    "Tensor.swapdims_": ("swapdims_ "),
+    "Tensor.t_": ("t_ "),
+    "Tensor.to": ("to "),
+    "Tensor.to_dense": ("to_dense "),
+    "Tensor.to_sparse": ("to_sparse "),
+    "Tensor.to_sparse_coo": ("to_sparse_coo "),
+    "Tensor.to_sparse_csc": ("to_sparse_csc "),
+    "Tensor.to_sparse_csr": ("to_sparse_csr "),
+    "Tensor.transpose_": ("transpose_ "),
+    "Tensor.type": ("type "),
+    "Tensor.type_as": ("type_as "),
+    "Tensor.unfold": ("unfold "),
+    "Tensor.uniform_": ("uniform_ "),
+    "Tensor.unsqueeze_": ("unsqueeze_ "),
+    "Tensor.values": ("values "),
+    "Tensor.view": ("view "),
+    "Tensor.view_as": ("view_as "),
+    "Tensor.where": ("where "),
+    "Tensor.xpu": ("xpu "),
 }
 INPLACE_OF = (
     "acos_ acosh_ add_ addbmm_ addcdiv_ addcmul_ addmm_ addmv_ addr_ alpha_dropout_ "
@@ -852,33 +578,15 @@ INPLACE_OF = (
 )
 
 INPLACE = {
-    "aten.masked_fill_tensor": (
-        "masked_fill_tensor_ "
-    ),
-    "nn.functional._elu": (
-        "_elu_ "
-    ),
-    "nn.functional._hardsigmoid": (
-        "_hardsigmoid_ "
-    ),
-    "nn.functional._hardswish": (
-        "_hardswish_ "
-    ),
-    "nn.functional._hardtanh": (
-        "_hardtanh_ "
-    ),
-    "nn.functional._leaky_relu": (
-        "_leaky_relu_ "
-    ),
-    "nn.functional._mish": (
-        "_mish_ "
-    ),
-    "nn.functional._silu": (
-        "_silu_ "
-    ),
-    "nn.functional._threshold": (
-        "_threshold_ "
-    ),
+    "aten.masked_fill_tensor": ("masked_fill_tensor_ "),
+    "nn.functional._elu": ("_elu_ "),
+    "nn.functional._hardsigmoid": ("_hardsigmoid_ "),
+    "nn.functional._hardswish": ("_hardswish_ "),
+    "nn.functional._hardtanh": ("_hardtanh_ "),
+    "nn.functional._leaky_relu": ("_leaky_relu_ "),
+    "nn.functional._mish": ("_mish_ "),
+    "nn.functional._silu": ("_silu_ "),
+    "nn.functional._threshold": ("_threshold_ "),
 }
 
 # PyTorch's methods and attributes that are not here: docs/coverage.md says why

@@ -98,7 +98,7 @@ def execute_inplace(op: Op, values: list) -> Tensor:
     values = ordered(op, values)
     t, label = values[0], op.name + "_"
     if sparse.made and some_sparse(values):
-        from rushlight.ops import sparse_calls
+        from rushlight.ops.sparse import calls as sparse_calls
 
         return sparse_calls.inplace(op, values)
     named = dict(zip(op.params, values, strict=True))

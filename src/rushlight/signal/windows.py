@@ -1,4 +1,4 @@
-"""`torch.signal.windows`: the functions of ops/windows.py.
+"""`torch.signal.windows`: the functions of ops/factories/windows.py.
 
 >>> import rushlight as torch
 >>> torch.signal.windows.hann(3)

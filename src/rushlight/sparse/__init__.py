@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.backends import sparse as _sparse_array
-from rushlight.ops import sparse as _sparse
-from rushlight.ops import sparse_calls as _calls
-from rushlight.ops import sparse_products as _products
-from rushlight.ops.legacy import TYPES as _TYPES
-from rushlight.ops.legacy import TensorType as _TensorType
-from rushlight.ops.sparse_creation import invariants as _invariants
+from rushlight.ops.factories.legacy import TYPES as _TYPES
+from rushlight.ops.factories.legacy import TensorType as _TensorType
+from rushlight.ops.sparse import calls as _calls
+from rushlight.ops.sparse import operators as _sparse
+from rushlight.ops.sparse import products as _products
+from rushlight.ops.sparse.creation import invariants as _invariants
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.ops.construct import from_dlpack
+from rushlight.ops.factories.construct import from_dlpack
 from rushlight.tensor import Tensor
 
 __all__ = ["from_dlpack", "to_dlpack"]

@@ -1,0 +1,1 @@
+"""Tensors made: of data, of a rule, of random numbers, as copies of others."""

@@ -1,0 +1,226 @@
+"""The arguments of functions that make tensors: shapes, dtypes, devices, numbers.
+
+Shapes come as `f(2, 3)` or `f((2, 3))`, dtypes as `torch.float32` or Python's `float`, numbers as
+Python's, NumPy's or 0-d tensors. Errors have PyTorch's types and words.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight import dtypes, modes
+from rushlight.autograd.state import scope, thread
+from rushlight.device import check_available
+from rushlight.device import device as Device
+from rushlight.ops import overrides
+from rushlight.ops.registry import public
+from rushlight.size import Size
+from rushlight.tensor import Tensor, _wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Shape = tuple[int, ...]
+
+_SEQUENCES = frozenset({tuple, list, Size})
+NUMBERS = (int, float, complex, np.number, np.bool_)
+
+
+def sizes(name: str, args: tuple, size: Any = None, argument: str = "size") -> Shape:
+    """The shape given as `f(2, 3)`, `f((2, 3))` or `f(size=(2, 3))`."""
+    if size is not None:
+        if args:
+            raise TypeError(f"{name}() got multiple values for argument '{argument}'")
+        args = (size,)
+    if len(args) == 1 and args[0].__class__ in _SEQUENCES:
+        args = args[0]
+    for n in args:
+        if n.__class__ is not int or n < 0:
+            return checked_sizes(name, args, argument)
+    return tuple(args)
+
+
+def checked_sizes(name: str, args: Any, argument: str = "size") -> Shape:
+    """`sizes` where something is not a plain int: NumPy integers and integer tensors are taken."""
+    if len(args) > 1 and args[0].__class__ in _SEQUENCES:
+        raise TypeError(f"{name}() takes 1 positional argument but {len(args)} were given")
+    shape = []
+    for k, n in enumerate(args):
+        try:
+            if isinstance(n, bool):
+                raise TypeError
+            shape.append(index(n))
+        except TypeError:
+            if len(args) == 1:
+                raise TypeError(
+                    f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not "
+                    f"{type(n).__name__}"
+                ) from None
+            raise TypeError(
+                f"{name}(): argument '{argument}' failed to unpack the object at pos {k + 1} with error "
+                f'"type must be tuple of ints,but got {type(n).__name__}"'
+            ) from None
+    for n in shape:
+        if n < 0:
+            raise RuntimeError(
+                f"{name}: Dimension size must be non-negative. Trying to create tensor with negative "
+                f"dimension {n}: {shape}"
+            )
+    return tuple(shape)
+
+
+def element_type(name: str, dtype: Any, default: np.dtype | None = None) -> np.dtype:
+    """The NumPy dtype of `dtype=`; Python's `float`, `int`, `bool`, `complex` are taken too."""
+    if dtype is None:
+        return modes._default_dtype.np if default is None else default
+    if dtype.__class__ is dtypes.dtype:
+        return dtype.np
+    if isinstance(dtype, type) and dtype in dtypes.OF_PYTHON:
+        return dtypes.OF_PYTHON[dtype].np
+    if dtype in dtypes.ONLY_COMPARED:
+        raise NotImplementedError(
+            f"{name}(): {dtype!r} is here to be compared with only: Rushlight has no tensors of it"
+        )
+    raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+
+
+def on_meta(device: Any) -> bool:
+    """Whether `device=` (None: the default device) is the meta device; raises for unavailable ones."""
+    if device is None:
+        device = modes.here.device
+        if device is None:
+            return False
+    elif device.__class__ is not Device:
+        device = Device(device)
+    return check_available(device).type == "meta"
+
+
+def check_options(name: str, layout: Any, pin_memory: bool) -> None:
+    if layout is not None and layout is not dtypes.strided:
+        if not isinstance(layout, dtypes.layout):
+            raise TypeError(
+                f"{name}(): argument 'layout' must be torch.layout, not {type(layout).__name__}"
+            )
+        raise RuntimeError(
+            f"[{name}] layout {layout} is not supported: Rushlight has strided tensors only"
+        )
+    if pin_memory:
+        raise RuntimeError(
+            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator "
+            "is available on this system."
+        )
+
+
+def only_sequence(name: str, size: Any, argument: str = "size") -> Shape:
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not "
+            f"{type(size).__name__}"
+        )
+    return sizes(name, (size,), None, argument)
+
+
+def number(name: str, value: Any, position: int, argument: str = "fill_value") -> Any:
+    """A Python number from a number, a NumPy number, a 0-d tensor."""
+    if isinstance(value, NUMBERS):
+        return value.item() if isinstance(value, (np.number, np.bool_)) else value
+    if isinstance(value, Tensor) and not value._array.ndim:
+        return value.item()
+    raise TypeError(
+        f"{name}(): argument '{argument}' (position {position}) must be Number, not "
+        f"{type(value).__name__}"
+    )
+
+
+_CPP = {"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+        "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
+        "float64": "double"}  # fmt: skip
+
+
+def converted(value: Any, d: np.dtype) -> np.ndarray:
+    """A Python number as a 0-d array; RuntimeError when the dtype cannot hold it.
+
+    Negative integers wrap around in unsigned dtypes, infinities stay infinite.
+    """
+    cls = value.__class__
+    if (cls is float or cls is int) and d in _FLOATS and -3e38 <= value <= 3e38:
+        return np.array(value, d)
+    if cls is int and d is _INT64 and -(1 << 63) <= value < 1 << 63:
+        return np.array(value, d)
+    kind = dtypes.OF[d]
+    if kind is dtypes.bool_:
+        return np.array(bool(value))
+    bad = False
+    if isinstance(value, complex) and not kind.is_complex:
+        bad = value.imag != 0
+        value = value.real
+    if kind.kind == 1 and not bad:
+        least, most = (info := np.iinfo(d)).min, info.max
+        if isinstance(value, float):
+            bad = not (value == value and least <= value <= most)  # a nan is unequal to itself
+        elif most < value < 1 << 63 and not kind.is_signed and d.itemsize < 8:
+            bad = True
+        else:
+            bad = not (-most <= value <= most if not kind.is_signed else least <= value <= most)
+        if not bad:
+            return np.array(int(value) % (most + 1) if not kind.is_signed else int(value), d)
+    elif not bad:
+        try:
+            number = complex(value) if kind.is_complex else float(value)
+        except OverflowError:
+            number, bad = 0.0, True
+        parts = (number.real, number.imag) if kind.is_complex else (number,)
+        with np.errstate(all="ignore"):
+            array = np.array(number).astype(d)
+            limit = _LARGEST[kind]
+            bad = bad or any(abs(p) > limit and abs(p) != np.inf for p in parts)
+        if not bad:
+            return array
+    name = _CPP.get(kind.name, kind.name)
+    raise RuntimeError(f"value cannot be converted to type {name} without overflow: {value!r}")
+
+
+_FLOATS = frozenset({dtypes.float32.np, dtypes.float64.np})
+_INT64 = dtypes.int64.np
+_LARGEST = {
+    dtypes.float16: 65504.0,
+    dtypes.bfloat16: 3.3895313892515355e38,
+    dtypes.float32: 3.4028234663852886e38,
+    dtypes.float64: 1.7976931348623157e308,
+}
+_LARGEST[dtypes.complex64] = _LARGEST[dtypes.float32]
+_LARGEST[dtypes.complex128] = _LARGEST[dtypes.float64]
+
+
+def factory(
+    where: str = "", *, name: str | None = None, method: bool = False, fill: Callable | None = None
+) -> Callable:
+    """Declare a public function without tensor inputs, which function modes can take over.
+
+    `fill(shape, dtype)`: NumPy's function that does it when there is nothing but a shape.
+    """
+
+    def declare(function: Callable) -> Callable:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if fill is not None and args and not kwargs and not scope["rare"]:
+                if modes.here.device is None:
+                    shape = sizes(call.__name__, args)
+                    try:
+                        return _wrap(fill(shape, modes._default_dtype.np))
+                    except (ValueError, MemoryError):
+                        pass  # too large: said below
+            if thread.function_modes:
+                got = overrides.call_overrides(call, args, kwargs)
+                if got is not overrides.NOTHING:
+                    return got
+            return function(*args, **kwargs)
+
+        call.__name__ = call.__qualname__ = name or function.__name__
+        call.__doc__, call.__module__ = function.__doc__, function.__module__
+        call.__wrapped__ = function  # type: ignore[attr-defined]
+        return public(where, method=method)(call)
+
+    return declare

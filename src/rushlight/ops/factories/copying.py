@@ -1,0 +1,474 @@
+"""Copies and conversions: `clone`, `contiguous`, `to`, `copy_`, `fill_`.
+
+A copy keeps the order of its source's memory (PyTorch's preserve_format) unless told otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight import dtypes, geometry
+from rushlight.autograd.graph import INFERENCE, new, version_of
+from rushlight.autograd.state import thread
+from rushlight.autograd.views import edge_of, rebase
+from rushlight.backends import meta, sparse
+from rushlight.device import device as Device
+from rushlight.ops import calls, overrides
+from rushlight.ops.factories import arguments, creation
+from rushlight.ops.inplace import check_inplace, edge_before, write
+from rushlight.ops.recording import fit, make_node
+from rushlight.ops.registry import Array, Op, op, public
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    DType = dtypes.dtype | None
+    MemoryFormat = dtypes.memory_format | None
+
+
+# -- out of place ----------------------------------------------------------------------------------
+
+
+@op(out=False)
+def clone(xp, input: Array, *, memory_format: MemoryFormat = None):
+    """A copy of the tensor that gradients go through.
+
+    >>> import rushlight as torch
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> x.clone().sum().backward()
+    >>> x.grad
+    tensor([1., 1.])
+    """
+    return creation.copied(input, memory_format)
+
+
+clone.grad(input=lambda g: g)
+
+
+@op(name="_to_copy", node="ToCopyBackward0", method=False, out=False)
+def to_copy(xp, input: Array, dtype: DType = None, memory_format: MemoryFormat = None):
+    """A copy in another dtype or memory format."""
+    return creation.copied(input, memory_format, None if dtype is None else dtype.np)
+
+
+def cast_back(g: Tensor, input_dtype: dtypes.dtype) -> Tensor:
+    """A gradient in the dtype of the input: the real part, where that is real."""
+    if g.is_complex() and not input_dtype.is_complex:
+        g = g.real
+    return g.to(input_dtype)
+
+
+to_copy.grad(input=cast_back)
+
+
+@public(overridable=True)
+def detach(input):
+    """A tensor on the same memory without history; see `Tensor.detach`."""
+    return input.detach()
+
+
+@public(overridable=True)
+def detach_(input):
+    """Cut a tensor off its history; see `Tensor.detach_`."""
+    return input.detach_()
+
+
+@public("Tensor")
+def contiguous(self, memory_format=dtypes.contiguous_format):
+    """The tensor itself if it lies in memory in that order, else a copy that does."""
+    if self._array.__class__ is not np.ndarray or calls.scope["rare"]:
+        got = overrides.call_overrides(contiguous, (self, memory_format), {})
+        if got is not overrides.NOTHING:
+            return got
+    if memory_format is dtypes.contiguous_format:
+        return self if self._array.flags.c_contiguous else clone(self, memory_format=memory_format)
+    if memory_format is dtypes.preserve_format:
+        if self._array.flags.c_contiguous:
+            return self
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    if self.is_contiguous(memory_format=memory_format):
+        return self
+    return clone(self, memory_format=memory_format)
+
+
+def convert(
+    t: Tensor, dtype: Any = None, device: Any = None, copy: bool = False, memory_format: Any = None
+) -> Tensor:
+    """What `to` and its relatives do: `t` itself when nothing changes and no copy is asked for."""
+    a = t._array
+    if dtype is not None and dtype.__class__ is not dtypes.dtype:
+        dtype = dtypes.OF[arguments.element_type("to", dtype)]
+    if device is not None or a.__class__ is meta.Meta:
+        is_meta = a.__class__ is meta.Meta
+        wants_meta = is_meta if device is None else arguments.on_meta(device)
+        if wants_meta and not is_meta:
+            return _to_meta(t, dtype, memory_format)
+        if is_meta and not wants_meta:
+            raise NotImplementedError(
+                "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead "
+                "of torch.nn.Module.to() when moving module from meta to a different device."
+            )
+    if dtype is None or dtype.np is a.dtype:
+        if not copy and (
+            memory_format is None
+            or memory_format is dtypes.preserve_format
+            or geometry.suggest_memory_format(a.shape, t.stride()) is memory_format
+        ):
+            return t
+        dtype = None
+    elif dtype.kind < 2:  # no gradient goes through integers
+        if t._edge is not None:
+            t = t.detach()
+    if dtype is not None and dtype.kind not in (0, 3) and a.dtype.kind == "c":
+        _warn_of_lost_parts()
+    return to_copy(t, dtype, memory_format)
+
+
+_warned: list[bool] = []
+
+
+def _warn_of_lost_parts() -> None:
+    """Warn that a conversion drops imaginary parts: once in a process, as PyTorch does."""
+    if not _warned:
+        import warnings
+
+        _warned.append(True)
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=5
+        )
+
+
+def _to_meta(t: Tensor, dtype: Any, memory_format: Any) -> Tensor:
+    d = t._array.dtype if dtype is None else dtype.np
+    strides = creation.preserved(t._array, memory_format)
+    steps = geometry.contiguous_strides(t._array.shape) if strides is None else strides
+    return creation._meta_strided(t._array.shape, steps, d, t.requires_grad)
+
+
+@public("Tensor", overridable=True)
+def to(self, *args, device=None, dtype=None, other=None, non_blocking=False, copy=False,
+       memory_format=None):  # fmt: skip
+    """The tensor as another dtype, on another device: `to(dtype)`, `to(device, dtype)`, `to(other)`.
+
+    The tensor itself when nothing would change and `copy` is False; gradients go through.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1, 2]).to(torch.float16)
+    tensor([1., 2.], dtype=torch.float16)
+    """
+    if args:
+        first, *rest = args
+        if isinstance(first, Tensor):
+            other = first
+        elif isinstance(first, (dtypes.dtype, type)):
+            dtype = first
+        else:
+            if first is not None and not isinstance(first, (str, int, Device)):
+                raise TypeError(
+                    f"to() received an invalid combination of arguments - got ({type(first).__name__})"
+                )
+            device = first
+            if rest:
+                dtype, *rest = rest
+        for value in rest[1:]:
+            copy = value
+            if len(rest) > 2:
+                raise TypeError("to() received an invalid combination of arguments: too many")
+    if other is not None:
+        dtype, device = other.dtype, other.device
+    return convert(self, dtype, device, copy, memory_format)
+
+
+def _declare_conversions() -> None:
+    names = {
+        "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16,
+        "bfloat16": dtypes.bfloat16, "int": dtypes.int32, "long": dtypes.int64,
+        "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool_,
+        "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
+    }  # fmt: skip
+
+    def declare(name: str, dtype: dtypes.dtype) -> None:
+        d = dtype.np
+
+        def conversion(self, memory_format=None):
+            a = self._array
+            if a.__class__ is not np.ndarray or calls.scope["rare"]:
+                got = overrides.call_overrides(conversion, (self,), {})
+                if got is not overrides.NOTHING:
+                    return got
+            elif a.dtype is d and memory_format is None:
+                return self
+            return convert(self, dtype, None, False, memory_format)
+
+        conversion.__name__ = conversion.__qualname__ = name
+        conversion.__doc__ = f"`self.to(torch.{dtype.name})`."
+        public("Tensor")(conversion)
+
+    for name, dtype in names.items():
+        declare(name, dtype)
+
+    def declare_device(name: str) -> None:
+        def conversion(self, device=None, non_blocking=False, memory_format=None):
+            return convert(self, None, name if device is None else device, False, memory_format)
+
+        conversion.__name__ = conversion.__qualname__ = name
+        conversion.__doc__ = f"`self.to('{name}')`; AssertionError where there is no such device."
+        public("Tensor", overridable=True)(conversion)
+
+    for name in ("cpu", "cuda", "xpu", "hpu", "ipu", "mtia"):
+        declare_device(name)
+
+
+_declare_conversions()
+
+
+@public("Tensor", overridable=True)
+def type_as(self, other):
+    """`self.to(other.dtype)`."""
+    if not isinstance(other, Tensor):
+        raise TypeError(
+            f"type_as(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}"
+        )
+    return convert(self, other.dtype, other.device)
+
+
+@public("Tensor", name="type", overridable=True)
+def type_(self, dtype=None, non_blocking=False, **kwargs):
+    """The name of the tensor's type, such as `torch.FloatTensor`; with `dtype`, a conversion to it."""
+    if dtype is None:
+        on = "meta." if self.is_meta else "" if self.layout is dtypes.strided else "sparse."
+        return f"torch.{on}{self.dtype.scalar_name}Tensor"
+    from rushlight.ops.factories import legacy
+
+    return convert(self, legacy.dtype_named(dtype), None)
+
+
+# -- in place --------------------------------------------------------------------------------------
+
+
+def overwriting(name: str, node: str) -> Op:
+    """The operator that stands in the graph for a write which does not read: no gradient passes."""
+
+    def forward(xp, input: Array):
+        return input
+
+    forward.__name__ = name
+    forward.__module__ = __name__
+    declared = op(where="Tensor", name=name, node=node, method=False, out=False)(forward)
+    return declared.grad(input=lambda g: g.new_zeros(g.shape))
+
+
+def overwrite(t: Tensor, label: str, write: Callable, recorded: Op, **statics: Any) -> Tensor:
+    """Let `write(array)` fill the memory of `t`, count the write, record it."""
+    recording = thread.grad and edge_of(t) is not None
+    check_inplace(t, label, recording)
+    a = t._array
+    if a.__class__ is not meta.Meta:
+        write(a if a.__class__ is np.ndarray else a.view(np.ndarray))
+    calls.bump(t)
+    if recording:
+        before = new(Tensor)
+        before._array, before._edge, before._counter = a, edge_before(t), None
+        rebase(t, make_node(recorded, {"input": before, **statics}, [t], inplace=True))
+    return t
+
+
+zero_node = overwriting("zero", "ZeroBackward0")
+fill_node = overwriting("fill_number_", "FillBackward2")
+fill_copy_node = overwriting("fill_number", "FillBackward0")
+
+
+def _filling(name: str, node: str) -> Op:
+    def forward(xp, input: Array, value: Array):
+        return np.broadcast_to(value, input.shape)
+
+    forward.__name__, forward.__module__ = name, __name__
+    declared = op(where="Tensor", name=name, node=node, method=False, out=False)(forward)
+    return declared.grad(input=lambda g: g.new_zeros(g.shape), value=lambda g: g.sum())
+
+
+fill_tensor = _filling("fill_tensor_", "FillBackward3")
+fill_copy_tensor = _filling("fill_tensor", "FillBackward1")
+
+
+def free(t: Tensor) -> bool:
+    """Whether a write to `t` concerns nothing but its memory and its counter."""
+    return (
+        t._edge is None
+        and t._array.__class__ is np.ndarray
+        and t._counter is not INFERENCE
+        and not calls.scope["rare"]
+    )
+
+
+@public(method=True)
+def zero_(self):
+    """Overwrite by zeros."""
+    if not free(self):
+        got = overrides.call_overrides(zero_, (self,), {})
+        if got is not overrides.NOTHING:
+            return got
+        if isinstance(self._array, sparse.Sparse):
+            from rushlight.ops.sparse import calls as sparse_calls
+
+            return sparse_calls.zero_(self)
+        return overwrite(self, "zero_", lambda a: a.fill(0), zero_node)
+    a = self._array
+    if a.nbytes > 1 << 20:
+        calls.xp.fill_into(a, 0)
+    elif a.nbytes > 4096 and a.flags.c_contiguous:
+        a.view(np.uint8).fill(0)  # by the C library's function, which takes half as long
+    else:
+        a.fill(0)
+    version_of(self).n += 1
+    return self
+
+
+@public(method=True)
+def fill_(self, value):
+    """Overwrite every element by a number, or by the value of a 0-d tensor."""
+    c = value.__class__
+    if not (c is float or c is int) or self._array.dtype.kind != "f" or not free(self):
+        got = overrides.call_overrides(fill_, (self, value), {})
+        if got is not overrides.NOTHING:
+            return got
+        return _filled(self, value, "fill_", fill_node, fill_tensor)
+    a = self._array
+    if -60000 < value < 60000 or value != value:
+        if a.itemsize == 2 or a.size > creation.LARGE:
+            calls.xp.fill_into(a, value)
+        else:
+            a.fill(value)
+    else:
+        a.fill(arguments.converted(value, a.dtype))
+    version_of(self).n += 1
+    return self
+
+
+def _filled(self: Tensor, value: Any, label: str, number_node: Op, tensor_node: Op) -> Tensor:
+    if isinstance(value, Tensor):
+        if value._array.ndim:
+            raise RuntimeError(
+                "fill_ only supports 0-dimension value tensor but got tensor with "
+                f"{value._array.ndim} dimensions."
+            )
+        return _copied_into(self, value, label, tensor_node, "value")
+    if not isinstance(value, arguments.NUMBERS):
+        raise TypeError(
+            f"{label}(): argument 'value' (position 1) must be Number, not {type(value).__name__}"
+        )
+    scalar = arguments.converted(arguments.number(label, value, 1, "value"), self._array.dtype)
+    return overwrite(self, label, lambda a: calls.xp.fill_into(a, scalar), number_node)
+
+
+@public(overridable=True)
+def fill(input, value):
+    """A copy of `input` with every element overwritten by `value`."""
+    return _filled(input.clone(), value, "fill", fill_copy_node, fill_copy_tensor)
+
+
+@op(where="Tensor", name="fill_diagonal", node="FillDiagonalBackward0", method=False, out=False)
+def fill_diagonal_node(xp, input: Array, wrap: bool = False):
+    """Stands in the graph for `fill_diagonal_`."""
+    return input
+
+
+fill_diagonal_node.grad(input=lambda g, wrap: g.clone().fill_diagonal_(0, wrap))
+
+
+@public("Tensor", overridable=True)
+def fill_diagonal_(self, fill_value, wrap=False):
+    """Overwrite the main diagonal by a number; `wrap`: of a tall matrix, again after n + 1 rows."""
+    shape, strides = self._array.shape, self._array.strides
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    scalar = arguments.converted(
+        arguments.number("fill_diagonal_", fill_value, 1), self._array.dtype
+    )
+
+    def write(a: np.ndarray) -> None:
+        n = min(shape)
+        for row in range(0, shape[0] if wrap and len(shape) == 2 else 1, n + 1 if n else 1):
+            part = a[row:]
+            k = min(part.shape)
+            np.lib.stride_tricks.as_strided(part, (k,), (sum(strides),))[...] = scalar
+
+    return overwrite(self, "fill_diagonal_", write, fill_diagonal_node, wrap=wrap)
+
+
+@op(where="Tensor", name="copy", node="CopyBackwards", method=False, out=False)
+def copy_into(xp, input: Array, src: Array):
+    """The forward of `copy_`: the values of `src` in the shape of `input`."""
+    return src if src.shape == input.shape else np.broadcast_to(src, input.shape)
+
+
+copy_into.grad(
+    input=lambda g: g.new_zeros(g.shape),
+    src=lambda g, src_shape, src_dtype: fit((g,), ((src_shape, src_dtype.np),))[0],
+)
+
+
+@public("Tensor")
+def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Overwrite this tensor's values by those of `src`, which is broadcast and converted."""
+    if src.__class__ is Tensor and free(self) and src is not self:
+        a, b = self._array, src._array
+        if a.shape == b.shape and a.dtype is b.dtype and 0 not in a.strides:
+            if b.__class__ is np.ndarray and (src._edge is None or not thread.grad):
+                if a.size < creation.LARGE or np.may_share_memory(a, b):
+                    np.copyto(a, b)
+                else:
+                    calls.xp.copy_into(a, b)
+                version_of(self).n += 1
+                return self
+    if isinstance(src, arguments.NUMBERS):
+        return fill_(self, src)
+    if not isinstance(src, Tensor):
+        raise TypeError(
+            f"copy_(): argument 'other' (position 1) must be Tensor, not {calls.kind(src)}"
+        )
+    if self._array.__class__ is overrides.Tagged or src._array.__class__ is overrides.Tagged:
+        got = overrides.dispatch(Tensor.copy_, copy_into, [self, src], None)
+        if got is not overrides.NOTHING:
+            return got
+    if self is src:
+        return self
+    if sparse.made and calls.some_sparse((self, src)):
+        from rushlight.ops.sparse import calls as sparse_calls
+
+        return sparse_calls.copy_(self, src)
+    return _copied_into(self, src, "copy_", copy_into, "src")
+
+
+def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Op, name: str) -> Tensor:
+    if src._edge is not None and self.dtype.kind < 2:  # no gradient goes through integers
+        src = src.detach()
+    recording = thread.grad and (edge_of(self) is not None or edge_of(src) is not None)
+    check_inplace(self, label, recording)
+    a, b = self._array, src._array
+    if b.__class__ is meta.Meta and a.__class__ is not meta.Meta:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if a.shape != b.shape:
+        try:
+            b = np.broadcast_to(b, a.shape)
+        except ValueError:
+            geometry.broadcast_shapes(a.shape, b.shape)  # raises PyTorch's error
+            raise RuntimeError(
+                f"[{label}] output with shape {list(a.shape)} doesn't match the broadcast shape "
+                f"{list(geometry.broadcast_shapes(a.shape, b.shape))}: the source has shape "
+                f"{list(b.shape)}"
+            ) from None
+    if a.dtype is not b.dtype and a.__class__ is not meta.Meta:
+        b = calls.xp.cast(b, a.dtype)
+    write(self, b)
+    if recording:
+        before = new(Tensor)
+        before._array, before._edge, before._counter = a, edge_before(self), None
+        named = {"input": before, name: src}
+        rebase(self, make_node(recorded, named, [self], inplace=True))
+    return self

@@ -1,0 +1,499 @@
+"""New tensors of a given shape: `zeros`, `full`, `empty_strided`, `ones_like`, `Tensor.new_zeros`...
+
+Every function takes `dtype=` (default: `get_default_dtype()`, for the `_like` and `new_` functions
+that of the tensor), `device=`, `requires_grad=`, `layout=` (strided only) and `pin_memory=` (needs an
+accelerator); the functions of the top namespace also `out=`.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight import dtypes, geometry, modes
+from rushlight.autograd.state import thread
+from rushlight.backends import meta, sparse
+from rushlight.backends import numpy as xp
+from rushlight.ops import calls
+from rushlight.ops.factories.arguments import (
+    check_options,
+    converted,
+    element_type,
+    factory,
+    number,
+    on_meta,
+    only_sequence,
+    sizes,
+)
+from rushlight.ops.inplace import check_inplace
+from rushlight.ops.registry import public
+from rushlight.tensor import Tensor, _wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Shape = tuple[int, ...]
+
+
+def finished(array: np.ndarray, requires_grad: bool = False) -> Tensor:
+    """A new tensor around `array`."""
+    t = _wrap(array)
+    if requires_grad:
+        d = t.dtype
+        if not (d.is_floating_point or d.is_complex):
+            raise RuntimeError(
+                f"Only Tensors of floating point and complex dtype can require gradients, got {d}"
+            )
+        t.requires_grad_()
+    return t
+
+
+# -- arrays ----------------------------------------------------------------------------------------
+
+
+def empty_array(shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> np.ndarray:
+    """Uninitialised memory; `strides` in elements, dense."""
+    if strides is None:
+        try:
+            return np.empty(shape, dtype)
+        except (ValueError, MemoryError) as e:
+            raise too_large(shape, dtype, e) from None
+    return arranged(np.empty(geometry.numel(shape), dtype), shape, strides)
+
+
+def arranged(flat: np.ndarray, shape: Shape, strides: Shape) -> np.ndarray:
+    """The memory of `flat` [n], as `shape` with `strides` in elements."""
+    if not flat.size:
+        return np.ndarray(shape, flat.dtype)
+    size = flat.itemsize
+    return np.ndarray(shape, flat.dtype, flat, 0, tuple([s * size for s in strides]))
+
+
+def too_large(shape: Shape, dtype: np.dtype, e: Exception) -> RuntimeError:
+    if isinstance(e, MemoryError):
+        n = geometry.numel(shape) * dtype.itemsize
+        return RuntimeError(f"not enough memory: you tried to allocate {n} bytes for {list(shape)}")
+    return RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
+
+
+def preserved(a: np.ndarray, memory_format: Any = None) -> Shape | None:
+    """The strides (in elements) of a new tensor like `a`; None where they are the contiguous ones."""
+    if memory_format is None or memory_format is dtypes.preserve_format:
+        if a.flags.c_contiguous and 1 not in a.shape:
+            return None
+        size = a.itemsize
+        return geometry.preserve_strides(a.shape, tuple([s // size for s in a.strides]))
+    if memory_format is dtypes.contiguous_format:
+        return None
+    if not isinstance(memory_format, dtypes.memory_format):
+        raise TypeError(
+            f"argument 'memory_format' must be torch.memory_format, not {type(memory_format).__name__}"
+        )
+    return geometry.format_strides(a.shape, memory_format)
+
+
+# Between these NumPy's conversion is PyTorch's, whatever the values.
+_PLAIN = frozenset(
+    d.np
+    for d in (
+        *(dtypes.bool_, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64),
+        *(dtypes.float32, dtypes.float64),
+    )
+)
+
+
+LARGE = 16384  # elements from which a conversion by the back end's kernel pays
+
+
+def copied(a: np.ndarray, memory_format: Any = None, dtype: np.dtype | None = None) -> np.ndarray:
+    """A copy of `a`, in another memory format, another dtype."""
+    a = a if a.__class__ is np.ndarray else a.view(np.ndarray)
+    if dtype is not None and dtype is not a.dtype:
+        source = a
+        plain = a.size < LARGE and a.dtype in _PLAIN and dtype in _PLAIN
+        a = a.astype(dtype) if plain else xp.cast(a, dtype)
+        if memory_format is None:
+            # NumPy's copy is dense: where it kept the strides, the source is, and PyTorch keeps them.
+            size, before = a.itemsize, source.itemsize
+            if [s * size for s in source.strides] == [s * before for s in a.strides]:
+                return a
+        strides = preserved(source, memory_format)
+        if strides is None and a.flags.c_contiguous:
+            return a
+    else:
+        strides = preserved(a, memory_format)
+        if strides is None:
+            return a.copy() if a.size < LARGE else xp.row_major(a)
+    made = empty_array(a.shape, a.dtype, strides)
+    xp.copy_into(made, a)
+    return made
+
+
+# -- shape given -----------------------------------------------------------------------------------
+
+
+def made(
+    name: str, fill: Callable, shape: Shape, out: Any, dtype: Any, layout: Any, device: Any,
+    pin_memory: bool, requires_grad: bool,
+) -> Tensor:  # fmt: skip
+    """What all of these functions do; `fill(shape, dtype)` is NumPy's."""
+    if out is not None:
+        return filled_out(name, fill, shape, out, dtype)
+    if layout is not None or pin_memory:
+        check_options(name, layout, pin_memory)
+    d = element_type(name, dtype)
+    if (device is not None or modes.here.device is not None) and on_meta(device):
+        return finished(meta.empty(shape, d), requires_grad)
+    try:
+        array = fill(shape, d)
+    except (ValueError, MemoryError) as e:
+        raise too_large(shape, d, e) from None
+    return finished(array, True) if requires_grad else _wrap(array)
+
+
+def filled_out(name: str, fill: Callable, shape: Shape, out: Tensor, dtype: Any = None) -> Tensor:
+    """The values into `out`, resized when its shape differs."""
+    target = check_out(name, out, dtype)
+    resize_out(name, out, shape)
+    if fill is not np.empty and not out.is_meta:
+        values = fill(shape, target)
+        with np.errstate(all="ignore"):
+            np.copyto(out._array, values, casting="unsafe")
+    calls.bump(out)
+    return out
+
+
+def check_out(name: str, out: Any, dtype: Any = None) -> np.dtype:
+    """The dtype of `out`; raises where it differs from `dtype=`, or where out wants a gradient."""
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if dtype is not None and element_type(name, dtype) is not out._array.dtype:
+        raise RuntimeError(
+            f"dtype {dtypes.OF[element_type(name, dtype)].scalar_name} does not match dtype of out "
+            f"parameter ({out.dtype.scalar_name})"
+        )
+    if thread.grad and out.requires_grad:
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
+            "one of the arguments requires grad."
+        )
+    check_inplace(out, name, False)
+    return out._array.dtype
+
+
+def resize_out(name: str, out: Tensor, shape: Shape) -> None:
+    """Give `out` the shape of the result."""
+    if out._array.shape == shape:
+        return
+    from rushlight.ops.layout import memory
+
+    memory.give_shape(out, shape)
+
+
+def _ones(shape: Shape, d: np.dtype) -> np.ndarray:
+    a = np.empty(shape, d)
+    a.fill(1)
+    return a
+
+
+@factory(fill=np.zeros)
+def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
+          requires_grad=False):  # fmt: skip
+    """Zeros of a shape: `zeros(2, 3)` or `zeros((2, 3))`.
+
+    >>> import rushlight as torch
+    >>> torch.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    if not args and size is None:
+        raise TypeError('zeros() missing 1 required positional arguments: "size"')
+    shape = sizes("zeros", args, size)
+    return made("zeros", np.zeros, shape, out, dtype, layout, device, pin_memory, requires_grad)
+
+
+@factory(fill=_ones)
+def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
+         requires_grad=False):  # fmt: skip
+    """Ones of a shape: `ones(2, 3)` or `ones((2, 3))`."""
+    if not args and size is None:
+        raise TypeError('ones() missing 1 required positional arguments: "size"')
+    shape = sizes("ones", args, size)
+    return made("ones", _ones, shape, out, dtype, layout, device, pin_memory, requires_grad)
+
+
+@factory(fill=np.empty)
+def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
+          requires_grad=False, memory_format=None):  # fmt: skip
+    """Memory of a shape, with whatever it held before."""
+    if not args and size is None:
+        raise TypeError('empty() missing 1 required positional arguments: "size"')
+    shape = sizes("empty", args, size)
+    fill: Callable = np.empty
+    if memory_format is not None and memory_format is not dtypes.contiguous_format:
+        if memory_format is dtypes.preserve_format:
+            raise RuntimeError("[empty] unsupported memory format Preserve")
+        strides = geometry.format_strides(shape, memory_format)
+        if device is not None and on_meta(device):
+            return _meta_strided(shape, strides, element_type("empty", dtype), requires_grad)
+        fill = lambda s, d: empty_array(s, d, strides)
+    return made("empty", fill, shape, out, dtype, layout, device, pin_memory, requires_grad)
+
+
+def _meta_strided(shape: Shape, strides: Shape, d: np.dtype, requires_grad: bool) -> Tensor:
+    return finished(meta.empty(shape, d, tuple(s * d.itemsize for s in strides)), requires_grad)
+
+
+@factory()
+def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False,
+         requires_grad=False):  # fmt: skip
+    """`fill_value` everywhere; its type decides the dtype where none is given."""
+    shape = only_sequence("full", size)
+    value = number("full", fill_value, 2)
+    if out is not None:
+        d = check_out("full", out, dtype)
+    else:
+        d = element_type("full", dtype, modes.scalar_dtype(value).np if dtype is None else None)
+        dtype = dtypes.OF[d]
+    scalar = converted(value, d)
+
+    def fill(shape: Shape, d: np.dtype) -> np.ndarray:
+        a = np.empty(shape, d)
+        a[...] = scalar
+        return a
+
+    return made("full", fill, shape, out, dtype, layout, device, pin_memory, requires_grad)
+
+
+@factory()
+def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False,
+                  pin_memory=False):  # fmt: skip
+    """Memory of a shape with the given strides, which may overlap or leave gaps."""
+    shape = only_sequence("empty_strided", size)
+    steps = tuple(index(s) for s in stride)
+    check_options("empty_strided", layout, pin_memory)
+    d = element_type("empty_strided", dtype)
+    return finished(_strided(shape, steps, d, on_meta(device)), requires_grad)
+
+
+def _strided(shape: Shape, steps: Shape, d: np.dtype, is_meta: bool) -> np.ndarray:
+    if len(shape) != len(steps):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})"
+        )
+    if any(s < 0 for s in steps):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}: "
+            "strides must not be negative"
+        )
+    if is_meta:
+        return meta.empty(shape, d, tuple(s * d.itemsize for s in steps))
+    if 0 in shape:
+        return np.ndarray(shape, d)
+    n = 1 + sum((k - 1) * s for k, s in zip(shape, steps, strict=True))
+    return arranged(np.empty(n, d), shape, steps)
+
+
+@factory()
+def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=None,
+                   requires_grad=False, pin_memory=False):  # fmt: skip
+    """Dense memory of a shape whose dimensions lie in the order `physical_layout`, outermost first.
+
+    >>> import rushlight as torch
+    >>> torch.empty_permuted((2, 3, 5), (0, 2, 1)).stride()
+    (15, 1, 3)
+    """
+    shape = only_sequence("empty_permuted", size)
+    if len(shape) != len(physical_layout):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {len(shape)} is not equal to len(physical_layout) = {len(physical_layout)}"
+        )
+    order = []
+    for p in physical_layout:
+        if not 0 <= p < len(shape):
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {p})"
+            )
+        if p in order:
+            raise RuntimeError(f"Duplicate dim not allowed, got physical_layout {physical_layout}")
+        order.append(p)
+    check_options("empty_permuted", layout, pin_memory)
+    steps, step = [0] * len(shape), 1
+    for p in reversed(order):
+        steps[p] = step
+        step *= max(shape[p], 1)
+    d = element_type("empty_permuted", dtype)
+    return finished(_strided(shape, tuple(steps), d, on_meta(device)), requires_grad)
+
+
+# -- shape of a tensor -----------------------------------------------------------------------------
+
+
+def like(
+    name: str, fill: Callable | None, input: Any, dtype: Any, layout: Any, device: Any,
+    pin_memory: bool, requires_grad: bool, memory_format: Any,
+) -> Tensor:  # fmt: skip
+    """A tensor with the shape and the memory order of `input`; `fill(array)` gives it values."""
+    try:
+        a = input._array
+    except AttributeError:
+        raise TypeError(
+            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        ) from None
+    if isinstance(a, sparse.Sparse):
+        if a.__class__ is not sparse.Coo or name not in ("zeros_like", "empty_like"):
+            sparse.refuse(name, a.backend)
+        d = a.dtype if dtype is None else element_type(name, dtype)
+        empty: Any = sparse.Coo(a.indices[:, :0], a.values[:0].astype(d), a.shape)
+        return finished(empty, True) if requires_grad else _wrap(empty)
+    if layout is not None or pin_memory:
+        check_options(name, layout, pin_memory)
+    d = a.dtype if dtype is None else element_type(name, dtype)
+    strides = preserved(a, memory_format)
+    if on_meta(device) if device is not None else a.__class__ is meta.Meta:
+        steps = geometry.contiguous_strides(a.shape) if strides is None else strides
+        return _meta_strided(a.shape, steps, d, requires_grad)
+    array = np.empty(a.shape, d) if strides is None else empty_array(a.shape, d, strides)
+    if fill is not None:
+        fill(array)
+    return finished(array, True) if requires_grad else _wrap(array)
+
+
+@public(overridable=True)
+def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+               memory_format=None):  # fmt: skip
+    """Zeros of the shape, dtype and (by default) memory order of `input`."""
+    return like(
+        "zeros_like",
+        _fill_0,
+        input,
+        dtype,
+        layout,
+        device,
+        pin_memory,
+        requires_grad,
+        memory_format,
+    )
+
+
+@public(overridable=True)
+def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+              memory_format=None):  # fmt: skip
+    """Ones of the shape, dtype and (by default) memory order of `input`."""
+    return like(
+        "ones_like", _fill_1, input, dtype, layout, device, pin_memory, requires_grad, memory_format
+    )
+
+
+@public(overridable=True)
+def empty_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+               memory_format=None):  # fmt: skip
+    """Memory of the shape, dtype and (by default) memory order of `input`."""
+    return like(
+        "empty_like", None, input, dtype, layout, device, pin_memory, requires_grad, memory_format
+    )
+
+
+@public(overridable=True)
+def full_like(input, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False,
+              requires_grad=False, memory_format=None):  # fmt: skip
+    """`fill_value` in the shape, dtype and (by default) memory order of `input`."""
+    value = number("full_like", fill_value, 2)
+    if isinstance(input, Tensor):
+        scalar = converted(value, element_type("full_like", dtype, input._array.dtype))
+    return like(
+        "full_like", lambda a: a.__setitem__(..., scalar), input, dtype, layout, device, pin_memory,
+        requires_grad, memory_format,
+    )  # fmt: skip
+
+
+def _fill_0(a: np.ndarray) -> None:
+    a.fill(0)
+
+
+def _fill_1(a: np.ndarray) -> None:
+    a.fill(1)
+
+
+# -- dtype and device of a tensor ------------------------------------------------------------------
+
+
+def new_one(
+    name: str, self: Tensor, fill: Callable, shape: Shape, dtype: Any, layout: Any, device: Any,
+    pin_memory: bool, requires_grad: bool,
+) -> Tensor:  # fmt: skip
+    if layout is not None or pin_memory:
+        check_options(name, layout, pin_memory)
+    a = self._array
+    d = a.dtype if dtype is None else element_type(name, dtype)
+    if on_meta(device) if device is not None else a.__class__ is meta.Meta:
+        return finished(meta.empty(shape, d), requires_grad)
+    try:
+        array = fill(shape, d)
+    except (ValueError, MemoryError) as e:
+        raise too_large(shape, d, e) from None
+    return finished(array, True) if requires_grad else _wrap(array)
+
+
+@public("Tensor", overridable=True)
+def new_zeros(self, *args, size=None, dtype=None, layout=None, device=None, pin_memory=False,
+              requires_grad=False):  # fmt: skip
+    """Zeros of a shape, with the dtype and device of this tensor."""
+    if not args and size is None:
+        raise TypeError('new_zeros() missing 1 required positional arguments: "size"')
+    shape = sizes("new_zeros", args, size)
+    return new_one(
+        "new_zeros", self, np.zeros, shape, dtype, layout, device, pin_memory, requires_grad
+    )
+
+
+@public("Tensor", overridable=True)
+def new_ones(self, *args, size=None, dtype=None, layout=None, device=None, pin_memory=False,
+             requires_grad=False):  # fmt: skip
+    """Ones of a shape, with the dtype and device of this tensor."""
+    if not args and size is None:
+        raise TypeError('new_ones() missing 1 required positional arguments: "size"')
+    shape = sizes("new_ones", args, size)
+    return new_one("new_ones", self, _ones, shape, dtype, layout, device, pin_memory, requires_grad)
+
+
+@public("Tensor", overridable=True)
+def new_empty(self, *args, size=None, dtype=None, layout=None, device=None, pin_memory=False,
+              requires_grad=False):  # fmt: skip
+    """Memory of a shape, with the dtype and device of this tensor."""
+    if not args and size is None:
+        raise TypeError('new_empty() missing 1 required positional arguments: "size"')
+    shape = sizes("new_empty", args, size)
+    return new_one(
+        "new_empty", self, np.empty, shape, dtype, layout, device, pin_memory, requires_grad
+    )
+
+
+@public("Tensor", overridable=True)
+def new_full(self, size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False,
+             requires_grad=False):  # fmt: skip
+    """`fill_value` in a shape, with the dtype and device of this tensor."""
+    shape = only_sequence("new_full", size)
+    d = element_type("new_full", dtype, self._array.dtype)
+    scalar = converted(number("new_full", fill_value, 2), d)
+
+    def fill(shape: Shape, d: np.dtype) -> np.ndarray:
+        a = np.empty(shape, d)
+        a[...] = scalar
+        return a
+
+    return new_one("new_full", self, fill, shape, dtype, layout, device, pin_memory, requires_grad)
+
+
+@public("Tensor", overridable=True)
+def new_empty_strided(self, size, stride, *, dtype=None, layout=None, device=None, pin_memory=False,
+                      requires_grad=False):  # fmt: skip
+    """As `empty_strided`, with the dtype and device of this tensor."""
+    shape = only_sequence("new_empty_strided", size)
+    check_options("new_empty_strided", layout, pin_memory)
+    d = element_type("new_empty_strided", dtype, self._array.dtype)
+    is_meta = on_meta(device) if device is not None else self.is_meta
+    return finished(_strided(shape, tuple(index(s) for s in stride), d, is_meta), requires_grad)

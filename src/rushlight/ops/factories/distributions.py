@@ -1,0 +1,256 @@
+"""Random tensors whose parameters are tensors: `normal`, `bernoulli`, `multinomial`, `poisson`...
+
+Samples carry history as PyTorch's do: the gradient of a sampled number is zero, `_standard_gamma`'s
+is that of the reparametrised sample.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight import dtypes, geometry, rejection, sampling
+from rushlight.autograd.state import thread
+from rushlight.backends import meta
+from rushlight.ops.factories import arguments, creation
+from rushlight.ops.factories.random import drawn, source
+from rushlight.ops.recording import make_node
+from rushlight.ops.registry import Array, Op, op, public
+from rushlight.tensor import Tensor, _wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+# -- history ---------------------------------------------------------------------------------------
+
+
+def sampled(name: str, node: str) -> Op:
+    """The operator that stands in the graph for a draw: its gradient is zero."""
+
+    def forward(xp, input: Array):
+        return input
+
+    forward.__name__, forward.__module__ = name, __name__
+    declared = op(where="Tensor", name=name, node=node, method=False, out=False)(forward)
+    return declared.grad(input=lambda g, input_shape: g.new_zeros(input_shape))
+
+
+@op(where="Tensor", name="normal_3", node="NormalBackward3", method=False, out=False)
+def normal_of_tensors(xp, input: Array, std: Array):
+    """Stands in the graph for `normal` of two tensors."""
+    return input
+
+
+normal_of_tensors.grad(
+    input=lambda g, input_shape: g.new_zeros(input_shape),
+    std=lambda g, std_shape: g.new_zeros(std_shape),
+)
+
+
+def recorded(result: Tensor, recorder: Op, *inputs: Tensor) -> Tensor:
+    """`result` with history if one of the tensors it was drawn from has any."""
+    if thread.grad:
+        for t in inputs:
+            if t.requires_grad:
+                named = dict(zip(recorder.inputs, inputs, strict=True))
+                result._edge = make_node(recorder, named, [result])
+                break
+    return result
+
+
+def unsupported(name: str) -> Op:
+    """As `sampled`, where PyTorch has no derivative: backward raises."""
+    recorder = sampled(f"{name}_draw", "NotImplemented")
+    recorder.rules.clear()
+
+    def rule(g):
+        raise NotImplementedError(f"derivative for aten::{name} is not implemented")
+
+    return recorder.grad(input=rule)
+
+
+normal_nodes = [sampled(f"normal_{k}", f"NormalBackward{k}") for k in (1, 2)]
+normal_nodes.append(normal_of_tensors)
+bernoulli_node = sampled("bernoulli_from", "BernoulliBackward0")
+bernoulli_p_node = unsupported("bernoulli")
+poisson_node = sampled("poisson_draw", "PoissonBackward0")
+binomial_node = unsupported("binomial")
+dirichlet_node = unsupported("_sample_dirichlet")
+
+
+def delivered(
+    name: str, values: Callable, like: np.ndarray, shape: tuple, dtype: np.dtype, out: Any
+) -> Tensor:
+    """`values()` as a tensor or in `out`; nothing is drawn where `like` is on the meta device."""
+    if out is not None:
+        creation.check_out(name, out)
+        return creation.filled_out(name, lambda s, d: values(), shape, out)
+    if like.__class__ is meta.Meta:
+        return _wrap(meta.empty(shape, dtype))
+    return _wrap(values())
+
+
+def plain(t: Tensor) -> np.ndarray:
+    a = t._array
+    return a if a.__class__ is np.ndarray or a.__class__ is meta.Meta else a.view(np.ndarray)
+
+
+# -- the functions ---------------------------------------------------------------------------------
+
+
+@public(overridable=True)
+def normal(mean=0.0, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None,
+           device=None, pin_memory=False, requires_grad=False):  # fmt: skip
+    """Normal numbers; mean and standard deviation are tensors, or numbers with a `size`.
+
+    RuntimeError for a negative standard deviation. Tensors broadcast; the result is contiguous, in
+    the dtype of `mean` (of `std` where `mean` is a number).
+
+    >>> import rushlight as torch
+    >>> torch.normal(torch.zeros(2), 0.0)
+    tensor([0., 0.])
+    """
+    g = source(generator)
+    tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
+    if not tensors:
+        if size is None:
+            raise TypeError(
+                "normal() received an invalid combination of arguments - got "
+                f"({type(mean).__name__}, {type(std).__name__}): a size is missing"
+            )
+        shape = arguments.only_sequence("normal", size)
+        device = device or "cpu"  # PyTorch's default device does not reach this function
+        return drawn(
+            "normal", lambda a: sampling.normal_(a, mean, std, g), shape, out, dtype, layout, device,
+            pin_memory, requires_grad,
+        )  # fmt: skip
+    a = plain(tensors[0])
+    shape = geometry.broadcast_shapes(*(t._array.shape for t in tensors))
+    if isinstance(std, Tensor):
+        s = plain(std)
+        if s.dtype.kind == "c":
+            raise RuntimeError("normal expects standard deviation to be non-complex")
+        if s.size and s.__class__ is not meta.Meta and not (s >= 0).all():
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    d = a.dtype if out is None else creation.check_out("normal", out)
+
+    def values() -> np.ndarray:
+        z = np.empty(shape, d)
+        sampling.normal_(z, 0.0, 1.0 if isinstance(std, Tensor) else std, g)
+        t = _wrap(z)
+        if isinstance(std, Tensor):
+            t.mul_(std.detach())
+        if isinstance(mean, Tensor) or mean:
+            t.add_(mean.detach() if isinstance(mean, Tensor) else mean)
+        return t._array
+
+    result = delivered("normal", values, a, shape, d, out)
+    node = normal_nodes[2 if len(tensors) == 2 else 0 if isinstance(mean, Tensor) else 1]
+    return result if out is not None else recorded(result, node, *tensors)
+
+
+@public(method=True, overridable=True)
+def bernoulli(input, p=None, *, generator=None, out=None):
+    """Ones with the probabilities in `input`, zeros otherwise; with `p`, ones with probability `p`."""
+    g = source(generator)
+    a = plain(input)
+    d = a.dtype if out is None else creation.check_out("bernoulli", out)
+
+    def values() -> np.ndarray:
+        r = np.empty(a.shape, d)
+        sampling.bernoulli_(r, a if p is None else p, g)
+        return r
+
+    result = delivered("bernoulli", values, a, a.shape, d, out)
+    if out is not None:
+        return result
+    return recorded(result, bernoulli_node if p is None else bernoulli_p_node, input)
+
+
+@public(method=True, overridable=True)
+def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
+    """Indices drawn with probabilities in proportion to `input` [k] or [m, k]: int64 [n] or [m, n]."""
+    g = source(generator)
+    a = plain(input)
+    shape = (*a.shape[:-1], num_samples)
+    d = dtypes.int64.np
+    if out is not None and out.dtype is not dtypes.int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
+    return delivered(
+        "multinomial",
+        lambda: np.ascontiguousarray(rejection.multinomial(a, num_samples, replacement, g)),
+        a,
+        shape,
+        d,
+        out,
+    )
+
+
+@public(overridable=True)
+def poisson(input, generator=None):
+    """Poisson counts with the rates in `input`, in its shape and dtype."""
+    a, g = plain(input), source(generator)
+    result = delivered("poisson", lambda: rejection.poisson(a, g), a, a.shape, a.dtype, None)
+    return recorded(result, poisson_node, input)
+
+
+@public(overridable=True)
+def binomial(count, prob, generator=None):
+    """How many of `count` trials of probability `prob` succeed; floating tensors of one dtype."""
+    a, p, g = plain(count), plain(prob), source(generator)
+    shape = geometry.broadcast_shapes(a.shape, p.shape)
+    result = delivered("binomial", lambda: rejection.binomial(a, p, g), a, shape, a.dtype, None)
+    return recorded(result, binomial_node, prob)
+
+
+@op(method=False, out=False)
+def _standard_gamma_grad(xp, input: Array, output: Array):
+    """How samples `output` of Gamma(input, 1) move with `input`."""
+    from rushlight.backends.reference.samples import standard_gamma_grad
+
+    return standard_gamma_grad(input, output)
+
+
+@op(method=False, out=False)
+def _dirichlet_grad(xp, x: Array, alpha: Array, total: Array):
+    """How samples `x` of a Dirichlet distribution move with `alpha`; `total` is the sum of alphas."""
+    from rushlight.backends.reference.samples import dirichlet_grad
+
+    return dirichlet_grad(x, alpha, total)
+
+
+@op(
+    where="Tensor",
+    name="standard_gamma_draw",
+    node="StandardGammaBackward0",
+    method=False,
+    out=False,
+)
+def gamma_node(xp, input: Array):
+    """Stands in the graph for a draw of gamma numbers."""
+    return input
+
+
+gamma_node.grad(input=lambda g, input, result: g * _standard_gamma_grad(input, result.detach()))
+
+
+@public(overridable=True)
+def _sample_dirichlet(input, generator=None):
+    """Points of the simplex with the concentrations in `input` [..., k]."""
+    a, g = plain(input), source(generator)
+    result = delivered(
+        "_sample_dirichlet", lambda: rejection.dirichlet(a, g), a, a.shape, a.dtype, None
+    )
+    return recorded(result, dirichlet_node, input)
+
+
+@public(overridable=True)
+def _standard_gamma(input, generator=None):
+    """Gamma numbers of shape `input` and scale 1."""
+    a, g = plain(input), source(generator)
+    result = delivered(
+        "_standard_gamma", lambda: rejection.standard_gamma(a, g), a, a.shape, a.dtype, None
+    )
+    return recorded(result, gamma_node, input)

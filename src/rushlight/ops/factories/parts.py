@@ -1,0 +1,71 @@
+"""Complex tensors from their parts: `complex`, `polar`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rushlight import dtypes
+from rushlight.ops.registry import Array, elementwise
+
+_HALVES = {dtypes.float16.np, dtypes.float32.np, dtypes.float64.np}
+
+
+def _check(real: Array, imag: Array, where: str) -> None:
+    """RuntimeError unless both are float32, or both float64."""
+    for k, part in enumerate((real, imag)):
+        if not isinstance(part, np.ndarray):
+            raise TypeError(
+                f"{where.removesuffix('_cpu')}(): argument {k + 1} must be Tensor, not "
+                f"{type(part).__name__}"
+            )
+    a, b = dtypes.OF[real.dtype], dtypes.OF[imag.dtype]
+    if real.dtype not in _HALVES or imag.dtype not in _HALVES:
+        raise RuntimeError(
+            "Expected both inputs to be Half, Float or Double tensors but got "
+            f"{a.scalar_name} and {b.scalar_name}"
+        )
+    if a is not b:
+        raise RuntimeError(
+            f"Expected object of scalar type {a.scalar_name} but got scalar type {b.scalar_name} for "
+            "second argument"
+        )
+    if a is dtypes.float16:
+        raise NotImplementedError(
+            f"\"{where}\" not implemented for 'Half': Rushlight has no complex32, convert first"
+        )
+
+
+def _joined(real: Array, imag: Array) -> Array:
+    # Not real + 1j * imag: infinity times 0 would put a nan into the other part.
+    made = np.asarray(real + imag).astype(dtypes.OF[real.dtype].to_complex().np)
+    made.real, made.imag = real, imag
+    return made
+
+
+@elementwise(promote=None, inplace=False, holomorphic=False, method=False)
+def complex(xp, real: Array, imag: Array):
+    """`real + 1j * imag` from two tensors of one floating dtype, with broadcasting.
+
+    >>> import rushlight as torch
+    >>> torch.complex(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+    tensor([1.+3.j, 2.+4.j])
+    """
+    _check(real, imag, "complex_cpu")
+    return _joined(real, imag)
+
+
+complex.grad(real=lambda g: g.real, imag=lambda g: g.imag)
+
+
+@elementwise(promote=None, inplace=False, holomorphic=False, method=False)
+def polar(xp, abs: Array, angle: Array):
+    """`abs * (cos(angle) + 1j * sin(angle))` from two tensors of one floating dtype."""
+    _check(abs, angle, "polar_cpu")
+    return _joined(abs * xp.cos(angle), abs * xp.sin(angle))
+
+
+# z = r u with u = z / |z|: dz/dr = u, dz/dangle = i z; the real part, since r and angle are real.
+polar.grad(
+    abs=lambda g, result: (g.conj() * result.sgn()).real,
+    angle=lambda g, result: (g.conj() * result * 1j).real,
+)

@@ -1,0 +1,313 @@
+"""Random tensors: PyTorch's numbers for PyTorch's seeds.
+
+The numbers come from sampling.py and rejection.py, which work on arrays. Every function takes
+`generator=` (default: `random.default_generator`). What is made on the meta device draws nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight import dtypes, geometry, sampling
+from rushlight import generator as generators
+from rushlight.backends import meta
+from rushlight.ops import calls
+from rushlight.ops.factories import arguments, creation
+from rushlight.ops.factories.arguments import factory
+from rushlight.ops.factories.copying import overwrite, overwriting
+from rushlight.ops.factories.creation import finished
+from rushlight.ops.registry import public
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def source(generator: Any) -> generators.Generator:
+    """The generator to draw from."""
+    if generator is None:
+        return generators.default_generator
+    if not isinstance(generator, generators.Generator):
+        raise TypeError(
+            f"argument 'generator' must be torch.Generator, not {type(generator).__name__}"
+        )
+    return generator
+
+
+# -- new tensors -----------------------------------------------------------------------------------
+
+
+def drawn(
+    name: str, draw: Callable, shape: tuple, out: Any, dtype: Any, layout: Any, device: Any,
+    pin_memory: bool, requires_grad: bool,
+) -> Tensor:  # fmt: skip
+    """A new tensor of `shape` that `draw(array)` fills."""
+
+    def fill(shape: tuple, d: np.dtype) -> np.ndarray:
+        a = np.empty(shape, d)
+        draw(a)
+        return a
+
+    if out is not None:
+        creation.check_out(name, out, dtype)
+        creation.resize_out(name, out, shape)
+        if not out.is_meta:
+            draw(out._array)
+        calls.bump(out)
+        return out
+    return creation.made(name, fill, shape, None, dtype, layout, device, pin_memory, requires_grad)
+
+
+def _uniform(shape: tuple, d: np.dtype) -> np.ndarray:
+    g = generators.default_generator
+    if d is F32:
+        return g.floats(math.prod(shape)).reshape(shape)
+    a = np.empty(shape, d)
+    sampling.uniform_(a, 0.0, 1.0, g)
+    return a
+
+
+def _normal(shape: tuple, d: np.dtype) -> np.ndarray:
+    g = generators.default_generator
+    if d is F32:
+        n = math.prod(shape)
+        if n < 16:
+            return np.array(sampling.few_normals(n, g), d).reshape(shape)
+        return sampling.standard_normals(n, g).reshape(shape)
+    a = np.empty(shape, d)
+    sampling.normal_(a, 0.0, 1.0, g)
+    return a
+
+
+F32 = dtypes.float32.np
+
+
+@factory(fill=_uniform)
+def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
+         requires_grad=False, pin_memory=False):  # fmt: skip
+    """Uniform numbers in [0, 1).
+
+    >>> import rushlight as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.rand(3)
+    tensor([0.4963, 0.7682, 0.0885])
+    """
+    if not args and size is None:
+        raise TypeError('rand() missing 1 required positional arguments: "size"')
+    shape = arguments.sizes("rand", args, size)
+    g = source(generator)
+    return drawn(
+        "rand", lambda a: sampling.uniform_(a, 0.0, 1.0, g), shape, out, dtype, layout, device,
+        pin_memory, requires_grad,
+    )  # fmt: skip
+
+
+@factory(fill=_normal)
+def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
+          requires_grad=False, pin_memory=False):  # fmt: skip
+    """Normal numbers of mean 0 and standard deviation 1."""
+    if not args and size is None:
+        raise TypeError('randn() missing 1 required positional arguments: "size"')
+    shape = arguments.sizes("randn", args, size)
+    g = source(generator)
+    return drawn(
+        "randn", lambda a: sampling.normal_(a, 0.0, 1.0, g), shape, out, dtype, layout, device,
+        pin_memory, requires_grad,
+    )  # fmt: skip
+
+
+@factory()
+def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None,
+            device=None, requires_grad=False, pin_memory=False):  # fmt: skip
+    """Integers of [low, high), `randint(high, size)` or `randint(low, high, size)`; int64 by default."""
+    low, high, size = _bounds("randint", args, low, high, size)
+    shape = arguments.only_sequence("randint", size)
+    g = source(generator)
+    if dtype is None and out is None:
+        dtype = dtypes.int64
+    return drawn(
+        "randint", lambda a: _integers(a, low, high, g), shape, out, dtype, layout, device,
+        pin_memory, requires_grad,
+    )  # fmt: skip
+
+
+def _bounds(name: str, args: tuple, low: Any, high: Any, size: Any) -> tuple:
+    """(low, high, last argument) of `f(high, x)`, `f(low, high, x)` and their keyword forms."""
+    rest = list(args)
+    if size is None and rest and (isinstance(rest[-1], (tuple, list)) or name != "randint"):
+        size = rest.pop()
+    if len(rest) == 2:
+        low, high = rest
+    elif len(rest) == 1:
+        if high is None:
+            high = rest[0]
+        else:
+            low = rest[0]
+    elif rest:
+        raise TypeError(f"{name}() received an invalid combination of arguments")
+    if high is None or size is None:
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments: no high, or no size"
+        )
+    return 0 if low is None else _int(name, low), _int(name, high), size
+
+
+def _int(name: str, value: Any, argument: str = "high") -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name}(): argument '{argument}' must be int, not {type(value).__name__}")
+    return value.__index__()
+
+
+def _integers(a: np.ndarray, low: int, high: int, g: generators.Generator) -> None:
+    sampling.random_(a, g, low, high)
+
+
+@factory()
+def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None,
+             requires_grad=False, pin_memory=False):  # fmt: skip
+    """The integers 0 to n - 1 in random order."""
+    n = _int("randperm", n, "n")
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    arguments.check_options("randperm", layout, pin_memory)
+    g = source(generator)
+    d = arguments.element_type("randperm", dtype, dtypes.int64.np)
+    if out is not None:
+        d = creation.check_out("randperm", out, dtype)
+        return creation.filled_out("randperm", lambda s, t: sampling.randperm(n, g, d), (n,), out)
+    if arguments.on_meta(device):
+        return finished(meta.empty((n,), d), requires_grad)
+    return finished(sampling.randperm(n, g, d), requires_grad)
+
+
+def _like(name: str, draw: Callable, input: Any, options: tuple) -> Tensor:
+    return creation.like(name, draw, input, *options)
+
+
+@public(overridable=True)
+def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
+              requires_grad=False, memory_format=None):  # fmt: skip
+    """Uniform numbers in [0, 1), in the shape, dtype and memory order of `input`."""
+    g = source(generator)
+    options = (dtype, layout, device, pin_memory, requires_grad, memory_format)
+    return _like("rand_like", lambda a: sampling.uniform_(a, 0.0, 1.0, g), input, options)
+
+
+@public(overridable=True)
+def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
+               requires_grad=False, memory_format=None):  # fmt: skip
+    """Normal numbers, in the shape, dtype and memory order of `input`."""
+    g = source(generator)
+    options = (dtype, layout, device, pin_memory, requires_grad, memory_format)
+    return _like("randn_like", lambda a: sampling.normal_(a, 0.0, 1.0, g), input, options)
+
+
+@public(overridable=True)
+def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, layout=None,
+                 device=None, pin_memory=False, requires_grad=False, memory_format=None):  # fmt: skip
+    """Integers of [low, high), in the shape, dtype and memory order of `input`."""
+    low, high, _ = _bounds("randint_like", (*args, ()), low, high, None)
+    g = source(generator)
+    options = (dtype, layout, device, pin_memory, requires_grad, memory_format)
+    return _like("randint_like", lambda a: _integers(a, low, high, g), input, options)
+
+
+# -- in place --------------------------------------------------------------------------------------
+
+uniform_node = overwriting("uniform", "UniformBackward0")
+normal_node = overwriting("normal", "NormalBackward0")
+random_nodes = [overwriting(f"random_{k}", f"RandomBackward{k}") for k in (0, 1, 2)]
+bernoulli_node = overwriting("bernoulli_number", "BernoulliBackward2")
+bernoulli_tensor_node = overwriting("bernoulli_tensor", "BernoulliBackward1")
+exponential_node = overwriting("exponential", "ExponentialBackward0")
+cauchy_node = overwriting("cauchy", "CauchyBackward0")
+log_normal_node = overwriting("log_normal", "LogNormalBackward0")
+geometric_node = overwriting("geometric", "GeometricBackward0")
+
+
+@public("Tensor", overridable=True)
+def uniform_(self, *args, to=1.0, generator=None, **kwargs):
+    """Overwrite by uniform numbers in [from, to): `uniform_(from=0, to=1)`."""
+    low = kwargs.pop("from", 0.0)
+    _no_more("uniform_", kwargs)
+    if len(args) > 2:
+        raise TypeError(
+            f"uniform_() takes from 0 to 2 positional arguments but {len(args)} were given"
+        )
+    low, to = (*args, *(low, to)[len(args) :])
+    g = source(generator)
+    return overwrite(self, "uniform_", lambda a: sampling.uniform_(a, low, to, g), uniform_node)
+
+
+def _no_more(name: str, kwargs: dict) -> None:
+    if kwargs:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
+
+
+@public("Tensor", overridable=True)
+def normal_(self, mean=0.0, std=1.0, *, generator=None):
+    """Overwrite by normal numbers."""
+    g = source(generator)
+    return overwrite(self, "normal_", lambda a: sampling.normal_(a, mean, std, g), normal_node)
+
+
+@public("Tensor", overridable=True)
+def random_(self, *args, to=None, generator=None, **kwargs):
+    """Overwrite by integers: `random_()` (all the dtype holds), `random_(to)`, `random_(from, to)`."""
+    low = kwargs.pop("from", None)
+    _no_more("random_", kwargs)
+    if len(args) == 2:
+        low, to = args
+    elif len(args) == 1:
+        low, to = (low, args[0]) if to is None else (args[0], to)
+    g = source(generator)
+    node = random_nodes[2 if to is None and low is None else 1 if low is None else 0]
+    if to is not None and low is None:
+        low = 0
+    return overwrite(self, "random_", lambda a: sampling.random_(a, g, low, to), node)
+
+
+@public("Tensor", overridable=True)
+def bernoulli_(self, p=0.5, *, generator=None):
+    """Overwrite by ones with probability `p` (a number, or a tensor that broadcasts), else zeros."""
+    g = source(generator)
+    if isinstance(p, Tensor):
+        array, node = p._array, bernoulli_tensor_node
+        geometry.expand_strides(array.shape, array.strides, self._array.shape)  # raises its error
+        return overwrite(self, "bernoulli_", lambda a: sampling.bernoulli_(a, array, g), node)
+    return overwrite(self, "bernoulli_", lambda a: sampling.bernoulli_(a, p, g), bernoulli_node)
+
+
+@public("Tensor", overridable=True)
+def exponential_(self, lambd=1.0, *, generator=None):
+    """Overwrite by exponential numbers of mean 1 / lambd."""
+    g = source(generator)
+    return overwrite(
+        self, "exponential_", lambda a: sampling.exponential_(a, lambd, g), exponential_node
+    )
+
+
+@public("Tensor", overridable=True)
+def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
+    """Overwrite by Cauchy numbers."""
+    g = source(generator)
+    return overwrite(self, "cauchy_", lambda a: sampling.cauchy_(a, median, sigma, g), cauchy_node)
+
+
+@public("Tensor", overridable=True)
+def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
+    """Overwrite by numbers whose logarithm is normal with `mean` and `std`."""
+    g = source(generator)
+    return overwrite(
+        self, "log_normal_", lambda a: sampling.log_normal_(a, mean, std, g), log_normal_node
+    )
+
+
+@public("Tensor", overridable=True)
+def geometric_(self, p, *, generator=None):
+    """Overwrite by the number of trials of probability `p` until the first success."""
+    g = source(generator)
+    return overwrite(self, "geometric_", lambda a: sampling.geometric_(a, p, g), geometric_node)

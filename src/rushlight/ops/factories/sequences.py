@@ -1,0 +1,413 @@
+"""Tensors given by a rule: `arange`, `linspace`, `logspace`, `eye`, indices of triangles.
+
+The numbers are PyTorch's to the last bit where it computes them in vectors of a fixed width: the
+rounding of the first element of a vector is then part of the others.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes, modes
+from rushlight.backends import meta
+from rushlight.fused import fused, fused_float32
+from rushlight.ops.factories import arguments, creation
+from rushlight.ops.factories.creation import (
+    check_options,
+    check_out,
+    element_type,
+    factory,
+    finished,
+    on_meta,
+)
+from rushlight.tensor import Tensor, _wrap
+
+_STORED_ONLY = (dtypes.uint16.np, dtypes.uint32.np, dtypes.uint64.np)
+_HALVES = (dtypes.float16.np, dtypes.bfloat16.np)
+
+
+def _real(name: str, value: Any, position: int, argument: str) -> Any:
+    """A Python number for a bound or a step."""
+    if isinstance(value, Tensor) and value._array.size == 1:
+        return value.item()
+    return arguments.number(name, value, position, argument)
+
+
+def _refuse(name: str, d: np.dtype) -> None:
+    kind = dtypes.OF[d]
+    if kind.is_complex or kind is dtypes.bool_ or d in _STORED_ONLY:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{kind.scalar_name}'")
+
+
+def _deliver(
+    name: str, make: Any, shape: tuple, d: np.dtype, out: Any, layout: Any, device: Any,
+    pin_memory: bool, requires_grad: bool,
+) -> Tensor:  # fmt: skip
+    """The values of `make()`, into `out` or as a new tensor."""
+    check_options(name, layout, pin_memory)
+    if out is not None:
+        return creation.filled_out(name, lambda s, t: make(), shape, out)
+    if on_meta(device):
+        return finished(meta.empty(shape, d), requires_grad)
+    return finished(make(), requires_grad)
+
+
+# -- arange ----------------------------------------------------------------------------------------
+
+
+@factory()
+def arange(*args, start=None, end=None, step=1, out=None, dtype=None, layout=None, device=None,
+           requires_grad=False, pin_memory=False):  # fmt: skip
+    """start, start + step, ... below `end` (above it for a negative step): int64 for integers, else
+    the default dtype.
+
+    RuntimeError for a step of 0 and for bounds in the wrong order. The number of elements is
+    ceil((end - start) / step), computed in float64.
+
+    >>> import rushlight as torch
+    >>> torch.arange(1, 2.5, 0.5)
+    tensor([1.0000, 1.5000, 2.0000])
+    """
+    if len(args) == 1 and start is end is out is dtype is layout is device is None:
+        n = args[0]  # the commonest call
+        if n.__class__ is int and 0 <= n < 1 << 31 and step == 1 and not requires_grad:
+            if modes.here.device is None:
+                return _wrap(np.arange(n))
+    start, end, step = _three("arange", args, start, end, step)
+    d = _range_dtype("arange", (start, end, step), out, dtype)
+    _refuse("arange", d)
+    _check_range(start, end, step)
+    if d.kind in "iu" and d.itemsize == 8:
+        start, end, step = map(_whole, (start, end, step))
+        if step == 0:
+            raise ValueError("step must be nonzero: it was cut to an integer")
+    if d.kind in "iu" and d.itemsize == 8:
+        n = -((start - end) // step)
+    else:
+        n = math.ceil((float(end) - float(start)) / float(step))
+    if out is not None and out._array.size not in (0, n):
+        import warnings
+
+        warnings.warn(
+            f"The number of elements in the out tensor of shape {list(out.shape)} is "
+            f"{out._array.size} which does not match the computed number of elements {n}. The out "
+            f"tensor will be resized to a tensor of shape ({n},).",
+            UserWarning,
+            stacklevel=3,
+        )
+    return _deliver(
+        "arange", lambda: _arange(start, step, n, d), (n,), d, out, layout, device, pin_memory,
+        requires_grad,
+    )  # fmt: skip
+
+
+def _three(name: str, args: tuple, start: Any, end: Any, step: Any) -> tuple:
+    if len(args) > 3 or (not args and end is None):
+        raise TypeError(f"{name}() received an invalid combination of arguments - got {args}")
+    if len(args) == 1 and end is None:
+        end = args[0]
+    elif len(args) >= 1:
+        start = args[0]
+        end = args[1] if len(args) > 1 else end
+        step = args[2] if len(args) > 2 else step
+    start = 0 if start is None else start
+    values = []
+    for k, (v, n) in enumerate(((start, "start"), (end, "end"), (step, "step"))):
+        v = _real(name, v, k if len(args) > 1 else 1, n)
+        if isinstance(v, complex):
+            raise RuntimeError("value cannot be converted to type double without overflow")
+        if isinstance(v, int) and not -(1 << 63) <= v < 1 << 63:
+            raise RuntimeError(
+                f"value cannot be converted to type int64_t without overflow: {n} is {v}"
+            )
+        values.append(v)
+    return tuple(values)
+
+
+def _range_dtype(name: str, values: tuple, out: Any, dtype: Any) -> np.dtype:
+    if out is not None:
+        return check_out(name, out, dtype)
+    if dtype is not None:
+        return element_type(name, dtype)
+    if any(isinstance(v, float) for v in values):
+        return modes._default_dtype.np
+    return dtypes.int64.np
+
+
+def _whole(v: Any) -> int:
+    if isinstance(v, float) and not math.isfinite(v):
+        raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {v}")
+    return int(v)
+
+
+def _check_range(start: Any, end: Any, step: Any) -> None:
+    if step == 0 or step != step:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError(
+            "upper bound and lower bound inconsistent with step sign: "
+            f"start={start}, end={end}, step={step}"
+        )
+
+
+def _arange(start: Any, step: Any, n: int, d: np.dtype) -> np.ndarray:
+    if d.kind in "iu":
+        first, by = _whole(start), _whole(step)
+        if d.itemsize == 8 and d.kind == "i" and abs(first) + abs(by) * n < 1 << 62:
+            return (
+                np.arange(first, first + by * n, by, np.int64)[:n] if by else np.full(n, first, d)
+            )
+        i = np.arange(n, dtype=np.int64)
+        with np.errstate(all="ignore"):
+            return (np.int64(first) + np.int64(by) * i).astype(d)
+    if isinstance(start, int) and isinstance(step, int) and abs(start) + abs(step) * n < 1 << 24:
+        if d not in _HALVES:
+            return np.arange(start, start + step * n, step, np.int64)[:n].astype(d)
+    i = np.arange(n, dtype=np.float64)
+    start, step = float(start), float(step)
+    if d in _HALVES:
+        start, step, lanes = float(np.float32(start)), float(np.float32(step)), 16
+    else:
+        lanes = 32 // d.itemsize
+
+    def exact(i: np.ndarray, start: Any) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            if d in _HALVES:
+                return fused_float32(i.astype(np.float32), step, start)
+            return fused(i, step, start)
+
+    values = exact(i, start).astype(d)
+    whole = n - n % (2 * lanes)  # the rest is computed one by one
+    if whole:
+        first = values[:whole:lanes].astype(np.float64)[:, None]
+        k = np.tile(np.arange(lanes, dtype=np.float64), (len(first), 1))
+        values[:whole] = exact(k, first).astype(d).reshape(-1)
+    return values
+
+
+@factory()
+def range(*args, start=None, end=None, step=1, out=None, dtype=None, layout=None, device=None,
+          requires_grad=False, pin_memory=False):  # fmt: skip
+    """As `arange` with `end` included, floating; deprecated by PyTorch in favour of `arange`."""
+    import warnings
+
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is "
+        "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
+        "[start, end).",
+        UserWarning,
+        stacklevel=3,
+    )
+    start, end, step = _three("range", args, start, end, step)
+    if out is not None:
+        d = check_out("range", out, dtype)
+    else:
+        d = element_type("range", dtype)
+    _refuse("range", d)
+    _check_range(start, end, step)
+    n = int((float(end) - float(start)) / float(step)) + 1
+
+    def make() -> np.ndarray:
+        i = np.arange(n)
+        if d.kind in "iu":
+            return (np.int64(int(start)) + np.int64(int(step)) * i).astype(d)
+        wide = float(start) + float(step) * i
+        return (wide if d.itemsize == 8 else wide.astype(np.float32)).astype(d)
+
+    return _deliver("range", make, (n,), d, out, layout, device, pin_memory, requires_grad)
+
+
+# -- linspace --------------------------------------------------------------------------------------
+
+
+@factory()
+def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None,
+             requires_grad=False, pin_memory=False):  # fmt: skip
+    """`steps` numbers from `start` to `end`, both included, at equal distances.
+
+    The first half is counted from `start`, the second from `end`, so that both are met exactly.
+
+    >>> import rushlight as torch
+    >>> torch.linspace(0, 1, 5)
+    tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
+    start, end, n, d = _spaced("linspace", start, end, steps, out, dtype)
+    return _deliver(
+        "linspace", lambda: _linspace(start, end, n, d), (n,), d, out, layout, device, pin_memory,
+        requires_grad,
+    )  # fmt: skip
+
+
+def _spaced(name: str, start: Any, end: Any, steps: Any, out: Any, dtype: Any) -> tuple:
+    for v, what in ((start, "start"), (end, "end")):
+        if isinstance(v, Tensor) and v._array.ndim:
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got {what} with "
+                f"{v._array.ndim} dimension(s)."
+            )
+    start, end = _real(name, start, 1, "start"), _real(name, end, 2, "end")
+    if isinstance(steps, bool) or not hasattr(steps, "__index__"):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments: steps must be int, got "
+            f"{type(steps).__name__}"
+        )
+    n = steps.__index__()
+    if n < 0:
+        raise RuntimeError(f"number of steps must be non-negative, got {n}")
+    is_complex = isinstance(start, complex) or isinstance(end, complex)
+    if out is not None:
+        d = check_out(name, out, dtype)
+    elif dtype is None:
+        d = (modes.get_default_complex_dtype() if is_complex else modes._default_dtype).np
+    else:
+        d = element_type(name, dtype)
+    kind = dtypes.OF[d]
+    if is_complex and not kind.is_complex:
+        own = modes.get_default_complex_dtype()
+        raise RuntimeError(
+            f"torch.{name}(): inferred dtype {own} can't be safely cast to passed dtype "
+            f"{kind.scalar_name}"
+        )
+    if (kind is dtypes.bool_ or d in _STORED_ONLY) and n:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{kind.scalar_name}'")
+    bounds = arguments.converted(start, d), arguments.converted(end, d)
+    if kind.kind == 1:
+        start, end = (int(b) for b in bounds)
+    return start, end, n, d
+
+
+def _linspace(start: Any, end: Any, n: int, d: np.dtype) -> np.ndarray:
+    if n == 0:
+        return np.empty(0, d)
+    if n == 1:
+        return np.array([arguments.converted(start, d)], d)
+    half = n // 2
+    up, down = np.arange(half), np.arange(n - half - 1, -1, -1)  # steps from start, steps to end
+    with np.errstate(all="ignore"):
+        if d in _HALVES:
+            return _linspace_half(start, end, n, d, up, down)
+        if d.kind == "c":
+            part = np.dtype(f"f{d.itemsize // 2}")
+            made = np.empty(n, d)
+            start, end = complex(start), complex(end)
+            made.real = _linspace(start.real, end.real, n, part)
+            made.imag = _linspace(start.imag, end.imag, n, part)
+            return made
+        if d.kind == "f" and d.itemsize == 4:
+            a, b = np.float32(start), np.float32(end)
+            step = (b - a) / np.float32(n - 1)
+            parts = (
+                fused_float32(up.astype(np.float32), float(step), float(a)),
+                fused_float32(down.astype(np.float32), -float(step), float(b)),
+            )
+            return np.concatenate(parts)
+        if d.kind in "iu":
+            start, end = int(start), int(end)
+        step = (float(end) - float(start)) / (n - 1)
+        parts = (
+            fused(up.astype(np.float64), step, float(start)),
+            fused(down.astype(np.float64), -step, float(end)),
+        )
+        return np.concatenate(parts).astype(d)
+
+
+def _linspace_half(
+    start: Any, end: Any, n: int, d: np.dtype, up: np.ndarray, down: np.ndarray
+) -> np.ndarray:
+    """In a half type, where every operation is rounded."""
+
+    def r(x: Any) -> Any:
+        return np.asarray(x, np.float32).astype(d).astype(np.float32)
+
+    a, b = r(start), r(end)
+    step = r(r(b - a) / r(n - 1))
+    return np.concatenate((a + r(step * r(up)), b - r(step * r(down)))).astype(d)
+
+
+@factory()
+def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None,
+             requires_grad=False, pin_memory=False):  # fmt: skip
+    """`base` to the power of `linspace(start, end, steps)`."""
+    start, end, n, d = _spaced("logspace", start, end, steps, out, dtype)
+    base = _real("logspace", base, 4, "base")
+
+    def make() -> np.ndarray:
+        with np.errstate(all="ignore"):
+            if d.kind == "c":
+                powers = np.power(
+                    np.complex128(base), _linspace(start, end, n, dtypes.complex128.np)
+                )
+            elif d.kind in "iu":
+                # PyTorch's exponents are float32 here, and its bounds are cut to integers first.
+                exponents = _linspace(int(start), int(end), n, dtypes.float32.np)
+                powers = np.power(float(base), exponents.astype(np.float64))
+            else:
+                powers = np.power(float(base), _linspace(start, end, n, d).astype(np.float64))
+            return powers.astype(d)
+
+    return _deliver("logspace", make, (n,), d, out, layout, device, pin_memory, requires_grad)
+
+
+# -- matrices --------------------------------------------------------------------------------------
+
+
+@factory()
+def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+        pin_memory=False):  # fmt: skip
+    """The identity matrix of n rows (and m columns): ones on the diagonal, zeros elsewhere."""
+    rows = _int("eye", n, "n", 1)
+    columns = rows if m is None else _int("eye", m, "m", 2)
+    if rows < 0:
+        raise RuntimeError(f"n must be greater or equal to 0, got {rows}")
+    if columns < 0:
+        raise RuntimeError(f"m must be greater or equal to 0, got {columns}")
+    d = element_type("eye", dtype) if out is None else check_out("eye", out, dtype)
+
+    def make() -> np.ndarray:
+        a = np.zeros((rows, columns), d)
+        a.reshape(-1)[: min(rows, columns) * (columns + 1) : columns + 1] = 1
+        return a
+
+    shape = (rows, columns)
+    return _deliver("eye", make, shape, d, out, layout, device, pin_memory, requires_grad)
+
+
+def _int(name: str, value: Any, argument: str, position: int) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be int, not "
+            f"{type(value).__name__}"
+        )
+    return value.__index__()
+
+
+@factory()
+def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
+    """Where the lower triangle of a row x col matrix is: [2, n], the rows and the columns."""
+    return _triangle("tril_indices", row, col, offset, dtype, device, layout, np.less_equal)
+
+
+@factory()
+def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
+    """Where the upper triangle of a row x col matrix is: [2, n], the rows and the columns."""
+    return _triangle("triu_indices", row, col, offset, dtype, device, layout, np.greater_equal)
+
+
+def _triangle(
+    name: str, row: int, col: int, offset: int, dtype: Any, device: Any, layout: Any, test: Any
+) -> Tensor:
+    for n, what in ((row, "row"), (col, "col")):
+        if n < 0:
+            raise RuntimeError(f"{what} must be non-negative, got{n}")
+    check_options(name, layout, False)
+    d = element_type(name, dtype, dtypes.int64.np)
+    if d not in (dtypes.int64.np, dtypes.int32.np):
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtypes.OF[d].scalar_name}'")
+    inside = test(np.arange(col)[None, :] - np.arange(row)[:, None], offset)
+    found = np.array(np.nonzero(inside), d)
+    return finished(meta.empty(found.shape, d) if on_meta(device) else found)

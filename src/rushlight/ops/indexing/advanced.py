@@ -1,0 +1,324 @@
+"""Indexing by index tensors and masks: `x[idx]`, `x[mask] = v`, `index_put_`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes, geometry
+from rushlight.autograd.graph import new
+from rushlight.autograd.state import thread
+from rushlight.autograd.views import edge_of, rebase
+from rushlight.backends.meta import Meta
+from rushlight.ops import calls, overrides
+from rushlight.ops.inplace import check_inplace, edge_before
+from rushlight.ops.recording import make_node
+from rushlight.ops.registry import Array, Op, Sizes, op, public
+from rushlight.tensor import Tensor, _bump, _wrap
+
+ndarray = np.ndarray
+EVERYTHING = slice(None)
+INT64 = dtypes.int64.np
+NOT_AN_INDEX = "tensors used as indices must be long, int, byte or bool tensors"
+
+
+class At:
+    """Index tensors as NumPy takes them, and the versions they had: a later write to one is noticed.
+
+    `key` is a tuple of full slices and arrays (integers, or one truth value per element).
+    """
+
+    __slots__ = ("key", "seen")
+
+    def __init__(self, key: tuple, tensors: Any) -> None:
+        self.key = key
+        self.seen = [(t, t._version) for t in tensors if t._counter is not calls.INFERENCE]
+
+    def check(self) -> tuple:
+        """The key; RuntimeError when an index was written to since."""
+        for t, version in self.seen:
+            if t._version != version:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an "
+                    f"inplace operation: index [{t.dtype} {list(t.shape)}] is at version {t._version}; "
+                    f"expected version {version} instead. Index with a clone() of it."
+                )
+        return self.key
+
+
+def positions(a: np.ndarray, indices: Any) -> At:
+    """The `At` of a list of index tensors (None for a full slice), checked against the array `a`.
+
+    IndexError for other dtypes, for masks of another shape, for index shapes that do not broadcast.
+    """
+    shape, n = a.shape, a.ndim
+    key: list = []
+    tensors: list = []
+    d = 0
+    for t in indices:
+        if t is None:
+            key.append(EVERYTHING)
+            d += 1
+            continue
+        b = t._array
+        if b.__class__ is not ndarray and b.__class__ is not Meta:
+            b = b.view(ndarray)
+        kind = b.dtype.kind
+        if kind == "u" and b.dtype.itemsize == 1:
+            warn_uint8()
+            b = b.astype(bool)
+            kind = "b"
+        if kind == "b":
+            k = b.ndim
+            for i in range(k):
+                if d + i >= n or b.shape[i] != shape[d + i]:
+                    raise IndexError(
+                        f"The shape of the mask {list(b.shape)} at index {i} does not match the shape "
+                        f"of the indexed tensor {list(shape)} at index {d + i}"
+                    )
+            d += k
+        elif kind == "i" and b.dtype.itemsize >= 4:
+            d += 1
+        else:
+            raise IndexError(NOT_AN_INDEX)
+        key.append(b)
+        tensors.append(t)
+    if d > n:
+        raise IndexError(f"too many indices for tensor of dimension {n} (got {d})")
+    if len(tensors) > 1:
+        masks = sum(k.__class__ is not slice and k.dtype.kind == "b" for k in key)
+        if masks:  # as index arrays, since a mask next to other indices pairs up with them
+            opened: list = []
+            for k in key:
+                opened += k.nonzero() if k.__class__ is not slice and k.dtype.kind == "b" else (k,)
+            key = opened
+        shapes = [k.shape for k in key if k.__class__ is not slice]
+        try:
+            geometry.broadcast_shapes(*shapes)
+        except RuntimeError:
+            raise IndexError(
+                "shape mismatch: indexing tensors could not be broadcast together with shapes "
+                + ", ".join(str(list(s)) for s in shapes)
+            ) from None
+    return At(tuple(key), tensors)
+
+
+def usual(a: np.ndarray, index: tuple) -> At | None:
+    """The `At` of full slices and int64 tensors of one shape; None for all else."""
+    key: list = []
+    tensors: list = []
+    shape = None
+    for i in index:
+        if i.__class__ is Tensor:
+            b = i._array
+            if b.__class__ is not ndarray or b.dtype is not INT64 or not b.ndim:
+                return None
+            if shape is None:
+                shape = b.shape
+            elif b.shape != shape:
+                return None
+            key.append(b)
+            tensors.append(i)
+        elif i.__class__ is slice and i.start is None and i.stop is None and i.step is None:
+            key.append(EVERYTHING)
+        else:
+            return None
+    if shape is None or len(key) > a.ndim:
+        return None
+    while key[-1].__class__ is slice:
+        key.pop()
+    return At(tuple(key), tensors)
+
+
+def warn_uint8() -> None:
+    import warnings
+
+    warnings.warn(
+        "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+        UserWarning,
+        stacklevel=5,
+    )
+
+
+def out_of_bounds(e: IndexError) -> IndexError:
+    """NumPy's error in PyTorch's words."""
+    return IndexError(str(e).replace("for axis", "for dimension"))
+
+
+def shape_at(a: ndarray, key: tuple) -> tuple | None:
+    """The shape of `a[key]`, whatever the numbers in the index arrays; None without any place."""
+    try:
+        return a[
+            tuple(k if k.__class__ is slice or k.dtype.kind == "b" else k * 0 for k in key)
+        ].shape
+    except IndexError:
+        return None
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+@op(where="aten", name="index", node="IndexBackward0", method=False)
+def index_at(xp, input: Array, at: Any):
+    """`input[indices]`."""
+    try:
+        return xp.index_take(input, at.key)
+    except IndexError as e:
+        if 0 in input.shape:  # where nothing is read, PyTorch does not look at the indices
+            shape = shape_at(input, at.key)
+            if shape is not None and 0 in shape:
+                return xp.zeros(shape, input.dtype)
+        raise out_of_bounds(e) from None
+
+
+index_at.grad(input=lambda g, input_shape, at: index_back(g, input_shape, at))
+
+
+@op(where="aten", name="index_back", node="IndexBackwardBackward0", method=False)
+def index_back(xp, grad: Array, shape: Sizes, at: Any):
+    """Zeros of `shape` with `grad` added at the indices."""
+    key = at.check()
+    if len(key) == 1 and key[0].dtype.kind == "b" and key[0].shape == shape and shape:
+        return xp.expand(grad, key[0])
+    z = xp.zeros(shape, grad.dtype)
+    xp.index_add_at(z, key, grad)
+    return z
+
+
+index_back.grad(grad=lambda g, at: index_at(g, at))
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def write_part(op: Op, t: Tensor, named: dict, write: Any, label: str) -> Tensor:
+    """Write to a part of `t` by `write(array)`, and record it as the in-place form of `op`."""
+    recording = thread.grad and any(
+        isinstance(v, Tensor) and edge_of(v) is not None for v in named.values()
+    )
+    check_inplace(t, label, recording)
+    a = t._array
+    if a.__class__ is not Meta:
+        with np.errstate(all="ignore"):
+            write(a)
+    _bump(t)
+    if recording:
+        before = new(Tensor)
+        before._array, before._edge, before._counter = a, edge_before(t), None
+        named[op.inputs[0]] = before
+        rebase(t, make_node(op, named, [t], inplace=True))
+    return t
+
+
+@op(where="aten", name="index_put", node="IndexPutBackward0", method=False)
+def index_put_at(xp, input: Array, values: Array, at: Any, accumulate: bool):
+    """A copy of `input` with `values` written (or added) at the indices."""
+    r = input.copy(order="K")
+    put(r, at, values, accumulate)
+    return r
+
+
+def put_input_back(g: Tensor, at: At, accumulate: bool) -> Tensor:
+    if accumulate:
+        return g
+    at.check()
+    return index_put_at(g, _wrap(np.zeros((), g._array.dtype)), at, False)
+
+
+def put_values_back(g: Tensor, at: At, values_shape: tuple) -> Tensor:
+    at.check()
+    return index_at(g, at).sum_to_size(values_shape)
+
+
+INDEX_PUT: Op = index_put_at.grad(input=put_input_back, values=put_values_back)
+
+
+def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:
+    """Write or add into `a`; RuntimeError when `values` does not broadcast."""
+    from rushlight.backends import numpy as xp
+
+    if values.dtype is not a.dtype and values.dtype != a.dtype:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{dtypes.OF[a.dtype].scalar_name} for the destination and "
+            f"{dtypes.OF[values.dtype].scalar_name} for the source."
+        )
+    try:
+        if accumulate:
+            a[at.key]  # bounds are checked before anything is written
+            xp.index_add_at(a, at.key, values)
+        elif (
+            values.ndim == 0
+            and len(at.key) == 1
+            and at.key[0].dtype.kind == "b"
+            and (at.key[0].shape == a.shape)
+        ):
+            xp.fill_masked(a, at.key[0], values)
+        else:
+            xp.index_put(a, at.key, values)
+    except IndexError as e:
+        shape = shape_at(a, at.key)
+        if shape is not None:
+            check_values(values, shape)
+            if 0 in shape:  # where nothing is written, PyTorch does not look at the indices
+                return
+        raise out_of_bounds(e) from None
+    except ValueError:
+        check_values(values, shape_at(a, at.key) or ())
+        raise
+
+
+def check_values(values: ndarray, shape: tuple) -> None:
+    """RuntimeError unless `values` can be broadcast to what an index selects."""
+    try:
+        fits = geometry.broadcast_shapes(values.shape, shape) == shape
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
+            f"indexing result of shape {list(shape)}"
+        )
+
+
+def index_put_(t: Tensor, at: At, values: Tensor, accumulate: bool = False) -> Tensor:
+    named = {"input": t, "values": values, "at": at, "accumulate": accumulate}
+    v = values._array
+    if v.size and np.may_share_memory(v, t._array):
+        v = v.copy()
+    return write_part(INDEX_PUT, t, named, lambda a: put(a, at, v, accumulate), "index_put_")
+
+
+def read_indices(input: Tensor, indices: Any) -> At:
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError(
+            "index_put(): argument 'indices' (position 1) must be tuple of Tensors, not "
+            + calls.kind(indices)
+        )
+    return positions(input._array, indices)
+
+
+@public(name="index_put", method=True)
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """A copy of `input` in which `values` stands at `indices` (is added there: `accumulate`).
+
+    >>> import rushlight as torch
+    >>> torch.zeros(3).index_put((torch.tensor([0, 2]),), torch.tensor([1.0, 2.0]))
+    tensor([1., 0., 2.])
+    """
+    return index_put_at(input, values, read_indices(input, indices), accumulate)
+
+
+@public("Tensor", name="index_put_")
+def index_put_method(
+    self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
+) -> Tensor:
+    """In-place version of `index_put`."""
+    if self._array.__class__ is overrides.Tagged or values._array.__class__ is overrides.Tagged:
+        got = overrides.call_overrides(
+            Tensor.index_put_, (self, indices, values), {"accumulate": accumulate}
+        )
+        if got is not overrides.NOTHING:
+            return got
+    return index_put_(self, read_indices(self, indices), values, accumulate)

@@ -1,0 +1,375 @@
+"""Writing whole slices, or at positions of the flattened tensor: `index_add`, `index_copy`, `put`..."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes, geometry
+from rushlight.ops import overrides
+from rushlight.ops.indexing.gather import check_mask, fill_number, index_dtype
+from rushlight.ops.indexing.scatter import (
+    REDUCES,
+    as_vector,
+    f32,
+    f64,
+    i64,
+    in_place,
+    reduce_back,
+    same_dtype,
+    written,
+)
+from rushlight.ops.inplace import plainly
+from rushlight.ops.registry import OPS, Array, composite, op, public
+from rushlight.tensor import Tensor, _bump
+
+# -- index_...: whole slices of a dimension --------------------------------------------------------
+
+
+def check_slices(
+    name: str, a: Any, dim: int, index: Any, source: Any = None, in_range: bool = True
+) -> tuple[int, np.ndarray]:
+    """(dimension, index as a vector); errors unless `source` has a slice for each index; `in_range`:
+    and unless the indices are."""
+    d = geometry.wrap_dim(dim, a.ndim)
+    if index.ndim > 1:
+        raise IndexError(f"{name}(): Index should have dimension 1 or 0 (got {index.ndim})")
+    index_dtype(name, index)
+    i = index.reshape(-1)
+    if source is not None:
+        if source.dtype != a.dtype:
+            raise RuntimeError(
+                f"{name}(): self and source expected to have the same dtype, but got (self) "
+                f"{dtypes.OF[a.dtype].scalar_name} and (source) {dtypes.OF[source.dtype].scalar_name}"
+            )
+        count = source.shape[d] if source.ndim else 1
+        if i.size != count:
+            raise IndexError(
+                f"{name}(): Number of indices ({i.size}) should be equal to source.size(dim) ({count})"
+            )
+        s, t = list(source.shape), list(a.shape)
+        if s and t:
+            del s[d : d + 1], t[d]
+            if s != t:
+                raise RuntimeError(
+                    f"{name}(): self and source must have the same shape apart from dimension {d}: "
+                    f"{list(a.shape)} and {list(source.shape)}"
+                )
+    if not in_range:
+        return d, i
+    from rushlight.backends import numpy as xp
+
+    size = a.shape[d] if a.ndim else 1
+    low = -size if name == "index_fill" else 0
+    bad = xp.out_of_range(i - low if low else i, size - low if low else size)
+    if bad is not None:
+        raise IndexError(
+            f"index {bad + low} is out of bounds for dimension {d} with size {size}: index out of range "
+            f"in self ({name})"
+        )
+    return d, i
+
+
+def slices(a: Any, d: int, index: Any) -> tuple:
+    return (*(slice(None),) * d, index)
+
+
+def write_index_add(xp, a: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> None:
+    d, i = check_slices("index_add", a, dim, index, source, False)
+    if alpha != 1:
+        source = (source * fill_number(alpha, a)).astype(a.dtype)
+    if not xp.put_slices(as_vector(a), i, d, as_vector(source), True):
+        check_slices("index_add", a, dim, index, source)
+
+
+def quick_slices(t: Any, dim: Any, index: Any, source: Any, add: bool) -> bool:
+    """`index_copy_` or `index_add_` of plain tensors; False, and nothing is written, for others and for
+    an index out of range."""
+    from rushlight.backends import numpy as xp
+
+    if not plainly(t, index, source) or dim.__class__ is not int:
+        return False
+    a, i, s = t._array, index._array, source._array
+    n = a.ndim
+    if i.ndim != 1 or i.dtype is not i64 or s.dtype is not a.dtype or not -n <= dim < n:
+        return False
+    dim %= n
+    shape = a.shape
+    if s.shape != (*shape[:dim], i.size, *shape[dim + 1 :]) or not s.size:
+        return False
+    if add:
+        with np.errstate(all="ignore"):
+            done = xp.put_slices(a, i, dim, s, True)
+    else:
+        done = xp.put_slices(a, i, dim, s, False)
+    if done:
+        _bump(t)
+    return done
+
+
+@op()
+def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha: Any = 1):
+    """A copy of `input` with `alpha * source` added to the slices that `index` names.
+
+    >>> import rushlight as torch
+    >>> torch.zeros(3).index_add(0, torch.tensor([0, 0, 2]), torch.ones(3))
+    tensor([2., 0., 1.])
+    """
+    r = input.copy(order="C")
+    write_index_add(xp, r, dim, index, source, alpha)
+    return r
+
+
+def slices_of(g: Tensor, dim: int, index: Tensor, source_shape: tuple) -> Tensor:
+    part = g.index_select(dim, index)
+    return part if part._array.shape == source_shape else part.reshape(source_shape)
+
+
+index_add.grad(
+    input=lambda g: g,
+    source=lambda g, dim, index, source_shape, alpha: (
+        slices_of(g, dim, index, source_shape) * alpha
+    ),
+)
+in_place(index_add, write_index_add, lambda t, *args: quick_slices(t, *args, add=True))
+
+
+def write_index_copy(xp, a: Any, dim: int, index: Any, source: Any) -> None:
+    d, i = check_slices("index_copy", a, dim, index, source, False)
+    if not xp.put_slices(as_vector(a), i, d, as_vector(source), False):
+        check_slices("index_copy", a, dim, index, source)
+
+
+@op()
+def index_copy(xp, input: Array, dim: int, index: Array, source: Array):
+    """A copy of `input` with the slices that `index` names replaced by those of `source`."""
+    r = input.copy(order="C")
+    write_index_copy(xp, r, dim, index, source)
+    return r
+
+
+index_copy.grad(
+    input=lambda g, dim, index: g.index_fill(dim, index, 0),
+    source=lambda g, dim, index, source_shape: slices_of(g, dim, index, source_shape),
+)
+in_place(index_copy, write_index_copy, lambda t, *args: quick_slices(t, *args, add=False))
+
+
+def write_index_fill(xp, a: Any, dim: int, index: Any, value: Any) -> None:
+    d, i = check_slices("index_fill", a, dim, index)
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            raise RuntimeError(
+                "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                f"{value.ndim} dimension(s)."
+            )
+        value = value.astype(a.dtype)
+    else:
+        value = fill_number(value, a)
+    v = as_vector(a)
+    xp.index_put(v, slices(v, d, i), value)
+
+
+@op(where="aten", name="index_fill_value", node="IndexFillBackward0", method=False)
+def fill_slices(xp, input: Array, dim: int, index: Array, value: Any):
+    r = input.copy(order="K")
+    write_index_fill(xp, r, dim, index, value)
+    return r
+
+
+@op(where="aten", name="index_fill_tensor", node="IndexFillBackward1", method=False)
+def fill_slices_tensor(xp, input: Array, dim: int, index: Array, value: Array):
+    r = input.copy(order="K")
+    write_index_fill(xp, r, dim, index, value)
+    return r
+
+
+fill_slices.grad(input=lambda g, dim, index: g.index_fill(dim, index, 0))
+fill_slices_tensor.grad(
+    input=lambda g, dim, index: g.index_fill(dim, index, 0),
+    value=lambda g, dim, index: g.index_select(dim, index.unique()).sum(),
+)
+FILL, FILL_TENSOR = OPS["aten.index_fill_value"], OPS["aten.index_fill_tensor"]
+
+
+@composite
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any):
+    """A copy of `input` with `value` (a number or a 0-d tensor) in the slices that `index` names.
+
+    >>> import rushlight as torch
+    >>> torch.zeros(2, 3).index_fill(1, torch.tensor([0, 2]), 1)
+    tensor([[1., 0., 1.],
+            [1., 0., 1.]])
+    """
+    fill = fill_slices_tensor if isinstance(value, Tensor) else fill_slices
+    return fill(input, dim, index, value)
+
+
+@public("Tensor")
+def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """In-place version of `index_fill`."""
+    from rushlight.backends import numpy as xp
+
+    if (value.__class__ is float or value.__class__ is int) and plainly(self, index):
+        a, i = self._array, index._array
+        if i.ndim == 1 and i.dtype is i64 and (a.dtype is f32 or a.dtype is f64) and a.ndim:
+            if dim.__class__ is int and -a.ndim <= dim < a.ndim and -1e38 < value < 1e38:
+                if xp.put_slices(a, i, dim % a.ndim, np.array(value, a.dtype), False):
+                    _bump(self)
+                    return self
+    form = FILL_TENSOR if isinstance(value, Tensor) else FILL
+    got = overrides.dispatch(Tensor.index_fill_, form, [self, dim, index, value], None)
+    if got is not overrides.NOTHING:
+        return got
+    return written(form, write_index_fill, [self, dim, index, value], "index_fill_")
+
+
+@op(inplace=True)
+def index_reduce(
+    xp,
+    input: Array,
+    dim: int,
+    index: Array,
+    source: Array,
+    reduce: str,
+    *,
+    include_self: bool = True,
+):
+    """`source` reduced into the slices of a copy of `input` that `index` names.
+
+    `reduce`: "prod", "mean", "amax" or "amin"; `include_self` as for `scatter_reduce`.
+    """
+    if reduce not in REDUCES[1:]:
+        raise RuntimeError(
+            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
+        )
+    d, i = check_slices("index_reduce", input, dim, index, source)
+    r = input.copy(order="C")
+    v, s = as_vector(r), as_vector(source)
+    wide = xp.broadcast_to(i.reshape((1,) * d + (-1,) + (1,) * (s.ndim - d - 1)), s.shape)
+    if s.size:
+        xp.reduce_at(v, xp.along(v.shape, wide, d), s, reduce, include_self)
+    return r
+
+
+def index_reduce_back(
+    needs: tuple,
+    g: Tensor,
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    include_self: bool,
+    result: Tensor,
+) -> tuple:
+    own, part = reduce_back(
+        needs, g, input, source, result, reduce, include_self,
+        lambda t: slices_of(t, dim, index, source._array.shape),
+        lambda t, s: t.index_add(dim, index, s),
+        lambda t: t.index_fill(dim, index, 0),
+        lambda t, s: t.index_reduce(dim, index, s, reduce, include_self=include_self),
+    )  # fmt: skip
+    return own, None, part
+
+
+index_reduce.grad_all(index_reduce_back)
+
+
+# -- positions in the flattened tensor -------------------------------------------------------------
+
+
+def write_put(xp, a: Any, index: Any, source: Any, accumulate: bool = False) -> None:
+    index_dtype("put_", index)
+    if source.dtype != a.dtype:
+        raise RuntimeError(
+            f"put_(): self and source expected to have the same dtype, but got self.dtype = "
+            f"{dtypes.OF[a.dtype].scalar_name} and source.dtype = {dtypes.OF[source.dtype].scalar_name}"
+        )
+    if index.size != source.size:
+        raise RuntimeError(
+            "put_(): Expected source and index to have the same number of elements, but got "
+            f"source.numel() = {source.size}, index.numel() = {index.size}"
+        )
+    i = index.reshape(-1)
+    if i.size and not a.size:
+        raise IndexError("put_(): Expected self to be non-empty")
+    if (bad := xp.out_of_range(i + a.size, 2 * a.size)) is not None:
+        raise IndexError(
+            f"out of range: tried to access index {bad - a.size} on a tensor of {a.size} elements."
+        )
+    flat = a.reshape(-1)
+    if accumulate:
+        xp.index_add_at(flat, (i,), source.reshape(-1))
+    else:
+        flat[i] = source.reshape(-1)
+    if not np.may_share_memory(flat, a):
+        a[...] = flat.reshape(a.shape)
+
+
+@op()
+def put(xp, input: Array, index: Array, source: Array, accumulate: bool = False):
+    """A copy of `input` with `source` at the places `index` of the flattened tensor.
+
+    >>> import rushlight as torch
+    >>> torch.zeros(2, 2).put(torch.tensor([0, 3]), torch.tensor([1.0, 2.0]))
+    tensor([[1., 0.],
+            [0., 2.]])
+    """
+    r = input.copy(order="K")
+    write_put(xp, r, index, source, accumulate)
+    return r
+
+
+put.grad(
+    input=lambda g, index, accumulate: (
+        g if accumulate else g.put(index, g.new_zeros(index.shape), False)
+    ),
+    source=lambda g, index, source_shape: g.take(index).reshape(source_shape),
+)
+in_place(put, write_put)
+
+
+# -- masks -----------------------------------------------------------------------------------------
+
+
+@op(inplace=True)
+def masked_scatter(xp, input: Array, mask: Array, source: Array):
+    """A copy of `input` where the places with `mask` True hold the elements of `source`, in order.
+
+    >>> import rushlight as torch
+    >>> m = torch.tensor([True, False, True])
+    >>> torch.zeros(3).masked_scatter(m, torch.tensor([1.0, 2.0]))
+    tensor([1., 0., 2.])
+    """
+    mask = check_mask("masked_scatter", mask)
+    same_dtype("masked_scatter", input, source, "source")
+    shape = geometry.broadcast_shapes(input.shape, mask.shape)
+    r = xp.broadcast_to(input, shape).copy(order="C")
+    mask = xp.broadcast_to(mask, shape)
+    n = int(mask.sum())
+    if n > source.size:
+        raise RuntimeError(
+            f"Number of elements of source < number of ones in mask: {source.size} < {n}"
+        )
+    r[mask] = source.reshape(-1)[:n]
+    return r
+
+
+def masked_scatter_source_back(g: Tensor, mask: Tensor, source_shape: tuple) -> Tensor:
+    taken = g.masked_select(mask)
+    n = geometry.numel(source_shape)
+    missing = n - taken._array.size
+    if missing:
+        from rushlight.ops.layout.joining import cat
+
+        taken = cat((taken, g.new_zeros((missing,))))
+    return taken.reshape(source_shape)
+
+
+def masked_scatter_input_back(g: Tensor, mask: Tensor, input_shape: tuple) -> Tensor:
+    return g.masked_fill(mask, 0).sum_to_size(input_shape)
+
+
+masked_scatter.grad(input=masked_scatter_input_back, source=masked_scatter_source_back)

@@ -1,0 +1,462 @@
+"""Writing at indices, one for each element: `scatter`, `scatter_add`, `scatter_reduce`.
+
+Each operator is a function `write_...(xp, array, ...)` that overwrites a part of an array: the
+out-of-place form runs it on a copy, the in-place form on the tensor's own memory. All checks come
+before the first write.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight import dtypes, geometry
+from rushlight.ops import calls, overrides
+from rushlight.ops.indexing.advanced import write_part
+from rushlight.ops.indexing.gather import check_along, check_range, fill_number, index_dtype
+from rushlight.ops.inplace import inplace, plainly
+from rushlight.ops.registry import OPS, Array, Op, op, public
+from rushlight.tensor import Tensor, _bump
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def in_place(operator: Op, write: Callable, quick: Callable | None = None) -> Op:
+    """Declare the method `name_`, which runs `write` on the memory of the tensor.
+
+    `quick(self, *args)`: does the same for the most usual arguments; False, and nothing is written, for
+    others.
+    """
+    label = operator.name + "_"
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if quick is not None and not kwargs and len(args) == 3 and quick(self, *args):
+            return self
+        values, _ = calls.bind(operator, (self, *args), kwargs)
+        got = overrides.dispatch(getattr(Tensor, label), operator, values, None)
+        if got is not overrides.NOTHING:
+            return got
+        return written(operator, write, values, label)
+
+    method.__name__ = method.__qualname__ = label
+    method.__module__ = operator.declared.__module__  # where scripts/index.py finds it
+    method.__doc__ = f"In-place version of `{label[:-1]}`."
+    public("Tensor")(method)
+    return operator
+
+
+def written(operator: Op, write: Callable, values: list, label: str) -> Tensor:
+    from rushlight.backends import numpy as xp
+
+    named = dict(zip(operator.params, values, strict=True))
+    t = values[0]
+    arrays = []
+    for p, v in list(named.items())[1:]:
+        if p in operator.inputs:
+            if not isinstance(v, Tensor):
+                raise calls.not_a_tensor(operator, p, v)
+            v = v._array
+            if v.size and np.may_share_memory(v, t._array):
+                v = v.copy()
+        arrays.append(v)
+    return write_part(operator, t, named, lambda a: write(xp, a, *arrays), label)
+
+
+def same_dtype(name: str, a: np.ndarray, b: np.ndarray, what: str = "src") -> None:
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"{name}(): Expected self.dtype to be equal to {what}.dtype, got "
+            f"{dtypes.OF[a.dtype].name} and {dtypes.OF[b.dtype].name}"
+        )
+
+
+def as_vector(x: np.ndarray) -> np.ndarray:
+    return x if x.ndim else x.reshape(1)
+
+
+# -- scatter: one index per element ----------------------------------------------------------------
+
+
+def check_scatter(
+    name: str, a: Any, dim: int, index: Any, src: Any = None, in_range: bool = True
+) -> int:
+    """The dimension, not negative; RuntimeError or IndexError unless all fits; `in_range`: the
+    indices too."""
+    d = geometry.wrap_dim(dim, a.ndim)
+    index_dtype(name, index)
+    if src is not None:
+        same_dtype(name, a, src)
+    if index.size:
+        i = as_vector(index)
+        if src is not None:
+            s = as_vector(src)
+            if s.ndim != i.ndim or any(n > m for n, m in zip(i.shape, s.shape)):
+                raise RuntimeError(
+                    f"Expected index {list(i.shape)} to be no larger than self {list(a.shape)} apart from "
+                    f"dimension {dim} and to be no larger size than src {list(s.shape)}"
+                )
+        check_along(name, as_vector(a), i, d, "self")
+        if in_range:
+            check_range(name, as_vector(a), i, d)
+    return d
+
+
+def cropped(src: Any, index: Any) -> Any:
+    """The part of `src` that has an index."""
+    s, i = as_vector(src), as_vector(index)
+    return s if s.shape == i.shape else s[tuple(slice(n) for n in i.shape)]
+
+
+def write(name: str, xp: Any, a: Any, index: Any, d: int, values: Any, add: bool = False) -> None:
+    """Write or add; RuntimeError, and nothing is written, for an index out of range."""
+    if index.size and not xp.write_along(as_vector(a), as_vector(index), d, values, add):
+        check_range(name, as_vector(a), as_vector(index), d)
+
+
+i64, f32, f64 = dtypes.int64.np, dtypes.float32.np, dtypes.float64.np
+
+
+def quick_scatter(t: Any, dim: Any, index: Any, src: Any, add: bool = False) -> bool:
+    """`scatter_` or `scatter_add_` of plain tensors whose shapes agree; False, and nothing is written,
+    for others and for an index out of range."""
+    from rushlight.backends import numpy as xp
+
+    if src.__class__ is Tensor:
+        if not plainly(t, index, src):
+            return False
+        a, i, s = t._array, index._array, src._array
+        if s.dtype is not a.dtype or s.shape != i.shape:
+            return False
+    else:
+        if src.__class__ is not float and src.__class__ is not int or not plainly(t, index):
+            return False
+        a, i = t._array, index._array
+        if a.dtype is not f32 and a.dtype is not f64 or not -1e38 < src < 1e38:
+            return False
+        s = np.array(src, a.dtype)
+    n = a.ndim
+    if dim.__class__ is not int or not -n <= dim < n or i.ndim != n or i.dtype is not i64:
+        return False
+    if i.shape != a.shape:
+        dim %= n
+        for k in range(n):
+            if k != dim and i.shape[k] > a.shape[k]:
+                return False
+    if not i.size:
+        return False
+    if add:
+        with np.errstate(all="ignore"):
+            done = xp.write_along(a, i, dim % n, s, True)
+    else:
+        done = xp.write_along(a, i, dim % n, s)
+    if done:
+        _bump(t)
+    return done
+
+
+def write_scatter(xp, a: Any, dim: int, index: Any, src: Any) -> None:
+    d = check_scatter("scatter", a, dim, index, src, False)
+    write("scatter", xp, a, index, d, cropped(src, index))
+
+
+@op(where="aten", node="ScatterBackward0", name="scatter_src", method=False)
+def scatter_src(xp, input: Array, dim: int, index: Array, src: Array):
+    r = input.copy(order="C")
+    write_scatter(xp, r, dim, index, src)
+    return r
+
+
+def read_back(g: Tensor, dim: int, index: Tensor, src_shape: tuple) -> Tensor:
+    """The gradient of what a scatter wrote: read at the index; zeros where `src` was not used."""
+    part = g.gather(dim, index)
+    if part._array.shape == src_shape:
+        return part
+    from rushlight.ops.layout.regions import place
+
+    return place(part, src_shape, tuple(slice(n) for n in part._array.shape))
+
+
+scatter_src.grad(input=lambda g, dim, index: scatter_value(g, dim, index, 0), src=read_back)
+
+
+def write_scatter_value(xp, a: Any, dim: int, index: Any, value: Any) -> None:
+    d = check_scatter("scatter", a, dim, index, None, False)
+    write("scatter", xp, a, index, d, fill_number(value, a))
+
+
+@op(where="aten", node="ScatterBackward1", name="scatter_value", method=False)
+def scatter_value(xp, input: Array, dim: int, index: Array, value: Any):
+    r = input.copy(order="C")
+    write_scatter_value(xp, r, dim, index, value)
+    return r
+
+
+scatter_value.grad(input=lambda g, dim, index: scatter_value(g, dim, index, 0))
+
+
+def write_scatter_combine(xp, a: Any, dim: int, index: Any, src: Any, reduce: str) -> None:
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    if isinstance(src, np.ndarray):
+        d = check_scatter("scatter", a, dim, index, src)
+        values = cropped(src, index)
+    else:
+        d = check_scatter("scatter", a, dim, index)
+        values = np.broadcast_to(fill_number(src, a), as_vector(index).shape)
+    if index.size:
+        key = xp.along(a.shape, as_vector(index), d)
+        xp.reduce_at(as_vector(a), key, values, "sum" if reduce == "add" else "prod", True)
+
+
+@op(where="aten", name="scatter_combine", method=False)
+def scatter_combine(xp, input: Array, dim: int, index: Array, src: Any, reduce: str):
+    r = input.copy(order="C")
+    write_scatter_combine(xp, r, dim, index, src._array if isinstance(src, Tensor) else src, reduce)
+    return r
+
+
+SRC, VALUE, COMBINE = (
+    OPS["aten.scatter_src"],
+    OPS["aten.scatter_value"],
+    OPS["aten.scatter_combine"],
+)
+
+
+def scatter_form(src: Any, value: Any, reduce: Any) -> tuple[Op, list]:
+    """(operator, its last arguments) for what `scatter` was given."""
+    if src is None:
+        src = value
+    if reduce is not None:
+        return COMBINE, [src, reduce]
+    if isinstance(src, Tensor):
+        return SRC, [src]
+    if not isinstance(src, calls.NUMBERS):
+        raise TypeError(
+            f"scatter(): argument 'src' must be Tensor or Number, not {calls.kind(src)}"
+        )
+    return VALUE, [src]
+
+
+@public(method=True)
+def scatter(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
+    out: Any = None,
+) -> Tensor:
+    """A copy of `input` in which `src` (a tensor or a number) stands where `index` says along `dim`.
+
+    `result[i][index[i][j]] = src[i][j]` for dim 1. `reduce` "add" or "multiply": combine with what
+    is there (no gradient; see `scatter_add`, `scatter_reduce`).
+
+    >>> import rushlight as torch
+    >>> torch.zeros(2, 3).scatter(1, torch.tensor([[2], [0]]), 1.0)
+    tensor([[0., 0., 1.],
+            [1., 0., 0.]])
+    """
+    form, last = scatter_form(src, value, reduce)
+    if out is None:
+        return form.function(input, dim, index, *last)
+    return calls.call(form, [input, dim, index, *last, out])
+
+
+@public("Tensor")
+def scatter_(
+    self: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
+) -> Tensor:
+    """In-place version of `scatter`."""
+    if value is None and reduce is None and quick_scatter(self, dim, index, src):
+        return self
+    form, last = scatter_form(src, value, reduce)
+    values = [self, dim, index, *last]
+    got = overrides.dispatch(Tensor.scatter_, form, values, None)
+    if got is not overrides.NOTHING:
+        return got
+    if form is COMBINE:
+        return inplace(form, values)
+    write = write_scatter if form is SRC else write_scatter_value
+    return written(form, write, values, "scatter_")
+
+
+SRC.face = VALUE.face = COMBINE.face = scatter
+
+
+def write_scatter_add(xp, a: Any, dim: int, index: Any, src: Any) -> None:
+    d = check_scatter("scatter_add", a, dim, index, src, False)
+    write("scatter_add", xp, a, index, d, cropped(src, index), True)
+
+
+@op()
+def scatter_add(xp, input: Array, dim: int, index: Array, src: Array):
+    """A copy of `input` with `src` added where `index` says along `dim`; places may repeat.
+
+    >>> import rushlight as torch
+    >>> torch.zeros(3).scatter_add(0, torch.tensor([0, 0, 2]), torch.ones(3))
+    tensor([2., 0., 1.])
+    """
+    r = input.copy(order="C")
+    write_scatter_add(xp, r, dim, index, src)
+    return r
+
+
+scatter_add.grad(input=lambda g: g, src=read_back)
+in_place(scatter_add, write_scatter_add, lambda t, *args: quick_scatter(t, *args, add=True))
+
+
+REDUCES = ("sum", "prod", "mean", "amax", "amin")
+
+
+def check_reducible(name: str, reduce: str, a: Any) -> None:
+    """NotImplementedError for the order of complex numbers and the mean of truth values."""
+    kind = a.dtype.kind
+    if kind == "c" and reduce in ("amax", "amin") or kind == "b" and reduce == "mean":
+        raise NotImplementedError(
+            f"\"{name}{reduce}\" not implemented for '{dtypes.OF[a.dtype].scalar_name}'"
+        )
+
+
+@op()
+def scatter_reduce(
+    xp, input: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True
+):
+    """`src` reduced into a copy of `input` where `index` says along `dim`.
+
+    `reduce`: "sum", "prod", "mean", "amax" or "amin". `include_self` False: the values of `input` at
+    these places do not take part.
+
+    >>> import rushlight as torch
+    >>> x, i = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0, 0, 2])
+    >>> x.scatter_reduce(0, i, torch.tensor([5.0, 6.0, 7.0]), "amax")
+    tensor([6., 2., 7.])
+    """
+    if reduce not in REDUCES:
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}."
+        )
+    check_reducible("scatter_gather_tensor_cpu_reduce_", reduce, input)
+    r = input.copy(order="C")
+    reduce_into(xp, r, dim, index, src, reduce, include_self)
+    return r
+
+
+def reduce_into(
+    xp: Any, a: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool
+) -> None:
+    """`scatter_reduce` in place."""
+    d = check_scatter("scatter_reduce", a, dim, index, src, False)
+    if index.size:
+        v, i = as_vector(a), as_vector(index)
+        if not xp.reduce_along(v, i, d, cropped(src, index), reduce, include_self):
+            check_range("scatter_reduce", v, i, d)
+
+
+@public("Tensor")
+def scatter_reduce_(
+    self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """In-place version of `scatter_reduce`."""
+    from rushlight.backends import numpy as xp
+
+    if plainly(self, index, src) and reduce in REDUCES and self._array.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            reduce_into(xp, self._array, dim, index._array, src._array, reduce, include_self)
+        _bump(self)
+        return self
+    return inplace(SCATTER_REDUCE, [self, dim, index, src, reduce, include_self])
+
+
+def reduce_back(
+    needs: tuple,
+    g: Tensor,
+    input: Tensor,
+    src: Tensor,
+    result: Tensor,
+    reduce: str,
+    include_self: bool,
+    read: Callable,
+    add: Callable,
+    clear: Callable,
+    again: Callable,
+) -> tuple:
+    """(gradient of input, of src) of a reduction into indexed places.
+
+    `read(t)` reads at the places, `add(t, s)` adds there, `clear(t)` puts 0 there, `again(t, s)` is
+    the reduction itself of other values.
+    """
+    own: Any = g
+    part: Any = None
+    if reduce == "sum":
+        part = read(g)
+    elif reduce == "mean":
+        start = g.new_ones(g.shape) if include_self else g.new_zeros(g.shape)
+        count = add(start, g.new_ones(src.shape))
+        own = g / count.masked_fill(count == 0, 1)
+        part = read(own)
+    elif reduce == "prod":
+        # The product of all others: the result divided by the value, except where the value is a zero.
+        # Then the same with this one replaced by 1, which is zero again if there is another zero.
+        own = g * again(input.masked_fill(input == 0, 1), src) / input.masked_fill(input == 0, 1)
+        zeros = src == 0
+        number = read(add(g.new_zeros(g.shape), zeros.to(g.dtype)))
+        without = again(input, src.masked_fill(zeros & (number == 1), 1))
+        single = read(g * without)
+        usual = read(g * result) / src.masked_fill(zeros, 1)
+        part = single.where(zeros & (number == 1), usual)
+    else:
+        # Those equal to the extreme value share the gradient equally.
+        mine = (input == result).to(g.dtype)
+        if not include_self:
+            mine = clear(mine)
+        theirs = (src == read(result)).to(g.dtype)
+        number = add(mine, theirs)
+        share = g / number.masked_fill(number == 0, 1)
+        touched = add(g.new_zeros(g.shape), g.new_ones(src.shape)) != 0
+        own = g.where(~touched, mine * share)
+        part = theirs * read(share)
+    if not include_self:
+        own = clear(own)
+    return own if needs[0] else None, part if needs[-1] else None
+
+
+def scatter_reduce_back(
+    needs: tuple,
+    g: Tensor,
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor,
+    reduce: str,
+    include_self: bool,
+    result: Tensor,
+) -> tuple:
+    shape = src.shape
+    used = src
+    if shape != index.shape:
+        used = src[tuple(slice(n) for n in index.shape)]
+    own, part = reduce_back(
+        needs, g, input, used, result, reduce, include_self,
+        lambda t: t.gather(dim, index),
+        lambda t, s: t.scatter_add(dim, index, s),
+        lambda t: t.scatter(dim, index, 0),
+        lambda t, s: t.scatter_reduce(dim, index, s, reduce, include_self=include_self),
+    )  # fmt: skip
+    if part is not None and shape != index.shape:
+        from rushlight.ops.layout.regions import place
+
+        part = place(part, tuple(shape), tuple(slice(n) for n in index.shape))
+    return own, None, part
+
+
+SCATTER_REDUCE: Op = scatter_reduce.grad_all(scatter_reduce_back)

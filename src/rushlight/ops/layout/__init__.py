@@ -1,0 +1,1 @@
+"""Views, and copies that move elements: nothing is computed."""

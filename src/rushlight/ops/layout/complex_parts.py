@@ -1,0 +1,123 @@
+"""The parts of complex numbers: `real`, `imag`, `view_as_real`, `conj`..."""
+
+from __future__ import annotations
+
+from rushlight import dtypes
+from rushlight.ops.registry import Array, composite, op
+from rushlight.tensor import Tensor
+
+
+@op(view=True, where="aten", name="real", node="SelectBackward0", method=False)
+def real_part(xp, input: Array):
+    """The real parts of complex numbers."""
+    return input.real
+
+
+real_part.grad(input=lambda g, input_dtype: g.to(input_dtype))
+
+
+@op(view=True, where="aten", name="imag", node="SelectBackward0", method=False)
+def imag_part(xp, input: Array):
+    """The imaginary parts of complex numbers."""
+    return input.imag
+
+
+imag_part.grad(input=lambda g, input_dtype: g.to(input_dtype) * 1j)
+
+
+@composite(method=False)
+def real(input: Tensor):
+    """The real parts, on the same memory; a real tensor as it is."""
+    return real_part(input) if input._array.dtype.kind == "c" else input
+
+
+@composite(method=False)
+def imag(input: Tensor):
+    """The imaginary parts, on the same memory; RuntimeError for real dtypes."""
+    if input._array.dtype.kind != "c":
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return imag_part(input)
+
+
+@op(view=True, method=False)
+def view_as_real(xp, input: Array):
+    """Complex numbers as pairs of reals: a new last dimension of size 2.
+
+    >>> import rushlight as torch
+    >>> torch.view_as_real(torch.tensor([1 + 2j]))
+    tensor([[1., 2.]])
+    """
+    if input.dtype.kind != "c":
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    d = input.real.dtype
+    return xp.strided(input, (*input.shape, 2), (*input.strides, d.itemsize), 0, d)
+
+
+view_as_real.grad(input=lambda g: complex_from(g))
+
+
+@op(view=True, method=False)
+def view_as_complex(xp, input: Array):
+    """Pairs of reals in the last dimension as complex numbers.
+
+    >>> import rushlight as torch
+    >>> torch.view_as_complex(torch.tensor([[1.0, 2.0]]))
+    tensor([1.+2.j])
+    """
+    d = dtypes.OF[input.dtype]
+    if d not in (dtypes.float32, dtypes.float64):
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, but got a tensor of "
+            f"scalar type: {d.scalar_name}"
+        )
+    if not input.ndim:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if input.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    strides = xp.elements(input)
+    if strides[-1] != 1:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(s % 2 for s in strides[:-1]):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    c = (dtypes.complex64 if d is dtypes.float32 else dtypes.complex128).np
+    if (xp.address(input) - xp.address(xp.root(input))) % c.itemsize:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+    return xp.strided(input, input.shape[:-1], input.strides[:-1], 0, c)
+
+
+view_as_complex.grad(input=lambda g: view_as_real(g))
+
+
+def complex_from(g: Tensor) -> Tensor:
+    return view_as_complex(g if g.is_contiguous() else g.contiguous())
+
+
+# Note [Conjugates are copies]
+#     PyTorch's conj() is a view with a flag. Here it is the conjugated numbers, so that no kernel
+#     needs to know of the flag: `is_conj()` is always False, and writing to x.conj() leaves x alone.
+
+
+@composite
+def conj(input: Tensor):
+    """The complex conjugates (a copy, see Note [Conjugates are copies]); a real tensor as it is."""
+    return conj_copy(input) if input._array.dtype.kind == "c" else input
+
+
+@op(where="aten", name="conj_copy", node="ConjBackward0", method=False)
+def conj_copy(xp, input: Array):
+    return input.conj()
+
+
+conj_copy.grad(input=lambda g: g.conj())
+
+
+@composite
+def resolve_conj(input: Tensor):
+    """`input`: no tensor here is a conjugate yet to be computed."""
+    return input
+
+
+@composite
+def resolve_neg(input: Tensor):
+    """`input`: no tensor here is a negative yet to be computed."""
+    return input

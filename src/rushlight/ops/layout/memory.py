@@ -1,0 +1,174 @@
+"""A tensor's memory itself: `resize_`, `set_`, `swap_tensors`, storage-level questions."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from rushlight import dtypes, geometry, storage
+from rushlight.backends import meta
+from rushlight.ops import calls
+from rushlight.ops.factories import arguments
+from rushlight.ops.registry import public
+from rushlight.tensor import Tensor, _array_for, _wrap
+
+
+def give_shape(t: Tensor, shape: tuple, strides: tuple | None = None) -> None:
+    """Give `t` another shape on its memory; new memory, beginning with the old, when that is too small."""
+    a = t._array
+    strides = geometry.contiguous_strides(shape) if strides is None else strides
+    if a.__class__ is meta.Meta:
+        t._array = meta.empty(shape, a.dtype, tuple(s * a.itemsize for s in strides))
+        return
+    at = storage.offset(t)
+    n = 0 if 0 in shape else 1 + sum((k - 1) * s for k, s in zip(shape, strides, strict=True))
+    memory = storage.memory(a)
+    if (at + n) * a.itemsize > memory.size:
+        memory = _grown(memory, (at + n) * a.itemsize)
+    t._array = _array_for(t.__class__, storage.strided(memory, a.dtype, at, shape, strides))
+
+
+@public("Tensor", overridable=True)
+def resize_(self, *args, size=None, memory_format=None):
+    """Change the shape in place; elements beyond the old memory are uninitialised.
+
+    RuntimeError for a tensor that requires grad. When the memory has to grow, views made before keep
+    the old memory.
+    """
+    shape = arguments.sizes("resize_", args, size)
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    strides = None
+    if memory_format is not None:
+        if memory_format is dtypes.preserve_format:
+            raise RuntimeError("Unsupported memory format Preserve")
+        strides = geometry.format_strides(shape, memory_format)
+    if self._array.shape != shape or strides is not None:
+        give_shape(self, shape, strides)
+    calls.bump(self)
+    return self
+
+
+@public(method=True, overridable=True)
+def resize_as_(self, the_template, *, memory_format=None):
+    """`resize_` to the shape of another tensor."""
+    if memory_format is dtypes.preserve_format:
+        memory_format = geometry.suggest_memory_format(the_template.shape, the_template.stride())
+    return resize_(self, the_template._array.shape, memory_format=memory_format)
+
+
+@public("Tensor", overridable=True)
+def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """Put this tensor on other memory: that of a tensor, or of a storage with offset, size, stride."""
+    if source is None:
+        self._array = np.empty(0, self._array.dtype)
+        return self
+    if self._edge is not None and calls.thread.grad:
+        raise RuntimeError(
+            "set_: a tensor that requires grad cannot be put on other memory; use .data"
+        )
+    if isinstance(source, Tensor):
+        if source.dtype is not self.dtype:
+            raise RuntimeError(
+                f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}"
+            )
+        if size is None:
+            self._array = _array_for(self.__class__, source._array)
+            self._counter = None
+            return self
+        memory = storage.memory(source._array)
+    else:
+        untyped = source.untyped()
+        if isinstance(source, storage.TypedStorage) and source.dtype is not self.dtype:
+            raise RuntimeError(
+                f"Expected a Storage of type {self.dtype} or an UntypedStorage, but got type "
+                f"{source.dtype} for argument 1 'storage'"
+            )
+        memory = untyped._memory
+        if size is None:
+            size = (memory.size // self._array.itemsize - storage_offset,)
+    shape = tuple(index(n) for n in ((size,) if isinstance(size, int) else size))
+    steps = geometry.contiguous_strides(shape) if stride is None else tuple(map(index, stride))
+    at, d = index(storage_offset), self._array.dtype
+    n = at + 1 + sum((k - 1) * s for k, s in zip(shape, steps, strict=True))
+    if 0 not in shape and n * d.itemsize > memory.size:
+        memory = _grown(memory, n * d.itemsize)
+        if not isinstance(source, Tensor):
+            source.untyped()._memory = memory
+    self._array = _array_for(self.__class__, storage.strided(memory, d, at, shape, steps))
+    self._counter = None
+    return self
+
+
+def _grown(memory: np.ndarray, n: int) -> np.ndarray:
+    """`n` bytes that begin with `memory`."""
+    grown = np.empty(n, np.uint8)
+    grown[: memory.size] = memory
+    return grown
+
+
+@public("utils", name="swap_tensors")
+def swap_tensors(t1: Tensor, t2: Tensor) -> None:
+    """Exchange two tensors: memory, history, attributes; every holder of one sees the other."""
+    for slot in ("_array", "_edge", "_counter", "__dict__"):
+        a, b = getattr(t1, slot), getattr(t2, slot)
+        setattr(t1, slot, b)
+        setattr(t2, slot, a)
+    g1, g2 = getattr(t1, "_grad", None), getattr(t2, "_grad", None)
+    t1._grad, t2._grad = g2, g1
+
+
+@public("Tensor")
+def share_memory_(self: Tensor) -> Tensor:
+    """Move the memory to where processes that it is sent to, or that are forked, see each other's writes.
+
+    Views made before stay on the old memory.
+    """
+    a = self._array
+    if a.__class__ is meta.Meta or storage.is_shared(self):
+        return self
+    from rushlight import shared_memory
+
+    old = storage.memory(a)
+    moved = shared_memory.bytes_of(shared_memory.block_of(old.size), old.size)
+    moved[...] = old
+    strides = tuple(s // a.itemsize for s in a.strides)
+    _put_on(self, storage.strided(moved, a.dtype, storage.offset(self), a.shape, strides))
+    return self
+
+
+def _put_on(t: Tensor, array: np.ndarray) -> None:
+    """Let `t` have other memory, history untouched."""
+    t.data = _wrap(array)
+
+
+@public("Tensor", overridable=True)
+def resize(self, *sizes):
+    """A copy of `resize_` that PyTorch calls deprecated."""
+    import warnings
+
+    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=3)
+    return resize_(self.clone(), *sizes)
+
+
+@public("Tensor", overridable=True)
+def resize_as(self, tensor):
+    """A copy of `resize_as_` that PyTorch calls deprecated."""
+    import warnings
+
+    warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=3)
+    return resize_(self.clone(), tensor._array.shape)
+
+
+@public("Tensor")
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """RuntimeError: pinned memory needs an accelerator."""
+    raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+@public()
+def is_storage(obj: Any) -> bool:
+    """Whether `obj` is a storage."""
+    return isinstance(obj, (storage.UntypedStorage, storage.TypedStorage))

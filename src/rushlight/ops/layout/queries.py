@@ -1,0 +1,131 @@
+"""Questions about tensors that need no computing: `is_tensor`, `numel`, `result_type`..."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import dtypes, modes
+from rushlight.ops.factories.arguments import NUMBERS
+from rushlight.ops.registry import public
+from rushlight.tensor import Tensor
+
+
+@public()
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+def _tensor(name: str, input: Any) -> Tensor:
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
+    return input
+
+
+def _declare(name: str, doc: str) -> None:
+    """A function of the top namespace that is a method of Tensor already."""
+
+    def question(input):
+        return getattr(_tensor(name, input), name)()
+
+    question.__name__ = question.__qualname__ = name
+    question.__doc__ = doc
+    public(overridable=True)(question)
+
+
+_declare("numel", "The number of elements.")
+_declare("get_device", "The index of the device of the tensor; -1 for the CPU.")
+_declare("is_floating_point", "Whether the dtype is a floating-point type (not complex).")
+_declare("is_complex", "Whether the dtype is complex.")
+_declare("is_signed", "Whether the dtype holds negative numbers.")
+_declare("is_inference", "Whether the tensor was made in inference mode.")
+_declare("is_conj", "Whether the tensor is lazily conjugated: never here, conj() computes.")
+_declare("is_neg", "Whether the tensor is lazily negated: never here.")
+
+
+@public(overridable=True)
+@public("Tensor")
+def is_nonzero(input):
+    """Whether the only element of a tensor is not 0; RuntimeError if it has not one element."""
+    return bool(_tensor("is_nonzero", input))
+
+
+@public(overridable=True)
+@public("Tensor")
+def is_same_size(input, other):
+    """Whether two tensors have the same shape."""
+    return _tensor("is_same_size", input)._array.shape == other._array.shape
+
+
+@public(overridable=True)
+@public("Tensor")
+def is_distributed(input):
+    """False: no tensor is."""
+    _tensor("is_distributed", input)
+    return False
+
+
+@public(overridable=True)
+def result_type(tensor1, tensor2):
+    """The dtype of an operation between two tensors or numbers.
+
+    >>> import rushlight as torch
+    >>> torch.result_type(torch.ones(2, dtype=torch.int8), 1.0)
+    torch.float32
+    """
+    groups: dict[str, Any] = {"dim": None, "zero": None, "wrapped": None}
+    for v in (tensor1, tensor2):
+        if isinstance(v, Tensor):
+            group, d = ("dim" if v._array.ndim else "zero"), v.dtype
+        elif isinstance(v, NUMBERS):
+            group, d = "wrapped", modes.scalar_dtype(v.item() if hasattr(v, "item") else v)
+        else:
+            raise TypeError(
+                "result_type() received an invalid combination of arguments - got "
+                f"({type(tensor1).__name__}, {type(tensor2).__name__})"
+            )
+        groups[group] = d if groups[group] is None else dtypes.promote_types(groups[group], d)
+    return dtypes.result_dtype(**groups)
+
+
+@public("Tensor")
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both tensors are the same view of the same memory."""
+    a, b = self._array, tensor._array
+    return (
+        a.dtype is b.dtype
+        and a.shape == b.shape
+        and a.strides == b.strides
+        and self.data_ptr() == tensor.data_ptr()
+    )
+
+
+@public("Tensor")
+def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions in the order in which they lie in memory, outermost first."""
+    strides = self.stride()
+    return tuple(sorted(range(self._array.ndim), key=lambda d: -strides[d]))
+
+
+@public("Tensor")
+def storage_type(self: Tensor) -> type:
+    """The class of the typed storage, such as `FloatStorage`."""
+    from rushlight import storage
+
+    return getattr(storage, f"{self.dtype.scalar_name}Storage")
+
+
+@public()
+def typename(obj: Any) -> str:
+    """The name of a tensor's type, or the full name of any object's class."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    cls = obj if isinstance(obj, type) else type(obj)
+    if cls is Tensor:
+        return "torch.Tensor"
+    module = cls.__module__
+    if module in ("builtins", "", None):
+        return cls.__qualname__
+    return f"{'torch' + module.removeprefix('rushlight') if module.startswith('rushlight') else module}.{cls.__qualname__}"

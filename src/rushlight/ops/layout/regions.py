@@ -1,0 +1,174 @@
+"""Views of regions of a tensor: `select`, `narrow`, and what basic indexing is made of."""
+
+from __future__ import annotations
+
+from operator import index as integer
+from typing import TYPE_CHECKING, Any
+
+from rushlight import dtypes, geometry
+from rushlight.ops.registry import Array, op, public
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.ops.registry import Sizes  # type: ignore[attr-defined]
+
+EVERYTHING = slice(None)
+
+
+# -- the gradient of a view of a region: zeros around it -------------------------------------------
+
+
+@op(where="aten", method=False, node="SelectBackwardBackward0")
+def place(xp, grad: Array, shape: Sizes, index: Any):
+    """Zeros of `shape` with `grad` at `index`."""
+    z = xp.zeros(shape, grad.dtype)
+    z[index] = grad
+    return z
+
+
+place.grad(grad=lambda g, index: g[index])
+
+
+def placed(g: Tensor, input_shape: tuple, index: Any) -> Tensor:
+    return place(g, input_shape, index)
+
+
+# -- views of regions ------------------------------------------------------------------------------
+
+
+def region(xp, input: Array, index: Any):
+    """The forward of basic indexing: `index` is a tuple of ints, slices and at most one Ellipsis."""
+    return input[index]
+
+
+def region_with_new_dims(xp, input: Array, index: Any):
+    """The same where `index` holds None too: new dimensions get PyTorch's strides."""
+    shape, strides = input.shape, input.strides
+    n = len(shape)
+    taken = sum(i is not None and i is not Ellipsis for i in index)
+    p, steps, plain = 0, [], []
+    for i in index:
+        if i is None:
+            steps.append(shape[p] * strides[p] if p < n else input.itemsize)
+            continue
+        plain.append(i)
+        if i is Ellipsis:
+            k = n - taken
+            steps += [None] * k
+            p += k
+        else:
+            if i.__class__ is slice:
+                steps.append(None)
+            p += 1
+    r = input[(*plain, ...) if Ellipsis not in plain else tuple(plain)]
+    steps += [None] * (r.ndim + sum(s is not None for s in steps) - len(steps))
+    sizes, old = iter(r.shape), iter(r.strides)
+    new_shape = tuple([1 if s is not None else next(sizes) for s in steps])
+    return xp.strided(r, new_shape, tuple([next(old) if s is None else s for s in steps]))
+
+
+def basic(name: str, node: str, forward: Any) -> Any:
+    types = forward.__annotations__
+    forward = type(forward)(forward.__code__, globals(), name)
+    forward.__annotations__ = types
+    declared = op(view=True, where="aten", name=name, node=node, method=False)(forward)
+    return declared.grad(input=placed)
+
+
+basic_select = basic("basic_select", "SelectBackward0", region)
+basic_slice = basic("basic_slice", "SliceBackward0", region)
+basic_new = basic("basic_new", "UnsqueezeBackward0", region_with_new_dims)
+basic_new_select = basic("basic_new_select", "SelectBackward0", region_with_new_dims)
+basic_new_slice = basic("basic_new_slice", "SliceBackward0", region_with_new_dims)
+
+
+@op(view=True, where="aten", node="AliasBackward0", method=False)
+def alias(xp, input: Array):
+    """The same memory under the same shape: `x[:]`, `x[...]`."""
+    return input[...]
+
+
+alias.grad(input=lambda g: g)
+
+
+@op(view=True)
+def select(xp, input: Array, dim: int, index: int):
+    """The slice at `index` of dimension `dim`, without that dimension.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).select(1, 0)
+    tensor([1, 3])
+    """
+    n = input.ndim
+    if not n:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    dim = geometry.wrap_dim(dim, n)
+    try:
+        return input[(*(EVERYTHING,) * dim, index, ...)]
+    except IndexError:
+        raise IndexError(
+            f"select(): index {integer(index)} out of range for tensor of size {list(input.shape)} at "
+            f"dimension {dim}"
+        ) from None
+
+
+def select_back(g: Tensor, input_shape: tuple, dim: int, index: int) -> Tensor:
+    dim %= len(input_shape)
+    return place(g, input_shape, (*(EVERYTHING,) * dim, index))
+
+
+select.grad(input=select_back)
+
+
+@op(view=True, where="aten", name="slice", node="SliceBackward0", method=False)
+def slice_dim(xp, input: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1):
+    """`input[start:end:step]` at dimension `dim`."""
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    if not input.ndim:
+        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+    dim = geometry.wrap_dim(dim, input.ndim)
+    return input[(*(EVERYTHING,) * dim, slice(start, end, step))]
+
+
+def slice_back(g: Tensor, input_shape: tuple, dim: int, start: Any, end: Any, step: int) -> Tensor:
+    dim %= len(input_shape)
+    return place(g, input_shape, (*(EVERYTHING,) * dim, slice(start, end, step)))
+
+
+slice_dim.grad(input=slice_back)
+
+
+@public(method=True)
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """`length` elements of dimension `dim`, from `start` on.
+
+    >>> import rushlight as torch
+    >>> torch.arange(5).narrow(0, 1, 3)
+    tensor([1, 2, 3])
+    """
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    dim = geometry.wrap_dim(dim, len(shape))
+    if isinstance(start, Tensor):
+        if (
+            start.ndim
+            or start.dtype.is_floating_point
+            or start.dtype.is_complex
+            or (start.dtype is dtypes.bool_)
+        ):
+            raise RuntimeError("start must be an 0-dim integral Tensor.")
+        start = start.item()
+    size = shape[dim]
+    if not -size <= start <= size:
+        raise IndexError(
+            f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
+        )
+    if start < 0:
+        start += size
+    if start + length > size:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return slice_dim(input, dim, start, start + length)

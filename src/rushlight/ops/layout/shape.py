@@ -1,0 +1,496 @@
+"""Views: the same memory under another shape or order of dimensions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight import dtypes, geometry
+from rushlight.ops import calls, overrides
+from rushlight.ops.registry import Array, Dims, DType, composite, op, public
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.ops.registry import Sizes  # type: ignore[attr-defined]
+
+ndarray = np.ndarray
+NOT_VIEWABLE = (
+    "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+    "across two contiguous subspaces). Use .reshape(...) instead."
+)
+
+
+def sizes(args: tuple) -> tuple[int, ...]:
+    """`(2, 3)` from the arguments of `f(2, 3)` or `f((2, 3))`."""
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        args = args[0]
+    return tuple(args)
+
+
+# -- view and reshape ------------------------------------------------------------------------------
+
+
+@op(view=True, where="aten", name="view", node="ViewBackward0", method=False)
+def view_as_sizes(xp, input: Array, size: Sizes):
+    """The forward of `Tensor.view(size)`."""
+    if input.flags.c_contiguous and (input.base is None or 1 not in input.shape or xp.plain(input)):
+        try:
+            r = input.reshape(size)
+        except ValueError:
+            r = None
+        if r is None or r.shape != size and min(size) < -1:  # NumPy takes -2 for -1
+            geometry.infer_size(size, input.size)  # raises PyTorch's error
+        return r
+    size = geometry.infer_size(size, input.size)
+    strides = geometry.view_strides(input.shape, xp.elements(input), size)
+    if strides is None:
+        raise RuntimeError(f"{NOT_VIEWABLE} (sizes {list(input.shape)}, viewed as {list(size)})")
+    k = input.itemsize
+    return xp.strided(input, size, tuple([s * k for s in strides]))
+
+
+view_as_sizes.grad(input=lambda g, input_shape: g.reshape(input_shape))
+
+
+@public("Tensor")
+def view(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
+    """The same memory under another shape, or under another dtype.
+
+    RuntimeError when no strides give the memory that shape: use `reshape`, which copies then.
+
+    >>> import rushlight as torch
+    >>> torch.arange(6).view(2, -1)
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
+    first = size[0] if size else None
+    if first.__class__ is int:
+        return view_as_sizes(self, size)
+    if len(size) == 1:
+        if first.__class__ is dtypes.dtype:
+            return view_as_dtype(self, first)
+        if isinstance(first, (tuple, list)):
+            size = tuple(first)
+    elif dtype is not None:
+        return view_as_dtype(self, dtype)
+    return view_as_sizes(self, size)
+
+
+@op(where="aten", name="_unsafe_view", node="UnsafeViewBackward0", method=False)
+def reshape_copy(xp, input: Array, size: Sizes):
+    """A contiguous copy under another shape."""
+    return xp.contiguous(input).reshape(size)
+
+
+reshape_copy.grad(input=lambda g, input_shape: g.reshape(input_shape))
+
+
+def reshape(input: Tensor, shape: Sizes) -> Tensor:
+    """The elements in row-major order under another shape: a view where possible, else a copy.
+
+    >>> import rushlight as torch
+    >>> torch.arange(6).reshape(3, 2).t().reshape(-1)
+    tensor([0, 2, 4, 1, 3, 5])
+    """
+    a = input._array
+    if a.__class__ is not ndarray or calls.scope["rare"]:
+        got = overrides.call_overrides(reshape, (input, shape), {})
+        if got is not overrides.NOTHING:
+            return got
+    if not a.flags.c_contiguous:
+        shape = geometry.infer_size(shape, a.size)
+        if geometry.view_strides(a.shape, input.stride(), shape) is None:
+            return reshape_copy(input, shape)
+    return view_as_sizes(input, shape if shape.__class__ is tuple else tuple(shape))
+
+
+public()(reshape)
+
+
+@public("Tensor", name="reshape")
+def reshape_method(self: Tensor, *shape: Any) -> Tensor:
+    """`reshape`, also with the sizes one by one."""
+    a = self._array
+    if a.__class__ is ndarray and shape and shape[0].__class__ is int and a.flags.c_contiguous:
+        return view_as_sizes(self, shape)
+    return reshape(self, shape if len(shape) != 1 else sizes(shape))
+
+
+reshape_method.__name__ = "reshape"
+
+
+@public("Tensor")
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """`self.view(other.shape)`."""
+    return view_as_sizes(self, other._array.shape)
+
+
+@public("Tensor")
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """`self.reshape(other.shape)`."""
+    return self.reshape(other._array.shape)
+
+
+@public(method=True)
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """The dimensions from `start_dim` to `end_dim` as one.
+
+    >>> import rushlight as torch
+    >>> torch.zeros(2, 3, 4).flatten(1).shape
+    torch.Size([2, 12])
+    """
+    a = input._array
+    if a.__class__ is not ndarray or calls.scope["rare"]:
+        got = overrides.call_overrides(flatten, (input, start_dim, end_dim), {})
+        if got is not overrides.NOTHING:
+            return got
+    shape = a.shape
+    n = len(shape)
+    if start_dim == 0 and end_dim == -1 and n > 1 and a.flags.c_contiguous:
+        return view_as_sizes(input, (a.size,))
+    start, end = geometry.wrap_dim(start_dim, n), geometry.wrap_dim(end_dim, n)
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not n:
+        return reshape(input, (1,))
+    if start == end:
+        return input
+    size = 1
+    for k in shape[start : end + 1]:
+        size *= k
+    return reshape(input, (*shape[:start], size, *shape[end + 1 :]))
+
+
+@composite
+def unflatten(input: Tensor, dim: int, sizes: Sizes):
+    """The dimension `dim` cut into several of the given sizes, of which one may be -1.
+
+    >>> import rushlight as torch
+    >>> torch.zeros(2, 12).unflatten(1, (3, -1)).shape
+    torch.Size([2, 3, 4])
+    """
+    shape = input._array.shape
+    dim = geometry.wrap_dim(dim, len(shape))
+    sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    try:
+        sizes = geometry.infer_size(sizes, shape[dim])
+    except RuntimeError as e:
+        if "only one" in str(e) or "invalid shape dimension" in str(e):
+            raise
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
+            f"({shape[dim]}) in the input tensor"
+        ) from None
+    return view_as_sizes(input, (*shape[:dim], *sizes, *shape[dim + 1 :]))
+
+
+@composite
+def ravel(input: Tensor):
+    """The elements in row-major order as one dimension; a view of a contiguous tensor, else a copy."""
+    return input.contiguous().reshape((-1,))
+
+
+@op(view=True, where="aten", name="view_dtype", method=False)
+def view_as_dtype(xp, input: Array, dtype: DType):
+    """The same bytes as elements of another dtype; the last dimension grows or shrinks to fit.
+
+    No gradient goes through it, as in PyTorch.
+    """
+    d = dtype.np
+    a, b = input.itemsize, d.itemsize
+    if a == b:
+        return input.view(d)
+    if not input.ndim:
+        raise RuntimeError(
+            f"self.dim() cannot be 0 to view {dtypes.OF[input.dtype].scalar_name} as "
+            f"{dtype.scalar_name} (different element sizes)"
+        )
+    strides = xp.elements(input)
+    if strides[-1] != 1:
+        raise RuntimeError(
+            f"self.stride(-1) must be 1 to view {dtypes.OF[input.dtype].scalar_name} as "
+            f"{dtype.scalar_name} (different element sizes), but got {strides[-1]}"
+        )
+    if b > a:
+        ratio = b // a
+        for what, values in (("size", input.shape[-1:]), ("stride", strides[:-1])):
+            for i, v in enumerate(values):
+                if v % ratio:
+                    where = "(-1)" if what == "size" else f"({i})"
+                    raise RuntimeError(
+                        f"self.{what}{where} must be divisible by {ratio} to view "
+                        f"{dtypes.OF[input.dtype].scalar_name} as {dtype.scalar_name} (different "
+                        f"element sizes), but got {v}"
+                    )
+        if (xp.address(input) - xp.address(xp.root(input))) % b:
+            raise RuntimeError(
+                f"self.storage_offset() must be divisible by {ratio} to view "
+                f"{dtypes.OF[input.dtype].scalar_name} as {dtype.scalar_name} (different element "
+                "sizes)"
+            )
+    return input.view(d)
+
+
+# -- order of the dimensions -----------------------------------------------------------------------
+
+
+@op(view=True)
+def transpose(xp, input: Array, dim0: int, dim1: int):
+    """Two dimensions swapped.
+
+    >>> import rushlight as torch
+    >>> torch.zeros(2, 3, 4).transpose(0, 2).shape
+    torch.Size([4, 3, 2])
+    """
+    try:
+        return input.swapaxes(dim0, dim1)
+    except ValueError:
+        n = input.ndim
+        geometry.wrap_dim(dim0, n), geometry.wrap_dim(dim1, n)
+        if n:
+            raise
+        return input[...]
+
+
+transpose.grad(input=lambda g, dim0, dim1: g.transpose(dim0, dim1))
+
+
+@op(view=True)
+def permute(xp, input: Array, dims: Sizes):
+    """The dimensions in the given order.
+
+    >>> import rushlight as torch
+    >>> torch.zeros(2, 3, 4).permute(2, 0, 1).shape
+    torch.Size([4, 2, 3])
+    """
+    try:
+        return input.transpose(dims)
+    except ValueError:
+        n = input.ndim
+        if len(dims) != n:
+            raise RuntimeError(
+                "permute(sparse_coo): number of dimensions in the tensor input does not match the length "
+                f"of the desired ordering of dimensions i.e. input.dim() = {n} is not equal to len(dims) "
+                f"= {len(dims)}"
+            ) from None
+        wrapped = [geometry.wrap_dim(d, n) for d in dims]
+        if len(set(wrapped)) < n:
+            raise RuntimeError("permute(): duplicate dims are not allowed.") from None
+        raise
+
+
+def permute_back(g: Tensor, dims: tuple) -> Tensor:
+    n = len(dims)
+    back = [0] * n
+    for i, d in enumerate(dims):
+        back[d % n] = i
+    return g.permute(tuple(back))
+
+
+permute.grad(input=permute_back)
+
+
+@op(view=True)
+def t(xp, input: Array):
+    """The transpose of a matrix; a vector or a 0-d tensor as it is."""
+    if input.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
+    return input.T
+
+
+t.grad(input=lambda g: g.t())
+
+
+@composite
+def swapaxes(input: Tensor, axis0: int, axis1: int):
+    """`transpose` under NumPy's name."""
+    return transpose(input, axis0, axis1)
+
+
+@composite
+def swapdims(input: Tensor, dim0: int, dim1: int):
+    """`transpose` under another name."""
+    return transpose(input, dim0, dim1)
+
+
+@composite
+def movedim(input: Tensor, source: Any, destination: Any):
+    """The dimensions `source` at the places `destination`, the others in their order.
+
+    >>> import rushlight as torch
+    >>> torch.zeros(2, 3, 4).movedim(0, -1).shape
+    torch.Size([3, 4, 2])
+    """
+    n = input._array.ndim
+    given = [(d,) if isinstance(d, int) else tuple(d) for d in (source, destination)]
+    if len(given[0]) != len(given[1]):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(given[0])} dims) should "
+            f"contain the same number of dims as destination ({list(given[1])} dims)"
+        )
+    for dims, what in zip(given, ("source", "destination"), strict=True):
+        wrapped = [geometry.wrap_dim(d, n) for d in dims]
+        if len(set(wrapped)) < len(dims):
+            raise RuntimeError(f"movedim: repeated dim in `{what}` ({list(dims)})")
+    if not n:
+        return input.view(())
+    places: list = [None] * n
+    for s, d in zip(*given, strict=True):
+        places[d % n] = s % n
+    rest = iter(d for d in range(n) if d not in places)
+    return permute(input, tuple([next(rest) if p is None else p for p in places]))
+
+
+@composite
+def moveaxis(input: Tensor, source: Any, destination: Any):
+    """`movedim` under NumPy's name."""
+    return movedim(input, source, destination)
+
+
+@composite
+def adjoint(input: Tensor):
+    """The matrices conjugated and transposed."""
+    if input.ndim == 1:
+        raise RuntimeError(
+            "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor."
+        )
+    if not input.ndim:
+        raise RuntimeError("tensor.adjoint() is only supported on matrices. Got 0-D tensor.")
+    swapped = transpose(input, -2, -1)
+    return swapped.conj() if input.is_complex() else swapped
+
+
+# -- sizes of 1 ------------------------------------------------------------------------------------
+
+
+@op(view=True)
+def unsqueeze(xp, input: Array, dim: int):
+    """A new dimension of size 1 before `dim`.
+
+    >>> import rushlight as torch
+    >>> torch.zeros(2, 3).unsqueeze(1).shape
+    torch.Size([2, 1, 3])
+    """
+    shape = input.shape
+    n = len(shape)
+    d = dim if 0 <= dim <= n else geometry.wrap_dim(dim, n + 1)
+    new = (*shape[:d], 1, *shape[d:]) if d else (1, *shape)
+    if input.flags.c_contiguous and (input.base is None or 1 not in shape or xp.plain(input)):
+        return input.reshape(new)
+    strides = input.strides
+    step = shape[d] * strides[d] if d < n else input.itemsize
+    return xp.strided(input, new, (*strides[:d], step, *strides[d:]))
+
+
+unsqueeze.grad(input=lambda g, dim: g.squeeze(dim))
+
+
+@op(view=True, node=("SqueezeBackward0", "SqueezeBackward1"))
+def squeeze(xp, input: Array, dim: Dims = None):
+    """Without the dimensions of size 1: all, or those in `dim`.
+
+    >>> import rushlight as torch
+    >>> x = torch.zeros(1, 3, 1)
+    >>> x.squeeze().shape, x.squeeze(0).shape, x.squeeze(1).shape
+    (torch.Size([3]), torch.Size([3, 1]), torch.Size([1, 3, 1]))
+    """
+    if dim is None:
+        return input.squeeze()
+    n, shape = input.ndim, input.shape
+    if dim.__class__ is int and -n <= dim < n:
+        return input.squeeze(dim) if shape[dim] == 1 else input[...]
+    dims = geometry.wrap_dims(dim, n) if n else [geometry.wrap_dim(d, 0) for d in as_dims(dim)]
+    drop = tuple([d for d in dims if n and shape[d] == 1])
+    return input.squeeze(drop) if drop else input[...]
+
+
+squeeze.grad(input=lambda g, input_shape: g.reshape(input_shape))
+
+
+def as_dims(dim: Any) -> tuple[int, ...]:
+    return (dim,) if isinstance(dim, int) else tuple(dim)
+
+
+# -- expanding -------------------------------------------------------------------------------------
+
+
+stretched = {1: 0}  # size of a dimension that may be stretched: its stride then
+
+
+@op(view=True, where="Tensor", node="ExpandBackward0")
+def expand(xp, input: Array, size: Sizes):
+    """Dimensions of size 1 stretched to `size`, new ones in front; -1 keeps a size.
+
+    The memory of a stretched dimension is one element (stride 0): clone before writing.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1], [2]]).expand(-1, 3)
+    tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """
+    if not input.ndim and size.__class__ is tuple and (not size or min(size) >= 0):
+        return xp.strided(input, size, (0,) * len(size))
+    new = len(size) - input.ndim
+    if new >= 0 and size.__class__ is tuple and (not size or min(size) > 1):
+        try:  # no size is 1, so a dimension either stays or gets stride 0
+            return xp.strided(input, size, (0,) * new + tuple([
+                s if n == wanted else stretched[n]
+                for n, wanted, s in zip(input.shape, size[new:], input.strides)
+            ]))  # fmt: skip
+        except KeyError:
+            pass  # a size that is not 1 would change: said below
+    shape, strides = geometry.expand_strides(input.shape, input.strides, size)
+    return xp.strided(input, shape, strides)
+
+
+expand.grad(input=lambda g, input_shape: g.sum_to_size(input_shape))
+
+
+@public("Tensor")
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """`self.expand(other.shape)`."""
+    return expand(self, other._array.shape)
+
+
+@composite
+def broadcast_to(input: Tensor, size: Sizes):
+    """`input.expand(size)`."""
+    return expand(input, tuple(size))
+
+
+@public()
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """All tensors expanded to their common shape.
+
+    >>> import rushlight as torch
+    >>> a, b = torch.broadcast_tensors(torch.zeros(3, 1), torch.zeros(2))
+    >>> a.shape, b.shape
+    (torch.Size([3, 2]), torch.Size([3, 2]))
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    for k, x in enumerate(tensors):
+        if not isinstance(x, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {k} in argument 0, but got {calls.kind(x)}"
+            )
+    shape = geometry.broadcast_shapes(*(x._array.shape for x in tensors))
+    return tuple([x if x._array.shape == shape else expand(x, shape) for x in tensors])
+
+
+@public()
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The common shape of tensors of these shapes.
+
+    >>> import rushlight as torch
+    >>> torch.broadcast_shapes((3, 1), (2,), 1)
+    torch.Size([3, 2])
+    """
+    from rushlight.size import Size
+
+    return Size(
+        geometry.broadcast_shapes(*((s,) if isinstance(s, int) else tuple(s) for s in shapes))
+    )

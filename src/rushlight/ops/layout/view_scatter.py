@@ -1,0 +1,89 @@
+"""Copies in which what a view shows is replaced: `select_scatter`, `slice_scatter`..."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight.ops.layout.regions import slice_dim
+from rushlight.ops.layout.views import DIAGONAL, laid_out
+from rushlight.ops.registry import OPS, Array, composite, op
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.ops.registry import Sizes  # type: ignore[attr-defined]
+
+SELECT, SLICE = OPS["select"], OPS["aten.slice"]
+
+
+def into_view(xp: Any, r: Any, src: Any, into: Any, name: str) -> Any:
+    """Write `src` into the view `into` of the copy `r`; RuntimeError unless the shapes agree."""
+    if into.shape != src.shape:
+        raise RuntimeError(
+            f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
+            f"slice size = {list(into.shape)} ({name})"
+        )
+    into[...] = src
+    return r
+
+
+@op()
+def select_scatter(xp, input: Array, src: Array, dim: int, index: int):
+    """A copy of `input` with `src` as its slice `index` of dimension `dim`."""
+    r = input.copy(order="K")
+    return into_view(xp, r, src, SELECT.declared(xp, r, dim, index), "select_scatter")
+
+
+select_scatter.grad(
+    input=lambda g, src_shape, dim, index: g.select_scatter(g.new_zeros(src_shape), dim, index),
+    src=lambda g, dim, index: g.select(dim, index),
+)
+
+
+@op()
+def slice_scatter(
+    xp, input: Array, src: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+):
+    """A copy of `input` with `src` as its part `start:end:step` of dimension `dim`."""
+    r = input.copy(order="K")
+    return into_view(xp, r, src, SLICE.declared(xp, r, dim, start, end, step), "slice_scatter")
+
+
+slice_scatter.grad(
+    input=lambda g, src_shape, dim, start, end, step: g.slice_scatter(
+        g.new_zeros(src_shape), dim, start, end, step
+    ),
+    src=lambda g, dim, start, end, step: slice_dim(g, dim, start, end, step),
+)
+
+
+@op()
+def diagonal_scatter(xp, input: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
+    """A copy of `input` with `src` as its diagonal."""
+    r = input.copy(order="K")
+    return into_view(xp, r, src, DIAGONAL.declared(xp, r, offset, dim1, dim2), "diagonal_scatter")
+
+
+diagonal_scatter.grad(
+    input=lambda g, src_shape, offset, dim1, dim2: g.diagonal_scatter(
+        g.new_zeros(src_shape), offset, dim1, dim2
+    ),
+    src=lambda g, offset, dim1, dim2: g.diagonal(offset, dim1, dim2),
+)
+
+
+@composite
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Sizes, stride: Any, storage_offset: Any = None
+):
+    """A copy of `input` with `src` as its `as_strided(size, stride, storage_offset)`."""
+    a = input._array
+    copy = laid_out(input, a.strides) if not input.is_contiguous() else input.clone()
+    offset = None if storage_offset is None else storage_offset - input.storage_offset()
+    region = copy.as_strided(size, stride, offset)
+    if region.shape != src.shape:
+        raise RuntimeError(
+            "expected src to have a size equal to the slice of self. src size = "
+            f"{list(src.shape)}, slice size = {list(region.shape)}"
+        )
+    region.copy_(src)
+    return copy

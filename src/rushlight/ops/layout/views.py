@@ -1,0 +1,522 @@
+"""Views of parts of a tensor, and of its memory in another way: `as_strided`, `diagonal`..."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight import dtypes, geometry
+from rushlight.autograd.graph import AccumulateGrad, new
+from rushlight.autograd.state import thread
+from rushlight.autograd.views import View, check_writable, edge_of
+from rushlight.ops import calls
+from rushlight.ops.layout.complex_parts import view_as_complex, view_as_real
+from rushlight.ops.layout.joining import split, split_with_sizes, unbind
+from rushlight.ops.layout.regions import alias, narrow, select, slice_dim
+from rushlight.ops.layout.shape import (
+    expand,
+    permute,
+    reshape,
+    squeeze,
+    t,
+    transpose,
+    unsqueeze,
+    view,
+)
+from rushlight.ops.registry import Array, composite, op, public
+from rushlight.tensor import INFERENCE, Tensor, _bump
+
+if TYPE_CHECKING:
+    from rushlight.ops.registry import Sizes  # type: ignore[attr-defined]
+
+    Ints = tuple[int, ...]
+
+EVERYTHING = slice(None)
+
+
+# -- as_strided ------------------------------------------------------------------------------------
+
+# Note [Gradients of as_strided]
+#     The memory behind a tensor is a vector s; the tensor x is read from it at the places I (its own
+#     geometry), the result at the places O. Backward adds the gradient into zeros at O and reads it
+#     at I. Where several elements of x are one place of s, they share what arrived there equally.
+
+
+@op(view=True, where="aten", name="as_strided", node="AsStridedBackward0", method=False)
+def strided_view(xp, input: Array, size: Ints, stride: Ints, shift: int, own: Ints):
+    """The memory of `input` from `shift` elements after its first one; `own` are its strides."""
+    k = input.itemsize
+    return xp.strided(input, size, tuple([s * k for s in stride]), shift * k)
+
+
+def strided_view_back(
+    g: Tensor, input_shape: Ints, size: Ints, stride: Ints, shift: int, own: Ints
+) -> Tensor:
+    return restride(g, size, stride, shift, input_shape, own, 0, "to")
+
+
+strided_view.grad(input=strided_view_back)
+
+
+@op(where="aten", node="AsStridedBackwardBackward0", method=False)
+def restride(
+    xp,
+    input: Array,
+    size_from: Ints,
+    stride_from: Ints,
+    offset_from: int,
+    size_to: Ints,
+    stride_to: Ints,
+    offset_to: int,
+    mean: str,
+):
+    """Add `input` into zeroed memory under one geometry, read it under another.
+
+    `mean`: under which of the two ("from", "to") elements at one place share its value.
+    """
+    return xp.restrided(
+        input, (size_from, stride_from, offset_from), (size_to, stride_to, offset_to), mean
+    )
+
+
+def restride_back(
+    g: Tensor,
+    size_from: Ints,
+    stride_from: Ints,
+    offset_from: int,
+    size_to: Ints,
+    stride_to: Ints,
+    offset_to: int,
+    mean: str,
+) -> Tensor:
+    other = "from" if mean == "to" else "to"
+    return restride(g, size_to, stride_to, offset_to, size_from, stride_from, offset_from, other)
+
+
+restride.grad(input=restride_back)
+
+
+@composite
+def as_strided(input: Tensor, size: Sizes, stride: Any, storage_offset: Any = None):
+    """The memory of `input` under any size and strides (in elements), from `storage_offset` on.
+
+    RuntimeError when that leaves the memory. Elements may overlap: clone before writing then.
+
+    >>> import rushlight as torch
+    >>> torch.arange(5).as_strided((3, 3), (1, 1))
+    tensor([[0, 1, 2],
+            [1, 2, 3],
+            [2, 3, 4]])
+    """
+    from rushlight import storage
+
+    size, stride = tuple(size), tuple(stride)
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"mismatch in length of strides and shape: sizes {list(size)}, strides {list(stride)}"
+        )
+    if any(s < 0 for s in stride):
+        raise RuntimeError(
+            "as_strided: Negative strides are not supported at the moment, got strides: "
+            f"{list(stride)}"
+        )
+    if any(n < 0 for n in size):
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {min(size)}: {list(size)}"
+        )
+    a = input._array
+    own = input.storage_offset()
+    offset = own if storage_offset is None else storage_offset
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    if 0 not in size:
+        need = (offset + 1 + sum((n - 1) * s for n, s in zip(size, stride))) * a.itemsize
+        have = storage.memory(a).size
+        if need > have:
+            raise RuntimeError(
+                f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
+                f"itemsize {a.itemsize} requiring a storage size of {need} are out of bounds for "
+                f"storage of size {have}"
+            )
+    return strided_view(input, size, stride, offset - own, input.stride())
+
+
+@op(where="aten", node="CloneBackward0", method=False)
+def laid_out(xp, input: Array, strides: Ints):
+    """A copy with the given strides (in bytes); as it is where they overlap."""
+    if geometry.has_internal_overlap(input.shape, strides):
+        return input
+    k = input.itemsize
+    n = xp.reach(input.shape, tuple([s // k for s in strides]))
+    r = xp.strided(xp.zeros(max(n, 1), input.dtype), input.shape, strides)
+    r[...] = input
+    return r
+
+
+laid_out.grad(input=lambda g: g)
+
+
+# -- diagonals and windows -------------------------------------------------------------------------
+
+
+@op(view=True)
+def diagonal(xp, input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
+    """The diagonal of two dimensions as the last dimension; `offset` > 0: above the main one.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).diagonal()
+    tensor([1, 4])
+    """
+    n = input.ndim
+    d1, d2 = geometry.wrap_dim(dim1, n), geometry.wrap_dim(dim2, n)
+    if d1 == d2:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    shape, strides = input.shape, input.strides
+    if offset >= 0:
+        size = max(min(shape[d1], shape[d2] - offset), 0)
+        shift = offset * strides[d2]
+    else:
+        size = max(min(shape[d1] + offset, shape[d2]), 0)
+        shift = -offset * strides[d1]
+    rest = [d for d in range(n) if d not in (d1, d2)]
+    if not size:
+        shift = 0
+    return xp.strided(
+        input,
+        (*[shape[d] for d in rest], size),
+        (*[strides[d] for d in rest], strides[d1] + strides[d2]),
+        shift,
+    )
+
+
+def diagonal_back(g: Tensor, input_shape: Ints, offset: int, dim1: int, dim2: int) -> Tensor:
+    return diagonal_place(g, input_shape, offset, dim1, dim2)
+
+
+diagonal.grad(input=diagonal_back)
+
+
+@op(where="aten", node="DiagonalBackwardBackward0", method=False)
+def diagonal_place(xp, grad: Array, shape: Ints, offset: int, dim1: int, dim2: int):
+    """Zeros of `shape` with `grad` on the diagonal."""
+    z = xp.zeros(shape, grad.dtype)
+    DIAGONAL.declared(xp, z, offset, dim1, dim2)[...] = grad
+    return z
+
+
+diagonal_place.grad(
+    grad=lambda g, offset, dim1, dim2: g.diagonal(offset=offset, dim1=dim1, dim2=dim2)
+)
+DIAGONAL = diagonal
+
+
+@op(view=True, where="Tensor", node="UnfoldBackward0")
+def unfold(xp, input: Array, dimension: int, size: int, step: int):
+    """All windows of `size` elements in a dimension, `step` apart, as a new last dimension.
+
+    >>> import rushlight as torch
+    >>> torch.arange(5).unfold(0, 3, 2)
+    tensor([[0, 1, 2],
+            [2, 3, 4]])
+    """
+    n = input.ndim
+    d = geometry.wrap_dim(dimension, n)
+    length = input.shape[d] if n else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if size > length:
+        raise RuntimeError(
+            f"maximum size for tensor at dimension {dimension} is {length} but size is {size}"
+        )
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    if not n:
+        return xp.strided(input, (size,), (input.itemsize,))
+    shape, strides = list(input.shape), list(input.strides)
+    own = strides[d]
+    shape[d] = (length - size) // step + 1
+    strides[d] = own * step
+    return xp.strided(input, (*shape, size), (*strides, own))
+
+
+@op(where="aten", node="UnfoldBackwardBackward0", method=False)
+def unfold_back(xp, grad: Array, shape: Ints, dimension: int, size: int, step: int):
+    """The windows added up at their places."""
+    z = xp.zeros(shape, grad.dtype)
+    if not shape:
+        return grad.reshape(()) if size else z
+    d = dimension % len(shape)
+    into = z.swapaxes(d, -1)
+    windows = grad.swapaxes(d, -2)
+    for k in range(grad.shape[d]):
+        into[..., k * step : k * step + size] += windows[..., k, :]
+    return z
+
+
+unfold.grad(
+    input=lambda g, input_shape, dimension, size, step: unfold_back(
+        g, input_shape, dimension, size, step
+    )
+)
+unfold_back.grad(grad=lambda g, dimension, size, step: g.unfold(dimension, size, step))
+
+
+# -- splitting at given places ---------------------------------------------------------------------
+
+
+@public(method=True)
+def tensor_split(
+    input: Tensor,
+    indices_or_sections: Any,
+    dim: int = 0,
+    *,
+    indices: Any = None,
+    sections: Any = None,
+) -> tuple[Tensor, ...]:
+    """Views of `n` parts as equal as can be, or of the parts between the given indices.
+
+    >>> import rushlight as torch
+    >>> [len(p) for p in torch.arange(7).tensor_split(3)]
+    [3, 2, 2]
+    """
+    where = indices_or_sections
+    shape = input._array.shape
+    if not shape:
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        )
+    d = geometry.wrap_dim(dim, len(shape))
+    n = shape[d]
+    if isinstance(where, Tensor):
+        if where.dtype is not dtypes.int64 or where.ndim > 1:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+                f"one-dimensional tensor of dtype long, but got {where.dtype} with {where.ndim} dims"
+            )
+        where = where.tolist()
+    if isinstance(where, (tuple, list)):
+        ends = [*where, n]
+        parts, start = [], 0
+        for end in ends:
+            parts.append(slice_dim(input, d, start, end))
+            start = end
+        return tuple(parts)
+    if where <= 0:
+        raise RuntimeError(f"number of sections must be larger than 0, got {where}")
+    small, larger = divmod(n, where)
+    parts, start = [], 0
+    for i in range(where):
+        size = small + (i < larger)
+        parts.append(slice_dim(input, d, start, start + size))
+        start += size
+    return tuple(parts)
+
+
+def split_along(name: str, least: int, dim: Any) -> Any:
+    def function(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        n = input._array.ndim
+        if n < least:
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {least} dimension"
+                f"{'s' if least > 1 else ''}, but got a tensor with {n} dimensions!"
+            )
+        d = dim(n)
+        size = input._array.shape[d]
+        if isinstance(indices_or_sections, int):
+            if indices_or_sections <= 0 or size % indices_or_sections:
+                raise RuntimeError(
+                    f"torch.{name} attempted to split along dimension {d}, but the size of the "
+                    f"dimension {size} is not divisible by the split_size {indices_or_sections}!"
+                )
+        return tensor_split(input, indices_or_sections, d)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"`tensor_split` at dimension {'1 (0 of a vector)' if name[0] == 'h' else dim(3)}."
+    )
+    return public(method=True)(function)
+
+
+hsplit = split_along("hsplit", 1, lambda n: 0 if n == 1 else 1)
+vsplit = split_along("vsplit", 2, lambda n: 0)
+dsplit = split_along("dsplit", 3, lambda n: 2)
+
+
+# -- copies of views -------------------------------------------------------------------------------
+
+
+def copied(view: Tensor) -> Tensor:
+    """A row-major copy."""
+    return view.clone(memory_format=dtypes.contiguous_format)
+
+
+def clone_operator() -> Any:
+    from rushlight.ops.factories import copying
+
+    return getattr(copying.clone, "op", copying.clone)
+
+
+def copy_of(name: str, make: Any) -> None:
+    """Declare `name_copy`: what the view function `name` shows, copied."""
+
+    def function(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        made = make(input, *args, **kwargs)
+        several = isinstance(made, tuple)
+        result = tuple([copied(v) for v in made]) if several else copied(made)
+        if out is None:
+            return result
+        calls.write_out(clone_operator(), out, result, (input,))
+        return None if several else out
+
+    function.__name__ = function.__qualname__ = name + "_copy"
+    function.__doc__ = f"A copy of what `{name}` shows."
+    public(method=name == "narrow")(function)
+
+
+for _name, _function in {
+    "alias": alias, "as_strided": as_strided, "detach": Tensor.detach, "diagonal": diagonal,
+    "expand": expand, "narrow": narrow, "permute": permute, "select": select, "slice": slice_dim,
+    "split": split, "split_with_sizes": split_with_sizes, "squeeze": squeeze, "t": t,
+    "transpose": transpose, "unbind": unbind, "unfold": unfold, "unsqueeze": unsqueeze,
+    "view": view, "view_as_real": view_as_real, "view_as_complex": view_as_complex,
+}.items():  # fmt: skip
+    copy_of(_name, _function)
+
+
+# -- at least so many dimensions -------------------------------------------------------------------
+
+
+def each(tensors: tuple, one: Any) -> Any:
+    if len(tensors) == 1:
+        if isinstance(tensors[0], (tuple, list)):
+            tensors = tuple(tensors[0])
+        else:
+            return one(tensors[0])
+    return tuple([one(x) for x in tensors])
+
+
+@public()
+def atleast_1d(*tensors: Any) -> Any:
+    """Each tensor with at least one dimension."""
+    return each(tensors, lambda x: x if x.ndim else reshape(x, (1,)))
+
+
+@public()
+def atleast_2d(*tensors: Any) -> Any:
+    """Each tensor with at least two dimensions: (N,) becomes (1, N)."""
+    return each(
+        tensors,
+        lambda x: reshape(x, (1, 1)) if not x.ndim else unsqueeze(x, 0) if x.ndim == 1 else x,
+    )
+
+
+@public()
+def atleast_3d(*tensors: Any) -> Any:
+    """Each tensor with at least three dimensions: (N,) becomes (1, N, 1), (M, N) becomes (M, N, 1)."""
+
+    def one(x: Tensor) -> Tensor:
+        if not x.ndim:
+            return reshape(x, (1, 1, 1))
+        if x.ndim == 1:
+            return unsqueeze(unsqueeze(x, 0), -1)
+        return unsqueeze(x, -1) if x.ndim == 2 else x
+
+    return each(tensors, one)
+
+
+# -- the tensor itself becomes its view ------------------------------------------------------------
+
+
+def in_place(name: str, function: Any) -> None:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        recording = thread.grad and edge_of(self) is not None
+        if recording:
+            check_writable(self, name + "_")
+        before = new(Tensor)  # the tensor as it was: what the view is a view of
+        before._array, before._edge, before._counter = self._array, self._edge, self._counter
+        made = function(before, *args, **kwargs)
+        if self._counter is None:
+            self._counter = before._counter
+        _bump(self)
+        if made is before:
+            return self
+        self._array = made._array
+        view = made._edge
+        if self._edge.__class__ is View:
+            view.seen = view.version.n
+            self._edge = view
+        elif self._edge.__class__ is AccumulateGrad:
+            self._edge.array = self._array
+        else:  # views of the former shape cannot be derived again from this one: see View.resolve
+            self._edge = view.node if view.__class__ is View else None
+            if self._counter is not INFERENCE:
+                self._counter.reshaped = {id(self): self._version}
+        return self
+
+    method.__name__ = method.__qualname__ = name + "_"
+    method.__doc__ = (
+        f"In-place `{name}`: the tensor itself gets the other shape, on the same memory."
+    )
+    public("Tensor")(method)
+
+
+for _name, _function in (
+    ("t", t), ("transpose", transpose), ("swapaxes", transpose), ("swapdims", transpose),
+    ("squeeze", squeeze), ("unsqueeze", unsqueeze), ("as_strided", as_strided),
+):  # fmt: skip
+    in_place(_name, _function)
+
+
+# -- properties ------------------------------------------------------------------------------------
+
+
+@public("Tensor")
+def numpy_T(self: Tensor) -> Tensor:
+    """The dimensions in reverse order (`x.T`)."""
+    n = self._array.ndim
+    if n == 2:
+        return permute(self, (1, 0))
+    if n:
+        import warnings
+
+        warnings.warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated "
+            "and it will throw an error in a future release. Consider `x.mT` to transpose batches of "
+            "matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a "
+            "tensor.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return permute(self, tuple(range(n - 1, -1, -1)))
+
+
+@public("Tensor")
+def matrix_T(self: Tensor) -> Tensor:
+    """The last two dimensions swapped (`x.mT`)."""
+    n = self._array.ndim
+    if n < 2:
+        raise RuntimeError(
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {n}-D tensor."
+        )
+    return transpose(self, -2, -1)
+
+
+@public("Tensor")
+def matrix_H(self: Tensor) -> Tensor:
+    """A matrix conjugated and transposed (`x.H`)."""
+    n = self._array.ndim
+    if n not in (0, 2):
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {n}-D tensor."
+        )
+    return self.adjoint() if n else self.conj()
+
+
+@public("Tensor")
+def matrices_H(self: Tensor) -> Tensor:
+    """The matrices in the last two dimensions conjugated and transposed (`x.mH`)."""
+    if self._array.ndim < 2:
+        raise RuntimeError(
+            "tensor.mH is only supported on matrices or batches of matrices. Got "
+            f"{self._array.ndim}-D tensor."
+        )
+    return self.adjoint()

@@ -1,0 +1,1 @@
+"""Products, norms, factorizations and systems of matrices; Fourier transforms."""

@@ -1,0 +1,464 @@
+"""Factorizations of matrices [..., n, m], and their gradients.
+
+The rules follow from differentiating the defining equation and its constraints: Giles, "Collected
+matrix derivative results" (2008). Eigenvalues and singular values are in spectra.py.
+"""
+
+from __future__ import annotations
+
+from rushlight.errors import LinAlgError
+from rushlight.ops.linalg import matrix_checks as check
+from rushlight.ops.registry import Array, composite, op
+
+
+def batch_element(info) -> str:
+    """`(Batch element 3): ` of the first that failed; nothing for a single matrix."""
+    if not info.ndim:
+        return ""
+    flat = getattr(info, "_array", info).reshape(-1)
+    return f"(Batch element {int(flat.nonzero()[0][0])}): "
+
+
+def first_failure(info) -> int:
+    """The first code that is not 0 of a tensor or array; 0 when all went well, and on meta."""
+    flat = getattr(info, "_array", info).reshape(-1)
+    return int(flat[flat.nonzero()[0][0]]) if flat.any() else 0
+
+
+def half_diagonal(x):
+    """The lower triangle of `x` with half its diagonal."""
+    return x.tril() - 0.5 * x.diagonal(0, -2, -1).diag_embed()
+
+
+def eye(like, n, m=None):
+    """The identity [n, m] in the dtype of `like`."""
+    from rushlight.methods import function
+
+    return function("eye")(n, n if m is None else m, dtype=like.dtype, device=like.device)
+
+
+def skew(x):
+    return x - x.mH
+
+
+# -- Cholesky --------------------------------------------------------------------------------------
+
+
+@op(where="linalg", outputs=("L", "info"), node="LinalgCholeskyExBackward0")
+def cholesky_ex(xp, input: Array, *, upper: bool = False, check_errors: bool = False):
+    """(L, info): the Cholesky factor, and the order of the first minor that is not positive or 0."""
+    check.square_floating("linalg.cholesky_ex" if not check_errors else "linalg.cholesky", input)
+    lower, info = xp.linalg.cholesky(xp.linalg.adjoint(input) if upper else input)
+    if check_errors and info.any():
+        raise not_positive("linalg.cholesky_ex", info)
+    return (xp.linalg.columns(xp.linalg.adjoint(lower)) if upper else lower), info
+
+
+def not_positive(name, info):
+    return LinAlgError(
+        f"{name}: {batch_element(info)}The factorization could not be completed because the input is "
+        f"not positive-definite (the leading minor of order {first_failure(info)} is not "
+        "positive-definite)."
+    )
+
+
+def cholesky_input(g_L, L, upper):
+    if upper:
+        g_L, L = g_L.mH, L.mH
+    phi = half_diagonal(L.mH @ g_L)
+    phi = 0.5 * (phi + phi.mH)
+    return solve_lower(L.mH, solve_lower(L, phi, right=True), upper=True)
+
+
+def solve_lower(a, b, *, right=False, upper=False):
+    from rushlight.ops.linalg.solve import solve_triangular
+
+    return solve_triangular(a, b, upper=upper, left=not right)
+
+
+cholesky_ex.grad(input=cholesky_input)
+
+
+@composite(where="linalg")
+def cholesky(A: Array, *, upper: bool = False):
+    """L of A = L Lᴴ for Hermitian positive-definite matrices [..., n, n]; `upper`: Lᴴ.
+
+    Only one triangle is read. `LinAlgError` when a matrix is not positive-definite.
+
+    >>> import rushlight as torch
+    >>> torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    tensor([[2., 0.],
+            [1., 2.]])
+    """
+    check.square_floating("linalg.cholesky", A)
+    lower, info = cholesky_ex(A, upper=upper)
+    if first_failure(info):
+        raise not_positive("linalg.cholesky", info)
+    return lower
+
+
+@composite(name="cholesky")
+def cholesky_of_old(input: Array, upper: bool = False):
+    """Deprecated: use `linalg.cholesky`."""
+    check.square_floating("cholesky", input)
+    lower, info = cholesky_ex(input, upper=upper)
+    if first_failure(info):
+        raise not_positive("cholesky", info)
+    return lower
+
+
+# -- LU --------------------------------------------------------------------------------------------
+
+
+@op(where="linalg", outputs=("LU", "pivots", "info"), node="LinalgLuFactorExBackward0")
+def lu_factor_ex(xp, A: Array, *, pivot: bool = True, check_errors: bool = False):
+    """(LU, pivots, info): L and U of A = P L U in one matrix [..., n, m], the exchanges of rows
+    counted from 1 (int32), and the number of the first zero on the diagonal of U."""
+    lu_input("linalg.lu_factor", A, pivot)
+    lu, pivots, info = xp.linalg.lu_factor(A)
+    if check_errors and info.any():
+        raise singular_factor("torch.linalg.lu_factor_ex", info)
+    return lu, pivots, info
+
+
+def lu_input(name, a, pivot):
+    if a.ndim < 2:
+        raise RuntimeError(
+            f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(a.shape)} instead"
+        )
+    if check.dtype_name(a) not in ("Float", "Double", "ComplexFloat", "ComplexDouble"):
+        raise NotImplementedError(f"\"lu_cpu\" not implemented for '{check.dtype_name(a)}'")
+    if not pivot:
+        raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
+
+
+def singular_factor(name, info):
+    k = first_failure(info)
+    return RuntimeError(
+        f"{name}: {batch_element(info)}U[{k},{k}] is zero and using it on lu_solve would result in a "
+        "division by zero. If you still want to perform the factorization, consider calling "
+        "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+    )
+
+
+def lu_factor_input(g_LU, LU, pivots):
+    """Gradient of A = P L U through L1, U1 (square part), L2 (rows below) and U2 (columns beyond)."""
+    m, n = LU.shape[-2:]
+    k = min(m, n)
+    square = LU[..., :k, :k]
+    low, up = unit_lower(square), square.triu()
+    g_low, g_up = g_LU[..., :k, :k].tril(-1), g_LU[..., :k, :k].triu()
+    rest = None
+    if m > n:  # L2 = A2 U^-1
+        rest = solve_lower(up.mH, g_LU[..., k:, :], right=True)
+        g_up = g_up - LU[..., k:, :].mH @ rest
+    elif n > m:  # U2 = L^-1 A2
+        rest = solve_unit(low.mH, g_LU[..., k:], upper=True)
+        g_low = g_low - rest @ LU[..., k:].mH
+    phi = (low.mH @ g_low).tril(-1) + (g_up @ up.mH).triu()
+    g = solve_lower(up.mH, solve_unit(low.mH, phi, upper=True), right=True)
+    if rest is not None:
+        from rushlight.methods import function
+
+        g = function("cat")((g, rest), -2 if m > n else -1)
+    return permutation_of(pivots, LU, m) @ g
+
+
+def solve_unit(a, b, *, upper):
+    from rushlight.ops.linalg.solve import solve_triangular
+
+    return solve_triangular(a, b, upper=upper, unitriangular=True)
+
+
+def unit_lower(a):
+    """The lower triangle with ones on its diagonal."""
+    k = min(a.shape[-2:])
+    low = a.tril(-1)[..., :k]
+    return low + eye(low, *low.shape[-2:])
+
+
+lu_factor_ex.grad(A=lu_factor_input)
+
+
+@op(where="internal", out=False)
+def permutation_of(xp, pivots: Array, like: Array, size: int):
+    """The permutation matrix P [..., size, size] of A = P L U, in the dtype of `like`."""
+    return xp.linalg.permutation_matrix(pivots, size, like.dtype)
+
+
+@composite(where="linalg")
+def lu_factor(A: Array, *, pivot: bool = True):
+    """(LU, pivots): see `linalg.lu_factor_ex`; RuntimeError when U has a zero on its diagonal."""
+    lu, pivots, info = lu_factor_ex(A, pivot=pivot)
+    if first_failure(info):
+        raise singular_factor("torch.linalg.lu_factor", info)
+    return named("linalg_lu_factor", ("LU", "pivots"), (lu, pivots))
+
+
+def named(name, fields, values):
+    from rushlight import return_types
+
+    return return_types.make(name, fields)(values)
+
+
+@composite(where="linalg", name="lu")
+def lu_of_linalg(A: Array, *, pivot: bool = True):
+    """(P, L, U): A = P L U with a permutation, a unit lower and an upper triangular matrix."""
+    lu_input("linalg.lu", A, pivot)
+    lu, pivots, _ = lu_factor_ex(A, pivot=pivot)
+    return named("linalg_lu", ("P", "L", "U"), unpacked(lu, pivots))
+
+
+def unpacked(lu, pivots):
+    k = min(lu.shape[-2:])
+    return (
+        permutation_of(pivots, lu, lu.shape[-2]),
+        unit_lower(lu),
+        lu[..., :k, :].triu(),
+    )
+
+
+@composite(name="lu")
+def lu_of_old(A: Array, pivot: bool = True, get_infos: bool = False):
+    """Deprecated: use `linalg.lu_factor`."""
+    lu, pivots, info = lu_factor_ex(A, pivot=pivot)
+    if get_infos:
+        return named("_lu_with_info", ("LU", "pivots", "info"), (lu, pivots, info))
+    if first_failure(info):
+        raise singular_factor("torch.linalg.lu_factor", info)
+    return lu, pivots
+
+
+@composite(method=False)
+def lu_unpack(
+    LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True
+):
+    """(P, L, U) of what `linalg.lu_factor` returned; an empty tensor for what is not asked for."""
+    from rushlight import dtypes
+
+    if unpack_pivots and LU_pivots.dtype is not dtypes.int32:
+        raise RuntimeError(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype. "
+            f"Got {LU_pivots.dtype}: note that pivots come from torch.linalg.lu_factor"
+        )
+    if unpack_pivots and not LU_pivots.is_meta and LU_pivots.numel():
+        if int(LU_pivots.amin()) < 1 or int(LU_pivots.amax()) > LU_data.shape[-2]:
+            raise RuntimeError(
+                "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
+                "Did you properly pass the result of lu_factor?"
+            )
+    k = min(LU_data.shape[-2:])
+    empty = LU_data.new_zeros((0,))
+    p = permutation_of(LU_pivots, LU_data.detach(), LU_data.shape[-2]) if unpack_pivots else empty
+    low, up = (unit_lower(LU_data), LU_data[..., :k, :].triu()) if unpack_data else (empty, empty)
+    return named("lu_unpack", ("P", "L", "U"), (p, low, up))
+
+
+# -- QR --------------------------------------------------------------------------------------------
+
+
+@op(where="linalg", outputs=("Q", "R"), node="LinalgQrBackward0")
+def qr(xp, A: Array, mode: str = "reduced"):
+    """(Q, R): A [..., m, n] = Q R with orthonormal columns in Q and R upper triangular.
+
+    `mode`: "reduced" (Q [m, k], R [k, n], k = min(m, n)), "complete" (Q [m, m]), or "r" (R only; Q is
+    empty).
+
+    >>> import rushlight as torch
+    >>> q, r = torch.linalg.qr(torch.eye(2) * 2)
+    >>> (q @ r).tolist()
+    [[2.0, 0.0], [0.0, 2.0]]
+    """
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
+            "'complete'"
+        )
+    check.matrix("linalg.qr", A)
+    check.floating("linalg.qr", A)
+    return xp.linalg.qr(A, mode)
+
+
+def qr_input(g_Q, g_R, Q, R, mode, A_shape):
+    m, n = A_shape[-2:]
+    if mode == "r":
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. "
+            "Please use linalg.qr(A, mode='reduced')."
+        )
+    if mode == "complete" and m > n:
+        raise RuntimeError(
+            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
+        )
+    if m >= n:
+        x = (g_R @ R.mH - Q.mH @ g_Q).triu()
+        low = half_diagonal(x.mH)
+        return solve_lower(R.mH, Q @ (low + low.mH) + g_Q, right=True)
+    x = skew(Q.mH @ g_Q - g_R @ R.mH)
+    g = solve_lower(R[..., :m].mH, half_diagonal(x), right=True)
+    pad = g_R.new_zeros((*g_R.shape[:-1], n - m))
+    from rushlight.methods import function
+
+    return Q @ (g_R + function("cat")((g, pad), -1))
+
+
+qr.grad(A=qr_input)
+
+
+@composite(name="qr")
+def qr_of_old(input: Array, some: bool = True):
+    """Deprecated: use `linalg.qr`."""
+    return named("qr", ("Q", "R"), tuple(qr(input, "reduced" if some else "complete")))
+
+
+@op(outputs=("a", "tau"))
+def geqrf(xp, input: Array):
+    """(a, tau): R in the upper triangle of `a`, below it the vectors of the reflections whose product
+    is Q; what LAPACK's geqrf returns, for `linalg.householder_product` and `ormqr`."""
+    if input.ndim < 2:
+        raise RuntimeError(
+            f"torch.geqrf: input must have at least 2 dimensions. Got shape {list(input.shape)}"
+        )
+    check.floating("torch.geqrf", input)
+    return xp.linalg.geqrf(input)
+
+
+def reflectors(a, tau):
+    """The unit lower trapezoidal matrix of the reflections' vectors, its first columns."""
+    return unit_lower_tall(a)[..., : tau.shape[-1]]
+
+
+def unit_lower_tall(a):
+    low = a.tril(-1)
+    return low + eye(low, *low.shape[-2:])
+
+
+@composite
+def orgqr(input: Array, tau: Array):
+    """The first n columns of H1 H2 ... Hk, Hi = I - tau_i v_i v_iᴴ, v_i below the diagonal of column i.
+
+    `input` [..., m, n], tau [..., k] with m >= n >= k, as `geqrf` returns them.
+    """
+    name = "torch.linalg.householder_product"
+    if input.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if input.shape[-2] < input.shape[-1]:
+        raise RuntimeError(
+            f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"
+        )
+    if input.shape[-1] < tau.shape[-1]:
+        raise RuntimeError(
+            f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+        )
+    if input.ndim - tau.ndim != 1 or input.shape[:-2] != tau.shape[:-1]:
+        raise RuntimeError(
+            f"{name}: Expected tau to have one dimension less than input and the batch dimensions "
+            f"{list(input.shape[:-2])}, but got tau of shape {list(tau.shape)}"
+        )
+    if input.dtype != tau.dtype:
+        raise RuntimeError(
+            f"{name}: tau dtype {check.dtype_name(tau)} does not match input dtype "
+            f"{check.dtype_name(input)}"
+        )
+    q = eye(input, *input.shape[-2:]).expand(input.shape)
+    if not tau.shape[-1]:  # constant, but recorded as in PyTorch
+        return q + input.masked_fill(input == input, 0).masked_fill(input != input, 0)
+    return reflected(reflectors(input, tau), tau, q, range(tau.shape[-1] - 1, -1, -1))
+
+
+def reflected(v, tau, c, order):
+    """Apply the reflections to the columns of `c`, one after the other."""
+    for i in order:
+        column = v[..., i : i + 1]
+        c = c - tau[..., i, None, None] * column @ (column.mH @ c)
+    return c
+
+
+orgqr.alias("linalg.householder_product")
+
+
+@composite
+def ormqr(input: Array, tau: Array, other: Array, left: bool = True, transpose: bool = False):
+    """Q @ other (`left`) or other @ Q, Q the full product of the reflections that `geqrf` returned;
+    Qᴴ in its place if `transpose`."""
+    name = "torch.ormqr"
+    if input.ndim < 2 or other.ndim < 2:
+        which = "input" if input.ndim < 2 else "other"
+        raise RuntimeError(f"{name}: {which} must have at least 2 dimensions.")
+    side = -2 if left else -1
+    if other.shape[side] < tau.shape[-1]:
+        raise RuntimeError(
+            f"{name}: other.shape[{side}] must be greater than or equal to tau.shape[-1]"
+        )
+    if other.shape[side] != input.shape[-2]:
+        raise RuntimeError(f"{name}: other.shape[{side}] must be equal to input.shape[-2]")
+    if tau.shape[-1] > input.shape[-1]:
+        raise RuntimeError(f"{name}: tau.shape[-1] must be less than or equal to input.shape[-1]")
+    if input.ndim - tau.ndim != 1 or input.ndim != other.ndim:
+        raise RuntimeError(
+            f"{name}: Expected tau to have one dimension less than input, and input and other to have the "
+            f"same number of dimensions, but got {tau.ndim}, {input.ndim} and {other.ndim}"
+        )
+    if input.shape[:-2] != tau.shape[:-1] or input.shape[:-2] != other.shape[:-2]:
+        raise RuntimeError(
+            f"{name}: Expected batch dimensions of input, tau and other to be equal to "
+            f"input.shape[:-2] = {list(input.shape[:-2])}, but got {list(tau.shape[:-1])} and "
+            f"{list(other.shape[:-2])}"
+        )
+    if input.dtype != tau.dtype or input.dtype != other.dtype:
+        raise RuntimeError(
+            f"{name}: Expected input, tau and other to have the same dtype, but got "
+            f"{check.dtype_name(input)}, {check.dtype_name(tau)} and {check.dtype_name(other)}"
+        )
+    v, k = reflectors(input, tau), tau.shape[-1]
+    if not left:  # (other Q)ᴴ = Qᴴ otherᴴ
+        other, transpose = other.mH, not transpose
+    if transpose:
+        c = reflected(v, tau.conj(), other, range(k))
+    else:
+        c = reflected(v, tau, other, range(k - 1, -1, -1))
+    return c if left else c.mH
+
+
+# -- symmetric indefinite --------------------------------------------------------------------------
+
+
+@op(where="linalg", outputs=("LD", "pivots", "info"))
+def ldl_factor_ex(xp, A: Array, *, hermitian: bool = False, check_errors: bool = False):
+    """(LD, pivots, info) of A = L D Lᵀ (Lᴴ if `hermitian`) in LAPACK's packed form; reads the lower
+    triangle of the symmetric matrices [..., n, n]."""
+    check.square_floating("torch.linalg.ldl_factor_ex", A)
+    ld, pivots, info = xp.linalg.ldl_factor(A, hermitian and A.dtype.kind == "c")
+    if check_errors and info.any():
+        raise singular_ldl("torch.linalg.ldl_factor_ex", info)
+    return ld, pivots, info
+
+
+def singular_ldl(name, info):
+    k = first_failure(info)
+    return LinAlgError(
+        f"{name}: {batch_element(info)}The factorization could not be completed because the input "
+        f"matrix is singular: D[{k},{k}] is zero."
+    )
+
+
+@composite(where="linalg")
+def ldl_factor(A: Array, *, hermitian: bool = False):
+    """(LD, pivots): see `linalg.ldl_factor_ex`; LinAlgError when D is singular."""
+    ld, pivots, info = ldl_factor_ex(A, hermitian=hermitian)
+    if first_failure(info):
+        raise singular_ldl("torch.linalg.ldl_factor", info)
+    return named("linalg_ldl_factor", ("LD", "pivots"), (ld, pivots))
+
+
+@op(where="linalg")
+def ldl_solve(xp, LD: Array, pivots: Array, B: Array, *, hermitian: bool = False):
+    """X of A X = B from what `linalg.ldl_factor` returned."""
+    name = "torch.linalg.ldl_solve"
+    check.square(name, LD, "LD")
+    check.matrix(name, B, "B")
+    if pivots.dtype.kind != "i":
+        raise RuntimeError(f"{name}: Expected pivots to be integers. Got {pivots.dtype}")
+    check.same_dtype(name, LD, B)
+    check.fits(name, LD, B)
+    return xp.linalg.ldl_solve(LD, pivots, B, hermitian and LD.dtype.kind == "c")

@@ -1,0 +1,92 @@
+"""How long and how far: `norm`, `dist`, and `renorm`, which limits lengths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight import dtypes, geometry
+from rushlight.ops.linalg.norms import vector_norm, vector_norm_gradient
+from rushlight.ops.registry import Array, Dims, DType, composite, op
+
+if TYPE_CHECKING:
+    Bool = bool
+
+Tensor = Any  # annotation only
+
+
+@composite
+def norm(
+    input: Tensor, p: float | str | None = "fro", dim: Dims = None, keepdim: bool = False,
+    *, dtype: DType | None = None,
+) -> Tensor:  # fmt: skip
+    """The `p`-norm of the tensor as one vector, or over `dim`.
+
+    "fro" and None mean 2; "nuc" is the sum of the singular values of matrices. `linalg.vector_norm`
+    and `linalg.matrix_norm` say more clearly which one is meant.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([3.0, 4.0]).norm()
+    tensor(5.)
+    """
+    if p is None or p == "fro":
+        p = 2
+    if p.__class__ is str:
+        from rushlight import linalg
+
+        return linalg.matrix_norm(input, p, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    return vector_norm(input, p, dim, keepdim, dtype=dtype)
+
+
+@op(node="DistBackward0", out=False)
+def dist(xp, input: Array, other: Array, p: float = 2):
+    """The `p`-norm of `input - other`, which broadcast.
+
+    >>> import rushlight as torch
+    >>> torch.dist(torch.tensor([1.0, 1.0]), torch.tensor([4.0, 5.0]))
+    tensor(5.)
+    """
+    if input.dtype.kind in "iub" and other.dtype.kind in "iub":
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{dtypes.OF[input.dtype].scalar_name} instead."
+        )
+    geometry.broadcast_shapes(input.shape, other.shape)
+    difference = xp.subtract(input, other)
+    return xp.linalg.vector_norm(difference, float(p), tuple(range(difference.ndim)), False)
+
+
+def dist_backward(
+    g: Tensor, input: Tensor, other: Tensor, result: Tensor, p: float, needs: tuple
+) -> tuple:
+    difference = input - other
+    grad = vector_norm_gradient(g, difference, result, p, None, False, None, difference.dtype)
+    return (
+        grad.sum_to_size(input.shape) if needs[0] else None,
+        (-grad).sum_to_size(other.shape) if needs[1] else None,
+    )
+
+
+dist.grad_all(dist_backward)
+
+
+@composite(inplace=True)
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[3.0, 4.0], [0.3, 0.4]]).renorm(2, 0, 1.0)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    if not p > 0:
+        raise RuntimeError(f"renorm: non-positive-norm not supported, got {p}")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    if input.ndim < 2:
+        raise RuntimeError(
+            f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions"
+        )
+    dim = geometry.wrap_dim(dim, input.ndim)
+    lengths = vector_norm(input, p, tuple(d for d in range(input.ndim) if d != dim), True)
+    factor = (maxnorm / (lengths + 1e-7)).where(lengths > maxnorm, 1.0)
+    return input * factor

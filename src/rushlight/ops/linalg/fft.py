@@ -1,0 +1,576 @@
+"""Fourier transforms: `torch.fft`, and the short-time transform.
+
+Three operators do the work: complex to complex, real to half a spectrum, half a spectrum to real. The
+public functions are these with sizes, dimensions and normalization sorted out. The adjoint of a
+transform is the transform in the other direction with the same factor, so the rules are short.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rushlight import dtypes, modes
+from rushlight.geometry import wrap_dim
+from rushlight.ops.registry import Array, composite, op, public
+
+if TYPE_CHECKING:
+    from rushlight.dtypes import dtype as DType
+    from rushlight.dtypes import layout as Layout
+    from rushlight.ops.factories.windows import Device
+    from rushlight.tensor import Tensor
+
+FORWARD = {None: 0, "backward": 0, "ortho": 1, "forward": 2}
+INVERSE = {None: 2, "backward": 2, "ortho": 1, "forward": 0}
+
+# -- the three transforms --------------------------------------------------------------------------
+
+
+@op(where="internal", name="c2c", node="FftC2CBackward0", out=False)
+def c2c(xp, input: Array, dims: tuple, scale: int, forward: bool):
+    """Complex to complex; `scale` 0: none, 1: by the root of the number of points, 2: by the number."""
+    return xp.fft.c2c(input, dims, scale, forward)
+
+
+c2c.grad(input=lambda g, dims, scale, forward: c2c(g, dims, scale, not forward))
+
+
+@op(where="internal", name="r2c", node="FftR2CBackward0", out=False)
+def r2c(xp, input: Array, dims: tuple, scale: int):
+    """Real to the first half, n // 2 + 1, of the spectrum along the last of `dims`."""
+    return xp.fft.r2c(input, dims, scale)
+
+
+def r2c_input(g, dims, scale, input_shape):
+    """The other half of the spectrum has no gradient of its own."""
+    shape = list(g.shape)
+    shape[dims[-1]] = input_shape[dims[-1]]
+    return c2c(resized(g, tuple(shape)), dims, scale, False).real
+
+
+r2c.grad(input=r2c_input)
+
+
+@op(where="internal", name="c2r", node="FftC2RBackward0", out=False)
+def c2r(xp, input: Array, dims: tuple, scale: int, n: int):
+    """Half of a Hermitian spectrum to `n` real values along the last of `dims` (inverse direction)."""
+    return xp.fft.c2r(input, dims, scale, n)
+
+
+def c2r_input(g, dims, scale, n):
+    """What stands for two elements of the spectrum gets the gradients of both."""
+    last = dims[-1]
+    spectrum = r2c(g, dims, scale)
+    twice = n - spectrum.shape[last]
+    if twice <= 0:
+        return spectrum
+    factors = g.new_ones(spectrum.shape[last])
+    factors[1 : 1 + twice] = 2
+    return spectrum * factors.reshape([-1] + [1] * (g.ndim - 1 - last))
+
+
+c2r.grad(input=c2r_input)
+
+
+@op(where="internal", name="resized", node="ConstantPadNdBackward0", out=False)
+def resized(xp, input: Array, shape: tuple):
+    """The input cut, or filled with zeros at the ends, to `shape`."""
+    out = xp.zeros(shape, input.dtype)
+    part = tuple(slice(min(n, m)) for n, m in zip(input.shape, shape, strict=True))
+    out[part] = input[part]
+    return out
+
+
+resized.grad(input=lambda g, input_shape: resized(g, tuple(input_shape)))
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+def factor(norm, forward):
+    table = FORWARD if forward else INVERSE
+    if norm not in table:
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    return table[norm]
+
+
+def floating(x, *, to_complex=False):
+    """`x` in a floating dtype that can be transformed, complex if asked."""
+    d = x.dtype
+    if not (d.is_floating_point or d.is_complex):
+        d = modes.get_default_dtype()
+    if d in (dtypes.float16, dtypes.bfloat16):
+        raise RuntimeError(
+            f"Unsupported dtype {d.scalar_name}: convert to float32 before the transform"
+        )
+    if to_complex and not d.is_complex:
+        d = d.to_complex()
+    return x if x.dtype is d else x.to(d)
+
+
+def real(name, x):
+    if x.is_complex():
+        raise RuntimeError(f"{name} expects a real input tensor, but got {x.dtype.scalar_name}")
+    return floating(x)
+
+
+def one_dim(x, dim):
+    if not x.ndim:  # wrap_dim takes 0 for a 0-d tensor, as reductions do
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return wrap_dim(dim, x.ndim)
+
+
+def shape_and_dims(x, s, dim):
+    """(sizes, dimensions) of an n-dimensional transform, PyTorch's defaults filled in."""
+    if isinstance(dim, int):
+        dim = (dim,)
+    if isinstance(s, int):
+        s = (s,)
+    if dim is not None:
+        dims = tuple(one_dim(x, d) for d in dim)
+        if len(set(dims)) < len(dims):
+            raise RuntimeError(f"FFT dims must be unique, got {tuple(dim)}")
+        if s is not None and len(s) != len(dims):
+            raise RuntimeError(
+                f"When given, dim and shape arguments must have the same length, got {len(dims)} and "
+                f"{len(s)}"
+            )
+    elif s is not None:
+        if len(s) and not x.ndim:
+            raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+        if len(s) > x.ndim:
+            raise RuntimeError(
+                f"Got shape with {len(s)} values but input tensor only has {x.ndim} dimensions."
+            )
+        dims = tuple(range(x.ndim - len(s), x.ndim))
+    else:
+        dims = tuple(range(x.ndim))
+    sizes = [x.shape[d] if s is None or s[i] == -1 else s[i] for i, d in enumerate(dims)]
+    return sizes, dims
+
+
+def fitted(x, sizes, dims):
+    """`x` cut or filled up to `sizes` along `dims`."""
+    shape = list(x.shape)
+    for n, d in zip(sizes, dims, strict=True):
+        if n < 1:
+            raise RuntimeError(f"Invalid number of data points ({n}) specified")
+        shape[d] = n
+    return x if shape == list(x.shape) else resized(x, tuple(shape))
+
+
+def half(sizes, last):
+    """The sizes of a half spectrum that gives `last` points."""
+    if last < 1:
+        raise RuntimeError(f"Invalid number of data points ({last}) specified")
+    return [*sizes[:-1], last // 2 + 1]
+
+
+def last_size(x, s, dims):
+    """How many real points the last dimension of a half spectrum gives."""
+    return 2 * (x.shape[dims[-1]] - 1) if s is None or s[-1] == -1 else s[-1]
+
+
+def at_least_one(name, dims):
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+
+
+# -- one dimension ---------------------------------------------------------------------------------
+
+
+@composite(where="fft")
+def fft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None):
+    """X[k] = Σ x[j] exp(-2πi jk / n) along `dim`, which is cut or filled with zeros to `n`.
+
+    `norm`: "backward" (no factor), "ortho" (1/√n), "forward" (1/n).
+
+    >>> import rushlight as torch
+    >>> torch.fft.fft(torch.tensor([1.0, 0.0, 0.0])).real
+    tensor([1., 1., 1.])
+    """
+    return c2c_one(input, n, dim, norm, True)
+
+
+@composite(where="fft")
+def ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None):
+    """The inverse of `fft.fft`; the factor of "backward" is 1/n."""
+    return c2c_one(input, n, dim, norm, False)
+
+
+def c2c_one(x, n, dim, norm, forward):
+    d = one_dim(x, dim)
+    scale = factor(norm, forward)
+    x = floating(x, to_complex=True)
+    return c2c(fitted(x, [x.shape[d] if n is None else n], (d,)), (d,), scale, forward)
+
+
+@composite(where="fft")
+def rfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None):
+    """The first n // 2 + 1 elements of the transform of a real signal; the others are conjugates."""
+    d = one_dim(input, dim)
+    scale = factor(norm, True)
+    x = real("rfft", input)
+    return r2c(fitted(x, [x.shape[d] if n is None else n], (d,)), (d,), scale)
+
+
+@composite(where="fft")
+def irfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None):
+    """The real signal of `n` points (default 2 (m - 1)) with this half spectrum of m."""
+    return c2r_one(input, n, dim, factor(norm, False))
+
+
+def c2r_one(x, n, dim, scale):
+    d = one_dim(x, dim)
+    x = floating(x, to_complex=True)
+    n = 2 * (x.shape[d] - 1) if n is None else n
+    return c2r(fitted(x, half([0], n), (d,)), (d,), scale, n)
+
+
+@composite(where="fft")
+def hfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None):
+    """The real spectrum of `n` points of a Hermitian signal, given its first half."""
+    return c2r_one(input.conj(), n, dim, factor(norm, True))
+
+
+@composite(where="fft")
+def ihfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None):
+    """The inverse of `fft.hfft`: the first half of the Hermitian signal."""
+    d = one_dim(input, dim)
+    scale = factor(norm, False)
+    x = real("ihfft", input)
+    return r2c(fitted(x, [x.shape[d] if n is None else n], (d,)), (d,), scale).conj_physical()
+
+
+# -- several dimensions ----------------------------------------------------------------------------
+
+
+def c2c_many(x, s, dim, norm, forward):
+    scale = factor(norm, forward)
+    sizes, dims = shape_and_dims(x, s, dim)
+    return c2c(fitted(floating(x, to_complex=True), sizes, dims), dims, scale, forward)
+
+
+@composite(where="fft")
+def fftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: str | None = None):
+    """The transform along several dimensions (default: all, or the last `len(s)`), resized to `s`."""
+    return c2c_many(input, s, dim, norm, True)
+
+
+@composite(where="fft")
+def ifftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: str | None = None):
+    """The inverse of `fft.fftn`."""
+    return c2c_many(input, s, dim, norm, False)
+
+
+@composite(where="fft")
+def rfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: str | None = None):
+    """The transform of real values along several dimensions; half of the last one."""
+    scale = factor(norm, True)
+    x = real("rfftn", input)
+    sizes, dims = shape_and_dims(x, s, dim)
+    at_least_one("rfftn", dims)
+    return r2c(fitted(x, sizes, dims), dims, scale)
+
+
+@composite(where="fft")
+def irfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: str | None = None):
+    """The inverse of `fft.rfftn`; the last of `s` says how many points the last dimension has."""
+    return c2r_many("irfftn", input, s, dim, factor(norm, False))
+
+
+def c2r_many(name, x, s, dim, scale, conjugate_last=False):
+    sizes, dims = shape_and_dims(x, s, dim)
+    at_least_one(name, dims)
+    n = last_size(x, s, dims)
+    x = fitted(floating(x, to_complex=True), half(sizes, n), dims)
+    if not conjugate_last:
+        return c2r(x, dims, scale, n)
+    if dims[:-1]:
+        x = c2c(x, dims[:-1], scale, True)
+    return c2r(x.conj(), dims[-1:], scale, n)
+
+
+@composite(where="fft")
+def hfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: str | None = None):
+    """The real spectrum of a signal that is Hermitian in its last dimension, given half of it."""
+    return c2r_many("hfftn", input, s, dim, factor(norm, True), conjugate_last=True)
+
+
+@composite(where="fft")
+def ihfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: str | None = None):
+    """The inverse of `fft.hfftn`."""
+    scale = factor(norm, False)
+    x = real("ihfftn", input)
+    sizes, dims = shape_and_dims(x, s, dim)
+    at_least_one("ihfftn", dims)
+    r = r2c(fitted(x, sizes, dims), dims[-1:], scale).conj_physical()
+    return c2c(r, dims[:-1], scale, False) if dims[:-1] else r
+
+
+def in_two(n_dimensional, text):
+    """The two-dimensional form of a transform."""
+
+    def function(
+        input: Array, s: tuple | None = None, dim: tuple = (-2, -1), norm: str | None = None
+    ):
+        return n_dimensional(input, s, dim, norm)
+
+    function.__name__ = function.__qualname__ = n_dimensional.name[:-1] + "2"
+    function.__doc__ = text
+    return composite(function, where="fft")
+
+
+fft2 = in_two(fftn, "`fft.fftn` along the last two dimensions.")
+ifft2 = in_two(ifftn, "`fft.ifftn` along the last two dimensions.")
+rfft2 = in_two(rfftn, "`fft.rfftn` along the last two dimensions.")
+irfft2 = in_two(irfftn, "`fft.irfftn` along the last two dimensions.")
+hfft2 = in_two(hfftn, "`fft.hfftn` along the last two dimensions.")
+ihfft2 = in_two(ihfftn, "`fft.ihfftn` along the last two dimensions.")
+
+# -- frequencies -----------------------------------------------------------------------------------
+
+
+def frequencies(name, values, n, d, dtype, out, device, requires_grad):
+    from rushlight.ops.factories.windows import made
+
+    if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"{name} requires a floating point or complex dtype, got {dtype}")
+    t = made(values / (n * d) if n else values, dtype, device, requires_grad)
+    if out is None:
+        return t
+    return out.resize_(t.shape).copy_(t) if out.shape != t.shape else out.copy_(t)
+
+
+@public("fft")
+def fftfreq(
+    n: int,
+    d: float = 1.0,
+    *,
+    out: Tensor | None = None,
+    dtype: DType | None = None,
+    layout: Layout | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """The frequencies of the elements of `fft.fft` for samples `d` apart: 0, 1, ..., -2, -1 over n d."""
+    import numpy as np
+
+    k = np.arange(n, dtype=np.float64)
+    k[(n + 1) // 2 :] -= n
+    return frequencies("fftfreq", k, n, d, dtype, out, device, requires_grad)
+
+
+@public("fft")
+def rfftfreq(
+    n: int,
+    d: float = 1.0,
+    *,
+    out: Tensor | None = None,
+    dtype: DType | None = None,
+    layout: Layout | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """The frequencies of the elements of `fft.rfft` for samples `d` apart."""
+    import numpy as np
+
+    k = np.arange(n // 2 + 1, dtype=np.float64)
+    return frequencies("rfftfreq", k, n, d, dtype, out, device, requires_grad)
+
+
+def shifts(x, dim, sign):
+    if dim is None:
+        dims = tuple(range(x.ndim))
+    else:
+        dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    return [sign * x.shape[d] // 2 if sign > 0 else (x.shape[d] + 1) // 2 for d in dims], list(dims)
+
+
+@composite(where="fft", out=False)
+def fftshift(input: Array, dim: tuple | None = None):
+    """The zero frequency moved to the middle of each dimension.
+
+    >>> import rushlight as torch
+    >>> torch.fft.fftshift(torch.fft.fftfreq(4))
+    tensor([-0.5000, -0.2500,  0.0000,  0.2500])
+    """
+    amounts, dims = shifts(input, dim, 1)
+    return input.roll(amounts, dims) if dims else input.clone()
+
+
+@composite(where="fft", out=False)
+def ifftshift(input: Array, dim: tuple | None = None):
+    """The inverse of `fft.fftshift`."""
+    amounts, dims = shifts(input, dim, -1)
+    return input.roll(amounts, dims) if dims else input.clone()
+
+
+# -- short-time transforms -------------------------------------------------------------------------
+
+
+@op(where="internal", name="frames", node="UnfoldBackward0", out=False)
+def frames(xp, input: Array, n: int, hop: int):
+    """Pieces [..., frame, n] of signals [..., time], `hop` apart."""
+    return xp.fft.frames(input, n, hop)
+
+
+@op(where="internal", name="overlap_add", node="UnfoldBackwardBackward0", out=False)
+def overlap_add(xp, input: Array, hop: int, size: int):
+    """The signal [..., size] that frames [..., frame, n] add up to, `hop` apart."""
+    return xp.fft.overlap_add(input, hop, size)
+
+
+frames.grad(input=lambda g, hop, input_shape: overlap_add(g, hop, input_shape[-1]))
+overlap_add.grad(input=lambda g, hop, input_shape: frames(g, input_shape[-1], hop))
+
+
+def short_time_window(name, window, n_fft, win_length, like):
+    """The window in the middle of n_fft points; ones without one."""
+    from rushlight.methods import function
+
+    if window is None:
+        dtype = like.dtype.to_real() if like.is_complex() else like.dtype
+        window = function("ones")(win_length, dtype=dtype)
+    elif window.ndim != 1 or window.shape[0] != win_length:
+        raise RuntimeError(
+            f"{name}: expected a 1D window tensor of size equal to win_length={win_length}, but got "
+            f"window with size {list(window.shape)}. Invalid window shape. window has to be 1D and "
+            "length of `win_length`"
+        )
+    if win_length < n_fft:
+        left = (n_fft - win_length) // 2
+        window = function("nn.functional.pad")(window, (left, n_fft - win_length - left))
+    return window
+
+
+@public(method=True)
+def stft(
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: Tensor | None = None,
+) -> Tensor:
+    """The transforms of windowed pieces of a signal: [time] or [batch, time] gives [..., freq, frame].
+
+    `n_fft` points a piece, `hop_length` apart (default n_fft // 4); `center` pads the signal by half a
+    piece on both sides. `onesided` (default for real signals) keeps the first half of each spectrum.
+    """
+    name = "stft"
+    if return_complex is None:
+        return_complex = input.is_complex() or (window is not None and window.is_complex())
+        if not return_complex:
+            raise RuntimeError(
+                "stft requires the return_complex parameter be given for real inputs, and will further "
+                "require that return_complex=True in a future PyTorch release."
+            )
+    if not (input.is_floating_point() or input.is_complex()):
+        raise RuntimeError(
+            f"{name}: expected a tensor of floating point or complex values, got {input.dtype}"
+        )
+    if input.ndim not in (1, 2):
+        raise RuntimeError(f"{name}: expected a 1D or 2D tensor, got {input.ndim}D")
+    hop = n_fft // 4 if hop_length is None else hop_length
+    win_length = n_fft if win_length is None else win_length
+    x = input if input.ndim == 2 else input.unsqueeze(0)
+    if center:
+        from rushlight.methods import function
+
+        x = function("nn.functional.pad")(x.unsqueeze(0), (n_fft // 2, n_fft // 2), pad_mode)
+        x = x.squeeze(0)
+    if not 0 < n_fft <= x.shape[-1]:
+        raise RuntimeError(f"{name}: expected 0 < n_fft < {x.shape[-1]}, but got n_fft={n_fft}")
+    if hop <= 0:
+        raise RuntimeError(f"{name}: expected hop_length > 0, but got hop_length={hop}")
+    if not 0 < win_length <= n_fft:
+        raise RuntimeError(
+            f"{name}: expected 0 < win_length <= n_fft, but got win_length={win_length}"
+        )
+    w = short_time_window(name, window, n_fft, win_length, input)
+    pieces = frames(x, n_fft, hop) * w
+    if onesided is None:
+        onesided = not pieces.is_complex()
+    if onesided and pieces.is_complex():
+        raise RuntimeError("Cannot have onesided output if window or input is complex")
+    scale = 1 if normalized else 0
+    if onesided:
+        r = r2c(pieces, (2,), scale)
+    else:
+        r = c2c(floating(pieces, to_complex=True), (2,), scale, True)
+    r = r.transpose(1, 2)
+    r = r if input.ndim == 2 else r.squeeze(0)
+    if return_complex:
+        return r
+    from rushlight.methods import function
+
+    return function("view_as_real")(r)
+
+
+@public(method=True)
+def istft(
+    input: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Tensor:
+    """The signal whose `stft` is `input` [..., freq, frame]: the pieces' inverse transforms, windowed,
+    added up and divided by the sum of the squared windows."""
+    name = f"istft({list(input.shape)}, n_fft={n_fft}, hop_length={hop_length})"
+    if not input.is_complex():
+        raise RuntimeError(
+            "istft requires a complex-valued input tensor matching the output from stft with "
+            "return_complex=True."
+        )
+    if not input.numel():
+        raise RuntimeError(f"{name}: input tensor cannot be empty.")
+    if input.ndim not in (2, 3):
+        raise RuntimeError(
+            f"{name}: expected a tensor with 2 or 3 dimensions, but got {input.ndim}"
+        )
+    hop = n_fft // 4 if hop_length is None else hop_length
+    win_length = n_fft if win_length is None else win_length
+    x = input if input.ndim == 3 else input.unsqueeze(0)
+    points, count = x.shape[1:]
+    if onesided is None:
+        onesided = points != n_fft
+    if points != (n_fft // 2 + 1 if onesided else n_fft):
+        raise RuntimeError(
+            f"{name}: expected the frequency dimension (3rd to the last) of the input tensor to match "
+            f"n_fft{' / 2 + 1' if onesided else ''} when onesided={onesided}, but got {points}"
+        )
+    if not 0 < hop <= win_length:
+        raise RuntimeError(f"{name}: expected 0 < hop_length <= win_length, got {hop}")
+    if not 0 < win_length <= n_fft:
+        raise RuntimeError(f"{name}: expected 0 < win_length <= n_fft, got {win_length}")
+    if onesided and (return_complex or (window is not None and window.is_complex())):
+        raise RuntimeError("Cannot have onesided output if window or input is complex")
+    w = short_time_window(name, window, n_fft, win_length, input)
+    x = x.transpose(1, 2)
+    scale = 1 if normalized else 2
+    if return_complex:
+        pieces = c2c(x, (2,), scale, False)
+    else:  # of a full spectrum, too, only the first half is read
+        pieces = c2r(x[..., : n_fft // 2 + 1], (2,), scale, n_fft)
+    total = n_fft + hop * (count - 1)
+    signal = overlap_add(pieces * w, hop, total)
+    weight = overlap_add((w * w).expand(1, count, n_fft), hop, total)
+    start = n_fft // 2 if center else 0
+    stop = start + length if length is not None else total - (n_fft // 2 if center else 0)
+    signal, weight = signal[:, start:stop], weight[:, start:stop]
+    if weight.numel() and float(weight.detach().abs().amin()) <= 1e-11:
+        raise RuntimeError(f"{name} window overlap add min: 1: the windows do not cover the signal")
+    signal = signal / weight
+    if length is not None and signal.shape[-1] < length:
+        signal = resized(signal, (signal.shape[0], length))
+    return signal if input.ndim == 3 else signal.squeeze(0)

@@ -1,0 +1,69 @@
+"""What factorizations and solvers demand of their inputs, in PyTorch's words. Arrays or tensors."""
+
+from __future__ import annotations
+
+from rushlight import dtypes
+
+
+def dtype_name(a) -> str:
+    d = a.dtype
+    return (d if isinstance(d, dtypes.dtype) else dtypes.OF[d]).scalar_name
+
+
+def matrix(name: str, a, argument: str = "A") -> None:
+    """At least two dimensions."""
+    if a.ndim < 2:
+        raise RuntimeError(
+            f"{name}: The input tensor {argument} must have at least 2 dimensions. Got shape "
+            f"{list(a.shape)}"
+        )
+
+
+def square(name: str, a, argument: str = "A") -> None:
+    """A stack of square matrices."""
+    matrix(name, a, argument)
+    if a.shape[-1] != a.shape[-2]:
+        raise RuntimeError(
+            f"{name}: {argument} must be batches of square matrices, but they are {a.shape[-2]} by "
+            f"{a.shape[-1]} matrices"
+        )
+
+
+def floating(name: str, a, *, half: bool = False) -> None:
+    """A floating or complex dtype, of at least 32 bits unless `half`."""
+    d = dtype_name(a)
+    if d not in ("Float", "Double", "ComplexFloat", "ComplexDouble"):
+        if d in ("Half", "BFloat16"):
+            if half:
+                return
+            raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {d}")
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {d}")
+
+
+def square_floating(name: str, a, argument: str = "A") -> None:
+    square(name, a, argument)
+    floating(name, a)
+
+
+def same_dtype(name: str, a, b) -> None:
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"{name}: Expected A and B to have the same dtype, but found A of type {dtype_name(a)} and "
+            f"B of type {dtype_name(b)} instead"
+        )
+
+
+def fits(name: str, a, b, left: bool = True) -> None:
+    """B has as many rows (columns, for X A = B) as A."""
+    equation, n = ("AX = B", b.shape[-2]) if left else ("XA = B", b.shape[-1])
+    if a.shape[-1] != n:
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation {equation} "
+            f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})"
+        )
+
+
+def deprecated(text: str) -> None:
+    import warnings
+
+    warnings.warn(text, UserWarning, stacklevel=4)

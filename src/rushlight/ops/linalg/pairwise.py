@@ -1,0 +1,96 @@
+"""Distances between all pairs of rows."""
+
+from __future__ import annotations
+
+from rushlight.ops.linalg import matrix_checks as check
+from rushlight.ops.linalg.matmul import adjoint_times, matmul, to_shape
+from rushlight.ops.linalg.norms import vector_norm
+from rushlight.ops.registry import Array, composite, op
+
+MODES = (
+    None,
+    "use_mm_for_euclid_dist_if_necessary",
+    "use_mm_for_euclid_dist",
+    "donot_use_mm_for_euclid_dist",
+)
+
+
+@op(method=False)
+def cdist(xp, x1: Array, x2: Array, p: float = 2.0, compute_mode: str | None = None):
+    """The p-norm distances of all rows of x1 [..., n, k] to all rows of x2 [..., m, k]: [..., n, m].
+
+    `compute_mode`: whether Euclidean distances are found by a matrix product, which is quick and rounds
+    more; by default for more than 25 rows.
+
+    >>> import rushlight as torch
+    >>> torch.cdist(torch.zeros(1, 2), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
+    tensor([[5., 1.]])
+    """
+    for name, a in (("X1", x1), ("X2", x2)):
+        if a.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {a.ndim}D")
+        if a.dtype.kind != "f":
+            raise RuntimeError(
+                f"cdist only supports floating-point dtypes, {name} got: {check.dtype_name(a)}"
+            )
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
+        )
+    if p < 0:
+        raise RuntimeError(f"cdist only supports non-negative p values, got {p}")
+    if compute_mode not in MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    product = compute_mode == MODES[2] or (
+        compute_mode in MODES[:2] and max(x1.shape[-2], x2.shape[-2]) > 25
+    )
+    return xp.linalg.cdist(x1, x2, float(p), product and p == 2)
+
+
+def cdist_gradients(g, x1, x2, result, p, needs):
+    if p == 2:  # g (x1 - x2) / d, summed over the pairs as two products
+        share = (g / result).masked_fill(result == 0, 0)
+        g1 = x1 * share.sum(-1, keepdim=True) - matmul(share, x2) if needs[0] else None
+        if needs[1]:
+            g2 = x2 * share.sum(-2).unsqueeze(-1) - adjoint_times(share, x1)
+        else:
+            g2 = None
+    else:
+        difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+        g, d = g.unsqueeze(-1), result.unsqueeze(-1)
+        sign, size = difference.sgn(), difference.abs()
+        if p == 0:
+            share = g * 0 * difference
+        elif p == 1:
+            share = g * sign
+        elif p == float("inf"):
+            share = g * sign * (size == d)
+        else:
+            share = sign * size.pow(p - 1) * (g / d.pow(p - 1))
+            share = share.masked_fill((d == 0) | (size == 0), 0)
+        g1 = share.sum(-2) if needs[0] else None
+        g2 = -share.sum(-3) if needs[1] else None
+    return (
+        None if g1 is None else to_shape(g1, x1.shape),
+        None if g2 is None else to_shape(g2, x2.shape),
+    )
+
+
+cdist.grad_all(cdist_gradients)
+
+
+@composite(method=False)
+def pdist(input: Array, p: float = 2.0):
+    """The p-norm distances of the pairs (i, j), i < j, of rows of [n, k]: a vector [n (n - 1) / 2]."""
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    check.floating("pdist", input, half=True)
+    if p < 0:
+        raise RuntimeError(f"pdist only supports non-negative p values, got {p}")
+    from rushlight.methods import function
+
+    i, j = function("triu_indices")(input.shape[0], input.shape[0], 1)
+    return vector_norm(input[i] - input[j], p, -1)
+
+
+pdist.alias("nn.functional.pdist")

@@ -1,0 +1,484 @@
+"""Linear systems, inverses and determinants of matrices [..., n, n], and least squares.
+
+The gradients come from A X = B: the gradient of B solves the adjoint system, that of A is minus its
+product with Xᴴ.
+"""
+
+from __future__ import annotations
+
+from rushlight.errors import LinAlgError
+from rushlight.ops.linalg import matrix_checks as check
+from rushlight.ops.linalg.decompositions import (
+    batch_element,
+    eye,
+    first_failure,
+    named,
+    permutation_of,
+    unit_lower,
+)
+from rushlight.ops.linalg.matmul import to_shape
+from rushlight.ops.linalg.spectra import svd
+from rushlight.ops.registry import Array, composite, op
+
+# -- general systems -------------------------------------------------------------------------------
+
+
+def is_vector(a, b) -> bool:
+    """B is a stack of vectors, not of matrices, for the systems A X = B."""
+    return b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
+
+
+def system(name, a, b, left):
+    """Check A and B; whether B is a stack of vectors."""
+    check.square_floating(name, a)
+    check.same_dtype(name, a, b)
+    vector = is_vector(a, b)
+    if b.ndim < 1:
+        raise RuntimeError(f"{name}: The input tensor B must have at least 1 dimension")
+    if vector and not left:
+        raise RuntimeError(
+            f"{name}: Vector broadcasting of the left hand side is not supported for left=False. In "
+            "this case linalg.solve is equivalent to B / A.squeeze(-1)"
+        )
+    if vector:
+        if b.shape[-1] != a.shape[-1]:
+            raise RuntimeError(
+                f"{name}: Incompatible shapes of A and B for the equation AX = B "
+                f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-1]}x1)"
+            )
+        return True
+    check.fits(name, a, b, left)
+    return False
+
+
+@op(where="linalg", outputs=("result", "info"), node="LinalgSolveExBackward0")
+def solve_ex(xp, A: Array, B: Array, *, left: bool = True, check_errors: bool = False):
+    """(result, info): as `linalg.solve`, with infinities and the number of a pivot that is zero
+    instead of an error (unless `check_errors`)."""
+    if system("linalg.solve_ex", A, B, left):
+        x, info = xp.linalg.solve(A, B[..., None])
+        x = x[..., 0]
+    elif left:
+        x, info = xp.linalg.solve(A, B)
+    else:  # X A = B is Aᵀ Xᵀ = Bᵀ
+        x, info = xp.linalg.solve(A.swapaxes(-1, -2), B.swapaxes(-1, -2))
+        x = x.swapaxes(-1, -2)
+    if check_errors and info.any():
+        raise unsolved("torch.linalg.solve_ex", info)
+    return x, info
+
+
+def unsolved(name, info):
+    return LinAlgError(
+        f"{name}: {batch_element(info)}The solver failed because the input matrix is singular."
+    )
+
+
+@composite(where="linalg")
+def solve(A: Array, B: Array, *, left: bool = True):
+    """X of A X = B (X A = B unless `left`), for square A [..., n, n] and B [..., n, k] or [..., n].
+
+    Batch dimensions are broadcast. `LinAlgError` when a matrix is singular.
+
+    >>> import rushlight as torch
+    >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
+    tensor([1.0000, 0.5000])
+    """
+    system("linalg.solve", A, B, left)
+    x, info = solve_ex(A, B, left=left)
+    if first_failure(info):
+        raise unsolved("torch.linalg.solve", info)
+    return x
+
+
+def solve_gradients(g, A, result, left, B_shape, needs):
+    vector = len(B_shape) == 1 or (len(B_shape) == A.ndim - 1 and B_shape == A.shape[:-1])
+    if vector:
+        g, result = g.unsqueeze(-1), result.unsqueeze(-1)
+    g_b = solve(A.mH, g, left=left)
+    g_a = None
+    if needs[0]:
+        g_a = to_shape(-(g_b @ result.mH) if left else -(result.mH @ g_b), A.shape)
+    return g_a, to_shape(g_b.squeeze(-1) if vector else g_b, B_shape) if needs[1] else None
+
+
+solve_ex.grad_all(solve_gradients)
+
+
+@op(where="linalg")
+def solve_triangular(
+    xp, A: Array, B: Array, *, upper: bool, left: bool = True, unitriangular: bool = False
+):
+    """X of A X = B (X A = B unless `left`) for triangular A; the other triangle is not read, nor is
+    the diagonal if `unitriangular`. A zero on the diagonal gives infinities, no error."""
+    name = "linalg.solve_triangular"
+    check.square_floating(name, A)
+    check.matrix(name, B, "B")
+    check.same_dtype(name, A, B)
+    check.fits(name, A, B, left)
+    return xp.linalg.solve_triangular(A, B, upper, left, unitriangular)
+
+
+def solve_triangular_gradients(g, A, result, upper, left, unitriangular, B_shape, needs):
+    g_b = solve_triangular(A.mH, g, upper=not upper, left=left, unitriangular=unitriangular)
+    g_a = None
+    if needs[0]:
+        g_a = to_shape(-(g_b @ result.mH) if left else -(result.mH @ g_b), A.shape)
+        k = int(unitriangular)
+        g_a = g_a.triu(k) if upper else g_a.tril(-k)
+    return g_a, to_shape(g_b, B_shape) if needs[1] else None
+
+
+solve_triangular.grad_all(solve_triangular_gradients)
+
+
+@composite
+def triangular_solve(
+    input: Array,
+    A: Array,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+):
+    """Deprecated: use `linalg.solve_triangular`, whose arguments are the other way round."""
+    for label, t in (("b", input), ("A", A)):
+        if t.ndim < 2:
+            raise RuntimeError(
+                f"torch.triangular_solve: Expected {label} to have at least 2 dimensions, but it has "
+                f"{t.ndim} dimensions instead"
+            )
+    a, flipped = (A.mT, not upper) if transpose else (A, upper)
+    x = solve_triangular(a, input, upper=flipped, unitriangular=unitriangular)
+    from rushlight.geometry import broadcast_shapes
+
+    a = A.expand(*broadcast_shapes(A.shape[:-2], input.shape[:-2]), *A.shape[-2:])
+    return named("triangular_solve", ("solution", "cloned_coefficient"), (x, a.mT.contiguous().mT))
+
+
+@composite(where="linalg", name="lu_solve")
+def lu_solve_of_linalg(
+    LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False
+):
+    """X of A X = B (X A = B unless `left`, Aᴴ for A if `adjoint`) from what `linalg.lu_factor`
+    returned."""
+    from rushlight import dtypes
+
+    name = "linalg.lu_solve"
+    check.square_floating(name, LU, "LU")
+    check.matrix(name, B, "B")
+    if pivots.dtype is not dtypes.int32:
+        raise RuntimeError(f"{name}: pivots should be a Tensor of scalar type torch.int32")
+    check.same_dtype(name, LU, B)
+    check.fits(name, LU, B, left)
+    if pivots.shape != LU.shape[:-1]:
+        raise RuntimeError(
+            f"{name}: Number of pivots per batch should be same as the dimension of the matrix, and the "
+            f"batch dimensions those of LU; got {list(pivots.shape)} for LU of shape {list(LU.shape)}"
+        )
+    if not left:  # X A = B is Aᴴ Xᴴ = Bᴴ
+        return lu_solve_of_linalg(LU, pivots, B.mH, adjoint=not adjoint).mH
+    p, low, up = permutation_of(pivots, LU.detach(), LU.shape[-1]), unit_lower(LU), LU.triu()
+    if adjoint:
+        y = solve_triangular(up.mH, B, upper=False)
+        return p @ solve_triangular(low.mH, y, upper=True, unitriangular=True)
+    y = solve_triangular(low, p.mT @ B, upper=False, unitriangular=True)
+    return solve_triangular(up, y, upper=True)
+
+
+@composite
+def lu_solve(input: Array, LU_data: Array, LU_pivots: Array):
+    """Deprecated: use `linalg.lu_solve`, whose arguments are the other way round."""
+    return lu_solve_of_linalg(LU_data, LU_pivots, input)
+
+
+@composite
+def cholesky_solve(input: Array, L: Array, upper: bool = False):
+    """X of A X = B, with B the first argument and L the Cholesky factor of A (Lᴴ if `upper`)."""
+    for label, t in (("b", input), ("u", L)):
+        if t.ndim < 2:
+            raise RuntimeError(
+                f"{label} should have at least 2 dimensions, but has {t.ndim} dimensions instead"
+            )
+    if L.shape[-1] != L.shape[-2]:
+        raise RuntimeError(
+            f"A must be batches of square matrices, but they are {L.shape[-2]} by {L.shape[-1]} matrices"
+        )
+    if L.shape[-1] != input.shape[-2]:
+        raise RuntimeError(
+            "Incompatible matrix sizes for cholesky_solve: each A matrix is "
+            f"{L.shape[-1]} by {L.shape[-1]} but each b matrix is {input.shape[-2]} by {input.shape[-1]}"
+        )
+    first, second = (L.mH, L) if upper else (L, L.mH)
+    return solve_triangular(second, solve_triangular(first, input, upper=False), upper=True)
+
+
+@composite
+def cholesky_inverse(L: Array, upper: bool = False):
+    """The inverse of the matrix whose Cholesky factor is L (Lᴴ if `upper`)."""
+    check.square_floating("cholesky_inverse", L)
+    one = eye(L, L.shape[-1])
+    return cholesky_solve(one.expand(L.shape), L.triu() if upper else L.tril(), upper)
+
+
+# -- inverses --------------------------------------------------------------------------------------
+
+
+def inverse_gradient(g, result):
+    h = result.mH
+    return -(h @ g @ h)
+
+
+@op(where="linalg", outputs=("inverse", "info"), node="LinalgInvExBackward0")
+def inv_ex(xp, A: Array, *, check_errors: bool = False):
+    """(inverse, info): info is 0, or the number of the pivot that is zero, where the inverse holds
+    infinities."""
+    check.square_floating("linalg.inv_ex", A)
+    inverse, info = xp.linalg.inv(A)
+    if check_errors and info.any():
+        raise singular("linalg.inv_ex", info)
+    return inverse, info
+
+
+inv_ex.grad(A=inverse_gradient)
+
+
+def singular(name, info):
+    return LinAlgError(
+        f"{name}: {batch_element(info)}The diagonal element {first_failure(info)} is zero, the "
+        "inversion could not be completed because the input matrix is singular."
+    )
+
+
+@composite(where="linalg")
+def inv(A: Array):
+    """The inverses of square matrices [..., n, n]; LinAlgError when one is singular.
+
+    >>> import rushlight as torch
+    >>> torch.linalg.inv(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.2500]])
+    """
+    check.square_floating("linalg.inv", A)
+    inverse, info = inv_ex(A)
+    if first_failure(info):
+        raise singular("linalg.inv", info)
+    return inverse
+
+
+@composite
+def inverse(input: Array):
+    """Another name of `linalg.inv`."""
+    return inv(input)
+
+
+def tolerances(a, atol, rtol):
+    """(atol, rtol) as arrays, PyTorch's defaults filled in."""
+    import numpy as np
+
+    arrays = [getattr(t, "_array", t) for t in (atol, rtol)]
+    if arrays[1] is None:
+        eps = np.finfo(a.dtype).eps * max(a.shape[-2:])
+        given = arrays[0]
+        arrays[1] = eps if given is None else np.where(np.asarray(given) > 0, 0.0, eps)
+    return np.asarray(0.0 if arrays[0] is None else arrays[0]), np.asarray(arrays[1])
+
+
+@op(where="internal", name="pinv", node="LinalgPinvBackward0")
+def pinv_op(
+    xp, A: Array, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
+):
+    """The forward of `linalg.pinv`."""
+    return xp.linalg.pinv(A, *tolerances(A, atol, rtol), hermitian)
+
+
+def pinv_gradient(g, A, result):
+    """Golub and Pereyra, 1973, formula 4.12, for the smaller of the two orders of products."""
+    p, ph, gh = result, result.mH, g.mH
+    m, n = A.shape[-2:]
+    if m <= n:
+        k = gh @ p
+        kph = k @ ph
+        return -(p @ k).mH + kph - (A @ p) @ kph + (ph @ p) @ (gh - k @ A)
+    k = p @ gh
+    phk = ph @ k
+    return -(k @ p).mH + (gh - A @ k) @ p @ ph + phk - (phk @ p) @ A
+
+
+pinv_op.grad(A=pinv_gradient)
+
+
+@composite(where="linalg")
+def pinv(
+    A: Array,
+    rcond: float | None = None,
+    hermitian: bool = False,
+    *,
+    atol: float | None = None,
+    rtol: float | None = None,
+):
+    """The pseudoinverses [..., n, m] of matrices [..., m, n], by their singular values.
+
+    Values up to max(atol, rtol * the largest) count as zero; rtol defaults to max(m, n) * eps.
+    """
+    check_pinv("linalg.pinv", A)
+    rtol = rcond if rtol is None else rtol
+    if hermitian:
+        check.square("linalg.pinv", A)
+    return pinv_op(A, atol, rtol, hermitian)
+
+
+def check_pinv(name, a):
+    if a.ndim < 2 or check.dtype_name(a) not in (
+        "Float",
+        "Double",
+        "ComplexFloat",
+        "ComplexDouble",
+    ):
+        raise RuntimeError(
+            f"{name}({check.dtype_name(a)}{{{list(a.shape)}}}): expected a tensor with 2 or more "
+            "dimensions of float, double, cfloat or cdouble types"
+        )
+
+
+@composite
+def pinverse(input: Array, rcond: float = 1e-15):
+    """The pseudoinverse with rtol = `rcond`; see `linalg.pinv`."""
+    return pinv(input, rcond)
+
+
+# -- determinants ----------------------------------------------------------------------------------
+
+
+@op(where="linalg", node="LinalgDetBackward0", method=True)
+def det(xp, A: Array):
+    """The determinants [...] of square matrices [..., n, n].
+
+    >>> import rushlight as torch
+    >>> torch.linalg.det(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor(-2.)
+    """
+    check.square_floating("linalg.det", A)
+    return xp.linalg.det(A)
+
+
+def det_gradient(g, A, result):
+    """g * conj(det) * A^-H; where A is (nearly) singular, its adjugate by the singular values."""
+    inverse, info = inv_ex(A.mH)
+    if not first_failure(info) and bool((result != 0).all()):
+        return (g * result.conj())[..., None, None] * inverse
+    u, s, vh = svd(A, False)
+    n = A.shape[-1]
+    others = s.unsqueeze(-2).expand(*s.shape, n)  # row i: all values but the i-th
+    others = others.masked_fill(eye(others, n) != 0, 1).prod(-1)
+    phase = (det(u) * det(vh)).conj() * g
+    return phase[..., None, None] * (u * others.unsqueeze(-2)) @ vh
+
+
+det.grad(A=det_gradient)
+det.alias("det")
+
+
+@op(where="linalg", outputs=("sign", "logabsdet"), node="LinalgSlogdetBackward0")
+def slogdet(xp, A: Array):
+    """(sign, logabsdet): the determinants are sign * exp(logabsdet); the sign is a phase for complex
+    matrices, and (0, -inf) stands for a singular one."""
+    check.square_floating("linalg.slogdet", A)
+    return xp.linalg.slogdet(A)
+
+
+def slogdet_gradient(g_sign, g_logabsdet, A, sign):
+    h = inv_ex(A.mH)[0]
+    if A.is_complex():
+        turn = (g_sign.conj() * sign).imag
+        factor = g_logabsdet - 1j * turn
+    else:
+        factor = g_logabsdet
+    return factor[..., None, None] * h
+
+
+slogdet.grad(A=slogdet_gradient)
+
+
+@composite(name="slogdet")
+def slogdet_of_torch(input: Array):
+    """Another name of `linalg.slogdet`."""
+    check.square_floating("linalg.slogdet", input)
+    return named("slogdet", ("sign", "logabsdet"), tuple(slogdet(input)))
+
+
+@composite
+def logdet(input: Array):
+    """The logarithms of the determinants; NaN where one is negative, -inf where it is zero."""
+    check.square_floating("logdet", input)
+    sign, logabs = slogdet(input)
+    if input.is_complex():
+        return sign.log() + logabs
+    return logabs.masked_fill(sign == -1, float("nan"))
+
+
+# -- least squares ---------------------------------------------------------------------------------
+
+DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
+
+
+@composite(where="linalg")
+def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | None = None):
+    """(solution, residuals, rank, singular_values) of min ||A X - B||, A [..., m, n], B [..., m, k].
+
+    The solution of least norm where there are several; singular values up to rcond * the largest
+    count as zero. `residuals` are filled for m > n where every rank is full; `singular_values` and
+    `rank` as PyTorch's driver of that name fills them.
+    """
+    name = "torch.linalg.lstsq"
+    if input.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if b.ndim < 1:
+        raise RuntimeError(f"{name}: other must have at least 1 dimension.")
+    if input.dtype != b.dtype:
+        raise RuntimeError(
+            f"{name}: Expected input and other to have the same dtype, but got {input.dtype} and "
+            f"{b.dtype}"
+        )
+    if driver is not None and driver not in DRIVERS:
+        raise RuntimeError(
+            f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}"
+        )
+    driver = driver or "gelsy"
+    vector = input.ndim - 1 == b.ndim and input.shape[:-1] == b.shape
+    if vector:
+        b = b.unsqueeze(-1)
+    if not vector and input.shape[-2] != b.shape[-2 if b.ndim > 1 else -1]:
+        raise RuntimeError(
+            f"{name}: input.size(-2) should match other.size({-2 if b.ndim > 1 else -1}), got "
+            f"{list(input.shape)} and {list(b.shape)}"
+        )
+    if b.ndim == 1:
+        b, vector = b.unsqueeze(-1), True
+    m, n = input.shape[-2:]
+    values = svd(input.detach(), False)[1]
+    if rcond is None:
+        from rushlight.limits import finfo
+
+        rcond = finfo(input.dtype).eps * max(m, n)
+    inverse = pinv(input, rtol=rcond)
+    solution = inverse @ b
+    if values.shape[-1]:
+        rank = (values > rcond * values[..., :1]).sum(-1)
+    else:
+        rank = values.sum(-1).long()
+    residuals = solution.reshape(-1)[:0].abs()
+    full = input.is_meta or bool((rank == n).all())
+    if m > n and driver != "gelsy" and full:
+        rest = input @ solution - b
+        residuals = (rest * rest.conj()).real.sum(-2)
+    empty = residuals.detach().new_zeros((0,))
+    return named(
+        "linalg_lstsq",
+        ("solution", "residuals", "rank", "singular_values"),
+        (
+            solution.squeeze(-1) if vector else solution,
+            residuals.squeeze(-1) if vector and residuals.numel() and residuals.ndim else residuals,
+            rank if driver != "gels" else empty.long(),
+            values if driver in ("gelsd", "gelss") else empty,
+        ),
+    )

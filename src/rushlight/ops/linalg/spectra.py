@@ -1,0 +1,198 @@
+"""Eigenvalues and singular values of matrices [..., n, m], and their gradients.
+
+The rules are those of Giles, "Collected matrix derivative results" (2008), and Boeddeker et al., "On the
+computation of complex-valued gradients" (2017). Vectors are unique up to signs or phases only: the
+gradient is that of a function that does not depend on them.
+"""
+
+from __future__ import annotations
+
+from rushlight.ops.linalg import matrix_checks as check
+from rushlight.ops.linalg.decompositions import eye, named, skew
+from rushlight.ops.registry import Array, composite, op
+
+
+@op(where="linalg", outputs=("eigenvalues", "eigenvectors"), node="LinalgEighBackward0")
+def eigh(xp, A: Array, UPLO: str = "L"):
+    """(eigenvalues, eigenvectors) of Hermitian matrices [..., n, n]: real, in ascending order, and
+    orthonormal columns. Reads the lower triangle only, or the upper with UPLO="U".
+
+    >>> import rushlight as torch
+    >>> torch.linalg.eigh(torch.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    tensor([1., 2.])
+    """
+    check.square_floating("linalg.eigh", A)
+    return xp.linalg.eigh(A, uplo(UPLO))
+
+
+def uplo(text):
+    if text.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {text}")
+    return text.upper()
+
+
+def gaps(values):
+    """The differences values_j - values_i, with ones on the diagonal."""
+    d = values.unsqueeze(-2) - values.unsqueeze(-1)
+    return d + eye(d, *d.shape[-2:])
+
+
+def off_diagonal(x):
+    return x - x.diagonal(0, -2, -1).diag_embed()
+
+
+def eigh_input(g_eigenvalues, g_eigenvectors, eigenvalues, eigenvectors):
+    v = eigenvectors
+    inner = off_diagonal(v.mH @ g_eigenvectors) / gaps(eigenvalues)
+    return v @ (inner + g_eigenvalues.diag_embed()) @ v.mH
+
+
+eigh.grad(A=eigh_input)
+
+
+@op(where="internal", name="eigvalsh")
+def eigvalsh_alone(xp, A: Array, UPLO: str = "L"):
+    """The eigenvalues without the vectors, not differentiable."""
+    return xp.linalg.eigvalsh(A, UPLO)
+
+
+@composite(where="linalg")
+def eigvalsh(A: Array, UPLO: str = "L"):
+    """The eigenvalues of Hermitian matrices [..., n, n], in ascending order."""
+    check.square_floating("linalg.eigvalsh", A)
+    UPLO = uplo(UPLO)
+    return eigh(A, UPLO)[0] if recorded(A) else eigvalsh_alone(A, UPLO)
+
+
+def recorded(t):
+    """Whether what is computed from `t` is recorded: then eigenvalues need the vectors too."""
+    from rushlight.autograd.state import thread
+
+    return thread.grad and t.requires_grad
+
+
+@op(where="linalg", outputs=("eigenvalues", "eigenvectors"), node="LinalgEigBackward0")
+def eig(xp, A: Array):
+    """(eigenvalues, eigenvectors) of square matrices [..., n, n]: complex, in no particular order, the
+    vectors as columns of length 1."""
+    eig_input_ok("linalg.eig", A)
+    return xp.linalg.eig(A)
+
+
+def eig_input_ok(name, a):
+    check.square(name, a)
+    check.floating(name, a)
+
+
+def eig_input(g_eigenvalues, g_eigenvectors, eigenvalues, eigenvectors, A_dtype):
+    v = eigenvectors
+    inner = v.mH @ g_eigenvectors
+    # a vector keeps its length, and its phase does not matter
+    inner = inner - v.mH @ (v * inner.diagonal(0, -2, -1).real.unsqueeze(-2))
+    inner = off_diagonal(inner) / gaps(eigenvalues).conj()
+    from rushlight.ops.linalg.solve import solve
+
+    g = solve(v.mH, (inner + g_eigenvalues.diag_embed()) @ v.mH)
+    return g if A_dtype.is_complex else g.real
+
+
+eig.grad(A=eig_input)
+
+
+@op(where="internal", name="eigvals")
+def eigvals_alone(xp, A: Array):
+    """The eigenvalues without the vectors, not differentiable."""
+    return xp.linalg.eigvals(A)
+
+
+@composite(where="linalg")
+def eigvals(A: Array):
+    """The eigenvalues of square matrices [..., n, n], complex."""
+    eig_input_ok("linalg.eigvals", A)
+    return eig(A)[0] if recorded(A) else eigvals_alone(A)
+
+
+@op(where="linalg", outputs=("U", "S", "Vh"), node="LinalgSvdBackward0")
+def svd(xp, A: Array, full_matrices: bool = True, *, driver: str | None = None):
+    """(U, S, Vh): A [..., m, n] = U diag(S) Vh, S descending; U and V orthogonal, their first
+    min(m, n) columns only unless `full_matrices`.
+
+    >>> import rushlight as torch
+    >>> torch.linalg.svd(torch.tensor([[3.0, 0.0], [0.0, 4.0]])).S
+    tensor([4., 3.])
+    """
+    check.matrix("linalg.svd", A)
+    check.floating("linalg.svd", A)
+    if driver is not None:
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
+            "cuSOLVER backend."
+        )
+    return xp.linalg.svd(A, full_matrices)
+
+
+def svd_input(g_U, g_S, g_Vh, U, S, Vh, A_shape):
+    m, n = A_shape[-2:]
+    k = min(m, n)
+    if U.shape[-1] > k:
+        U, g_U = U[..., :k], g_U[..., :k]
+    if Vh.shape[-2] > k:
+        Vh, g_Vh = Vh[..., :k, :], g_Vh[..., :k, :]
+    s2 = S * S
+    gap = gaps(s2)
+    u_part, v_part = skew(U.mH @ g_U), skew(Vh @ g_Vh.mH)
+    inner = u_part / gap * S.unsqueeze(-2) + S.unsqueeze(-1) * (v_part / gap)
+    inner = off_diagonal(inner) + g_S.diag_embed()
+    if U.is_complex():
+        inner = inner + (u_part.diagonal(0, -2, -1) / (2 * S)).diag_embed()
+    g = U @ inner @ Vh
+    if m > k:
+        beside = g_U / S.unsqueeze(-2)
+        g = g + (beside - U @ (U.mH @ beside)) @ Vh
+    if n > k:
+        beside = g_Vh / S.unsqueeze(-1)
+        g = g + U @ (beside - (beside @ Vh.mH) @ Vh)
+    return g
+
+
+svd.grad(A=svd_input)
+
+
+@op(where="internal", name="svdvals", node="LinalgSvdBackward0")
+def svdvals_alone(xp, A: Array):
+    """The singular values without the vectors."""
+    return xp.linalg.svdvals(A)
+
+
+def svdvals_input(g, A):
+    """U diag(g) Vh: no quotients of singular values, so a norm of a matrix of zeros has a gradient."""
+    u, _, vh = svd(A, False)
+    return u * g.unsqueeze(-2) @ vh
+
+
+svdvals_alone.grad(A=svdvals_input)
+
+
+@composite(where="linalg")
+def svdvals(A: Array, *, driver: str | None = None):
+    """The singular values of matrices [..., m, n], descending."""
+    check.matrix("linalg.svdvals", A)
+    check.floating("linalg.svdvals", A)
+    return svd(A, False, driver=driver)[1] if driver else svdvals_alone(A)
+
+
+@composite(name="svd")
+def svd_of_old(input: Array, some: bool = True, compute_uv: bool = True):
+    """(U, S, V) with A = U diag(S) Vᴴ; `linalg.svd` returns Vᴴ.
+
+    Without `compute_uv` U and V are zeros.
+    """
+    check.matrix("linalg.svd", input)
+    if not compute_uv:
+        *lead, m, n = input.shape
+        zeros = input.detach().new_zeros
+        values = (zeros((*lead, m, m)), svdvals(input), zeros((*lead, n, n)))
+    else:
+        u, s, vh = svd(input, not some)
+        values = (u, s, vh.mH)
+    return named("svd", ("U", "S", "V"), values)

@@ -1,0 +1,1 @@
+"""What layers compute: convolutions, norms, attention, losses."""

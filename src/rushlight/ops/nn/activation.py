@@ -1,0 +1,551 @@
+"""Activation functions.
+
+Where a second derivative is wanted, rules are written in operators on the saved input; selections
+use `where`, never a product with a mask, so that an infinite value on the other side does no harm.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import dtypes
+from rushlight.limits import finfo
+from rushlight.ops.fused_rules import fused
+from rushlight.ops.registry import Array, Op, composite, elementwise, op, public
+
+
+def inplace_or_not(which: Any, input: Any, inplace: bool, *args: Any) -> Any:
+    """An operator applied to `input`, or written into it when `inplace`."""
+    built = (which if isinstance(which, Op) else which.op).build()
+    return built.inplace(input, *args) if inplace else built.function(input, *args)
+
+
+@elementwise(node="ReluBackward0", direct=True)
+def relu(xp, input: Array):
+    """max(x, 0), element by element.
+
+    >>> import rushlight as torch
+    >>> torch.relu(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([0., 0., 2.])
+    """
+    if input.dtype.kind == "b":
+        raise RuntimeError("Boolean inputs not supported for relu")
+    return xp.relu(input)
+
+
+relu.grad(input=lambda g, result: threshold_backward(g, result, 0))
+
+
+@op(method=False)
+def threshold_backward(xp, grad_output: Array, input: Array, threshold: float):
+    """The gradient where the input is above the threshold (or NaN), else 0."""
+    return xp.above(grad_output, input, threshold)
+
+
+threshold_backward.grad(
+    grad_output=lambda g, input, threshold: threshold_backward(g, input, threshold)
+)
+
+
+@composite(where="nn.functional", name="relu", inplace=False)
+def functional_relu(input: Array, inplace: bool = False):
+    """As `torch.relu`; `inplace`: into the input's memory."""
+    return input.relu_() if inplace else relu(input)
+
+
+def within(g: Any, inside: Any) -> Any:
+    """`g` where `inside`, else 0."""
+    return g.masked_fill(~inside, 0)
+
+
+# -- straight pieces -------------------------------------------------------------------------------
+
+
+@elementwise(
+    where="nn.functional", name="_hardtanh", node="HardtanhBackward0", accepts="if", direct=True
+)
+def clamp_between(xp, input: Array, min_val: float, max_val: float):
+    return xp.hardtanh(input, min_val, max_val)
+
+
+def clamp_between_rule(g: Any, input: Any, min_val: float, max_val: float) -> Any:
+    return within(g, (input > min_val) & (input < max_val))
+
+
+clamp_between.grad(
+    input=lambda g, input, min_val, max_val: fused(
+        "hardtanh_gradient", clamp_between_rule, g, input, min_val, max_val
+    )
+)
+
+
+@composite(where="nn.functional", inplace=False)
+def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
+    """The input, cut off at `min_val` and `max_val`."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    if input.dtype.kind == 0:
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    return inplace_or_not(clamp_between, input, inplace, min_val, max_val)
+
+
+@composite(where="nn.functional", inplace=False)
+def relu6(input: Array, inplace: bool = False):
+    """min(max(x, 0), 6)."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+@elementwise(
+    where="nn.functional", name="_leaky_relu", node="LeakyReluBackward0", accepts="f", direct=True
+)
+def leaky(xp, input: Array, negative_slope: float):
+    return xp.leaky_relu(input, negative_slope)
+
+
+def leaky_rule(g: Any, input: Any, negative_slope: float) -> Any:
+    return g.where(input > 0, g * negative_slope)
+
+
+leaky.grad(
+    input=lambda g, input, negative_slope: fused(
+        "leaky_relu_gradient", leaky_rule, g, input, negative_slope
+    )
+)
+
+
+@composite(where="nn.functional", inplace=False)
+def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False):
+    """x for x > 0, else negative_slope * x."""
+    return inplace_or_not(leaky, input, inplace, negative_slope)
+
+
+@elementwise(
+    where="nn.functional", name="_threshold", node="ThresholdBackward0", accepts="if", direct=True
+)
+def above(xp, input: Array, threshold: float, value: float):
+    return xp.threshold(input, threshold, value)
+
+
+above.grad(input=lambda g, input, threshold: threshold_backward(g, input, threshold))
+
+
+@composite(where="nn.functional", inplace=False)
+def threshold(input: Array, threshold: float, value: float, inplace: bool = False):
+    """x where it is above `threshold`, else `value`."""
+    return inplace_or_not(above, input, inplace, threshold, value)
+
+
+@elementwise(
+    where="nn.functional",
+    name="_hardsigmoid",
+    node="HardsigmoidBackward0",
+    accepts="f",
+    direct=True,
+)
+def sixth(xp, input: Array):
+    return xp.hardsigmoid(input)
+
+
+def sixth_rule(g: Any, input: Any) -> Any:
+    return within(g / 6, (input > -3) & (input < 3))
+
+
+sixth.grad(input=lambda g, input: fused("hardsigmoid_gradient", sixth_rule, g, input))
+
+
+@composite(where="nn.functional", inplace=False)
+def hardsigmoid(input: Array, inplace: bool = False):
+    """0 below -3, 1 above 3, x / 6 + 1 / 2 between."""
+    return inplace_or_not(sixth, input, inplace)
+
+
+@elementwise(
+    where="nn.functional", name="_hardswish", node="HardswishBackward0", accepts="f", direct=True
+)
+def hard_swish(xp, input: Array):
+    return xp.hardswish(input)
+
+
+def hard_swish_rule(g: Any, input: Any) -> Any:
+    straight = within(g, input > -3)
+    return straight.where((input <= -3) | (input >= 3), g * (input / 3 + 0.5))
+
+
+hard_swish.grad(input=lambda g, input: fused("hardswish_gradient", hard_swish_rule, g, input))
+
+
+@composite(where="nn.functional", inplace=False)
+def hardswish(input: Array, inplace: bool = False):
+    """x * hardsigmoid(x) (Howard et al. 2019)."""
+    return inplace_or_not(hard_swish, input, inplace)
+
+
+@elementwise(accepts="f", inplace=False)
+def hardshrink(xp, input: Array, lambd: float = 0.5):
+    """x where |x| > lambd, else 0."""
+    return xp.hardshrink(input, lambd)
+
+
+def shrink_rule(g: Any, input: Any, lambd: float) -> Any:
+    return g.masked_fill((input >= -lambd) & (input <= lambd), 0)
+
+
+hardshrink.grad(
+    input=lambda g, input, lambd: fused("shrink_gradient", shrink_rule, g, input, lambd)
+)
+
+
+@elementwise(where="nn.functional", accepts="f", inplace=False)
+def softshrink(xp, input: Array, lambd: float = 0.5):
+    """x moved towards 0 by lambd, 0 within."""
+    if not lambd >= 0:
+        d = dtypes.OF[input.dtype]
+        raise RuntimeError(
+            f"lambda must be in range [0, {finfo(d).max:g}] for input dtype {d.scalar_name}, but found "
+            f"{lambd:g}"
+        )
+    return xp.softshrink(input, lambd)
+
+
+softshrink.grad(
+    input=lambda g, input, lambd: fused("shrink_gradient", shrink_rule, g, input, lambd)
+)
+
+
+@composite(where="nn.functional", inplace=False)
+def tanhshrink(input: Array):
+    """x - tanh(x)."""
+    return input - input.tanh()
+
+
+@composite(where="nn.functional", inplace=False)
+def softsign(input: Array):
+    """x / (1 + |x|)."""
+    return input / (input.abs() + 1)
+
+
+threshold.alias("threshold")
+
+
+# -- smooth ones -----------------------------------------------------------------------------------
+
+
+@elementwise(where="nn.functional", name="_elu", node="EluBackward0", accepts="f", direct=True)
+def exponential_below(xp, input: Array, alpha: float, scale: float, input_scale: float):
+    """scale * x above 0, scale * alpha * (exp(input_scale * x) - 1) below."""
+    return xp.elu(input, scale, alpha * scale, input_scale)
+
+
+def elu_rule(g: Any, input: Any, above: float, below: float, inner: float) -> Any:
+    return (g * above).where(input > 0, g * (input.clamp(max=0) * inner).exp() * (below * inner))
+
+
+exponential_below.grad(
+    input=lambda g, input, alpha, scale, input_scale: fused(
+        "elu_gradient", elu_rule, g, input, scale, alpha * scale, input_scale
+    )
+)
+
+
+@composite(where="nn.functional", inplace=False)
+def elu(input: Array, alpha: float = 1.0, inplace: bool = False):
+    """x for x > 0, else alpha * (exp(x) - 1) (Clevert et al. 2015)."""
+    return inplace_or_not(exponential_below, input, inplace, alpha, 1.0, 1.0)
+
+
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_SCALE = 1.0507009873554804934193349852946
+
+
+@composite(inplace=True)
+def selu(input: Array):
+    """The self-normalising elu (Klambauer et al. 2017, with its alpha and scale)."""
+    return exponential_below(input, SELU_ALPHA, SELU_SCALE, 1.0)
+
+
+@composite(inplace=True)
+def celu(input: Array, alpha: float = 1.0):
+    """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return exponential_below(input, alpha, 1.0, 1.0 / alpha)
+
+
+@composite(where="nn.functional", name="selu", inplace=False)
+def functional_selu(input: Array, inplace: bool = False):
+    """As `torch.selu`; `inplace`: into the input's memory."""
+    return inplace_or_not(selu, input, inplace)
+
+
+@composite(where="nn.functional", name="celu", inplace=False)
+def functional_celu(input: Array, alpha: float = 1.0, inplace: bool = False):
+    """As `torch.celu`; `inplace`: into the input's memory."""
+    return inplace_or_not(celu, input, inplace, alpha)
+
+
+@elementwise(where="nn.functional", inplace=False, accepts="f", holomorphic=False)
+def gelu(xp, input: Array, *, approximate: str = "none"):
+    """x times the normal distribution function of x; `approximate="tanh"`: the cheaper formula."""
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return xp.gelu(input) if approximate == "none" else xp.gelu_tanh(input)
+
+
+def gelu_rule(g: Any, input: Any) -> Any:
+    return slope(g, input, "gelu")
+
+
+def gelu_tanh_rule(g: Any, input: Any) -> Any:
+    return slope(g, input, "gelu_tanh")
+
+
+gelu.grad(
+    input=lambda g, input, approximate: (
+        fused("gelu_tanh_gradient", gelu_tanh_rule, g, input)
+        if approximate == "tanh"
+        else fused("gelu_gradient", gelu_rule, g, input)
+    )
+)
+
+
+@elementwise(accepts="fc", where="nn.functional", name="_silu", node="SiluBackward0", direct=True)
+def silu_of(xp, input: Array):
+    return xp.silu(input)
+
+
+def silu_rule(g: Any, input: Any) -> Any:
+    return slope(g, input, "silu")
+
+
+silu_of.grad(input=lambda g, input: fused("silu_gradient", silu_rule, g, input))
+
+
+@elementwise(where="nn.functional", name="_slope", inplace=False, holomorphic=False)
+def slope(xp, grad_output: Array, input: Array, of: str):
+    """grad_output times the derivative of the kernel `of` at `input`."""
+    return grad_output * getattr(xp, of + "_slope")(input)
+
+
+slope.grad(
+    grad_output=lambda g, input, of: slope(g, input, of),
+    input=lambda g, grad_output, input, of: g * grad_output * CURVATURE[of](input),
+)
+
+
+def normal_density(x: Any) -> Any:
+    return (x * x * -0.5).exp() * 0.3989422804014327
+
+
+def gelu_curvature(x: Any) -> Any:
+    return normal_density(x) * (2 - x * x)
+
+
+def gelu_tanh_curvature(x: Any) -> Any:
+    c, k = 0.7978845608028654, 0.044715
+    t = ((x + x * x * x * k) * c).tanh()
+    d, dd = (x * x * (3 * k) + 1) * c, x * (6 * k * c)
+    s = 1 - t * t
+    return s * d + x * 0.5 * (s * dd - 2 * t * s * d * d)
+
+
+def silu_curvature(x: Any) -> Any:
+    s = x.sigmoid()
+    return s * (1 - s) * (2 + x * (1 - 2 * s))
+
+
+CURVATURE = {"gelu": gelu_curvature, "gelu_tanh": gelu_tanh_curvature, "silu": silu_curvature}
+
+
+@composite(where="nn.functional", inplace=False)
+def silu(input: Array, inplace: bool = False):
+    """x * sigmoid(x) (Elfwing et al. 2017)."""
+    return inplace_or_not(silu_of, input, inplace)
+
+
+@elementwise(accepts="f", where="nn.functional", name="_mish", node="MishBackward0", direct=True)
+def mish_of(xp, input: Array):
+    return xp.mish(input)
+
+
+def mish_rule(g: Any, input: Any) -> Any:
+    t = softplus(input).tanh()
+    return g * (t + input * input.sigmoid() * (1 - t * t))
+
+
+mish_of.grad(input=lambda g, input: fused("mish_gradient", mish_rule, g, input))
+
+
+@composite(where="nn.functional", inplace=False)
+def mish(input: Array, inplace: bool = False):
+    """x * tanh(softplus(x)) (Misra 2019)."""
+    return inplace_or_not(mish_of, input, inplace)
+
+
+@elementwise(where="nn.functional", accepts="f", inplace=False)
+def softplus(xp, input: Array, beta: float = 1, threshold: float = 20):
+    """log(1 + exp(beta * x)) / beta; the input itself where beta * x > threshold."""
+    return xp.scaled_softplus(input, beta, threshold)
+
+
+def softplus_rule(g: Any, input: Any, beta: float, threshold: float) -> Any:
+    return g.where(input * beta > threshold, g * (input * beta).sigmoid())
+
+
+softplus.grad(
+    input=lambda g, input, beta, threshold: fused(
+        "scaled_softplus_gradient", softplus_rule, g, input, beta, threshold
+    )
+)
+
+
+@elementwise(
+    where="nn.functional",
+    name="_logsigmoid",
+    node="LogSigmoidBackward0",
+    accepts="f",
+    inplace=False,
+)
+def log_sigmoid(xp, input: Array):
+    return xp.log_sigmoid(input)
+
+
+def log_sigmoid_rule(g: Any, input: Any) -> Any:
+    return g * (-input).sigmoid()
+
+
+log_sigmoid.grad(input=lambda g, input: fused("log_sigmoid_gradient", log_sigmoid_rule, g, input))
+
+
+@composite(where="nn.functional", inplace=False)
+def logsigmoid(input: Array):
+    """log(sigmoid(x))."""
+    return log_sigmoid(input)
+
+
+# -- with more than one input ----------------------------------------------------------------------
+
+
+@composite(where="nn.functional", inplace=False)
+def glu(input: Array, dim: int = -1):
+    """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2016)."""
+    if input.ndim == 0:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    n = input.shape[dim]
+    if n % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {n}")
+    a, b = input.narrow(dim, 0, n // 2), input.narrow(dim, n // 2, n // 2)
+    return a * b.sigmoid()
+
+
+@elementwise(name="_prelu_kernel", node="PreluKernelBackward0", method=False, inplace=False)
+def prelu_kernel(xp, input: Array, weight: Array):
+    return xp.prelu(input, weight)
+
+
+def prelu_rule(g: Any, input: Any, weight: Any) -> Any:
+    return g.where(input > 0, g * weight)
+
+
+def prelu_weight_rule(g: Any, input: Any) -> Any:
+    return within(g * input, input <= 0)
+
+
+prelu_kernel.grad(
+    input=lambda g, input, weight: fused("prelu_gradient", prelu_rule, g, input, weight),
+    weight=lambda g, input: fused("prelu_weight_gradient", prelu_weight_rule, g, input),
+)
+
+
+@composite
+def prelu(input: Array, weight: Array):
+    """x for x > 0, else weight * x; `weight`: one element, or one per channel (dimension 1)."""
+    if weight.numel() != 1:
+        if input.ndim == 0:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = input.shape[1] if input.ndim >= 2 else 1
+        if channels != weight.numel():
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{weight.numel()} and channel size = {channels}."
+            )
+    if weight.ndim > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}"
+        )
+    if input.dtype is not weight.dtype:
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}"
+        )
+    if weight.ndim == 1 and input.ndim != 1 and weight.numel() >= 1:
+        shape = [1] * input.ndim
+        if input.ndim >= 2:
+            shape[1] = weight.numel()
+        weight = weight.reshape(shape)
+    return prelu_kernel(input, weight)
+
+
+@composite(method=False, inplace=True)
+def rrelu(
+    input: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    generator: Any = None,
+):  # fmt: skip
+    """leaky_relu with a slope drawn from [lower, upper) for each element in training, else the mean."""
+    if lower > upper:
+        raise RuntimeError(
+            "Lower bound should be less than or equal to the upper bound, but found lower bound "
+            f"{lower} and upper bound {upper}"
+        )
+    if not training:
+        return leaky(input, (lower + upper) / 2)
+    slopes = input.new_empty(input.shape).uniform_(lower, upper, generator=generator)
+    return input.where(input > 0, input * slopes)
+
+
+@composite(where="nn.functional", name="rrelu", inplace=False)
+def functional_rrelu(
+    input: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    inplace: bool = False,
+):  # fmt: skip
+    """As `torch.rrelu`; `inplace`: into the input's memory."""
+    return inplace_or_not(rrelu, input, inplace, lower, upper, training)
+
+
+@composite(where="nn.functional", inplace=False)
+def gumbel_softmax(
+    logits: Array, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+):
+    """Samples from a distribution close to a category (Jang et al. 2016); `hard`: one-hot forward."""
+    noise = -logits.new_empty(logits.shape).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    one_hot = soft.new_zeros(soft.shape).scatter_(dim, index, 1.0)
+    return one_hot - soft.detach() + soft
+
+
+# -- in place, under their own names ---------------------------------------------------------------
+
+
+@public(where="nn.functional")
+def elu_(input: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
+    """`elu` into the input's memory."""
+    return inplace_or_not(exponential_below, input, True, alpha, scale, input_scale)
+
+
+@public(where="nn.functional")
+def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """`hardtanh` into the input's memory."""
+    return hardtanh(input, min_val, max_val, True)
+
+
+@public(where="nn.functional")
+def leaky_relu_(input: Any, negative_slope: float = 0.01) -> Any:
+    """`leaky_relu` into the input's memory."""
+    return inplace_or_not(leaky, input, True, negative_slope)
+
+
+@public()
+def threshold_(input: Any, threshold: float, value: float) -> Any:
+    """`threshold` into the input's memory."""
+    return inplace_or_not(above, input, True, threshold, value)

@@ -1,0 +1,524 @@
+"""Pooling into a given number of windows: adaptive, fractional; power averages; unpooling."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from rushlight.ops.nn.conv import is_channels_last
+from rushlight.ops.nn.pool import (
+    add_places,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    check_dtype,
+    check_tensor,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    pick_places,
+    placed,
+    regular,
+    spread,
+)
+from rushlight.ops.registry import Array, composite, op
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rushlight.tensor import Tensor
+
+    Ints = tuple[int, ...]
+
+
+def check_sizes(name: str, a: np.ndarray, out: Ints, got: str = "but got") -> None:
+    n = len(out)
+    if a.ndim not in (n + 1, n + 2):
+        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, {got} {list(a.shape)}")
+    for d in range(a.ndim - n, a.ndim):
+        if not a.shape[d]:
+            raise RuntimeError(
+                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input "
+                f"has sizes {list(a.shape)} with dimension {d} being empty"
+            )
+    check_dtype(name, a, "f")
+
+
+def even(sizes: Ints, out: Ints) -> Ints | None:
+    """The windows' sizes where they tile the plane: their distances too."""
+    if 0 in out or any(n % m for n, m in zip(sizes, out, strict=True)):
+        return None
+    return tuple(n // m for n, m in zip(sizes, out, strict=True))
+
+
+# -- adaptive averages -----------------------------------------------------------------------------
+
+
+def declare_adaptive(n: int) -> tuple:
+    """The operators of adaptive pooling in `n` dimensions: averages, and maxima with places."""
+    name = f"adaptive_avg_pool{n}d"
+
+    @op(where="internal", name=name, node=f"AdaptiveAvgPool{n}DBackward0")
+    def averages(xp, input: Array, output_size: Ints):
+        out = output_size
+        check_sizes(name, input, out)
+        x, last = regular(input)
+        if each := even(x.shape[x.ndim - n :], out):
+            found = xp.window_averages(x, each, each, (0,) * n, out, prod(each))
+            return placed(found, last)
+        total = xp.adaptive_sums(x, out)
+        count = xp.adaptive_counts(x.shape[x.ndim - n :], out)
+        return placed(xp.quotient(total, count, x.dtype), last)
+
+    @op(where="internal", name=f"{name}_gradient", node=f"AdaptiveAvgPool{n}DBackwardBackward0")
+    def gradient(xp, grad_output: Array, sizes: Ints):
+        g, last = regular(grad_output)
+        if each := even(sizes, g.shape[g.ndim - n :]):
+            gx = xp.window_averages_adjoint(g, each, each, (0,) * n, sizes, prod(each))
+            return placed(gx, last)
+        count = xp.adaptive_counts(sizes, g.shape[g.ndim - n :])
+        total = xp.adaptive_sums(xp.quotient(g, count, g.dtype), sizes)
+        return placed(total.astype(g.dtype, copy=False), last)
+
+    averages.grad(
+        input=lambda g, input_shape: gradient(g, input_shape[len(input_shape) - n :]),
+    )
+    gradient.grad(
+        grad_output=lambda g, grad_output_shape: averages(
+            g, grad_output_shape[len(grad_output_shape) - n :]
+        )
+    )
+
+    @op(
+        where="internal",
+        name=f"adaptive_max_pool{n}d",
+        node=f"AdaptiveMaxPool{n}DBackward0",
+        outputs=("output", "indices"),
+    )
+    def maxima(xp, input: Array, output_size: Ints):
+        out = output_size
+        check_sizes(f"adaptive_max_pool{n}d", input, out, "but got:")
+        x, last = regular(input)
+        sizes = x.shape[x.ndim - n :]
+        if each := even(sizes, out):
+            found = xp.max_pool_places(x, each, each, (0,) * n, (1,) * n, out)
+        else:
+            found = xp.max_by_tables(x, xp.adaptive_tables(sizes, out))
+        if n == 3:  # PyTorch's is always contiguous
+            return tuple(a if a.flags.c_contiguous else a.copy() for a in found)
+        return tuple(placed(a, last) for a in found)
+
+    maxima.grad(
+        input=lambda g, indices, input_shape: add_places(
+            g, indices, input_shape[len(input_shape) - n :]
+        )
+    )
+    return averages, maxima
+
+
+adaptive = {2: declare_adaptive(2), 3: declare_adaptive(3)}
+
+
+def wanted(name: str, input: Tensor, output_size: Any, n: int) -> Ints:
+    """The output sizes: None keeps the input's."""
+    check_tensor(name, input)
+    several = isinstance(output_size, (tuple, list))
+    values = tuple(output_size) if several else (output_size,) * n
+    if several and input.ndim <= len(values):
+        raise ValueError(
+            f"Input dimension should be at least {len(values) + 1}, but {name} got {list(input.shape)}"
+        )
+    if len(values) != n:
+        if n == 1:
+            raise RuntimeError(
+                f"{name}() argument 'output_size' should contain one int (got {len(values)})"
+            )
+        raise RuntimeError(f"{name}: internal error: output_size must be {n}, got {output_size}")
+    if input.ndim not in (n + 1, n + 2):
+        check_sizes(name, input._array, values, "but got:" if "max" in name else "but got")
+    shape = input.shape[input.ndim - n :]
+    out = tuple(s if v is None else v for s, v in zip(shape, values, strict=True))
+    for v in out:
+        if not hasattr(v, "__index__"):
+            raise TypeError(
+                f"{name}(): argument 'output_size' must be tuple of ints, not {type(v).__name__}"
+            )
+    if any(v < 0 for v in out):
+        if "max" in name:
+            raise RuntimeError(
+                f"{name}: Trying to create tensor with negative dimension: output_size={out}"
+            )
+        raise RuntimeError(
+            f"{name}: elements of output_size must be greater than or equal to 0 but received "
+            f"{{{', '.join(map(str, out))}}}"
+        )
+    return out
+
+
+def adaptive_avg_pool(n: int, input: Tensor, output_size: Any) -> Tensor:
+    name = f"adaptive_avg_pool{n}d"
+    out = wanted(name, input, output_size, n)
+    if n == 1:
+        if input.ndim not in (2, 3):
+            check_sizes(name, input._array, out)
+        return adaptive_avg_pool(2, input.unsqueeze(-2), (1, *out)).squeeze(-2)
+    if all(v == 1 for v in out) and input.ndim in (n + 1, n + 2):
+        check_sizes(name, input._array, out)
+        if n == 3 or not is_channels_last(input._array):  # a mean's strides would not be
+            return input.mean(tuple(range(-n, 0)), keepdim=True)
+    return adaptive[n][0](input, out)
+
+
+@composite(method=False, out=False)
+def adaptive_avg_pool1d(input, output_size):
+    """The averages of `output_size` windows that cover (N, C, L) or (C, L)."""
+    return adaptive_avg_pool(1, input, output_size)
+
+
+@composite(where="nn.functional", out=False)
+def adaptive_avg_pool2d(input, output_size):
+    """The averages of `output_size` windows that cover (N, C, H, W) or (C, H, W).
+
+    Window i of m over n elements is [i n // m, ceil((i + 1) n / m)). `output_size`: an int or two,
+    None keeps a size.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.adaptive_avg_pool2d(torch.arange(12.0).view(1, 3, 4), (1, 2))
+    tensor([[[4.5000, 6.5000]]])
+    """
+    return adaptive_avg_pool(2, input, output_size)
+
+
+@composite(where="nn.functional", out=False)
+def adaptive_avg_pool3d(input, output_size):
+    """The averages of `output_size` windows that cover (N, C, D, H, W) or (C, D, H, W)."""
+    return adaptive_avg_pool(3, input, output_size)
+
+
+# -- adaptive maxima -------------------------------------------------------------------------------
+
+
+def adaptive_max_pool(n: int, input: Tensor, output_size: Any, indices: bool) -> Any:
+    name = f"adaptive_max_pool{n}d"
+    out = wanted(name, input, output_size, n)
+    if n == 1:
+        if input.ndim not in (2, 3) or not input.shape[-1]:
+            check_sizes(name, input._array, out)
+        y = adaptive[2][1](input.unsqueeze(-2), (1, *out))
+        y = tuple(t.squeeze(-2) for t in y)
+    else:
+        y = adaptive[n][1](input, out)
+    return tuple(y) if indices else y[0]
+
+
+@composite(method=False, out=False)
+def adaptive_max_pool1d(input, output_size, return_indices=False):
+    """The maxima of `output_size` windows that cover (N, C, L) or (C, L)."""
+    return adaptive_max_pool(1, input, output_size, return_indices)
+
+
+@composite(where="nn.functional", out=False)
+def adaptive_max_pool2d(input, output_size, return_indices=False):
+    """The maxima of `output_size` windows that cover (N, C, H, W) or (C, H, W)."""
+    return adaptive_max_pool(2, input, output_size, return_indices)
+
+
+@composite(where="nn.functional", out=False)
+def adaptive_max_pool3d(input, output_size, return_indices=False):
+    """The maxima of `output_size` windows that cover (N, C, D, H, W) or (C, D, H, W)."""
+    return adaptive_max_pool(3, input, output_size, return_indices)
+
+
+@composite(where="nn.functional", out=False)
+def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
+    """`adaptive_max_pool1d` with the place of each maximum."""
+    return adaptive_max_pool(1, input, output_size, True)
+
+
+@composite(where="nn.functional", out=False)
+def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
+    """`adaptive_max_pool2d` with the place of each maximum."""
+    return adaptive_max_pool(2, input, output_size, True)
+
+
+@composite(where="nn.functional", out=False)
+def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
+    """`adaptive_max_pool3d` with the place of each maximum."""
+    return adaptive_max_pool(3, input, output_size, True)
+
+
+# -- power averages --------------------------------------------------------------------------------
+
+
+def lp_pool(
+    n: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool
+) -> Tensor:
+    """(sum of x^p over each window)^(1/p); the maximum for p = inf."""
+    name = f"lp_pool{n}d"
+    check_tensor(name, input)
+    kernel = spread(name, "kernel_size", kernel_size, n)
+    if norm_type == float("inf"):
+        largest = (max_pool1d, max_pool2d, max_pool3d)[n - 1]
+        return largest(input, kernel, stride, ceil_mode=ceil_mode)
+    average = (avg_pool1d, avg_pool2d, avg_pool3d)[n - 1]
+    y = average(input.pow(norm_type), kernel, stride, 0, ceil_mode)
+    return (y.sign() * y.abs().relu()).mul(prod(kernel)).pow(1.0 / norm_type)
+
+
+@composite(where="nn.functional", out=False)
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """(sum of x^p over each window)^(1/p) of (N, C, L) or (C, L)."""
+    return lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@composite(where="nn.functional", out=False)
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """(sum of x^p over each window)^(1/p) of (N, C, H, W) or (C, H, W)."""
+    return lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@composite(where="nn.functional", out=False)
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """(sum of x^p over each window)^(1/p) of (N, C, D, H, W) or (C, D, H, W)."""
+    return lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+# -- unpooling -------------------------------------------------------------------------------------
+
+
+def declare_unpool(n: int) -> Any:
+    @op(where="internal", name=f"max_unpool{n}d", node=f"MaxUnpool{n}DBackward0")
+    def unpool(xp, input: Array, indices: Array, output_size: Ints):
+        out = output_size
+        if indices.dtype.name != "int64":
+            from rushlight.dtypes import OF
+
+            raise RuntimeError(
+                f"elements in indices should be type int64 but got: {OF[indices.dtype].scalar_name}"
+            )
+        if input.shape != indices.shape:
+            raise RuntimeError(
+                "Expected shape of indices to be same as that of the input tensor "
+                f"({list(input.shape)}) but got indices tensor with shape: {list(indices.shape)}"
+            )
+        if input.ndim not in (n + 1, n + 2) or 0 in input.shape[1:]:
+            raise RuntimeError(
+                f"[max_unpool{n}d] Input to max_unpooling{n}d should be a {n + 1}d or {n + 2}d Tensor "
+                f"with non-empty planes, but got {list(input.shape)}"
+            )
+        volume = prod(out)
+        bad = indices[(indices < 0) | (indices >= volume)]
+        if bad.size:
+            sizes = "x".join(map(str, out))
+            raise RuntimeError(
+                f"Found an invalid max index: {bad[0]} (output volumes are of size {sizes})"
+            )
+        x, last = regular(input)
+        return placed(xp.put_places(x, indices, out), last)
+
+    unpool.grad(input=lambda g, indices: pick_places(g, indices, n))
+    return unpool
+
+
+unpool_2d, unpool_3d = declare_unpool(2), declare_unpool(3)
+
+
+def unpooled_sizes(
+    input: Tensor, kernel: Ints, stride: Ints, padding: Ints, output_size: Any
+) -> Ints:
+    """The sizes before pooling: given, if they can be, or the smallest of those possible."""
+    n = len(kernel)
+    shape = input.shape[input.ndim - n :]
+    default = tuple(
+        (m - 1) * s + k - 2 * p for m, k, s, p in zip(shape, kernel, stride, padding, strict=True)
+    )
+    if output_size is None:
+        return default
+    sizes = tuple(output_size)
+    if len(sizes) == n + 2:
+        sizes = sizes[2:]
+    if len(sizes) != n:
+        raise ValueError(
+            f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length "
+            f"of '{len(sizes)}'"
+        )
+    for d in range(n):
+        low, high = default[d] - stride[d], default[d] + stride[d]
+        if not low < sizes[d] < high:
+            raise ValueError(
+                f'invalid output_size "{sizes}" (dim {d} must be between {low} and {high})'
+            )
+    return sizes
+
+
+def max_unpool(
+    n: int,
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    output_size: Any,
+) -> Tensor:
+    name = f"max_unpool{n}d"
+    check_tensor(name, input)
+    kernel = spread(name, "kernel_size", kernel_size, n)
+    stride = spread(name, "stride", stride, n, kernel)
+    padding = spread(name, "padding", padding, n)
+    out = unpooled_sizes(input, kernel, stride, padding, output_size)
+    if any(s <= 0 for s in stride):
+        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
+    if n == 1:
+        return unpool_2d(input.unsqueeze(-1), indices.unsqueeze(-1), (*out, 1)).squeeze(-1)
+    return (unpool_2d if n == 2 else unpool_3d)(input, indices, out)
+
+
+@composite(where="nn.functional", out=False)
+def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Zeros with `input` (N, C, L) at the `indices` that `max_pool1d` returned."""
+    return max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
+
+
+@composite(where="nn.functional", out=False)
+def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Zeros with `input` (N, C, H, W) at the `indices` that `max_pool2d` returned."""
+    return max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
+
+
+@composite(where="nn.functional", out=False)
+def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Zeros with `input` (N, C, D, H, W) at the `indices` that `max_pool3d` returned."""
+    return max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
+
+
+# -- fractional maxima -----------------------------------------------------------------------------
+
+
+def declare_fractional(n: int) -> Any:
+    name = f"fractional_max_pool{n}d"
+    words = ("time", "height", "width")[3 - n :]
+
+    @op(
+        where="internal",
+        name=name,
+        node=f"FractionalMaxPool{n}DBackward0",
+        outputs=("output", "indices"),
+    )
+    def fractional(xp, input: Array, samples: Array, kernel: Ints, output_size: Ints):
+        out = output_size
+        if input.ndim not in (n + 1, n + 2):
+            raise RuntimeError(
+                f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}"
+            )
+        check_dtype(name, input, "f")
+        sizes = input.shape[input.ndim - n :]
+        for word, size, k, m in zip(words, sizes, kernel, out, strict=True):
+            if m + k - 1 >= size + (n == 2):  # in three dimensions PyTorch wants one element more
+                raise RuntimeError(
+                    f"{name}(): pool {word} {k} too large relative to input {word} {size}"
+                )
+        x = input.reshape(-1, *input.shape[input.ndim - n - 1 :])
+        order = range(n) if n == 3 else (1, 0)  # in two dimensions the first sample is the width's
+        u = samples.reshape(-1, x.shape[1], n)[: len(x)]
+        starts = xp.fractional_starts(u, sizes, kernel, out, order)
+        y, places = xp.places_by_plane(x, starts, kernel)
+        shape = (*input.shape[: input.ndim - n], *out)
+        return y.reshape(shape), places.reshape(shape)
+
+    fractional.grad(
+        input=lambda g, indices, input_shape: add_places(
+            g, indices, input_shape[len(input_shape) - n :]
+        )
+    )
+    return fractional
+
+
+fractional_2d, fractional_3d = declare_fractional(2), declare_fractional(3)
+
+
+def fractional_max_pool(
+    n: int,
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any,
+    output_ratio: Any,
+    indices: bool,
+    samples: Tensor | None,
+) -> Any:
+    name = f"fractional_max_pool{n}d"
+    check_tensor(name, input)
+    if output_size is None and output_ratio is None:
+        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    kernel = spread(name, "kernel_size", kernel_size, n)
+    if output_size is None:
+        ratio = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * n
+        shape = input.shape[input.ndim - n :]
+        output_size = tuple(int(s * r) for s, r in zip(shape, ratio, strict=True))
+    out = spread(name, "output_size", output_size, n)
+    if samples is None:
+        from rushlight.methods import function
+
+        lead = (1, input.shape[0]) if input.ndim == n + 1 else tuple(input.shape[:2])
+        samples = function("rand")(*lead, n, dtype=input.dtype)
+    y = (fractional_2d if n == 2 else fractional_3d)(input, samples, kernel, out)
+    return tuple(y) if indices else y[0]
+
+
+@composite(where="nn.functional", out=False)
+def fractional_max_pool2d(
+    input,
+    kernel_size,
+    output_size=None,
+    output_ratio=None,
+    return_indices=False,
+    _random_samples=None,
+):
+    """The maxima of windows at random steps over (N, C, H, W) or (C, H, W) (Graham 2014)."""
+    return fractional_max_pool(
+        2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
+    )
+
+
+@composite(where="nn.functional", out=False)
+def fractional_max_pool3d(
+    input,
+    kernel_size,
+    output_size=None,
+    output_ratio=None,
+    return_indices=False,
+    _random_samples=None,
+):
+    """The maxima of windows at random steps over (N, C, D, H, W) or (C, D, H, W)."""
+    return fractional_max_pool(
+        3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
+    )
+
+
+@composite(where="nn.functional", out=False)
+def fractional_max_pool2d_with_indices(
+    input,
+    kernel_size,
+    output_size=None,
+    output_ratio=None,
+    return_indices=False,
+    _random_samples=None,
+):
+    """`fractional_max_pool2d` with the place of each maximum."""
+    return fractional_max_pool(
+        2, input, kernel_size, output_size, output_ratio, True, _random_samples
+    )
+
+
+@composite(where="nn.functional", out=False)
+def fractional_max_pool3d_with_indices(
+    input,
+    kernel_size,
+    output_size=None,
+    output_ratio=None,
+    return_indices=False,
+    _random_samples=None,
+):
+    """`fractional_max_pool3d` with the place of each maximum."""
+    return fractional_max_pool(
+        3, input, kernel_size, output_size, output_ratio, True, _random_samples
+    )

@@ -1,0 +1,533 @@
+"""Convolutions: one operator, `convolution`, behind all the public functions.
+
+Gradients of a convolution are convolutions: that of the input is the transposed convolution with the
+same weight, that of the weight convolves the input with the gradient (`convolution_weight`). The
+three are each other's gradients, so any number of derivatives is at hand.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from rushlight import dtypes, geometry
+from rushlight.ops.registry import Array, composite, op
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Ints = tuple[int, ...]
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def sizes_text(sizes: Any) -> str:
+    return "(" + " x ".join(map(str, sizes)) + ")"
+
+
+C_NAMES = {
+    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
+    "uint8": "unsigned char", "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
+def c_name(dtype: dtypes.dtype) -> str:
+    return C_NAMES.get(dtype.name, dtype.name)
+
+
+@lru_cache(maxsize=512)
+def planned(
+    x: Ints,
+    w: Ints,
+    bias: Ints | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    output_padding: Ints,
+    groups: int,
+) -> Ints:
+    """The spatial sizes of the output; raises PyTorch's error where sizes do not fit together."""
+    check_sizes(x, w, bias, stride, padding, dilation, transposed, output_padding, groups)
+    if transposed:
+        return transposed_sizes(x, w, stride, padding, dilation, output_padding)
+    each = zip(x[2:], w[2:], stride, padding, dilation, strict=True)
+    return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in each)
+
+
+def check_sizes(
+    x: Ints,
+    w: Ints,
+    bias: Ints | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    output_padding: Ints,
+    groups: int,
+) -> None:
+    """Raise PyTorch's error for sizes that do not fit together."""
+    if any(p < 0 for p in padding):
+        raise RuntimeError("negative padding is not supported")
+    if any(p < 0 for p in output_padding):
+        raise RuntimeError("negative output_padding is not supported")
+    if any(s <= 0 for s in stride):
+        raise RuntimeError("non-positive stride is not supported")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    if any(d <= 0 for d in dilation):
+        raise RuntimeError(f"dilation should be greater than zero, but got {list(dilation)}")
+    if len(x) != len(w):
+        raise RuntimeError(
+            f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, but got "
+            f"{len(x)}-dimensional input of size {list(x)} instead"
+        )
+    if w[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got "
+            f"weight of size {list(w)} instead"
+        )
+    if w[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
+            f"got weight of size [{list(w)}] instead"
+        )
+    given = f"Given transposed={int(transposed)}, " if transposed else f"Given groups={groups}, "
+    channels = w[0] if transposed else w[1] * groups
+    if x[1] != channels:
+        raise RuntimeError(
+            f"{given}weight of size {list(w)}, expected input{list(x)} to have {channels} channels, "
+            f"but got {x[1]} channels instead"
+        )
+    results = w[1] * groups if transposed else w[0]
+    if bias is not None and bias != (results,):
+        raise RuntimeError(
+            f"Given {'transposed=1, ' if transposed else ''}weight of size {list(w)}, expected bias to "
+            f"be 1-dimensional with {results} elements, but got bias of size {list(bias)} instead"
+        )
+    if not transposed:
+        wide = [n + 2 * p for n, p in zip(x[2:], padding, strict=True)]
+        reach = [d * (k - 1) + 1 for k, d in zip(w[2:], dilation, strict=True)]
+        if any(n < k for n, k in zip(wide, reach, strict=True)):
+            raise RuntimeError(
+                f"Calculated padded input size per channel: {sizes_text(wide)}. Kernel size: "
+                f"{sizes_text(reach)}. Kernel size can't be greater than actual input size"
+            )
+
+
+def check_dtypes(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> None:
+    if bias is not None and bias.dtype != input.dtype:
+        raise RuntimeError(
+            f"Input type ({c_name(dtypes.OF[input.dtype])}) and bias type "
+            f"({c_name(dtypes.OF[bias.dtype])}) should be the same"
+        )
+    if weight.dtype != input.dtype:
+        raise RuntimeError(
+            f"expected scalar type {dtypes.OF[input.dtype].scalar_name} but found "
+            f"{dtypes.OF[weight.dtype].scalar_name}: [convolution] input and weight must have one dtype"
+        )
+
+
+def is_channels_last(a: np.ndarray) -> bool:
+    """Whether results should have their channels innermost in memory because `a` has."""
+    if a.flags.c_contiguous or a.ndim not in (4, 5):
+        return False
+    size = a.itemsize
+    return geometry.is_channels_last_strides(a.shape, tuple(s // size for s in a.strides))
+
+
+def transposed_sizes(
+    x: Ints, w: Ints, stride: Ints, padding: Ints, dilation: Ints, output_padding: Ints
+) -> Ints:
+    """The spatial sizes of a transposed convolution; RuntimeError if there is none."""
+    each = zip(x[2:], w[2:], stride, padding, dilation, output_padding, strict=True)
+    out = tuple((n - 1) * s - 2 * p + d * (k - 1) + q + 1 for n, k, s, p, d, q in each)
+    if any(q >= s and q >= d for q, s, d in zip(output_padding, stride, dilation, strict=True)):
+        names = (
+            ("depth", "height", "width")[3 - len(out) :] if len(out) > 1 else ("height", "width")
+        )
+        one = (1,) if len(out) == 1 else ()
+        values = [
+            f"{what}_{name}: {v}"
+            for what, row in (
+                ("output_padding", ((0,) if one else ()) + tuple(output_padding)),
+                ("stride", (*one, *stride)),
+                ("dilation", (*one, *dilation)),
+            )
+            for name, v in zip(names, row, strict=True)
+        ]
+        raise RuntimeError(
+            "output padding must be smaller than either stride or dilation, but got "
+            + " ".join(values)
+        )
+    if any(n <= 0 for n in out):
+        raise RuntimeError(
+            f"Given input size per channel: {sizes_text(x[2:])}. Calculated output size per channel: "
+            f"{sizes_text(out)}. Output size is too small"
+        )
+    return out
+
+
+# -- the operator ----------------------------------------------------------------------------------
+
+
+@op(method=False, out=False)
+def convolution(
+    xp,
+    input: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    output_padding: Ints,
+    groups: int,
+):
+    """Convolution (cross-correlation) in any number of dimensions, or its transpose.
+
+    `input` (N, C, *in), `weight` (O, C / groups, *kernel), or (C, O / groups, *kernel) when
+    `transposed`, `bias` (O). Output (N, O, *out), out = (in + 2 padding - dilation (kernel - 1) - 1)
+    // stride + 1; transposed: (in - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1.
+    RuntimeError where sizes or dtypes do not fit. float16 and bfloat16 are computed in float32.
+
+    >>> import rushlight as torch
+    >>> x, w = torch.ones(1, 1, 2, 3), torch.ones(1, 1, 2, 2)
+    >>> torch.convolution(x, w, None, (1, 1), (0, 0), (1, 1), False, (0, 0), 1)
+    tensor([[[[4., 4.]]]])
+    """
+    n = weight.ndim - 2
+    if n < 1:
+        raise RuntimeError(
+            f"weight should have at least three dimensions, but got weight of size {list(weight.shape)}"
+        )
+    stride, padding = expanded(stride, n, "stride"), expanded(padding, n, "padding")
+    dilation = expanded(dilation, n, "dilation")
+    output_padding = expanded(output_padding, n, "output_padding")
+    out = planned(
+        input.shape,
+        weight.shape,
+        None if bias is None else bias.shape,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+    )
+    if input.dtype is not weight.dtype or (bias is not None and bias.dtype is not input.dtype):
+        check_dtypes(input, weight, bias)
+    last = is_channels_last(input) or is_channels_last(weight)
+    if n == 3 and input.dtype.itemsize > 4:  # as PyTorch: double precision is contiguous there
+        last = False
+    function = xp.convolve_transposed if transposed else xp.convolve
+    return function(
+        input, weight, stride, padding, dilation, groups, out, channels_last=last, bias=bias
+    )
+
+
+def input_gradient(
+    g: Tensor,
+    weight: Tensor,
+    input_shape: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    groups: int,
+) -> Tensor:
+    """The convolution the other way, to the shape of the input."""
+    n = len(input_shape) - 2
+    stride, padding = expanded(stride, n, "stride"), expanded(padding, n, "padding")
+    dilation, none = expanded(dilation, n, "dilation"), (0,) * n
+    w = conj(weight)
+    if not transposed:  # what the last window did not reach comes back as output padding
+        each = zip(
+            input_shape[2:], g.shape[2:], w.shape[2:], stride, padding, dilation, strict=True
+        )
+        rest = tuple(m - ((o - 1) * s - 2 * p + d * (k - 1) + 1) for m, o, k, s, p, d in each)
+        return convolution(g, w, None, stride, padding, dilation, True, rest, groups)
+    x = convolution(g, w, None, stride, padding, dilation, False, none, groups)
+    for i, size in enumerate(input_shape[2:], 2):
+        if x.shape[i] != size:  # an output padding of a stride and more, possible under dilation
+            x = x.narrow(i, 0, size)
+    return x
+
+
+def weight_gradient(
+    g: Tensor,
+    input: Tensor,
+    weight_shape: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    groups: int,
+) -> Tensor:
+    n = len(weight_shape) - 2
+    stride, padding = expanded(stride, n, "stride"), expanded(padding, n, "padding")
+    dilation = expanded(dilation, n, "dilation")
+    x = conj(input)
+    pair = (g, x) if transposed else (x, g)
+    return convolution_weight(*pair, weight_shape[2:], stride, padding, dilation, groups)
+
+
+def conj(t: Tensor) -> Tensor:
+    return t.conj() if t.dtype.is_complex else t
+
+
+convolution.grad(
+    input=input_gradient,
+    weight=weight_gradient,
+    bias=lambda g: g.sum((0, *range(2, g.ndim))),
+)
+
+
+@op(where="internal", node="ConvolutionBackward0")
+def convolution_weight(
+    xp,
+    input: Array,
+    grad_output: Array,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+):
+    """The gradient of a convolution's weight: (N, C, *in), (N, O, *out) to (O, C / groups, *kernel).
+
+    An input larger than the windows reach counts as far as they reach.
+    """
+    last = is_channels_last(input) or is_channels_last(grad_output)
+    return xp.convolve_weight(
+        input, grad_output, kernel, stride, padding, dilation, groups, channels_last=last
+    )
+
+
+convolution_weight.grad(
+    input=lambda g, grad_output, input_shape, stride, padding, dilation, groups: input_gradient(
+        conj(grad_output), conj(g), input_shape, stride, padding, dilation, False, groups
+    ),
+    grad_output=lambda g, input, grad_output_shape, stride, padding, dilation, groups: clipped(
+        convolution(
+            conj(input), g, None, stride, padding, dilation, False, (0,) * len(stride), groups
+        ),
+        grad_output_shape,
+    ),
+)
+
+
+def clipped(t: Tensor, shape: Ints) -> Tensor:
+    """The first `shape` places of the spatial dimensions."""
+    for i, size in enumerate(shape[2:], 2):
+        if t.shape[i] != size:
+            t = t.narrow(i, 0, size)
+    return t
+
+
+# -- the public functions --------------------------------------------------------------------------
+
+
+def expanded(value: Any, n: int, name: str) -> Ints:
+    """An int, or a tuple of 1 or `n` ints, as a tuple of `n` ints."""
+    if value.__class__ is int:
+        return (value,) * n
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    for v in values:
+        if v.__class__ is not int and (not hasattr(v, "__index__") or isinstance(v, Tensor)):
+            raise TypeError(
+                f"[convolution] argument '{name}' must be tuple of ints, not {type(v).__name__}"
+            )
+    if len(values) == n:
+        return values
+    if len(values) != 1:
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {n} values to match the "
+            f"convolution dimensions, but got {name}={list(values)}"
+        )
+    return values * n
+
+
+def check_tensors(name: str, **tensors: Any) -> None:
+    for i, (argument, t) in enumerate(tensors.items()):
+        if not isinstance(t, Tensor) and not (t is None and argument == "bias"):
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, "
+                f"not {type(t).__name__}"
+            )
+
+
+def batched(name: str, input: Tensor, n: int) -> tuple[Tensor, bool]:
+    """The input with a batch dimension, and whether it had none."""
+    if input.ndim == n + 1:
+        return input.unsqueeze(0), True
+    if input.ndim != n + 2:
+        raise RuntimeError(
+            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of "
+            f"size: {list(input.shape)}"
+        )
+    return input, False
+
+
+def conv_nd(
+    n: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Tensor:
+    name = f"conv{n}d"
+    check_tensors(name, input=input, weight=weight, bias=bias)
+    x, single = batched(name, input, n)
+    if isinstance(padding, str):
+        x, padding = padding_for(x, weight, stride, padding, dilation, n)
+    y = convolution(
+        x,
+        weight,
+        bias,
+        expanded(stride, n, "stride"),
+        expanded(padding, n, "padding"),
+        expanded(dilation, n, "dilation"),
+        False,
+        (0,) * n,
+        groups,
+    )
+    return y.squeeze(0) if single else y
+
+
+def padding_for(
+    x: Tensor, weight: Tensor, stride: Any, padding: str, dilation: Any, n: int
+) -> tuple[Tensor, Ints]:
+    """What 'same' and 'valid' mean; an odd total is padded onto the far side of the input."""
+    if padding == "valid":
+        return x, (0,) * n
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if any(s != 1 for s in expanded(stride, n, "stride")):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    if weight.ndim != n + 2:
+        raise RuntimeError(
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight "
+            f"{list(weight.shape)}, but got {x.ndim}-dimensional input of size {list(x.shape)} instead"
+        )
+    totals = [
+        d * (k - 1)
+        for k, d in zip(weight.shape[2:], expanded(dilation, n, "dilation"), strict=True)
+    ]
+    if any(t % 2 for t in totals):
+        from rushlight.ops.nn.pad import constant_pad_nd
+
+        x = constant_pad_nd(x, [v for t in reversed(totals) for v in (0, t % 2)], 0)
+    return x, tuple(t // 2 for t in totals)
+
+
+def conv_transpose_nd(
+    n: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Tensor:
+    name = f"conv_transpose{n}d"
+    check_tensors(name, input=input, weight=weight, bias=bias)
+    x, single = batched(name, input, n)
+    y = convolution(
+        x,
+        weight,
+        bias,
+        expanded(stride, n, "stride"),
+        expanded(padding, n, "padding"),
+        expanded(dilation, n, "dilation"),
+        True,
+        expanded(output_padding, n, "output_padding"),
+        groups,
+    )
+    return y.squeeze(0) if single else y
+
+
+@composite(method=False, out=False)
+def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Convolution of (N, C, L) or (C, L) with weight (O, C / groups, k): see `convolution`.
+
+    `padding`: ints, "valid" (0) or "same" (the output has the input's size; stride 1 only).
+    """
+    return conv_nd(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+@composite(method=False, out=False)
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Convolution of (N, C, H, W) or (C, H, W) with weight (O, C / groups, kh, kw).
+
+    `padding`: ints, "valid" (0) or "same" (the output has the input's size; stride 1 only).
+    See `convolution`.
+
+    >>> import rushlight as torch
+    >>> torch.conv2d(torch.ones(1, 3, 3), torch.ones(1, 1, 3, 3), padding="same")
+    tensor([[[4., 6., 4.],
+             [6., 9., 6.],
+             [4., 6., 4.]]])
+    """
+    return conv_nd(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+@composite(method=False, out=False)
+def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Convolution of (N, C, D, H, W) or (C, D, H, W), weight (O, C / groups, kd, kh, kw).
+
+    `padding`: ints, "valid" (0) or "same" (the output has the input's size; stride 1 only).
+    See `convolution`.
+    """
+    return conv_nd(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+@composite(method=False, out=False)
+def conv_transpose1d(
+    input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
+):
+    """The transpose of `conv1d`: (N, C, L) or (C, L), weight (C, O / groups, k)."""
+    return conv_transpose_nd(
+        1, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+@composite(method=False, out=False)
+def conv_transpose2d(
+    input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
+):
+    """The transpose of `conv2d`: (N, C, H, W) or (C, H, W), weight (C, O / groups, kh, kw)."""
+    return conv_transpose_nd(
+        2, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+@composite(method=False, out=False)
+def conv_transpose3d(
+    input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
+):
+    """The transpose of `conv3d`: (N, C, D, H, W), weight (C, O / groups, kd, kh, kw)."""
+    return conv_transpose_nd(
+        3, input, weight, bias, stride, padding, output_padding, groups, dilation
+    )
+
+
+@composite(method=False, out=False)
+def conv_tbc(input, weight, bias, pad=0):
+    """Convolution over time of (time, batch, channels) with weight (k, C, O) and bias (O)."""
+    if input.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
+        raise RuntimeError(
+            "conv_tbc: Input must have 3 dims: time, batch, in_channel; weight 3: kernel, in_channel, "
+            f"out_channel; bias 1, got {list(input.shape)}, {list(weight.shape)}, {list(bias.shape)}"
+        )
+    y = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    return y.permute(2, 0, 1).contiguous()

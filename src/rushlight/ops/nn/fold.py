@@ -1,0 +1,173 @@
+"""`unfold` and `fold`: the windows of images as columns, and their sum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight.ops.nn.pool import check_dtype, check_tensor
+from rushlight.ops.registry import Array, composite, op
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Ints = tuple[int, ...]
+
+
+def check_windows(kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -> None:
+    for name, short, values, least in (
+        ("kernel size", "kernel", kernel, 1),
+        ("dilation", "dilation", dilation, 1),
+        ("padding", "pad", padding, 0),
+        ("stride", "stride", stride, 1),
+    ):
+        if any(v < least for v in values):
+            what = "greater than zero" if least else "non-negative"
+            raise RuntimeError(
+                f"{name} should be {what}, but got {short}_height: {values[0]} {short}_width: "
+                f"{values[1]}"
+            )
+
+
+def blocks(sizes: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Ints:
+    """The number of windows in each dimension."""
+    return tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, d, p, s in zip(sizes, kernel, dilation, padding, stride, strict=True)
+    )
+
+
+@op(where="internal", node="Im2ColBackward0")
+def im2col(xp, input: Array, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints):
+    """The windows of (N, C, H, W) or (C, H, W) as columns (N, C kh kw, L) or (C kh kw, L)."""
+    check_windows(kernel, dilation, padding, stride)
+    if input.ndim not in (3, 4):
+        if input.ndim == 2:
+            raise IndexError(
+                "Dimension out of range (expected to be in range of [-2, 1], but got 2)"
+            )
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(input.shape)}"
+        )
+    if 0 in input.shape[-3:]:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(input.shape)}"
+        )
+    out = blocks(input.shape[-2:], kernel, dilation, padding, stride)
+    if any(m < 1 for m in out):
+        raise RuntimeError(
+            f"Given input with spatial size {input.shape[-2:]}, kernel_size={kernel}, "
+            f"dilation={dilation}, padding={padding}, calculated shape of the array of sliding blocks "
+            f"as {out}, but its components must be at least one."
+        )
+    check_dtype("im2col_out_cpu", input, "fcb")
+    if input.ndim == 3:
+        return xp.columns_of(input[None], kernel, dilation, padding, stride)[0]
+    return xp.columns_of(input, kernel, dilation, padding, stride)
+
+
+@op(where="internal", node="Col2ImBackward0")
+def col2im(
+    xp, input: Array, sizes: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints
+):
+    """Columns (N, C kh kw, L) or (C kh kw, L) added up where their windows overlap: (N, C, H, W)."""
+    check_windows(kernel, dilation, padding, stride)
+    check_columns(input, sizes, kernel, dilation, padding, stride)
+    check_dtype("col2im_out_cpu", input, "fcb")
+    if input.ndim == 2:
+        return xp.columns_sum(input[None], sizes, kernel, dilation, padding, stride)[0]
+    return xp.columns_sum(input, sizes, kernel, dilation, padding, stride)
+
+
+def check_columns(
+    a: np.ndarray, sizes: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints
+) -> None:
+    if a.ndim not in (2, 3) or 0 in a.shape[-2:]:
+        raise RuntimeError(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
+            f"dimensions for input, but got: {list(a.shape)}"
+        )
+    rows, columns = a.shape[-2:]
+    if rows % (kernel[0] * kernel[1]):
+        raise RuntimeError(
+            f"Expected size of input's dimension {a.ndim - 2} to be divisible by the product of "
+            f"kernel_size, but got input.size({a.ndim - 2})={rows} and kernel_size={kernel}."
+        )
+    out = blocks(sizes, kernel, dilation, padding, stride)
+    given = (
+        f"Given output_size={sizes}, kernel_size={kernel}, dilation={dilation}, padding={padding}, "
+        f"stride={stride}"
+    )
+    if any(m < 1 for m in out):
+        raise RuntimeError(
+            f"{given}, calculated shape of the array of sliding blocks as {out}, which is too small "
+            "(non-positive)"
+        )
+    if columns != out[0] * out[1]:
+        raise RuntimeError(
+            f"{given}, expected size of input's dimension {a.ndim - 1} to match the calculated number "
+            f"of sliding blocks {out[0]} * {out[1]} = {out[0] * out[1]}, but got "
+            f"input.size({a.ndim - 1})={columns}."
+        )
+
+
+im2col.grad(
+    input=lambda g, input_shape, kernel, dilation, padding, stride: col2im(
+        g, input_shape[-2:], kernel, dilation, padding, stride
+    )
+)
+col2im.grad(
+    input=lambda g, kernel, dilation, padding, stride: im2col(g, kernel, dilation, padding, stride)
+)
+
+
+def pair(name: str, argument: str, value: Any) -> Ints:
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    for v in values:
+        if not hasattr(v, "__index__"):
+            raise TypeError(
+                f"{name}(): argument '{argument}' must be tuple of ints, not {type(v).__name__}"
+            )
+    if len(values) == 1:
+        values *= 2
+    if len(values) != 2:
+        raise RuntimeError(f"It is expected {argument} equals to 2, but got size {len(values)}")
+    return values
+
+
+@composite(where="nn.functional", out=False)
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """The windows of (N, C, H, W) as columns (N, C kh kw, L), for L windows.
+
+    RuntimeError where no window fits.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.unfold(torch.arange(9.0).view(1, 1, 3, 3), 2)[0, :, 0]
+    tensor([0., 1., 3., 4.])
+    """
+    check_tensor("unfold", input)
+    return im2col(
+        input,
+        pair("unfold", "kernel_size", kernel_size),
+        pair("unfold", "dilation", dilation),
+        pair("unfold", "padding", padding),
+        pair("unfold", "stride", stride),
+    )
+
+
+@composite(where="nn.functional", out=False)
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """Columns (N, C kh kw, L) added up to images (N, C, *output_size) where windows overlap.
+
+    The transpose of `unfold`. RuntimeError where the number of columns does not fit.
+    """
+    check_tensor("fold", input)
+    return col2im(
+        input,
+        pair("fold", "output_size", output_size),
+        pair("fold", "kernel_size", kernel_size),
+        pair("fold", "dilation", dilation),
+        pair("fold", "padding", padding),
+        pair("fold", "stride", stride),
+    )

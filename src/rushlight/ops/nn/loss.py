@@ -1,0 +1,402 @@
+"""Losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.autograd.state import scope, thread
+from rushlight.backends import compiled
+from rushlight.dtypes import bfloat16, int64, uint8
+from rushlight.ops.linalg.matmul import linear
+from rushlight.ops.nn.softmax import log_softmax_of
+from rushlight.ops.registry import Array, composite, op
+from rushlight.tensor import _wrap
+
+FLOATS = frozenset(np.dtype(t) for t in (np.float32, np.float64, np.float16, bfloat16.np))
+
+
+def reduced(loss: Any, reduction: str) -> Any:
+    """The elements' losses as they are, their mean, or their sum."""
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    if reduction == "none":
+        return loss
+    raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+def legacy_reduction(size_average: Any, reduce: Any, reduction: str) -> str:
+    """The meaning of PyTorch's two older arguments."""
+    if size_average is None and reduce is None:
+        return reduction
+    import warnings
+
+    size_average = True if size_average is None else size_average
+    reduce = True if reduce is None else reduce
+    new = "none" if not reduce else "mean" if size_average else "sum"
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{new}' instead.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return new
+
+
+@op(where="nn.functional", name="_nll_loss", node="NllLossBackward0", out=False)
+def nll(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
+    """-w[t] * x[t] for input (N, C) and target (N) of class numbers."""
+    n, c = input.shape
+    if weight is None and input.itemsize >= 4 and none_ignored(target, ignore_index):
+        try:
+            picked = input[np.arange(n), target]
+        except IndexError:
+            pass  # a class that is too large: said below
+        else:
+            if reduction == "none":
+                return -picked
+            total = -np.add.reduce(picked)
+            return total / n if reduction == "mean" else total
+    keep = target != ignore_index
+    at = np.where(keep, target, 0)
+    if at.size and (at.min() < 0 or at.max() >= c):
+        bad = target[(target != ignore_index) & ((target < 0) | (target >= c))][0]
+        raise IndexError(f"Target {bad} is out of bounds. (There are {c} classes, 0 to {c - 1}.)")
+    picked = input[np.arange(n), at]
+    w = keep.astype(input.dtype) if weight is None else np.where(keep, weight[at], 0)
+    losses = np.where(keep, -picked * w, 0).astype(input.dtype)
+    if reduction == "none":
+        return losses
+    wide = np.float32 if input.dtype.itemsize < 4 else input.dtype
+    total = losses.sum(dtype=wide)
+    if reduction == "mean":
+        total = total / w.sum(dtype=wide)
+    return np.asarray(total).astype(input.dtype)
+
+
+def none_ignored(target: np.ndarray, ignore_index: int) -> bool:
+    """No class is left out, and none is negative."""
+    return ignore_index < 0 and target.size > 0 and bool(np.minimum.reduce(target) >= 0)
+
+
+nll.grad(
+    input=lambda g, input_shape, target, weight, reduction, ignore_index: nll_backward(
+        g, target, weight, reduction, ignore_index, input_shape
+    )
+)
+
+
+@op(where="nn.functional", name="_nll_loss_backward", node="NllLossBackwardBackward0", out=False)
+def nll_backward(
+    xp,
+    grad_output: Array,
+    target: Array,
+    weight: Array | None,
+    reduction: str,
+    ignore_index: int,
+    shape: tuple,
+):
+    """The gradient of `nll`: -w[t] * g at the target's place of each row, zeros elsewhere."""
+    n, _ = shape
+    if weight is None and none_ignored(target, ignore_index):
+        out = np.zeros(shape, grad_output.dtype)
+        out[np.arange(n), target] = -grad_output / n if reduction == "mean" else -grad_output
+        return out
+    keep = target != ignore_index
+    at = np.where(keep, target, 0)
+    w = keep.astype(grad_output.dtype) if weight is None else np.where(keep, weight[at], 0)
+    value = -w * grad_output
+    if reduction == "mean":
+        value = value / w.sum()
+    out = np.zeros(shape, grad_output.dtype)
+    out[np.arange(n), at] = np.where(keep, value, 0)
+    return out
+
+
+nll_backward.grad(
+    grad_output=lambda g, target, weight, reduction, ignore_index: nll(
+        g, target, weight, reduction, ignore_index
+    )
+)
+
+
+@op(where="nn.functional", name="_class_entropy", node="NllLossBackward0", out=False)
+def class_entropy(
+    xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
+    label_smoothing: float, held: list,
+):  # fmt: skip
+    """The cross entropy of logits (N, C, *) and classes (N, *): `nll` of `log_softmax` in one, nothing
+    of the size of the logits is made in between.
+
+    `held` becomes what the gradient needs: log(sum(exp(x))) and what the sum was divided by.
+    """
+    losses, sums, total, weights, bad = xp.class_entropy(
+        input, target, weight, ignore_index, label_smoothing
+    )
+    if bad:
+        c = input.shape[1]
+        bad = target[(target != ignore_index) & ((target < 0) | (target >= c))][0]
+        raise IndexError(f"Target {bad} is out of bounds. (There are {c} classes, 0 to {c - 1}.)")
+    held[:] = [sums, 1.0]
+    if reduction == "none":
+        return losses.astype(input.dtype, copy=False)
+    if reduction == "mean":
+        held[1] = weights
+        total = total / weights if weights else float("nan")
+    return np.array(total, input.dtype)
+
+
+def class_entropy_gradients(
+    g, input, target, weight, reduction, ignore_index, label_smoothing, held, needs
+):
+    if not thread.grad:
+        over = held[1]
+        scale = 1 / over if over else float("nan")
+        sums = _wrap(held[0])
+        gx = class_entropy_backward(
+            g, input, target, weight, sums, ignore_index, label_smoothing, scale
+        )
+        return gx, None, None
+    n = input.shape[1]
+    keep = (target != ignore_index).unsqueeze(1)
+    at = target.unsqueeze(1).masked_fill(~keep, 0)
+    own = keep.to(input.dtype)
+    view = (1, n, *[1] * (input.ndim - 2))
+    w = input.new_ones(view) if weight is None else weight.view(view)
+    if weight is not None:
+        own = own * weight[at]
+    f = g.unsqueeze(1) if reduction == "none" else g
+    if reduction == "mean":
+        f = f / own.sum()
+    hard, soft = (1 - label_smoothing) * own * f, label_smoothing / n * f * keep
+    gx = input.softmax(1) * (hard + soft * w.sum()) - soft * w
+    gx = gx.scatter_add(1, at, -hard.expand(at.shape).to(gx.dtype))
+    return gx.to(input.dtype), None, None
+
+
+class_entropy.grad_all(class_entropy_gradients)
+
+
+@op(where="nn.functional", name="_class_entropy_backward", out=False)
+def class_entropy_backward(
+    xp, grad_output: Array, input: Array, target: Array, weight: Array | None, sums: Array,
+    ignore_index: int, label_smoothing: float, scale: float,
+):  # fmt: skip
+    """The gradient of `class_entropy` by the logits."""
+    return xp.class_entropy_gradient(
+        grad_output, input, target, weight, sums, ignore_index, label_smoothing, scale
+    )
+
+
+def in_one(input: Any, target: Any, weight: Any, reduction: str) -> bool:
+    """Whether `class_entropy` does it: logits and int64 classes of one shape less a dimension."""
+    a, t = input._array, target._array
+    shape = a.shape
+    return (
+        compiled.active
+        and a.__class__ is t.__class__ is np.ndarray
+        and len(shape) > 1
+        and a.dtype in FLOATS
+        and t.dtype.char == "l"
+        and t.shape == (shape[:1] + shape[2:])
+        and a.size > 0
+        and (
+            weight is None
+            or weight._array.dtype is a.dtype
+            and weight._array.shape == shape[1:2]
+            and weight._edge is None
+        )
+        and reduction in ("mean", "sum", "none")
+        and not scope["rare"]
+    )
+
+
+def check_nll(input: Any, target: Any, weight: Any) -> None:
+    """The dtypes of a likelihood and its classes."""
+    if target.dtype is not int64 and target.dtype is not uint8:
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}"
+        )
+    if not input.dtype.is_floating_point:
+        kind = input.dtype.scalar_name
+        raise NotImplementedError(f"\"nll_loss_out_frame\" not implemented for '{kind}'")
+    if weight is not None and weight.dtype is not input.dtype:
+        raise RuntimeError(
+            f"expected scalar type {input.dtype.scalar_name} but found {weight.dtype.scalar_name}"
+        )
+
+
+@composite(where="nn.functional", inplace=False)
+def nll_loss(
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
+    """The negative log likelihood of classes `target` under log probabilities `input`.
+
+    `input`: (N, C), (C) or (N, C, d1, ...), `target`: (N), () or (N, d1, ...); `weight`: (C).
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    shape, places = input._array.shape, target._array.shape
+    if len(shape) == 1 and not places:
+        check_nll(input, target, weight)
+        loss = nll(input.unsqueeze(0), target.unsqueeze(0), weight, reduction, ignore_index)
+        return loss.squeeze(0) if reduction == "none" else loss
+    if len(shape) < 2:
+        raise ValueError(f"Expected 2 or more dimensions (got {input.ndim})")
+    if shape[:1] != places[:1]:
+        raise ValueError(
+            f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
+            f"({target.shape[0]})."
+        )
+    if shape[2:] != places[1:]:
+        raise RuntimeError(
+            f"Expected target size {[input.shape[0], *input.shape[2:]]}, got {list(target.shape)}"
+        )
+    if weight is not None and weight.numel() != input.shape[1]:
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {input.shape[1]} classes or no classes but "
+            f"got weight tensor of shape: {list(weight.shape)}"
+        )
+    check_nll(input, target, weight)
+    if len(shape) > 2:
+        rows = input.movedim(1, -1).reshape(-1, input.shape[1])
+        loss = nll(rows, target.reshape(-1), weight, reduction, ignore_index)
+        return loss.view(target.shape) if reduction == "none" else loss
+    return nll(input, target, weight, reduction, ignore_index)
+
+
+@composite(where="nn.functional", inplace=False)
+def cross_entropy(
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+):
+    """The cross entropy between logits `input` and classes (or class probabilities) `target`.
+
+    `input`: (C), (N, C) or (N, C, d1, ...); `target`: class numbers without the C dimension, or
+    probabilities in the shape of the input.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.cross_entropy(torch.zeros(1, 4), torch.tensor([2]))
+    tensor(1.3863)
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if in_one(input, target, weight, reduction):
+        return class_entropy(input, target, weight, reduction, ignore_index, label_smoothing, [])
+    c = 0 if input._array.ndim == 1 else 1
+    logs = log_softmax_of(input, c)
+    if target._array.shape == input._array.shape:
+        if not target.dtype.is_floating_point:
+            raise RuntimeError(
+                "Expected floating point type for target with class probabilities, got "
+                f"{target.dtype.scalar_name}"
+            )
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
+        return probabilities_cross_entropy(input, logs, target, weight, reduction, label_smoothing)
+    if not label_smoothing:
+        return nll_loss(logs, target, weight, None, ignore_index, None, reduction)
+    classes = input.shape[c]
+    hard = nll_loss(logs, target, weight, None, ignore_index, None, reduction)
+    scale = weight if weight is None else weight.view(*([1] * c), -1, *([1] * (input.ndim - c - 1)))
+    smooth = -(logs if scale is None else logs * scale).sum(c)
+    ignored = target == ignore_index
+    smooth = smooth.masked_fill(ignored, 0.0)
+    if reduction == "mean":
+        if weight is None:
+            smooth = smooth.sum() / (~ignored).sum()
+        else:
+            smooth = (
+                smooth.sum() / weight[target.masked_fill(ignored, 0)].masked_fill(ignored, 0).sum()
+            )
+    else:
+        smooth = reduced(smooth, reduction)
+    return (1 - label_smoothing) * hard + label_smoothing / classes * smooth
+
+
+def probabilities_cross_entropy(
+    input: Any, logs: Any, target: Any, weight: Any, reduction: str, label_smoothing: float
+) -> Any:
+    c = 0 if input.ndim == 1 else 1
+    if label_smoothing:
+        target = target * (1 - label_smoothing) + label_smoothing / input.shape[c]
+    if weight is not None:
+        logs = logs * weight.view(*([1] * c), -1, *([1] * (input.ndim - c - 1)))
+    loss = -(logs * target)
+    if reduction == "mean":
+        return loss.sum() / (input.numel() / input.shape[c])
+    return loss.sum() if reduction == "sum" else loss.sum(c)
+
+
+@composite(where="nn.functional", inplace=False)
+def linear_cross_entropy(
+    input: Array,
+    linear_weight: Array,
+    target: Array,
+    *,
+    linear_bias: Array | None = None,
+    weight: Array | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+):
+    """cross_entropy(linear(input, linear_weight, linear_bias), target).
+
+    `input`: (features) or (N, features); `linear_weight`: (C, features) or (C, d1, ..., features),
+    for targets (N, d1, ...). `options` says how PyTorch cuts the batch into pieces to save memory: the
+    loss does not depend on it, and here the batch is not cut.
+    """
+    if input.ndim not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
+    if linear_weight.ndim < 2:
+        raise RuntimeError(
+            f"expected linear_weight with dimensionality at least 2, got {linear_weight.ndim}"
+        )
+    features, classes = input.shape[-1], linear_weight.shape[:-1]
+    if features != linear_weight.shape[-1]:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), got "
+            f"{features} and {linear_weight.shape[-1]}, respectively"
+        )
+    if len(classes) > 1 and input.ndim == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires "
+            f"batched input, (N, {features}), got unbatched input with shape {tuple(input.shape)}"
+        )
+    if linear_bias is not None and linear_bias.shape != classes:
+        raise RuntimeError(
+            f"expected linear_bias shape {tuple(classes)}, got {tuple(linear_bias.shape)}"
+        )
+    if weight is not None and weight.shape != classes[:1]:
+        raise RuntimeError(
+            f"expected weight shape to be {tuple(classes[:1])}, got {tuple(weight.shape)}"
+        )
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+    if ignore_index is not None and target.dtype.is_floating_point:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    logits = linear(input, linear_weight.reshape(-1, features), bias)
+    if len(classes) > 1:
+        logits = logits.reshape(input.shape[0], *classes)
+    ignore_index = -100 if ignore_index is None else ignore_index
+    return cross_entropy(
+        logits, target, weight, None, ignore_index, None, reduction, label_smoothing
+    )

@@ -1,0 +1,255 @@
+"""Losses of margins: by how much the right is ahead of the wrong, the near of the far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.ops.nn.loss import legacy_reduction, reduced
+from rushlight.ops.nn.regression_losses import check_reduction, paired
+from rushlight.ops.registry import Array, composite
+
+
+@composite(where="nn.functional", inplace=False)
+def hinge_embedding_loss(
+    input: Array, target: Array, margin: float = 1.0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+):  # fmt: skip
+    """x where the target is 1, max(0, margin - x) where it is -1."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    far = (margin - input).clamp(min=0).masked_fill(target == 1, 0)
+    near = input.masked_fill(target == -1, 0)
+    return reduced(far + near, reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def margin_ranking_loss(
+    input1: Array, input2: Array, target: Array, margin: float = 0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+):  # fmt: skip
+    """max(0, -y (x1 - x2) + margin): x1 should be the larger where y is 1."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    if not (input1.ndim == input2.ndim == target.ndim):
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
+        )
+    return reduced((-target * (input1 - input2) + margin).clamp(min=0), reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def soft_margin_loss(
+    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean",
+):  # fmt: skip
+    """log(1 + exp(-y x))."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    return reduced((input * -target).exp().log1p(), reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def multilabel_soft_margin_loss(
+    input: Array, target: Array, weight: Array | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+):  # fmt: skip
+    """The mean over classes of the cross entropy of each label (0 or 1)."""
+    from rushlight.ops.nn.activation import log_sigmoid
+
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    return reduced(loss.sum(-1) / input.shape[-1], reduction)
+
+
+def check_classes(target: Any) -> None:
+    if target.dtype.name != "int64":
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_name}")
+
+
+@composite(where="nn.functional", inplace=False)
+def multi_margin_loss(
+    input: Array, target: Array, p: int = 1, margin: float = 1.0, weight: Array | None = None,
+    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+):  # fmt: skip
+    """sum over the other classes of max(0, margin - x[y] + x[j])**p, over the number of classes."""
+    import rushlight
+
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.ndim != 1:
+        raise ValueError("weight must be one-dimensional")
+    single = input.ndim < 2
+    x = input.reshape(1, -1) if single else input
+    y = target.reshape(-1)
+    if input.ndim > 2 or input.numel() == 0 and x.shape[-1] == 0:
+        raise RuntimeError(
+            "multi_margin_loss: Expected non-empty vector or matrix with optional 0-dim batch size, but "
+            f"got: {list(input.shape)}"
+        )
+    if y.shape[0] != x.shape[0] or target.ndim > 1:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
+            f"(batch size). Expected target size [{x.shape[0]}], but got {list(target.shape)}. Input has "
+            f"shape {list(input.shape)}."
+        )
+    if weight is not None and weight.numel() != x.shape[1]:
+        raise RuntimeError(
+            f"inconsistent weight size, expected {x.shape[1]} but got {list(weight.shape)}"
+        )
+    check_classes(target)
+    own = x.gather(1, y.unsqueeze(1))
+    z = (margin - own + x).clamp(min=0)
+    if p == 2:
+        z = z * z
+    if weight is not None:
+        z = z * weight[y].unsqueeze(1)
+    others = rushlight.arange(x.shape[1], device=x.device) != y.unsqueeze(1)
+    loss = z.masked_fill(~others, 0).sum(1) / x.shape[1]
+    return reduced(loss.squeeze(0) if single and target.ndim == 0 else loss, reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def multilabel_margin_loss(
+    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean",
+):  # fmt: skip
+    """sum over labels y and classes j that are none of max(0, 1 - (x[y] - x[j])), over their number.
+
+    A row of `target` lists class numbers up to the first -1.
+    """
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    if input.ndim > 2 or (input.ndim and input.shape[-1] == 0):
+        raise RuntimeError(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+            f"{list(input.shape)}"
+        )
+    if input.shape != target.shape:
+        raise RuntimeError(
+            f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
+        )
+    check_classes(target)
+    single = input.ndim < 2
+    x, y = (input.reshape(1, -1), target.reshape(1, -1)) if single else (input, target)
+    listed = (y >= 0).cumprod(1) > 0
+    at = y.masked_fill(~listed, 0)
+    counts = x.new_zeros(x.shape).scatter_add_(1, at, listed.to(x.dtype))
+    is_label = counts > 0
+    own = x.gather(1, at)
+    z = (1 - own.unsqueeze(2) + x.unsqueeze(1)).clamp(min=0)
+    skip = ~listed.unsqueeze(2) | is_label.unsqueeze(1)
+    loss = z.masked_fill(skip, 0).sum((1, 2)) / x.shape[1]
+    return reduced(loss.squeeze(0) if single else loss, reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def pairwise_distance(
+    x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+):
+    """The p-norm of x1 - x2 + eps along the last dimension."""
+    import rushlight
+
+    return rushlight.norm(x1 - x2 + eps, p, -1, keepdim)
+
+
+pairwise_distance.alias("pairwise_distance")
+
+
+@composite(method=False)
+def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8):
+    """x1 . x2 over the product of their lengths, each at least eps, along `dim`."""
+    import rushlight
+
+    if not x1.dtype.is_floating_point and not x2.dtype.is_floating_point:
+        raise RuntimeError(
+            "expected common dtype to be floating point, yet common dtype is integral"
+        )
+    x1, x2 = paired(x1, x2)
+    n1 = rushlight.linalg.vector_norm(x1, 2, dim, True)
+    n2 = rushlight.linalg.vector_norm(x2, 2, dim, True)
+    return (x1 / n1.clamp(min=eps) * (x2 / n2.clamp(min=eps))).sum(dim)
+
+
+@composite(where="nn.functional", inplace=False)
+def cosine_embedding_loss(
+    input1: Array, input2: Array, target: Array, margin: float = 0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+):  # fmt: skip
+    """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    if target.ndim not in (0, 1):
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if target.ndim == 1 and (input1.ndim != 2 or input2.ndim != 2):
+        raise RuntimeError(
+            "1D target tensor expects 2D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
+    if target.ndim == 0 and (input1.ndim != 1 or input2.ndim != 1):
+        raise RuntimeError(
+            "0D target tensor expects 1D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
+    eps = 1e-12
+    dim = target.ndim
+    dot = (input1 * input2).sum(dim)
+    cos = dot / (((input1 * input1).sum(dim) + eps) * ((input2 * input2).sum(dim) + eps)).sqrt()
+    near = (1 - cos).masked_fill(target != 1, 0)
+    far = (cos - margin).clamp(min=0).masked_fill(target != -1, 0)
+    return reduced(near + far, reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def triplet_margin_loss(
+    anchor: Array, positive: Array, negative: Array, margin: float = 1.0, p: float = 2,
+    eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+):  # fmt: skip
+    """max(0, d(a, p) - d(a, n) + margin); `swap`: the smaller of d(a, n) and d(p, n)."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not (anchor.ndim == positive.ndim == negative.ndim):
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
+            f"{negative.ndim}D inputs"
+        )
+    return reduced(
+        triplet(
+            lambda a, b: pairwise_distance(a, b, p, eps), anchor, positive, negative, margin, swap
+        ),
+        reduction,
+    )
+
+
+def triplet(distance: Any, a: Any, p: Any, n: Any, margin: float, swap: bool) -> Any:
+    near, far = distance(a, p), distance(a, n)
+    if swap:
+        far = far.minimum(distance(p, n))
+    return (margin + near - far).clamp(min=0)
+
+
+@composite(where="nn.functional", inplace=False)
+def triplet_margin_with_distance_loss(
+    anchor: Array, positive: Array, negative: Array, *, distance_function: Any = None,
+    margin: float = 1.0, swap: bool = False, reduction: str = "mean",
+):  # fmt: skip
+    """As `triplet_margin_loss`, with any function of two tensors as the distance."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not (anchor.ndim == positive.ndim == negative.ndim):
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
+            f"{negative.ndim}D inputs"
+        )
+    distance = distance_function or pairwise_distance
+    return reduced(triplet(distance, anchor, positive, negative, margin, swap), reduction)

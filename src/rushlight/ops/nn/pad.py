@@ -1,0 +1,162 @@
+"""Padding: `nn.functional.pad` and the operators behind its modes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight.ops.nn.pool import check_dtype, check_tensor
+from rushlight.ops.registry import Array, composite, op
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Ints = tuple[int, ...]
+
+
+def pairs(pad: Any) -> list[tuple[int, int]]:
+    """PyTorch's flat list, last dimension first, as (before, after) per dimension, outermost first."""
+    return [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+
+
+@op(method=False, out=False)
+def constant_pad_nd(xp, input: Array, pad: Ints, value: float = 0):
+    """`input` with `value` around its last dimensions; `pad`: (before, after) from the last dimension
+    on. Negative numbers cut off. RuntimeError where the list is odd or too long.
+
+    >>> import rushlight as torch
+    >>> torch.constant_pad_nd(torch.ones(1, 2), (1, 0), 5.0)
+    tensor([[5., 1., 1.]])
+    """
+    if len(pad) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+    if len(pad) > 2 * input.ndim:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got padding "
+            f"length {len(pad)} and input of dimension {input.ndim}"
+        )
+    each = pairs(pad)
+    shape = input.shape[input.ndim - len(each) :]
+    for n, (low, high) in zip(shape, each, strict=True):
+        if n + low + high < 0:
+            raise RuntimeError(
+                f"The input size {n}, plus negative padding {low} and {high} resulted in a negative "
+                "output size, which is invalid: narrow(): length must be non-negative."
+            )
+    return xp.pad_constant(input, each, value)
+
+
+constant_pad_nd.grad(input=lambda g, pad: constant_pad_nd(g, [-p for p in pad]))
+
+
+# -- continued edges -------------------------------------------------------------------------------
+
+
+def check_edges(kind: str, a: np.ndarray, each: list[tuple[int, int]], mode: str) -> None:
+    n = len(each)
+    if mode == "circular":
+        for size, (low, high) in zip(a.shape[a.ndim - n :], each, strict=True):
+            if low > size or high > size:
+                raise RuntimeError(
+                    "Padding value causes wrapping around more than once: circular padding "
+                    f"({low}, {high}) of size {size}"
+                )
+            if size + low + high < 0:
+                raise RuntimeError("Negative padding value is resulting in an empty dimension")
+        return
+    if 0 in a.shape[a.ndim - n - 1 :]:
+        raise RuntimeError(
+            f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other "
+            f"non-zero dimensions for input, but got: {list(a.shape)}"
+        )
+    for d, (size, (low, high)) in enumerate(zip(a.shape[a.ndim - n :], each, strict=True)):
+        if mode == "reflect" and (low >= size or high >= size):
+            raise RuntimeError(
+                f"Argument #{4 + 2 * (n - 1 - d)}: Padding size should be less than the corresponding "
+                f"input dimension, but got: padding ({low}, {high}) at dimension {a.ndim - n + d} of "
+                f"input {list(a.shape)}"
+            )
+    out = [size + sum(p) for size, p in zip(a.shape[a.ndim - n :], each, strict=True)]
+    if any(m < 1 for m in out):
+        raise RuntimeError(
+            f"input (sizes: {list(a.shape[a.ndim - n :])}) is too small. Calculated output sizes: {out}"
+        )
+    check_dtype(f"{kind}_pad{n}d", a, "fiuc")
+
+
+def declare_edges(mode: str, kind: str, n: int) -> Any:
+    """The operator of one mode of padding in `n` dimensions, and its transpose."""
+    name = f"{kind}_pad{n}d"
+    node = f"{kind.capitalize()}Pad{n}DBackward"
+
+    @op(where="internal", name=name, node=f"{node}0")
+    def extended(xp, input: Array, pad: Ints):
+        each = pairs(pad)
+        check_edges(kind, input, each, mode)
+        if mode == "circular":  # PyTorch's result is contiguous
+            input = input.copy()
+        return xp.pad_edges(input, each, mode)
+
+    @op(where="internal", name=f"{name}_gradient", node=f"{node}Backward0")
+    def gradient(xp, grad_output: Array, pad: Ints, sizes: Ints):
+        return xp.pad_edges_adjoint(grad_output, pairs(pad), sizes, mode)
+
+    extended.grad(
+        input=lambda g, pad, input_shape: gradient(g, pad, input_shape[len(input_shape) - n :])
+    )
+    gradient.grad(grad_output=lambda g, pad: extended(g, pad))
+    return extended
+
+
+MODES = {"reflect": "reflection", "replicate": "replication", "circular": "circular"}
+EDGES = {(mode, n): declare_edges(mode, kind, n) for mode, kind in MODES.items() for n in (1, 2, 3)}
+
+
+@composite(where="nn.functional", out=False)
+def pad(input, pad, mode="constant", value=None):
+    """`input` padded: `pad` holds (before, after) from the last dimension on.
+
+    `mode`: "constant" (`value`, default 0; any number of dimensions), or for the last 1 to 3 of an
+    input with one or two more dimensions "reflect" (mirrored at the edge element), "replicate" (the
+    edge element), "circular" (the other side). Negative numbers cut off.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.pad(torch.arange(3.0).view(1, 3), (2, 1), mode="reflect")
+    tensor([[2., 1., 0., 1., 2., 1.]])
+    """
+    check_tensor("pad", input)
+    for i, p in enumerate(pad):
+        if not hasattr(p, "__index__"):
+            raise TypeError(
+                "pad(): argument 'pad' (position 2) must be tuple of ints, but found element of type "
+                f"{type(p).__name__} at pos {i}"
+            )
+    pad = tuple(map(int, pad))
+    if not isinstance(mode, str):
+        raise TypeError(
+            f"pad(): argument 'mode' (position 3) must be str, not {type(mode).__name__}"
+        )
+    if value is not None and isinstance(value, str):
+        raise TypeError("pad(): argument 'value' (position 4) must be float, not str")
+    if len(pad) % 2:
+        raise RuntimeError(f"Padding length must be divisible by 2, got {list(pad)}")
+    if len(pad) > 2 * input.ndim:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got padding "
+            f"length {len(pad)} and input of dimension {input.ndim}"
+        )
+    if mode == "constant":
+        return constant_pad_nd(input, pad, 0 if value is None else value)
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    n = len(pad) // 2
+    if n not in (1, 2, 3) or input.ndim not in (n + 1, n + 2):
+        raise NotImplementedError(
+            f"Padding size {len(pad)} is not supported for {input.ndim}D input tensor.\n"
+            "Supported combinations for non-constant padding:\n"
+            "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+            "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+            "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
+        )
+    if mode not in MODES:
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    return EDGES[mode, n](input, pad)

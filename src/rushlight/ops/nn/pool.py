@@ -1,0 +1,582 @@
+"""Pooling: maxima, averages and power averages over windows, in one to three dimensions.
+
+Two and three dimensions have operators; one dimension is two with a height of 1. The gradient of a
+maximum goes to its place in the input, and the operators that add at places and take from places are
+each other's gradients; so are the sums over windows and their transposes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from rushlight import dtypes, geometry
+from rushlight.ops.nn.conv import is_channels_last
+from rushlight.ops.registry import Array, composite, op
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Ints = tuple[int, ...]
+
+COUNT = {1: "one int", 2: "two ints", 3: "three ints"}
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+def spread(name: str, argument: str, value: Any, n: int, default: Ints | None = None) -> Ints:
+    """An argument of `n` ints: one int stands for all, None or [] for `default` where there is one."""
+    if default is not None and (value is None or (isinstance(value, (tuple, list)) and not value)):
+        return default
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    for v in values:
+        if not hasattr(v, "__index__") or isinstance(v, Tensor):
+            raise TypeError(
+                f"{name}(): argument '{argument}' must be tuple of ints, not {type(v).__name__}"
+            )
+    if len(values) not in (1, n):
+        if n == 1:
+            raise RuntimeError(
+                f"{name}() argument '{argument}' should contain one int (got {len(values)})"
+            )
+        omitted = (
+            "be omitted, a single int, or" if default is not None else "either be a single int, or"
+        )
+        omitted = omitted if default is None else f"either {omitted}"
+        raise RuntimeError(f"{name}: {argument} must {omitted} a tuple of {COUNT[n]}")
+    return values * n if len(values) < n else values
+
+
+def check_input(name: str, a: np.ndarray, n: int, dtypes_of: str) -> None:
+    """Raise for a wrong number of dimensions, an empty plane, or a dtype outside `dtypes_of`."""
+    if a.ndim not in (n + 1, n + 2):
+        if name.startswith("avg_pool2d"):
+            geometry.wrap_dim(-3, a.ndim, wrap_scalar=False)
+        raise RuntimeError(
+            f"[{name}] non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input, got shape "
+            f"{list(a.shape)}"
+        )
+    if 0 in a.shape[a.ndim - n - 1 :]:
+        if name == "max_pool3d":
+            raise RuntimeError(
+                f"[{name}] Expected input's non-batch dimensions to have positive length, but input has "
+                f"a shape of {list(a.shape)}"
+            )
+        raise RuntimeError(
+            f"[{name}] Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size "
+            f"for input, but got:{list(a.shape)}"
+        )
+    check_dtype(name, a, dtypes_of)
+
+
+def check_dtype(name: str, a: np.ndarray, kinds: str) -> None:
+    d = dtypes.OF[a.dtype]
+    kind = "f" if d.is_floating_point else a.dtype.kind
+    if kind not in kinds:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{d.scalar_name}'")
+
+
+@lru_cache(maxsize=512)
+def out_sizes(
+    sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
+) -> Ints:
+    """The number of windows in each dimension. `ceil_mode`: one that begins inside the input or its
+    left padding counts though it ends outside."""
+    out = []
+    for n, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True):
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
+        if p > ((k - 1) * d + 1) // 2:
+            raise RuntimeError(
+                f"pad should be at most half of effective kernel size, but got pad={p}, "
+                f"kernel_size={k} and dilation={d}"
+            )
+        m = (n + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
+        if ceil_mode and (m - 1) * s >= n + p:
+            m -= 1
+        out.append(m)
+    return tuple(out)
+
+
+def check_positive(n: int, kernel: Ints, stride: Ints, dilation: Ints) -> None:
+    if 0 in stride:
+        raise RuntimeError("stride should not be zero")
+    for what, short, values in (
+        ("kernel size", "k", kernel),
+        ("stride", "d", stride),
+        ("dilation", "dilation", dilation),
+    ):
+        if min(values) <= 0:
+            letters = ("T", "H", "W")[3 - n :]
+            got = " ".join(f"{short}{c}: {v}" for c, v in zip(letters, values, strict=True))
+            raise RuntimeError(f"{what} should be greater than zero, but got {got}")
+
+
+def planned(
+    name: str,
+    a: np.ndarray,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    ceil_mode: bool,
+    kinds: str,
+) -> Ints:
+    """The sizes of the output; raises when there is none."""
+    n = len(kernel)
+    if min(kernel) <= 0 or min(stride) <= 0 or min(dilation) <= 0:
+        check_positive(n, kernel, stride, dilation)
+    if a.ndim >= n:
+        out = out_sizes(a.shape[a.ndim - n :], kernel, stride, padding, dilation, ceil_mode)
+    check_input(name, a, n, kinds)
+    if any(m < 1 for m in out):
+        channels = a.shape[-n - 1]
+        given, got = (
+            "x".join(map(str, (channels, *sizes))) for sizes in (a.shape[a.ndim - n :], out)
+        )
+        raise RuntimeError(
+            f"Given input size: ({given}). Calculated output size: ({got}). Output size is too small"
+        )
+    return out
+
+
+def regular(a: np.ndarray) -> tuple[np.ndarray, bool]:
+    """The array contiguous or channels last, and whether it is the latter."""
+    if a.flags.c_contiguous:
+        return a, False
+    if is_channels_last(a):
+        return a, True
+    return a.copy(), False
+
+
+def placed(a: np.ndarray, last: bool) -> np.ndarray:
+    """`a` with the strides that PyTorch gives a channels-last result."""
+    if not last:
+        return a
+    strides = geometry.channels_last_strides(a.shape)
+    if tuple(s // a.itemsize for s in a.strides) == strides:
+        return a
+    order = (0, *range(2, a.ndim), 1)
+    back = (0, a.ndim - 1, *range(1, a.ndim - 1))
+    return a.transpose(order).copy().transpose(back)
+
+
+# -- places ----------------------------------------------------------------------------------------
+
+
+@op(where="internal", node="MaxPoolBackwardBackward0")
+def add_places(xp, input: Array, indices: Array, sizes: Ints):
+    """Zeros of `sizes` with `input` added at `indices`, which count through each plane."""
+    return xp.add_at_places(input, indices, sizes)
+
+
+@op(where="internal", node="MaxPoolBackwardBackward0")
+def pick_places(xp, input: Array, indices: Array, n: int):
+    """`input` at `indices`, which count through each plane of the last `n` dimensions."""
+    return xp.take_places(input, indices, n)
+
+
+add_places.grad(input=lambda g, indices, sizes: pick_places(g, indices, len(sizes)))
+pick_places.grad(
+    input=lambda g, indices, input_shape, n: add_places(
+        g, indices, input_shape[len(input_shape) - n :]
+    )
+)
+
+
+# -- maxima ----------------------------------------------------------------------------------------
+
+
+def declare_max_pool(n: int) -> tuple:
+    """The operators of max pooling in `n` dimensions: without and with the places."""
+    name = f"max_pool{n}d"
+
+    @op(where="internal", name=name, node=f"MaxPool{n}DWithIndicesBackward0")
+    def values(
+        xp,
+        input: Array,
+        kernel: Ints,
+        stride: Ints,
+        padding: Ints,
+        dilation: Ints,
+        ceil_mode: bool,
+    ):
+        out = planned(name, input, kernel, stride, padding, dilation, ceil_mode, "fiu")
+        x, last = regular(input)
+        return placed(xp.max_pool(x, kernel, stride, padding, dilation, out), last)
+
+    # The maxima are found again: what was returned may have been written to since (a ReLU in place),
+    # which PyTorch, keeping places, does not mind.
+    values.grad(
+        input=lambda g, input, kernel, stride, padding, dilation: gradient(
+            g, input, kernel, stride, padding, dilation
+        )
+    )
+
+    @op(where="internal", name=f"{name}_gradient", node=f"MaxPool{n}DWithIndicesBackwardBackward0")
+    def gradient(
+        xp,
+        grad_output: Array,
+        input: Array,
+        kernel: Ints,
+        stride: Ints,
+        padding: Ints,
+        dilation: Ints,
+    ):
+        x, last = regular(input)
+        gx = xp.max_pool_gradient(grad_output, x, kernel, stride, padding, dilation)
+        return placed(gx, last)
+
+    gradient.grad(
+        grad_output=lambda g, grad_output_shape, input, kernel, stride, padding, dilation: (
+            pick_places(
+                g,
+                indexed(input.detach(), kernel, stride, padding, dilation, grad_output_shape[-n:])[
+                    1
+                ],
+                n,
+            )
+        )
+    )
+
+    @op(
+        where="internal",
+        name=f"{name}_with_indices",
+        node=f"MaxPool{n}DWithIndicesBackward0",
+        outputs=("output", "indices"),
+    )
+    def indexed(
+        xp,
+        input: Array,
+        kernel: Ints,
+        stride: Ints,
+        padding: Ints,
+        dilation: Ints,
+        ceil_mode: bool | Ints,
+    ):
+        out = ceil_mode
+        if isinstance(ceil_mode, bool):
+            out = planned(name, input, kernel, stride, padding, dilation, ceil_mode, "fiu")
+        x, last = regular(input)
+        found = xp.max_pool_places(x, kernel, stride, padding, dilation, out)
+        return tuple(placed(a, last) for a in found)
+
+    indexed.grad(
+        input=lambda g, indices, input_shape: add_places(g, indices, input_shape[-n:]),
+    )
+    return values, indexed
+
+
+max_values_2d, max_indexed_2d = declare_max_pool(2)
+max_values_3d, max_indexed_3d = declare_max_pool(3)
+
+
+def max_pool(
+    n: int,
+    name: str,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    indices: bool,
+) -> Any:
+    check_tensor(name, input)
+    kernel = spread(name, "kernel_size", kernel_size, n)
+    arguments = (
+        kernel,
+        spread(name, "stride", stride, n, kernel),
+        spread(name, "padding", padding, n),
+        spread(name, "dilation", dilation, n),
+    )
+    if n == 1:
+        check_max_pool1d(name, input, *(a[0] for a in arguments), ceil_mode)
+        arguments = tuple((i, *a) for i, a in zip((1, 1, 0, 1), arguments, strict=True))
+        input = input.unsqueeze(-2)
+    function = (
+        (max_indexed_3d if indices else max_values_3d)
+        if n == 3
+        else (max_indexed_2d if indices else max_values_2d)
+    )
+    y = function(input, *arguments, bool(ceil_mode))
+    if n == 1:
+        y = tuple(t.squeeze(-2) for t in y) if indices else y.squeeze(-2)
+    return tuple(y) if indices else y
+
+
+def check_tensor(name: str, input: Any) -> None:
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
+
+
+def check_max_pool1d(
+    name: str, input: Tensor, k: int, s: int, p: int, d: int, ceil_mode: bool
+) -> None:
+    if input.ndim not in (2, 3) or 0 in input.shape[-2:]:
+        raise RuntimeError(
+            f"{name}: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, "
+            f"but got:{list(input.shape)}"
+        )
+    for what, v in (("kernel_size", k), ("stride", s), ("dilation", d)):
+        if v <= 0:
+            raise RuntimeError(f"{name}() {what} must be greater than zero, but got {v}")
+    if p < 0:
+        raise RuntimeError(
+            f"{name}() padding must be non-negative, but got {p}: pad must be non-negative"
+        )
+    if p > k // 2:
+        raise RuntimeError(
+            f"{name}() padding should be at most half of kernel size, but got padding={p} and "
+            f"kernel_size={k}: pad should be at most half of effective kernel size"
+        )
+    (m,) = out_sizes(input.shape[-1:], (k,), (s,), (p,), (d,), ceil_mode)
+    if m <= 0:
+        raise RuntimeError(f"{name}() Invalid computed output size: {m}")
+
+
+@composite(method=False, out=False)
+def max_pool1d(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """The maximum of each window of (N, C, L) or (C, L); with `return_indices` also its place."""
+    return max_pool(
+        1, "max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )
+
+
+@composite(method=False, out=False)
+def max_pool2d(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """The maximum of each window of (N, C, H, W) or (C, H, W).
+
+    `stride` is `kernel_size` by default. Padding counts as lower than any number. With
+    `return_indices` also the place of each maximum, row * W + column. RuntimeError where no window
+    fits. The gradient goes to the first maximum of a window.
+
+    >>> import rushlight as torch
+    >>> torch.max_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
+    tensor([[[ 5.,  7.],
+             [13., 15.]]])
+    """
+    return max_pool(
+        2, "max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )
+
+
+@composite(method=False, out=False)
+def max_pool3d(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """The maximum of each window of (N, C, D, H, W) or (C, D, H, W): as `max_pool2d`."""
+    return max_pool(
+        3, "max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )
+
+
+@composite(method=False, out=False)
+def max_pool1d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """`max_pool1d` with the place of each maximum."""
+    return max_pool(1, "max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+@composite(where="nn.functional", out=False)
+def max_pool2d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """`max_pool2d` with the place of each maximum."""
+    return max_pool(2, "max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+@composite(where="nn.functional", out=False)
+def max_pool3d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    """`max_pool3d` with the place of each maximum."""
+    return max_pool(3, "max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+# -- averages --------------------------------------------------------------------------------------
+
+
+def declare_avg_pool(n: int) -> Any:
+    """The operator of average pooling in `n` dimensions and its transpose."""
+    name = f"avg_pool{n}d"
+
+    def divisor(
+        xp: Any,
+        kernel: Ints,
+        stride: Ints,
+        padding: Ints,
+        sizes: Ints,
+        out: Ints,
+        include: bool,
+        override: int | None,
+    ) -> Any:
+        if override is not None:
+            return override
+        return xp.window_counts(kernel, stride, padding, sizes, out, include)
+
+    @op(where="internal", name=name, node=f"AvgPool{n}DBackward0")
+    def forward(
+        xp,
+        input: Array,
+        kernel: Ints,
+        stride: Ints,
+        padding: Ints,
+        ceil_mode: bool | Ints,
+        count_include_pad: bool,
+        divisor_override: int | None,
+    ):
+        ones = (1,) * n
+        if divisor_override == 0:
+            raise RuntimeError(f"[{name}] divisor must be not zero")
+        out = ceil_mode
+        if isinstance(ceil_mode, bool):
+            out = planned(name, input, kernel, stride, padding, ones, ceil_mode, "fiu")
+        x, last = regular(input)
+        sizes = x.shape[x.ndim - n :]
+        count = divisor(
+            xp, kernel, stride, padding, sizes, out, count_include_pad, divisor_override
+        )
+        return placed(xp.window_averages(x, kernel, stride, padding, out, count), last)
+
+    @op(where="internal", name=f"{name}_gradient", node=f"AvgPool{n}DBackwardBackward0")
+    def gradient(
+        xp,
+        grad_output: Array,
+        sizes: Ints,
+        kernel: Ints,
+        stride: Ints,
+        padding: Ints,
+        count_include_pad: bool,
+        divisor_override: int | None,
+    ):
+        out = grad_output.shape[grad_output.ndim - n :]
+        count = divisor(
+            xp, kernel, stride, padding, sizes, out, count_include_pad, divisor_override
+        )
+        g, last = regular(grad_output)
+        gx = xp.window_averages_adjoint(g, kernel, stride, padding, sizes, count)
+        return placed(gx, last)
+
+    forward.grad(
+        input=lambda g, input_shape, kernel, stride, padding, count_include_pad, divisor_override: (
+            gradient(
+                g,
+                input_shape[len(input_shape) - n :],
+                kernel,
+                stride,
+                padding,
+                count_include_pad,
+                divisor_override,
+            )
+        )
+    )
+    gradient.grad(
+        grad_output=lambda g, grad_output_shape, kernel, stride, padding, count_include_pad, divisor_override: (
+            forward(
+                g,
+                kernel,
+                stride,
+                padding,
+                grad_output_shape[len(grad_output_shape) - n :],
+                count_include_pad,
+                divisor_override,
+            )
+        )
+    )
+    return forward
+
+
+averages_2d, averages_3d = declare_avg_pool(2), declare_avg_pool(3)
+
+
+@composite(method=False, out=False)
+def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    """The average of each window of (N, C, L) or (C, L)."""
+    name = "avg_pool1d"
+    check_tensor(name, input)
+    if input.ndim not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' "
+            "(while checking arguments for avg_pool1d)"
+        )
+    kernel = spread(name, "kernel_size", kernel_size, 1)
+    stride = spread(name, "stride", stride, 1, kernel)
+    padding = spread(name, "padding", padding, 1)
+    return averages_2d(
+        input.unsqueeze(-2),
+        (1, *kernel),
+        (1, *stride),
+        (0, *padding),
+        bool(ceil_mode),
+        count_include_pad,
+        None,
+    ).squeeze(-2)
+
+
+@composite(where="nn.functional", inplace=False)
+def avg_pool2d(
+    input,
+    kernel_size,
+    stride=None,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=None,
+):
+    """The average of each window of (N, C, H, W) or (C, H, W).
+
+    A window's sum is divided by `divisor_override`, or by its number of elements, the padding counted
+    or not. RuntimeError where no window fits. Integers are divided towards zero.
+
+    >>> import rushlight as torch
+    >>> torch.nn.functional.avg_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
+    """
+    name = "avg_pool2d"
+    check_tensor(name, input)
+    kernel = spread(name, "kernel_size", kernel_size, 2)
+    return averages_2d(
+        input,
+        kernel,
+        spread(name, "stride", stride, 2, kernel),
+        spread(name, "padding", padding, 2),
+        bool(ceil_mode),
+        count_include_pad,
+        divisor_override,
+    )
+
+
+@composite(where="nn.functional", inplace=False)
+def avg_pool3d(
+    input,
+    kernel_size,
+    stride=None,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=None,
+):
+    """The average of each window of (N, C, D, H, W) or (C, D, H, W): as `avg_pool2d`."""
+    name = "avg_pool3d"
+    check_tensor(name, input)
+    kernel = spread(name, "kernel_size", kernel_size, 3)
+    return averages_3d(
+        input,
+        kernel,
+        spread(name, "stride", stride, 3, kernel),
+        spread(name, "padding", padding, 3),
+        bool(ceil_mode),
+        count_include_pad,
+        divisor_override,
+    )

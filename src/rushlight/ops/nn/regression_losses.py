@@ -1,0 +1,410 @@
+"""Losses that compare numbers with numbers: squared and absolute errors, divergences.
+
+Most are compositions of operators; those with a node of their own in PyTorch (`MseLossBackward0`...)
+are one operator that gives the elements' losses, reduced by a second one.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from rushlight.ops.fused_rules import fused
+from rushlight.ops.nn.loss import legacy_reduction, reduced
+from rushlight.ops.registry import Array, composite, elementwise, op
+
+
+def same_sizes(input: Any, target: Any) -> None:
+    """Warn where broadcasting is probably a mistake, as PyTorch does."""
+    if input.shape != target.shape:
+        warnings.warn(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
+            "This will likely lead to incorrect results due to broadcasting. Please ensure they have the "
+            "same size.",
+            stacklevel=4,
+        )
+
+
+def check_reduction(reduction: str) -> None:
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+# -- squared error ---------------------------------------------------------------------------------
+
+
+@op(where="nn.functional", name="_mse_loss", node="MseLossBackward0", out=False)
+def squared_error(xp, input: Array, target: Array, reduction: str):
+    """(x - y)**2, summed or averaged: one pass over both."""
+    d = input.dtype
+    if reduction == "none":
+        if d.itemsize < 4:
+            return np.square(input.astype("f") - target.astype("f")).astype(d)
+        return xp.square(xp.subtract(input, target))
+    total = xp.squared_distance(input, target)
+    if reduction == "mean":
+        total = total / total.dtype.type(input.size) if input.size else total.dtype.type("nan")
+    return np.asarray(total, d)
+
+
+def scaled(g: Any, input: Any, reduction: str) -> Any:
+    return g / input.numel() if reduction == "mean" else g
+
+
+def squared_error_rule(g: Any, input: Any, target: Any, factor: float) -> Any:
+    return g * (input - target) * factor
+
+
+def squared_error_slope(g: Any, input: Any, target: Any, reduction: str) -> Any:
+    factor = 2 / (input.numel() or 1) if reduction == "mean" else 2.0
+    return fused("squared_error_gradient", squared_error_rule, g, input, target, factor)
+
+
+squared_error.grad(
+    input=squared_error_slope,
+    target=lambda g, input, target, reduction: squared_error_slope(g, target, input, reduction),
+)
+
+
+def paired(input: Any, target: Any) -> tuple[Any, Any]:
+    """Both broadcast to one shape and promoted to one dtype."""
+    import rushlight
+
+    if input.dtype is not target.dtype:
+        d = rushlight.promote_types(input.dtype, target.dtype)
+        input, target = input.to(d), target.to(d)
+    if input.shape != target.shape:
+        input, target = rushlight.broadcast_tensors(input, target)
+    return input, target
+
+
+@composite(where="nn.functional", inplace=False)
+def mse_loss(
+    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", weight: Array | None = None,
+):  # fmt: skip
+    """The mean (or sum) of the squared differences; `weight`: of each element."""
+    same_sizes(input, target)
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    input, target = paired(input, target)
+    if weight is not None:
+        loss = (input - target) ** 2 * weight
+        return (
+            loss.sum() / weight.expand(loss.shape).sum()
+            if reduction == "mean"
+            else reduced(loss, reduction)
+        )
+    if not (input.dtype.is_floating_point):
+        raise RuntimeError(f"\"mse_cpu\" not implemented for '{input.dtype.scalar_name}'")
+    return squared_error(input, target, reduction)
+
+
+# -- absolute errors -------------------------------------------------------------------------------
+
+
+@composite(where="nn.functional", inplace=False)
+def l1_loss(
+    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", weight: Array | None = None,
+):  # fmt: skip
+    """The mean (or sum) of |x - y|."""
+    same_sizes(input, target)
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    loss = (input - target).abs()
+    if weight is not None:
+        loss = loss * weight
+        return (
+            loss.sum() / weight.expand(loss.shape).sum()
+            if reduction == "mean"
+            else reduced(loss, reduction)
+        )
+    return reduced(loss, reduction)
+
+
+@elementwise(
+    where="nn.functional", name="_smooth_l1_loss", node="SmoothL1LossBackward0", accepts="fc",
+    inplace=False, holomorphic=False, out=False,
+)  # fmt: skip
+def smooth_error(xp, input: Array, target: Array, beta: float):
+    return xp.smooth_l1(input, target, beta)
+
+
+def smooth_rule(g: Any, input: Any, target: Any, beta: float) -> Any:
+    d = input - target
+    return g * (d / beta).clamp(-1, 1) if beta else g * d.sign()
+
+
+smooth_error.grad(
+    input=lambda g, input, target, beta: fused(
+        "smooth_l1_gradient", smooth_rule, g, input, target, beta
+    ),
+    target=lambda g, input, target, beta: fused(
+        "smooth_l1_gradient", smooth_rule, g, target, input, beta
+    ),
+)
+
+
+@composite(where="nn.functional", inplace=False)
+def smooth_l1_loss(
+    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", beta: float = 1.0,
+):  # fmt: skip
+    """Squared below `beta`, absolute above (Girshick 2015)."""
+    same_sizes(input, target)
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    if beta == 0:
+        return l1_loss(input, target, reduction=reduction)
+    return reduced(smooth_error(input, target, beta), reduction)
+
+
+@elementwise(
+    where="nn.functional", name="_huber_loss", node="HuberLossBackward0", accepts="f", inplace=False,
+    out=False,
+)  # fmt: skip
+def huber_error(xp, input: Array, target: Array, delta: float):
+    return xp.huber(input, target, delta)
+
+
+def huber_rule(g: Any, input: Any, target: Any, delta: float) -> Any:
+    return g * (input - target).clamp(-delta, delta)
+
+
+huber_error.grad(
+    input=lambda g, input, target, delta: fused(
+        "huber_gradient", huber_rule, g, input, target, delta
+    ),
+    target=lambda g, input, target, delta: fused(
+        "huber_gradient", huber_rule, g, target, input, delta
+    ),
+)
+
+
+@composite(where="nn.functional", inplace=False)
+def huber_loss(
+    input: Array, target: Array, reduction: str = "mean", delta: float = 1.0,
+    weight: Array | None = None,
+):  # fmt: skip
+    """Squared within `delta`, linear beyond (Huber 1964)."""
+    same_sizes(input, target)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    loss = huber_error(input, target, delta)
+    if weight is not None:
+        loss = loss * weight
+        return (
+            loss.sum() / weight.expand(loss.shape).sum()
+            if reduction == "mean"
+            else reduced(loss, reduction)
+        )
+    return reduced(loss, reduction)
+
+
+# -- cross entropies of yes and no -----------------------------------------------------------------
+
+
+@elementwise(
+    where="nn.functional", name="_binary_cross_entropy", node="BinaryCrossEntropyBackward0", accepts="f",
+    inplace=False, out=False,
+)  # fmt: skip
+def binary_entropy(xp, input: Array, target: Array):
+    """-(y log x + (1 - y) log(1 - x)), each logarithm at least -100."""
+    if input.size and not ((input >= 0) & (input <= 1)).all():
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    return xp.binary_entropy(input, target)
+
+
+def binary_entropy_rule(g: Any, input: Any, target: Any) -> Any:
+    return g * (input - target) / ((1 - input) * input).clamp(min=1e-12)
+
+
+binary_entropy.grad(
+    input=lambda g, input, target: fused(
+        "binary_entropy_gradient", binary_entropy_rule, g, input, target
+    ),
+    target=lambda g, input: g * ((1 - input).log().clamp(min=-100) - input.log().clamp(min=-100)),
+)
+
+
+@composite(where="nn.functional", inplace=False)
+def binary_cross_entropy(
+    input: Array, target: Array, weight: Array | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+):  # fmt: skip
+    """The cross entropy of probabilities `input` in [0, 1] and targets of the same shape."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    if target.shape != input.shape:
+        raise ValueError(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
+            "deprecated. Please ensure they have the same size."
+        )
+    if input.dtype is not target.dtype:
+        raise RuntimeError(
+            f"Found dtype {target.dtype.scalar_name} but expected {input.dtype.scalar_name}"
+        )
+    loss = binary_entropy(input, target)
+    if weight is not None:
+        loss = loss * weight.expand(loss.shape)
+    return reduced(loss, reduction)
+
+
+@elementwise(
+    where="nn.functional", name="_bce_with_logits", node="BinaryCrossEntropyWithLogitsBackward0",
+    accepts="f", inplace=False, out=False,
+)  # fmt: skip
+def logit_entropy(xp, input: Array, target: Array):
+    """max(x, 0) - x y + log(1 + exp(-|x|))."""
+    return xp.logit_entropy(input, target)
+
+
+def logit_entropy_rule(g: Any, input: Any, target: Any) -> Any:
+    return g * (input.sigmoid() - target)
+
+
+logit_entropy.grad(
+    input=lambda g, input, target: fused(
+        "logit_entropy_gradient", logit_entropy_rule, g, input, target
+    ),
+    target=lambda g, input: -g * input,
+)
+
+
+@op(
+    where="nn.functional", name="_reduced_bce_with_logits",
+    node="BinaryCrossEntropyWithLogitsBackward0", out=False,
+)  # fmt: skip
+def reduced_logit_entropy(xp, input: Array, target: Array, reduction: str):
+    wide = input.astype("f") if input.dtype.itemsize < 4 else input
+    losses = xp.logit_entropy(wide, target.astype(wide.dtype, copy=False))
+    total = (xp.average if reduction == "mean" else xp.total)(losses, None, False)
+    return np.asarray(total).astype(input.dtype)
+
+
+reduced_logit_entropy.grad(
+    input=lambda g, input, target, reduction: fused(
+        "logit_entropy_gradient",
+        logit_entropy_rule,
+        scaled(g, input, reduction),
+        input,
+        target,
+    ),
+    target=lambda g, input, reduction: -scaled(g, input, reduction) * input,
+)
+
+
+@composite(inplace=False, method=False)
+def binary_cross_entropy_with_logits(
+    input: Array, target: Array, weight: Array | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean", pos_weight: Array | None = None,
+):  # fmt: skip
+    """The cross entropy of sigmoid(input) and `target`, stably; `pos_weight`: weight of positives."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    if target.shape != input.shape:
+        raise ValueError(
+            f"Target size ({target.size()}) must be the same as input size ({input.size()})"
+        )
+    if weight is None and pos_weight is None:
+        if reduction != "none" and input.dtype is target.dtype and input.numel():
+            return reduced_logit_entropy(input, target, reduction)
+        return reduced(logit_entropy(input, target), reduction)
+    softened = softplus_of_negative(input)
+    if pos_weight is None:
+        loss = (1 - target) * input + softened
+    else:
+        loss = (1 - target) * input + ((pos_weight - 1) * target + 1) * softened
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+def softplus_of_negative(x: Any) -> Any:
+    """log(1 + exp(-x))."""
+    from rushlight.ops.nn.activation import log_sigmoid
+
+    return -log_sigmoid(x)
+
+
+# -- divergences and likelihoods -------------------------------------------------------------------
+
+
+@composite(where="nn.functional", inplace=False)
+def kl_div(
+    input: Array, target: Array, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", log_target: bool = False,
+):  # fmt: skip
+    """The divergence of `target` from exp(input): target * (log(target) - input)."""
+    if size_average is None and reduce is None and reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size. "
+            "'batchmean' divides only by the batch size, and aligns with the KL div math definition. "
+            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+            stacklevel=4,
+        )
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if log_target:
+        loss = target.exp() * (target - input)
+    else:
+        loss = target.xlogy(target) - target * input
+    if reduction == "batchmean":
+        return loss.sum() / input.shape[0] if input.ndim else loss.sum()
+    return reduced(loss, reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def poisson_nll_loss(
+    input: Array, target: Array, log_input: bool = True, full: bool = False,
+    size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
+    reduction: str = "mean",
+):  # fmt: skip
+    """-log of a Poisson probability, up to a constant unless `full` (Stirling's formula)."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    check_reduction(reduction)
+    loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        loss = loss + stirling.masked_fill(target <= 1, 0)
+    return reduced(loss, reduction)
+
+
+@composite(where="nn.functional", inplace=False)
+def gaussian_nll_loss(
+    input: Array, target: Array, var: Any, full: bool = False, eps: float = 1e-6,
+    reduction: str = "mean",
+):  # fmt: skip
+    """-log of a normal density of `target` with mean `input` and variance `var` (at least eps)."""
+    import rushlight
+
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * rushlight.ones_like(input)
+    elif not var.is_meta and (var < 0).any():
+        raise ValueError("var has negative entry/entries")
+    if var.shape != input.shape:
+        if input.shape[:-1] == var.shape:
+            var = var.unsqueeze(-1)
+        elif not (
+            (input.ndim == var.ndim and input.shape[:-1] == var.shape[:-1] and var.shape[-1] == 1)
+            or var.numel() == 1
+            or _broadcasts(var.shape, input.shape)
+        ):
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not valid")
+    with rushlight.no_grad():
+        floor = var.detach().clamp(min=eps) - var.detach()
+    var = var + floor  # at least eps, with the gradient of var
+    loss = 0.5 * (var.log() + (input - target) ** 2 / var)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return reduced(loss, reduction)
+
+
+def _broadcasts(shape: Any, to: Any) -> bool:
+    return all(n in (1, m) for n, m in zip(reversed(shape), reversed(to), strict=False))

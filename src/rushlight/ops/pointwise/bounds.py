@@ -1,0 +1,182 @@
+"""Extremes of two and bounds: `maximum`, `fmax`, `clamp`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rushlight.ops.fused_rules import fused
+from rushlight.ops.registry import Array, elementwise
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    Number = Any
+
+
+def larger_share(g: Tensor, input: Tensor, other: Tensor) -> Tensor:
+    """The gradient of `input` in `maximum(input, other)`: half of it where they are equal."""
+    return (g / 2).where(input == other, g).masked_fill(input < other, 0)
+
+
+@elementwise(kernel="maximum", accepts="bif", inplace=False, numbers=())
+def maximum(input: Array, other: Array):
+    """The larger of both; NaN where either is NaN. Where they are equal, each gets half the gradient."""
+
+
+maximum.grad(
+    input=larger_share,
+    other=lambda g, input, other: larger_share(g, other, input),
+)
+
+
+@elementwise(kernel="minimum", accepts="bif", inplace=False, numbers=())
+def minimum(input: Array, other: Array):
+    """The smaller of both; NaN where either is NaN. Where they are equal, each gets half the gradient."""
+
+
+minimum.grad(
+    input=lambda g, input, other: larger_share(g, other, input),
+    other=larger_share,
+)
+
+
+@elementwise(kernel="fmax", accepts="bif", inplace=False, numbers=())
+def fmax(input: Array, other: Array):
+    """The larger of both; the number where one is NaN."""
+
+
+fmax.grad(
+    input=lambda g, input, other: g.masked_fill(~((input >= other) | other.isnan()), 0),
+    other=lambda g, input, other: g.masked_fill((input >= other) | other.isnan(), 0),
+)
+
+
+@elementwise(kernel="fmin", accepts="bif", inplace=False, numbers=())
+def fmin(input: Array, other: Array):
+    """The smaller of both; the number where one is NaN."""
+
+
+fmin.grad(
+    input=lambda g, input, other: g.masked_fill(~((input <= other) | other.isnan()), 0),
+    other=lambda g, input, other: g.masked_fill((input <= other) | other.isnan(), 0),
+)
+
+
+def bounds_are_tensors(input: Any, min: Any, max: Any) -> Any:
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if isinstance(input, Tensor) and input.is_complex():
+        raise RuntimeError("clamp is not supported for complex types")
+    return _clamp_tensors if isinstance(min, Tensor) or isinstance(max, Tensor) else None
+
+
+@elementwise(node="ClampBackward1", accepts="bif", variant=bounds_are_tensors, direct=True)
+def clamp(xp, input: Array, min: Number = None, max: Number = None):
+    """`input` brought between `min` and `max` (numbers or tensors; either may be left out).
+
+    NaN stays NaN; `max` wins over `min`. The gradient passes where nothing was cut, bounds included.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([-2.0, 0.5, 3.0]).clamp(0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    return xp.clip(input, min, max)
+
+
+def inside(g: Tensor, input: Tensor, min: Any, max: Any) -> Tensor:
+    """`g` where `input` was within its bounds."""
+    if min is None:
+        kept = input <= max
+    elif max is None:
+        kept = input >= min
+    else:
+        kept = (input >= min) & (input <= max)
+    return g.masked_fill(~kept, 0)
+
+
+clamp.grad(input=lambda g, input, min, max: fused("clip_gradient", inside, g, input, min, max))
+clamp.alias("clip")
+
+
+@elementwise(
+    name="_clamp_tensors", node="ClampBackward0", accepts="bif", method=False, inplace=False
+)
+def _clamp_tensors(xp, input: Array, min: Array | None = None, max: Array | None = None):
+    """`clamp` with bounds of which at least one is a tensor."""
+    return xp.clip_arrays(input, min, max)
+
+
+def lower_bound(g: Tensor, input: Tensor, min: Any, max: Any) -> Tensor:
+    cut = input < min
+    return g.masked_fill(~(cut if max is None else cut & (min < max)), 0)
+
+
+def upper_bound(g: Tensor, input: Tensor, min: Any, max: Any) -> Tensor:
+    cut = input > max
+    return g.masked_fill(~(cut if min is None else cut | (max < min)), 0)
+
+
+_clamp_tensors.grad(input=inside, min=lower_bound, max=upper_bound)
+
+
+def min_is_tensor(input: Any, min: Any) -> Any:
+    return _clamp_min_tensor if isinstance(min, Tensor) else None
+
+
+@elementwise(node="ClampMinBackward0", accepts="bif", variant=min_is_tensor, direct=True)
+def clamp_min(xp, input: Array, min: Number):
+    """`input`, but at least `min`."""
+    return xp.clip(input, min, None)
+
+
+clamp_min.grad(input=lambda g, input, min: g.masked_fill(~(input >= min), 0))
+
+
+@elementwise(
+    name="_clamp_min_tensor",
+    kernel="maximum",
+    node="ClampMinBackward1",
+    accepts="bif",
+    method=False,
+    inplace=False,
+)
+def _clamp_min_tensor(input: Array, min: Array):
+    """`clamp_min` with a tensor."""
+
+
+_clamp_min_tensor.grad(
+    input=lambda g, input, min: g.masked_fill(~(input >= min), 0),
+    min=lambda g, input, min: g.masked_fill(~(input < min), 0),
+)
+
+
+def max_is_tensor(input: Any, max: Any) -> Any:
+    return _clamp_max_tensor if isinstance(max, Tensor) else None
+
+
+@elementwise(node="ClampMaxBackward0", accepts="bif", variant=max_is_tensor, direct=True)
+def clamp_max(xp, input: Array, max: Number):
+    """`input`, but at most `max`."""
+    return xp.clip(input, None, max)
+
+
+clamp_max.grad(input=lambda g, input, max: g.masked_fill(~(input <= max), 0))
+
+
+@elementwise(
+    name="_clamp_max_tensor",
+    kernel="minimum",
+    node="ClampMaxBackward1",
+    accepts="bif",
+    method=False,
+    inplace=False,
+)
+def _clamp_max_tensor(input: Array, max: Array):
+    """`clamp_max` with a tensor."""
+
+
+_clamp_max_tensor.grad(
+    input=lambda g, input, max: g.masked_fill(~(input <= max), 0),
+    max=lambda g, input, max: g.masked_fill(~(input > max), 0),
+)

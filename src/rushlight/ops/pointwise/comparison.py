@@ -1,0 +1,170 @@
+"""Comparison, logic and tests of numbers: results are bool."""
+
+from __future__ import annotations
+
+from rushlight.ops import calls
+from rushlight.ops.registry import Array, composite, elementwise, public
+from rushlight.tensor import Tensor
+
+
+@elementwise(kernel="equal", promote="bool")
+def eq(input: Array, other: Array):
+    """`input == other`."""
+
+
+@elementwise(kernel="not_equal", promote="bool")
+def ne(input: Array, other: Array):
+    """`input != other`."""
+
+
+@elementwise(kernel="less", promote="bool", accepts="bif")
+def lt(input: Array, other: Array):
+    """`input < other`."""
+
+
+@elementwise(kernel="less_equal", promote="bool", accepts="bif")
+def le(input: Array, other: Array):
+    """`input <= other`."""
+
+
+@elementwise(kernel="greater", promote="bool", accepts="bif")
+def gt(input: Array, other: Array):
+    """`input > other`."""
+
+
+@elementwise(kernel="greater_equal", promote="bool", accepts="bif")
+def ge(input: Array, other: Array):
+    """`input >= other`."""
+
+
+ne.alias("not_equal")
+lt.alias("less")
+le.alias("less_equal")
+gt.alias("greater")
+ge.alias("greater_equal")
+
+
+@elementwise(kernel="logical_and", promote="bool", numbers=())
+def logical_and(input: Array, other: Array):
+    """Whether both are not zero."""
+
+
+@elementwise(kernel="logical_or", promote="bool", numbers=())
+def logical_or(input: Array, other: Array):
+    """Whether either is not zero."""
+
+
+@elementwise(kernel="logical_xor", promote="bool", numbers=())
+def logical_xor(input: Array, other: Array):
+    """Whether exactly one is not zero."""
+
+
+@elementwise(kernel="logical_not", promote="bool")
+def logical_not(input: Array):
+    """Whether it is zero."""
+
+
+@elementwise(kernel="isnan", promote=None, inplace=False, out=False)
+def isnan(input: Array):
+    """Whether it is NaN."""
+
+
+@elementwise(kernel="isinf", promote=None, inplace=False, out=False)
+def isinf(input: Array):
+    """Whether it is infinite."""
+
+
+@elementwise(kernel="isfinite", promote=None, inplace=False, out=False)
+def isfinite(input: Array):
+    """Whether it is neither infinite nor NaN."""
+
+
+def infinite(xp, input: Array, which: float) -> Array:
+    if input.dtype.kind == "c":
+        raise RuntimeError("isposinf and isneginf do not support complex inputs.")
+    return xp.equal(input, which) if xp.is_float(input) else xp.full(input.shape, False)
+
+
+@elementwise(promote=None, inplace=False)
+def isposinf(xp, input: Array):
+    """Whether it is +infinity."""
+    return infinite(xp, input, float("inf"))
+
+
+@elementwise(promote=None, inplace=False)
+def isneginf(xp, input: Array):
+    """Whether it is -infinity."""
+    return infinite(xp, input, -float("inf"))
+
+
+@elementwise(promote=None, inplace=False, out=False)
+def isreal(xp, input: Array):
+    """Whether the imaginary part is zero."""
+    return xp.equal(input.imag, 0) if input.dtype.kind == "c" else xp.full(input.shape, True)
+
+
+@elementwise(kernel="signbit", promote=None, inplace=False, accepts="bif")
+def signbit(input: Array):
+    """Whether the sign is set: true for -0.0 too."""
+
+
+@composite
+def isclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
+    """Whether |input - other| <= atol + rtol * |other|; infinities are close to themselves only."""
+    for name, t in (("input", input), ("other", other)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"isclose(): argument '{name}' must be Tensor, not {calls.kind(t)}")
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"{input.dtype.scalar_name} did not match {other.dtype.scalar_name}")
+    for name, v in (("rtol", rtol), ("atol", atol)):
+        if not v >= 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {v}")
+    return _close(input, other, rtol, atol, equal_nan)
+
+
+@elementwise(name="_close", inplace=False, out=False, method=False)
+def _close(xp, input: Array, other: Array, rtol: float, atol: float, equal_nan: bool):
+    """The forward of `isclose`."""
+    close = xp.equal(input, other)
+    if equal_nan and not xp.is_exact(input):
+        close = close | (xp.isnan(input) & xp.isnan(other))
+    if not rtol and not atol:
+        return close
+    if xp.is_exact(input):
+        input, other = xp.cast(input, xp.dtype("f8")), xp.cast(other, xp.dtype("f8"))
+    allowed = atol + xp.absolute(rtol * other)
+    error = xp.absolute(input - other)
+    return close | (xp.isfinite(error) & (error <= allowed))
+
+
+@public(method=True)
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
+    """Whether all elements are close: `isclose(...).all()` as a Python bool.
+
+    >>> import rushlight as torch
+    >>> torch.allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-9]))
+    True
+    """
+    return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
+
+
+@public(method=True)
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape and equal elements; NaN equals nothing."""
+    if not isinstance(other, Tensor):
+        raise TypeError(
+            f"equal(): argument 'other' (position 2) must be Tensor, not {calls.kind(other)}"
+        )
+    a, b = input._array, other._array
+    if a.shape != b.shape:
+        return False
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"Expected object of data type {input.dtype} but got data type {other.dtype} for argument "
+            "'other' in call to equal"
+        )
+    return bool((a == b).all())

@@ -1,0 +1,389 @@
+"""Special functions: error functions, gamma and its relatives, Bessel functions, entropies."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rushlight.ops.pointwise.elementwise import no_derivative
+from rushlight.ops.registry import Array, elementwise, public
+from rushlight.tensor import Tensor
+
+if TYPE_CHECKING:
+    from typing import Any
+
+SQRT_PI = math.sqrt(math.pi)
+
+
+# -- error functions -------------------------------------------------------------------------------
+
+
+@elementwise(kernel="erf", promote="float", accepts="f")
+def erf(input: Array):
+    """The error function 2/sqrt(pi) * the integral of exp(-t^2) over t in [0, input]."""
+
+
+erf.grad(input=lambda g, input: g * (2 / SQRT_PI * (-input * input).exp()))
+erf.alias("special.erf")
+
+
+@elementwise(kernel="erfc", promote="float", accepts="f")
+def erfc(input: Array):
+    """1 - erf(input), exact where that is small."""
+
+
+erfc.grad(input=lambda g, input: g * (-2 / SQRT_PI * (-input * input).exp()))
+erfc.alias("special.erfc")
+
+
+@elementwise(kernel="erfinv", promote="float", accepts="f")
+def erfinv(input: Array):
+    """The inverse of `erf`; infinite at -1 and 1, NaN beyond."""
+
+
+erfinv.grad(input=lambda g, input: g * (SQRT_PI / 2 * input.erfinv().square().exp()))
+erfinv.alias("special.erfinv")
+
+
+@elementwise(kernel="erfcx", promote="float", accepts="f", where="special", inplace=False)
+def erfcx(input: Array):
+    """exp(input^2) * erfc(input)."""
+
+
+erfcx.grad(input=lambda g, input, result: g * (2 * (input * result) - 2 / SQRT_PI))
+
+
+@elementwise(kernel="ndtr", promote="float", accepts="f", where="special", inplace=False)
+def ndtr(input: Array):
+    """The distribution function of the standard normal distribution."""
+
+
+ndtr.grad(input=lambda g, input: g * ((input * input / -2).exp() * (1 / math.sqrt(2 * math.pi))))
+
+
+@elementwise(kernel="ndtri", promote="float", accepts="f", where="special", inplace=False)
+def ndtri(input: Array):
+    """The quantile function of the standard normal distribution, the inverse of `ndtr`."""
+
+
+ndtri.grad(input=lambda g, result: g * ((result * result / 2).exp() * math.sqrt(2 * math.pi)))
+
+
+@elementwise(kernel="log_ndtr", promote="float", accepts="f", where="special", inplace=False)
+def log_ndtr(input: Array):
+    """log(ndtr(input)), finite far out on the left too."""
+
+
+def log_ndtr_slope(g: Tensor, input: Tensor) -> Tensor:
+    return g / erfcx(input * -math.sqrt(0.5)) * math.sqrt(2 / math.pi)
+
+
+log_ndtr.grad(input=log_ndtr_slope)
+
+
+# -- gamma -----------------------------------------------------------------------------------------
+
+
+@elementwise(kernel="lgamma", promote="float", accepts="f")
+def lgamma(input: Array):
+    """log |gamma(input)|; infinite at 0, -1, -2, ...
+
+    >>> import rushlight as torch
+    >>> torch.lgamma(torch.tensor([1.0, 4.0])).exp()
+    tensor([1., 6.])
+    """
+
+
+lgamma.grad(input=lambda g, input: g * input.digamma())
+lgamma.alias("special.gammaln")
+
+
+@elementwise(kernel="digamma", promote="float", accepts="f")
+def digamma(input: Array):
+    """The derivative of `lgamma`."""
+
+
+digamma.grad(input=lambda g, input: g * polygamma(1, input))
+digamma.alias("special.digamma", "special.psi")
+
+
+def check_order(n: Any, input: Any) -> None:
+    if not isinstance(n, int):
+        raise TypeError(
+            f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}"
+        )
+    if n < 0:
+        raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
+
+
+@elementwise(promote="float", accepts="f", variant=check_order, method=False, inplace=False)
+def polygamma(xp, n: int, input: Array):
+    """Derivative number `n` of `digamma`."""
+    return xp.polygamma(n, input)
+
+
+polygamma.grad(input=lambda g, n, input: g * polygamma(n + 1, input))
+polygamma.alias("special.polygamma")
+
+
+@public("Tensor", name="polygamma")
+def polygamma_method(self: Tensor, n: int) -> Tensor:
+    """`polygamma(n, self)`."""
+    return polygamma(n, self)
+
+
+@public("Tensor")
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """In-place `polygamma(n, self)`."""
+    r = polygamma(n, self.clone())  # saved for backward, so not what is written over
+    if not self.is_floating_point():
+        raise RuntimeError(
+            f"result type {r.dtype.scalar_name} can't be cast to the desired output type "
+            f"{self.dtype.scalar_name}"
+        )
+    return self.copy_(r)
+
+
+def log_gamma_of_dimension(input: Tensor, p: int) -> None:
+    if p < 1:
+        raise RuntimeError(f"p has to be greater than or equal to 1, got {p}")
+
+
+@elementwise(promote="float", accepts="f", variant=log_gamma_of_dimension)
+def mvlgamma(xp, input: Array, p: int):
+    """The logarithm of the gamma function of `p` dimensions."""
+    return xp.mvlgamma(input, p)
+
+
+def mvlgamma_slope(g: Tensor, input: Tensor, p: int) -> Tensor:
+    slope = input.digamma()
+    for i in range(1, p):
+        slope = slope + (input - i / 2).digamma()
+    return g * slope
+
+
+mvlgamma.grad(input=mvlgamma_slope)
+mvlgamma.alias("special.multigammaln")
+
+
+def incomplete_slope(g: Tensor, input: Tensor, other: Tensor) -> Tensor:
+    return g * ((input - 1) * other.log() - other - input.lgamma()).exp()
+
+
+@elementwise(kernel="gammainc", accepts="f", numbers=())
+def igamma(input: Array, other: Array):
+    """The regularised lower incomplete gamma function P(input, other)."""
+
+
+igamma.grad(input=no_derivative("igamma: input"), other=incomplete_slope)
+igamma.alias("special.gammainc")
+
+
+@elementwise(kernel="gammaincc", accepts="f", numbers=())
+def igammac(input: Array, other: Array):
+    """The regularised upper incomplete gamma function Q(input, other) = 1 - P."""
+
+
+igammac.grad(
+    input=no_derivative("igammac: input"),
+    other=lambda g, input, other: -incomplete_slope(g, input, other),
+)
+igammac.alias("special.gammaincc")
+
+
+@elementwise(
+    kernel="zeta",
+    node="SpecialZetaBackward0",
+    scalar_nodes=("SpecialZetaBackward2", "SpecialZetaBackward1"), promote="float", accepts="f", where="special", inplace=False,
+    numbers=("input", "other"),
+)  # fmt: skip
+def zeta(input: Array, other: Array):
+    """The Hurwitz zeta function: the sum over k >= 0 of 1 / (k + other)**input."""
+
+
+zeta.grad(
+    input=no_derivative("zeta"),
+    other=lambda g, input, other: g * (-input * zeta(input + 1, other)),
+)
+
+
+# -- entropies -------------------------------------------------------------------------------------
+
+
+def xlogy_slope(g: Tensor, input: Any, other: Any) -> Tensor:
+    if not isinstance(other, Tensor):
+        if other > 0:
+            return g * math.log(other)
+        return (g * (-math.inf if other == 0 else math.nan)).masked_fill(input == 0, 0)
+    return (g * other.log()).masked_fill((input == 0) & (other <= 0), 0)
+
+
+@elementwise(
+    kernel="xlogy",
+    promote="float",
+    accepts="f",
+    numbers=("input", "other"),
+    node="XlogyBackward0",
+    scalar_nodes=("XlogyBackward2", "XlogyBackward1"),
+)
+def xlogy(input: Array, other: Array):
+    """input * log(other), 0 where `input` is 0."""
+
+
+xlogy.grad(input=xlogy_slope, other=lambda g, input, other: g * (input / other))
+xlogy.alias("special.xlogy")
+
+
+def xlog1py_slope(g: Tensor, input: Any, other: Any) -> Tensor:
+    if not isinstance(other, Tensor):
+        return g * math.log1p(other) if other > -1 else g * math.nan
+    return (g * other.log1p()).masked_fill((input == 0) & (other <= -1), 0)
+
+
+@elementwise(
+    kernel="xlog1py",
+    promote="float",
+    accepts="f",
+    where="special",
+    inplace=False,
+    numbers=("input", "other"),
+    node="SpecialXlog1PyBackward0",
+    scalar_nodes=("SpecialXlog1PyBackward2", "SpecialXlog1PyBackward1"),
+)
+def xlog1py(input: Array, other: Array):
+    """input * log1p(other), 0 where `input` is 0."""
+
+
+xlog1py.grad(input=xlog1py_slope, other=lambda g, input, other: g * (input / (other + 1)))
+
+
+@elementwise(kernel="entropy", promote="float", accepts="f", where="special", inplace=False)
+def entr(input: Array):
+    """-input * log(input); 0 at 0, -inf below."""
+
+
+entr.grad(input=lambda g, input: g * -(1 + input.log()))
+
+
+# -- modified Bessel functions ---------------------------------------------------------------------
+
+
+@elementwise(kernel="i0", promote="float", accepts="f")
+def i0(input: Array):
+    """The modified Bessel function of the first kind, order 0."""
+
+
+i0.grad(input=lambda g, input: g * i1(input))
+i0.alias("special.i0")
+
+
+@elementwise(kernel="i0e", promote="float", accepts="f", where="special", inplace=False)
+def i0e(input: Array):
+    """exp(-|input|) * i0(input)."""
+
+
+i0e.grad(input=lambda g, input, result: g * (i1e(input) - input.sgn() * result))
+
+
+@elementwise(kernel="i1", promote="float", accepts="f", where="special", inplace=False)
+def i1(input: Array):
+    """The modified Bessel function of the first kind, order 1."""
+
+
+def over(result: Tensor, input: Tensor) -> Tensor:
+    """`result / input`, and its limit 1/2 at 0."""
+    zero = input == 0
+    return (result / input.masked_fill(zero, 1)).masked_fill(zero, 0.5)
+
+
+i1.grad(input=lambda g, input, result: g * (input.i0() - over(result, input)))
+
+
+@elementwise(kernel="i1e", promote="float", accepts="f", where="special", inplace=False)
+def i1e(input: Array):
+    """exp(-|input|) * i1(input)."""
+
+
+i1e.grad(
+    input=lambda g, input, result: g * (i0e(input) - result * input.sgn() - over(result, input))
+)
+
+
+# -- without derivatives, as in PyTorch ------------------------------------------------------------
+
+
+def plain(name: str, kernel: str, meaning: str) -> Any:
+    """Declare a function of one number that has no derivative."""
+
+    def declared(input: Array):
+        pass
+
+    declared.__name__, declared.__doc__ = name, meaning
+    return elementwise(kernel=kernel, promote="float", accepts="f", where="special", inplace=False)(
+        declared
+    )
+
+
+bessel_j0 = plain("bessel_j0", "j0", "The Bessel function of the first kind, order 0.")
+bessel_j1 = plain("bessel_j1", "j1", "The Bessel function of the first kind, order 1.")
+bessel_y0 = plain("bessel_y0", "y0", "The Bessel function of the second kind, order 0.")
+bessel_y1 = plain("bessel_y1", "y1", "The Bessel function of the second kind, order 1.")
+spherical_bessel_j0 = plain("spherical_bessel_j0", "spherical_j0", "sin(input) / input, 1 at 0.")
+airy_ai = plain("airy_ai", "airy_ai", "The Airy function Ai.")
+modified_bessel_i0 = plain("modified_bessel_i0", "i0", "As `i0`.")
+modified_bessel_i1 = plain("modified_bessel_i1", "i1", "As `i1`.")
+modified_bessel_k0 = plain(
+    "modified_bessel_k0", "k0", "The modified Bessel function of the second kind, order 0."
+)
+modified_bessel_k1 = plain(
+    "modified_bessel_k1", "k1", "The modified Bessel function of the second kind, order 1."
+)
+scaled_modified_bessel_k0 = plain("scaled_modified_bessel_k0", "k0e", "exp(x) times order 0.")
+scaled_modified_bessel_k1 = plain("scaled_modified_bessel_k1", "k1e", "exp(x) times order 1.")
+
+
+def polynomial(name: str, kernel: str, meaning: str) -> Any:
+    """Declare a polynomial of degree `n`, a tensor or a number."""
+
+    def declared(input: Array, n: Array):
+        pass
+
+    declared.__name__, declared.__doc__ = name, f"{meaning} of degree `n`, 0 for a negative one."
+    return elementwise(
+        kernel=kernel, promote="float", accepts="f", where="special", inplace=False,
+        numbers=("input", "n"),
+    )(declared)  # fmt: skip
+
+
+chebyshev_polynomial_t = polynomial(
+    "chebyshev_polynomial_t", "chebyshev_t", "The Chebyshev polynomial of the first kind"
+)
+chebyshev_polynomial_u = polynomial(
+    "chebyshev_polynomial_u", "chebyshev_u", "The Chebyshev polynomial of the second kind"
+)
+chebyshev_polynomial_v = polynomial(
+    "chebyshev_polynomial_v", "chebyshev_v", "The Chebyshev polynomial of the third kind"
+)
+chebyshev_polynomial_w = polynomial(
+    "chebyshev_polynomial_w", "chebyshev_w", "The Chebyshev polynomial of the fourth kind"
+)
+shifted_chebyshev_polynomial_t = polynomial(
+    "shifted_chebyshev_polynomial_t", "shifted_chebyshev_t", "T of 2 * input - 1,"
+)
+shifted_chebyshev_polynomial_u = polynomial(
+    "shifted_chebyshev_polynomial_u", "shifted_chebyshev_u", "U of 2 * input - 1,"
+)
+shifted_chebyshev_polynomial_v = polynomial(
+    "shifted_chebyshev_polynomial_v", "shifted_chebyshev_v", "V of 2 * input - 1,"
+)
+shifted_chebyshev_polynomial_w = polynomial(
+    "shifted_chebyshev_polynomial_w", "shifted_chebyshev_w", "W of 2 * input - 1,"
+)
+hermite_polynomial_h = polynomial(
+    "hermite_polynomial_h", "hermite_h", "The physicist's Hermite polynomial"
+)
+hermite_polynomial_he = polynomial(
+    "hermite_polynomial_he", "hermite_he", "The probabilist's Hermite polynomial"
+)
+laguerre_polynomial_l = polynomial("laguerre_polynomial_l", "laguerre_l", "The Laguerre polynomial")
+legendre_polynomial_p = polynomial("legendre_polynomial_p", "legendre_p", "The Legendre polynomial")

@@ -1,0 +1,1 @@
+"""One value from many, running ones, and order."""

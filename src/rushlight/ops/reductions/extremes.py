@@ -1,0 +1,300 @@
+"""Extremes: the largest and the smallest value, and where it is. nan beats every number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight import dtypes
+from rushlight.ops.reductions.reduce import axes, axis, keep
+from rushlight.ops.registry import Array, Dims, op, public
+
+if TYPE_CHECKING:
+    from builtins import bool as Bool
+
+Tensor = Any  # annotation only
+
+
+def real_input(name: str, input: Any) -> None:
+    if input.dtype.kind == "c":
+        raise NotImplementedError(
+            f"\"{name}\" not implemented for '{dtypes.OF[input.dtype].scalar_name}': complex numbers have "
+            "no order"
+        )
+
+
+def nonempty(name: str, input: Any, over: Any, error: type = RuntimeError) -> None:
+    """Raise unless every result is made of at least one element: an extreme has no identity."""
+    if input.size:
+        return
+    if over is None:
+        more = (
+            " Specify the reduction dim with the 'dim' argument." if error is RuntimeError else ""
+        )
+        if input.ndim:
+            raise error(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0.{more} The "
+                f"operation does not have an identity; the shape is {list(input.shape)}."
+            )
+    else:
+        for d in over if over.__class__ is tuple else (over,):
+            if not input.shape[d]:
+                raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+
+
+@op()
+def argmax(xp, input: Array, dim: int | None = None, keepdim: bool = False):
+    """The index of the maximum over `dim` (None: of the flattened tensor); the first of several, a nan
+    counts as largest. int64. IndexError where there is nothing to choose from.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).argmax(dim=1)
+    tensor([1, 0])
+    """
+    return xp.argmax(input, arg_axis("argmax", input, dim), keepdim)
+
+
+@op()
+def argmin(xp, input: Array, dim: int | None = None, keepdim: bool = False):
+    """The index of the minimum over `dim` (None: of the flattened tensor); the first of several, a nan
+    counts as smallest. int64. IndexError where there is nothing to choose from.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).argmin(dim=1)
+    tensor([0, 1])
+    """
+    return xp.argmin(input, arg_axis("argmin", input, dim), keepdim)
+
+
+def arg_axis(name: str, input: Any, dim: Any) -> Any:
+    if input.dtype.kind in "cb":
+        kind = "complex" if input.dtype.kind == "c" else "bool"
+        raise RuntimeError(f"{name}(): does not support {kind} input")
+    over = None if dim is None else axis(dim, input.ndim, name)
+    if not input.size:
+        nonempty(name, input, over, IndexError)
+    return over
+
+
+@op(where="_all", name="max", node="MaxBackward1")
+def max_all(xp, input: Array):
+    if not input.size or input.dtype.kind == "c":
+        real_input("max_all", input)
+        nonempty("max", input, None)
+    return xp.largest(input, None, False)
+
+
+@op(where="_all", name="min", node="MinBackward1")
+def min_all(xp, input: Array):
+    if not input.size or input.dtype.kind == "c":
+        real_input("min_all", input)
+        nonempty("min", input, None)
+    return xp.smallest(input, None, False)
+
+
+def evenly(g: Tensor, input: Tensor, result: Tensor) -> Tensor:
+    """The gradient of one value of all, shared evenly by the elements that have it."""
+    return evenly_over(g, input, result, None, False)
+
+
+def evenly_over(g: Tensor, input: Tensor, result: Tensor, dim: Any, keepdim: Bool) -> Tensor:
+    """The gradient of a value over `dim`, shared evenly by the elements that have it."""
+    result = keep(result, input.shape, dim, keepdim)
+    g = keep(g, input.shape, dim, keepdim)
+    same = (input == result) | ((input != input) & (result != result))
+    d = g.dtype
+    return same.to(d) * (g / same.sum(dim, True).to(d))
+
+
+max_all.grad(input=evenly)
+min_all.grad(input=evenly)
+
+
+@op(where="_dim", name="max", node="MaxBackward0", outputs=("values", "indices"))
+def max_dim(xp, input: Array, dim: int, keepdim: bool = False):
+    real_input("max", input)
+    over = axis(dim, input.ndim, "max")
+    nonempty("max", input, over)
+    return xp.largest(input, over, keepdim), xp.argmax(input, over, keepdim)
+
+
+@op(where="_dim", name="min", node="MinBackward0", outputs=("values", "indices"))
+def min_dim(xp, input: Array, dim: int, keepdim: bool = False):
+    real_input("min", input)
+    over = axis(dim, input.ndim, "min")
+    nonempty("min", input, over)
+    return xp.smallest(input, over, keepdim), xp.argmin(input, over, keepdim)
+
+
+def to_chosen(g: Tensor, input_shape: tuple, indices: Tensor, dim: int, keepdim: Bool) -> Tensor:
+    """The gradient of values chosen along `dim`: to the chosen elements, zero elsewhere."""
+    if not input_shape:
+        return g
+    if not keepdim:
+        g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
+    return g.new_zeros(input_shape).scatter(dim, indices, g)
+
+
+max_dim.grad(input=to_chosen)
+min_dim.grad(input=to_chosen)
+
+
+@public(method=True)
+def max(
+    input: Tensor, dim: Any = None, keepdim: Bool = False, *,
+    other: Any = None, out: Any = None, axis: Any = None, keepdims: Any = None,
+) -> Any:  # fmt: skip
+    """The maximum of all elements; with `dim` (values, indices) over it; with a tensor `maximum`.
+
+    nan is larger than any number; the index is that of the first maximum. Of all elements, the
+    gradient is shared evenly by those that have the maximum; over `dim` it goes to the index.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).max(1).values
+    tensor([5., 7.])
+    """
+    if dim is None and other is out is axis is keepdims is None and keepdim is False:
+        return max_all(input)
+    return extreme("max", max_all, max_dim, input, dim, keepdim, other, out, axis, keepdims)
+
+
+@public(method=True)
+def min(
+    input: Tensor, dim: Any = None, keepdim: Bool = False, *,
+    other: Any = None, out: Any = None, axis: Any = None, keepdims: Any = None,
+) -> Any:  # fmt: skip
+    """The minimum of all elements; with `dim` (values, indices) over it; with a tensor `minimum`.
+
+    nan is smaller than any number; the index is that of the first minimum. Of all elements, the
+    gradient is shared evenly by those that have the minimum; over `dim` it goes to the index.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).min(1).indices
+    tensor([0, 1])
+    """
+    if dim is None and other is out is axis is keepdims is None and keepdim is False:
+        return min_all(input)
+    return extreme("min", min_all, min_dim, input, dim, keepdim, other, out, axis, keepdims)
+
+
+def extreme(
+    name: str, of_all: Any, of_dim: Any, input: Tensor, dim: Any, keepdim: Any, other: Any, out: Any,
+    axis: Any, keepdims: Any,
+) -> Any:  # fmt: skip
+    if axis is not None:
+        dim = axis
+    if keepdims is not None:
+        keepdim = keepdims
+    if dim is None and other is None:
+        if keepdim is not False:
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments: keepdim={keepdim!r} needs a dim"
+            )
+        return of_all(input, out=out)
+    if other is None and hasattr(dim, "_array"):
+        other = dim
+    if other is not None:
+        import rushlight
+
+        return getattr(rushlight, name + "imum")(input, other, out=out)
+    if dim.__class__ is not int and (dim.__class__ is bool or not hasattr(dim, "__index__")):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments: expected a Tensor or an int, got "
+            f"{dim!r}; for several dimensions use a{name}()"
+        )
+    if keepdim.__class__ is not bool:
+        raise TypeError(
+            f"{name}(): argument 'keepdim' (position 3) must be bool, not {type(keepdim).__name__}"
+        )
+    return of_dim(input, dim, keepdim, out=out)
+
+
+max_all.face = max_dim.face = max
+min_all.face = min_dim.face = min
+
+
+def extreme_over(name: str, xp: Any, kernel: Any, input: Any, dim: Any, keepdim: Bool) -> Any:
+    real_input(f"{name[1:]}_values_cpu" if name != "aminmax" else "aminmax_cpu", input)
+    over = axes(dim, input.ndim)
+    nonempty(name, input, over)
+    return kernel(input, over, keepdim)
+
+
+@op()
+def amax(xp, input: Array, dim: Dims = (), keepdim: bool = False):
+    """The maximum over `dim` (one, several, or all); nan where there is one.
+
+    The gradient is shared evenly by all elements that have the maximum.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).amax(dim=(0, 1))
+    tensor(7.)
+    """
+    return extreme_over("amax", xp, xp.largest, input, dim, keepdim)
+
+
+@op()
+def amin(xp, input: Array, dim: Dims = (), keepdim: bool = False):
+    """The minimum over `dim` (one, several, or all); nan where there is one.
+
+    The gradient is shared evenly by all elements that have the minimum.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).amin(dim=0)
+    tensor([1., 2.])
+    """
+    return extreme_over("amin", xp, xp.smallest, input, dim, keepdim)
+
+
+amax.grad(input=evenly_over)
+amin.grad(input=evenly_over)
+
+
+@op(outputs=("min", "max"))
+def aminmax(xp, input: Array, *, dim: int | None = None, keepdim: bool = False):
+    """(min, max) over `dim`, or of all elements; nan where there is one.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([3.0, 1.0, 2.0]).aminmax()
+    torch.return_types.aminmax(
+    min=tensor(1.),
+    max=tensor(3.))
+    """
+    real_input("aminmax_cpu", input)
+    if dim is None and not input.size:
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
+    over = None if dim is None else axis(dim, input.ndim, "aminmax")
+    nonempty("aminmax", input, over)
+    return xp.smallest(input, over, keepdim), xp.largest(input, over, keepdim)
+
+
+def aminmax_backward(
+    g_min: Tensor, g_max: Tensor, input: Tensor, min: Tensor, max: Tensor, dim: Any, keepdim: Bool
+) -> Tensor:
+    low = evenly_over(g_min, input, min, dim, keepdim)
+    return low + evenly_over(g_max, input, max, dim, keepdim)
+
+
+aminmax.grad(input=aminmax_backward)
+
+
+# -- a fingerprint ---------------------------------------------------------------------------------
+
+
+@op()
+def hash_tensor(xp, input: Array, dim: Dims = (), *, keepdim: bool = False, mode: int = 0):
+    """The exclusive or of the bits of all elements over `dim`, as uint64: equal tensors, equal numbers.
+
+    Floating dtypes are taken as float64, the others as 64-bit integers. `mode` is 0.
+
+    >>> import rushlight as torch
+    >>> torch.hash_tensor(torch.tensor([5, 6]))
+    tensor(3, dtype=torch.uint64)
+    """
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    real_input("xor_sum_cpu", input)
+    over = axes(dim, input.ndim)
+    nonempty("hash_tensor", input, over)
+    return xp.xor_of_bits(input, over, keepdim)

@@ -1,0 +1,211 @@
+"""Counting: how many elements have a value, or lie between two."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight import dtypes
+from rushlight.ops.reductions.extremes import real_input
+from rushlight.ops.registry import Array, Arrays, op, public
+
+if TYPE_CHECKING:
+    Bool = bool
+
+Tensor = Any  # annotation only
+
+
+@op(method=True)
+def bincount(xp, input: Array, weights: Array | None = None, minlength: int = 0):
+    """How often each of 0, 1, 2, ... occurs in a 1-d tensor of integers; or the sum of its `weights`.
+
+    >>> import rushlight as torch
+    >>> torch.bincount(torch.tensor([1, 3, 1]))
+    tensor([0, 2, 0, 1])
+    """
+    if input.dtype.kind not in "iu":
+        raise NotImplementedError(
+            f"\"bincount_cpu\" not implemented for '{dtypes.OF[input.dtype].scalar_name}'"
+        )
+    if minlength < 0:
+        raise RuntimeError(f"minlength should be >= 0, got {minlength}")
+    if input.ndim != 1:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is not None and weights.shape != input.shape:
+        raise RuntimeError(
+            f"weights should be 1-d and have the same length as input: {list(weights.shape)} and "
+            f"{list(input.shape)}"
+        )
+    try:
+        return xp.bincount(input, weights, minlength)
+    except ValueError:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.") from None
+
+
+@op()
+def histc(xp, input: Array, bins: int = 100, min: float = 0, max: float = 0):
+    """How many elements fall into each of `bins` equal bins from `min` to `max`, in the input's dtype.
+
+    With min = max the bins span the elements. What lies outside and nan is not counted.
+
+    >>> import rushlight as torch
+    >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
+    """
+    if input.dtype.kind == "c":
+        real_input("aminmax_cpu", input)
+    if input.dtype.kind in "iub":
+        raise NotImplementedError(
+            f"\"histogram_cpu\" not implemented for '{dtypes.OF[input.dtype].scalar_name}'"
+        )
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    low, high = min, max
+    if low == high and input.size:
+        low, high = xp.smallest(input, None, False).item(), xp.largest(input, None, False).item()
+    if low == high:
+        low, high = low - 1, high + 1
+    if not (abs(low) < float("inf") and abs(high) < float("inf")):
+        raise RuntimeError(f"torch.histc: range of [{low}, {high}] is not finite")
+    if low > high:
+        raise RuntimeError(f"torch.histc: max must be larger than min, got min {min} and max {max}")
+    return xp.histc(input, bins, low, high)
+
+
+@op(where="_all", name="histogramdd", outputs="list")
+def histogram_parts(xp, input: Array, edges: Arrays, weight: Array | None, density: bool):
+    return (xp.histogram(input, edges, weight, density),)
+
+
+def check_histogram(input: Tensor, weight: Tensor | None) -> None:
+    if input._array.dtype.kind in "iubc":
+        raise NotImplementedError(
+            f"\"histogramdd\" not implemented for '{input.dtype.scalar_name}'"
+        )
+    if input.ndim < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    if weight is not None:
+        if weight.dtype is not input.dtype:
+            raise RuntimeError(
+                "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should "
+                f"have the same dtype, but got {input.dtype} and {weight.dtype}"
+            )
+        if weight.shape != input.shape[:-1]:
+            raise RuntimeError(
+                "torch.histogramdd: if weight tensor is provided it should have the same shape as the "
+                f"input tensor excluding its innermost dimension, but got input with shape "
+                f"{list(input.shape)} and weight with shape {list(weight.shape)}"
+            )
+
+
+def bin_edges(input: Tensor, bins: Any, given: Any) -> list[Tensor]:
+    """The edges of the bins in every dimension; `bins`: how many in each, or the edges themselves."""
+    from rushlight import linspace
+
+    n = input.shape[-1]
+    if bins.__class__ is int:
+        bins = [bins] * n
+    if len(bins) != n:
+        raise RuntimeError(
+            f"torch.histogramdd: expected {n} sequences of bin edges for a {n}-dimensional histogram but got "
+            f"{len(bins)}"
+        )
+    if hasattr(bins[0], "_array"):
+        for d, edges in enumerate(bins):
+            if edges.dtype is not input.dtype:
+                raise RuntimeError(
+                    "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got "
+                    f"input with dtype {input.dtype} and bins for dimension {d} with dtype {edges.dtype}"
+                )
+            if edges.ndim != 1:
+                raise RuntimeError(
+                    f"torch.histogramdd: bins tensor should have one dimension, but got {edges.ndim} "
+                    f"dimensions in the bins tensor for dimension {d}"
+                )
+            if not edges.numel():
+                raise RuntimeError(
+                    f"torch.histogramdd: bins tensor should have at least 1 element, dimension {d}"
+                )
+        return [edges.detach().clone() for edges in bins]
+    if given is not None and len(given) != 2 * n:
+        raise RuntimeError(
+            f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, but "
+            f"got {len(given)}"
+        )
+    flat = input.detach().reshape(-1, n)
+    result = []
+    for d, count in enumerate(bins):
+        if count <= 0:
+            raise RuntimeError(
+                f"torch.histogram(): bins must be > 0, but got {count} for dimension {d}"
+            )
+        if given is not None:
+            low, high = given[2 * d], given[2 * d + 1]
+        elif not flat.numel():
+            low, high = 0.0, 1.0
+        else:
+            low, high = (t.item() for t in flat[:, d].aminmax())
+        if not (abs(low) < float("inf") and abs(high) < float("inf")):
+            raise RuntimeError(
+                f"torch.histogramdd: dimension {d}'s range [{low}, {high}] is not finite"
+            )
+        if low > high:
+            raise RuntimeError(
+                f"torch.histogramdd: min should not exceed max, but got min {low} max {high} for dimension {d}"
+            )
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        result.append(linspace(low, high, count + 1, dtype=input.dtype))
+    return result
+
+
+@public(method=True, overridable=True)
+def histogram(
+    input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None, density: Bool = False,
+    out: Any = None,
+) -> Any:  # fmt: skip
+    """(hist, bin_edges): how many elements (or how much `weight`) fall between each two edges.
+
+    `bins`: the edges, or how many bins; these span `range`, or the elements. The last bin contains
+    its right edge. `density`: the integral is 1.
+
+    >>> import rushlight as torch
+    >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=2).hist
+    tensor([2., 1.])
+    """
+    from rushlight import return_types
+
+    flat = input.reshape(-1, 1)
+    if weight is not None:
+        weight = weight.reshape(-1)
+    check_histogram(flat, weight)
+    edges = bin_edges(flat, bins if bins.__class__ is int else [bins], range)
+    (hist,) = histogram_parts(flat, edges, weight, density)
+    made = return_types.make("histogram", ("hist", "bin_edges"))
+    if out is not None:
+        for o, r in zip(out, (hist, edges[0]), strict=True):
+            o.resize_(r.shape).copy_(r)
+        return made(out)
+    return made((hist, edges[0]))
+
+
+@public(overridable=True)
+def histogramdd(
+    input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: Bool = False
+) -> Any:
+    """(hist, bin_edges): the histogram of points, whose coordinates are the last dimension of `input`.
+
+    `bins`: the edges for every coordinate, or how many bins each; `range`: low and high of each
+    coordinate in turn. See `histogram`.
+
+    >>> import rushlight as torch
+    >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 0.0]]), [2, 2]).hist
+    tensor([[0., 1.],
+            [2., 0.]])
+    """
+    from rushlight import return_types
+
+    check_histogram(input, weight)
+    edges = bin_edges(input, bins, range)
+    flat = input.reshape(-1, input.shape[-1])
+    (hist,) = histogram_parts(flat, edges, None if weight is None else weight.reshape(-1), density)
+    return return_types.make("histogramdd", ("hist", "bin_edges"))((hist, tuple(edges)))

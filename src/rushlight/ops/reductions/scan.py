@@ -1,0 +1,235 @@
+"""Running reductions: the sum, product, ... of everything up to each place along one dimension."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight import dtypes
+from rushlight.ops.reductions.extremes import real_input
+from rushlight.ops.reductions.reduce import axis, has_zero
+from rushlight.ops.registry import Array, DType, op
+
+if TYPE_CHECKING:
+    pass
+
+Tensor = Any  # annotation only
+
+
+@op(inplace=True)
+def cumsum(xp, input: Array, dim: int, *, dtype: DType | None = None):
+    """The sum of the elements up to each place along `dim`. Integers and bool give int64.
+
+    Floats accumulate in float64 (float16 and bfloat16 in float32), as PyTorch's do on a CPU.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1, 2, 3]).cumsum(0)
+    tensor([1, 3, 6])
+    """
+    return xp.running(input, axis(dim, input.ndim, "cumsum"), xp.add, dtype and dtype.np)
+
+
+def from_the_end(g: Tensor, dim: int) -> Tensor:
+    """The sum of the elements from each place on."""
+    return g if not g.ndim or g.shape[dim] <= 1 else g.flip(dim).cumsum(dim).flip(dim)
+
+
+cumsum.grad(input=lambda g, dim, input_dtype: from_the_end(g, dim).to(input_dtype))
+
+
+@op(inplace=True)
+def cumprod(xp, input: Array, dim: int, *, dtype: DType | None = None):
+    """The product of the elements up to each place along `dim`. Integers and bool give int64.
+
+    Floats accumulate in float64 (float16 and bfloat16 in float32), as PyTorch's do on a CPU.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([2, 3, 4]).cumprod(0)
+    tensor([ 2,  6, 24])
+    """
+    return xp.running(input, axis(dim, input.ndim, "cumprod"), xp.multiply, dtype and dtype.np)
+
+
+def cumprod_backward(g: Tensor, input: Tensor, result: Tensor, dim: int, dtype: Any) -> Tensor:
+    """Without zeros: the sum from each place on of g * result, divided by input.
+
+    With zeros, quadratic: row k of a matrix of running products has its element k replaced by 1.
+    """
+    if not input.ndim or input.shape[dim] <= 1:
+        return g.to(input.dtype)
+    x = input if dtype is None else input.to(dtype)
+    if x.is_complex():
+        x, result = x.conj(), result.conj()
+    if not has_zero(x):
+        return (from_the_end(g * result, dim) / x).to(input.dtype)
+    from rushlight import eye, tensor
+
+    dim %= x.ndim
+    n = x.shape[dim]
+    here = eye(n, dtype=tensor(True).dtype)  # [k, j] over a new dimension before `dim`
+    here = here.reshape(n, n, *(1,) * (x.ndim - dim - 1))
+    rows = x.unsqueeze(dim).masked_fill(here, 1).cumprod(dim + 1)
+    later = here.cumsum(1) != 0
+    return (rows * later * g.unsqueeze(dim)).sum(dim + 1).to(input.dtype)
+
+
+cumprod.grad(input=cumprod_backward)
+
+
+@op(outputs=("values", "indices"))
+def cummax(xp, input: Array, dim: int):
+    """(values, indices): the maximum up to each place along `dim`, and where it last was.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1, 3, 2]).cummax(0).values
+    tensor([1, 3, 3])
+    """
+    if input.ndim:
+        real_input("cummax_cpu", input)
+    return xp.running_extreme(input, axis(dim, input.ndim, "cummax"), xp.maximum)
+
+
+@op(outputs=("values", "indices"))
+def cummin(xp, input: Array, dim: int):
+    """(values, indices): the minimum up to each place along `dim`, and where it last was.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([2, 3, 1]).cummin(0).indices
+    tensor([0, 0, 2])
+    """
+    if input.ndim:
+        real_input("cummin_cpu", input)
+    return xp.running_extreme(input, axis(dim, input.ndim, "cummin"), xp.minimum)
+
+
+def to_seen(g: Tensor, input_shape: tuple, indices: Tensor, dim: int) -> Tensor:
+    return g.new_zeros(input_shape).scatter_add(dim, indices, g) if input_shape else g
+
+
+cummax.grad(input=to_seen)
+cummin.grad(input=to_seen)
+
+
+@op()
+def logcumsumexp(xp, input: Array, dim: int):
+    """The logarithm of the sum of e**input up to each place along `dim`, without overflow.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1000.0, 1000.0]).logcumsumexp(0)
+    tensor([1000.0000, 1000.6932])
+    """
+    if input.dtype.kind in "iub":
+        raise NotImplementedError(
+            f"\"logcumsumexp_out_cpu\" not implemented for '{dtypes.OF[input.dtype].scalar_name}'"
+        )
+    return xp.logcumsumexp(input, axis(dim, input.ndim, "logcumsumexp"))
+
+
+def logcumsumexp_backward(g: Tensor, input: Tensor, result: Tensor, dim: int) -> Tensor:
+    """The sum from each place on of g * exp(input - result), kept in logarithms."""
+    if not input.ndim or not input.shape[dim]:
+        return g
+
+    def part(log_g: Tensor) -> Tensor:
+        return ((log_g - result).flip(dim).logcumsumexp(dim).flip(dim) + input).exp()
+
+    if input.is_complex():
+        return part(g.conj().log()).conj()
+    from rushlight import finfo
+
+    nothing = finfo(g.dtype).min  # not -inf: second derivatives take differences of these
+    up = part(g.masked_fill(g <= 0, 1).log().masked_fill(g <= 0, nothing))
+    down = part((-g).masked_fill(g >= 0, 1).log().masked_fill(g >= 0, nothing))
+    return up - down
+
+
+logcumsumexp.grad(input=logcumsumexp_backward)
+
+
+# -- segments --------------------------------------------------------------------------------------
+
+NAMES = {
+    "sum": "sum",
+    "mean": "mean",
+    "max": "max",
+    "min": "min",
+    "prod": "prod",
+    "amax": "max",
+    "amin": "min",
+}
+
+
+@op(method=False, out=False)
+def segment_reduce(
+    xp, data: Array, reduce: str, *, lengths: Array | None = None, indices: Any = None,
+    offsets: Array | None = None, axis: int = 0, unsafe: bool = False, initial: float | None = None,
+):  # fmt: skip
+    """The sum, mean, max, min or prod of consecutive segments of `data` along `axis`.
+
+    `lengths`: how long each segment is, `offsets`: where each starts, and where the last one ends;
+    both have the shape of `data` up to `axis`, and the segments as last dimension. `initial` takes
+    part in every segment.
+
+    >>> import rushlight as torch
+    >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "sum", lengths=torch.tensor([1, 2]))
+    tensor([1., 5.])
+    """
+    if reduce not in NAMES:
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+        )
+    axis %= data.ndim
+    return xp.segments(
+        data, NAMES[reduce], bounds(xp, lengths, offsets, data.shape[axis], unsafe), axis, initial
+    )
+
+
+def bounds(xp: Any, lengths: Any, offsets: Any, n: int, unsafe: bool) -> Any:
+    """Where the segments start, and where the last one ends, along the last dimension."""
+    if offsets is not None:
+        return offsets
+    if lengths is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    if not unsafe:
+        if (lengths < 0).any():
+            raise RuntimeError("segment_reduce(): lengths contains negative value!")
+        if (lengths.sum(-1) != n).any():
+            raise RuntimeError(
+                "segment_reduce(): Expected all rows of lengths along axis to sum to "
+                f"data.size(lengths.dim()-1) when !unsafe: they sum to {lengths.sum(-1)}, the size is {n}"
+            )
+    return xp.ends_of(lengths)
+
+
+@op(where="_all", name="segment_table", outputs="list", out=False)
+def segment_table(xp, lengths: Array | None, offsets: Array | None, shape: tuple, axis: int):
+    """(the segment of each element of `shape` along `axis`, -1 for none; how long that segment is)."""
+    return xp.segment_of(bounds(xp, lengths, offsets, 0, True), shape, axis)
+
+
+def segment_backward(
+    g: Tensor, data: Tensor, result: Tensor, reduce: str, lengths: Any, offsets: Any, axis: int,
+    initial: float | None,
+) -> Tensor:  # fmt: skip
+    kind = NAMES[reduce]
+    axis %= data.ndim
+    segment, count = segment_table(lengths, offsets, tuple(data.shape), axis)
+    inside, where = segment >= 0, segment.clamp(min=0)
+
+    def each(t: Tensor) -> Tensor:
+        """The value of its segment for each element."""
+        return t.gather(axis, where) * inside
+
+    if kind == "sum":
+        return each(g)
+    if kind == "mean":
+        return each(g) / count.to(g.dtype)
+    if kind == "prod":
+        return each(g * result) / data
+    same = (data == each(result)) & inside
+    ties = result.new_zeros(result.shape).scatter_add(axis, where, same.to(result.dtype))
+    if initial is not None:
+        ties = ties + (result == initial)
+    return (each(g) / each(ties).clamp(min=1)) * same
+
+
+segment_reduce.grad(data=segment_backward)

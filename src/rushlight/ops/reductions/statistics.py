@@ -1,0 +1,562 @@
+"""Spread and order statistics: variance, median, mode, quantiles, covariance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight import dtypes
+from rushlight.ops.reductions.extremes import evenly, nonempty, to_chosen
+from rushlight.ops.reductions.reduce import axes, axis, keep, reduced_count
+from rushlight.ops.registry import Array, Dims, composite, op, public
+
+if TYPE_CHECKING:
+    Bool = bool
+
+Tensor = Any  # annotation only
+
+
+# -- variance --------------------------------------------------------------------------------------
+
+
+def settings(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
+    """(dim, correction): `var(False)` and `var(0, False)` say `unbiased` where a dimension may be."""
+    if dim.__class__ is bool:
+        dim, unbiased = None, dim
+    if unbiased is None:
+        return dim, 1 if correction is None else correction
+    if correction is not None:
+        raise TypeError("var() takes `unbiased` or `correction`, not both")
+    return dim, 1 if unbiased else 0
+
+
+def check_spread(input: Any, over: Any, correction: float, name: str = "std and var") -> None:
+    if input.dtype.kind in "iub":
+        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+    n = reduced_count(input.shape, over)
+    if n <= correction:
+        import warnings
+
+        warnings.warn(
+            "var(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
+            f"factor (input numel divided by output numel): {n} elements, correction {correction}",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+@op()
+def var(
+    xp, input: Array, dim: Dims = None, unbiased: bool | None = None, keepdim: bool = False,
+    *, correction: float | None = None,
+):  # fmt: skip
+    """The variance over `dim`: the squared distances from the mean, divided by n - `correction`.
+
+    `correction` is 1 unless given; `unbiased=False` means 0. Where n - `correction` is not positive
+    the divisor is 0 and a warning says so. Two passes; of complex numbers the squared absolute
+    distances, so the result is real.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1.0, 2.0, 3.0, 4.0]).var()
+    tensor(1.6667)
+    """
+    dim, correction = settings(dim, unbiased, correction)
+    over = axes(dim, input.ndim)
+    check_spread(input, over, correction)
+    return xp.variance(input, over, keepdim, correction)[0]
+
+
+def var_backward(
+    g: Tensor, input: Tensor, dim: Any, unbiased: Any, keepdim: Bool, correction: Any
+) -> Tensor:
+    dim, correction = settings(dim, unbiased, correction)
+    n = reduced_count(input.shape, dim)
+    if n == 0:
+        return input * 0
+    g = keep(g, input.shape, dim, keepdim)
+    left = n - correction
+    scale = 2.0 / left if left > 0 else float("inf")
+    if not left > 0:  # the divisor was 0: 0/0 is nan, as it was in the forward
+        return g * ((input - input.mean(dim, True)) * scale if n > 1 else input * float("nan"))
+    return (g * scale) * (input - input.mean(dim, True))
+
+
+var.grad(input=var_backward)
+
+
+@op()
+def std(
+    xp, input: Array, dim: Dims = None, unbiased: bool | None = None, keepdim: bool = False,
+    *, correction: float | None = None,
+):  # fmt: skip
+    """The square root of `var`. Its gradient where it is 0 is 0, not nan.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1.0, 2.0, 3.0, 4.0]).std(unbiased=False)
+    tensor(1.1180)
+    """
+    dim, correction = settings(dim, unbiased, correction)
+    over = axes(dim, input.ndim)
+    check_spread(input, over, correction)
+    v = xp.sqrt(xp.variance(xp.widened(input), over, keepdim, correction)[0])
+    return v if v.dtype is input.dtype or input.dtype.kind == "c" else v.astype(input.dtype)
+
+
+def std_backward(
+    g: Tensor,
+    input: Tensor,
+    result: Tensor,
+    dim: Any,
+    unbiased: Any,
+    keepdim: Bool,
+    correction: Any,
+) -> Tensor:
+    g = (g / (result * 2)).masked_fill(result == 0, 0)
+    return var_backward(g, input, dim, unbiased, keepdim, correction)
+
+
+std.grad(input=std_backward)
+
+
+@op(where="_pair", name="var_mean", node="VarMeanBackward0", outputs=("var", "mean"))
+def var_and_mean(xp, input: Array, dim: Any, unbiased: Any, keepdim: bool, correction: Any):
+    dim, correction = settings(dim, unbiased, correction)
+    over = axes(dim, input.ndim)
+    check_spread(input, over, correction, "var_mean")
+    return xp.variance(input, over, keepdim, correction)
+
+
+def var_and_mean_backward(
+    g_var: Tensor,
+    g_mean: Tensor,
+    input: Tensor,
+    dim: Any,
+    unbiased: Any,
+    keepdim: Bool,
+    correction: Any,
+) -> Tensor:
+    g = var_backward(g_var, input, dim, unbiased, keepdim, correction)
+    return g + mean_part(g_mean, input, settings(dim, unbiased, correction)[0], keepdim)
+
+
+def mean_part(g: Tensor, input: Tensor, dim: Any, keepdim: Bool) -> Tensor:
+    return (keep(g, input.shape, dim, keepdim) / max(reduced_count(input.shape, dim), 1)).expand(
+        input.shape
+    )
+
+
+var_and_mean.grad(input=var_and_mean_backward)
+
+
+@op(where="_pair", name="std_mean", node="StdMeanBackward0", outputs=("std", "mean"))
+def std_and_mean(xp, input: Array, dim: Any, unbiased: Any, keepdim: bool, correction: Any):
+    dim, correction = settings(dim, unbiased, correction)
+    over = axes(dim, input.ndim)
+    check_spread(input, over, correction, "std_mean")
+    v, m = xp.variance(xp.widened(input), over, keepdim, correction)
+    v = xp.sqrt(v)
+    return (v, m) if input.dtype.kind == "c" else (v.astype(input.dtype), m.astype(input.dtype))
+
+
+def std_and_mean_backward(
+    g_std: Tensor, g_mean: Tensor, input: Tensor, std: Tensor, dim: Any, unbiased: Any, keepdim: Bool,
+    correction: Any,
+) -> Tensor:  # fmt: skip
+    g = std_backward(g_std, input, std, dim, unbiased, keepdim, correction)
+    return g + mean_part(g_mean, input, settings(dim, unbiased, correction)[0], keepdim)
+
+
+std_and_mean.grad(input=std_and_mean_backward)
+
+
+@public(overridable=True)
+def var_mean(
+    input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: Bool = False, *,
+    correction: float | None = None, axis: Any = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """(variance, mean) over `dim`; see `var`.
+
+    >>> import rushlight as torch
+    >>> torch.var_mean(torch.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    return tuple(var_and_mean(input, axis if dim is None else dim, unbiased, keepdim, correction))
+
+
+@public(overridable=True)
+def std_mean(
+    input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: Bool = False, *,
+    correction: float | None = None, axis: Any = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """(standard deviation, mean) over `dim`; see `std`.
+
+    >>> import rushlight as torch
+    >>> torch.std_mean(torch.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    return tuple(std_and_mean(input, axis if dim is None else dim, unbiased, keepdim, correction))
+
+
+# -- median, mode, k-th value ----------------------------------------------------------------------
+
+
+@op(where="_all", name="median", node="MedianBackward0")
+def median_all(xp, input: Array):
+    check_order("median_cpu", input.reshape(-1))
+    return xp.median(input, False)
+
+
+@op(where="_all", name="nanmedian", node="NanmedianBackward0")
+def nanmedian_all(xp, input: Array):
+    check_order("nanmedian_cpu", input.reshape(-1))
+    return xp.median(input, True)
+
+
+median_all.grad(input=evenly)
+nanmedian_all.grad(input=evenly)
+
+
+def check_order(name: str, input: Any, *, truth: Bool = False) -> None:
+    if input.ndim and (input.dtype.kind == "c" or (input.dtype.kind == "b" and not truth)):
+        raise NotImplementedError(
+            f"\"{name}\" not implemented for '{dtypes.OF[input.dtype].scalar_name}'"
+        )
+
+
+@op(where="_dim", name="median", node="MedianBackward1", outputs=("values", "indices"))
+def median_dim(xp, input: Array, dim: int, keepdim: bool = False):
+    return median_over("median", xp, input, dim, keepdim)
+
+
+@op(where="_dim", name="nanmedian", node="NanmedianBackward1", outputs=("values", "indices"))
+def nanmedian_dim(xp, input: Array, dim: int, keepdim: bool = False):
+    return median_over("nanmedian", xp, input, dim, keepdim)
+
+
+def median_over(name: str, xp: Any, input: Any, dim: int, keepdim: Bool) -> tuple:
+    check_order(name + "_out", input.reshape(-1))
+    over = axis(dim, input.ndim, name)
+    nonempty(name, input, over)
+    return xp.pick(input, over, keepdim, xp.median_index(input, over, name == "nanmedian"))
+
+
+median_dim.grad(input=to_chosen)
+nanmedian_dim.grad(input=to_chosen)
+
+
+@public(method=True)
+def median(
+    input: Tensor, dim: int | None = None, keepdim: Bool = False, *,
+    out: Any = None, axis: Any = None, keepdims: Any = None,
+) -> Any:  # fmt: skip
+    """The median of all elements, or (values, indices) over `dim`; of two middle ones the lower.
+
+    nan where there is one. Of all elements, the gradient is shared evenly by those that have the
+    median; over `dim` it goes to the index.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1.0, 4.0, 3.0, 2.0]).median()
+    tensor(2.)
+    """
+    if (dim := axis if dim is None else dim) is None:
+        return median_all(input, out=out)
+    return median_dim(input, dim, keepdim if keepdims is None else keepdims, out=out)
+
+
+@public(method=True)
+def nanmedian(
+    input: Tensor, dim: int | None = None, keepdim: Bool = False, *,
+    out: Any = None, axis: Any = None, keepdims: Any = None,
+) -> Any:  # fmt: skip
+    """As `median`, of what is not nan; nan where everything is.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1.0, torch.nan, 3.0, 2.0]).nanmedian()
+    tensor(2.)
+    """
+    if (dim := axis if dim is None else dim) is None:
+        return nanmedian_all(input, out=out)
+    return nanmedian_dim(input, dim, keepdim if keepdims is None else keepdims, out=out)
+
+
+median_all.face = median_dim.face = median
+nanmedian_all.face = nanmedian_dim.face = nanmedian
+
+
+@op(outputs=("values", "indices"))
+def mode(xp, input: Array, dim: int = -1, keepdim: bool = False):
+    """(values, indices): the commonest value over `dim`; of several the smallest; its last index.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([1, 2, 2, 3, 3]).mode().values
+    tensor(2)
+    """
+    check_order("mode_cpu", input, truth=True)
+    over = axis(dim, input.ndim, "mode")
+    nonempty("mode", input, over)
+    return xp.pick(input, over, keepdim, xp.mode_index(input, over))
+
+
+@op(outputs=("values", "indices"))
+def kthvalue(xp, input: Array, k: int, dim: int = -1, keepdim: bool = False):
+    """(values, indices): the k-th smallest over `dim`, counted from 1; nan is larger than any number.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([30, 10, 20]).kthvalue(2).values
+    tensor(20)
+    """
+    check_order("kthvalue_cpu", input)
+    over = axis(dim, input.ndim, "kthvalue")
+    nonempty("kthvalue", input, over)
+    n = 1 if over is None else input.shape[over]
+    if not 1 <= k <= n:
+        raise RuntimeError(
+            f"kthvalue(): selected number k out of range for dimension {dim}: k is {k}, the size is {n}"
+        )
+    return xp.pick(input, over, keepdim, xp.kth_index(input, over, k - 1))
+
+
+mode.grad(input=to_chosen)
+kthvalue.grad(input=to_chosen)
+
+
+# -- quantiles -------------------------------------------------------------------------------------
+
+INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+@composite
+def quantile(
+    input: Tensor,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Tensor:
+    """The `q`-th quantiles (a number in [0, 1], or a tensor of several) of all elements or over `dim`.
+
+    Between two elements `interpolation` decides: linear, lower, higher, midpoint or nearest. nan
+    where there is one. Several quantiles make a new first dimension.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([0.0, 1.0, 2.0, 3.0]).quantile(0.5)
+    tensor(1.5000)
+    """
+    return quantiles("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
+
+
+@composite
+def nanquantile(
+    input: Tensor,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Tensor:
+    """As `quantile`, of what is not nan; nan where everything is.
+
+    >>> import rushlight as torch
+    >>> torch.tensor([0.0, torch.nan, 3.0]).nanquantile(0.5)
+    tensor(1.5000)
+    """
+    return quantiles("nanquantile", input, q, dim, keepdim, interpolation, skip_nan=True)
+
+
+def check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
+    """`q` as a tensor of the dtype of `input`."""
+    from rushlight import tensor
+
+    if not input.numel():
+        raise RuntimeError(
+            f"{name}() input tensor must be non-empty, got shape {list(input.shape)}"
+        )
+    if input.dtype not in (dtypes.float32, dtypes.float64):
+        raise RuntimeError(
+            f"{name}() input tensor must be either float or double dtype, not {input.dtype}"
+        )
+    if interpolation not in INTERPOLATIONS:
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
+            f"{interpolation}"
+        )
+    if not hasattr(q, "_array"):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
+        return tensor(q, dtype=input.dtype, device=input.device)
+    if q.ndim > 1:
+        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor, got shape {list(q.shape)}")
+    if q.dtype is not input.dtype:
+        raise RuntimeError(
+            f"{name}() q tensor must be same dtype as the input tensor: {q.dtype} and {input.dtype}"
+        )
+    if not q.is_meta and not ((q >= 0) & (q <= 1)).all():
+        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+    return q
+
+
+def quantiles(
+    name: str,
+    input: Tensor,
+    q: Any,
+    dim: int | None,
+    keepdim: Bool,
+    interpolation: str,
+    *,
+    skip_nan: Bool,
+) -> Tensor:
+    q = check_quantile(name, input, q, interpolation)
+    ndim = input.ndim
+    if dim is None:
+        x = input.reshape(-1)
+    elif ndim:
+        x = input.movedim(dim, -1)
+    else:
+        axis(dim, 0, name)
+        x = input.reshape(1)
+    x = x.sort(-1).values  # nan last
+    n = x.shape[-1]
+    several = q.reshape(-1)
+    nan = x != x
+    if skip_nan:
+        ranks = several * ((nan.logical_not().sum(-1, True) - 1).clamp(min=0)).to(x.dtype)
+    else:  # the last element is nan when any is
+        ranks = (
+            (several * (n - 1))
+            .expand(*x.shape[:-1], several.shape[0])
+            .masked_fill(nan.any(-1, True), n - 1)
+        )
+    if interpolation == "lower":
+        ranks = ranks.floor()
+    elif interpolation == "higher":
+        ranks = ranks.ceil()
+    elif interpolation == "nearest":
+        ranks = ranks.round()
+    below = ranks.to(dtypes.int64)
+    values = x.gather(-1, below)
+    if interpolation in ("linear", "midpoint"):
+        above = ranks.ceil().to(dtypes.int64)
+        weights = ranks * 0 + 0.5 if interpolation == "midpoint" else ranks - below
+        values = values.lerp(x.gather(-1, above), weights)
+    if q.ndim:
+        values = values.movedim(-1, 0)
+    else:
+        values = values.squeeze(-1)
+    if keepdim and ndim:
+        shape = [1] * ndim if dim is None else [*input.shape]
+        if dim is not None:
+            shape[dim] = 1
+        values = values.reshape(*q.shape, *shape)
+    elif dim is not None and not ndim:
+        values = values.reshape(q.shape)
+    return values
+
+
+# -- covariance ------------------------------------------------------------------------------------
+
+
+def check_weights(name: str, w: Tensor, n: int, kinds: str, words: str) -> None:
+    if w.ndim > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w.ndim} dimensions"
+        )
+    if w._array.dtype.kind not in kinds:
+        raise RuntimeError(
+            f"cov(): expected {name} to have {words} dtype but got {name} with {w.dtype.scalar_name} dtype"
+        )
+    if w.numel() != n:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+            f"{w.numel()} != {n}"
+        )
+    if n and (w < 0).any():
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+
+
+@composite(out=False)
+def cov(
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """The covariance matrix of variables (rows) over observations (columns); 0-d for one variable.
+
+    `fweights`: how often each observation counts (integers), `aweights`: how much. The divisor is the
+    sum of the weights minus `correction` (scaled by the mean of `aweights`), at least 0.
+
+    >>> import rushlight as torch
+    >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    if input.ndim > 2:
+        raise RuntimeError(
+            "cov(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.ndim} dimensions"
+        )
+    if input._array.dtype.kind == "b":
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = input.reshape(1, -1) if input.ndim < 2 else input
+    n = x.shape[1]
+    w = None
+    if fweights is not None:
+        check_weights("fweights", fweights, n, "iu", "integral")
+        w = fweights
+    if aweights is not None:
+        check_weights("aweights", aweights, n, "fV", "floating point")
+        w = aweights if w is None else w * aweights
+    total = n if w is None else w.sum()
+    if w is not None and not total != 0:
+        raise RuntimeError("cov(): weights sum to zero, can't be normalized")
+    mean = (x if w is None else x * w).sum(1) / total
+    if w is None or aweights is None or correction == 0:
+        norm = total - correction
+    else:
+        norm = total - correction * (w * aweights).sum() / total
+    if norm <= 0:
+        import warnings
+
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
+            f"observations: {n} observations, correction {correction}",
+            UserWarning,
+            stacklevel=3,
+        )
+        norm = norm * 0
+    x = x - mean.unsqueeze(1)
+    other = x if w is None else x * w
+    c = x @ (other.t().conj() if x.is_complex() else other.t())
+    if norm.__class__ is int:  # a tensor, so that 0 divides
+        from rushlight import tensor
+
+        norm = tensor(norm)
+    return (c / norm).squeeze()
+
+
+@composite(out=False)
+def corrcoef(input: Tensor) -> Tensor:
+    """The matrix of correlation coefficients of variables (rows) over observations (columns).
+
+    >>> import rushlight as torch
+    >>> torch.corrcoef(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    if input.ndim > 2:
+        raise RuntimeError(
+            "corrcoef(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.ndim} dimensions"
+        )
+    c = cov(input)
+    if not c.ndim:
+        return c / c
+    d = c.diagonal()
+    deviation = (d.real if d.is_complex() else d).sqrt()
+    c = c / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+    if c.is_complex():
+        from rushlight import complex as join
+
+        return join(c.real.clamp(-1, 1), c.imag.clamp(-1, 1))
+    return c.clamp(-1, 1)

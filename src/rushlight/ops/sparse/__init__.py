@@ -1,0 +1,1 @@
+"""Sparse tensors: their parts, and what public operators do with them."""

@@ -1,0 +1,427 @@
+"""What public operators do when an input is a sparse tensor.
+
+`calls.execute` comes here with every such call; an operator that stands in none of the tables below is
+refused by name. The functions take what the operator takes. Most compute on the values with dense
+operators, so that gradients follow (see sparse.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight import dtypes, geometry
+from rushlight.backends import sparse
+from rushlight.backends.sparse import Coo, Csr
+from rushlight.ops.registry import Array, op
+from rushlight.ops.sparse import products, shapes
+from rushlight.ops.sparse.methods import coalesce, to_dense, to_rows
+from rushlight.ops.sparse.operators import (
+    build,
+    coo_of,
+    is_sparse,
+    run,
+    taken,
+    values_of,
+    with_values,
+)
+from rushlight.tensor import Tensor, _wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.ops.registry import Op
+
+
+def call(op: Op, named: dict[str, Any], out: Any) -> Any:
+    """Run `op` on arguments among which there are sparse tensors."""
+    from rushlight.ops import calls
+
+    for i in op.inputs:
+        v = named[i]
+        if not op.elementwise and i not in op.lists and v is not None and not isinstance(v, Tensor):
+            raise calls.not_a_tensor(op, i, v)
+    if op.path in VALUEWISE and is_sparse(named["input"]):
+        result = on_values(op, named)
+    elif op.path in TABLE:
+        result = TABLE[op.path](**named)
+    else:
+        first = next(t for v in named.values() for t in listed(v) if is_sparse(t))
+        sparse.refuse(op.name, first._array.backend)
+    if out is None:
+        return result
+    if is_sparse(result) or is_sparse(out):
+        sparse.refuse(f"{op.name}.out")
+    return calls.write_out(op, out, result, [v for v in named.values() if isinstance(v, Tensor)])
+
+
+def listed(v: Any) -> Any:
+    return v if isinstance(v, (list, tuple)) else (v,)
+
+
+def inplace(op: Op, values: list) -> Tensor:
+    """`t.name_(...)` where an argument is sparse: the new entries take the place of the old."""
+    t, label = values[0], op.name + "_"
+    if t.requires_grad or any(isinstance(v, Tensor) and v.requires_grad for v in values):
+        from rushlight.autograd.state import thread
+
+        if thread.grad:
+            raise RuntimeError(
+                f"[{label}] in-place operations on sparse tensors are not recorded: use the form without _, "
+                "or torch.no_grad()"
+            )
+    named = dict(zip(op.params, values, strict=True))
+    if not is_sparse(t):
+        return into_dense(op, t, named)
+    return replace(t, call(op, named, None), label)
+
+
+def into_dense(op: Op, t: Tensor, named: dict[str, Any]) -> Tensor:
+    """`t.name_(...)` of a dense tensor."""
+    from rushlight.ops.calls import bump
+    from rushlight.ops.inplace import check_inplace, write
+
+    label = op.name + "_"
+    check_inplace(t, label, False)
+    if op.name in ("add", "sub"):  # only the entries are written
+        other, factor = named["other"], named["alpha"]
+        same_shape(label, t, other)
+        fits(other, t)
+        a: Any = coo_of(other)._array
+        sparse.add_dense(t._array, a, -factor if op.name == "sub" else factor)
+        bump(t)
+        return t
+    result = to_dense(call(op, named, None))
+    if result.shape != t.shape:
+        raise RuntimeError(
+            f"[{label}] output with shape {list(t.shape)} doesn't match the broadcast shape "
+            f"{list(result.shape)}"
+        )
+    fits(result, t)
+    write(t, result._array)
+    return t
+
+
+def fits(result: Tensor, t: Tensor) -> None:
+    """RuntimeError when a result cannot be written into `t`."""
+    if not dtypes.can_cast(result.dtype, t.dtype):
+        raise RuntimeError(
+            f"result type {result.dtype.scalar_name} can't be cast to the desired output type "
+            f"{t.dtype.scalar_name}"
+        )
+
+
+def replace(t: Tensor, result: Tensor, label: str) -> Tensor:
+    """Put a sparse result in the place of the sparse tensor `t`."""
+    if not is_sparse(result) or result.shape != t.shape:
+        raise RuntimeError(
+            f"[{label}] the result has shape {list(result.shape)}, not {list(t.shape)}"
+        )
+    fits(result, t)
+    from rushlight.ops.calls import bump
+
+    r: Any = result.to(t.dtype)._array if result.dtype is not t.dtype else result._array
+    a: Any = t._array
+    a.values = r.values if r.values is not a.values else r.values.copy()
+    if r.__class__ is Coo:
+        a.indices, a.coalesced = r.indices, r.coalesced
+    else:
+        a.crow, a.col = r.crow, r.col
+    bump(t)
+    return t
+
+
+# -- writing ----------------------------------------------------------------------------------------
+
+
+def zero_(t: Tensor) -> Tensor:
+    """No entries, in place."""
+    a: Any = t._array
+    if a.__class__ is Csr:
+        a.values[...] = 0
+        return t
+    empty = Coo(a.indices[:, :0], a.values[:0], a.shape)
+    return replace(t, _wrap(empty), "zero_")  # type: ignore[arg-type]
+
+
+def copy_(t: Tensor, src: Tensor) -> Tensor:
+    """The entries of another tensor, in place."""
+    if t.layout is not src.layout:
+        raise RuntimeError(
+            "copy_() between dense and sparse Tensors is not implemented! Found self type = "
+            f"{t.type()} and src type = {src.type()}"
+        )
+    return replace(t, src.detach().to(t.dtype, copy=True), "copy_")
+
+
+# -- value by value --------------------------------------------------------------------------------
+
+# Operators of one input that keep zeros, with the names of what may be given besides.
+VALUEWISE = frozenset(
+    "abs aten.conj_copy angle asin asinh atan atanh ceil conj_physical deg2rad erf erfinv expm1 floor frac isinf isnan "
+    "isneginf isposinf log1p nan_to_num neg rad2deg relu round sgn sign signbit sin sinh sqrt square "
+    "tan tanh trunc".split()
+)
+LINEAR = frozenset(
+    "neg aten.conj_copy conj_physical deg2rad rad2deg".split()
+)  # these need no coalescing
+
+
+def on_values(op: Op, named: dict[str, Any]) -> Tensor:
+    t = named.pop("input")
+    if t._array.__class__ is Coo and op.path not in LINEAR:
+        t = coalesce(t)
+    result = op.function(run(values_of, t), **named)
+    return with_values(t, result, node_of(op), getattr(t._array, "coalesced", False))
+
+
+def node_of(op: Op) -> str:
+    return op.node_name() if op._node is None or op._node.__class__ is str else ""
+
+
+def linear(name: str, function: Callable) -> Callable:
+    """An operator that acts on the values alone and may leave what occurs twice as it is."""
+
+    def act(input: Tensor, **named: Any) -> Tensor:
+        result = function(run(values_of, input), **named)
+        return with_values(input, result, name, getattr(input._array, "coalesced", False))
+
+    return act
+
+
+def no_format(memory_format: Any) -> None:
+    if memory_format not in (None, dtypes.preserve_format):
+        raise RuntimeError("unsupported memory format option " + str(memory_format))
+
+
+def clone(input: Tensor, memory_format: Any = None) -> Tensor:
+    no_format(memory_format)
+    a: Any = input._array
+    v = run(values_of, input).clone()
+    if a.__class__ is Csr:
+        return with_values(input, v, "CloneBackward0")
+    return build(v, a.indices.copy(), a.shape, a.coalesced, "CloneBackward0")
+
+
+def to_copy(input: Tensor, dtype: Any = None, memory_format: Any = None) -> Tensor:
+    no_format(memory_format)
+    v = run(values_of, input)
+    v = v.to(dtype) if dtype is not None and dtype is not v.dtype else v.clone()
+    return with_values(input, v, "ToCopyBackward0", getattr(input._array, "coalesced", False))
+
+
+def power(input: Tensor, exponent: Any) -> Tensor:
+    if not is_sparse(input) or isinstance(exponent, Tensor):
+        sparse.refuse("pow")
+    if exponent == 0:
+        raise RuntimeError(
+            "pow: exponent 0 of a sparse tensor would make its zeros ones; use to_dense()"
+        )
+    t = coalesce(input) if input._array.__class__ is Coo else input
+    return with_values(t, run(values_of, t) ** exponent, "PowBackward0", True)
+
+
+# -- sums and products of two ----------------------------------------------------------------------
+
+
+@op(where="_sparse", name="add", node="AddBackward0", out=False)
+def add_coordinates(xp, input: Array, other: Array):
+    """The sum of two sparse tensors of one shape."""
+    return sparse.add(input, other)
+
+
+add_coordinates.grad(input=lambda g: g, other=lambda g: g)
+
+
+@op(where="_sparse", name="add_dense", node="AddBackward0", out=False)
+def add_to_dense(xp, input: Array, other: Array, alpha: Any):
+    """dense + alpha * sparse."""
+    d = dtypes.promote_types(dtypes.OF[input.dtype], dtypes.OF[other.dtype]).np
+    z = input.astype(d)
+    sparse.add_dense(z, other, alpha)
+    return z
+
+
+add_to_dense.grad(input=lambda g: g, other=lambda g, alpha: g * alpha)
+
+
+def same_shape(name: str, a: Tensor, b: Tensor) -> None:
+    if a.shape != b.shape:
+        raise RuntimeError(
+            f"{name}: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != {list(b.shape)}"
+        )
+
+
+def add(input: Any, other: Any, alpha: Any = 1) -> Tensor:
+    if not isinstance(other, Tensor) or not isinstance(input, Tensor) or not is_sparse(other):
+        raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+    if not is_sparse(input):
+        same_shape("add", input, other)
+        return run(add_to_dense, input, coo_of(other), alpha)
+    same_shape("add", input, other)
+    rows = input._array.__class__ is Csr
+    if rows != (other._array.__class__ is Csr):
+        raise RuntimeError("add: the layouts of the two sparse tensors differ: convert one of them")
+    by_column = rows and input._array.by_column
+    input, other = coo_of(input), coo_of(other)
+    other = other if alpha == 1 else mul(other, alpha)
+    d = dtypes.promote_types(input.dtype, other.dtype)
+    total = run(add_coordinates, input.to(d), other.to(d))
+    return to_rows(total, "add", by_column) if rows else total
+
+
+def sub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
+    return add(input, other, -alpha)
+
+
+def scalar(t: Any) -> bool:
+    return not isinstance(t, Tensor) or (not is_sparse(t) and t.ndim == 0)
+
+
+def mul(input: Any, other: Any) -> Tensor:
+    if scalar(input):
+        input, other = other, input
+    if scalar(other):
+        return linear("MulBackward0", lambda v: v * other)(input)
+    rows = next((t._array for t in (input, other) if t._array.__class__ is Csr), None)
+    if rows is not None:
+        return to_rows(mul(coo_of(input), coo_of(other)), "mul", rows.by_column)  # type: ignore[attr-defined]
+    if not is_sparse(input):
+        input, other = other, input
+    a: Any = input._array
+    if not is_sparse(other):
+        if tuple(other.shape) != a.shape:
+            other = other.expand(a.shape)
+        product = run(values_of, input) * taken(other, a.indices)
+        return with_values(input, product, "MulBackward0", a.coalesced)
+    same_shape("mul", input, other)
+    input, other = coalesce(input), coalesce(other)
+    a, b = input._array, other._array
+    if a.sparse_dim != b.sparse_dim:
+        raise RuntimeError(
+            f"mul: the tensors have {a.sparse_dim} and {b.sparse_dim} sparse dimensions: make them alike"
+        )
+    sizes = a.shape[: a.sparse_dim]
+    here, there = sparse.keys(a.indices, sizes), sparse.keys(b.indices, sizes)
+    _, i, j = np.intersect1d(here, there, assume_unique=True, return_indices=True)
+    v, w = run(values_of, input), run(values_of, other)
+    if len(i) < a.nnz or len(j) < b.nnz:
+        v, w = v[_wrap(i)], w[_wrap(j)]
+    return build(v * w, a.indices[:, i], a.shape, True, "MulBackward0")
+
+
+def divided(function: Callable, name: str) -> Callable:
+    def div(input: Any, other: Any, **named: Any) -> Tensor:
+        if not is_sparse(input):
+            sparse.refuse("reciprocal")
+        if not scalar(other):
+            raise RuntimeError(
+                "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape "
+                f"{list(other.shape)} for divisor)"
+            )
+        t = input
+        if (named.get("rounding_mode") or name != "DivBackward0") and t._array.__class__ is Coo:
+            t = coalesce(t)
+        result = function(run(values_of, t), other, **named)
+        return with_values(t, result, name, getattr(t._array, "coalesced", False))
+
+    return div
+
+
+# -- reductions ------------------------------------------------------------------------------------
+
+
+@op(where="_sparse", name="sum", node="SumBackward0", out=False)
+def sum_of_all(xp, input: Array):
+    """The sum of all entries."""
+    v = input.values
+    return (
+        sparse.wide(v)
+        .sum(dtype=None if v.dtype.kind in "fcV" else np.int64)
+        .astype(v.dtype if v.dtype.kind in "fcV" else np.int64)
+    )
+
+
+sum_of_all.grad(input=lambda g, input_shape: g.expand(input_shape))
+
+
+def sum_of(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+    """Over sparse dimensions coordinates are dropped, over dense ones values are summed."""
+    if dtype is not None:
+        input = input.to(dtype)
+    elif input.dtype.kind < 2:
+        input = input.to(dtypes.int64)
+    rows = input._array.__class__ is Csr
+    if dim is None or (dim.__class__ in (tuple, list) and not dim):
+        total = run(sum_of_all, input)
+        return total if not keepdim else total.reshape((1,) * input.ndim)
+    return sum_over(coo_of(input), dim, keepdim, "SumBackward1", rows)
+
+
+def sum_over(input: Tensor, dim: Any, keepdim: bool, name: str, rows: bool = False) -> Tensor:
+    a: Any = input._array
+    dims = geometry.wrap_dims(dim, input.ndim)
+    n = a.sparse_dim
+    inside = tuple(d - n + 1 for d in dims if d >= n)
+    v = run(values_of, input)
+    if inside:
+        v = v.sum(inside, keepdim)
+    if keepdim:
+        at = a.indices.copy()
+        at[[d for d in dims if d < n]] = 0
+        size = tuple(1 if d in dims else s for d, s in enumerate(a.shape))
+        return summed(v, at, size, name)
+    kept = [d for d in range(n) if d not in dims]
+    if not kept:
+        return v.sum(0) if n else v[0]
+    size = (*(a.shape[d] for d in kept), *v.shape[1:])
+    if len(kept) == n:
+        return build(v, a.indices, size, a.coalesced, name)
+    return summed(v, a.indices[kept], size, name)
+
+
+def summed(v: Tensor, at: np.ndarray, size: tuple, name: str) -> Tensor:
+    """A coalesced tensor: `v` at coordinates that may occur several times, added up."""
+    order, starts, k = sparse.groups(sparse.keys(at, size[: len(at)]))
+    of = np.empty(k.size, np.int64)
+    of[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=k.size))
+    total = v.new_zeros((len(starts), *v.shape[1:])).index_add(0, _wrap(of), v)
+    return build(total, at[:, order[starts]], size, True, name)
+
+
+def any_of(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    if dim is not None:
+        sparse.refuse("any.dim")
+    return run(values_of, input).any()
+
+
+def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None):
+    if dim is not None or keepdim:
+        sparse.refuse("norm.dim")
+    t = coalesce(input) if input._array.__class__ is Coo else input
+    return run(values_of, t).norm(2 if p in ("fro", None) else p, dtype=dtype)
+
+
+# -- what takes which function ---------------------------------------------------------------------
+
+
+def _table() -> dict[str, Callable]:
+    import rushlight as torch
+
+    return {
+        "clone": clone, "_to_copy": to_copy, "pow": power, "add": add, "sub": sub, "mul": mul,
+        "rsub": lambda input, other, alpha=1: sub(other, input, alpha),
+        "div": divided(torch.div, "DivBackward0"),
+        "true_divide": divided(torch.true_divide, "DivBackward0"),
+        "floor_divide": divided(torch.floor_divide, ""),
+        "sum": sum_of, "any": any_of, "norm": norm,
+        "linalg.vector_norm": lambda x, ord=2, dim=None, keepdim=False, dtype=None: norm(
+            x, ord, dim, keepdim, dtype=dtype
+        ),
+        **shapes.TABLE,
+        **products.TABLE,
+    }  # fmt: skip
+
+
+TABLE = _table()

@@ -1,0 +1,188 @@
+"""Sparse tensors: the operators whose forward knows sparse arrays.
+
+In terms of these (`_sparse.*`) sparse_calls.py and its neighbours write what public operators do on sparse
+tensors; sparse_creation.py and sparse_methods.py hold what only sparse tensors have. Most of it is `values_of` (the values, as a
+dense tensor), dense operators on these, and `build` (a sparse tensor from values): gradients follow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.backends import sparse
+from rushlight.backends.sparse import Coo, Csr, Sparse
+from rushlight.ops import calls
+from rushlight.ops.registry import Array, op
+from rushlight.tensor import Tensor, _wrap
+
+
+def is_sparse(t: Any) -> bool:
+    return isinstance(t, Tensor) and isinstance(t._array, Sparse)
+
+
+def run(op: Any, *values: Any) -> Any:
+    """Call one of the operators below on all its parameters.
+
+    Generated functions would take a sparse result of dense inputs for an unusual array, and convert it.
+    """
+    return calls.call(getattr(op, "op", op), values)  # once built, the name stands for its function
+
+
+# -- taking apart and putting together -------------------------------------------------------------
+
+
+@op(where="_sparse", node="ValuesBackward0", out=False)
+def values_of(xp, input: Array):
+    """The values of a sparse tensor, in the memory they are in."""
+    return input.values
+
+
+values_of.grad(input=lambda g, input: entries(g, input))
+
+
+def entries(g: Tensor, input: Tensor) -> Tensor:
+    """The gradient of a tensor from those of its values: where a coordinate occurs twice, both have the
+    same gradient, which is that of the coordinate, and stands there once."""
+    a: Any = input._array
+    if a.__class__ is Csr or sparse.is_sorted(a):
+        return with_values(input, g)
+    order, starts, _ = sparse.groups(sparse.keys(a.indices, a.shape[: a.sparse_dim]))
+    first = order[starts]
+    return build(g[_wrap(first)], a.indices[:, first], a.shape)
+
+
+@op(where="_sparse", node=lambda name, **_: name, out=False)
+def assemble(xp, values: Array, indices: Any, size: tuple, coalesced: bool, name: str):
+    """A sparse tensor of `size` with `values` at `indices`, an int64 array [sparse dims, nnz]."""
+    return Coo(indices, values, size, coalesced)
+
+
+assemble.grad(values=lambda g, indices: taken(g, indices))
+
+
+def build(
+    values: Tensor, indices: Any, size: tuple, coalesced: bool = False, name: str = ""
+) -> Tensor:
+    if values.device.type != "cpu":
+        raise NotImplementedError(
+            f"[sparse tensors] they live on the CPU, got values on {values.device}: use .cpu() first"
+        )
+    name = name or "SparseCooTensorWithDimsAndTensorsBackward0"
+    return run(assemble, values, indices, tuple(size), coalesced, name)
+
+
+@op(where="_sparse", node=lambda name, **_: name, out=False)
+def assemble_compressed(xp, values: Array, like: Any, name: str):
+    """A tensor in compressed rows with the pattern of the array `like`."""
+    return Csr(like.crow, like.col, values, like.shape, like.by_column)
+
+
+assemble_compressed.grad(values=lambda g, like: run(values_of, pattern_of(g, like)))
+
+
+def pattern_of(g: Tensor, like: Csr) -> Tensor:
+    """A gradient with the pattern of `like`, whatever layout it came in."""
+    a = g._array
+    if a.__class__ is Csr and a.col is like.col:
+        return g
+    coo = coo_of(g) if a.__class__ is Csr else g
+    return with_values(_wrap(like), taken(coo, sparse.coo_of(like).indices))  # type: ignore[arg-type]
+
+
+def with_values(like: Tensor, values: Tensor, name: str = "", coalesced: bool = False) -> Tensor:
+    """A sparse tensor with the pattern of another."""
+    a: Any = like._array
+    if a.__class__ is Csr:
+        return run(assemble_compressed, values, a, name or "SparseCompressedTensorBackward0")
+    size = (*a.shape[: a.sparse_dim], *values.shape[1:])
+    return build(values, a.indices, size, coalesced, name)
+
+
+@op(where="_sparse", name="taken", node="SparseMaskBackward0", out=False)
+def values_at(xp, input: Array, indices: Any):
+    """The values of a dense or sparse tensor at coordinates."""
+    return sparse.values_at(input, indices)
+
+
+values_at.grad(input=lambda g, input, indices: scattered(g, input, indices))
+
+
+def taken(t: Tensor, indices: Any) -> Tensor:
+    return run(values_at, t, indices)
+
+
+def scattered(g: Tensor, input: Tensor, indices: Any) -> Tensor:
+    """The transpose of `taken`: in the layout of the input."""
+    made = build(g, indices, input.shape)
+    return made if is_sparse(input) else dense_of(made)
+
+
+@op(where="_sparse", name="coalesce", node="CoalesceBackward0", out=False)
+def coalesced(xp, input: Array):
+    """Coordinates sorted, each once, what occurred twice added up."""
+    return sparse.coalesce(input)
+
+
+coalesced.grad(input=lambda g: g)
+
+
+@op(where="_sparse", name="to_dense", node="ToDenseBackward0", out=False)
+def densified(xp, input: Array):
+    """The dense tensor."""
+    return sparse.dense(input)
+
+
+densified.grad(input=lambda g, input: masked_once(g, input))
+
+
+def dense_of(t: Tensor) -> Tensor:
+    """A sparse or dense tensor as a dense one."""
+    return run(densified, t) if is_sparse(t) else t
+
+
+def masked(t: Tensor, mask: Tensor) -> Tensor:
+    """The values of `t` where `mask` has entries, in the layout of `mask`."""
+    a: Any = mask._array
+    if a.__class__ is Csr:
+        return with_values(mask, taken(t, sparse.coo_of(a).indices))
+    return build(taken(t, a.indices), a.indices, a.shape, a.coalesced, "SparseMaskBackward0")
+
+
+def masked_once(g: Tensor, input: Tensor) -> Tensor:
+    """A gradient at the coordinates of a tensor, each once."""
+    a: Any = input._array
+    if a.__class__ is Csr:
+        return masked(g, input)
+    at = a.indices if sparse.is_sorted(a) else sparse.coalesce(a).indices
+    return build(taken(g, at), at, a.shape)
+
+
+@op(where="_sparse", name="to_sparse", node=lambda name, **_: name, out=False)
+def sparsified(xp, input: Array, sparse_dim: int, name: str):
+    """The entries that are not zero."""
+    return sparse.sparse(input, sparse_dim)
+
+
+sparsified.grad(input=lambda g: dense_of(g))
+
+
+@op(where="_sparse", name="coo_of", node="ToSparseBackward0", out=False)
+def in_coordinates(xp, input: Array):
+    """Compressed rows as coordinates, sorted."""
+    return sparse.coalesce(sparse.coo_of(input))
+
+
+in_coordinates.grad(input=lambda g, input: pattern_of(g, input._array))
+
+
+def coo_of(t: Tensor) -> Tensor:
+    return run(in_coordinates, t) if t._array.__class__ is Csr else t
+
+
+@op(where="_sparse", name="csr_of", node="ToSparseCsrBackward0", out=False)
+def in_rows(xp, input: Array, by_column: bool):
+    """A matrix in coordinates as compressed rows."""
+    return sparse.csr_of(input, by_column)
+
+
+in_rows.grad(input=lambda g: coo_of(g))
