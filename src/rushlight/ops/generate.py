@@ -16,7 +16,7 @@ from rushlight import dtypes
 from rushlight.backends import numpy as xp
 from rushlight.ops import calls
 from rushlight.ops.inplace import inplace_function
-from rushlight.ops.nodes import MOST, evaluate, layout_of_saved, node_class, optional
+from rushlight.ops.nodes import MOST, evaluate, halves, layout_of_saved, node_class, optional
 from rushlight.ops.recording import record
 from rushlight.tensor import Tensor
 
@@ -123,8 +123,8 @@ def dtype_test(op: Op, arrays: list[str]) -> list[str]:
     tests += [f"d is not {a}.dtype" for a in arrays[2:]]
     if op.promote == "float" or op.accepts is not None:
         first = "(d is not f32" if tests else f"((d := {arrays[0]}.dtype) is not f32"
-        more = "" if op.promote == "float" else " and d not in accepted"
-        tests.append(f"{first} and d is not f64{more})")
+        more = "d is not bf16 and d is not f16" if op.promote == "float" else "d not in accepted"
+        tests.append(f"{first} and d is not f64 and {more})")
     return tests
 
 
@@ -301,9 +301,11 @@ def record_lines(op: Op, ins: tuple[str, ...], node: str, again: str) -> list[st
     some = " or ".join(f"e_{i} is not None" for i in want)
     lines.append(f"    if ({some}) and thread.grad:")
     lines += [f"        if e_{i}.__class__ is View: e_{i} = e_{i}.resolve()" for i in want]
-    if op.elementwise and op.promote == "same":  # other dtypes' rules may need conjugates or casts
-        d = "d" if len(ins) > 1 else f"(d := a_{ins[0]}.dtype)"
-        lines.append(f"        if {d} is not f32 and d is not f64: return {again}")
+    if op.elementwise and op.promote in ("same", "float"):
+        others = ["f32", "f64"] + (["bf16", "f16"] if halves(op, want) else [])
+        if op.promote == "same" or len(others) == 2:  # rules of complex numbers need conjugates
+            d = "d" if len(ins) > 1 else f"(d := a_{ins[0]}.dtype)"
+            lines.append(f"        if {d} is not {' and d is not '.join(others)}: return {again}")
     lines += [
         f"        if {some}:",
         f"            node = new({node if not op.node_pair else 'N if dim is None else N1'})",

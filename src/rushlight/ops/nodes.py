@@ -29,6 +29,8 @@ scope |= {
     "asarray": np.asarray,
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
+    "f16": np.dtype(np.float16),
+    "bf16": dtypes.bfloat16.np,
     "i64": np.dtype(np.int64),
     "new": new,
     "Tensor": Tensor,
@@ -85,6 +87,19 @@ def arithmetic(rule: Any) -> bool:
     """
     code = rule.__code__
     return not (code.co_names or code.co_freevars or code.co_cellvars)
+
+
+def halves(op: Op, want: tuple[str, ...]) -> bool:
+    """Whether the nodes of straight calls are right for half types: a Python number beside an array of
+    bfloat16 makes float32 of it in NumPy, so rules that run on arrays must know none."""
+    if op.rule_all or not all(arithmetic(op.rules[i][0]) for i in want):
+        return True
+    for rule, names in (op.rules[i] for i in want):
+        if not {"g", "result", *op.inputs}.issuperset(names):
+            return False
+        if not hands_on(rule) and any(c is not None for c in rule.__code__.co_consts):
+            return False
+    return True
 
 
 def layout_of_saved(op: Op, ins: tuple[str, ...], want: tuple[str, ...]) -> tuple[list, list]:
