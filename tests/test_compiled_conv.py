@@ -277,6 +277,15 @@ def test_halves_are_computed_in_float32(name):
         assert (abs(result.astype(np.float32) - expected) <= bound).all()
 
 
+def test_halves_with_a_bias_that_has_gaps():
+    case = CASES["uneven"]
+    for name, (*args, bias), _ in three_ways(case)(*arrays(case, np.float16)):
+        if isinstance(bias, np.ndarray):
+            function = getattr(conv, name)
+            gaps = np.repeat(bias, 2)[::2]
+            assert np.array_equal(function(*args, gaps), function(*args, bias))
+
+
 @pytest.mark.parametrize("dtype", [np.int64, np.complex64])
 def test_other_dtypes_are_the_references(dtype):
     case = (2, 4, 5, (6, 6), (3, 3), (1, 1), (1, 1), (1, 1), 1)

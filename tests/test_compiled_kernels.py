@@ -437,6 +437,17 @@ def test_class_entropy(data):
     compare("class_entropy_gradient", *args, scale=scale * sized(g))
 
 
+@pytest.mark.parametrize("way", [compiled_class_entropy.class_entropy, reference("class_entropy")])
+@pytest.mark.parametrize("step", [1, 2])
+def test_classes_that_are_ruled_out(way, step):
+    """Logits of -inf, also that of the first class; rows with gaps between their numbers."""
+    a = np.zeros((3, 4 * step), np.float32)[:, ::step]
+    a[:, 0] = a[0, 2] = -np.inf
+    losses, sums, *_ = way(a, np.array([1, 2, 0]), None, -100, 0.0)
+    assert np.allclose(sums, np.log([2, 3, 3]))
+    assert np.allclose(losses, [np.log(2), np.log(3), np.inf])
+
+
 def axes(data, a):
     some = st.lists(st.integers(0, max(a.ndim - 1, 0)), unique=True, max_size=a.ndim).map(tuple)
     one = st.integers(-max(a.ndim, 1), max(a.ndim - 1, 0))

@@ -49,7 +49,7 @@ def converted(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A copy in another dtype, its channels innermost where they were."""
     if not a.flags.aligned or not a.size:
         return a.astype(dtype)
-    if innermost(a):
+    if a.ndim > 1 and innermost(a):  # a bias has no channels
         return np.moveaxis(products.converted(np.moveaxis(a, 1, -1), dtype), -1, 1)
     return products.converted(a, dtype)
 

@@ -86,7 +86,8 @@ def class_entropy(
     t = target.reshape(-1)
     keep = (t != skip) & (t >= 0) & (t < n)
     at = np.where(keep, t, 0)
-    sums = x[:, 0] - log_softmax(x, 1)[:, 0] if len(x) else x[:, 0]
+    most = np.arange(len(x)), x.argmax(1)  # of a class that is -inf the difference would be NaN
+    sums = x[most] - log_softmax(x, 1)[most]
     w = np.ones(n, x.dtype) if weight is None else weight.astype(x.dtype)
     own = np.where(keep, w[at], 0)
     losses = np.where(keep, (sums - x[np.arange(len(x)), at]) * own, 0)
