@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.backends.compiled.operands import known
+from rushlight.backends.compiled.operands import KNOWN, WIDE, Made, known
 from rushlight.backends.reference import normalize as reference
 from rushlight.backends.reference.normalize import channels_last
 from rushlight.compiler.kernels import batch_norm as kernels
@@ -21,7 +21,9 @@ from rushlight.compiler.types import of
 def vectors(n: int, *given: Any) -> bool:
     """Whether each is n numbers that stand side by side, or None."""
     for a in given:
-        if a is not None and not (known(a) and a.size == n and a.flags.carray):
+        if a is not None and not (
+            a.__class__ is np.ndarray and a.dtype in KNOWN and a.size == n and a.flags.carray
+        ):
             return False
     return True
 
@@ -50,41 +52,62 @@ def alike(g: Any, a: np.ndarray) -> np.ndarray | None:
     return like
 
 
+def _forward(name: str, weight: bool, bias: bool, d: Any, w: Any, s: Any) -> Any:
+    t: Any = of(d)
+    kinds = {"WEIGHT": weight, "BIAS": bias, "T": t, "W": of(w)}
+    if name.endswith("scale"):
+        kinds["S"] = of(s)
+    if name != "planes_scale":
+        kinds["R"] = t.loaded
+    return getattr(kernels, name).compiled(**kinds)
+
+
+def _backward(
+    name: str, weight: bool, training: bool, sums: bool, gx: bool, d: Any, w: Any, s: Any
+) -> Any:
+    t: Any = of(d)
+    return getattr(kernels, name).compiled(
+        WEIGHT=weight, TRAINING=training, SUMS=sums, INPUT=gx, T=t, W=of(w), S=of(s), R=t.loaded
+    )
+
+
+_norms, _backs = Made(_forward), Made(_backward)
+_moved = Made(lambda s, r: kernels.moved.compiled(S=of(s), R=of(r)))
+
+
 def batch_norm(
-    a: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float
-) -> tuple[Any, Any, Any]:
-    """(normalised, mean, biased variance); the statistics are those given unless `training`."""
+    a: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float,
+    given: bool = False,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """(normalised, mean, biased variance); the statistics are those given unless `training`. `given`: where
+    they are those of the batch they may be written to `mean` and `var`."""
     sizes = layout_of(a)
     if sizes is None or not vectors(sizes[1], weight, bias):
         return reference.batch_norm(a, weight, bias, mean, var, training, eps)
     n, channels, size = sizes
-    t: Any = of(a.dtype)
-    d = t.loaded.np
+    d, wide = a.dtype, WIDE[a.dtype]
     w, b = (a if v is None else v for v in (weight, bias))  # what is not there is not read
     if weight is not None and bias is not None and weight.dtype is not bias.dtype:
-        w, b = (v.astype(d, copy=False) for v in (weight, bias))
-    kinds: dict[str, Any] = {"WEIGHT": weight is not None, "BIAS": bias is not None, "T": t}
-    kinds["W"] = of((b if weight is None else w).dtype)
-    y = np.empty_like(a)
+        w, b = (v.astype(wide, copy=False) for v in (weight, bias))
+    key = weight is not None, bias is not None, d, (b if weight is None else w).dtype
+    y = np.empty(a.shape, d) if size > 1 else np.empty_like(a)
     if training:
-        mean, var = np.empty(channels, d), np.empty(channels, d)
+        if not (given and mean.dtype is var.dtype is wide and vectors(channels, mean, var)):
+            mean, var = np.empty(channels, wide), np.empty(channels, wide)
         if size > 1:
-            kernel = kernels.planes_norm.compiled(**kinds, R=t.loaded)
-            kernel(a, w, b, mean, var, y, n, channels, size, eps)
+            _norms["planes_norm", *key, None](a, w, b, mean, var, y, n, channels, size, eps)
         else:
-            parts = np.empty((2 * kernels.PARTS + 2) * channels, d)
-            kernel = kernels.rows_norm.compiled(**kinds, R=t.loaded)
-            kernel(a, w, b, mean, var, y, parts, n, channels, eps)
+            parts = np.empty((2 * kernels.PARTS + 2) * channels, wide)
+            _norms["rows_norm", *key, None](a, w, b, mean, var, y, parts, n, channels, eps)
         return y, mean, var
-    m, v = mean, var
-    if not vectors(channels, m, v) or m.dtype is not v.dtype:
+    if not vectors(channels, mean, var) or mean.dtype is not var.dtype:
         return reference.batch_norm(a, weight, bias, mean, var, training, eps)
     if size > 1:
-        kernel = kernels.planes_scale.compiled(**kinds, S=of(m.dtype))
-        kernel(a, w, b, m, v, y, n, channels, size, eps)
+        kernel = _norms["planes_scale", *key, mean.dtype]
+        kernel(a, w, b, mean, var, y, n, channels, size, eps)
     else:
-        kernel = kernels.rows_scale.compiled(**kinds, S=of(m.dtype), R=t.loaded)
-        kernel(a, w, b, m, v, y, np.empty(2 * channels, d), n, channels, eps)
+        kernel = _norms["rows_scale", *key, mean.dtype]
+        kernel(a, w, b, mean, var, y, np.empty(2 * channels, wide), n, channels, eps)
     return y, mean, var
 
 
@@ -99,22 +122,16 @@ def batch_norm_gradients(
     ):  # fmt: skip
         return reference.batch_norm_gradients(g, a, weight, mean, var, training, eps, needs)
     n, channels, size = sizes
-    t: Any = of(a.dtype)
-    d = t.loaded.np
-    gw, gb = np.empty(channels, d), np.empty(channels, d)
-    gx = np.empty_like(a) if needs[0] else gw
-    sums = bool(needs[1] or needs[2])
-    kinds = {
-        "WEIGHT": weight is not None, "TRAINING": training, "SUMS": sums, "INPUT": bool(needs[0]),
-        "T": t, "W": t if weight is None else of(weight.dtype), "S": of(mean.dtype), "R": t.loaded,
-    }  # fmt: skip
     w = a if weight is None else weight
+    gw, gb = np.empty(channels, w.dtype), np.empty(channels, w.dtype)
+    gx = np.empty_like(a) if needs[0] else gw
+    key = weight is not None, training, bool(needs[1] or needs[2]), bool(needs[0])
     if size > 1:
-        kernel = kernels.planes_backward.compiled(**kinds)
+        kernel = _backs["planes_backward", *key, a.dtype, w.dtype, mean.dtype]
         kernel(h, a, w, mean, var, gx, gw, gb, n, channels, size, eps)
     else:
-        parts = np.empty((2 * kernels.PARTS + 3) * channels, d)
-        kernel = kernels.rows_backward.compiled(**kinds)
+        parts = np.empty((2 * kernels.PARTS + 3) * channels, WIDE[a.dtype])
+        kernel = _backs["rows_backward", *key, a.dtype, w.dtype, mean.dtype]
         kernel(h, a, w, mean, var, gx, gw, gb, parts, n, channels, eps)
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
@@ -132,5 +149,5 @@ def move_statistics(
     ):
         reference.move_statistics(running_mean, running_var, mean, var, by, unbiased)
         return
-    kernel = kernels.moved.compiled(S=of(running_mean.dtype), R=of(mean.dtype))
+    kernel = _moved[running_mean.dtype, mean.dtype]
     kernel(running_mean, running_var, mean, var, n, by, unbiased)

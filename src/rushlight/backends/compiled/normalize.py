@@ -11,15 +11,44 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.compiled.batch_normalize import vectors
-from rushlight.backends.compiled.operands import known
+from rushlight.backends.compiled.operands import KNOWN, WIDE, Made, known
 from rushlight.backends.reference import normalize as reference
 from rushlight.compiler.kernels import norm
 from rushlight.compiler.types import of
 
 
+def _forward(centre: bool, weight: bool, bias: bool, kept: bool, d: Any, w: Any) -> Any:
+    return norm.row_norm.compiled(
+        WEIGHT=weight, BIAS=bias, CENTRE=centre, KEPT=kept, T=of(d), W=of(w), R=of(WIDE[d])
+    )
+
+
+def _backward(centre: bool, weight: bool, gx: bool, sums: bool, d: Any, w: Any) -> Any:
+    return norm.row_norm_backward.compiled(
+        WEIGHT=weight, CENTRE=centre, INPUT=gx, SUMS=sums, T=of(d), W=of(w), R=of(WIDE[d])
+    )
+
+
+def _groups(weight: bool, bias: bool, kept: bool, d: Any, w: Any) -> Any:
+    return norm.groups_norm.compiled(
+        WEIGHT=weight, BIAS=bias, KEPT=kept, T=of(d), W=of(w), R=of(WIDE[d])
+    )
+
+
+def _groups_back(weight: bool, gx: bool, sums: bool, d: Any, w: Any) -> Any:
+    return norm.groups_norm_backward.compiled(
+        WEIGHT=weight, INPUT=gx, SUMS=sums, T=of(d), W=of(w), R=of(WIDE[d])
+    )
+
+
+_rows_norm, _rows_back = Made(_forward), Made(_backward)
+_groups_norm, _groups_norm_back = Made(_groups), Made(_groups_back)
+_lengths = Made(lambda d: norm.row_lengths.compiled(T=of(d)))
+
+
 def whole(a: Any) -> Any:
     """`a`, or a copy of it, with its elements side by side; None for what kernels do not take."""
-    if not known(a) or not a.size:
+    if a.__class__ is not np.ndarray or a.dtype not in KNOWN or not a.size:
         return None
     return a if a.flags.carray else np.array(a, order="C")
 
@@ -36,28 +65,34 @@ def like(g: Any, x: np.ndarray) -> Any:
     return g if g.flags.carray else np.array(g, order="C")
 
 
-def affine(x: np.ndarray, weight: Any, bias: Any) -> tuple[Any, Any, Any]:
-    """Weight and bias of one dtype, `x` where there is none (it is not read), and the type of both."""
-    if weight is not None and bias is not None and weight.dtype is not bias.dtype:
-        d = np.promote_types(np.float32, x.dtype if x.dtype.itemsize > 2 else np.float32)
-        weight, bias = weight.astype(d), bias.astype(d)
-    w, b = (x if v is None else v for v in (weight, bias))
-    return w, b, of((b if weight is None else w).dtype)
+def affine(x: np.ndarray, weight: Any, bias: Any) -> tuple[Any, Any]:
+    """Weight and bias of one dtype, `x` where there is none (it is not read)."""
+    if weight is None:
+        return (x, x) if bias is None else (bias, bias)
+    if bias is None or bias.dtype is weight.dtype:
+        return weight, weight if bias is None else bias
+    d = np.promote_types(np.float32, x.dtype if x.dtype.itemsize > 2 else np.float32)
+    return weight.astype(d), bias.astype(d)
 
 
-def layer_norm(a: Any, weight: Any, bias: Any, n: int, eps: float) -> tuple[Any, Any, Any]:
-    """(normalised, mean, 1 / deviation) of rows of `n` elements."""
+def layer_norm(
+    a: Any, weight: Any, bias: Any, n: int, eps: float, statistics: bool = True
+) -> tuple[Any, Any, Any]:
+    """(normalised, mean, 1 / deviation) of rows of `n` elements; without `statistics` the last two are
+    None."""
     x = whole(a)
     if x is None or not in_rows(x, n, weight, bias):
         return reference.layer_norm(a, weight, bias, n, eps)
-    t: Any = of(x.dtype)
-    rows, d = x.size // n, t.loaded.np
-    y, mean, rstd = np.empty(x.shape, x.dtype), np.empty(rows, d), np.empty(rows, d)
-    w, b, kind = affine(x, weight, bias)
-    kernel = norm.row_norm.compiled(
-        WEIGHT=weight is not None, BIAS=bias is not None, CENTRE=True, T=t, W=kind, R=t.loaded
-    )
-    kernel(x, w, b, y, mean, rstd, rows, n, eps)
+    d = x.dtype
+    rows, y = x.size // n, np.empty(x.shape, d)
+    mean = rstd = None
+    if statistics:
+        wide = WIDE[d]
+        mean, rstd = np.empty(rows, wide), np.empty(rows, wide)
+    w, b = affine(x, weight, bias)
+    kernel = _rows_norm[True, weight is not None, bias is not None, statistics, d, w.dtype]
+    m, r = (y, y) if mean is None else (mean, rstd)  # what is not kept is not written
+    kernel(x, w, b, y, m, r, rows, n, eps)
     return y, mean, rstd
 
 
@@ -66,14 +101,10 @@ def rms_norm(a: Any, weight: Any, n: int, eps: float) -> Any:
     x = whole(a)
     if x is None or not in_rows(x, n, weight):
         return reference.rms_norm(a, weight, n, eps)
-    t: Any = of(x.dtype)
-    rows = x.size // n
-    y, rstd = np.empty(x.shape, x.dtype), np.empty(rows, t.loaded.np)
-    w, _, kind = affine(x, weight, None)
-    kernel = norm.row_norm.compiled(
-        WEIGHT=weight is not None, BIAS=False, CENTRE=False, T=t, W=kind, R=t.loaded
-    )
-    kernel(x, w, w, y, rstd, rstd, rows, n, eps)
+    y = np.empty(x.shape, x.dtype)
+    w = x if weight is None else weight
+    kernel = _rows_norm[False, weight is not None, False, False, x.dtype, w.dtype]
+    kernel(x, w, w, y, y, y, x.size // n, n, eps)
     return y
 
 
@@ -85,18 +116,14 @@ def gradients_of_rows(
     h = None if x is None else like(g, x)
     if h is None or not in_rows(x, n, weight):
         return None
-    t: Any = of(x.dtype)
-    rows, d = x.size // n, t.loaded.np
-    gw, gb = np.empty(n, d), np.empty(n, d)
-    gx = np.empty(x.shape, x.dtype) if needs[0] else gw
+    d, w = x.dtype, x if weight is None else weight
     sums = bool(needs[1] or needs[2])
-    parts = np.empty(2 * norm.PARTS * n, d) if sums else gw
-    w, _, kind = affine(x, weight, None)
-    kernel = norm.row_norm_backward.compiled(
-        WEIGHT=weight is not None, CENTRE=centre, INPUT=bool(needs[0]), SUMS=sums,
-        T=t, W=kind, R=t.loaded,
-    )  # fmt: skip
-    kernel(h, x, w, gx, gw, gb, parts, rows, n, eps)
+    gw = np.empty(n, w.dtype)
+    gb = np.empty(n, w.dtype) if sums else gw
+    gx = np.empty(x.shape, d) if needs[0] else gw
+    parts = np.empty(2 * norm.PARTS * n, of(d).loaded.np) if sums else gw  # type: ignore[union-attr]
+    kernel = _rows_back[centre, weight is not None, bool(needs[0]), sums, d, w.dtype]
+    kernel(h, x, w, gx, gw, gb, parts, x.size // n, n, eps)
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
 
@@ -118,7 +145,9 @@ def rms_norm_gradients(
 
 def planes_of(a: Any, groups: int, *others: Any) -> tuple[Any, int]:
     """(`a` with its elements side by side, elements of a plane) of (N, C, *); None for what is the reference's."""
-    if a.ndim < 2 or groups < 1 or a.shape[1] % groups or reference.channels_last(a):
+    if a.ndim < 2 or groups < 1 or a.shape[1] % groups:
+        return None, 0
+    if not a.flags.c_contiguous and reference.channels_last(a):
         return None, 0
     x = whole(a)
     if x is None or not vectors(x.shape[1], *others):
@@ -126,21 +155,25 @@ def planes_of(a: Any, groups: int, *others: Any) -> tuple[Any, int]:
     return x, x.size // (x.shape[0] * x.shape[1])
 
 
-def group_norm(a: Any, weight: Any, bias: Any, groups: int, eps: float) -> tuple[Any, Any, Any]:
-    """(normalised, mean, 1 / deviation) of `groups` groups of the channels of (N, C, *)."""
+def group_norm(
+    a: Any, weight: Any, bias: Any, groups: int, eps: float, statistics: bool = True
+) -> tuple[Any, Any, Any]:
+    """(normalised, mean, 1 / deviation) of `groups` groups of the channels of (N, C, *); without
+    `statistics` the last two are None."""
     x, size = planes_of(a, groups, weight, bias)
     if x is None:
         return reference.group_norm(a, weight, bias, groups, eps)
-    t: Any = of(x.dtype)
     n, channels = x.shape[:2]
-    d = t.loaded.np
-    y = np.empty(x.shape, x.dtype)
-    mean, rstd = np.empty((n, groups), d), np.empty((n, groups), d)
-    w, b, kind = affine(x, weight, bias)
-    kernel = norm.groups_norm.compiled(
-        WEIGHT=weight is not None, BIAS=bias is not None, T=t, W=kind, R=t.loaded
-    )
-    kernel(x, w, b, y, mean, rstd, n * groups, groups, channels // groups, size, eps)
+    d = x.dtype
+    y = np.empty(x.shape, d)
+    mean = rstd = None
+    if statistics:
+        wide = WIDE[d]
+        mean, rstd = np.empty((n, groups), wide), np.empty((n, groups), wide)
+    w, b = affine(x, weight, bias)
+    kernel = _groups_norm[weight is not None, bias is not None, statistics, d, w.dtype]
+    m, r = (y, y) if mean is None else (mean, rstd)
+    kernel(x, w, b, y, m, r, n * groups, groups, channels // groups, size, eps)
     return y, mean, rstd
 
 
@@ -152,17 +185,13 @@ def group_norm_gradients(
     h = None if x is None else like(g, x)
     if h is None:
         return reference.group_norm_gradients(g, a, weight, groups, eps, needs)
-    t: Any = of(x.dtype)
     n, channels = x.shape[:2]
-    d = t.loaded.np
-    gw, gb = np.empty(channels, d), np.empty(channels, d)
-    gx = np.empty(x.shape, x.dtype) if needs[0] else gw
-    w, _, kind = affine(x, weight, None)
-    kernel = norm.groups_norm_backward.compiled(
-        WEIGHT=weight is not None, INPUT=bool(needs[0]), SUMS=bool(needs[1] or needs[2]),
-        T=t, W=kind, R=t.loaded,
-    )  # fmt: skip
-    parts = np.empty(2 * n * channels, d)
+    d, w = x.dtype, x if weight is None else weight
+    gw, gb = np.empty(channels, w.dtype), np.empty(channels, w.dtype)
+    gx = np.empty(x.shape, d) if needs[0] else gw
+    sums = bool(needs[1] or needs[2])
+    parts = np.empty(2 * n * channels, of(d).loaded.np)  # type: ignore[union-attr]
+    kernel = _groups_norm_back[weight is not None, bool(needs[0]), sums, d, w.dtype]
     kernel(h, x, w, gx, gw, gb, parts, n * groups, groups, channels // groups, size, eps)
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
@@ -175,5 +204,5 @@ def lengths(a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         return reference.lengths(a, axes, keepdims)
     n = a.shape[-1]
     out = np.empty((*a.shape[:-1], 1) if keepdims else a.shape[:-1], a.dtype)
-    norm.row_lengths.compiled(T=of(a.dtype))(a, out, out.size, n)
+    _lengths[(a.dtype,)](a, out, out.size, n)
     return out

@@ -27,6 +27,11 @@ def wide_flat(a: Any) -> Any:
     return None if a is None else widened(a).reshape(-1)
 
 
+def as_weight(v: Any, weight: Any, a: Any) -> Any:
+    """A gradient of parameters in their dtype, which without a weight is the input's."""
+    return None if v is None else v.astype((a if weight is None else weight).dtype, copy=False)
+
+
 def channels_last(a: np.ndarray) -> bool:
     """(N, C, *) whose channels are next to each other in memory."""
     return a.ndim > 3 and not a.flags.c_contiguous and np.moveaxis(a, 1, -1).flags.c_contiguous
@@ -55,8 +60,11 @@ def centred(x: np.ndarray, eps: float, out: Any = None) -> tuple[Any, Any, Any]:
 # -- layer normalisation: statistics of rows, weights of columns -----------------------------------
 
 
-def layer_norm(a: Any, weight: Any, bias: Any, n: int, eps: float) -> tuple[Any, Any, Any]:
-    """(normalised, mean, 1 / deviation) of rows of `n` elements."""
+def layer_norm(
+    a: Any, weight: Any, bias: Any, n: int, eps: float, statistics: bool = True
+) -> tuple[Any, Any, Any]:
+    """(normalised, mean, 1 / deviation) of rows of `n` elements; without `statistics` the last two may
+    be None."""
     x = np.ascontiguousarray(widened(a)).reshape(-1, n) if n else widened(a).reshape(a.shape[0], 0)
     w, b = wide_flat(weight), wide_flat(bias)
     y = np.empty(x.shape, x.dtype)
@@ -106,7 +114,7 @@ def layer_norm_gradients(
             out *= r[:, None]
     if gx is not None:
         gx = gx.reshape(a.shape).astype(a.dtype, copy=False)
-    return gx, gw, gb
+    return gx, as_weight(gw, weight, a), as_weight(gb, weight, a)
 
 
 def rms_norm(a: Any, weight: Any, n: int, eps: float) -> Any:
@@ -134,7 +142,7 @@ def rms_norm_gradients(
     h = np.ascontiguousarray(widened(g)).reshape(-1, n)
     r = rms_scale(x, eps)
     c = x * r
-    gw = _add(h * c, 0) if needs[1] else None
+    gw = as_weight(_add(h * c, 0), weight, a) if needs[1] else None
     if not needs[0]:
         return None, gw
     if weight is not None:
@@ -147,8 +155,11 @@ def rms_norm_gradients(
 # -- group normalisation: statistics of rows, weights of channels ----------------------------------
 
 
-def group_norm(a: Any, weight: Any, bias: Any, groups: int, eps: float) -> tuple[Any, Any, Any]:
-    """(normalised, mean, 1 / deviation) of `groups` groups of the channels of (N, C, *)."""
+def group_norm(
+    a: Any, weight: Any, bias: Any, groups: int, eps: float, statistics: bool = True
+) -> tuple[Any, Any, Any]:
+    """(normalised, mean, 1 / deviation) of `groups` groups of the channels of (N, C, *); without
+    `statistics` the last two may be None."""
     n, channels = a.shape[:2]
     each, size = channels // groups, a.size // max(n * groups, 1)
     x = np.ascontiguousarray(widened(a)).reshape(n * groups, size)
@@ -204,7 +215,7 @@ def group_norm_gradients(
     gb = _add(sums.reshape(n, channels), 0) if needs[2] else None
     if gx is not None:
         gx = laid_out(gx.reshape(a.shape).astype(a.dtype, copy=False), a)
-    return gx, gw, gb
+    return gx, as_weight(gw, weight, a), as_weight(gb, weight, a)
 
 
 # -- batch normalisation: statistics and weights of channels ---------------------------------------
@@ -248,9 +259,11 @@ def channel_blocks(x: np.ndarray) -> Any:
 
 
 def batch_norm(
-    a: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float
-) -> tuple[Any, Any, Any]:
-    """(normalised, mean, biased variance); the statistics are those given unless `training`."""
+    a: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float,
+    given: bool = False,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """(normalised, mean, biased variance); the statistics are those given unless `training`. `given`: where
+    they are those of the batch they may be written to `mean` and `var`."""
     x = by_channel(widened(a))
     w, b = wide_flat(weight), wide_flat(bias)
     if not training:
@@ -310,7 +323,8 @@ def batch_norm_gradients(
             gx[k] *= spread_out(scale, x)
         else:
             np.multiply(h[k], spread_out(scale, x), out=gx[k])
-    return (None if gx is None else restored(gx, a)), gw, gb
+    gx = None if gx is None else restored(gx, a)
+    return gx, as_weight(gw, weight, a), as_weight(gb, weight, a)
 
 
 def move_statistics(

@@ -111,7 +111,7 @@ def planes_scale(
 @kernel
 def planes_backward(
     WEIGHT, TRAINING, SUMS, INPUT, g: Ptr[T], x: Ptr[T], weight: Ptr[W], mean: Ptr[S], var: Ptr[S],
-    gx: Ptr[T], gw: Ptr[R], gb: Ptr[R], n: i64, channels: i64, size: i64, eps: f64,
+    gx: Ptr[T], gw: Ptr[W], gb: Ptr[W], n: i64, channels: i64, size: i64, eps: f64,
 ):  # fmt: skip
     """The gradients of both; SUMS: also those by weight and bias."""
     count = R(n * size)
@@ -282,7 +282,7 @@ def strip_sums(h, p, mean, rows, step, left, sums, products, V, T, S):
 @kernel
 def rows_backward(
     WEIGHT, TRAINING, SUMS, INPUT, g: Ptr[T], x: Ptr[T], weight: Ptr[W], mean: Ptr[S], var: Ptr[S],
-    gx: Ptr[T], gw: Ptr[R], gb: Ptr[R], parts: Ptr[R], rows: i64, channels: i64, eps: f64,
+    gx: Ptr[T], gw: Ptr[W], gb: Ptr[W], parts: Ptr[R], rows: i64, channels: i64, eps: f64,
 ):  # fmt: skip
     """As planes_backward, of rows. `parts`: 2 * PARTS + 3 rows."""
     L = width(T)

@@ -37,20 +37,22 @@ def moments(p, n, T):
 
 @kernel
 def row_norm(
-    WEIGHT, BIAS, CENTRE, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], y: Ptr[T], mean: Ptr[R], rstd: Ptr[R],
-    rows: i64, n: i64, eps: f64,
+    WEIGHT, BIAS, CENTRE, KEPT, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], y: Ptr[T], mean: Ptr[R],
+    rstd: Ptr[R], rows: i64, n: i64, eps: f64,
 ):  # fmt: skip
-    """y = (x - mean) / sqrt(variance + eps) * weight + bias, row by row; CENTRE False: the mean is 0."""
+    """y = (x - mean) / sqrt(variance + eps) * weight + bias, row by row; CENTRE False: the mean is 0.
+    KEPT: mean and 1 / sqrt(variance + eps) are written."""
     for lo, hi in parallel(rows, rows_of(n)):
         for r in range(lo, hi):
             p, q = x + r * n, y + r * n
             if CENTRE:
                 m, s = moments(p, n, T)
-                mean[r] = m
             else:
                 m, s = R(0), row_total(p, n, lambda v: v * v, T)
             d = 1 / sqrt(s / R(n) + R(eps))
-            rstd[r] = d
+            if KEPT:
+                mean[r] = m
+                rstd[r] = d
             for i in lanes(0, n):
                 v = (p[i] - m) * d if CENTRE else p[i] * d
                 if WEIGHT:
@@ -70,7 +72,7 @@ def row_lengths(x: Ptr[T], out: Ptr[T], rows: i64, n: i64):
 
 @kernel
 def row_norm_backward(
-    WEIGHT, CENTRE, INPUT, SUMS, g: Ptr[T], x: Ptr[T], weight: Ptr[W], gx: Ptr[T], gw: Ptr[R], gb: Ptr[R],
+    WEIGHT, CENTRE, INPUT, SUMS, g: Ptr[T], x: Ptr[T], weight: Ptr[W], gx: Ptr[T], gw: Ptr[W], gb: Ptr[W],
     parts: Ptr[R], rows: i64, n: i64, eps: f64,
 ):  # fmt: skip
     """The gradients by x and, with SUMS, by weight and bias. `parts`: 2 * PARTS rows of numbers for its
@@ -143,7 +145,7 @@ def joint_sums(h, p, weight, a, b, m, d, n, WEIGHT, SUMS, T, W):
 
 @kernel
 def groups_norm(
-    WEIGHT, BIAS, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], y: Ptr[T], mean: Ptr[R], rstd: Ptr[R],
+    WEIGHT, BIAS, KEPT, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], y: Ptr[T], mean: Ptr[R], rstd: Ptr[R],
     rows: i64, groups: i64, each: i64, size: i64, eps: f64,
 ):  # fmt: skip
     """y = (x - mean) / sqrt(variance + eps) * weight + bias by rows of each * size elements; a row is one
@@ -156,8 +158,9 @@ def groups_norm(
             first = r % groups * each
             m, s = moments(p, n, T)
             d = 1 / sqrt(s / R(n) + R(eps))
-            mean[r] = m
-            rstd[r] = d
+            if KEPT:
+                mean[r] = m
+                rstd[r] = d
             if size == 1:
                 for i in lanes(0, n):
                     v = (p[i] - m) * d
@@ -182,7 +185,7 @@ def groups_norm(
 
 @kernel
 def groups_norm_backward(
-    WEIGHT, INPUT, SUMS, g: Ptr[T], x: Ptr[T], weight: Ptr[W], gx: Ptr[T], gw: Ptr[R], gb: Ptr[R],
+    WEIGHT, INPUT, SUMS, g: Ptr[T], x: Ptr[T], weight: Ptr[W], gx: Ptr[T], gw: Ptr[W], gb: Ptr[W],
     parts: Ptr[R], rows: i64, groups: i64, each: i64, size: i64, eps: f64,
 ):  # fmt: skip
     """The gradients by x and, with SUMS, by weight and bias. `parts`: two numbers for each plane, for its

@@ -5,17 +5,18 @@ Gradients: Note [Gradients of normalisation] in normalize.py.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from rushlight.autograd.state import scope, thread
 from rushlight.backends import numpy as xp
+from rushlight.ops.fused_rules import FLOATS
 from rushlight.ops.nn.normalize import (
     as_given,
     check_mixed,
     derived,
-    elements_of,
     normalized_groups,
     refuse_exact,
     several_values,
@@ -34,15 +35,15 @@ def normalized_batch(
 ):  # fmt: skip
     """Normalised by the mean and (biased) variance that are given; in training by those of the batch,
     which are written there."""
-    y, m, v = xp.batch_norm(input, weight, bias, mean, var, training, eps)
-    if training and mean.flags.writeable:  # stand-ins of the meta device are not
+    y, m, v = xp.batch_norm(input, weight, bias, mean, var, training, eps, True)
+    if training and m is not mean and mean.flags.writeable:  # stand-ins of the meta device are not
         mean[...] = m
         var[...] = v
     return y
 
 
 def batch_gradients(g, input, weight, mean, var, training, eps, needs):
-    channels = (input.shape[1],)
+    channels = input._array.shape[1:2]
     if not thread.grad:
         gx, gw, gb = batch_norm_backward(g, input, weight, mean, var, training, eps, needs[:3])
         return *as_given(gx, gw, gb, input, weight, channels), None, None
@@ -85,7 +86,7 @@ def usual(a: Any, *parameters: Any) -> bool:
     """Whether all that is given has the floating dtype of `a`, a number for each of its channels: no check
     is left."""
     d, channels = a.dtype, a.shape[1:2]
-    if not channels or d.kind != "f":
+    if not channels or d not in FLOATS:
         return False
     for t in parameters:
         if t is not None and (t._array.dtype is not d or t._array.shape != channels):
@@ -98,7 +99,7 @@ def batch_normalized(
     momentum: float, eps: float,
 ) -> tuple:  # fmt: skip
     """(normalised, mean, biased variance); in training the running statistics are updated."""
-    if not input.numel():
+    if not input._array.size:
         scale = input.clone() if weight is None else input * weight[0]
         empty = input.new_empty(input.shape[1:2])
         return scale if bias is None else scale + bias[0], empty, empty
@@ -214,7 +215,7 @@ def functional_batch_norm(
     if training:
         if not input.ndim:
             raise IndexError("tuple index out of range")
-        several_values(input, input.shape)
+        several_values(input._array.shape)
     return batch_normalized(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )[0]
@@ -269,7 +270,7 @@ def functional_instance_norm(
     momentum: float = 0.1, eps: float = 1e-5,
 ):  # fmt: skip
     """As `torch.instance_norm`; every sample must have more than one spatial element."""
-    if use_input_stats and input.ndim > 1 and elements_of(input.shape[2:]) == 1:
+    if use_input_stats and input.ndim > 1 and prod(input.shape[2:]) == 1:
         raise ValueError(
             f"Expected more than 1 spatial element when training, got input size {input.size()}"
         )

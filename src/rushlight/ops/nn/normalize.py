@@ -8,9 +8,12 @@ Note [Gradients of normalisation]
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
+from rushlight import dtypes
 from rushlight.autograd.state import thread
+from rushlight.ops.fused_rules import FLOATS
 from rushlight.ops.nn.pad import pad
 from rushlight.ops.nn.pool import avg_pool2d, avg_pool3d
 from rushlight.ops.registry import Array, composite, op
@@ -31,15 +34,21 @@ def refuse_exact(t: Tensor, kernel: str) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{t.dtype.scalar_name}'")
 
 
+def usual(d: Any, weight: Any, bias: Any) -> bool:
+    """Whether input and parameters have one floating dtype, so that there is nothing to check."""
+    return (
+        d in FLOATS
+        and (weight is None or weight._array.dtype is d)
+        and (bias is None or bias._array.dtype is d)
+    )
+
+
 def check_mixed(input: Tensor, *parameters: Tensor | None) -> None:
     """Parameters have the input's dtype, or float32 beside a half input."""
     d = input._array.dtype
-    for p in parameters:
-        if p is not None and p._array.dtype is not d:
-            break
-    else:
-        return
     given = [p for p in parameters if p is not None]
+    if all(p._array.dtype is d for p in given):
+        return
     if input.dtype.name not in HALF and any(p.dtype.name in HALF for p in given):
         raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
     first = given[0].dtype
@@ -70,37 +79,29 @@ def derived(
     return gx, g * z if needs[1] else None, g if needs[2] else None
 
 
-def as_given(gx: Any, gw: Any, gb: Any, input: Any, weight: Any, shape: Any) -> tuple:
+def as_given(gx: Any, gw: Any, gb: Any, input: Any, weight: Any, shape: tuple) -> tuple:
     """The gradients in the shapes and dtypes of their inputs."""
-    d = input.dtype if weight is None else weight.dtype
-    return fitted(gx, input.shape, input.dtype), fitted(gw, shape, d), fitted(gb, shape, d)
+    a = input._array
+    d = (input if weight is None else weight)._array.dtype
+    return fitted(gx, a.shape, a.dtype), fitted(gw, shape, d), fitted(gb, shape, d)
 
 
-def fitted(g: Any, shape: Any, dtype: Any) -> Any:
+def fitted(g: Any, shape: tuple, dtype: Any) -> Any:
     """A gradient in a shape and dtype; itself if it has them, since a view of it is not the leaf's to
     keep, and would be copied."""
     if g is None:
         return None
-    if g.shape != tuple(shape):
+    if g._array.shape != shape:
         g = g.reshape(shape)
-    return g if g.dtype is dtype else g.to(dtype)
+    return g if g._array.dtype is dtype else g.to(dtypes.OF[dtype])
 
 
 # -- layer normalisation ---------------------------------------------------------------------------
 
 
-def elements_of(shape: tuple) -> int:
-    n = 1
-    for k in shape:
-        n *= k
-    return n
-
-
 def layer_gradients(g, input, weight, normalized_shape, eps, needs):
     if not thread.grad:
-        gx, gw, gb = layer_norm_backward(
-            g, input, weight, elements_of(normalized_shape), eps, needs
-        )
+        gx, gw, gb = layer_norm_backward(g, input, weight, prod(normalized_shape), eps, needs)
         return as_given(gx, gw, gb, input, weight, normalized_shape)
     dims = tuple(range(-len(normalized_shape), 0))
     gx, gw, gb = derived(g, input, weight, dims, eps, needs)
@@ -113,7 +114,7 @@ def normalized_layer(
     xp, input: Array, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float
 ):
     """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions."""
-    return xp.layer_norm(input, weight, bias, elements_of(normalized_shape), eps)[0]
+    return xp.layer_norm(input, weight, bias, prod(normalized_shape), eps, False)[0]
 
 
 normalized_layer.grad_all(layer_gradients)
@@ -180,8 +181,8 @@ def layer_normalized(
     input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: float
 ) -> Any:
     shape = check_layer(input, normalized_shape, weight, bias)
-    refuse_exact(input, "LayerNormKernelImpl")
-    if weight is not None or bias is not None:
+    if not usual(input._array.dtype, weight, bias):
+        refuse_exact(input, "LayerNormKernelImpl")
         check_mixed(input, weight, bias)
     return normalized_layer(input, weight, bias, shape, eps)
 
@@ -205,7 +206,7 @@ def functional_layer_norm(
 def layer_with_statistics(
     xp, input: Array, weight: Array | None, bias: Array | None, normalized_shape: tuple, eps: float
 ):
-    y, mean, rstd = xp.layer_norm(input, weight, bias, elements_of(normalized_shape), eps)
+    y, mean, rstd = xp.layer_norm(input, weight, bias, prod(normalized_shape), eps)
     lead = input.shape[: input.ndim - len(normalized_shape)]
     shape = lead + (1,) * len(normalized_shape)
     d = input.dtype if weight is None else weight.dtype
@@ -245,7 +246,7 @@ def group_gradients(g, input, weight, num_groups, eps, needs):
 def normalized_groups(
     xp, input: Array, weight: Array | None, bias: Array | None, num_groups: int, eps: float
 ):
-    return xp.group_norm(input, weight, bias, num_groups, eps)[0]
+    return xp.group_norm(input, weight, bias, num_groups, eps, False)[0]
 
 
 normalized_groups.grad_all(group_gradients)
@@ -294,25 +295,28 @@ groups_with_statistics.grad_all(group_statistics_gradients)
 
 
 def check_group(input: Tensor, num_groups: int, weight: Any, bias: Any) -> None:
-    if input.ndim < 2:
+    shape = input._array.shape
+    if len(shape) < 2:
         raise RuntimeError(
             f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
         )
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
-    if input.shape[1] % num_groups:
+    if shape[1] % num_groups:
         raise RuntimeError(
             "Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(input.shape)} and num_groups={num_groups}"
         )
+    channels = shape[1:2]
     for name, t in (("weight", weight), ("bias", bias)):
-        if t is not None and (t.ndim != 1 or t.numel() != input.shape[1]):
+        if t is not None and t._array.shape != channels:
             raise RuntimeError(
                 f"Expected {name} to be a vector of size equal to the number of channels in input, but "
                 f"got {name} of shape {list(t.shape)} and input of shape {list(input.shape)}"
             )
-    refuse_exact(input, "GroupNormKernelImpl")
-    check_mixed(input, weight, bias)
+    if not usual(input._array.dtype, weight, bias):
+        refuse_exact(input, "GroupNormKernelImpl")
+        check_mixed(input, weight, bias)
 
 
 @composite(method=False, inplace=False)
@@ -325,12 +329,9 @@ def group_norm(
     return normalized_groups(input, weight, bias, num_groups, eps)
 
 
-def several_values(input: Tensor, size: Any) -> None:
+def several_values(size: Any) -> None:
     """In training every channel needs more than one value to have a variance."""
-    n = size[0]
-    for k in size[2:]:
-        n *= k
-    if n == 1:
+    if size[0] * prod(size[2:]) == 1:
         import rushlight
 
         raise ValueError(
@@ -347,9 +348,8 @@ def functional_group_norm(
     if num_groups == 0:
         raise ZeroDivisionError("integer division or modulo by zero")
     check_group(input, num_groups, weight, bias)
-    several_values(
-        input, [input.shape[0] * input.shape[1] // num_groups, num_groups, *input.shape[2:]]
-    )
+    n, channels, *sizes = input._array.shape
+    several_values([n * channels // num_groups, num_groups, *sizes])
     return normalized_groups(input, weight, bias, num_groups, eps)
 
 
@@ -368,7 +368,7 @@ def native_group_norm(
 
 def rms_gradients(g, input, weight, normalized_shape, eps, needs):
     if not thread.grad or not input.numel():
-        n = elements_of(normalized_shape)
+        n = prod(normalized_shape)
         gx, gw = rms_norm_backward(g, input, weight, n, eps, needs)
     else:
         dims = tuple(range(-len(normalized_shape), 0))
@@ -388,7 +388,7 @@ def normalized_rms(
     xp, input: Array, weight: Array | None, normalized_shape: tuple, eps: float
 ):  # fmt: skip
     """x / sqrt(mean(x**2) + eps) * weight over the last dimensions."""
-    return xp.rms_norm(input, weight, elements_of(normalized_shape), eps)
+    return xp.rms_norm(input, weight, prod(normalized_shape), eps)
 
 
 normalized_rms.grad_all(rms_gradients)
