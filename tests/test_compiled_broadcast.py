@@ -23,15 +23,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in .*:RuntimeWarn
 
 DTYPES = [np.float32, np.float64, np.float16, dtypes.bfloat16.np]
 NAMES = sorted(own.rows())
+INEXACT = {"divide"}
 
 
 @pytest.fixture(scope="module")
 def ours():
-    before, gate.small = gate.small, 0
-    try:
-        made = {n: spread.spread(getattr(np, n), None, rows) for n, rows in own.rows().items()}
-    finally:
-        gate.small = before
+    made = {n: spread.spread(getattr(np, n), None, rows) for n, rows in own.rows().items()}
     if gate._native() is None:
         pytest.skip("objects are laid out in another way")
     return made
@@ -80,6 +77,58 @@ def test_shapes(ours, name, dtype):
                 same(ours[name](x, y), expected(name, x, y))
 
 
+NUMBERS = [0, 1, -3, 7, 2**24, -(2**24) - 1, 2**31, -(2**31), 2**62, 0.1, -0.0, 2.5e-41, 1e38, 1e39,
+           float("inf"), float("nan"), 5e-324, True]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int32], ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers(ours, name, dtype):
+    """A Python number beside an array is what NumPy makes of it."""
+    plain = spread.spread(getattr(np, name))
+
+    def outcome(f, *args):
+        try:
+            return f(*args)
+        except (OverflowError, ValueError) as error:
+            return type(error)
+
+    if name in INEXACT and np.dtype(dtype).kind == "i":
+        pytest.skip("no loop")
+    for shape in ((), (1,), (5,), (3, 70)):
+        with np.errstate(all="ignore"):
+            a = (values(shape, np.float32) * 5).astype(dtype)
+        for number in NUMBERS:
+            for args in ((a, number), (number, a)):
+                with np.errstate(all="ignore"):
+                    got, want = (outcome(f, *args) for f in (ours[name], plain))
+                if isinstance(want, type):
+                    assert got is want
+                else:
+                    same(np.asarray(got), np.asarray(want))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32], ids=str)
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"divide", "fmax", "fmin"}))
+def test_integers(ours, name, dtype):
+    top = np.iinfo(dtype).max
+    for shape, other in SHAPES:
+        a, b = (
+            np.random.default_rng(k).integers(-top, top, s).astype(dtype)
+            for k, s in enumerate((shape, other))
+        )
+        a, b = np.asarray(a), np.asarray(b)
+        with np.errstate(all="ignore"):
+            same(np.asarray(ours[name](a, b)), np.asarray(getattr(np, name)(a, b)))
+
+
+def test_without_dimensions(ours):
+    """Two arrays without dimensions give an array, as tensors hold them."""
+    a = ours["add"](np.array(1.5, np.float32), np.array(2.0, np.float32))
+    assert type(a) is np.ndarray and a.shape == () and a == 3.5
+    assert ours["less"](np.array(1.5), np.array(2.0)).dtype == bool
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_strides(ours, data):
@@ -120,6 +169,7 @@ def test_what_goes_on_to_numpy(ours):
     same(add(a, b.astype(np.float64)), np.add(a, b.astype(np.float64)))
     same(add(a.astype(">f4"), b.astype(">f4")), np.add(a, b))
     same(add(np.arange(3), np.arange(3)), 2 * np.arange(3))
+    same(add(np.arange(3, dtype=np.uint8), 7), np.arange(7, 10, dtype=np.uint8))
     same(add.reduce(a, 0), np.add.reduce(a, 0))
     raw = np.zeros(4 * 12 + 1, np.uint8)[1:].view(np.float32).reshape(3, 4)
     same(add(raw, b), np.add(raw, b))  # not aligned

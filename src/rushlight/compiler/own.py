@@ -81,9 +81,10 @@ def table() -> dict[str, dict[str, Ours]]:
 def rows() -> dict[str, Loops]:
     """name of a ufunc -> the functions of arrays that broadcast."""
     found: dict[str, Loops] = {}
-    types = [NUMBERS[LETTERS[c]] for c in "fdEe"]
+    floats, integers = ([NUMBERS[LETTERS[c]] for c in letters] for letters in ("fdEe", "li"))
     for name in SAME.split():
+        types = floats if name == "divide" else floats + integers
         found[name] = {t.np: (getattr(arithmetic, name), t, t) for t in types}
     for name in COMPARISONS.split():
-        found[name] = {t.np: (getattr(arithmetic, name), t, b1) for t in types}
+        found[name] = {t.np: (getattr(arithmetic, name), t, b1) for t in floats + integers}
     return found

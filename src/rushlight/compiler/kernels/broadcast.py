@@ -40,7 +40,7 @@ def arrange(a: Header, b: Header, plan: Ptr[i64]):
     a_shape, a_strides = bits(a[HEAD + 2], Ptr[i64]), bits(a[HEAD + 3], Ptr[i64])
     b_shape, b_strides = bits(b[HEAD + 2], Ptr[i64]), bits(b[HEAD + 3], Ptr[i64])
     nd = max(na, nb)
-    fits = (nd > 0) & (nd <= DIMS)
+    fits = nd <= DIMS
     plan[NDIM] = nd
     total, groups = i64(1), i64(0)
     n, sa, sb = i64(1), i64(0), i64(0)  # the group that dimensions are put into
