@@ -507,6 +507,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | {
     "recurrent_layer_gradients": recurrent_gradients,
     "argmax": along_axis(False), "argmin": along_axis(True), "total": along_axis(False),
     "average": along_axis(True), "largest": along_axis(False), "smallest": along_axis(True),
+    "largest_at": along_axis(False), "smallest_at": along_axis(True),
     "variance": along_axis(False, 1), "logsumexp": along_axis(False), "softmax": softmax(1),
     "log_softmax": softmax(1),
     "softmax_gradient": softmax(2), "log_softmax_gradient": softmax(2), "class_entropy": classes,

@@ -13,6 +13,7 @@ import rushlight
 from guard import guarded
 from rushlight import dtypes
 from rushlight.backends import compiled
+from rushlight.backends.compiled import extremes as compiled_extremes
 from rushlight.backends.compiled import loss as compiled_loss
 from rushlight.backends.compiled import reduce as compiled_reduce
 from rushlight.backends.reference import loss as numpy_loss
@@ -49,13 +50,27 @@ def close(got, want, dtype):
     )
 
 
+PLACES = ("argmax", "argmin", "largest_at", "smallest_at")
+
+
+def results(name, args):
+    """What the kernel and the reference give."""
+    binding = compiled_reduce if hasattr(compiled_reduce, name) else compiled_extremes
+    got, want = (getattr(m, name)(*args) for m in (binding, numpy_reduce))
+    if got.__class__ is not tuple:
+        got, want = (got,), (want,)
+    return [(np.asarray(g), np.asarray(w)) for g, w in zip(got, want, strict=True)]
+
+
 def calls(a, axis, keepdims):
     """name -> arguments of the kernels that take this array."""
-    found = {"total": (a, axis, keepdims), "nonzeros": (a, axis)}
+    found: dict = {"total": (a, axis, keepdims), "nonzeros": (a, axis)}
     if a.dtype in FLOATS:
         found |= {"total_of_numbers": (a, axis, keepdims), "average": (a, axis, keepdims)}
     if a.dtype.char != "?":
         found |= {"largest": (a, axis, keepdims), "smallest": (a, axis, keepdims)}
+        if axis.__class__ is not tuple:
+            found |= dict.fromkeys(PLACES, (a, axis, keepdims))
     with np.errstate(all="ignore"):
         signs = a if a.dtype.char == "?" else np.where(a < 0, -1, 1).astype(a.dtype, copy=False)
     return found | {"product": (signs.reshape(a.shape), axis, keepdims)}
@@ -70,10 +85,8 @@ def test_shapes_axes_and_orders(dtype):
             some = [c for k in (1, 2) for c in itertools.combinations(range(a.ndim), k)]
             for axis, keepdims in itertools.product([None, -1, *some], (False, True)):
                 for name, args in calls(a, axis, keepdims).items():
-                    got, want = (
-                        np.asarray(getattr(m, name)(*args)) for m in (compiled_reduce, numpy_reduce)
-                    )
-                    close(got, want, dtype)
+                    for got, want in results(name, args):
+                        close(got, want, dtype)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.name)
@@ -85,8 +98,8 @@ def test_nan_and_infinity(dtype):
             for name, args in calls(a, axis, False).items():
                 if name != "product":
                     with np.errstate(all="ignore"):
-                        want = np.asarray(getattr(numpy_reduce, name)(*args))
-                    close(np.asarray(getattr(compiled_reduce, name)(*args)), want, dtype)
+                        for got, want in results(name, args):
+                            close(got, want, dtype)
 
 
 def test_what_is_not_dense_is_the_references():
@@ -102,8 +115,8 @@ def test_what_is_not_dense_is_the_references():
     wide = values((50,), np.dtype("i8"))
     close(compiled_reduce.total(wide, None, False), np.asarray(wide.sum()), wide.dtype)
     limits = np.array([-(2**63), 2**63 - 1] * 40)
-    assert compiled_reduce.largest(limits, None, False) == 2**63 - 1
-    assert compiled_reduce.smallest(limits[::2].copy(), None, False) == -(2**63)
+    assert compiled_extremes.largest(limits, None, False) == 2**63 - 1
+    assert compiled_extremes.smallest(limits[::2].copy(), None, False) == -(2**63)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
@@ -111,10 +124,10 @@ def test_stays_inside_of_arrays(dtype):
     for shape in ((7, 37), (37, 7), (3, 5, 9)):
         for side in ("after", "before"):
             a = guarded(values(shape, dtype), side)
-            for axis in (None, 0, 1, len(shape) - 1):
+            for axis in (None, 0, 1, len(shape) - 1, -1):
                 for name, args in calls(a, axis, False).items():
                     if name != "product":
-                        getattr(compiled_reduce, name)(*args)
+                        results(name, args)
 
 
 def test_threads_do_not_matter():

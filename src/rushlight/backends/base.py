@@ -133,6 +133,7 @@ KERNELS = {
     "everywhere": "whether no element is zero",
     "kth_index": "Where the k-th smallest is, counted from 0; nan is largest",
     "largest": "the maximum; nan where there is one",
+    "largest_at": "(the maximum, where the first is)",
     "logcumsumexp": "log(cumsum(exp(a))) in float64, one logaddexp a step",
     "logsumexp": "log(sum(exp(a))), the maximum (of the real parts) taken out first",
     "median": "the lower median of all elements; nan of nothing",
@@ -147,6 +148,7 @@ KERNELS = {
     "segment_of": "for each element of an array of `shape` its segment along `axis` (-1",
     "segments": "reduce a[..., ends[..., i]:ends[..., i + 1]] along `axis`",
     "smallest": "the minimum; nan where there is one",
+    "smallest_at": "(the minimum, where the first is)",
     "spread": (
         "`a`, in the shape `kept` that differs from `shape` by sizes 1, repeated over `shape`"
     ),

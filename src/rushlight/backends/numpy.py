@@ -157,9 +157,9 @@ LATER = {
         "matmul mm mv outer outer_added times_adjoint vdot"
     ),
     "reduce": (
-        "anywhere argmax argmin average ends_of everywhere kth_index largest logcumsumexp "
+        "anywhere argmax argmin average ends_of everywhere kth_index largest largest_at logcumsumexp "
         "logsumexp median median_index mode_index nonzeros pick product running running_extreme "
-        "segment_of segments smallest spread sum_to total total_of_numbers variance widened "
+        "segment_of segments smallest smallest_at spread sum_to total total_of_numbers variance widened "
         "without_nan xor_of_bits"
     ),
     "random": (

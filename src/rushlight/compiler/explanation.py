@@ -120,8 +120,10 @@ def recorded(fn: Callable, args: tuple) -> list[Run]:
     """Run `fn` with all compiled kernels recorded, in the order in which they first ran."""
     import gc
 
+    from rushlight.compiler import direct
     from rushlight.compiler.kernels.pointwise import Pointwise
 
+    direct.use(False)  # no Python function stands before kernels that are called so
     runs: dict[int, Run] = {}
     undo: list[Callable[[], None]] = []
     # Kernels keep what was compiled, and other code keeps it too: what is recorded is the native
@@ -142,6 +144,7 @@ def recorded(fn: Callable, args: tuple) -> list[Run]:
     finally:
         for each in undo:
             each()
+        direct.use(True)
     return list(runs.values())
 
 

@@ -80,7 +80,7 @@ class Kernel(Source):
         from rushlight.compiler import native, threads
 
         threads.start()
-        _python()
+        python()
         names = [self.__name__, self.__name__ + ".call"]
         module = self.function.__module__
         described = f"{module}.{self.__name__}({_listed(known)})"
@@ -91,7 +91,7 @@ class Kernel(Source):
         return native.load(described + text, lambda: text, names)
 
     def _compile(self, known: dict[str, Any]) -> Callable[..., None]:
-        function = _builtin(self.__name__, self._load(known)[1])
+        function = builtin(self.__name__, self._load(known)[1])
         # A Python function around it has names for its arguments, and what it calls can be swapped
         # (explanation.py); it costs a twentieth of a microsecond.
         names = ", ".join(self._types(known))
@@ -238,12 +238,13 @@ def kernel(function: Callable | None = None, *, fast: str = "") -> Any:
 # What the entries of kernels call of CPython's C interface.
 _PYTHON = (
     "PyLong_AsUnsignedLongLongMask PyFloat_AsDouble PyObject_IsTrue PyErr_BadArgument PyErr_Occurred "
-    "PyEval_SaveThread PyEval_RestoreThread Py_IncRef"
+    "PyEval_SaveThread PyEval_RestoreThread Py_IncRef Py_DecRef PyLong_FromLongLong "
+    "PyLong_AsLongLongAndOverflow PyObject_CallFunctionObjArgs PyTuple_New PyTuple_SetItem"
 )
 
 
 @cache
-def _python() -> None:
+def python() -> None:
     """Let native code call CPython, whatever library it stands in."""
     import ctypes
 
@@ -259,8 +260,9 @@ _methods: list[Any] = []  # the descriptions of builtin functions, which refer t
 _METH_FASTCALL = 0x80
 
 
-def _builtin(name: str, address: int) -> Callable[..., None]:
-    """A builtin function of Python: native code that takes an array of objects and their number."""
+def builtin(name: str, address: int, bound: object = None) -> Callable[..., Any]:
+    """A builtin function of Python: native code that takes the object it is bound to, an array of
+    objects, and their number."""
     import ctypes
 
     class Method(ctypes.Structure):  # PyMethodDef
@@ -276,4 +278,4 @@ def _builtin(name: str, address: int) -> Callable[..., None]:
     made = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
         ("PyCFunction_NewEx", ctypes.pythonapi)
     )
-    return made(ctypes.addressof(method), None, None)
+    return made(ctypes.addressof(method), bound, None)

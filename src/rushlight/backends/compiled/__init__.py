@@ -59,7 +59,9 @@ FAMILIES: dict[str, str] = {
         "random_normal_floats random_normals random_order random_wide_normals random_wide_words random_words"
     ),
     "recurrent": "recurrent_layer recurrent_layer_gradients",
-    "reduce": "argmax argmin average largest nonzeros product smallest sum_to total total_of_numbers variance",
+    "resample": "resample resample_adjoint",
+    "reduce": "average nonzeros product sum_to total total_of_numbers variance",
+    "extremes": "argmax argmin largest largest_at smallest smallest_at",
     "sorting": "bincount search sort topk unique",
     "pad": "pad_constant pad_edges",
     "bags": "bags",
@@ -125,7 +127,7 @@ def activate() -> bool:
     if active or _refused:
         return active
     from rushlight.backends import blas, numpy
-    from rushlight.compiler import gate, memory, own, spread
+    from rushlight.compiler import memory, own, spread
 
     if not spread.available():
         _refused = True
@@ -133,7 +135,6 @@ def activate() -> bool:
     active = True
     try:
         ours, rows = own.table(), own.rows()
-        gate.small = threshold(512)
         twins = {
             name: spread.spread(getattr(numpy, name), ours.get(name), rows.get(name))
             for name in SPREAD.split()

@@ -15,8 +15,10 @@ import numpy as np
 from rushlight.backends.compiled import threshold
 from rushlight.backends.compiled.operands import takes
 from rushlight.backends.reference import reduce as reference
+from rushlight.compiler.direct import ByDtype, direct, refuse
 from rushlight.compiler.kernels import fold as folds
 from rushlight.compiler.kernels import reduce as kernels
+from rushlight.compiler.kernels.arrange import reduction
 from rushlight.compiler.types import Type, b1, bf16, f16, f32, f64, i32, i64, of, u8
 
 SMALL = threshold(64)  # elements from which it pays to plan
@@ -26,6 +28,7 @@ KNOWN = FLOATING | WHOLE
 I64 = i64.np
 PART = 16384  # elements that one chunk adds up where a row is long
 SHORT = 131072  # elements that need not be cut for a second thread
+DEEP = kernels.PART  # rows of columns that are summed in one go
 FEW = 32  # chunks with which two threads are busy: below it, long columns are cut
 
 
@@ -116,16 +119,55 @@ FOLDS: dict[
 }
 
 
-@cache
-def fold_of(name: str, first: bool, rows: bool, t: Type, to: Type, a: Type) -> Any:
-    """The kernel of a fold: of elements (or of parts that were folded before), of rows or columns."""
+def fold_known(name: str, first: bool, t: Type, to: Type, a: Type) -> dict[str, Any]:
+    """What a kernel of a fold knows: of elements, or of parts that were folded before."""
     step, join, start = FOLDS[name]
     if name == "largest":
         start = -inf if a.is_float else LEAST[a]
     elif name == "smallest":
         start = inf if a.is_float else MOST[a]
+    return {"STEP": step if first else join, "JOIN": join, "START": start, "A": a, "T": t, "R": to}
+
+
+@cache
+def fold_of(name: str, first: bool, rows: bool, t: Type, to: Type, a: Type) -> Any:
+    """The kernel of a fold of rows or columns."""
     kernel = folds.fold_rows if rows else folds.fold_columns
-    return kernel.compiled(STEP=step if first else join, JOIN=join, START=start, A=a, T=t, R=to)
+    return kernel.compiled(**fold_known(name, first, t, to, a))
+
+
+ARRANGED: Any = reduction, {"LONGEST": PART, "DEEPEST": DEEP, "MOST": folds.PARTS, "FEW": FEW}
+
+
+def sums_by_dtype(mean: bool) -> ByDtype:
+    """The direct calls for sums, or means."""
+
+    def make(dtype: np.dtype) -> Any:
+        t = of(dtype)
+        if t is None or t not in (f32, f64, f16, bf16):
+            return refuse if mean or dtype not in WHOLE else folds_of("sum", dtype)
+        known = {"MEAN": mean, "T": t, "R": t}
+        runs = (kernels.sum_rows, known), (kernels.sum_columns, known), (kernels.sum_parts, known)
+        return direct(ARRANGED, [dtype], [dtype], *runs)
+
+    return ByDtype(make)
+
+
+def folds_of(name: str, dtype: np.dtype) -> Any:
+    """The direct call for a fold whose result is int64, or of the floating dtype."""
+    if dtype not in KNOWN:
+        return refuse
+    t = of(dtype)
+    to = t if name == "product" and dtype in FLOATING else i64
+    assert t is not None and to is not None
+    known = fold_known(name, True, u8 if t is b1 else t, to, to.loaded)
+    runs = (folds.fold_rows, known), (folds.fold_columns, known), (folds.fold_parts, known)
+    return direct(ARRANGED, [dtype], [to.np], *runs)
+
+
+SUM, MEAN = sums_by_dtype(False), sums_by_dtype(True)
+PRODUCT = ByDtype(lambda dtype: folds_of("product", dtype))
+NONZEROS = ByDtype(lambda dtype: folds_of("nonzeros", dtype))
 
 
 def folded(name: str, a: np.ndarray, found: Any, t: Type, to: Type) -> np.ndarray:
@@ -172,6 +214,10 @@ def kind(a: np.ndarray) -> Type:
 
 def total(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The sum. Halves accumulate in float32, integers and bool in int64."""
+    if dtype is None:
+        r = SUM[a.dtype](a, axis, keepdims)
+        if r is not None:
+            return r
     d = getattr(a, "dtype", None)
     whole = d in WHOLE and (dtype is None or dtype is I64)
     found = planned(a, axis, keepdims, None if whole else dtype)
@@ -206,7 +252,7 @@ def added(a: np.ndarray, found: Any, dtype: np.dtype) -> np.ndarray:
 
 @cache
 def sum_of_rows(t: Type, to: Type) -> Any:
-    return kernels.sum_rows.compiled(T=t, R=to)
+    return kernels.sum_rows.compiled(MEAN=False, T=t, R=to)
 
 
 def total_of_numbers(
@@ -221,6 +267,9 @@ def total_of_numbers(
 
 def nonzeros(a: np.ndarray, axis: Any) -> Any:
     """How many elements are not 0; int64."""
+    r = NONZEROS[a.dtype](a, axis, False)
+    if r is not None:
+        return r
     found = planned(a, axis, False)
     if found is None:
         return reference.nonzeros(a, axis)
@@ -229,6 +278,10 @@ def nonzeros(a: np.ndarray, axis: Any) -> Any:
 
 def product(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The product. Halves accumulate in float32, integers and bool in int64."""
+    if dtype is None:
+        r = PRODUCT[a.dtype](a, axis, keepdims)
+        if r is not None:
+            return r
     d = getattr(a, "dtype", None)
     whole = d in WHOLE and (dtype is None or dtype is I64)
     found = planned(a, axis, keepdims, None if whole else dtype)
@@ -245,7 +298,7 @@ def sums(a: np.ndarray, outer: int, n: int, inner: int) -> np.ndarray:
     if inner == 1:
         if outer > 1 and n <= PART or n <= PART:
             out = np.empty(outer, d)
-            kernels.sum_rows.compiled(T=t, R=t.loaded)(a, out, outer, n)
+            kernels.sum_rows.compiled(MEAN=False, T=t, R=t.loaded)(a, out, outer, n)
             return out
         parts = -(-n // PART)
         out = np.empty((outer, parts), d)
@@ -257,7 +310,7 @@ def sums(a: np.ndarray, outer: int, n: int, inner: int) -> np.ndarray:
         part = min(part, max(kernels.PIECE, -(-n * tiles // FEW)))
     parts = -(-n // part)
     out = np.empty((outer, parts, inner), d)
-    kernels.sum_columns.compiled(T=t, R=t.loaded)(a, out, outer, n, inner, part)
+    kernels.sum_columns.compiled(MEAN=False, T=t, R=t.loaded)(a, out, outer, n, inner, part)
     return out if parts == 1 else sums(out, outer, parts, inner)
 
 
@@ -276,6 +329,10 @@ def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
 
 def average(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The mean, in `dtype`; halves are divided in float32."""
+    if dtype is None:
+        r = MEAN[a.dtype](a, axis, keepdims)
+        if r is not None:
+            return r
     found = planned(a, axis, keepdims, dtype) if getattr(a, "dtype", None) in FLOATING else None
     if found is None:
         return reference.average(a, axis, keepdims, dtype)
@@ -304,77 +361,3 @@ def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tup
     v = s[:, 0] / d.type(n - correction)
     v, mean = (shaped(r.astype(a.dtype, copy=False), a, axis, keepdims) for r in (v, mean))
     return v, mean
-
-
-def extreme(a: np.ndarray, axis: Any, keepdims: bool, small: bool) -> Any:
-    found = planned(a, axis, keepdims)
-    if found is None or a.dtype.char == "?":
-        return (reference.smallest if small else reference.largest)(a, axis, keepdims)
-    t = kind(a)
-    runs, shape = found
-    rows = runs[-1][0] and t.is_float and len(runs) < 3
-    outer, n = (1, a.size) if len(runs) == 1 else (runs[0][1], runs[1][1])
-    if not rows or outer < FEW and n > PART and n % PART:
-        return folded("smallest" if small else "largest", a, found, t, t)
-    kernel = extreme_of_rows(small, t)
-    out = np.empty(shape, a.dtype)
-    if outer < FEW and n > PART:
-        parts = np.empty(outer * (n // PART), a.dtype)
-        kernel(a, parts, parts.size, PART)
-        kernel(parts, out, outer, n // PART)
-    else:
-        kernel(a, out, outer, n)
-    return out
-
-
-@cache
-def extreme_of_rows(small: bool, t: Type) -> Any:
-    return kernels.extreme_rows.compiled(SMALL=small, T=t)
-
-
-def largest(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
-    """The maximum; nan where there is one."""
-    return extreme(a, axis, keepdims, False)
-
-
-def smallest(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
-    """The minimum; nan where there is one."""
-    return extreme(a, axis, keepdims, True)
-
-
-def place(a: np.ndarray, axis: Any, keepdims: bool, small: bool) -> Any:
-    blocks = arranged(a, axis)
-    if blocks is None or blocks[2] != 1 or blocks[0] == 1:
-        return (reference.argmin if small else reference.argmax)(a, axis, keepdims)
-    outer, n, _ = blocks
-    out = np.empty(outer, np.int64)
-    kernels.extreme_places.compiled(SMALL=small, T=of(a.dtype))(a, out, outer, n)
-    return shaped(out, a, axis, keepdims)
-
-
-def argmax(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
-    """Where the first maximum (or the first nan) is."""
-    return place(a, axis, keepdims, False)
-
-
-def argmin(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
-    """Where the first minimum (or the first nan) is."""
-    return place(a, axis, keepdims, True)
-
-
-def running(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None) -> np.ndarray:
-    """The sums up to each place, accumulated in float64 (halves in float32)."""
-    same = dtype is None or dtype is getattr(a, "dtype", None)
-    blocks = arranged(a, axis) if same and ufunc.__name__ == "add" and a.ndim else None
-    if blocks is None:
-        return reference.running(a, axis, ufunc, dtype)
-    outer, n, inner = blocks
-    t = of(a.dtype)
-    assert t is not None
-    out = np.empty(a.shape, a.dtype)
-    wide = t.loaded if t.size == 2 else f64
-    if inner == 1:
-        kernels.running_rows.compiled(T=t, W=wide)(a, out, outer, n)
-    else:
-        kernels.running_columns.compiled(T=t, W=wide)(a, out, outer, n, inner)
-    return out

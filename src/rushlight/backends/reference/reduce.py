@@ -197,6 +197,16 @@ def argmin(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
     return contiguous(exact(a).argmin(axis, keepdims=keepdims))
 
 
+def largest_at(a: np.ndarray, axis: Any, keepdims: bool) -> tuple[Any, Any]:
+    """(the maximum, where the first is)."""
+    return largest(a, axis, keepdims), argmax(a, axis, keepdims)
+
+
+def smallest_at(a: np.ndarray, axis: Any, keepdims: bool) -> tuple[Any, Any]:
+    """(the minimum, where the first is)."""
+    return smallest(a, axis, keepdims), argmin(a, axis, keepdims)
+
+
 def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tuple[Any, Any]:
     """(variance, mean) in two passes, the squared distances from the mean summed.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from rushlight.compiler.kernel import kernel
 from rushlight.compiler.kernels.rows import CHUNK, shared
 from rushlight.compiler.language import (
+    array,
     inline,
     iota,
     lane,
@@ -26,6 +27,8 @@ from rushlight.compiler.types import Ptr, Type, i64
 SIDE = 8  # vectors side by side
 PIECE = 32  # rows taken in one go where columns are folded
 COLUMNS = 4
+LONG = 16384  # elements of a part of a long row
+PARTS = 1024  # parts that `fold_parts` takes
 
 
 def lanes_of(a: Type) -> int:
@@ -79,10 +82,30 @@ def taken(STEP, s, p, L, here, MASKED):
         return STEP(s, load(p, L))
 
 
+@inline
+def folded_row(STEP, JOIN, START, A, p, m):
+    """m elements side by side, as one."""
+    L = lanes_of(A)
+    s = [splat(A(START), L) for _ in range(SIDE)]
+    wide = m - m % (SIDE * L)
+    for i in range(0, wide, SIDE * L):
+        for k in unroll(SIDE):
+            s[k] = taken(STEP, s[k], p + (i + k * L), L, None, False)
+    for i in range(wide, m, L):
+        here = iota(i64, L) < m - i
+        s[0] = taken(STEP, s[0], p + i, L, here, True)
+    for k in unroll((4, 2, 1)):
+        for j in unroll(k):
+            s[j] = JOIN(s[j], s[j + k])
+    one = lane(s[0], 0)
+    for k in unroll(range(1, L)):
+        one = JOIN(one, lane(s[0], k))
+    return one
+
+
 @kernel
 def fold_rows(STEP, JOIN, START, A, x: Ptr[T], out: Ptr[R], outer: i64, n: i64, part: i64):
     """out[r, k] of the k-th `part` elements of row r."""
-    L = lanes_of(A)
     parts = (n + (part - 1)) // part
     for lo, hi in parallel(
         outer * parts, shared(outer * parts, max(i64(1), CHUNK // max(part, i64(1))))
@@ -92,21 +115,16 @@ def fold_rows(STEP, JOIN, START, A, x: Ptr[T], out: Ptr[R], outer: i64, n: i64, 
             start = (t - r * parts) * part
             p = x + (r * n + start)
             m = min(part, n - start)
-            s = [splat(A(START), L) for _ in range(SIDE)]
-            wide = m - m % (SIDE * L)
-            for i in range(0, wide, SIDE * L):
-                for k in unroll(SIDE):
-                    s[k] = taken(STEP, s[k], p + (i + k * L), L, None, False)
-            for i in range(wide, m, L):
-                here = iota(i64, L) < m - i
-                s[0] = taken(STEP, s[0], p + i, L, here, True)
-            for k in unroll((4, 2, 1)):
-                for j in unroll(k):
-                    s[j] = JOIN(s[j], s[j + k])
-            one = lane(s[0], 0)
-            for k in unroll(range(1, L)):
-                one = JOIN(one, lane(s[0], k))
-            out[t] = one
+            out[t] = folded_row(STEP, JOIN, START, A, p, m)
+
+
+@kernel
+def fold_parts(STEP, JOIN, START, A, x: Ptr[T], out: Ptr[R], outer: i64, n: i64):
+    """As `fold_rows` of one long row, its parts folded as well."""
+    found = array(A, PARTS)
+    for lo, hi in parallel(n, LONG):
+        found[lo // LONG] = folded_row(STEP, JOIN, START, A, x + lo, hi - lo)
+    out[0] = folded_row(JOIN, JOIN, START, A, found, (n + (LONG - 1)) // LONG)
 
 
 @kernel

@@ -114,7 +114,7 @@ def max_dim(xp, input: Array, dim: int, keepdim: bool = False):
     real_input("max", input)
     over = axis(dim, input.ndim, "max")
     nonempty("max", input, over)
-    return xp.largest(input, over, keepdim), xp.argmax(input, over, keepdim)
+    return xp.largest_at(input, over, keepdim)
 
 
 @op(where="_dim", name="min", node="MinBackward0", outputs=("values", "indices"))
@@ -122,7 +122,7 @@ def min_dim(xp, input: Array, dim: int, keepdim: bool = False):
     real_input("min", input)
     over = axis(dim, input.ndim, "min")
     nonempty("min", input, over)
-    return xp.smallest(input, over, keepdim), xp.argmin(input, over, keepdim)
+    return xp.smallest_at(input, over, keepdim)
 
 
 def to_chosen(g: Tensor, input_shape: tuple, indices: Tensor, dim: int, keepdim: Bool) -> Tensor:

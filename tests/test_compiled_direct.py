@@ -1,0 +1,126 @@
+"""Direct calls (compiler/direct.py): what they take, what they leave alone, what they keep."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite")
+
+import rushlight
+from rushlight.backends import compiled
+from rushlight.backends.compiled import extremes, reduce
+from rushlight.compiler import direct
+
+F32, I64 = np.dtype("f4"), np.dtype("i8")
+
+
+@pytest.fixture(autouse=True)
+def active():
+    if not compiled.activate() or not direct.makes():
+        pytest.skip("no direct calls here")
+
+
+def calls():
+    return {
+        "sum": reduce.SUM[F32],
+        "argmax": extremes.ARGMAX[F32],
+        "both": extremes.LARGEST_AT[F32],
+    }
+
+
+def test_results_are_those_of_the_way_behind():
+    a = np.random.default_rng(0).standard_normal((3, 40, 5)).astype(F32)
+    for axis in (None, 0, 1, -1):
+        for keep in (False, True):
+            assert np.array_equal(reduce.SUM[F32](a, axis, keep), reduce.total(a, axis, keep))
+            values, places = extremes.LARGEST_AT[F32](a, axis, keep)
+            assert np.array_equal(values, a.max(axis, keepdims=keep))
+            assert np.array_equal(places, a.argmax(axis, keepdims=keep))
+            assert (values.dtype, places.dtype) == (F32, I64)
+    r = reduce.SUM[F32](a, None, False)
+    assert r.__class__ is np.ndarray and r.shape == () and r.flags.owndata and r.flags.writeable
+
+
+@pytest.mark.parametrize("name", ["sum", "argmax", "both"])
+def test_all_else_is_left_alone(name):
+    call, a = calls()[name], np.ones((4, 6), F32)
+
+    class Own(np.ndarray):
+        pass
+
+    unaligned = np.frombuffer(bytearray(4 * 24 + 1), np.uint8)[1:].view(F32).reshape(4, 6)
+    others = (
+        a[:, ::2], a.T, a.astype(">f4"), a.astype("f8"), a.view(Own), unaligned, a.tolist(), None, F32.type(1),
+        a[:0], a[:, :0], np.ones((1,) * 9, F32),
+    )  # fmt: skip
+    for other in others:
+        assert call(other, 1, False) is None
+    for axis in (2, -3, 1.0, "1", (0, 1), (), np.int64(1), 1 << 70, -(1 << 70), NotImplemented):
+        assert call(a, axis, False) is None
+    for keep in (None, 2, -1, 1.0, np.True_, "yes"):
+        assert call(a, 1, keep) is None
+    for args in ((), (a,), (a, 1), (a, 1, False, None)):
+        assert call(*args) is None
+
+
+def test_references_are_kept_in_balance():
+    a = np.ones((4, 6), F32)
+    for call in calls().values():
+        call(a, 1, False)
+        before = [sys.getrefcount(o) for o in (a, F32, I64, None, True, call.__self__)]
+        kept = [call(a, 1, False) for _ in range(2000)]
+        del kept
+        for _ in range(2000):
+            call(a, 5, False)
+            call(a.T, 1, False)
+        gc.collect()
+        after = [sys.getrefcount(o) for o in (a, F32, I64, None, True, call.__self__)]
+        assert all(abs(n - m) < 1000 for n, m in zip(before, after, strict=True))
+
+
+def test_an_error_while_compiling_goes_to_the_caller(monkeypatch):
+    from rushlight.compiler.kernels import reduce as kernels
+
+    def interrupted(**known):
+        raise KeyboardInterrupt
+
+    known = {"MEAN": False, "T": reduce.f32, "R": reduce.f32}
+    call = direct.direct(reduce.ARRANGED, [F32], [F32], (kernels.sum_rows, known))
+    monkeypatch.setattr(kernels.sum_rows, "address", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        call(np.ones(3, F32), None, False)
+    monkeypatch.undo()
+    assert call(np.ones(3, F32), None, False) == 3
+
+
+def test_they_can_be_turned_off():
+    a = np.ones(3, F32)
+    try:
+        direct.use(False)
+        assert reduce.SUM[F32](a, None, False) is None
+        assert rushlight.from_numpy(a).sum() == 3
+    finally:
+        direct.use(True)
+    assert reduce.SUM[F32](a, None, False) == 3
+
+
+def test_long_rows_and_threads():
+    a = np.random.default_rng(0).standard_normal(100_003).astype(F32)
+    a[77_000] = 9
+    before = rushlight.get_num_threads()
+    found = []
+    try:
+        for n in (1, 2):
+            rushlight.set_num_threads(n)
+            found.append([np.asarray(call(a, None, False)).tobytes() for call in calls().values()])
+    finally:
+        rushlight.set_num_threads(before)
+    assert found[0] == found[1]
+    assert extremes.ARGMAX[F32](a, None, False) == 77_000
+    a[90_000] = a[80_000] = np.nan
+    value, place = extremes.LARGEST_AT[F32](a, None, False)
+    assert np.isnan(value) and place == 80_000
