@@ -22,8 +22,8 @@ import rushlight.ops
 from opdb_cases import CASES
 from rushlight.ops.registry import OPS
 
-for found in pkgutil.iter_modules(rushlight.ops.__path__):
-    importlib.import_module(f"rushlight.ops.{found.name}")
+for found in pkgutil.walk_packages(rushlight.ops.__path__, "rushlight.ops."):
+    importlib.import_module(found.name)
 
 EVERY = [
     row
