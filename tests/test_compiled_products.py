@@ -87,6 +87,15 @@ def test_long_and_thin(shape):
             close(products.matmul(a, b), a, b, np.dtype("f4"))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS[:3])
+@pytest.mark.parametrize("m", range(1, 10))
+def test_few_rows(m, layout, dtype):
+    for n in (1, 5, 24, 100):
+        a, b = random((m, 255), dtype), random((255, n), dtype, layout, 1)
+        close(products.matmul(a, b), a, b, dtype)
+
+
 @given(
     st.integers(1, 40),
     st.integers(1, 40),
@@ -303,7 +312,7 @@ def test_same_bits_wherever_an_element_stands():
 
 
 @pytest.mark.parametrize("machine", [(6, 32), (4, 16), (12, 16)], ids=["AVX2", "SSE2", "NEON"])
-@pytest.mark.parametrize("dtype", DTYPES[:2])
+@pytest.mark.parametrize("dtype", DTYPES[:3])
 def test_tiles_of_other_machines(machine, dtype, monkeypatch):
     def sizes(T):
         return {"T": T, "MR": machine[0], "V": 2, "L": machine[1] // T.size}

@@ -247,7 +247,7 @@ def columns(matrix: Header, vectors: Header, out: Header):
                              count, e == 0, T=T, V=V, J=J, L=L)  # fmt: skip
                     else:
                         sums(p + (i + e * along), along, by, step, deep, n - i, to + i * oi, oj, oi,
-                             count, e == 0, T=T, V=V // 2, J=J, L=L)  # fmt: skip
+                             count, e == 0, T=T, V=max(V // 2, 1), J=J, L=L)  # fmt: skip
 
 
 @kernel
