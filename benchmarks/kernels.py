@@ -204,6 +204,18 @@ def layer_norm(torch):
     return (lambda: torch.nn.functional.layer_norm(x, (256,), w, b)), [x, w, b]
 
 
+def activated(name, shape, dtype="float32"):
+    """A function of torch.nn.functional."""
+
+    def case(torch):
+        (x,) = tensors(torch, shape)
+        x = x.to(getattr(torch, dtype)).requires_grad_()
+        f = getattr(torch.nn.functional, name)
+        return (lambda: f(x)), [x]
+
+    return case
+
+
 def forward_of(make):
     return lambda torch: make(torch)[0]
 
@@ -502,6 +514,11 @@ CASES: dict[str, Any] = {
     "softmax 1024x1024": softmax("softmax"),
     "log_softmax 1024x1024": softmax("log_softmax"),
     "softmax + backward": backward(softmax_backward),
+    "glu 1024x1024 + backward": backward(activated("glu", (1024, 1024))),
+    "sigmoid 1M + backward": backward(activated("sigmoid", (1 << 20,))),
+    "tanh 1M bfloat16 + backward": backward(activated("tanh", (1 << 20,), "bfloat16")),
+    "relu 1K bfloat16 + backward": backward(activated("relu", (1024,), "bfloat16")),
+    "softmax 4x4": sorted_rows("softmax", (4, 4), -1),
     "layer_norm 4096x256": forward_of(layer_norm),
     "layer_norm + backward": backward(layer_norm),
     "batch_norm 32x64x28x28": forward_of(batch_norm),

@@ -270,6 +270,16 @@ def batch_norm_gradients(rng, d):
     )
 
 
+def glu(rng, d):
+    a = some(rng, (*shape_of(rng, 0, 2), 2 * long_or(rng, 1, 7), *shape_of(rng, 0, 1)), d)
+    return a, next(k for k in range(a.ndim) if a.shape[k] % 2 == 0)
+
+
+def glu_gradient(rng, d):
+    a, axis = glu(rng, d)
+    return some(rng, (*a.shape[:axis], a.shape[axis] // 2, *a.shape[axis + 1 :]), d), a, axis
+
+
 def layer_norm(rng, d):
     a = some(rng, (*shape_of(rng, 0, 3), long_or(rng, 1, 7)), d)
     n = a.shape[-1]
@@ -487,7 +497,7 @@ NAMED = (
     linear, add_along, add_rows, add_slices, gather_along, index_add_at, index_put, index_take,
     fill_masked,
     out_of_range, slices_added, take_slices, write_along, batch_norm, batch_norm_gradients,
-    group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, max_pool_gradient, running,
+    glu, glu_gradient, group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, max_pool_gradient, running,
     lengths, move_statistics, rms_norm, rms_norm_gradients,    sum_to, sort, topk, where, cast,
 )  # fmt: skip
 EXAMPLES = {f.__name__: f for f in NAMED} | {

@@ -43,6 +43,7 @@ ACTIVATIONS = {
     "shrink_gradient": (2, (0.5,)), "elu_gradient": (2, (1.25, 0.75, 0.5)),
     "scaled_softplus_gradient": (2, (0.5, 20.0)), "prelu_gradient": (3, ()),
     "prelu_weight_gradient": (2, ()),
+    "sigmoid_gradient": (2, ()), "tanh_gradient": (2, ()),
 }  # fmt: skip
 LOSSES = {
     "smooth_l1": (2, (0.5,)), "smooth_l1_gradient": (3, (0.5,)), "huber": (2, (0.5,)),

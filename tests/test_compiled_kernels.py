@@ -605,7 +605,8 @@ def test_running_statistics(d):
 def test_all_kernels_of_these_families_are_tried():
     """Here, or beside here."""
     beside = [
-        Path(__file__).with_name(f"test_compiled_{f}.py") for f in ("elementwise", "fold", "masks")
+        Path(__file__).with_name(f"test_compiled_{f}.py")
+        for f in ("elementwise", "fold", "losses", "masks")
     ]
     text = "".join(file.read_text(encoding="utf-8") for file in (Path(__file__), *beside))
     names = [n for f in BINDINGS for n in compiled.FAMILIES[f].split() if n not in OF_ELEMENTS]

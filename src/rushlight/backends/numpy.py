@@ -109,12 +109,13 @@ def number(value: Any, to: np.dtype) -> np.ndarray:
 # All other kernels, by file (`reference/<family>.py`); each is loaded when it is first used.
 LATER = {
     "activation": (
-        "clip_gradient elu elu_gradient gelu gelu_gradient gelu_slope gelu_tanh "
+        "clip_gradient elu elu_gradient gelu gelu_gradient gelu_slope gelu_tanh glu glu_gradient "
         "gelu_tanh_gradient gelu_tanh_slope hardshrink hardsigmoid hardsigmoid_gradient "
         "hardswish hardswish_gradient hardtanh hardtanh_gradient leaky_relu "
         "leaky_relu_gradient log_sigmoid log_sigmoid_gradient mish mish_gradient prelu "
         "prelu_gradient prelu_weight_gradient relu scaled_softplus scaled_softplus_gradient "
-        "shrink_gradient silu silu_gradient silu_slope softplus softshrink threshold"
+        "shrink_gradient sigmoid_gradient silu silu_gradient silu_slope softplus softshrink "
+        "tanh_gradient threshold"
     ),
     "loss": (
         "binary_entropy binary_entropy_gradient huber huber_gradient logit_entropy "

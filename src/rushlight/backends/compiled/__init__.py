@@ -24,12 +24,13 @@ FAMILIES: dict[str, str] = {
         "outer_added times_adjoint vdot"
     ),
     "activation": (
-        "clip_gradient elu elu_gradient gelu gelu_gradient gelu_slope gelu_tanh "
+        "clip_gradient elu elu_gradient gelu gelu_gradient gelu_slope gelu_tanh glu glu_gradient "
         "gelu_tanh_gradient gelu_tanh_slope hardshrink hardsigmoid hardsigmoid_gradient "
         "hardswish hardswish_gradient hardtanh hardtanh_gradient leaky_relu "
         "leaky_relu_gradient log_sigmoid log_sigmoid_gradient mish mish_gradient prelu "
         "prelu_gradient prelu_weight_gradient relu scaled_softplus scaled_softplus_gradient "
-        "shrink_gradient silu silu_gradient silu_slope softplus softshrink threshold"
+        "shrink_gradient sigmoid_gradient silu silu_gradient silu_slope softplus softshrink "
+        "tanh_gradient threshold"
     ),
     "elementwise": (
         "above add_product add_quotient add_scaled cast ceil clip clip_arrays copysign erf erfc "

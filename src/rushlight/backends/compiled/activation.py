@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
+import numpy as np
+
 from rushlight.backends.compiled.elementwise import pointwise, pointwise_of_several
+from rushlight.backends.compiled.operands import KNOWN, Made
 from rushlight.backends.reference import activation as reference
 from rushlight.compiler.kernels import activations as of
 from rushlight.compiler.kernels import elementwise
 from rushlight.compiler.kernels.loops import CHEAP, COSTLY
+from rushlight.compiler.types import of as type_of
 
 relu = pointwise(elementwise.relu, reference.relu, 0, CHEAP)
 gelu = pointwise(elementwise.gelu, reference.gelu)
@@ -42,7 +47,7 @@ def _gradient(name: str, numbers: int = 0, grain: int = COSTLY, arrays: int = 2)
 
 for _name in "gelu gelu_tanh silu mish log_sigmoid".split():
     _gradient(f"{_name}_gradient")
-for _name in "hardsigmoid hardswish prelu_weight".split():
+for _name in "hardsigmoid hardswish prelu_weight sigmoid tanh".split():
     _gradient(f"{_name}_gradient", 0, CHEAP)
 _gradient("leaky_relu_gradient", 1, CHEAP)
 _gradient("shrink_gradient", 1, CHEAP)
@@ -57,3 +62,44 @@ def clip_gradient(g: Any, a: Any, low: float | None, high: float | None) -> Any:
     """g where `a` is between the bounds, either may be None, or at one; else 0."""
     inf = float("inf")
     return _clipped(g, a, -inf if low is None else low, inf if high is None else high)
+
+
+_glu = Made(lambda d: of.glu.compiled(T=type_of(d)))
+_glu_gradient = Made(lambda d: of.glu_gradient.compiled(T=type_of(d)))
+
+
+def half_rows(a: Any, axis: int) -> tuple[int, int, tuple] | None:
+    """(rows, half of their length, shape of a half) of an array in memory whose axis is halved; None for
+    what kernels do not take."""
+    if a.__class__ is not np.ndarray or a.dtype not in KNOWN or not a.flags.carray or not a.size:
+        return None
+    shape = a.shape
+    if not -len(shape) <= axis < len(shape) or shape[axis] % 2:
+        return None
+    axis %= len(shape)
+    n = prod(shape[axis:]) // 2
+    return a.size // (2 * n), n, (*shape[:axis], shape[axis] // 2, *shape[axis + 1 :])
+
+
+def glu(a: Any, axis: int) -> Any:
+    """The first half of `a` along an axis times the sigmoid of the second."""
+    if (found := half_rows(a, axis)) is None:
+        return reference.glu(a, axis)
+    rows, n, shape = found
+    out = np.empty(shape, a.dtype)
+    _glu[(a.dtype,)](a, out, rows, n)
+    return out
+
+
+def glu_gradient(g: Any, a: Any, axis: int) -> Any:
+    """The gradient by both halves, one behind the other."""
+    found = half_rows(a, axis)
+    if found is None or g.__class__ is not np.ndarray or g.dtype is not a.dtype:
+        return reference.glu_gradient(g, a, axis)
+    rows, n, shape = found
+    if g.shape != shape:
+        return reference.glu_gradient(g, a, axis)
+    h = g if g.flags.carray else np.array(g, order="C")
+    out = np.empty(a.shape, a.dtype)
+    _glu_gradient[(a.dtype,)](h, a, out, rows, n)
+    return out

@@ -137,8 +137,8 @@ def hardswish_gradient(g: Any, a: Any) -> Any:
 
 @wide
 def threshold(a: Any, least: float, value: float) -> Any:
-    """a where it is above `least`, else `value`."""
-    return np.where(a > least, a, a.dtype.type(value))
+    """a where it is above `least` or NaN, else `value`."""
+    return np.where(a <= least, a.dtype.type(value), a)
 
 
 @wide
@@ -213,6 +213,39 @@ def silu_gradient(g: Any, a: Any) -> Any:
 def mish_gradient(g: Any, a: Any) -> Any:
     t = np.tanh(softplus(a))
     return g * (t + a * sigmoid(a) * (1 - t * t))
+
+
+@wide
+def sigmoid_gradient(g: Any, y: Any) -> Any:
+    """From the output of sigmoid."""
+    return g * ((1 - y) * y)
+
+
+@wide
+def tanh_gradient(g: Any, y: Any) -> Any:
+    """From the output of tanh."""
+    return g * (1 - y * y)
+
+
+def halves(a: Any, axis: int) -> tuple[Any, Any]:
+    n = a.shape[axis] // 2
+    turned = np.moveaxis(a, axis, 0)
+    return np.moveaxis(turned[:n], 0, axis), np.moveaxis(turned[n:], 0, axis)
+
+
+@wide
+def glu(a: Any, axis: int) -> Any:
+    """The first half of `a` along an axis times the sigmoid of the second."""
+    first, second = halves(a, axis)
+    return first * sigmoid(second)
+
+
+@wide
+def glu_gradient(g: Any, a: Any, axis: int) -> Any:
+    """The gradient by both halves, one behind the other."""
+    first, second = halves(a, axis)
+    s = sigmoid(second)
+    return np.concatenate([g * s, g * first * s * (1 - s)], axis)
 
 
 @wide

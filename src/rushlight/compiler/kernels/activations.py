@@ -6,8 +6,11 @@ written so that an infinite value on a side that was not taken does no harm.
 
 from __future__ import annotations
 
+from rushlight.compiler.kernel import kernel
 from rushlight.compiler.kernels import elementwise, math
-from rushlight.compiler.language import fma, inline, select, typeof
+from rushlight.compiler.kernels.rows import rows_of
+from rushlight.compiler.language import fma, inline, lanes, parallel, select, typeof
+from rushlight.compiler.types import Ptr, i64
 
 # Straight pieces.
 
@@ -66,8 +69,8 @@ def hardswish_gradient(g, a):
 
 @inline
 def threshold(a, least, value):
-    """a above `least`, else the value, which is what becomes of NaN too."""
-    return select(a > least, a, value)
+    """a above `least` and NaN, else the value."""
+    return select(a <= least, typeof(a)(value), a)
 
 
 @inline
@@ -146,6 +149,39 @@ def mish_gradient(g, a):
     """tanh(softplus(a)) + a * sigmoid(a) / cosh(softplus(a))**2, of e = exp(-|a|)."""
     t = elementwise.tanh_of_softplus(a)
     return g * fma(a * math.sigmoid(a), 1 - t * t, t)
+
+
+@inline
+def sigmoid_gradient(g, y):
+    return g * ((1 - y) * y)
+
+
+@inline
+def tanh_gradient(g, y):
+    return g * (1 - y * y)
+
+
+@kernel
+def glu(a: Ptr[T], out: Ptr[T], outer: i64, n: i64):
+    """out = x * sigmoid(y), the rows of `a` being n elements x and n elements y."""
+    for lo, hi in parallel(outer, rows_of(n)):
+        for r in range(lo, hi):
+            x, y, to = a + r * 2 * n, a + (r * 2 + 1) * n, out + r * n
+            for i in lanes(0, n):
+                to[i] = x[i] * math.sigmoid(T.loaded(y[i]))
+
+
+@kernel
+def glu_gradient(g: Ptr[T], a: Ptr[T], out: Ptr[T], outer: i64, n: i64):
+    """The gradient by `a`."""
+    for lo, hi in parallel(outer, rows_of(2 * n)):
+        for r in range(lo, hi):
+            h, x, y = g + r * n, a + r * 2 * n, a + (r * 2 + 1) * n
+            p, q = out + r * 2 * n, out + (r * 2 + 1) * n
+            for i in lanes(0, n):
+                v, s = T.loaded(h[i]), math.sigmoid(T.loaded(y[i]))
+                p[i] = v * s
+                q[i] = v * x[i] * s * (1 - s)
 
 
 @inline

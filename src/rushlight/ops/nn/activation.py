@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import dtypes
+from rushlight import dtypes, geometry
 from rushlight.limits import finfo
 from rushlight.ops.fused_rules import fused
+from rushlight.ops.layout.joining import cat
 from rushlight.ops.registry import Array, Op, composite, elementwise, op, public
 
 
@@ -428,13 +429,33 @@ def logsigmoid(input: Array):
 @composite(where="nn.functional", inplace=False)
 def glu(input: Array, dim: int = -1):
     """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2016)."""
-    if input.ndim == 0:
+    shape = input._array.shape
+    if not shape:
         raise RuntimeError("glu does not support scalars because halving size must be even")
-    n = input.shape[dim]
-    if n % 2:
-        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {n}")
-    a, b = input.narrow(dim, 0, n // 2), input.narrow(dim, n // 2, n // 2)
-    return a * b.sigmoid()
+    if not -len(shape) <= dim < len(shape):
+        geometry.wrap_dim(dim, len(shape))  # says what is wrong
+    if shape[dim] % 2:
+        raise RuntimeError(
+            f"Halving dimension must be even, but dimension {dim} is size {shape[dim]}"
+        )
+    return halves_glued(input, dim)
+
+
+@op(where="nn.functional", name="_glu", node="GluBackward0", out=False)
+def halves_glued(xp, input: Array, dim: int):
+    if input.dtype.kind not in "fV":
+        name = dtypes.OF[input.dtype].scalar_name
+        raise RuntimeError(f"\"glu_cpu\" not implemented for '{name}'")
+    return xp.glu(input, dim)
+
+
+def glu_rule(g: Any, input: Any, dim: int) -> Any:
+    first, second = input.chunk(2, dim)
+    s = second.sigmoid()
+    return cat([g * s, g * first * s * (1 - s)], dim)
+
+
+halves_glued.grad(input=lambda g, input, dim: fused("glu_gradient", glu_rule, g, input, dim))
 
 
 @elementwise(name="_prelu_kernel", node="PreluKernelBackward0", method=False, inplace=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rushlight.ops.fused_rules import fused
 from rushlight.ops.pointwise.elementwise import zero
 from rushlight.ops.registry import OPS, Array, composite, elementwise, op, public
 from rushlight.tensor import Tensor
@@ -52,7 +53,11 @@ def tanh(input: Array):
     """The hyperbolic tangent."""
 
 
-tanh.grad(input=lambda g, result: g * (1 - result * result))
+def tanh_rule(g: Any, result: Any) -> Any:
+    return g * (1 - result * result)
+
+
+tanh.grad(input=lambda g, result: fused("tanh_gradient", tanh_rule, g, result))
 
 
 @elementwise(kernel="sigmoid", promote="float", direct=True)
@@ -60,7 +65,11 @@ def sigmoid(input: Array):
     """The logistic function 1 / (1 + exp(-input))."""
 
 
-sigmoid.grad(input=lambda g, result: g * ((1 - result) * result))
+def sigmoid_rule(g: Any, result: Any) -> Any:
+    return g * ((1 - result) * result)
+
+
+sigmoid.grad(input=lambda g, result: fused("sigmoid_gradient", sigmoid_rule, g, result))
 sigmoid.alias("special.expit")
 
 
