@@ -67,6 +67,21 @@ def test_operations_of_products(capsys):
     assert counter.get_total_flops() == before
 
 
+def test_profiles_see_backward_inside_and_after():
+    def nodes():
+        with torch.profiler.profile() as profile:
+            work()
+        return [e.key for e in profile.key_averages() if "Backward" in e.key]
+
+    def work():
+        (torch.ones(2, requires_grad=True) * 2).sum().backward()
+
+    want = nodes()
+    with FlopCounterMode(display=False):
+        assert nodes() == want
+    assert nodes() == want and "MulBackward0" in want
+
+
 def test_formulas_of_ones_own():
     own = {torch.softmax: lambda x, dim, *rest, **options: 5 * x.numel()}
     with FlopCounterMode(display=False, custom_mapping=own) as counter:

@@ -178,8 +178,9 @@ def _around(op: Any, values: list, out: Any) -> None:
 
 def _watch(node: Any, run: Callable) -> Any:
     _backward.append(node)
+    profiler = type(thread).node_watch
     try:
-        return run()
+        return run() if profiler is None else profiler(node, run)
     finally:
         _backward.pop()
 
@@ -227,7 +228,7 @@ class FlopCounterMode:
         if len(_on) == 1:
             for entered in _ENTERED:
                 entered.insert(0, _around)  # before autocast, which makes the calls itself
-            self._outer_watch, thread.node_watch = thread.node_watch, _watch
+            thread.node_watch = _watch  # of this thread; the profiler's is the class's
         rare(+1)
         return self
 
@@ -237,7 +238,7 @@ class FlopCounterMode:
         if not _on:
             for entered in _ENTERED:
                 entered.remove(_around)
-            thread.node_watch = self._outer_watch
+            del thread.node_watch
         for hook in self._hooks:
             hook.remove()
         self._inside.clear()
