@@ -77,6 +77,7 @@ class Generator:
         "__weakref__",
         "_draw",
         "_engine",
+        "_place",
         "_seed",
         "_started",
         "device",
@@ -93,6 +94,7 @@ class Generator:
     )  # as `spare`, in float32: kept for the exchange of states, never used on a CPU
     _engine: Any
     _draw: Callable[[int], np.ndarray] | None
+    _place: tuple[Any, int] | None
 
     def __init__(self, device: Device | str = "cpu") -> None:
         self.device = Device(device)
@@ -113,6 +115,7 @@ class Generator:
         self._seed = seed
         self._engine = None
         self._draw = None
+        self._place = None
         self._started = False
         self.spare = None
         self.spare_float = None
@@ -238,6 +241,14 @@ class Generator:
         self._started = True
         return self._engine
 
+    def place(self) -> tuple[Any, int]:
+        """For who draws natively: the lock to hold meanwhile, and where the engine's state is in memory."""
+        self._started = True
+        if (place := self._place) is None:
+            engine = self.engine()
+            place = self._place = engine.lock, engine.ctypes.state_address
+        return place
+
     def words(self, n: int) -> np.ndarray:
         """The next `n` words of 32 bits, as uint64 [n]."""
         if n == 0:
@@ -262,12 +273,6 @@ class Generator:
 
     def floats(self, n: int, out: np.ndarray | None = None) -> np.ndarray:
         """The next `n` numbers in [0, 1), float32 [n]: the low 24 bits of 32, times 2**-24; into `out` where given."""
-        if n <= 16:
-            few = [(w & 0xFFFFFF) * 2.0**-24 for w in self.words(n).tolist()]
-            if out is None:
-                return np.array(few, np.float32)
-            out[...] = few
-            return out
         if out is None:
             out = np.empty(n, np.float32)
         xp.random_floats(self, out)

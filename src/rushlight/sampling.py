@@ -221,14 +221,6 @@ def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generato
     return None
 
 
-def standard_normals(n: int, generator: Generator) -> np.ndarray:
-    """`n` >= 16 normal numbers of mean 0 and standard deviation 1, float32 [n]: what `normal_` fills
-    a contiguous array with."""
-    out = np.empty(n, np.float32)
-    xp.random_normal_floats(generator, out, 0.0, 1.0)
-    return out
-
-
 def scalar_normals(n: int, generator: Generator, dtype: np.dtype) -> np.ndarray:
     """`n` standard normal numbers, float64 [n], one after the other as scalar code draws them; exact enough for `dtype`.
 

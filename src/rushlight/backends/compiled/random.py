@@ -6,6 +6,7 @@ that a generator may change between the two at any time.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,18 +22,27 @@ SMALL = 1  # who draws nothing starts nothing
 
 def drawn(generator: Any, kernel: Any, *args: Any) -> None:
     """Run a kernel on the state of a generator, as NumPy does: nobody else draws meanwhile."""
-    engine = generator.engine()
-    with engine.lock:
-        kernel(engine.ctypes.state_address, *args)
+    lock, state = generator.place()
+    lock.acquire()  # `with` takes as long again as a few numbers do
+    try:
+        kernel(state, *args)
+    finally:
+        lock.release()
 
 
 def fits(out: np.ndarray, dtype: Any) -> bool:
     return (
         out.__class__ is np.ndarray
+        and out.dtype is dtype
         and out.size >= SMALL
-        and out.dtype == dtype
         and out.flags.carray
     )
+
+
+F32, F64, I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
+floats, doubles = cache(kernels.floats.compiled), cache(kernels.doubles.compiled)
+integers, normals = cache(kernels.integers.compiled), cache(kernels.drawn_normals.compiled)
+hits, order = cache(kernels.hits.compiled), cache(kernels.order.compiled)
 
 
 def random_words(generator: Any, n: int) -> np.ndarray:
@@ -53,25 +63,25 @@ def random_wide_words(generator: Any, n: int) -> np.ndarray:
 
 def random_floats(generator: Any, out: np.ndarray) -> None:
     """Numbers in [0, 1) into `out`, float32: the low 24 bits of 32, times 2**-24."""
-    if not fits(out, np.float32):
+    if not fits(out, F32):
         return reference.random_floats(generator, out)
-    return drawn(generator, kernels.floats.compiled(), out, out.size)
+    return drawn(generator, floats(), out, out.size)
 
 
 def random_doubles(generator: Any, out: np.ndarray) -> None:
     """Numbers in [0, 1) into `out`, float64: the low 53 bits of 64, times 2**-53."""
-    if not fits(out, np.float64):
+    if not fits(out, F64):
         return reference.random_doubles(generator, out)
-    return drawn(generator, kernels.doubles.compiled(), out, out.size)
+    return drawn(generator, doubles(), out, out.size)
 
 
 def random_between(generator: Any, out: np.ndarray, low: float, high: float) -> None:
     """Numbers in [low, high) into `out`, float32 or float64; `low` where rounding gives `high`."""
-    if fits(out, np.float32):
+    if fits(out, F32):
         width = float(np.float32(high) - np.float32(low))
         kernel = kernels.floats_between.compiled()
         return drawn(generator, kernel, out, out.size, width, low, high)
-    if fits(out, np.float64):
+    if fits(out, F64):
         kernel = kernels.doubles_between.compiled()
         return drawn(generator, kernel, out, out.size, high - low, low, high)
     return reference.random_between(generator, out, low, high)
@@ -82,14 +92,14 @@ def random_hits(generator: Any, out: np.ndarray, below: int, value: float = 1) -
     t = of(out.dtype)
     if t is None or not fits(out, out.dtype):
         return reference.random_hits(generator, out, below, value)
-    return drawn(generator, kernels.hits.compiled(T=t), out, out.size, below, value)
+    return drawn(generator, hits(T=t), out, out.size, below, value)
 
 
 def random_integers(generator: Any, out: np.ndarray, low: int, span: int) -> None:
     """low + word % span into `out`, int64, by words of 32 bits; `span` below 2**28."""
-    if not fits(out, np.int64):
+    if not fits(out, I64):
         return reference.random_integers(generator, out, low, span)
-    return drawn(generator, kernels.integers.compiled(), out, out.size, low, span, 1 / span)
+    return drawn(generator, integers(), out, out.size, low, span, 1 / span)
 
 
 def random_normals(
@@ -113,16 +123,16 @@ def random_normals(
 
 def random_normal_floats(generator: Any, out: np.ndarray, mean: float, std: float) -> None:
     """n >= 16 normal numbers into `out`, float32 [n]; see `reference`."""
-    if not fits(out, np.float32) or out.size < 16:
+    if not fits(out, F32) or out.size < 16:
         return reference.random_normal_floats(generator, out, mean, std)
-    return drawn(generator, kernels.drawn_normals.compiled(), out, out.size, mean, std)
+    return drawn(generator, normals(), out, out.size, mean, std)
 
 
 def random_wide_normals(
     out: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None
 ) -> None:
     """As `random_normals`, float64, by the C library's logarithm and NumPy's sine and cosine."""
-    if not fits(out, np.float64) or out.size % 16:
+    if not fits(out, F64) or out.size % 16:
         return reference.random_wide_normals(out, mean, std, tail)
     both = libm.sine_and_cosine()
     for at in range(0, out.size, CHUNK):
@@ -157,5 +167,5 @@ def random_order(generator: Any, n: int) -> np.ndarray:
     if n < SMALL:
         return reference.random_order(generator, n)
     out = np.empty(n, np.int64)
-    drawn(generator, kernels.order.compiled(), out, n)
+    drawn(generator, order(), out, n)
     return out

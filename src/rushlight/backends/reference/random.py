@@ -34,6 +34,9 @@ def random_wide_words(generator: Any, n: int) -> np.ndarray:
 def random_floats(generator: Any, out: np.ndarray) -> None:
     """Numbers in [0, 1) into `out`, float32: the low 24 bits of 32, times 2**-24."""
     out, n = out.reshape(-1), out.size
+    if n <= 16:
+        out[...] = [(w & 0xFFFFFF) * 2.0**-24 for w in generator.words(n).tolist()]
+        return
     for at in range(0, n, _CHUNK):
         some = generator.words(min(_CHUNK, n - at)).astype(np.uint32).view(np.int32)
         some &= _LOW_24
@@ -106,7 +109,7 @@ def random_normals(
 def random_normal_floats(generator: Any, out: np.ndarray, mean: float, std: float) -> None:
     """n >= 16 normal numbers into `out`, float32 [n]: those of n uniform ones in blocks of 16, where
     those that are left over, and as many before them as make 16, come of 16 more."""
-    n = out.size
+    out, n = out.reshape(-1), out.size
     generator.floats(n, out)
     tail = generator.floats(16) if n % 16 else None
     random_normals(out[: n // 16 * 16], mean, std, tail)

@@ -6,21 +6,21 @@ The numbers come from sampling.py and rejection.py, which work on arrays. Every 
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry, sampling
+from rushlight import dtypes, geometry, modes, sampling
 from rushlight import generator as generators
 from rushlight.backends import meta
+from rushlight.backends import numpy as xp
 from rushlight.ops import calls
 from rushlight.ops.factories import arguments, creation
 from rushlight.ops.factories.arguments import factory
 from rushlight.ops.factories.copying import overwrite, overwriting
 from rushlight.ops.factories.creation import finished
 from rushlight.ops.registry import public
-from rushlight.tensor import Tensor
+from rushlight.tensor import Tensor, _wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,27 +62,26 @@ def drawn(
 
 
 def _uniform(shape: tuple, d: np.dtype) -> np.ndarray:
-    g = generators.default_generator
+    a, g = np.empty(shape, d), generators.default_generator
     if d is F32:
-        return g.floats(math.prod(shape)).reshape(shape)
-    a = np.empty(shape, d)
-    sampling.uniform_(a, 0.0, 1.0, g)
+        xp.random_floats(g, a)
+    else:
+        sampling.uniform_(a, 0.0, 1.0, g)
     return a
 
 
 def _normal(shape: tuple, d: np.dtype) -> np.ndarray:
-    g = generators.default_generator
-    if d is F32:
-        n = math.prod(shape)
-        if n < 16:
-            return np.array(sampling.few_normals(n, g), d).reshape(shape)
-        return sampling.standard_normals(n, g).reshape(shape)
-    a = np.empty(shape, d)
-    sampling.normal_(a, 0.0, 1.0, g)
+    a, g = np.empty(shape, d), generators.default_generator
+    if d is F32 and a.size >= 16:
+        xp.random_normal_floats(g, a, 0.0, 1.0)
+    elif d is F32:
+        a.reshape(-1)[...] = sampling.few_normals(a.size, g)
+    else:
+        sampling.normal_(a, 0.0, 1.0, g)
     return a
 
 
-F32 = dtypes.float32.np
+F32, I64 = dtypes.float32.np, dtypes.int64.np
 
 
 @factory(fill=_uniform)
@@ -123,6 +122,21 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
 def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None,
             device=None, requires_grad=False, pin_memory=False):  # fmt: skip
     """Integers of [low, high), `randint(high, size)` or `randint(low, high, size)`; int64 by default."""
+    if low is high is size is generator is out is dtype is layout is device is modes.here.device:
+        if (
+            len(args) in (2, 3)
+            and args[-1].__class__ is tuple
+            and not (requires_grad or pin_memory)
+        ):
+            first, end = (0, *args[:-1])[-2:]  # the commonest call
+            if (
+                first.__class__ is end.__class__ is int
+                and 0 < end - first < 1 << 28
+                and end < 1 << 62
+            ):
+                a = creation.empty_array(arguments.sizes("randint", args[-1:]), I64)
+                xp.random_integers(generators.default_generator, a, first, end - first)
+                return _wrap(a)
     low, high, size = _bounds("randint", args, low, high, size)
     shape = arguments.only_sequence("randint", size)
     g = source(generator)
@@ -169,6 +183,9 @@ def _integers(a: np.ndarray, low: int, high: int, g: generators.Generator) -> No
 def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
     """The integers 0 to n - 1 in random order."""
+    if n.__class__ is int and 1 < n < 1 << 27 and not (requires_grad or pin_memory):
+        if generator is out is dtype is layout is device is modes.here.device:
+            return _wrap(xp.random_order(generators.default_generator, n))
     n = _int("randperm", n, "n")
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")

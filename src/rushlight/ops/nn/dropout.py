@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from rushlight import dtypes, sampling
 from rushlight.autograd.state import scope
 from rushlight.generator import default_generator
-from rushlight.ops.factories.creation import empty_like
+from rushlight.ops.factories.creation import empty_like, ones
 from rushlight.ops.registry import Array, composite
+from rushlight.tensor import _wrap
 
 if TYPE_CHECKING:
     from rushlight.tensor import Tensor
@@ -35,11 +37,18 @@ def scaled_mask(input: Tensor, p: float, feature: bool) -> Tensor:
     a = input._array
     if a.__class__ is not np.ndarray or scope["rare"] or not input.is_floating_point():
         return mask_for(input, p, feature).div_(1 - p)
-    value = input.new_ones(()).div_(1 - p).item()
-    shape = (*a.shape[:2], *([1] * (a.ndim - 2)))
-    mask = input.new_empty(shape) if feature else empty_like(input)
-    sampling.bernoulli_(mask._array, 1 - p, default_generator, value)
+    if feature:
+        mask = input.new_empty((*a.shape[:2], *([1] * (a.ndim - 2))))
+    else:
+        mask = _wrap(np.empty(a.shape, a.dtype)) if a.flags.c_contiguous else empty_like(input)
+    sampling.bernoulli_(mask._array, 1 - p, default_generator, scale(p, input.dtype))
     return mask
+
+
+@functools.lru_cache(64)
+def scale(p: float, dtype: dtypes.dtype) -> float:
+    """1 / (1 - p), rounded as a division in that dtype is."""
+    return ones((), dtype=dtype).div_(1 - p).item()
 
 
 def dropped(input: Any, p: float, train: bool, feature: bool) -> Any:
@@ -112,7 +121,10 @@ def functional(kind: Any, input: Any, p: float, training: bool, inplace: bool) -
 @composite(where="nn.functional", name="dropout", inplace=False)
 def functional_dropout(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False):
     """As `torch.dropout`; `inplace`: into the input's memory."""
-    return functional(dropout, input, p, training, inplace)
+    if inplace or scope["rare"]:
+        return functional(dropout, input, p, training, inplace)
+    check(p)
+    return dropped(input, p, training, False)
 
 
 @composite(where="nn.functional", name="alpha_dropout", inplace=False)
