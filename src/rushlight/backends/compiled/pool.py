@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.backends.compiled import reduce, threshold
+from rushlight.backends.compiled import extremes, reduce, threshold
 from rushlight.backends.reference import pool as reference
 from rushlight.compiler.kernels import pool as kernels
 from rushlight.compiler.kernels import pool_last
@@ -78,10 +78,10 @@ def whole_places(x: np.ndarray, nd: int) -> tuple[np.ndarray, np.ndarray] | None
     """The maximum of each plane and its place, both [planes, 1]; None with NaNs, of which the last
     counts here."""
     planes = x.reshape(-1, prod(x.shape[x.ndim - nd :]))
-    y = reduce.largest(planes, 1, True)
+    y = extremes.largest(planes, 1, True)
     if x.dtype.kind not in "iu" and np.isnan(y).any():
         return None
-    return y, reduce.argmax(planes, 1, True)
+    return y, extremes.argmax(planes, 1, True)
 
 
 # -- channels last -----------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def maxima(
         shape = (*x.shape[: x.ndim - nd], *out)
         if not places:
             over = tuple(range(x.ndim - nd, x.ndim))
-            return reduce.largest(x, over, True), np.empty(0, np.int64)
+            return extremes.largest(x, over, True), np.empty(0, np.int64)
         whole = whole_places(x, nd)
         if whole is not None:
             return whole[0].reshape(shape), whole[1].reshape(shape)
