@@ -12,7 +12,7 @@ pytest.importorskip("llvmlite")
 
 import rushlight
 from rushlight.backends import compiled
-from rushlight.backends.compiled import extremes, reduce
+from rushlight.backends.compiled import extremes, indexing, reduce
 from rushlight.compiler import direct
 
 F32, I64 = np.dtype("f4"), np.dtype("i8")
@@ -71,14 +71,15 @@ def test_references_are_kept_in_balance():
     a = np.ones((4, 6), F32)
     for call in calls().values():
         call(a, 1, False)
-        before = [sys.getrefcount(o) for o in (a, F32, I64, None, True, call.__self__)]
+        gc.collect()
+        before = [sys.getrefcount(o) for o in (a, F32, I64, call.__self__)]
         kept = [call(a, 1, False) for _ in range(2000)]
         del kept
         for _ in range(2000):
             call(a, 5, False)
             call(a.T, 1, False)
         gc.collect()
-        after = [sys.getrefcount(o) for o in (a, F32, I64, None, True, call.__self__)]
+        after = [sys.getrefcount(o) for o in (a, F32, I64, call.__self__)]
         assert all(abs(n - m) < 1000 for n, m in zip(before, after, strict=True))
 
 
@@ -124,3 +125,34 @@ def test_long_rows_and_threads():
     a[90_000] = a[80_000] = np.nan
     value, place = extremes.LARGEST_AT[F32](a, None, False)
     assert np.isnan(value) and place == 80_000
+
+
+def test_what_is_written_is_looked_at_first():
+    """Read-only arrays, memory in common, indices out of range: nothing is written."""
+    a, index, v = np.zeros((4, 6), F32), np.array([1, 3]), np.ones((2, 6), F32)
+    put, write, fill = indexing.PUT[F32], indexing.WRITE[F32], indexing.FILL[F32]
+    each, mask, one = np.ones((4, 6), I64), np.ones((4, 6), bool), np.ones((), F32)
+    assert put(a, index, v, 0) is True and a.sum() == 12
+    assert write(a, each, np.zeros_like(a), 1) is True and a.sum() == 10
+    assert write(a, each, one, 1) is True and a.sum() == 12
+    assert fill(a, mask, np.zeros((), F32)) is True and a.sum() == 0
+    locked = a.copy()
+    locked.flags.writeable = False
+    for call in (
+        lambda z: put(z, index, v, 0), lambda z: write(z, each, np.ones_like(a), 1),
+        lambda z: write(z, each, one, 1), lambda z: fill(z, mask, one),
+    ):  # fmt: skip
+        assert call(locked) is None and locked.sum() == 0
+    for bad in (np.array([1, 4]), np.array([-1, 1])):
+        assert put(a, bad, v, 0) is None
+        assert indexing.TAKE[F32](a, bad, 0) is None
+    each[2, 3] = 6
+    assert write(a, each, np.ones_like(a), 1) is None and a.sum() == 0
+    assert indexing.GATHER[F32](a, each, 1) is None
+    assert put(a, index, a[2:], 0) is None and write(a, each - 6, a, 1) is None
+    for values in (v[0], v[:1], v[:, :5], v.T, np.float32(1), one):
+        assert put(a, index, values, 0) is None
+    assert put(a, index[:0], v[:0], 0) is None and fill(a, mask[:3], one) is None
+    shared = np.zeros(8, F32)
+    assert fill(shared, shared.view(bool)[:8], one) is None  # the mask is a part of it
+    assert a.sum() == shared.sum() == 0

@@ -69,8 +69,31 @@ def test_copies(shape, seed):
 
 def test_elements_that_share_memory_are_the_references():
     out = np.lib.stride_tricks.as_strided(np.zeros(20), (10, 10), (8, 8))
-    assert not views.copied_by_kernel(out, np.ones((10, 10)).T)
-    assert not views.copied_by_kernel(np.broadcast_to(np.zeros(4), (4, 4)), np.ones((4, 4)).T)
+    copy = views.COPY[out.dtype]
+    assert copy(out, np.ones((10, 10)).T) is None
+    shared = np.lib.stride_tricks.as_strided(np.zeros(4), (4, 4), (0, 8))
+    assert copy(shared, np.ones((4, 4)).T) is None
+    a = np.arange(20.0)
+    assert (
+        copy(a[1:], a[:-1]) is None and copy(a[::-1], a) is None and copy(a[::2], a[1::2]) is None
+    )
+    assert a.tolist() == list(range(20))
+    assert copy(a[10:], a[:10]) is True and a[10:].tolist() == a[:10].tolist()
+
+
+@given(shape=st.lists(sizes, min_size=0, max_size=4).map(tuple), seed=st.integers(0, 9999))
+@settings(max_examples=200, deadline=None)
+def test_copies_are_broadcast(shape, seed):
+    rng = np.random.default_rng(seed)
+    while np.prod(shape) > 40000:
+        shape = shape[1:]
+    out = some(rng, shape, DTYPES[seed % 4])
+    own = tuple(1 if rng.integers(2) else n for n in shape)[int(rng.integers(0, len(shape) + 1)) :]
+    a = some(rng, own, out.dtype)
+    assert views.COPY[out.dtype](out, a) is True
+    assert np.array_equal(out, np.broadcast_to(a, shape))
+    with pytest.raises(ValueError):
+        views.copy_into(out, some(rng, (2, *shape), out.dtype))
 
 
 @given(

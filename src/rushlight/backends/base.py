@@ -257,7 +257,7 @@ KERNELS = {
     # views
     "address": "Where the first element is in memory, in bytes",
     "contiguous": "`a`, or a row-major copy of it",
-    "copy_into": "`out[...] = a`, where both have one shape and dtype, and no memory in common",
+    "copy_into": "`out[...] = a`, where both have one dtype, and `a` broadcasts",
     "joined": "arrays of one dtype one after the other along an axis, row-major",
     "rolled": "elements moved along dimensions, round the end; row-major",
     "tiled": "copies side by side, row-major",

@@ -8,8 +8,9 @@ before a small array is touched. `direct` gives a builtin function that does it 
 
 `arrange` is a kernel that takes the arrays (as Header), whole numbers, and a plan. It writes which of
 the runs (1, 2...; 0 for none), how much work that is, the shape of the results, and the numbers that
-the run takes. A run is a kernel of pointers (of the arrays, of the results, and perhaps of one more
-number, which it sets where something was wrong) and of numbers; it is compiled at its first use.
+the run takes. A run is a kernel of pointers (of the arrays, or their Header, of the results, and
+perhaps of one more number, which it sets where something was wrong) and of numbers; it is compiled
+at its first use. Without results a call returns True when it has run.
 
 Before `arrange` it is checked that arrays are plain, aligned and of the dtypes said, and that the
 other arguments are ints, bools, or None, which is NONE for it. Nothing else may be taken for granted.
@@ -88,9 +89,12 @@ class Text:
         self.line(f"br i1 {test}, label %{then}, label %{otherwise}")
 
 
-def _text(arrays: int, numbers: int, results: int, runs: tuple[tuple[bool, int], ...]) -> str:
-    """The builtin for so many arrays, numbers and results; of each run whether it tells of what is
-    wrong, and how many numbers it takes."""
+Form = tuple[bool, bool, int]
+
+
+def _text(arrays: int, numbers: int, results: int, runs: tuple[Form, ...]) -> str:
+    """The builtin for so many arrays, numbers and results; of each run whether it takes the arrays'
+    headers, whether it tells of what is wrong, and how many numbers it takes."""
     t = Text()
     count = arrays + numbers
     t.lines += [_EXTERNAL, "define ptr @direct(ptr %self, ptr %objects, i64 %count) {", "entry:"]
@@ -179,7 +183,7 @@ def _text(arrays: int, numbers: int, results: int, runs: tuple[tuple[bool, int],
         t.label(f"made{k}")
         made.append(out)
     memory = [f"ptr {t.entry(HEAD, of=o.removeprefix('ptr '))}" for o in given[:arrays]]
-    memory += [f"ptr {t.entry(HEAD, of=o)}" for o in made]
+    into = [f"ptr {t.entry(HEAD, of=o)}" for o in made]
     long = t.let(f"icmp sge i64 {t.entry(WORK, 'i64', of='%plan')}, {LONG}")
     t.go(long, "release", "run")
     t.label("release")
@@ -195,10 +199,11 @@ def _text(arrays: int, numbers: int, results: int, runs: tuple[tuple[bool, int],
     )
     t.label("unknown")
     t.line("unreachable")
-    for k, (tells, takes) in enumerate(runs):
+    for k, (headers, tells, takes) in enumerate(runs):
         t.label(f"run{k}")
+        first_ones = [*(given[:arrays] if headers else memory), *into]
         values = [f"i64 {t.entry(NUMBERS + j, 'i64', of='%plan')}" for j in range(takes)]
-        t.line(f"call void {address}({', '.join([*memory, *['ptr %bad'] * tells, *values])})")
+        t.line(f"call void {address}({', '.join([*first_ones, *['ptr %bad'] * tells, *values])})")
         t.line("br label %done")
     t.label("done")
     t.go(t.let(f"icmp eq ptr {thread}, null"), "held", "return")
@@ -275,10 +280,11 @@ def direct(
     numbers = len(kinds) - len(arrays) - 1
     forms = []
     for kernel, known in runs:
-        pointers = sum(t.kind == "p" for t in kernel._types(known).values())
+        types = list(kernel._types(known).values())
+        pointers = sum(t.kind == "p" for t in types)
         tells = pointers - len(arrays) - len(results)
         assert tells in (0, 1), f"{kernel} takes other pointers than arrays and results"
-        forms.append((tells == 1, len(kernel._types(known)) - pointers))
+        forms.append((types[0] is Header, tells == 1, len(types) - pointers))
     form = (len(arrays), numbers, len(results), tuple(forms))
     python()
     address = arrange[0].address(**arrange[1])

@@ -14,6 +14,8 @@ from rushlight import dtypes
 from rushlight.backends import numpy
 from rushlight.backends.compiled import threshold
 from rushlight.backends.reference import indexing as reference
+from rushlight.compiler.direct import ByDtype, direct, refuse
+from rushlight.compiler.kernels import arrange
 from rushlight.compiler.kernels import index as kernels
 from rushlight.compiler.types import Type, bf16, f16, f32, f64, i32, i64, u8, u16, u32, u64
 from rushlight.settings import get_num_threads
@@ -28,6 +30,7 @@ ADDED = {
         (np.int32, i32), (np.int64, i64),
     )
 }  # fmt: skip
+I64, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 F32, HALVES = np.dtype(np.float32), frozenset((np.dtype(np.float16), dtypes.bfloat16.np))
 INDEX = {np.dtype(np.int64): i64, np.dtype(np.int32): i32}
 SHARED = 1 << 16  # elements from which threads share the rows of one matrix
@@ -36,6 +39,66 @@ Ints = tuple[int, ...]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+def calls(make: Callable[[np.dtype, Type], Any], types: dict[Any, Type]) -> ByDtype:
+    """Direct calls for arrays of each dtype of `types`, by its size or itself, at int64 indices."""
+
+    def of(dtype: np.dtype) -> Any:
+        t = types.get(dtype if dtype in types else dtype.itemsize)
+        return refuse if t is None or dtype.hasobject else make(dtype, t)
+
+    return ByDtype(of)
+
+
+def both(kernel: Any, **known: Any) -> tuple:
+    """A kernel's forms for elements and for slices."""
+    return (kernel, {**known, "ONE": True}), (kernel, {**known, "ONE": False})
+
+
+def taking(arrange: Any, kernel: Any) -> ByDtype:
+    """Of an array and indices, a result."""
+    return calls(
+        lambda d, u: direct((arrange, {}), [d, I64], [d], *both(kernel, U=u, I=i64)), UNITS
+    )
+
+
+def putting(add: bool) -> ByDtype:
+    """Slices into an array."""
+
+    def make(d: np.dtype, t: Type) -> Any:
+        runs = both(kernels.put_slices, ADD=add, T=t, V=t, I=i64)
+        return direct((arrange.slices_put, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
+
+    return calls(make, WIDE_ADDED if add else UNITS)
+
+
+def writing(how: str) -> ByDtype:
+    """Elements into an array."""
+
+    def make(d: np.dtype, t: Type) -> Any:
+        known = {"HOW": how, "NEW": False, "T": t, "V": t, "I": i64}
+        runs = [
+            form for same in (False, True) for form in both(kernels.write_along, **known, SAME=same)
+        ]
+        return direct((arrange.scattered, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
+
+    return calls(make, UNITS if how == "put" else WIDE_ADDED)
+
+
+def filling(d: np.dtype, t: Type) -> Any:
+    arranged = arrange.masked, {"SIZE": d.itemsize}
+    return direct(arranged, [d, BOOL, d], [], (kernels.fill_masked, {"T": t}))
+
+
+WIDE_ADDED = {d: t for d, t in ADDED.items() if d not in HALVES}  # halves: see `widely`
+TAKE, GATHER = (
+    taking(arrange.taken, kernels.take_slices),
+    taking(arrange.gathered, kernels.gather_along),
+)
+PUT, ADD = putting(False), putting(True)
+WRITE, WRITE_ADD = writing("put"), writing("add")
+FILL = calls(filling, UNITS)
 
 
 def plain(a: Any) -> bool:
@@ -79,6 +142,9 @@ def from_start(index: np.ndarray, n: int) -> np.ndarray:
 def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:
     """The slices of `a` along `axis` that `index`, of any shape, names; None where an index is out of
     range."""
+    r = TAKE[a.dtype](a, index, axis)
+    if r is not None:
+        return r
     t, size, shape = index_type(index), a.size, a.shape
     if (
         t is None
@@ -163,6 +229,8 @@ def put(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bo
 def put_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bool) -> bool:
     """`z` along `axis` at index[k] = (or +=) the k-th slice of `values`, or one number, in place; False,
     and nothing is written, where an index is out of range."""
+    if (ADD if add else PUT)[z.dtype](z, index, values, axis):
+        return True
     done = put(z, index, axis, values, add)
     return reference.put_slices(z, index, axis, values, add) if done is None else done
 
@@ -215,9 +283,13 @@ def slices_only(key: tuple) -> bool:
 
 def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
     """`a[key]` for a tuple of full slices and index arrays, in the layout PyTorch gives it."""
+    last = key[-1]
+    if len(key) == 1 or slices_only(key[:-1]):
+        r = TAKE[a.dtype](a, last, len(key) - 1)
+        if r is not None:
+            return r
     if a.__class__ is np.ndarray and a.flags.c_contiguous:
         r = None
-        last = key[-1]
         if plain(last) and last.dtype.kind == "i" and a.size and last.size >= SMALL // 16:
             if slices_only(key[:-1]):
                 d = len(key) - 1
@@ -240,6 +312,10 @@ def index_put(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
 def put_at(z: np.ndarray, key: tuple, values: np.ndarray, add: bool) -> bool:
     """`z[key] = values`, or += values, where a kernel can do it."""
     last = key[-1]
+    if (len(key) == 1 or slices_only(key[:-1])) and (
+        (ADD if add else PUT)[z.dtype](z, last, values, len(key) - 1)
+    ):
+        return True
     if not plain(z) or last.__class__ is slice or last.dtype.kind != "i" or not z.size:
         return False
     if slices_only(key[:-1]):
@@ -299,6 +375,9 @@ def sizes(shape: Ints, index: np.ndarray, dim: int) -> tuple[int, int, int, int]
 
 def gather_along(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
     """`result[i][j] = a[i][index[i][j]]` for dim 1, and so on; None where an index is out of range."""
+    r = GATHER[a.dtype](a, index, dim)
+    if r is not None:
+        return r
     if index.size >= SMALL and plain(a) and a.dtype.itemsize in UNITS:
         index = np.ascontiguousarray(index)
         t, found = index_type(index), sizes(a.shape, index, dim)
@@ -315,6 +394,8 @@ def write_along(
 ) -> bool:
     """`z` at the places that `index` names along `dim` = values, or += values, in place; False, and
     nothing is written, where an index is out of range."""
+    if (WRITE_ADD if add else WRITE)[z.dtype](z, index, values, dim):
+        return True
     done = written(z, index, dim, values, "add" if add else "put")
     return reference.write_along(z, index, dim, values, add) if done is None else done
 
@@ -432,6 +513,8 @@ def add_along(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray) -> n
 
 def fill_masked(z: np.ndarray, mask: np.ndarray, value: np.ndarray) -> None:
     """`z[mask] = value`, one number, for a mask that broadcasts to the shape of `z`; in place."""
+    if FILL[z.dtype](z, mask, value):
+        return None
     if (
         z.size < SMALL
         or not plain(z)

@@ -9,50 +9,56 @@ import numpy as np
 
 from rushlight.backends.compiled import threshold
 from rushlight.backends.reference import views as reference
+from rushlight.compiler.direct import ByDtype, direct, refuse
 from rushlight.compiler.kernels import copy as kernels
+from rushlight.compiler.kernels.arrange import copied
 
 BYTES = max(1, threshold(1 << 13))  # from which a kernel takes less time than NumPy's copy
 UNITS = kernels.UNITS
 LINE = 64  # bytes of a cache line
 
 
-def copied_by_kernel(out: np.ndarray, a: np.ndarray) -> bool:
-    """Copy `a` into `out`, which has its shape and dtype, other memory and no two elements at one
-    place, where a kernel can do it."""
-    unit = UNITS.get(a.dtype.itemsize)
-    if (
-        unit is None
-        or a.nbytes < BYTES
-        or a.__class__ is not np.ndarray
-        or out.__class__ is not np.ndarray
-        or out.shape != a.shape
-        or out.dtype is not a.dtype
-        or not a.flags.aligned
-        or not out.flags.behaved
-    ):
-        return False
-    if a.nbytes >= kernels.STREAM and a.flags.c_contiguous and out.flags.c_contiguous:
-        wide = out.ctypes.data % LINE == 0
-        kernels.move_all.compiled(STREAMED=wide, U=unit)(a, out, a.size)
-        return True
-    done = np.zeros(1, np.int64)
-    kernels.copy.compiled(U=unit)(a, out, done, a.size)
-    return bool(done[0])
+def copies(dtype: np.dtype) -> Any:
+    """The direct call that copies an array into another."""
+    unit = UNITS.get(dtype.itemsize)
+    if unit is None or dtype.hasobject:
+        return refuse
+    arranged = copied, {"SIZE": unit.size}
+    return direct(arranged, [dtype, dtype], [], (kernels.copy, {"U": unit}))
+
+
+COPY = ByDtype(copies)
 
 
 def copy_into(out: np.ndarray, a: np.ndarray) -> None:
-    """`out[...] = a`, where both have one shape and dtype, and no memory in common."""
-    if not copied_by_kernel(out, a):
+    """`out[...] = a`, where both have one dtype, and `a` broadcasts. ValueError where it does not."""
+    if a.nbytes >= kernels.STREAM and out.shape == a.shape and streamed(out, a):
+        return
+    if COPY[a.dtype](out, a) is None:
         np.copyto(out, a)
+
+
+def streamed(out: np.ndarray, a: np.ndarray) -> bool:
+    """A copy of what is much larger than the caches, in order; False where it is not, or of another dtype."""
+    if (
+        a.__class__ is not np.ndarray
+        or out.__class__ is not np.ndarray
+        or out.dtype is not a.dtype
+        or (unit := UNITS.get(a.dtype.itemsize)) is None
+        or not (a.flags.c_contiguous and out.flags.c_contiguous)
+        or not (a.flags.aligned and out.flags.behaved)
+        or np.may_share_memory(a, out)
+    ):
+        return False
+    wide = out.ctypes.data % LINE == 0
+    kernels.move_all.compiled(STREAMED=wide, U=unit)(a, out, a.size)
+    return True
 
 
 def row_major(a: np.ndarray) -> np.ndarray:
     """A row-major copy of `a`."""
-    if a.nbytes < BYTES:
-        return a.copy(order="C")
     out = np.empty(a.shape, a.dtype)
-    if not copied_by_kernel(out, a):
-        np.copyto(out, a)
+    copy_into(out, a)
     return out
 
 

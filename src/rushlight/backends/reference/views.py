@@ -30,7 +30,7 @@ def row_major(a: np.ndarray) -> np.ndarray:
 
 
 def copy_into(out: np.ndarray, a: np.ndarray) -> None:
-    """`out[...] = a`, where both have one shape and dtype, and no memory in common."""
+    """`out[...] = a`, where both have one dtype, and `a` broadcasts. ValueError where it does not."""
     np.copyto(out, a)
 
 

@@ -27,6 +27,45 @@ def in_order(a):
     return (bits(a + HEAD + 6, Ptr[i32])[0] & 1) != 0
 
 
+@inline
+def writeable(a):
+    return (bits(a + HEAD + 6, Ptr[i32])[0] & 1024) != 0
+
+
+@inline
+def strides_of(a):
+    return bits(a[HEAD + 3], Ptr[i64])
+
+
+@inline
+def reach_of(a, itemsize):
+    """The memory of an array that is not empty: (its first address, the one behind its last)."""
+    low, high = a[HEAD], a[HEAD] + itemsize
+    for k in range(dims_of(a)):
+        far = (shape_of(a)[k] - 1) * strides_of(a)[k]
+        if far < 0:
+            low = low + far
+        else:
+            high = high + far
+    return low, high
+
+
+@inline
+def apart(a, a_size, b, b_size):
+    """Whether two arrays, with elements of these sizes, share no memory."""
+    p, q = reach_of(a, a_size)
+    r, s = reach_of(b, b_size)
+    return (q <= r) | (s <= p)
+
+
+@inline
+def size_of(a):
+    n = i64(1)
+    for k in range(dims_of(a)):
+        n = n * shape_of(a)[k]
+    return n
+
+
 # Runs of a reduction: of whole rows, of columns, and of one row cut into parts.
 ROWS, COLUMNS, PARTS = 1, 2, 3
 TILE = 64  # columns that are reduced together
@@ -83,3 +122,173 @@ def reduction(LONGEST, DEEPEST, MOST, FEW, a: Header, axis: i64, keep: i64, plan
                 tiles = outer * ((inner + (TILE - 1)) // TILE)
                 if (work <= SHORT) | (tiles >= FEW):
                     plan[RUN] = COLUMNS
+
+
+@kernel
+def copied(SIZE, out: Header, a: Header, plan: Ptr[i64]):
+    """`a` copied into `out`, to whose shape it broadcasts; both have elements of SIZE bytes."""
+    nd, na = dims_of(out), dims_of(a)
+    shape, own = shape_of(out), shape_of(a)
+    fits = writeable(out) & (na <= nd) & (nd <= 64)
+    if fits:
+        for k in range(na):
+            n = own[na - 1 - k]
+            fits = fits & ((n == shape[nd - 1 - k]) | (n == 1))
+    plan[RUN] = 0
+    if fits:
+        n = size_of(out)
+        if n > 0:
+            if apart(out, SIZE, a, SIZE):
+                plan[RUN] = 1
+                plan[WORK] = n
+                plan[NUMBERS] = n
+
+
+# Runs where elements (inner = 1) or slices are moved.
+ELEMENTS, SLICES = 1, 2
+
+
+@kernel
+def taken(a: Header, index: Header, axis: i64, plan: Ptr[i64]):
+    """The slices of `a` along an axis that `index`, of any shape, names: outer, n, k, inner."""
+    nd, ni = dims_of(a), dims_of(index)
+    shape, index_shape = shape_of(a), shape_of(index)
+    d = axis + nd if axis < 0 else axis
+    plan[RUN] = 0
+    fits = in_order(a) & in_order(index) & (d >= 0) & (d < nd) & (nd + ni <= DIMS + 1)
+    if fits:
+        outer, k, inner = i64(1), i64(1), i64(1)
+        for j in range(d):
+            outer = outer * shape[j]
+            plan[SHAPE + j] = shape[j]
+        for j in range(ni):
+            k = k * index_shape[j]
+            plan[SHAPE + d + j] = index_shape[j]
+        for j in range(d + 1, nd):
+            inner = inner * shape[j]
+            plan[SHAPE + ni + j - 1] = shape[j]
+        work = outer * k * inner
+        plan[NDIM] = nd + ni - 1
+        plan[WORK] = work
+        plan[NUMBERS] = outer
+        plan[NUMBERS + 1] = shape[d]
+        plan[NUMBERS + 2] = k
+        plan[NUMBERS + 3] = inner
+        if work > 0:
+            plan[RUN] = i64(ELEMENTS) if inner == 1 else i64(SLICES)
+
+
+@inline
+def along(a, index, d):
+    """(whether `index` has all sizes of `a` but that of dimension d, outer, n, k, inner)."""
+    nd = dims_of(a)
+    shape, own = shape_of(a), shape_of(index)
+    outer, n, k, inner = i64(1), i64(1), i64(1), i64(1)
+    fits = in_order(a) & in_order(index) & (dims_of(index) == nd) & (d >= 0) & (d < nd)
+    if fits:
+        n, k = shape[d], own[d]
+        for j in range(nd):
+            if j != d:
+                fits = fits & (shape[j] == own[j])
+                if j < d:
+                    outer = outer * shape[j]
+                else:
+                    inner = inner * shape[j]
+    return fits, outer, n, k, inner
+
+
+@kernel
+def gathered(a: Header, index: Header, axis: i64, plan: Ptr[i64]):
+    """An element of `a` for each of `index`, which says where it stands along an axis."""
+    d = axis + dims_of(a) if axis < 0 else axis
+    fits, outer, n, k, inner = along(a, index, d)
+    plan[RUN] = 0
+    nd = dims_of(a)
+    if fits & (nd <= DIMS):
+        for j in range(nd):
+            plan[SHAPE + j] = shape_of(index)[j]
+        plan[NDIM] = nd
+        plan[WORK] = outer * k * inner
+        plan[NUMBERS] = outer
+        plan[NUMBERS + 1] = n
+        plan[NUMBERS + 2] = k
+        plan[NUMBERS + 3] = inner
+        if outer * n * k * inner > 0:
+            plan[RUN] = i64(ELEMENTS) if inner == 1 else i64(SLICES)
+
+
+@kernel
+def scattered(SIZE, z: Header, index: Header, values: Header, axis: i64, plan: Ptr[i64]):
+    """`values`, of the shape of `index` or one number, written to `z` where `index` says along an axis.
+    One number adds 2 to the run."""
+    d = axis + dims_of(z) if axis < 0 else axis
+    fits, outer, n, k, inner = along(z, index, d)
+    fits = fits & writeable(z) & in_order(values)
+    plan[RUN] = 0
+    nd, nv = dims_of(z), dims_of(values)
+    if nv > 0:
+        fits = fits & (nv == nd)
+        if fits:
+            for j in range(nd):
+                fits = fits & (shape_of(values)[j] == shape_of(index)[j])
+    plan[WORK] = outer * k * inner
+    plan[NUMBERS] = outer
+    plan[NUMBERS + 1] = n
+    plan[NUMBERS + 2] = k
+    plan[NUMBERS + 3] = inner
+    if fits & (outer * n * k * inner > 0):
+        if apart(z, SIZE, values, SIZE) & apart(z, SIZE, index, 8):
+            run = i64(ELEMENTS) if inner == 1 else i64(SLICES)
+            plan[RUN] = run + 2 if nv == 0 else run
+
+
+@kernel
+def slices_put(SIZE, z: Header, index: Header, values: Header, axis: i64, plan: Ptr[i64]):
+    """Slices of `values` written to `z` along an axis at the places in `index`: outer, n, k, inner, from
+    one slice of `values` to the next, parts. Large ones are left to the way that cuts them."""
+    nd, ni, nv = dims_of(z), dims_of(index), dims_of(values)
+    shape, own, given = shape_of(z), shape_of(index), shape_of(values)
+    d = axis + nd if axis < 0 else axis
+    fits = in_order(z) & in_order(index) & in_order(values) & writeable(z)
+    fits = fits & (d >= 0) & (d < nd) & (nv == nd + ni - 1)
+    plan[RUN] = 0
+    if fits:
+        outer, k, inner = i64(1), i64(1), i64(1)
+        for j in range(d):
+            outer = outer * shape[j]
+            fits = fits & (given[j] == shape[j])
+        for j in range(ni):
+            k = k * own[j]
+            fits = fits & (given[d + j] == own[j])
+        for j in range(d + 1, nd):
+            inner = inner * shape[j]
+            fits = fits & (given[ni + j - 1] == shape[j])
+        work = outer * k * inner
+        plan[WORK] = work
+        plan[NUMBERS] = outer
+        plan[NUMBERS + 1] = shape[d]
+        plan[NUMBERS + 2] = k
+        plan[NUMBERS + 3] = inner
+        plan[NUMBERS + 4] = inner
+        plan[NUMBERS + 5] = 0
+        if fits & (work > 0) & (shape[d] > 0) & (work < 65536):
+            if apart(z, SIZE, values, SIZE) & apart(z, SIZE, index, 8):
+                plan[RUN] = i64(ELEMENTS) if inner == 1 else i64(SLICES)
+
+
+@kernel
+def masked(SIZE, z: Header, mask: Header, value: Header, plan: Ptr[i64]):
+    """One number written to `z` where a mask of its shape is set."""
+    nd = dims_of(z)
+    fits = in_order(z) & in_order(mask) & writeable(z) & (dims_of(mask) == nd)
+    fits = fits & (dims_of(value) == 0)
+    plan[RUN] = 0
+    if fits:
+        for j in range(nd):
+            fits = fits & (shape_of(z)[j] == shape_of(mask)[j])
+        n = size_of(z)
+        plan[WORK] = n
+        plan[NUMBERS] = n
+        if fits & (n > 0):
+            if apart(z, SIZE, mask, 1) & apart(z, SIZE, value, SIZE):
+                plan[RUN] = 1

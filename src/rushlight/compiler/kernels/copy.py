@@ -197,14 +197,20 @@ def transposed(a: Ptr[U], out: Ptr[U], dims: Ptr[i64], outer: i64, runs: i64, m:
 def dimensions(a, out, dims, size):
     """Write (size, stride of the source, of the result) of each dimension into `dims`, the farthest
     apart in the result first, those that are one in both joined; returns (how many, whether the
-    strides are such as the kernels here can follow). dims[-1] is above all strides."""
-    shape, of = bits(a[HEAD + 2], Ptr[i64]), bits(a[HEAD + 3], Ptr[i64])
-    to = bits(out[HEAD + 3], Ptr[i64])
+    strides are such as the kernels here can follow). dims[-1] is above all strides. The source may
+    have fewer dimensions, and sizes of 1: it is broadcast."""
+    shape, to = bits(out[HEAD + 2], Ptr[i64]), bits(out[HEAD + 3], Ptr[i64])
+    own, of = bits(a[HEAD + 2], Ptr[i64]), bits(a[HEAD + 3], Ptr[i64])
     n, good = i64(0), b1(True)
-    for k in range(i64(bits(a + HEAD + 1, Ptr[i32])[0])):
+    nd = i64(bits(out + HEAD + 1, Ptr[i32])[0])
+    more = nd - i64(bits(a + HEAD + 1, Ptr[i32])[0])
+    for k in range(nd):
         if shape[k] != 1:
-            s, t = of[k] // size, to[k] // size
-            good = good & (s * size == of[k]) & (t * size == to[k]) & (t > 0)
+            step = i64(0)
+            if k >= more:
+                step = of[k - more] if own[k - more] != 1 else i64(0)
+            s, t = step // size, to[k] // size
+            good = good & (s * size == step) & (t * size == to[k]) & (t > 0)
             at = n + 0
             while dims[3 * at - 1] < t:
                 for e in unroll(3):
@@ -231,47 +237,47 @@ def dimensions(a, out, dims, size):
 
 
 @kernel
-def copy(a: Header, out: Header, done: Ptr[i64], size: i64, U):
-    """Copy an array of `size` elements, not 0, into one of its shape that shares no memory with it;
-    done[0] = 1 unless nothing was written: where strides of the result are not positive or its
-    elements not apart."""
+def copy(out: Header, a: Header, bad: Ptr[i64], size: i64, U):
+    """Copy an array into one of `size` elements, not 0, to whose shape it broadcasts, and which shares
+    no memory with it; bad[0] = 1, and nothing is written, where strides of the result are not
+    positive or its elements not apart."""
     space = array(i64, 3 * (MOST + 1))
     space[2] = (1 << 63) - 1  # nothing comes before it
     dims = space + 3
     count, good = dimensions(a, out, dims, U.size)
     p, q = bits(a[HEAD], Ptr[U]), bits(out[HEAD], Ptr[U])
-    if good:
-        done[0] = 1
-        if count == 0:
-            q[0] = p[0]
+    if not good:
+        bad[0] = 1
+    elif count == 0:
+        q[0] = p[0]
+    else:
+        last = dims + 3 * (count - 1)
+        n, pn, qn = last[0], last[1], last[2]
+        k = i64(-1)
+        if (qn == 1) & (pn > 1) & (n >= 4):  # a dimension along which the source is in order?
+            for d in range(count - 1):
+                if (dims[3 * d + 1] == 1) & (dims[3 * d] >= 4):
+                    k = d + 0
+        if k >= 0:
+            m, qm = dims[3 * k], dims[3 * k + 2]
+            for d in range(3 * k, 3 * (count - 2)):
+                dims[d] = dims[d + 3]
+            transposed(p, q, dims, count - 2, size // (m * n), m, n, pn, qm, U)
         else:
-            last = dims + 3 * (count - 1)
-            n, pn, qn = last[0], last[1], last[2]
-            k = i64(-1)
-            if (qn == 1) & (pn > 1) & (n >= 4):  # a dimension along which the source is in order?
-                for d in range(count - 1):
-                    if (dims[3 * d + 1] == 1) & (dims[3 * d] >= 4):
-                        k = d + 0
-            if k >= 0:
-                m, qm = dims[3 * k], dims[3 * k + 2]
-                for d in range(3 * k, 3 * (count - 2)):
-                    dims[d] = dims[d + 3]
-                transposed(p, q, dims, count - 2, size // (m * n), m, n, pn, qm, U)
+            m, pm, qm = i64(1), i64(0), i64(0)
+            outer = count - 1
+            if outer > 0:
+                outer -= 1
+                m, pm, qm = dims[3 * outer], dims[3 * outer + 1], dims[3 * outer + 2]
+            runs = size // (m * n)
+            if (pn == 1) & (qn == 1):
+                move_rows("whole", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
+            elif (pn == -1) & (qn == 1):
+                move_rows("back", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
+            elif (pn == 0) & (qn == 1):
+                move_rows("same", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
             else:
-                m, pm, qm = i64(1), i64(0), i64(0)
-                outer = count - 1
-                if outer > 0:
-                    outer -= 1
-                    m, pm, qm = dims[3 * outer], dims[3 * outer + 1], dims[3 * outer + 2]
-                runs = size // (m * n)
-                if (pn == 1) & (qn == 1):
-                    move_rows("whole", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
-                elif (pn == -1) & (qn == 1):
-                    move_rows("back", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
-                elif (pn == 0) & (qn == 1):
-                    move_rows("same", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
-                else:
-                    move_rows("apart", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
+                move_rows("apart", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
 
 
 # -- edges -----------------------------------------------------------------------------------------

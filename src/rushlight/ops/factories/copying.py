@@ -418,13 +418,13 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Overwrite this tensor's values by those of `src`, which is broadcast and converted."""
     if src.__class__ is Tensor and free(self) and src is not self:
         a, b = self._array, src._array
-        if a.shape == b.shape and a.dtype is b.dtype and 0 not in a.strides:
-            if b.__class__ is np.ndarray and (src._edge is None or not thread.grad):
-                if a.size < creation.LARGE or np.may_share_memory(a, b):
-                    np.copyto(a, b)
-                else:
+        if a.dtype is b.dtype and 0 not in a.strides and b.__class__ is np.ndarray:
+            if src._edge is None or not thread.grad:
+                try:
                     calls.xp.copy_into(a, b)
-                version_of(self).n += 1
+                except ValueError:  # shapes do not broadcast
+                    return _copied_into(self, src, "copy_", copy_into, "src")
+                (self._counter or version_of(self)).n += 1
                 return self
     if isinstance(src, arguments.NUMBERS):
         return fill_(self, src)

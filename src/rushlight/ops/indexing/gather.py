@@ -15,6 +15,7 @@ from rushlight.tensor import Tensor, _bump, _wrap
 
 INT64 = dtypes.int64.np
 F32, F64, BOOL = dtypes.float32.np, dtypes.float64.np, dtypes.bool_.np
+F16, BF16 = dtypes.float16.np, dtypes.bfloat16.np
 INF = float("inf")
 
 if TYPE_CHECKING:
@@ -315,12 +316,12 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
     ):
         return choose(condition, input, other)
     if out is None:  # a number next to a floating tensor takes its dtype
-        if input.__class__ is Tensor and (other.__class__ is float or other.__class__ is int):
-            if input._array.dtype.kind == "f" and input._array.ndim:
-                return choose(condition, input, _wrap(np.array(other, input._array.dtype)))
-        elif other.__class__ is Tensor and (input.__class__ is float or input.__class__ is int):
-            if other._array.dtype.kind == "f" and other._array.ndim:
-                return choose(condition, _wrap(np.array(input, other._array.dtype)), other)
+        if input.__class__ is Tensor and input._array.ndim:
+            if (number := quick_number(other, input._array.dtype)) is not None:
+                return choose(condition, input, _wrap(number))
+        elif other.__class__ is Tensor and other._array.ndim:
+            if (number := quick_number(input, other._array.dtype)) is not None:
+                return choose(condition, _wrap(number), other)
     return calls.call(CHOOSE, [condition, input, other, out])
 
 
@@ -346,12 +347,29 @@ fill_masked.grad(input=lambda g, mask: fill_masked(g, mask, 0))
 FILL = OPS["aten.masked_fill"]
 
 
+def quick_number(value: Any, d: np.dtype) -> np.ndarray | None:
+    """A Python number in the usual dtypes; None for others, and where it may not fit."""
+    c = value.__class__
+    if c is not int and c is not float:
+        return None
+    if d is F32 or d is F64:
+        most = 1e38
+    elif d is BF16 or d is F16:
+        most = 6e4
+    elif d is INT64 and c is int:
+        most = 1e18
+    else:
+        return None
+    if -most < value < most or (d is not INT64 and value in (INF, -INF)):
+        return np.array(value, d)
+    return None
+
+
 def fill_number(value: Any, a: np.ndarray) -> np.ndarray:
     """A number in the dtype of the array it goes to; RuntimeError when that would lose it."""
     d = a.dtype
-    if d.kind == "f" and d.itemsize > 2 and (value.__class__ is float or value.__class__ is int):
-        if -3e38 < value < 3e38 or d.itemsize == 8:
-            return np.array(value, d)
+    if (quick := quick_number(value, d)) is not None:
+        return quick
     from rushlight.backends import numpy as xp
 
     name = dtypes.OF[d].name
@@ -408,13 +426,13 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any):
 @public("Tensor")
 def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """In-place version of `masked_fill`."""
-    if (value.__class__ is float or value.__class__ is int) and plainly(self, mask):
+    if plainly(self, mask):
         a, m = self._array, mask._array
-        if (a.dtype is F32 or a.dtype is F64) and m.dtype is BOOL and m.shape == a.shape:
-            if -1e38 < value < 1e38 or value in (INF, -INF):
+        if m.dtype is BOOL and m.shape == a.shape:
+            if (number := quick_number(value, a.dtype)) is not None:
                 from rushlight.backends import numpy as xp
 
-                xp.fill_masked(a, m, np.array(value, a.dtype))
+                xp.fill_masked(a, m, number)
                 _bump(self)
                 return self
     return inplace(FILL_TENSOR if isinstance(value, Tensor) else FILL, [self, mask, value])

@@ -21,6 +21,7 @@ from rushlight.backends import sparse
 from rushlight.backends.meta import Meta
 from rushlight.ops import calls, overrides
 from rushlight.ops.indexing import advanced
+from rushlight.ops.indexing.gather import quick_number
 from rushlight.ops.inplace import check_inplace
 from rushlight.ops.layout.regions import (
     alias,
@@ -38,7 +39,7 @@ from rushlight.tensor import Tensor, _bump, _wrap
 
 ndarray = np.ndarray
 EVERYTHING = slice(None)
-i64, bool8, f32, f64 = (d.np for d in (dtypes.int64, dtypes.bool_, dtypes.float32, dtypes.float64))
+i64, bool8 = dtypes.int64.np, dtypes.bool_.np
 
 
 # -- reading an index ------------------------------------------------------------------------------
@@ -340,7 +341,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if c is int:
         if not (a.ndim and -len(a) <= index < len(a)):
             raise out_of_range(a, 0, index)
-        basic, made, found = (index, ...), basic_select, None
+        basic: tuple = (index, ...)
+        made, found = basic_select, None
     elif c is slice and a.ndim:
         basic, made, found = (checked(index),), basic_slice, None
     else:
@@ -394,63 +396,54 @@ setitem.__name__ = "__setitem__"
 
 def quick_write(a: np.ndarray, index: Any, value: Any) -> bool:
     """Write what NumPy writes as PyTorch does; False (and nothing written) for all else."""
-    c = value.__class__
-    if c is float:
-        if not (a.dtype is f32 or a.dtype is f64) or not -1e38 < value < 1e38:
-            return False
-    elif c is int:
-        if (
-            not (a.dtype is f32 or a.dtype is f64 or a.dtype is i64)
-            or not -1 << 62 < value < 1 << 62
-        ):
-            return False
-    elif c is Tensor:
+    if value.__class__ is Tensor:
         if value._array.dtype is not a.dtype or thread.grad and edge_of(value) is not None:
             return False
         value = value._array
         if value.__class__ is not ndarray:
             return False
-    else:
+    elif (value := quick_number(value, a.dtype)) is None:
         return False
     if 0 in a.strides and a.size:
         return False
     c = index.__class__
     if c is slice:
-        if index.step is not None:
+        if index.step is not None and not onward(index.step):
             return False
     elif c is tuple:
         for i in index:
             c = i.__class__
             if c is slice:
-                if i.step is not None:
+                if i.step is not None and not onward(i.step):
                     return False
             elif c is not int and i is not Ellipsis:
                 return False
     elif c is not int:
         return False
     try:
-        a[index] = value
+        area = a[index]
+        if area.__class__ is not ndarray:  # a number
+            a[index] = value
+        else:
+            xp.copy_into(area, value)
     except (IndexError, ValueError, TypeError, OverflowError):  # again, for PyTorch's error
         return False
     return True
 
 
+def onward(step: Any) -> bool:
+    return step.__class__ is int and step > 0
+
+
 def quick_put(a: np.ndarray, index: Any, value: Any) -> bool:
     """As `quick_write`, at int64 tensors of one shape, or at a mask of the whole."""
-    c = value.__class__
-    if c is float or c is int:
-        if not (a.dtype is f32 or a.dtype is f64 or c is int and a.dtype is i64):
-            return False
-        if not -1e18 < value < 1e18:
-            return False
-        value = np.array(value, a.dtype)
-    elif c is Tensor:
+    if value.__class__ is Tensor:
         if value._array.dtype is not a.dtype or thread.grad and edge_of(value) is not None:
             return False
         value = value._array
         if value.__class__ is not ndarray or np.may_share_memory(a, value):
             return False
-    else:
+    elif (value := quick_number(value, a.dtype)) is None:
         return False
     if 0 in a.strides:
         return False
