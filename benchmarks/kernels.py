@@ -534,6 +534,14 @@ CASES: dict[str, Any] = {
     "batch_norm 32x64x28x28 channels last + backward": backward(
         normalized("BatchNorm2d", (32, 64, 28, 28), last=True, num_features=64)
     ),
+    "group_norm 8x64x32x32 channels last": forward_of(
+        normalized("GroupNorm", (8, 64, 32, 32), last=True, num_groups=8, num_channels=64)
+    ),
+    "group_norm 8x64x32x32 channels last + backward": backward(
+        normalized("GroupNorm", (8, 64, 32, 32), last=True, num_groups=8, num_channels=64)
+    ),
+    "layer_norm 4x4": forward_of(normalized("LayerNorm", (4, 4), normalized_shape=4)),
+    "batch_norm 2x4x4x2": forward_of(normalized("BatchNorm2d", (2, 4, 4, 2), num_features=4)),
     "instance_norm 8x32x16x16 + backward": backward(
         normalized("InstanceNorm2d", (8, 32, 16, 16), num_features=32, affine=True)
     ),

@@ -11,10 +11,12 @@ pytest.importorskip("llvmlite")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rushlight as torch
 from guard import guarded
 from rushlight import dtypes
-from rushlight.backends.compiled import activation
+from rushlight.backends.compiled import activation, normalize
 from rushlight.backends.reference import activation as numpy_activation
+from rushlight.backends.reference import normalize as numpy_normalize
 
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), dtypes.bfloat16.np]
 CLOSE = {4: 1e-5, 8: 1e-12, 2: 2.0**-6}  # of the largest number, by the size of an element
@@ -30,10 +32,17 @@ class Guarding:
     def empty(shape, dtype=float, order="C"):
         return guarded(np.full(shape, 77, dtype))
 
+    @staticmethod
+    def empty_like(a):
+        turned = np.moveaxis(a, 1, -1)
+        if a.flags.c_contiguous or not turned.flags.c_contiguous:
+            return Guarding.empty(a.shape, a.dtype)
+        return np.moveaxis(Guarding.empty(turned.shape, a.dtype), -1, 1)
+
 
 @pytest.fixture(autouse=True, scope="module")
 def guards():
-    bindings = [activation]
+    bindings = [activation, normalize]
     for binding in bindings:
         binding.np = Guarding()
     yield
@@ -69,6 +78,11 @@ def same(got, expected):
     assert apart <= CLOSE[got.itemsize] * max(1.0, np.abs(e[finite]).max(initial=0))
 
 
+def widely(*arrays):
+    """float32 as float64, since the reference rounds as often as we do."""
+    return [a.astype(np.float64) if a is not None and a.dtype == np.float32 else a for a in arrays]
+
+
 @given(st.data())
 @settings(max_examples=100, deadline=None)
 def test_glu(data):
@@ -83,3 +97,48 @@ def test_glu(data):
         same(activation.glu(a, axis), numpy_activation.glu(a, axis))
         expected = numpy_activation.glu_gradient(g, a, axis)
         same(activation.glu_gradient(g, a, axis), expected)
+
+
+@given(st.data())
+@settings(max_examples=120, deadline=None)
+def test_groups_of_channels_that_are_last(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 999)))
+    n, groups = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([1, 2, 3]))
+    each, h = data.draw(st.sampled_from([1, 2, 5, 16, 70])), data.draw(st.sampled_from([1, 3, 17]))
+    w = data.draw(st.sampled_from([2, 5, 64]))
+    channels, d = groups * each, data.draw(st.sampled_from(FLOATS))
+    values = rng.standard_normal((2, n, h, w, channels)) + np.reshape([3, 0], (2, 1, 1, 1, 1))
+    a, g = (np.moveaxis(guarded(v.astype(d)), -1, 1) for v in values)
+    if rng.integers(2):
+        g = np.ascontiguousarray(g)
+    weight, bias = (some(rng, (channels,), d) if rng.integers(3) else None for _ in range(2))
+    statistics = bool(rng.integers(2))
+    got = normalize.group_norm(a, weight, bias, groups, 0.1, statistics)
+    assert np.moveaxis(got[0], 1, -1).flags.c_contiguous
+    expected = numpy_normalize.group_norm(*widely(a, weight, bias), groups, 0.1)
+    for x, y in list(zip(got, expected, strict=True))[: 3 if statistics else 1]:
+        same(x, y.astype(x.dtype))
+    needs = tuple(bool(k) for k in rng.integers(0, 2, 3))
+    got = normalize.group_norm_gradients(g, a, weight, groups, 0.1, needs)
+    g, a, weight = widely(g, a, weight)
+    expected = numpy_normalize.group_norm_gradients(g, a, weight, groups, 0.1, needs)
+    for x, y, needed in zip(got, expected, needs, strict=True):
+        if needed:
+            same(x, y.astype(x.dtype))
+
+
+def test_groups_of_channels_that_are_last_by_one_and_two_threads():
+    rng = np.random.default_rng(0)
+    a, g = (
+        np.moveaxis(rng.standard_normal((2, 70, 70, 24)).astype(np.float32), -1, 1) for _ in "ag"
+    )
+    w, b = (rng.standard_normal(24).astype(np.float32) for _ in "wb")
+    results = []
+    before = torch.get_num_threads()
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        y = normalize.group_norm(a, w, b, 4, 1e-5)
+        results.append([*y, *normalize.group_norm_gradients(g, a, w, 4, 1e-5, (True,) * 3)])
+    torch.set_num_threads(before)
+    for x, y in zip(*results, strict=True):
+        assert x.tobytes() == y.tobytes()

@@ -1,7 +1,7 @@
 """Normalisation of rows as machine code; see `__init__.py` for when it runs, `compiler/kernels/norm.py` for how.
 
 Arrays of floating dtypes, C-contiguous or copied so; weight and bias of any floating dtype. Statistics are
-float32 for half types. What is laid out with channels last is the reference's.
+float32 for half types. Groups of channels may have them last in memory.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.backends.compiled.batch_normalize import vectors
+from rushlight.backends.compiled.batch_normalize import alike, vectors
 from rushlight.backends.compiled.operands import KNOWN, WIDE, Made, known
 from rushlight.backends.reference import normalize as reference
-from rushlight.compiler.kernels import norm
+from rushlight.compiler.kernels import norm, norm_last
+from rushlight.compiler.kernels.batch_norm import PARTS
 from rushlight.compiler.types import of
 
 
@@ -41,8 +42,21 @@ def _groups_back(weight: bool, gx: bool, sums: bool, d: Any, w: Any) -> Any:
     )
 
 
+def _last(weight: bool, bias: bool, kept: bool, d: Any, w: Any) -> Any:
+    return norm_last.groups_last.compiled(
+        WEIGHT=weight, BIAS=bias, KEPT=kept, T=of(d), W=of(w), R=of(WIDE[d])
+    )
+
+
+def _last_back(weight: bool, gx: bool, sums: bool, d: Any, w: Any) -> Any:
+    return norm_last.groups_last_backward.compiled(
+        WEIGHT=weight, INPUT=gx, SUMS=sums, T=of(d), W=of(w), R=of(WIDE[d])
+    )
+
+
 _rows_norm, _rows_back = Made(_forward), Made(_backward)
 _groups_norm, _groups_norm_back = Made(_groups), Made(_groups_back)
+_groups_last, _groups_last_back = Made(_last), Made(_last_back)
 _lengths = Made(lambda d: norm.row_lengths.compiled(T=of(d)))
 
 
@@ -143,16 +157,23 @@ def rms_norm_gradients(
     return found[:2] if found else reference.rms_norm_gradients(g, a, weight, n, eps, needs)
 
 
-def planes_of(a: Any, groups: int, *others: Any) -> tuple[Any, int]:
-    """(`a` with its elements side by side, elements of a plane) of (N, C, *); None for what is the reference's."""
+def planes_of(a: Any, groups: int, *others: Any) -> tuple[Any, int, bool]:
+    """(`a` with its elements side by side, elements of a plane, whether channels are last in memory) of
+    (N, C, *); None first for what is the reference's."""
     if a.ndim < 2 or groups < 1 or a.shape[1] % groups:
-        return None, 0
-    if not a.flags.c_contiguous and reference.channels_last(a):
-        return None, 0
-    x = whole(a)
+        return None, 0, False
+    last = a.flags.aligned and reference.channels_last(a)
+    x = a if last and known(a) and a.size else whole(a)
     if x is None or not vectors(x.shape[1], *others):
-        return None, 0
-    return x, x.size // (x.shape[0] * x.shape[1])
+        return None, 0, False
+    return x, x.size // (x.shape[0] * x.shape[1]), last
+
+
+def space_of(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """What the kernels for channels that are last take for their own use."""
+    n, channels = x.shape[:2]
+    parts = np.empty(n * min(size, PARTS) * 2 * channels, WIDE[x.dtype])
+    return parts, np.empty(n * norm_last.TABLES * channels, WIDE[x.dtype])
 
 
 def group_norm(
@@ -160,20 +181,24 @@ def group_norm(
 ) -> tuple[Any, Any, Any]:
     """(normalised, mean, 1 / deviation) of `groups` groups of the channels of (N, C, *); without
     `statistics` the last two are None."""
-    x, size = planes_of(a, groups, weight, bias)
+    x, size, last = planes_of(a, groups, weight, bias)
     if x is None:
         return reference.group_norm(a, weight, bias, groups, eps)
     n, channels = x.shape[:2]
     d = x.dtype
-    y = np.empty(x.shape, d)
+    y = np.empty_like(x) if last else np.empty(x.shape, d)
     mean = rstd = None
     if statistics:
-        wide = WIDE[d]
-        mean, rstd = np.empty((n, groups), wide), np.empty((n, groups), wide)
+        mean, rstd = np.empty((n, groups), WIDE[d]), np.empty((n, groups), WIDE[d])
     w, b = affine(x, weight, bias)
-    kernel = _groups_norm[weight is not None, bias is not None, statistics, d, w.dtype]
+    key = weight is not None, bias is not None, statistics, d, w.dtype
     m, r = (y, y) if mean is None else (mean, rstd)
-    kernel(x, w, b, y, m, r, n * groups, groups, channels // groups, size, eps)
+    each = channels // groups
+    if last:
+        space = space_of(x, size)
+        _groups_last[key](x, w, b, y, m, r, *space, n, size, groups, each, eps)
+    else:
+        _groups_norm[key](x, w, b, y, m, r, n * groups, groups, each, size, eps)
     return y, mean, rstd
 
 
@@ -181,18 +206,23 @@ def group_norm_gradients(
     g: Any, a: Any, weight: Any, groups: int, eps: float, needs: tuple
 ) -> tuple[Any, Any, Any]:
     """The gradients of group_norm by input, weight and bias."""
-    x, size = planes_of(a, groups, weight)
-    h = None if x is None else like(g, x)
+    x, size, last = planes_of(a, groups, weight)
+    h = None if x is None else alike(g, x) if last else like(g, x)
     if h is None:
         return reference.group_norm_gradients(g, a, weight, groups, eps, needs)
     n, channels = x.shape[:2]
     d, w = x.dtype, x if weight is None else weight
     gw, gb = np.empty(channels, w.dtype), np.empty(channels, w.dtype)
-    gx = np.empty(x.shape, d) if needs[0] else gw
-    sums = bool(needs[1] or needs[2])
-    parts = np.empty(2 * n * channels, of(d).loaded.np)  # type: ignore[union-attr]
-    kernel = _groups_norm_back[weight is not None, bool(needs[0]), sums, d, w.dtype]
-    kernel(h, x, w, gx, gw, gb, parts, n * groups, groups, channels // groups, size, eps)
+    gx = (np.empty_like(x) if last else np.empty(x.shape, d)) if needs[0] else gw
+    key = weight is not None, bool(needs[0]), bool(needs[1] or needs[2]), d, w.dtype
+    each = channels // groups
+    if last:
+        space = space_of(x, size)
+        _groups_last_back[key](h, x, w, gx, gw, gb, *space, n, size, groups, each, eps)
+    else:
+        parts = np.empty(2 * n * channels, WIDE[d])
+        kernel = _groups_norm_back[key]
+        kernel(h, x, w, gx, gw, gb, parts, n * groups, groups, each, size, eps)
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
 

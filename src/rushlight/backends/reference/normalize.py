@@ -34,7 +34,9 @@ def as_weight(v: Any, weight: Any, a: Any) -> Any:
 
 def channels_last(a: np.ndarray) -> bool:
     """(N, C, *) whose channels are next to each other in memory."""
-    return a.ndim > 3 and not a.flags.c_contiguous and np.moveaxis(a, 1, -1).flags.c_contiguous
+    if a.ndim < 4 or a.flags.c_contiguous:
+        return False
+    return a.transpose(0, *range(2, a.ndim), 1).flags.c_contiguous
 
 
 def laid_out(y: np.ndarray, a: np.ndarray) -> np.ndarray:
@@ -84,6 +86,9 @@ def layer_norm_gradients(
     g: Any, a: Any, weight: Any, n: int, eps: float, needs: tuple
 ) -> tuple[Any, Any, Any]:
     """The gradients of layer_norm by input, weight and bias; None where not needed."""
+    if not n:
+        parts = (a, weight, weight) if weight is not None else (a, a[:0], a[:0])
+        return tuple(np.zeros_like(p) if need else None for p, need in zip(parts, needs, strict=True))
     x = np.ascontiguousarray(widened(a)).reshape(-1, n)
     g = np.ascontiguousarray(widened(g)).reshape(-1, n)
     w = wide_flat(weight)
