@@ -134,7 +134,7 @@ def test_what_is_written_is_looked_at_first():
     each, mask, one = np.ones((4, 6), I64), np.ones((4, 6), bool), np.ones((), F32)
     assert put(a, index, v, 0) is True and a.sum() == 12
     assert write(a, each, np.zeros_like(a), 1) is True and a.sum() == 10
-    assert write(a, each, one, 1) is True and a.sum() == 12
+    assert write(a, each, one, 1) is True and a.sum() == 14
     assert fill(a, mask, np.zeros((), F32)) is True and a.sum() == 0
     locked = a.copy()
     locked.flags.writeable = False
