@@ -305,6 +305,14 @@ def pooled(name, shape, *args):
     return case
 
 
+def resized(shape, **options):
+    def case(torch):
+        (x,) = tensors(torch, shape, grad=True)
+        return (lambda: torch.nn.functional.interpolate(x, **options)), [x]
+
+    return case
+
+
 def embedding(torch):
     (w,) = tensors(torch, (10000, 256), grad=True)
     i = torch.randint(0, 10000, (64, 64))
@@ -557,6 +565,18 @@ CASES: dict[str, Any] = {
     "max_pool2d 3, 2, 1 of 4x64x112x112": forward_of(pooled("max_pool2d", (4, 64, 112, 112), 3, 2, 1)),
     "max_pool2d 3, 2, 1 + backward": backward(pooled("max_pool2d", (4, 64, 112, 112), 3, 2, 1)),
     "avg_pool2d 7 of 7": forward_of(pooled("avg_pool2d", (8, 512, 7, 7), 7)),
+    "interpolate nearest x2 4x64x32x32 + backward": backward(
+        resized((4, 64, 32, 32), scale_factor=2)
+    ),
+    "interpolate bilinear x2 4x64x32x32 + backward": backward(
+        resized((4, 64, 32, 32), scale_factor=2, mode="bilinear")
+    ),
+    "interpolate bicubic 1x384x14x14 to 16": forward_of(
+        resized((1, 384, 14, 14), size=16, mode="bicubic")
+    ),
+    "interpolate bilinear 4x3x256x256 to 224, antialias": forward_of(
+        resized((4, 3, 256, 256), size=224, mode="bilinear", antialias=True)
+    ),
     "adaptive_avg_pool2d 7 of 28": forward_of(pooled("adaptive_avg_pool2d", (8, 64, 28, 28), 7)),
     "embedding 4096 of 10000x256": forward_of(embedding),
     "embedding + backward": backward(embedding),

@@ -305,6 +305,24 @@ def pool(rng, d):
     )
 
 
+def resample(rng, d):
+    resampling = import_module("rushlight.backends.reference.resample")
+    nd = small(rng, 1, 4)
+    sizes, out = ([long_or(rng, 1, 3) if nd < 3 else small(rng) for _ in range(nd)] for _ in "ab")
+    mode = str(rng.choice(["nearest", "linear", "cubic"]))
+    taps = [
+        resampling.taps_of(n, m, None, mode, False, False, d)
+        for n, m in zip(sizes, out, strict=True)
+    ]
+    return some(rng, (small(rng, 1, 3), small(rng, 1, 20), *sizes), d), taps
+
+
+def resample_adjoint(rng, d):
+    x, taps = resample(rng, d)
+    out = [positions.shape[1] for positions, _ in taps]
+    return some(rng, (*x.shape[:2], *out), d), taps, x.shape[2:]
+
+
 def max_pool_gradient(rng, d):
     x, *rest, out = pool(rng, d)
     return some(rng, (*x.shape[:2], *out), d), x, *rest
@@ -498,7 +516,8 @@ NAMED = (
     fill_masked,
     out_of_range, slices_added, take_slices, write_along, batch_norm, batch_norm_gradients,
     glu, glu_gradient, group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, max_pool_gradient, running,
-    lengths, move_statistics, rms_norm, rms_norm_gradients,    sum_to, sort, topk, where, cast,
+    lengths, move_statistics, resample, resample_adjoint, rms_norm, rms_norm_gradients, sum_to,
+    sort, topk, where, cast,
 )  # fmt: skip
 EXAMPLES = {f.__name__: f for f in NAMED} | {
     "bmm": three_matrices, "dot": vectors, "vdot": vectors, "outer": outer, "mm": matrices,
