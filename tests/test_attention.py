@@ -73,6 +73,12 @@ def test_heads_that_are_shared():
     )
 
 
+def test_shared_heads_without_keys():
+    q, k = tensor(2, 6, 3, 4), tensor(2, 2, 0, 4)
+    F.scaled_dot_product_attention(q, k, k, enable_gqa=True).sum().backward()
+    assert not q.grad.any() and k.grad.shape == k.shape
+
+
 @pytest.mark.parametrize("need_weights", [True, False])
 def test_heads_of_attention_agree_with_and_without_weights(need_weights):
     torch.manual_seed(0)

@@ -146,6 +146,17 @@ def test_remainder_keeps_the_sign_of_zero():
     assert math.copysign(1, (f64(-4.0) % 2.0).item()) == -1
 
 
+def test_the_remainder_of_a_number_has_a_gradient():
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    (7.0 % x).sum().backward()
+    assert x.grad.tolist() == [-3, -2]
+
+
+def test_a_threshold_keeps_nan():
+    found = torch.nn.functional.threshold(torch.tensor([math.nan, 0.0, 2.0]), 1.0, 5.0)
+    assert math.isnan(found[0]) and found[1:].tolist() == [5, 2]
+
+
 def test_integers_wrap_and_powers():
     u = _wrap(np.array([200, 100], np.uint8))
     assert (u + u).tolist() == [144, 200]

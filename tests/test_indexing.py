@@ -75,6 +75,10 @@ def test_index_put_accumulates():
     x = torch.zeros(3)
     x.index_put_((torch.tensor([0, 0, 2]),), torch.ones(3), accumulate=True)
     assert x.tolist() == [2, 0, 1]
+    y = torch.zeros(2, 3, dtype=torch.bool)
+    some = torch.eye(3, dtype=torch.bool).repeat(20, 1)
+    y.index_put_((torch.zeros(60, dtype=torch.int64),), some, accumulate=True)
+    assert y.tolist() == [[True] * 3, [False] * 3]
 
 
 def test_conversion_to_the_dtype_of_the_tensor():

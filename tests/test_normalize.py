@@ -155,3 +155,6 @@ def test_empty_inputs():
     x = torch.ones(0, 4, 2, requires_grad=True)
     F.group_norm(x, 2).sum().backward()
     assert x.grad.shape == x.shape
+    x, w = torch.ones(3, 0, requires_grad=True), torch.ones(0, requires_grad=True)
+    F.layer_norm(x, (0,), w, w).sum().backward()
+    assert x.grad.shape == x.shape and w.grad.shape == w.shape

@@ -42,7 +42,7 @@ def by_shared_heads(g: Any, a: Any) -> Any:
     """The gradient by `a` from that by `for_all_heads(a)`."""
     if g is None or g.shape == a.shape:
         return g
-    wide = widened(g).reshape(a.shape[0], a.shape[1], -1, *a.shape[2:])
+    wide = widened(g).reshape(*a.shape[:2], g.shape[1] // a.shape[1], *a.shape[2:])
     return wide.sum(2).astype(a.dtype, copy=False)
 
 

@@ -125,7 +125,7 @@ def add_rows(z: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
         left = left[counts[left] > k + 1]
     for run in left:
         first = starts[run]
-        z[rows[first]] += values[order[first + ROUNDS : first + counts[run]]].sum(0)
+        z[rows[first]] += values[order[first + ROUNDS : first + counts[run]]].sum(0, z.dtype)
 
 
 def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:

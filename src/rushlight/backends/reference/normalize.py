@@ -87,8 +87,8 @@ def layer_norm_gradients(
 ) -> tuple[Any, Any, Any]:
     """The gradients of layer_norm by input, weight and bias; None where not needed."""
     if not n:
-        parts = (a, weight, weight) if weight is not None else (a, a[:0], a[:0])
-        return tuple(np.zeros_like(p) if need else None for p, need in zip(parts, needs, strict=True))
+        flat = a.ravel() if weight is None else weight.ravel()
+        return a if needs[0] else None, flat if needs[1] else None, flat if needs[2] else None
     x = np.ascontiguousarray(widened(a)).reshape(-1, n)
     g = np.ascontiguousarray(widened(g)).reshape(-1, n)
     w = wide_flat(weight)

@@ -274,7 +274,7 @@ def remainder(input: Array, other: Array):
 
 remainder.grad(
     input=lambda g: g,
-    other=lambda g, input, other: -g * input.div(other, rounding_mode="floor"),
+    other=lambda g, input, other: -g * div(input, other, rounding_mode="floor"),
 )
 
 
