@@ -35,7 +35,7 @@ def close(t: torch.Tensor, expected, tol: float = 1e-6) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_examples_in_docstrings(family):
-    module = import_module(f"rushlight.ops.{family}")
+    module = import_module(f"rushlight.ops.pointwise.{family}")
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
     for op in {*registry.OPS.values()}:
         if op.declared.__module__ == module.__name__:
