@@ -20,7 +20,7 @@ from rushlight.autograd.state import scope, thread
 from rushlight.autograd.views import MULTI, View
 from rushlight.backends import meta, sparse
 from rushlight.backends import numpy as xp
-from rushlight.ops import overrides
+from rushlight.ops import mixed, overrides
 from rushlight.ops.recording import NUMBERS, record
 from rushlight.tensor import INFERENCE, Tensor, _wrap
 
@@ -55,14 +55,24 @@ class Built:
                 return self.quiet(
                     *values[:n], **dict(zip((*self.op.params[n:], "out"), values[n:], strict=False))
                 )
+        if not scope["rare"] and self.op.elementwise:
+            if len(self.op.inputs) == 1:
+                result = mixed.of_integers(self, *values)
+            else:
+                result = mixed.with_numbers(self, values)
+            if result is not None:
+                return result
         return call(self.op, values)
 
     def slow_operator(self, input: Any, other: Any) -> Any:
         """`input <op> other`: NotImplemented for what is not a number nor a tensor."""
         op = self.op
         if input.__class__ is Tensor and other.__class__ is Tensor and self.operator is not None:
-            if (cast := self.of_one_dtype(input, other)) is not None:
-                return self.operator(*cast)
+            if (result := mixed.of_tensors(self, input, other)) is not None:
+                return result
+        elif input.__class__ is Tensor and (other.__class__ is float or other.__class__ is int):
+            if (result := mixed.of_number(self, input, other)) is not None:
+                return result
         values = [input, other, *(op.defaults[s] for s in op.params[2:])]
         if not isinstance(other, (Tensor, *NUMBERS)) or not isinstance(input, (Tensor, *NUMBERS)):
             odd = other if isinstance(input, Tensor) else input
@@ -75,29 +85,6 @@ class Built:
         if isinstance(other, Tensor) and isinstance(input, Tensor):
             return self.slow(*values)
         return call(op, values)
-
-    def of_one_dtype(self, input: Tensor, other: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Two tensors of different dtypes in their common one; None where there is more to it.
-
-        `mask * x`: what is cast must need no gradient, since the cast is not recorded.
-        """
-        a, b = input._array, other._array
-        if scope["rare"] or self.op.promote not in ("same", "bool") or a.dtype is b.dtype:
-            return None
-        if not (a.__class__ is b.__class__ is np.ndarray and a.ndim and b.ndim):
-            return None
-        d = dtypes.promote_types(dtypes.OF[a.dtype], dtypes.OF[b.dtype])
-        if d is not dtypes.float32 and d is not dtypes.float64 and d is not dtypes.int64:
-            return None
-        if a.dtype is not d.np:
-            if input._edge is not None:
-                return None
-            input = _wrap(a.astype(d.np))
-        if b.dtype is not d.np:
-            if other._edge is not None:
-                return None
-            other = _wrap(b.astype(d.np))
-        return input, other
 
 
 # -- binding ---------------------------------------------------------------------------------------

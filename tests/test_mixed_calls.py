@@ -1,0 +1,126 @@
+"""Calls of arguments of several dtypes: the short way (ops/mixed.py) gives what the general way does."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.ops import calls, mixed
+
+NAMES = "add sub mul div pow floor_divide remainder eq ne lt le gt ge".split()
+SYMBOLS = {"div": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod}
+DTYPES = (
+    torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
+    torch.float32, torch.float64,
+)  # fmt: skip
+NUMBERS = [0, 1, 3, -2, 127, 128, 255, 256, -129, 70000, 1 << 40, 0.0, -0.0, 2.5, -1e-3, 70000.0, 1e39,
+           float("inf"), float("nan")]  # fmt: skip
+
+
+def sample(dtype):
+    values = torch.tensor([0.0, 1.0, 3.0, 2.0, 100.0, 7.0])
+    return values.to(dtype)
+
+
+def outcome(function):
+    try:
+        return function()
+    except (RuntimeError, TypeError, ZeroDivisionError, NotImplementedError) as error:
+        return type(error), str(error)
+
+
+def same(got, want, what):
+    if isinstance(want, tuple):
+        assert got == want, what
+        return
+    assert (got.dtype, got.shape, got.requires_grad) == (
+        want.dtype,
+        want.shape,
+        want.requires_grad,
+    ), what
+    a, b = (x.detach()._array.astype(np.float64) for x in (got, want))
+    np.testing.assert_array_equal(a, b, what)
+    there = a == a  # the sign of a NaN is nobody's
+    np.testing.assert_array_equal(np.signbit(a[there]), np.signbit(b[there]), what)
+
+
+def generally(name, *values):
+    op = getattr(torch, name).op
+    rest = [op.defaults[p] for p in op.params[len(values) :]]
+    return calls.call(op, [*values, *rest])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tensor_and_a_number(name, dtype):
+    symbol = SYMBOLS.get(name) or getattr(operator, name)
+    x = sample(dtype)
+    for n in NUMBERS:
+        want = outcome(lambda n=n: generally(name, x, n))
+        same(outcome(lambda n=n: symbol(x, n)), want, f"{name}({dtype}, {n})")
+        same(outcome(lambda n=n: getattr(x, name)(n)), want, f"{dtype}.{name}({n})")
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "div", "eq"])
+def test_two_tensors(name):
+    for a, b in itertools.product(DTYPES, repeat=2):
+        x, y = sample(a), sample(b).flip(0)
+        want = outcome(lambda x=x, y=y: generally(name, x, y))
+        same(outcome(lambda x=x, y=y: getattr(torch, name)(x, y)), want, f"{name}({a}, {b})")
+
+
+@pytest.mark.parametrize(
+    "name", ["exp", "log", "sqrt", "sin", "sigmoid", "tanh", "log1p", "erf", "rsqrt"]
+)
+def test_functions_of_integers(name):
+    for dtype in (torch.bool, torch.uint8, torch.int32, torch.int64):
+        x = sample(dtype)
+        got, want = getattr(x, name)(), generally(name, x)
+        assert got.dtype is want.dtype is torch.float32
+        torch.testing.assert_close(got, want, equal_nan=True)
+        out = torch.empty(6)
+        assert getattr(torch, name)(x, out=out) is out
+        assert torch.allclose(out, want, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_lerp_by_a_number(dtype):
+    a, b = sample(dtype), sample(dtype).flip(0)
+    for weight in (0, 1, 0.25, 0.75, -0.0, 3.0):
+        same(a.lerp(b, weight), generally("lerp", a, b, weight), f"{weight}")
+    with pytest.raises(RuntimeError, match="expected dtype"):
+        sample(torch.float32).lerp(sample(torch.float64), 0.5)
+
+
+def test_what_is_recorded_goes_the_general_way():
+    x = sample(torch.bfloat16).requires_grad_()
+    (x * 2.5 + 1).sum().backward()
+    assert x.grad.dtype is torch.bfloat16 and x.grad.tolist() == [2.5] * 6
+    with torch.no_grad():
+        assert not (x * 2.5).requires_grad
+
+
+def test_zeros_keep_their_sign():
+    x = torch.tensor([-0.0, 0.0]).bfloat16()
+    assert np.signbit((x + -0.0)._array.astype(np.float32)).tolist() == [True, False]
+    assert np.signbit((x + 0.0)._array.astype(np.float32)).tolist() == [False, False]
+    assert mixed.rounded(0.0, x._array.dtype) is not mixed.rounded(-0.0, x._array.dtype)
+
+
+def test_the_default_dtype_counts():
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert (torch.tensor([1, 2]) * 2.5).dtype is torch.float64
+        assert torch.tensor([1, 2]).exp().dtype is torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_inference_mode():
+    with torch.inference_mode():
+        assert (torch.tensor([1, 2]) * 2.5).is_inference()
+        assert torch.tensor([1, 2]).exp().is_inference()
