@@ -596,11 +596,15 @@ def test_signals_are_left_to_python(bodies):
         "import rushlight; rushlight.set_num_threads(3)\n"
         "text = 'define void @f(ptr %a, i64 %b, i64 %c) { ret void }'\n"
         "threads.parallel()(native.load('nothing', lambda: text, ['f'])[0], 0, 9, 1)\n"
-        "time.sleep(0.5)\n"  # a thread has all signals blocked until it has started
-        "workers = [t for t in os.listdir('/proc/self/task') if int(t) != os.getpid()]\n"
-        "for t in workers:\n"
-        "    status = open(f'/proc/self/task/{t}/status').read().split('SigBlk:')[1].split()[0]\n"
-        "    print(int(status, 16) >> (signal.SIGINT - 1) & 1, int(status, 16) >> 10 & 1)"
+        "def blocked():\n"
+        "    for t in os.listdir('/proc/self/task'):\n"
+        "        if int(t) != os.getpid():\n"
+        "            status = open(f'/proc/self/task/{t}/status').read().split('SigBlk:')[1]\n"
+        "            mask = int(status.split()[0], 16)\n"
+        "            yield mask >> (signal.SIGINT - 1) & 1, mask >> 10 & 1\n"
+        "end = time.monotonic() + 30\n"  # a thread has all signals blocked until it has started
+        "while (1, 1) in (found := list(blocked())) and time.monotonic() < end: time.sleep(0.01)\n"
+        "for pair in found: print(*pair)"
     )
     # OpenBLAS would have threads of its own.
     assert python(code, OPENBLAS_NUM_THREADS="1") == "1 0\n1 0"
