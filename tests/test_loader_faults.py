@@ -146,7 +146,7 @@ def test_in_a_later_epoch(fault):
             return super().__getitem__(i)
 
     # An epoch without a fault, with the start of the workers, must be within the time-out on any machine.
-    options = {name: 3 for name in options}
+    options = dict.fromkeys(options, 3)
     loader = DataLoader(Later(), 4, num_workers=2, persistent_workers=True, **options)
     assert flat(loader) == list(range(24))
     flag.fill_(1)
