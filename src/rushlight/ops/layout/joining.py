@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from rushlight import dtypes, geometry
-from rushlight.autograd.graph import new
+from rushlight.autograd.graph import Node, Output, new, version_of
 from rushlight.autograd.state import thread
-from rushlight.autograd.views import MULTI, View, edge_of
+from rushlight.autograd.views import DEFAULT, MULTI, NO_GRAD, View, edge_of
 from rushlight.backends import compiled
 from rushlight.backends import numpy as xp
 from rushlight.ops import calls
 from rushlight.ops.layout.regions import slice_dim
 from rushlight.ops.layout.shape import reshape
-from rushlight.ops.recording import record
+from rushlight.ops.recording import SHAPE, STATIC, OutputInfo, plan
 from rushlight.ops.registry import OPS, Array, Arrays, Op, op, public
-from rushlight.tensor import Tensor, _wrap
+from rushlight.tensor import INFERENCE, Tensor, _wrap
 
 EVERYTHING = slice(None)
 ndarray = np.ndarray
@@ -27,10 +28,10 @@ PLAIN = {ndarray}
 LARGE = 1 << 16  # elements of a stack that are work worth counting: batches profit from the pool
 
 
-def quick_list(op: Op, direct: Any) -> Any:
+def quick_list(op: Op, kernel: str, direct: Any) -> Any:
     """The public function of an operator on a list of tensors: short for the commonest call.
 
-    `direct(arrays, dim)`: the result for arrays of one dtype in the ordinary order of memory, or None
+    `kernel(arrays, dim)`: the result where nothing needs a closer look, else None. `direct(arrays, dim)`: the result for arrays of one dtype in the ordinary order of memory, or None
     where `op` has to look closer.
     """
     forward = op.declared
@@ -43,21 +44,19 @@ def quick_list(op: Op, direct: Any) -> Any:
                 arrays = [t._array for t in tensors]
             except AttributeError:
                 arrays = []
-            if {*map(type, arrays)} == PLAIN:
-                joined = direct(arrays, dim)
+            joined = plain(arrays, dim)
+            if joined is not None or {*map(type, arrays)} == PLAIN:
+                if joined is None:
+                    joined = direct(arrays, dim)
                 result = _wrap(forward(xp, arrays, dim) if joined is None else joined)
                 if thread.grad:
-                    for t in tensors:
-                        e = t._edge
-                        # Views of what needs no gradient (rows of a data set) are not recorded.
-                        if (
-                            e is None
-                            or e.__class__ is View
-                            and ((e.node is None and e.seen == e.version.n) or e.resolve() is None)
-                        ):
-                            continue
-                        record(op, {"tensors": list(tensors), "dim": dim}, [result])
-                        break
+                    edges = [t._edge for t in tensors]
+                    for k, e in enumerate(edges):
+                        if e.__class__ is View:
+                            # Views of what needs no gradient (rows of a data set) are not recorded.
+                            edges[k] = e.node if e.seen == e.version.n else e.resolve()
+                    if {*edges} != NOTHING and result._array.dtype.kind in "fcV":
+                        result._edge = node_of(op, arrays, edges, dim, result)
                 return result
         if tensors.__class__ in (list, tuple):
             for k, t in enumerate(tensors):
@@ -67,30 +66,91 @@ def quick_list(op: Op, direct: Any) -> Any:
                     )
         return calls.call(op, (tensors, dim, out))
 
+    plain: Any = getattr(xp, kernel)
+    names = function.__code__.co_freevars
+    compiled.watch(kernel, (function.__closure__ or ())[names.index("plain")])
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = forward.__doc__
     op.face = function
     return public()(function)
 
 
+NOTHING = {None}
+
+
+def node_of(op: Op, arrays: list, edges: list, dim: int, result: Tensor) -> Node:
+    """The node of a call of an operator on a list whose rule reads shapes, dtypes and `dim`."""
+    kind, read = recorded_as(op)
+    node = new(kind)
+    node.edges = tuple(edges)
+    node.fix = tuple(
+        [None if e is None else (a.shape, a.dtype) for a, e in zip(arrays, edges, strict=True)]
+    )
+    node.hooks = node.result_version = node.saved = None
+    node.outputs = [OutputInfo(result._array)]
+    values: dict[str, Any] = {}
+    for name, what, _ in read:
+        if what == SHAPE:
+            values[name] = [a.shape for a in arrays]
+        else:
+            values[name] = dim if what == STATIC else [dtypes.OF[a.dtype] for a in arrays]
+    node.statics = values, False
+    return node
+
+
+@functools.cache
+def recorded_as(op: Op) -> tuple[type, list]:
+    """The class of an operator's general nodes, and what its rule reads."""
+    return op.classes(op.node_name())[1], plan(op, op.inputs)
+
+
 def quick_views(op: Op, input: Tensor, *args: Any) -> tuple[Tensor, ...]:
     """The results of an operator that gives several views: short for the commonest call."""
     a = input._array
-    if a.__class__ is not ndarray or calls.scope["rare"]:
+    if a.__class__ is not ndarray or calls.scope["rare"] or input._counter is INFERENCE:
         return calls.call(op, (input, *args))
     arrays = op.declared(xp, a, *args)
     if not arrays:
         return ()
-    results = []
+    e, recording = input._edge, thread.grad
+    edge = None if e is None or not recording else edge_of(input)
+    if edge is not None and a.dtype.kind in "fcV":
+        made, read = recorded_as(op)
+        node = new(made)
+        node.edges, node.fix = (edge,), ((a.shape, a.dtype),)
+        node.hooks = node.result_version = node.saved = None
+        node.outputs = [OutputInfo(b) for b in arrays]
+        node.statics = {n: args[op.params.index(n) - 1] for n, _, _ in read}, False
+    else:
+        node = None
+    version = version_of(input)
+    base, parent = (e.base, e) if e.__class__ is View else (input, None)
+    seen, kind = version.n, MULTI if recording else NO_GRAD
+    if e.__class__ is View and e.kind != DEFAULT and not recording:
+        kind = e.kind
+    makes, results = each_of(op, len(arrays)), []
+    several = len(arrays) > 1
     for nr, b in enumerate(arrays):
         t = new(Tensor)
         t._array = b
-        t._edge = View(input, Nth(op, nr), args, None, MULTI if thread.grad else None)
-        t._counter = input._counter
+        v = t._edge = new(View)  # as View() makes it, once for all
+        v.base, v.parent, v.make, v.args = base, parent, makes[nr], args
+        v.node = Output(node, nr) if several and node is not None else node
+        v.version, v.seen, v.kind = version, seen, kind
+        t._counter = version
         results.append(t)
-    if input._edge is not None and thread.grad and edge_of(input) is not None:
-        record(op, dict(zip(op.params, (input, *args), strict=True)), results)
     return tuple(results)
+
+
+_nths: dict[Op, list[Nth]] = {}
+
+
+def each_of(op: Op, count: int) -> list[Nth]:
+    """What makes each of the results of an operator again."""
+    made = _nths.setdefault(op, [])
+    while len(made) < count:
+        made.append(Nth(op, len(made)))
+    return made
 
 
 class Nth:
@@ -112,6 +172,11 @@ def pieces(input: Any, dim: int, lengths: Any) -> list:
     """Consecutive slices of an array."""
     before = (EVERYTHING,) * dim
     parts, start = [], 0
+    if not dim:
+        for n in lengths:
+            parts.append(input[start : start + n])
+            start += n
+        return parts
     for n in lengths:
         parts.append(input[(*before, slice(start, start + n))])
         start += n
@@ -218,6 +283,8 @@ def unbind_arrays(xp, input: Array, dim: int = 0):
     if not input.ndim:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = geometry.wrap_dim(dim, input.ndim)
+    if not dim and input.ndim > 1 and input.size:
+        return list(input)
     before = (EVERYTHING,) * dim
     return [input[(*before, i, ...)] for i in range(input.shape[dim])]
 
@@ -338,13 +405,9 @@ def cat_direct(arrays: list, dim: int) -> np.ndarray | None:
         return None
     if first.size >= LARGE and compiled.active and same_but(arrays, dim):
         return xp.joined(arrays, dim)
-    try:
-        # Without casts: NumPy's promotion is not PyTorch's.
-        if first.flags.c_contiguous:
-            r = np.concatenate(arrays, dim, dtype=first.dtype, casting="no")
-            return r if r.flags.c_contiguous else r.copy(order="C")
+    try:  # without casts: NumPy's promotion is not PyTorch's
         return np.concatenate(arrays, dim, out=ordered(arrays, dim), casting="no")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, IndexError):
         return None
 
 
@@ -370,7 +433,7 @@ def ordered(arrays: list, dim: int) -> np.ndarray:
     return np.empty(shape, arrays[0].dtype)
 
 
-cat = quick_list(OPS["aten.cat"], cat_direct)
+cat: Any = quick_list(OPS["aten.cat"], "cat_plain", cat_direct)
 public(name="concat")(cat)
 public(name="concatenate")(cat)
 
@@ -409,7 +472,7 @@ stack_arrays.grad(tensors=lambda g, dim: list(unbind(g, dim)))
 
 
 def stack_direct(arrays: list, dim: int) -> np.ndarray | None:
-    """`stack` along a new first dimension: the arrays one behind another, the result cut anew."""
+    """`stack` of arrays without dimensions."""
     first = arrays[0]
     if dim.__class__ is not int or dim:
         return None
@@ -420,27 +483,10 @@ def stack_direct(arrays: list, dim: int) -> np.ndarray | None:
             return None
         # Where NumPy's promotion ends at the dtype of the first, PyTorch's does too.
         return r if r.dtype is first.dtype and r.ndim == 1 else None
-    try:
-        if len({*map(len, arrays)}) != 1:
-            return None  # NumPy compares the other sizes; of this one it would take the sum
-    except TypeError:  # one of no dimensions
-        return None
-    if first.size >= LARGE and compiled.active and same_but(arrays, 0):
-        return xp.joined(arrays, 0).reshape(len(arrays), *first.shape)
-    try:
-        if first.flags.c_contiguous:
-            r = np.concatenate(arrays, 0, dtype=first.dtype, casting="no")
-            r = r if r.flags.c_contiguous else r.copy(order="C")
-        else:
-            r = np.concatenate(arrays, 0, out=ordered(arrays, 0), casting="no")
-    except (TypeError, ValueError):
-        return None
-    if r.size >= LARGE:
-        compiled.work(r.size)
-    return r.reshape(len(arrays), *first.shape)
+    return None
 
 
-stack = quick_list(OPS["aten.stack"], stack_direct)
+stack: Any = quick_list(OPS["aten.stack"], "stack_plain", stack_direct)
 
 
 def joined(name: str, shaped: Any, dim: Any) -> Any:
