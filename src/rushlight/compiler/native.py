@@ -92,7 +92,9 @@ def _load(key: str, text: Callable[[], str], names: Sequence[str]) -> tuple[int,
 
 
 def _made(entry: str, text: Callable[[], str]) -> bytes:
-    code = _machine()[1].emit_object(_optimised(text()))
+    # Let go of here: it takes a while, and Ctrl-C would be lost in a destructor.
+    with _optimised(text()) as module:
+        code = _machine()[1].emit_object(module)
     disk.put(entry, code)
     _supplied(code)
     return code
@@ -198,14 +200,14 @@ def suits() -> bool:
 
 def optimised(text: str) -> str:
     """A module as text after LLVM's passes, for people to read."""
-    with _lock:
-        return str(_optimised(text))
+    with _lock, _optimised(text) as module:
+        return str(module)
 
 
 def assembly(text: str) -> str:
     """The machine code of a module as text, for people to read."""
-    with _lock:
-        return _machine()[1].emit_assembly(_optimised(text))
+    with _lock, _optimised(text) as module:
+        return _machine()[1].emit_assembly(module)
 
 
 def symbol(name: str, address: int) -> None:
