@@ -48,6 +48,7 @@ from odd_places import (
     search,
     slices_added,
     sort,
+    stacked,
     take_slices,
     tiled,
     topk,
@@ -323,9 +324,11 @@ def resample_adjoint(rng, d):
     return some(rng, (*x.shape[:2], *out), d), taps, x.shape[2:]
 
 
-def max_pool_gradient(rng, d):
+def add_at_places(rng, d):
     x, *rest, out = pool(rng, d)
-    return some(rng, (*x.shape[:2], *out), d), x, *rest
+    sizes = x.shape[2:]
+    places = rng.integers(0, int(np.prod(sizes)), (*x.shape[:2], *out))
+    return some(rng, places.shape, d), places, sizes
 
 
 def averages(rng, d):
@@ -507,7 +510,7 @@ def move_statistics(rng, d):
 
 NUMBERS = (0.5, 1.5, 0.5)
 NAMED = (
-    reduce_along,
+    add_at_places, reduce_along,
     bags, bincount, expand, running_extreme, search, unique, where_set,
     put_slices, pad_constant, pad_edges, copy_into, joined, rolled, tiled, triangle,
     attention, attention_gradients, convolve, convolve_transposed, convolve_weight, accumulate,
@@ -515,7 +518,7 @@ NAMED = (
     linear, add_along, add_rows, add_slices, gather_along, index_add_at, index_put, index_take,
     fill_masked,
     out_of_range, slices_added, take_slices, write_along, batch_norm, batch_norm_gradients,
-    glu, glu_gradient, group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, max_pool_gradient, running,
+    glu, glu_gradient, group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, running,
     lengths, move_statistics, resample, resample_adjoint, rms_norm, rms_norm_gradients, sum_to,
     sort, topk, where, cast,
 )  # fmt: skip
@@ -534,6 +537,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | {
     "random_wide_normals": normals(np.float64), "random_order": of_generator,
     "random_words": of_generator, "random_wide_words": of_generator, "recurrent_layer": recurrent,
     "recurrent_layer_gradients": recurrent_gradients,
+    "cat_plain": joined, "stack_plain": stacked,
     "argmax": along_axis(False), "argmin": along_axis(True), "total": along_axis(False),
     "average": along_axis(True), "largest": along_axis(False), "smallest": along_axis(True),
     "largest_at": along_axis(False), "smallest_at": along_axis(True),

@@ -90,9 +90,10 @@ def test_maxima_are_the_references(seed):
             same(a, b)
         g = guarded(np.round(rng.standard_normal((3, 2, *out)) * 8).astype(dtype), side)
         if dtype.kind not in "iu":
+            _, places = reference.max_pool_places(x, *window, out)
             same(
-                compiled.max_pool_gradient(g, x, *window),
-                reference.max_pool_gradient(g, x, *window),
+                compiled.add_at_places(g, guarded(places, side), sizes),
+                reference.add_at_places(g, places, sizes),
             )
         tables = reference.adaptive_tables(sizes, tuple(int(rng.integers(1, n + 1)) for n in sizes))
         for a, b in zip(
@@ -136,8 +137,14 @@ def test_channels_last(seed):
     y = compiled.max_pool(x, *window, out)
     assert y.transpose(0, 2, 3, 1).flags.c_contiguous
     same(y, reference.max_pool(x, *window, out))
+    y, places = compiled.max_pool_places(x, *window, out)
+    expected = reference.max_pool_places(x, *window, out)
+    same(y, expected[0])
+    same(places, expected[1])
     g = last(np.round(rng.standard_normal((3, channels, *out)) * 8).astype(dtype))
-    same(compiled.max_pool_gradient(g, x, *window), reference.max_pool_gradient(g, x, *window))
+    gx = compiled.add_at_places(g, last(places), sizes)
+    assert g.flags.c_contiguous or gx.transpose(0, 2, 3, 1).flags.c_contiguous
+    same(gx, reference.add_at_places(g, places, sizes))
     out = out_sizes(sizes, kernel, stride, padding, (1, 1), False)
     x = last(rng.standard_normal((3, channels, *sizes)).astype(dtype))
     count = reference.window_counts(kernel, stride, padding, sizes, out, seed % 2 == 0)
@@ -155,12 +162,7 @@ def test_channels_last(seed):
 def test_channels_last_of_windows_that_tile(dtype):
     rng = np.random.default_rng(0)
     window = ((2, 3), (2, 3), (0, 0))
-    x = last(values(rng, (2, 20, 8, 9), dtype))
     g = last(np.round(rng.standard_normal((2, 20, 4, 3)) * 8).astype(dtype))
-    same(
-        compiled.max_pool_gradient(g, x, *window, (1, 1)),
-        reference.max_pool_gradient(g, x, *window, (1, 1)),
-    )
     close(
         compiled.window_averages_adjoint(g, *window, (8, 9), 6),
         reference.window_averages_adjoint(g, *window, (8, 9), 6),
@@ -174,13 +176,14 @@ def test_two_threads_give_the_same_bits():
     x = np.random.default_rng(0).standard_normal((8, 16, 40, 41)).astype(np.float32)
     window = ((3, 3), (2, 2), (1, 1))
     g = np.random.default_rng(1).standard_normal((8, 16, 20, 21)).astype(np.float32)
+    _, places = compiled.max_pool_places(x, *window, (1, 1), (20, 21))
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
             found.append(
                 [
                     compiled.max_pool(x, *window, (1, 1), (20, 21)).tobytes(),
-                    compiled.max_pool_gradient(g, x, *window, (1, 1)).tobytes(),
+                    compiled.add_at_places(g, places, (40, 41)).tobytes(),
                     compiled.window_averages(x, *window, (20, 21), 9).tobytes(),
                     compiled.window_averages_adjoint(g, *window, (40, 41), 9).tobytes(),
                 ]
@@ -194,5 +197,14 @@ def test_infinite_gradients_stay_where_they_belong():
     """A gradient of infinity at one element leaves its neighbours 0, not NaN."""
     x = np.arange(32.0, dtype=np.float32).reshape(1, 1, 4, 8)
     g = np.full((1, 1, 2, 4), np.inf, np.float32)
-    gx = compiled.max_pool_gradient(g, x, (2, 2), (2, 2), (0, 0), (1, 1))
+    _, places = compiled.max_pool_places(x, (2, 2), (2, 2), (0, 0), (1, 1), (2, 4))
+    gx = compiled.add_at_places(g, places, (4, 8))
     assert (gx == np.inf).sum() == 8 and (gx == 0).sum() == 24
+
+
+@pytest.mark.parametrize("place", [16, 1 << 40])
+def test_nothing_is_added_outside(place):
+    """Places may come from anywhere: `max_unpool`'s do."""
+    places = np.array([[[[0, place], [3, 4]]]])
+    with pytest.raises(IndexError):
+        compiled.add_at_places(guarded(np.ones((1, 1, 2, 2), np.float32)), places, (4, 4))

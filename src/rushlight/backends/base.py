@@ -307,7 +307,6 @@ KERNELS = {
     "fractional_starts": "for each dimension where the windows of each plane begin, (N, C, out)",
     "max_by_tables": "(maxima, places)",
     "max_pool": "the maximum of each window; NaN where the window has one",
-    "max_pool_gradient": "`g` at the place of each window's first maximum, zero elsewhere",
     "max_pool_places": "(maxima, places) of the windows of `max_pool`",
     "places_by_plane": "as `max_by_tables`, each plane of (N, C, *sizes) with windows of its own",
     "put_places": (

@@ -150,7 +150,7 @@ LATER = {
     "pad": ("columns_of columns_sum pad_constant pad_edges pad_edges_adjoint"),
     "pool": (
         "adaptive_counts adaptive_sums adaptive_tables add_at_places fractional_starts "
-        "max_by_tables max_pool max_pool_gradient max_pool_places places_by_plane put_places "
+        "max_by_tables max_pool max_pool_places places_by_plane put_places "
         "quotient take_places window_averages window_averages_adjoint window_counts"
     ),
     "products": (

@@ -248,8 +248,8 @@ FUNCTIONS = {
     "nn.pool": (
         "avg_pool1d internal.add_places internal.avg_pool2d internal.avg_pool2d_gradient "
         "internal.avg_pool3d internal.avg_pool3d_gradient internal.max_pool2d "
-        "internal.max_pool2d_gradient internal.max_pool2d_with_indices internal.max_pool3d "
-        "internal.max_pool3d_gradient internal.max_pool3d_with_indices internal.pick_places "
+        "internal.max_pool2d_with_indices internal.max_pool3d "
+        "internal.max_pool3d_with_indices internal.pick_places "
         "max_pool1d max_pool1d_with_indices max_pool2d max_pool3d nn.functional.avg_pool2d "
         "nn.functional.avg_pool3d nn.functional.max_pool2d_with_indices "
         "nn.functional.max_pool3d_with_indices "

@@ -52,7 +52,7 @@ FAMILIES: dict[str, str] = {
         "rms_norm rms_norm_gradients"
     ),
     "pool": (
-        "max_by_tables max_pool max_pool_gradient max_pool_places window_averages "
+        "add_at_places max_by_tables max_pool max_pool_places window_averages "
         "window_averages_adjoint"
     ),
     "random": (

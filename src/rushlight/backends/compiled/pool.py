@@ -108,41 +108,23 @@ def meeting(kernel: Ints, stride: Ints, padding: Ints, sizes: Ints, out: Ints) -
 
 
 def max_last(
-    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
-) -> np.ndarray | None:
+    places: bool,
+    x: np.ndarray,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    out: Ints,
+) -> tuple[np.ndarray, np.ndarray] | None:
     rows = images(x, kernel)
-    if rows is None or 0 in out or not fits(rows, rows.shape[1:3], kernel, stride, dilation):
+    if rows is None or 0 in out or not fits(rows, rows.shape[1:3], kernel, stride, dilation, out):
         return None
     y = np.empty((len(rows), *out, rows.shape[3]), x.dtype)
-    run = pool_last.max_windows.compiled(T=of(x.dtype))
+    at = np.empty(y.shape if places else (1, 1, 1, 1), np.int64)
+    run = pool_last.max_windows.compiled(PLACES=places, T=of(x.dtype))
     sizes = (*rows.shape[1:3], *out, *kernel, *stride, *padding, *dilation)
-    run(rows, y, len(rows), rows.shape[3], *sizes)
-    return back(y)
-
-
-def max_gradient_last(
-    g: np.ndarray, x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
-) -> np.ndarray | None:
-    rows = images(x, kernel)
-    if (
-        rows is None
-        or g.dtype is not x.dtype
-        or x.dtype.kind in "iu"
-        or g.shape[:2] != x.shape[:2]
-        or 0 in g.shape
-        or not fits(rows, rows.shape[1:3], kernel, stride, dilation)
-    ):
-        return None
-    from_g = np.ascontiguousarray(g.transpose(0, 2, 3, 1))
-    gx = np.empty(rows.shape, x.dtype)
-    flat = max(dilation) == 1
-    apart, tiled = meeting(kernel, stride, padding, x.shape[2:], g.shape[2:])
-    run = pool_last.max_windows_gradient.compiled(
-        APART=apart and flat, TILED=tiled and flat, T=of(x.dtype)
-    )
-    sizes = (*rows.shape[1:3], *g.shape[2:], *kernel, *stride, *padding, *dilation)
-    run(from_g, rows, gx, len(rows), rows.shape[3], *sizes)
-    return back(gx)
+    run(rows, y, at, len(rows), rows.shape[3], *sizes)
+    return back(y), back(at)
 
 
 def averages_last(
@@ -198,6 +180,8 @@ def maxima(
     out: Ints,
 ) -> tuple[np.ndarray, np.ndarray] | None:
     nd = len(kernel)
+    if nd == 3 and not x.flags.c_contiguous:
+        x = np.ascontiguousarray(x)
     sizes = x.shape[x.ndim - nd :]
     if not fits(x, sizes, kernel, stride, padding, dilation, out) or 0 in out:
         return None
@@ -224,10 +208,11 @@ def max_pool(
 ) -> np.ndarray:
     """The maximum of each window; NaN where the window has one."""
     found = maxima(False, x, kernel, stride, padding, dilation, out)
-    if found is not None:
-        return found[0]
-    y = max_last(x, kernel, stride, padding, dilation, out)
-    return reference.max_pool(x, kernel, stride, padding, dilation, out) if y is None else y
+    if found is None:
+        found = max_last(False, x, kernel, stride, padding, dilation, out)
+    if found is None:
+        return reference.max_pool(x, kernel, stride, padding, dilation, out)
+    return found[0]
 
 
 def max_pool_places(
@@ -236,13 +221,50 @@ def max_pool_places(
     """(maxima, places), of the windows of `max_pool`."""
     found = maxima(True, x, kernel, stride, padding, dilation, out)
     if found is None:
+        found = max_last(True, x, kernel, stride, padding, dilation, out)
+    if found is None:
         return reference.max_pool_places(x, kernel, stride, padding, dilation, out)
     return found
+
+
+def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
+    """Zeros over `sizes` with `g` added at `places`, plane by plane."""
+    nd, size = len(sizes), prod(sizes)
+    inner = 1
+    if not g.flags.c_contiguous:
+        rows, at = images(g, sizes), images(places, sizes)
+        if rows is None or at is None:
+            return reference.add_at_places(g, places, sizes)
+        inner = g.shape[1]
+    else:
+        rows, at = g, np.ascontiguousarray(places)
+    if (
+        not fits(rows, sizes)
+        or rows.dtype.kind in "iu"
+        or at.__class__ is not np.ndarray
+        or at.dtype.char != "l"
+        or at.shape != rows.shape
+        or not at.flags.carray
+        or size == 0
+        or (g.dtype.itemsize == 2 and size * inner > kernels.ROOM)
+    ):
+        return reference.add_at_places(g, places, sizes)
+    count = prod(g.shape[g.ndim - nd :])
+    out = np.empty(
+        (len(g), *sizes, inner) if inner > 1 else (*g.shape[: g.ndim - nd], *sizes), g.dtype
+    )
+    wrong = np.zeros(1, np.int64)
+    run = kernels.add_places.compiled(T=of(g.dtype))
+    run(rows, at, out, wrong, out.size // (size * inner), count, size, inner)
+    if wrong[0]:
+        return reference.add_at_places(g, places, sizes)
+    return back(out) if inner > 1 else out
 
 
 def max_by_tables(x: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """(maxima, places): places count through the last `len(tables)` dimensions of `x`, row by row."""
     nd = len(tables)
+    x = np.ascontiguousarray(x)
     sizes, out = x.shape[x.ndim - nd :], tuple(t.shape[-1] for t in tables)
     good = all(
         t.ndim == 2 and t.dtype == np.int64 and t.size and t.min() >= 0 and t.max() < n
@@ -258,42 +280,6 @@ def max_by_tables(x: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[np.ndarr
     run = kernels.max_by_tables.compiled(T=of(x.dtype))
     run(x, y, at, x.size // prod(sizes), *sizes[1:], prod(sizes), *counts, *rows)
     return y, at
-
-
-def max_pool_gradient(
-    g: np.ndarray, x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
-) -> np.ndarray:
-    """`g` at the place of each window's first maximum, zero elsewhere."""
-    found = max_gradient_last(g, x, kernel, stride, padding, dilation)
-    if found is not None:
-        return found
-    nd = len(kernel)
-    sizes, out = x.shape[x.ndim - nd :], g.shape[g.ndim - nd :]
-    if (
-        g.dtype is not x.dtype
-        or x.dtype.kind in "iu"
-        or g.shape[: g.ndim - nd] != x.shape[: x.ndim - nd]
-        or not fits(x, sizes, kernel, stride, padding, dilation, out)
-        or 0 in out
-        or (s := step(x, stride)) is None
-    ):
-        return reference.max_pool_gradient(g, x, kernel, stride, padding, dilation)
-    if is_whole(sizes, kernel, padding, out) and max(dilation) == 1:
-        whole = whole_places(x, nd)
-        if whole is not None:
-            gx = np.zeros(x.shape, x.dtype)
-            np.put_along_axis(gx.reshape(whole[0].size, -1), whole[1], g.reshape(-1, 1), 1)
-            return gx
-    g = np.ascontiguousarray(g)
-    gx = np.empty(x.shape, x.dtype)
-    apart = kernel[-1] == stride[-1] == 2 and dilation[-1] == 1
-    apart = apart and all(
-        k <= s and d == 1 for k, s, d in zip(kernel, stride, dilation, strict=True)
-    )
-    k = kernel[-1] if kernel[-1] <= kernels.UNROLLED else 0
-    run = kernels.max_windows_gradient.compiled(KW=k, S=s, APART=apart, T=of(x.dtype))
-    run(g, x, gx, x.size // prod(sizes), *numbers(sizes, out, kernel, stride, padding, dilation))
-    return gx
 
 
 def counted(count: np.ndarray | int, out: Ints, dtype: np.dtype) -> np.ndarray:

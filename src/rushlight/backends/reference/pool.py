@@ -121,45 +121,6 @@ def _max_windows(
     return x
 
 
-def max_pool_gradient(
-    g: np.ndarray, x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
-) -> np.ndarray:
-    """`g` at the place of each window's first maximum, zero elsewhere."""
-    nd = len(kernel)
-    lead = x.ndim - nd
-    y = max_pool(x, kernel, stride, padding, dilation, g.shape[lead:])
-    if y.dtype.kind in "fV" and np.isnan(y).any():  # a NaN equals nothing: ask for places
-        tables = window_tables(x.shape[lead:], kernel, stride, padding, dilation, y.shape[lead:])
-        return add_at_places(g, max_by_tables(x, tables)[1], x.shape[lead:])
-    gx = zeros(x.shape, x)
-    together = gx.flags.c_contiguous and x.flags.c_contiguous and lead > 1
-    arrays = (
-        [flat(np.ascontiguousarray(a), nd) for a in (g, x, y, gx)] if together else [g, x, y, gx]
-    )
-    rows = len(arrays[0]) if arrays[0].ndim > nd else 0
-    nothing = gx.dtype.type(0)
-    overlap = any((k - 1) * d >= s for k, s, d in zip(kernel, stride, dilation, strict=True))
-    for part in pieces(rows, x.size) if rows else (...,):
-        gp, xp, yp, into = (a[part] for a in arrays)
-        free = np.ones(yp.shape, bool)
-        for k in product(*map(range, kernel)):
-            spans = [
-                reached(*each)
-                for each in zip(k, x.shape[lead:], y.shape[lead:], stride, padding, dilation)
-            ]
-            to, at = (..., *(s[0] for s in spans)), (..., *(s[1] for s in spans))
-            hit = xp[at] == yp[to]
-            left = free[to]
-            hit &= left
-            left ^= hit
-            target = into[at]
-            if overlap:
-                target += np.where(hit, gp[to], nothing)
-            else:
-                np.copyto(target, gp[to], where=hit)
-    return gx
-
-
 # -- maxima and their places -----------------------------------------------------------------------
 
 

@@ -19,6 +19,7 @@ from rushlight.compiler.language import (
     lanesof,
     load,
     parallel,
+    rounds,
     select,
     shuffle,
     splat,
@@ -26,8 +27,9 @@ from rushlight.compiler.language import (
     typeof,
     unroll,
 )
-from rushlight.compiler.types import Ptr, Type, i32, i64, u32
+from rushlight.compiler.types import Ptr, Type, i32, i64, u32, u64
 
+ROOM = 1 << 16  # elements of a plane of a half type that are added up in float32, at most
 UNROLLED = 7  # windows up to this width are written out
 
 
@@ -171,57 +173,41 @@ def lowest_of(t):
 
 
 @kernel
-def max_windows_gradient(KW, S, APART, g: Ptr[T], x: Ptr[T], out: Ptr[T], planes: i64,
-                         D: i64, H: i64, W: i64, od: i64, oh: i64, ow: i64,
-                         kd: i64, kh: i64, kw: i64, sd: i64, sh: i64, sw: i64,
-                         pd: i64, ph: i64, pw: i64, dd: i64, dh: i64, dw: i64):  # fmt: skip
-    """g at the first largest element of each window, 0 elsewhere; APART: windows two wide that do
-    not meet, so that every element gets one value."""
-    L = width(T)
-    n = D * H * W
-    for lo, hi in parallel(planes, rows_of(n)):
-        spots, values = array(i32, L), array(T, L)
+def add_places(g: Ptr[T], places: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], images: i64, count: i64,
+               size: i64, C: i64):  # fmt: skip
+    """out [images, size, C] = zeros, and g [images, count, C] added at `places`, which count along
+    `size`; wrong[0] becomes 1 where one is outside. Half types are added up in float32."""
+    R = T.loaded
+    whole = size * C
+    for lo, hi in parallel(images, rows_of(whole + 2 * count * C)):
+        room = array(R, ROOM if R is not T else 1)
+        if R is T:
+            for i in lanes(lo * whole, hi * whole):
+                out[i] = T(0)
         for r in range(lo, hi):
-            p, q = x + r * n, out + r * n
-            for i in lanes(0, n):
-                q[i] = T.loaded(0)
-            for o in range(od * oh):
-                z, y = o // oh * sd - pd, o % oh * sh - ph
-                for j in range(0, ow, L):
-                    left = j * sw - pw
-                    _, place = largest(
-                        True, KW, S, p, z, y, left, D, H, W, kd, kh, kw, sw, dd, dh, dw, T
-                    )
-                    from_g = g + ((r * (od * oh) + o) * ow + j)
-                    v = load(from_g, L, iota(i64, L) < ow - j)
-                    if APART:
-                        spread_pairs(q, v, place, z, y, left, D, H, W, kd, kh, L)
+            q = room if R is not T else out + r * whole
+            if R is not T:
+                for i in lanes(0, whole):
+                    q[i] = R(0)
+            at, v = places + r * count * C, g + r * count * C
+            if C == 1:
+                for k in rounds(0, count, 4):
+                    if u64(at[k]) < u64(size):
+                        q[at[k]] += v[k]
                     else:
-                        store(spots, place)
-                        store(values, v)
-                        for k in range(min(ow - j, i64(L))):
-                            if spots[k] >= 0:
-                                q[i64(spots[k])] += values[k]
-
-
-@inline
-def spread_pairs(q, v, place, z, y, x, D, H, W, kd, kh, L):
-    """Write pairs of columns: v where it has its place, else 0."""
-    lane = iota(i32, L)
-    low = [k // 2 + k % 2 * L for k in range(L)]
-    high = [k + L // 2 for k in low]
-    for a in range(kd):
-        for b in range(kh):
-            zz, yy = z + a, y + b
-            if (zz >= 0) & (zz < D) & (yy >= 0) & (yy < H):
-                row = (zz * H + yy) * W
-                first = lane * 2 + i32(row + x)
-                even = select(place == first, v, 0)
-                odd = select(place == first + 1, v, 0)
-                here = u32(lane + i32(x)) < u32(W)
-                store(q + (row + x), shuffle(even, odd, low), here)
-                here = u32(lane + i32(x + L)) < u32(W)
-                store(q + (row + x + L), shuffle(even, odd, high), here)
+                        wrong[0] = 1
+            else:
+                for k in range(count):
+                    for c in rounds(0, C, 4):
+                        place = at[k * C + c]
+                        if u64(place) < u64(size):
+                            q[place * C + c] += v[k * C + c]
+                        else:
+                            wrong[0] = 1
+            if R is not T:
+                to = out + r * whole
+                for i in lanes(0, whole):
+                    to[i] = q[i]
 
 
 # -- averages --------------------------------------------------------------------------------------

@@ -14,8 +14,11 @@ from rushlight.compiler.language import (
     select,
     splat,
     store,
+    unroll,
 )
 from rushlight.compiler.types import Ptr, i32, i64
+
+SIDE = 2  # vectors of channels that are taken together
 
 
 @inline
@@ -27,65 +30,59 @@ def inside(start, k, d, n):
     return first, min(k, last)
 
 
+@inline
+def largest(PLACES, V, p, C, W, dh, dw, y0, y1, x0, x1, corner, mask, T):
+    """The largest elements of a window that begins at p, `corner` in the plane, in V vectors of
+    channels; and where. Of several NaNs the last counts."""
+    L = width(T)
+    best = [splat(T.loaded(lowest(T)), L) for _ in range(V)]
+    place = [splat(i32(corner + y0 * dh * W + x0 * dw), L) for _ in range(V)]
+    for a in range(y0, y1):
+        for b in range(x0, x1):
+            spot = a * dh * W + b * dw
+            for k in unroll(V):
+                at = p + (spot * C + k * L)
+                v = load(at, L) if mask is None else load(at, L, mask)
+                take = (v > best[k]) | (v != v)
+                best[k] = select(take, v, best[k])
+                if PLACES:
+                    place[k] = select(take, splat(i32(corner + spot), L), place[k])
+    return best, place
+
+
 @kernel
-def max_windows(x: Ptr[T], out: Ptr[T], images: i64, C: i64,
+def max_windows(PLACES, x: Ptr[T], out: Ptr[T], places: Ptr[i64], images: i64, C: i64,
                 H: i64, W: i64, oh: i64, ow: i64, kh: i64, kw: i64,
                 sh: i64, sw: i64, ph: i64, pw: i64, dh: i64, dw: i64):  # fmt: skip
+    """The largest element of each window, and its place in the plane."""
     L = width(T)
+    wide = C - C % (SIDE * L)
     for lo, hi in parallel(images * oh, rows_of(ow * kh * kw * C)):
         for r in range(lo, hi):
             y = r % oh * sh - ph
-            p = x + (r // oh * H + y) * W * C
+            image = x + r // oh * H * W * C
             y0, y1 = inside(y, kh, dh, H)
             for j in range(ow):
-                left = j * sw - pw
+                left, to = j * sw - pw, (r * ow + j) * C
                 x0, x1 = inside(left, kw, dw, W)
-                for c in range(0, C, L):
+                corner = y * W + left
+                p = image + corner * C
+                for c in range(0, wide, SIDE * L):
+                    best, place = largest(
+                        PLACES, SIDE, p + c, C, W, dh, dw, y0, y1, x0, x1, corner, None, T
+                    )
+                    for k in unroll(SIDE):
+                        store(out + (to + c + k * L), best[k])
+                        if PLACES:
+                            store(places + (to + c + k * L), i64(place[k]))
+                for c in range(wide, C, L):
                     here = iota(i64, L) < C - c
-                    best = splat(T.loaded(lowest(T)), L)
-                    for a in range(y0, y1):
-                        for b in range(x0, x1):
-                            v = load(p + ((a * dh * W + left + b * dw) * C + c), L, here)
-                            best = select((v > best) | (v != v), v, best)
-                    store(out + ((r * ow + j) * C + c), best, here)
-
-
-@kernel
-def max_windows_gradient(APART, TILED, g: Ptr[T], x: Ptr[T], out: Ptr[T], images: i64, C: i64,
-                         H: i64, W: i64, oh: i64, ow: i64, kh: i64, kw: i64,
-                         sh: i64, sw: i64, ph: i64, pw: i64, dh: i64, dw: i64):  # fmt: skip
-    """g at the first largest element of each window, 0 elsewhere. APART: windows do not meet; TILED:
-    and leave nothing out."""
-    L = width(T)
-    size = H * W * C
-    for lo, hi in parallel(images, 1):
-        for n in range(lo, hi):
-            if not TILED:
-                for i in lanes(n * size, n * size + size):
-                    out[i] = T.loaded(0)
-            for o in range(oh):
-                y = o * sh - ph
-                y0, y1 = inside(y, kh, dh, H)
-                for j in range(ow):
-                    left = j * sw - pw
-                    x0, x1 = inside(left, kw, dw, W)
-                    corner = ((n * H + y) * W + left) * C
-                    for c in range(0, C, L):
-                        here = iota(i64, L) < C - c
-                        best = splat(T.loaded(lowest(T)), L)
-                        place = splat(i32(-1), L)
-                        for a in range(y0, y1):
-                            for b in range(x0, x1):
-                                v = load(x + (corner + (a * dh * W + b * dw) * C + c), L, here)
-                                take = (v > best) | (v != v) | (place < 0)
-                                best = select(take, v, best)
-                                place = select(take, splat(i32(a * kw + b), L), place)
-                        v = load(g + (((n * oh + o) * ow + j) * C + c), L, here)
-                        for a in range(y0, y1):
-                            for b in range(x0, x1):
-                                q = out + (corner + (a * dh * W + b * dw) * C + c)
-                                own = select(place == i32(a * kw + b), v, 0)
-                                store(q, own if APART else load(q, L, here) + own, here)
+                    best, place = largest(
+                        PLACES, 1, p + c, C, W, dh, dw, y0, y1, x0, x1, corner, here, T
+                    )
+                    store(out + (to + c), best[0], here)
+                    if PLACES:
+                        store(places + (to + c), i64(place[0]), here)
 
 
 @kernel

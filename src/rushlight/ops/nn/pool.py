@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rushlight import dtypes, geometry
+from rushlight.autograd.state import thread
 from rushlight.ops.nn.conv import is_channels_last
 from rushlight.ops.registry import Array, composite, op
 from rushlight.tensor import Tensor
@@ -190,10 +191,11 @@ pick_places.grad(
 
 
 def declare_max_pool(n: int) -> tuple:
-    """The operators of max pooling in `n` dimensions: without and with the places."""
+    """The operators of max pooling in `n` dimensions: without the places, and so without a gradient,
+    and with them."""
     name = f"max_pool{n}d"
 
-    @op(where="internal", name=name, node=f"MaxPool{n}DWithIndicesBackward0")
+    @op(where="internal", name=name)
     def values(
         xp,
         input: Array,
@@ -206,40 +208,6 @@ def declare_max_pool(n: int) -> tuple:
         out = planned(name, input, kernel, stride, padding, dilation, ceil_mode, "fiu")
         x, last = regular(input)
         return placed(xp.max_pool(x, kernel, stride, padding, dilation, out), last)
-
-    # The maxima are found again: what was returned may have been written to since (a ReLU in place),
-    # which PyTorch, keeping places, does not mind.
-    values.grad(
-        input=lambda g, input, kernel, stride, padding, dilation: gradient(
-            g, input, kernel, stride, padding, dilation
-        )
-    )
-
-    @op(where="internal", name=f"{name}_gradient", node=f"MaxPool{n}DWithIndicesBackwardBackward0")
-    def gradient(
-        xp,
-        grad_output: Array,
-        input: Array,
-        kernel: Ints,
-        stride: Ints,
-        padding: Ints,
-        dilation: Ints,
-    ):
-        x, last = regular(input)
-        gx = xp.max_pool_gradient(grad_output, x, kernel, stride, padding, dilation)
-        return placed(gx, last)
-
-    gradient.grad(
-        grad_output=lambda g, grad_output_shape, input, kernel, stride, padding, dilation: (
-            pick_places(
-                g,
-                indexed(input.detach(), kernel, stride, padding, dilation, grad_output_shape[-n:])[
-                    1
-                ],
-                n,
-            )
-        )
-    )
 
     @op(
         where="internal",
@@ -296,12 +264,16 @@ def max_pool(
         check_max_pool1d(name, input, *(a[0] for a in arguments), ceil_mode)
         arguments = tuple((i, *a) for i, a in zip((1, 1, 0, 1), arguments, strict=True))
         input = input.unsqueeze(-2)
+    # A gradient goes where the maxima were, whatever was written to the result since (a ReLU in place).
+    found = indices or (input.requires_grad and thread.grad)
     function = (
-        (max_indexed_3d if indices else max_values_3d)
+        (max_indexed_3d if found else max_values_3d)
         if n == 3
-        else (max_indexed_2d if indices else max_values_2d)
+        else (max_indexed_2d if found else max_values_2d)
     )
     y = function(input, *arguments, bool(ceil_mode))
+    if not indices and found:
+        y = y[0]
     if n == 1:
         y = tuple(t.squeeze(-2) for t in y) if indices else y.squeeze(-2)
     return tuple(y) if indices else y
