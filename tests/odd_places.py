@@ -162,6 +162,11 @@ def joined(rng, d):
     return [some(rng, (*shape[:axis], n, *shape[axis + 1 :]), d) for n in sizes], axis
 
 
+def stacked(rng, d):
+    a = some(rng, any_shape(rng) or (3,), d)
+    return [a, *(some(rng, a.shape, d) for _ in range(small(rng, 1, 4)))], small(rng, 0, a.ndim)
+
+
 def rolled(rng, d):
     a = some(rng, any_shape(rng) or (3,), d)
     dims = tuple(rng.permutation(a.ndim)[: small(rng, 1, 3)].tolist())

@@ -114,6 +114,12 @@ def test_joined_rolled_and_tiled(shape, data, seed):
     parts[-1] = np.asfortranarray(parts[-1])
     r = views.joined(parts, axis)
     assert np.array_equal(r, np.concatenate(parts, axis)) and r.flags.c_contiguous
+    whole = [np.ascontiguousarray(a) for a in parts]
+    for some_parts in (whole, [guarded(a) for a in whole]):
+        got = views.cat_plain(some_parts, axis)
+        assert np.array_equal(got, r) and got.flags.c_contiguous
+    stacked = views.stack_plain([whole[0], whole[0][::-1].copy()], axis)
+    assert np.array_equal(stacked, np.stack([whole[0], whole[0][::-1]], axis))
     dims = tuple(data.draw(st.lists(st.integers(0, len(shape) - 1), min_size=1, max_size=3)))
     shifts = tuple(int(rng.integers(-50, 50)) for _ in dims)
     a = parts[0]
@@ -186,3 +192,18 @@ def test_edges(shape, mode, data, seed):
     values = {"constant_values": 3} if mode == "constant" else {}
     want = np.pad(x, [(0, 0)] * (x.ndim - k) + pads, names.get(mode, mode), **values)
     assert np.array_equal(r, want)
+
+
+def test_lists_are_looked_at_first():
+    """Whatever stands in a list, or is no list: the general way, or NumPy's."""
+    a = np.ones((3, 4), np.float32)
+    cat, stack = views.CAT[a.dtype], views.STACK[a.dtype]
+    assert cat([a, a], 1).shape == (3, 8) and stack([a, a], -1).shape == (3, 4, 2)
+    for others in (
+        [], (a, a), [a, None], [a, 1.0], [a, a.astype("f8")], [a, a.T], [a, a[:, :3].T], [a, a[0]], [a, [a]],
+        [a, np.float32(1)], [np.float32(1)], [np.ones((), a.dtype)], [a[None][None], a], None, {0: a}, [a[:0]],
+    ):  # fmt: skip
+        assert cat(others, 0) is None
+    assert cat([a], 2) is None and cat([a], -3) is None and stack([a], 3) is None
+    assert cat([a], None) is None and cat([a], 1.0) is None and cat([a]) is None
+    assert cat([a, a[:2]], 0).shape == (5, 4) and stack([a, a[:2]], 0) is None

@@ -257,6 +257,8 @@ KERNELS = {
     # views
     "address": "Where the first element is in memory, in bytes",
     "contiguous": "`a`, or a row-major copy of it",
+    "cat_plain": "row-major arrays of one dtype one after the other; None for others",
+    "stack_plain": "row-major arrays of one dtype and shape along a new axis; None for others",
     "copy_into": "`out[...] = a`, where both have one dtype, and `a` broadcasts",
     "joined": "arrays of one dtype one after the other along an axis, row-major",
     "rolled": "elements moved along dimensions, round the end; row-major",

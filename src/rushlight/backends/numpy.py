@@ -173,8 +173,8 @@ LATER = {
     ),
     "sorting": ("among bincount histc histogram search sort take_along topk unique unique_along"),
     "views": (
-        "address contiguous copy_into elements flipped joined kept_layout plain reach rolled root "
-        "row_major strided tiled triangle"
+        "address cat_plain contiguous copy_into elements flipped joined kept_layout plain reach rolled root "
+        "row_major stack_plain strided tiled triangle"
     ),
     "special": (
         "airy_ai entropy erf erfc erfcx erfinv i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e log_ndtr ndtr "

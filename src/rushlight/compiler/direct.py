@@ -12,6 +12,9 @@ the run takes. A run is a kernel of pointers (of the arrays, or their Header, of
 perhaps of one more number, which it sets where something was wrong) and of numbers; it is compiled
 at its first use. Without results a call returns True when it has run.
 
+A list of arrays is told by `ListOf(dtype)`: `arrange` and the runs get the list itself (Header), and
+the plan's first two numbers are what each array must have as its type and its dtype (`listed`).
+
 Before `arrange` it is checked that arrays are plain, aligned and of the dtypes said, and that the
 other arguments are ints, bools, or None, which is NONE for it. Nothing else may be taken for granted.
 """
@@ -37,7 +40,7 @@ NONE = -(1 << 62)
 LONG = 32768  # elements from which other threads of Python may run meanwhile
 
 # A table: what stands at fixed places, then the dtypes of arrays and of results, then the runs.
-ARRAY, ARRANGE, NEW, INT, BOOL, NOTHING, YES, WANT, FIXED = range(9)
+ARRAY, ARRANGE, NEW, INT, BOOL, NOTHING, YES, LIST, WANT, FIXED = range(10)
 
 _EXTERNAL = """
 declare ptr @PyEval_SaveThread()
@@ -92,11 +95,19 @@ class Text:
 Form = tuple[bool, bool, int]
 
 
-def _text(arrays: int, numbers: int, results: int, runs: tuple[Form, ...]) -> str:
-    """The builtin for so many arrays, numbers and results; of each run whether it takes the arrays'
+class ListOf:
+    """A list of arrays of one dtype."""
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self.dtype = dtype
+
+
+def _text(arrays: str, numbers: int, results: int, runs: tuple[Form, ...]) -> str:
+    """The builtin for arrays ("a") and lists ("l"), so many numbers and results; of each run whether it takes the arrays'
     headers, whether it tells of what is wrong, and how many numbers it takes."""
     t = Text()
-    count = arrays + numbers
+    count = len(arrays) + numbers
+    kinds = arrays + numbers * "n"
     t.lines += [_EXTERNAL, "define ptr @direct(ptr %self, ptr %objects, i64 %count) {", "entry:"]
     t.line(f"%plan = alloca [{PLAN} x i64]")
     t.line("%bad = alloca i64")
@@ -113,7 +124,17 @@ def _text(arrays: int, numbers: int, results: int, runs: tuple[Form, ...]) -> st
         o = t.entry(k, of="%objects")
         kind = t.entry(1, of=o)
         following = f"argument{k + 1}"
-        if k < arrays:
+        if kinds[k] == "l":
+            t.line(
+                f"store ptr {t.entry(ARRAY)}, ptr {t.let(f'getelementptr i64, ptr %plan, i64 {NUMBERS}')}"
+            )
+            descr = t.entry(FIXED + k)
+            t.line(
+                f"store ptr {descr}, ptr {t.let(f'getelementptr i64, ptr %plan, i64 {NUMBERS + 1}')}"
+            )
+            t.go(t.let(f"icmp eq ptr {kind}, {t.entry(LIST)}"), following, "refuse")
+            given.append(f"ptr {o}")
+        elif kinds[k] == "a":
             fits = t.let(f"icmp eq ptr {kind}, {t.entry(ARRAY)}")
             t.go(fits, f"array{k}", "refuse")
             t.label(f"array{k}")
@@ -144,7 +165,7 @@ def _text(arrays: int, numbers: int, results: int, runs: tuple[Form, ...]) -> st
     run = t.entry(RUN, "i64", of="%plan")
     t.go(t.let(f"icmp eq i64 {run}, 0"), "refuse", "found")
     t.label("found")
-    place = t.let(f"add i64 {run}, {FIXED + arrays + results - 1}")
+    place = t.let(f"add i64 {run}, {FIXED + len(arrays) + results - 1}")
     at = t.let(f"getelementptr i64, ptr %table, i64 {place}")
     first = t.let(f"load ptr, ptr {at}")
     t.go(t.let(f"icmp eq ptr {first}, null"), "want", "make")
@@ -167,7 +188,7 @@ def _text(arrays: int, numbers: int, results: int, runs: tuple[Form, ...]) -> st
     t.line("store i64 0, ptr %bad")
     made: list[str] = []
     for k in range(results):
-        descr = t.entry(FIXED + arrays + k)
+        descr = t.entry(FIXED + len(arrays) + k)
         t.line(f"call void @Py_IncRef(ptr {descr})")
         ndim = t.let(f"trunc i64 {t.entry(NDIM, 'i64', of='%plan')} to i32")
         shape = t.let(f"getelementptr i64, ptr %plan, i64 {SHAPE}")
@@ -182,7 +203,7 @@ def _text(arrays: int, numbers: int, results: int, runs: tuple[Form, ...]) -> st
         t.line("ret ptr null")
         t.label(f"made{k}")
         made.append(out)
-    memory = [f"ptr {t.entry(HEAD, of=o.removeprefix('ptr '))}" for o in given[:arrays]]
+    memory = [f"ptr {t.entry(HEAD, of=o.removeprefix('ptr '))}" for o in given[: len(arrays)]]
     into = [f"ptr {t.entry(HEAD, of=o)}" for o in made]
     long = t.let(f"icmp sge i64 {t.entry(WORK, 'i64', of='%plan')}, {LONG}")
     t.go(long, "release", "run")
@@ -201,7 +222,7 @@ def _text(arrays: int, numbers: int, results: int, runs: tuple[Form, ...]) -> st
     t.line("unreachable")
     for k, (headers, tells, takes) in enumerate(runs):
         t.label(f"run{k}")
-        first_ones = [*(given[:arrays] if headers else memory), *into]
+        first_ones = [*(given[: len(arrays)] if headers else memory), *into]
         values = [f"i64 {t.entry(NUMBERS + j, 'i64', of='%plan')}" for j in range(takes)]
         t.line(f"call void {address}({', '.join([*first_ones, *['ptr %bad'] * tells, *values])})")
         t.line("br label %done")
@@ -268,7 +289,7 @@ def refuse(*_: Any) -> None:
 
 def direct(
     arrange: tuple[Kernel, dict[str, Any]],
-    arrays: Sequence[np.dtype],
+    arrays: Sequence[np.dtype | ListOf],
     results: Sequence[np.dtype],
     *runs: tuple[Kernel, dict[str, Any]],
 ) -> Callable[..., Any]:
@@ -285,7 +306,9 @@ def direct(
         tells = pointers - len(arrays) - len(results)
         assert tells in (0, 1), f"{kernel} takes other pointers than arrays and results"
         forms.append((types[0] is Header, tells == 1, len(types) - pointers))
-    form = (len(arrays), numbers, len(results), tuple(forms))
+    letters = "".join("l" if isinstance(a, ListOf) else "a" for a in arrays)
+    descrs = [a.dtype if isinstance(a, ListOf) else a for a in arrays]
+    form = (letters, numbers, len(results), tuple(forms))
     python()
     address = arrange[0].address(**arrange[1])
     (entry,) = native.load(f"direct{form}", lambda: _text(*form), ["direct"])
@@ -298,11 +321,11 @@ def direct(
     table = np.array(
         [
             *(id(np.ndarray), address if _used else 0, new, id(int), id(bool), id(None), id(True)),
-            *(id(want), *map(id, arrays), *map(id, results), *[0] * len(runs)),
+            *(id(list), id(want), *map(id, descrs), *map(id, results), *[0] * len(runs)),
         ],
         np.int64,
     )
-    _kept.append((want, tuple(arrays), tuple(results)))
+    _kept.append((want, descrs, tuple(results)))
     _made.append((table, address))
     return builtin(arrange[0].__name__, entry, table)
 

@@ -68,7 +68,7 @@ FAMILIES: dict[str, str] = {
     "bags": "bags",
     "masks": "expand select where_set",
     "scan": "running running_extreme",
-    "views": "contiguous copy_into joined rolled row_major tiled triangle",
+    "views": "cat_plain contiguous copy_into joined rolled row_major stack_plain tiled triangle",
     "class_entropy": "class_entropy class_entropy_gradient",
     "softmax": "log_softmax log_softmax_gradient logsumexp softmax softmax_gradient",
 }

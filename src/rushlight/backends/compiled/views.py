@@ -9,9 +9,9 @@ import numpy as np
 
 from rushlight.backends.compiled import threshold
 from rushlight.backends.reference import views as reference
-from rushlight.compiler.direct import ByDtype, direct, refuse
+from rushlight.compiler.direct import ByDtype, ListOf, direct, refuse
+from rushlight.compiler.kernels import arrange
 from rushlight.compiler.kernels import copy as kernels
-from rushlight.compiler.kernels.arrange import copied
 
 BYTES = max(1, threshold(1 << 13))  # from which a kernel takes less time than NumPy's copy
 UNITS = kernels.UNITS
@@ -23,7 +23,7 @@ def copies(dtype: np.dtype) -> Any:
     unit = UNITS.get(dtype.itemsize)
     if unit is None or dtype.hasobject:
         return refuse
-    arranged = copied, {"SIZE": unit.size}
+    arranged = arrange.copied, {"SIZE": unit.size}
     return direct(arranged, [dtype, dtype], [], (kernels.copy, {"U": unit}))
 
 
@@ -80,6 +80,34 @@ def joined(arrays: list, axis: int) -> np.ndarray:
         copy_into(out[(*key, slice(at, at + n))], a)
         at += n
     return out
+
+
+def joins(stack: bool) -> ByDtype:
+    """Direct calls that join a list of arrays."""
+
+    def make(dtype: np.dtype) -> Any:
+        unit = UNITS.get(dtype.itemsize)
+        if unit is None or dtype.hasobject:
+            return refuse
+        arranged = arrange.joined, {"STACK": stack}
+        return direct(arranged, [ListOf(dtype)], [dtype], (kernels.join, {"U": unit}))
+
+    return ByDtype(make)
+
+
+CAT, STACK = joins(False), joins(True)
+
+
+def cat_plain(arrays: list, axis: int) -> np.ndarray | None:
+    """Row-major arrays of one dtype one after the other along an axis; None for others."""
+    r = CAT[arrays[0].dtype](arrays, axis) if arrays else None
+    return reference.cat_plain(arrays, axis) if r is None else r
+
+
+def stack_plain(arrays: list, axis: int) -> np.ndarray | None:
+    """Row-major arrays of one dtype and shape along a new axis; None for others."""
+    r = STACK[arrays[0].dtype](arrays, axis) if arrays else None
+    return reference.stack_plain(arrays, axis) if r is None else r
 
 
 def rolled(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:

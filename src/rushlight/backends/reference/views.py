@@ -40,6 +40,29 @@ def joined(arrays: list, axis: int) -> np.ndarray:
     return r if r.flags.c_contiguous else r.copy(order="C")
 
 
+def cat_plain(arrays: list, axis: int) -> np.ndarray | None:
+    """Row-major arrays of one dtype one after the other along an axis; None for others."""
+    if not all(a.__class__ is np.ndarray and a.flags.c_contiguous for a in arrays):
+        return None
+    try:  # without casts: NumPy's promotion is not PyTorch's
+        r = np.concatenate(arrays, axis, dtype=arrays[0].dtype, casting="no")
+    except (TypeError, ValueError, IndexError):
+        return None
+    return r if r.flags.c_contiguous else None
+
+
+def stack_plain(arrays: list, axis: int) -> np.ndarray | None:
+    """Row-major arrays of one dtype and shape along a new axis; None for others."""
+    shape = getattr(arrays[0], "shape", ()) if arrays else ()
+    if not shape or not all(a.shape == shape for a in arrays):
+        return None
+    if axis.__class__ is not int or not -len(shape) - 1 <= axis <= len(shape):
+        return None
+    axis %= len(shape) + 1
+    new = (*shape[:axis], 1, *shape[axis:])
+    return cat_plain([a.reshape(new) for a in arrays], axis)
+
+
 def rolled(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:
     """The elements moved on by `shifts` along `dims`, round the end; row-major."""
     return contiguous(np.roll(a, shifts, dims))

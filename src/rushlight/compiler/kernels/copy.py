@@ -9,6 +9,7 @@ source, which is transposed in registers, a square at a time.
 from __future__ import annotations
 
 from rushlight.compiler.kernel import kernel
+from rushlight.compiler.kernels.arrange import COUNT, item_of, size_of
 from rushlight.compiler.kernels.rows import rows_of
 from rushlight.compiler.language import (
     array,
@@ -278,6 +279,31 @@ def copy(out: Header, a: Header, bad: Ptr[i64], size: i64, U):
                 move_rows("same", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
             else:
                 move_rows("apart", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
+
+
+@kernel
+def join(items: Header, out: Ptr[U], rows: i64, length: i64):
+    """Arrays of a list side by side, as `arrange.joined` has looked at them: `rows` rows of `length`
+    elements, a piece of each array after that of the one before."""
+    for lo, hi in parallel(rows * length, PIECE):
+        q = lo + 0
+        r = lo // length
+        left = lo - r * length  # elements of the row before q
+        k = i64(0)
+        while q < hi:
+            a = item_of(items, k)
+            n = size_of(a) // rows
+            if left >= n:
+                left -= n
+            else:
+                m = min(n - left, hi - q)
+                move(out + q, bits(a[HEAD], Ptr[U]) + (r * n + left), m, False, U)
+                q += m
+                left = i64(0)
+            k += 1
+            if k == items[COUNT]:
+                k = i64(0)
+                r += 1
 
 
 # -- edges -----------------------------------------------------------------------------------------

@@ -31,8 +31,8 @@ LARGE = 1 << 16  # elements of a stack that are work worth counting: batches pro
 def quick_list(op: Op, kernel: str, direct: Any) -> Any:
     """The public function of an operator on a list of tensors: short for the commonest call.
 
-    `kernel(arrays, dim)`: the result where nothing needs a closer look, else None. `direct(arrays, dim)`: the result for arrays of one dtype in the ordinary order of memory, or None
-    where `op` has to look closer.
+    The kernel gives the result for row-major arrays of one dtype, `direct(arrays, dim)` for others of one
+    dtype; both may give None, and `op` looks closer.
     """
     forward = op.declared
 
