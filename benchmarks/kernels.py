@@ -216,6 +216,17 @@ def activated(name, shape, dtype="float32"):
     return case
 
 
+def overwritten(name, shape):
+    """An activation that is written over its input, the result of another operation."""
+
+    def case(torch):
+        (x,) = tensors(torch, shape, grad=True)
+        f = getattr(torch.nn.functional, name)
+        return (lambda: f(x * 1.0, inplace=True)), [x]
+
+    return case
+
+
 def forward_of(make):
     return lambda torch: make(torch)[0]
 
@@ -526,6 +537,8 @@ CASES: dict[str, Any] = {
     "sigmoid 1M + backward": backward(activated("sigmoid", (1 << 20,))),
     "tanh 1M bfloat16 + backward": backward(activated("tanh", (1 << 20,), "bfloat16")),
     "relu 1K bfloat16 + backward": backward(activated("relu", (1024,), "bfloat16")),
+    "relu in place 1K + backward": backward(overwritten("relu", (1024,))),
+    "silu in place 1M + backward": backward(overwritten("silu", (1 << 20,))),
     "softmax 4x4": sorted_rows("softmax", (4, 4), -1),
     "layer_norm 4096x256": forward_of(layer_norm),
     "layer_norm + backward": backward(layer_norm),

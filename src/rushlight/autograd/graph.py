@@ -284,6 +284,24 @@ def stale(node: Node, name: str, shape: tuple, dtype: object, now: int, seen: in
     )
 
 
+class Since:
+    """What a counter has counted since now: the version of a result that was written in place, which
+    its node saved, and takes for unchanged at 0."""
+
+    __slots__ = ("counter", "seen")
+
+    def __init__(self, counter: Version) -> None:
+        self.counter, self.seen = counter, counter.n
+
+    @property
+    def n(self) -> int:
+        return self.counter.n - self.seen
+
+    @n.setter
+    def n(self, n: int) -> None:
+        self.counter.n = n + self.seen
+
+
 def version_of(t: Tensor) -> Version:
     """The version counter of a tensor's memory, made now if there is none yet."""
     v = t._counter

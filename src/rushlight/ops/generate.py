@@ -43,6 +43,8 @@ def build(op: Op) -> calls.Built:
     built.inplace = inplace_function(op)
     if writing.quick(op):
         built.inplace = writing.compile_inplace(op, built)
+    elif writing.direct(op):
+        built.inplace = writing.compile_direct(op, built)
     built.method = calls.varargs_method(op, built.function) if op.varargs else built.function
     return built
 

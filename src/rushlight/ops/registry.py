@@ -94,7 +94,7 @@ class Op:
         variant: Callable | None = None,
         scalar_nodes: tuple[str, ...] = (),
         numbers: tuple[str, ...] | None = None,
-        direct: bool = False,
+        direct: bool | str = False,
     ) -> None:
         self.declared = declared
         self.name = name or declared.__name__
@@ -108,7 +108,8 @@ class Op:
         self.accepts = accepts
         # function of the arguments: the operator that takes over when a static one is unusual
         self.variant = variant
-        # the forward is one kernel of the back end, which can write over its first argument (`out=`)
+        # the forward is one kernel of the back end, which can write over its first argument (`out=`); its
+        # name where it has the same arguments
         self.direct = direct
         # names of the node when the second, or the first, input is a Python number
         self.scalar_nodes = scalar_nodes

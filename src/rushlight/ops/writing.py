@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.autograd.graph import Since
+from rushlight.backends import compiled
 from rushlight.backends import numpy as xp
 from rushlight.ops import calls
-from rushlight.ops.generate import dtype_test, evaluate, function_scope, signature
-from rushlight.ops.inplace import inplace
+from rushlight.ops.generate import dtype_test, evaluate, function_scope, save_lines, signature
+from rushlight.ops.inplace import FLOATS, Into, inplace
+from rushlight.ops.nodes import halves
+from rushlight.ops.recording import OpNode
 
 if TYPE_CHECKING:
     from rushlight.ops.registry import Op
@@ -81,5 +85,81 @@ def compile_inplace(op: Op, built: calls.Built) -> Any:
 
     names = function_scope(op, built) | {"slow_inplace": slow_inplace}
     function = evaluate(op, "\n".join(lines), name, names, " in place")
+    function.__doc__ = slow.__doc__
+    return function
+
+
+def direct(op: Op) -> bool:
+    """Whether `name_` can be one kernel of the back end that writes over its only input."""
+    return (
+        op.direct
+        and op.has_inplace
+        and len(op.inputs) == 1
+        and op.variant is None
+        and not (op.lists or op.view or op.names_node)
+        and op.outputs is None
+    )
+
+
+def compile_direct(op: Op, built: calls.Built) -> Any:
+    """`name_` of a tensor that is no view nor leaf: the kernel writes over its memory. What a rule reads of
+    the input is copied before; the node takes the result as it stands, from this version on."""
+    x = op.inputs[0]
+    want = op.wanted()
+    old = x in op.saved_names()
+    again = f"        return slow_inplace({', '.join(op.params)})"
+    kinds = "floats" if halves(op, want) else "(f32, f64)"
+    tests = [f"a_{x}.__class__ is not ndarray", "rare", f"{x}.__class__ is not Tensor"]
+    tests += [f"a_{x}.dtype not in floats", "not compiled.active", f"{x}._counter is INFERENCE"]
+    tests += [f"{s}.__class__ is not float and {s}.__class__ is not int" for s in op.statics]
+    arguments = [
+        s if k < op.n_positional else f"{s}={s}" for k, s in enumerate(op.params) if s != x
+    ]
+    if op.direct.__class__ is str or not op.has_body:
+        kernel = "kernel" if not op.has_body else f"xp.{op.direct}"
+        call = f"{kernel}({', '.join(['target', *arguments, 'out=target'])})"
+    else:
+        call = f"forward({', '.join(['Into(target), target', *arguments])})"
+    lines = [
+        f"def {op.name}_({signature(op, out=False)}):",
+        f"    target = a_{x} = {x}._array",
+        f"    if {' or '.join(tests)}:",
+        again,
+        f"    e_{x} = {x}._edge",
+        f"    straight = e_{x} is None or thread.grad and isinstance(e_{x}, OpNode) and target.dtype in {kinds}",
+        "    if not straight or 0 in target.strides:",
+        again,
+    ]
+    if old:  # the rule reads what is overwritten
+        lines.append(f"    if e_{x} is not None: a_{x} = target.copy('K')")
+    lines += [
+        "    try:",
+        f"        {call}",
+        "    except RuntimeWarning:  # an overflow of the reference's, which writes when all is computed",
+        again,
+        f"    counter = {x}._counter or version_of({x})",
+        "    counter.n += 1",
+        f"    if e_{x} is None: return {x}",
+        f"    target, {x} = {x}, new(Tensor)",
+        f"    {x}._array = a_{x}",
+        f"    {x}._edge = e_{x}",
+        f"    {x}._counter = None",
+        "    r = target._array",
+        "    node = new(N)",
+        f"    node.edges = (e_{x},)",
+        "    node.hooks = node.fix = None",
+        *(line.removeprefix("        ") for line in save_lines(op, (x,), want)),
+    ]
+    if "result" in op.saved_names():
+        lines.append("    node.result_version = Since(counter)")
+    lines += ["    target._edge = node", "    return target"]
+
+    def slow_inplace(*values: Any) -> Any:
+        return inplace(op, list(values))
+
+    names = function_scope(op, built) | {"slow_inplace": slow_inplace, "floats": FLOATS}
+    names |= {"Into": Into, "OpNode": OpNode, "Since": Since, "compiled": compiled}
+    slow = built.inplace
+    function = evaluate(op, "\n".join(lines), f"{op.name}_", names, " in place")
     function.__doc__ = slow.__doc__
     return function

@@ -21,7 +21,7 @@ def inplace_or_not(which: Any, input: Any, inplace: bool, *args: Any) -> Any:
     return built.inplace(input, *args) if inplace else built.function(input, *args)
 
 
-@elementwise(node="ReluBackward0", direct=True)
+@elementwise(node="ReluBackward0", direct="relu")
 def relu(xp, input: Array):
     """max(x, 0), element by element.
 
@@ -63,7 +63,11 @@ def within(g: Any, inside: Any) -> Any:
 
 
 @elementwise(
-    where="nn.functional", name="_hardtanh", node="HardtanhBackward0", accepts="if", direct=True
+    where="nn.functional",
+    name="_hardtanh",
+    node="HardtanhBackward0",
+    accepts="if",
+    direct="hardtanh",
 )
 def clamp_between(xp, input: Array, min_val: float, max_val: float):
     return xp.hardtanh(input, min_val, max_val)
@@ -97,7 +101,11 @@ def relu6(input: Array, inplace: bool = False):
 
 
 @elementwise(
-    where="nn.functional", name="_leaky_relu", node="LeakyReluBackward0", accepts="f", direct=True
+    where="nn.functional",
+    name="_leaky_relu",
+    node="LeakyReluBackward0",
+    accepts="f",
+    direct="leaky_relu",
 )
 def leaky(xp, input: Array, negative_slope: float):
     return xp.leaky_relu(input, negative_slope)
@@ -121,7 +129,11 @@ def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False
 
 
 @elementwise(
-    where="nn.functional", name="_threshold", node="ThresholdBackward0", accepts="if", direct=True
+    where="nn.functional",
+    name="_threshold",
+    node="ThresholdBackward0",
+    accepts="if",
+    direct="threshold",
 )
 def above(xp, input: Array, threshold: float, value: float):
     return xp.threshold(input, threshold, value)
@@ -141,7 +153,7 @@ def threshold(input: Array, threshold: float, value: float, inplace: bool = Fals
     name="_hardsigmoid",
     node="HardsigmoidBackward0",
     accepts="f",
-    direct=True,
+    direct="hardsigmoid",
 )
 def sixth(xp, input: Array):
     return xp.hardsigmoid(input)
@@ -161,7 +173,11 @@ def hardsigmoid(input: Array, inplace: bool = False):
 
 
 @elementwise(
-    where="nn.functional", name="_hardswish", node="HardswishBackward0", accepts="f", direct=True
+    where="nn.functional",
+    name="_hardswish",
+    node="HardswishBackward0",
+    accepts="f",
+    direct="hardswish",
 )
 def hard_swish(xp, input: Array):
     return xp.hardswish(input)
@@ -275,13 +291,15 @@ def celu(input: Array, alpha: float = 1.0):
 @composite(where="nn.functional", name="selu", inplace=False)
 def functional_selu(input: Array, inplace: bool = False):
     """As `torch.selu`; `inplace`: into the input's memory."""
-    return inplace_or_not(selu, input, inplace)
+    return inplace_or_not(exponential_below, input, inplace, SELU_ALPHA, SELU_SCALE, 1.0)
 
 
 @composite(where="nn.functional", name="celu", inplace=False)
 def functional_celu(input: Array, alpha: float = 1.0, inplace: bool = False):
     """As `torch.celu`; `inplace`: into the input's memory."""
-    return inplace_or_not(celu, input, inplace, alpha)
+    if alpha == 0:
+        return celu(input, alpha)  # says what is wrong
+    return inplace_or_not(exponential_below, input, inplace, alpha, 1.0, 1.0 / alpha)
 
 
 @elementwise(where="nn.functional", inplace=False, accepts="f", holomorphic=False)
@@ -309,7 +327,7 @@ gelu.grad(
 )
 
 
-@elementwise(accepts="fc", where="nn.functional", name="_silu", node="SiluBackward0", direct=True)
+@elementwise(accepts="fc", where="nn.functional", name="_silu", node="SiluBackward0", direct="silu")
 def silu_of(xp, input: Array):
     return xp.silu(input)
 
@@ -363,7 +381,7 @@ def silu(input: Array, inplace: bool = False):
     return inplace_or_not(silu_of, input, inplace)
 
 
-@elementwise(accepts="f", where="nn.functional", name="_mish", node="MishBackward0", direct=True)
+@elementwise(accepts="f", where="nn.functional", name="_mish", node="MishBackward0", direct="mish")
 def mish_of(xp, input: Array):
     return xp.mish(input)
 

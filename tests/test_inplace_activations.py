@@ -1,0 +1,90 @@
+"""Activations that write over their input: gradients, later writes, views, second derivatives."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+import rushlight.nn.functional as F
+from rushlight.backends import compiled
+
+FUNCTIONS = {
+    "relu": F.relu, "silu": F.silu, "mish": F.mish, "hardswish": F.hardswish, "relu6": F.relu6,
+    "hardsigmoid": F.hardsigmoid, "selu": F.selu,
+    "elu": lambda x, inplace: F.elu(x, 0.5, inplace), "celu": lambda x, inplace: F.celu(x, 0.5, inplace),
+    "leaky_relu": lambda x, inplace: F.leaky_relu(x, 0.1, inplace),
+    "hardtanh": lambda x, inplace: F.hardtanh(x, -0.5, 1.0, inplace),
+    "threshold": lambda x, inplace: F.threshold(x, 0.25, 2.0, inplace),
+    "sigmoid": lambda x, inplace: x.sigmoid_() if inplace else x.sigmoid(),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def activated():
+    compiled.activate()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_as_out_of_place(name, dtype):
+    f = FUNCTIONS[name]
+    torch.manual_seed(0)
+    x = torch.randn(3, 40).to(dtype).requires_grad_()
+    g = torch.randn(3, 40).to(dtype)
+    y = x * 1
+    written = f(y, True)
+    assert written is y and y._version == 1
+    given = f(x * 1, False)
+    assert torch.equal(y, given) and y.grad_fn.name() == given.grad_fn.name()
+    (a,), (b,) = torch.autograd.grad(y, x, g), torch.autograd.grad(given, x, g)
+    assert a.dtype is dtype
+    torch.testing.assert_close(a, b)
+    with torch.no_grad():
+        z = x * 1
+        assert f(z, True) is z and torch.equal(z, given)
+
+
+@pytest.mark.parametrize("name", ["relu", "silu", "sigmoid"])
+def test_second_derivatives(name):
+    f = FUNCTIONS[name]
+    x = torch.linspace(-2, 2, 8, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda x: f(x * 1, True) ** 2, x)
+
+
+def test_a_later_write_to_a_saved_result_is_found():
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    y.relu_()
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace"):
+        y.sum().backward()
+    y = x * 2
+    y.sigmoid()  # another node that saved its own result, before
+    z = y.sigmoid()
+    z.relu_()
+    with pytest.raises(RuntimeError, match="modified by an inplace"):
+        z.sum().backward()
+    y = x * 2
+    y.mul_(3)
+    y.relu_()  # an earlier one does no harm
+    y.sum().backward()
+    assert torch.equal(x.grad, torch.full((3,), 6.0))
+
+
+def test_views_and_leaves():
+    x = torch.tensor([-1.0, 2.0, -3.0], requires_grad=True)
+    y = x * 1
+    part = y[1:]
+    y.relu_()
+    assert part.tolist() == [2.0, 0.0]
+    part.sum().backward()
+    assert x.grad.tolist() == [0.0, 1.0, 0.0]
+    y = x * 1
+    y[:2].relu_()
+    assert y.tolist() == [0.0, 2.0, -3.0]
+    with pytest.raises(RuntimeError, match="leaf"):
+        F.relu(x, inplace=True)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.ones(1).expand(3).relu_()
+    numbers = torch.tensor([-1, 2])
+    assert F.relu(numbers, inplace=True).tolist() == [0, 2]
