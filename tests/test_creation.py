@@ -304,3 +304,72 @@ def test_settings_are_remembered():
     torch.set_num_threads(threads)
     with pytest.raises(RuntimeError, match="positive"):
         torch.set_num_threads(0)
+
+
+@pytest.mark.parametrize(
+    "name", ["zeros_like", "ones_like", "empty_like", "rand_like", "randn_like"]
+)
+def test_like_takes_over_shape_dtype_and_order(name):
+    like = getattr(torch, name)
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        for shape in ((), (5,), (1, 3), (2, 3, 4), (0, 2)):
+            x = torch.zeros(shape, dtype=dtype)
+            for each in (x, x.mT if x.ndim > 1 else x, x.expand(2, *shape)):
+                made = like(each)
+                assert (made.shape, made.dtype) == (each.shape, dtype)
+                assert made.data_ptr() != each.data_ptr() or not each.numel()
+                if each is not x:
+                    continue
+                assert made.stride() == x.stride() and not made.requires_grad
+    assert like(torch.zeros(4, 3).t()).stride() == (1, 3)
+    assert like(torch.zeros(3), dtype=torch.float64).dtype is torch.float64
+    assert like(torch.zeros(3), requires_grad=True).requires_grad
+    with torch.inference_mode():
+        assert like(torch.zeros(3)).is_inference()
+
+
+def test_random_like_draws_as_rand_does():
+    x = torch.zeros(4, 5)
+    for like, plain in ((torch.rand_like, torch.rand), (torch.randn_like, torch.randn)):
+        torch.manual_seed(3)
+        made = like(x)
+        torch.manual_seed(3)
+        assert torch.equal(made, plain(4, 5))
+
+
+def test_to_itself_and_to_others():
+    x = torch.tensor([1.5, 2.5])
+    assert x.to("cpu") is x and x.to(torch.device("cpu")) is x and x.cpu() is x
+    assert x.to(torch.float32) is x and x.to(x) is x and x.float() is x
+    assert x.to(torch.float32, copy=True) is not x
+    assert x.to("cpu", torch.float64).dtype is torch.float64
+    assert x.to("meta").is_meta and x.to(torch.device("meta")).is_meta
+    assert x.to(int).dtype is torch.int64
+    y = x.requires_grad_()
+    assert y.double().requires_grad and not y.long().requires_grad
+    for unknown in ("nowhere", 1.5):
+        with pytest.raises((RuntimeError, TypeError)):
+            x.to(unknown)
+
+
+def test_randint_and_randperm_by_any_signature():
+    for call in (
+        lambda: torch.randint(2, 9, (3, 4)),
+        lambda: torch.randint(low=2, high=9, size=(3, 4)),
+        lambda: torch.randint(2, 9, [3, 4]),
+        lambda: torch.randint(2, 9, (3, 4), dtype=torch.int64),
+        lambda: torch.randint(2, 9, (3, 4), generator=torch.default_generator),
+    ):
+        torch.manual_seed(1)
+        first = call()
+        torch.manual_seed(1)
+        assert torch.equal(first, torch.randint(2, 9, (3, 4))) and first.dtype is torch.int64
+    torch.manual_seed(1)
+    order = torch.randperm(7)
+    torch.manual_seed(1)
+    assert torch.equal(order, torch.randperm(7, dtype=torch.int64)) and sorted(
+        order.tolist()
+    ) == list(range(7))
+    for arguments in ((5, 5, (2,)), (0, (2,)), (3, (-1,)), (3, (2.5,))):
+        with pytest.raises((RuntimeError, TypeError)):
+            torch.randint(*arguments)

@@ -90,11 +90,16 @@ WHOLE = frozenset(
 )
 
 
-def overridable(function: Callable) -> Callable:
-    """A plain function (no operator) that asks modes and overriding arguments first."""
+def overridable(function: Callable, quick: Callable | None = None) -> Callable:
+    """A plain function (no operator) that asks modes and overriding arguments first.
+
+    `quick(tensor)`: the result of a call with just a tensor, or None where there is more to it.
+    """
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and args[0].__class__ is Tensor and not scope["rare"]:
+            if quick is not None and not kwargs and (result := quick(args[0])) is not None:
+                return result
             return function(*args, **kwargs)
         if thread.function_modes:
             got = call_overrides(call, args, kwargs)

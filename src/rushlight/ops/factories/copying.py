@@ -148,9 +148,8 @@ def _to_meta(t: Tensor, dtype: Any, memory_format: Any) -> Tensor:
     return creation._meta_strided(t._array.shape, steps, d, t.requires_grad)
 
 
-@public("Tensor", overridable=True)
-def to(self, *args, device=None, dtype=None, other=None, non_blocking=False, copy=False,
-       memory_format=None):  # fmt: skip
+@public("Tensor")
+def to(self, *args, **kwargs):
     """The tensor as another dtype, on another device: `to(dtype)`, `to(device, dtype)`, `to(other)`.
 
     The tensor itself when nothing would change and `copy` is False; gradients go through.
@@ -159,6 +158,23 @@ def to(self, *args, device=None, dtype=None, other=None, non_blocking=False, cop
     >>> torch.tensor([1, 2]).to(torch.float16)
     tensor([1., 2.], dtype=torch.float16)
     """
+    a = self._array
+    if len(args) == 1 and not kwargs and a.__class__ is np.ndarray and not calls.scope["rare"]:
+        first = args[0]  # the commonest calls
+        if first.__class__ is dtypes.dtype:
+            return self if first.np is a.dtype else convert(self, first)
+        if first.__class__ is str and first == "cpu":
+            return self
+        if first.__class__ is Device and first.type == "cpu":
+            return self
+    elif (got := overrides.call_overrides(to, (self, *args), kwargs)) is not overrides.NOTHING:
+        return got
+    return converted(self, *args, **kwargs)
+
+
+def converted(self, *args, device=None, dtype=None, other=None, non_blocking=False, copy=False,
+              memory_format=None):  # fmt: skip
+    """`to`, of all its arguments."""
     if args:
         first, *rest = args
         if isinstance(first, Tensor):
@@ -182,6 +198,9 @@ def to(self, *args, device=None, dtype=None, other=None, non_blocking=False, cop
     return convert(self, dtype, device, copy, memory_format)
 
 
+to.__wrapped__ = converted  # whose signature is to's
+
+
 def _declare_conversions() -> None:
     names = {
         "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16,
@@ -199,8 +218,11 @@ def _declare_conversions() -> None:
                 got = overrides.call_overrides(conversion, (self,), {})
                 if got is not overrides.NOTHING:
                     return got
-            elif a.dtype is d and memory_format is None:
-                return self
+            elif memory_format is None:
+                if a.dtype is d:
+                    return self
+                if a.dtype.kind != "c" and (self._edge is None or dtype.kind >= 2):
+                    return to_copy(self, dtype)
             return convert(self, dtype, None, False, memory_format)
 
         conversion.__name__ = conversion.__qualname__ = name
@@ -216,7 +238,11 @@ def _declare_conversions() -> None:
 
         conversion.__name__ = conversion.__qualname__ = name
         conversion.__doc__ = f"`self.to('{name}')`; AssertionError where there is no such device."
-        public("Tensor", overridable=True)(conversion)
+        quick = stay if name == "cpu" else None
+        public("Tensor", overridable=True, quick=quick)(conversion)
+
+    def stay(t: Tensor) -> Tensor | None:
+        return t if t._array.__class__ is np.ndarray else None
 
     for name in ("cpu", "cuda", "xpu", "hpu", "ipu", "mtia"):
         declare_device(name)

@@ -115,6 +115,8 @@ def copied(a: np.ndarray, memory_format: Any = None, dtype: np.dtype | None = No
         plain = a.size < LARGE and a.dtype in _PLAIN and dtype in _PLAIN
         a = a.astype(dtype) if plain else xp.cast(a, dtype)
         if memory_format is None:
+            if a.flags.c_contiguous and source.flags.c_contiguous and 1 not in a.shape:
+                return a
             # NumPy's copy is dense: where it kept the strides, the source is, and PyTorch keeps them.
             size, before = a.itemsize, source.itemsize
             if [s * size for s in source.strides] == [s * before for s in a.strides]:
@@ -362,7 +364,20 @@ def like(
     return finished(array, True) if requires_grad else _wrap(array)
 
 
-@public(overridable=True)
+def quick_like(fill: Callable) -> Callable:
+    """Calls of a function such as `zeros_like` with nothing but a tensor in the usual order of memory;
+    `fill(shape, dtype)` makes the array."""
+
+    def quick(t: Tensor) -> Tensor | None:
+        a = t._array
+        if a.__class__ is np.ndarray and a.flags.c_contiguous and 1 not in a.shape:
+            return _wrap(fill(a.shape, a.dtype))
+        return None
+
+    return quick
+
+
+@public(overridable=True, quick=quick_like(np.zeros))
 def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
                memory_format=None):  # fmt: skip
     """Zeros of the shape, dtype and (by default) memory order of `input`."""
@@ -379,7 +394,7 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False,
     )
 
 
-@public(overridable=True)
+@public(overridable=True, quick=quick_like(_ones))
 def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
               memory_format=None):  # fmt: skip
     """Ones of the shape, dtype and (by default) memory order of `input`."""
@@ -388,7 +403,7 @@ def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, 
     )
 
 
-@public(overridable=True)
+@public(overridable=True, quick=quick_like(np.empty))
 def empty_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
                memory_format=None):  # fmt: skip
     """Memory of the shape, dtype and (by default) memory order of `input`."""

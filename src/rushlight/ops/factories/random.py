@@ -204,7 +204,7 @@ def _like(name: str, draw: Callable, input: Any, options: tuple) -> Tensor:
     return creation.like(name, draw, input, *options)
 
 
-@public(overridable=True)
+@public(overridable=True, quick=creation.quick_like(_uniform))
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
               requires_grad=False, memory_format=None):  # fmt: skip
     """Uniform numbers in [0, 1), in the shape, dtype and memory order of `input`."""
@@ -213,7 +213,7 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, pi
     return _like("rand_like", lambda a: sampling.uniform_(a, 0.0, 1.0, g), input, options)
 
 
-@public(overridable=True)
+@public(overridable=True, quick=creation.quick_like(_normal))
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
                requires_grad=False, memory_format=None):  # fmt: skip
     """Normal numbers, in the shape, dtype and memory order of `input`."""
