@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends.compiled.batch_normalize import vectors
-from rushlight.backends.compiled.operands import known
+from rushlight.backends.compiled.operands import KNOWN, WIDE, Made
 from rushlight.backends.reference import softmax as reference
 from rushlight.backends.reference.normalize import channels_last
 from rushlight.compiler.kernels import class_entropy as kernels
@@ -22,11 +22,21 @@ from rushlight.compiler.types import of
 INT64 = np.dtype(np.int64)
 
 
+def _kernel(name: str, weight: bool, smooth: bool, d: Any) -> Any:
+    known = {"WEIGHT": weight, "SMOOTH": smooth, "T": of(d), "R": of(WIDE[d])}
+    return getattr(kernels, name).compiled(**known)
+
+
+_made = Made(_kernel)
+
+
 def layout_of(a: Any, target: Any, weight: Any) -> tuple[int, int, int] | None:
     """(outer, n, inner) of logits [outer, n, inner] in memory; None where kernels do not take them."""
-    if not known(a) or a.ndim < 2 or not a.size or target.__class__ is not np.ndarray:
+    if a.__class__ is not np.ndarray or a.dtype not in KNOWN or not a.size:
         return None
     shape = a.shape
+    if len(shape) < 2 or target.__class__ is not np.ndarray:
+        return None
     n = shape[1]
     if (
         target.dtype is not INT64
@@ -55,19 +65,18 @@ def class_entropy(
     if sizes is None:
         return reference.class_entropy(a, target, weight, skip, smoothing)
     outer, n, inner = sizes
-    t: Any = of(a.dtype)
-    losses, sums = np.empty(target.shape, t.loaded.np), np.empty(target.shape, t.loaded.np)
-    known = {"WEIGHT": weight is not None, "SMOOTH": smoothing != 0, "T": t, "R": t.loaded}
+    d = a.dtype
+    losses, sums = np.empty(target.shape, WIDE[d]), np.empty(target.shape, WIDE[d])
+    key = weight is not None, smoothing != 0, d
     w = a if weight is None else weight
-    lanes = 1 if inner == 1 else width(t)
+    lanes = 1 if inner == 1 else width(of(d))  # type: ignore[arg-type]
     tiles = outer * -(-inner // lanes)
     chunks = -(-tiles // max(1, CHUNK // (n * lanes)))
     facts = np.empty((chunks, kernels.FACTS))
     if inner == 1:
-        rows = kernels.rows_entropy.compiled(**known)
-        rows(a, target, w, losses, sums, facts, outer, n, skip, smoothing)
+        _made["rows_entropy", *key](a, target, w, losses, sums, facts, outer, n, skip, smoothing)
     else:
-        columns = kernels.columns_entropy.compiled(**known)
+        columns = _made["columns_entropy", *key]
         columns(a, target, w, losses, sums, facts, outer, n, inner, skip, smoothing)
     total, weights, bad = (facts[0] if chunks == 1 else facts.sum(0)).tolist()
     return losses, sums, total, weights, bad != 0
@@ -84,7 +93,7 @@ def class_entropy_gradient(
         sizes is None
         or g.__class__ is not np.ndarray
         or sums.__class__ is not np.ndarray
-        or d is not of(a.dtype).loaded.np  # type: ignore[union-attr]
+        or d is not WIDE[a.dtype]
         or sums.shape != target.shape
         or not sums.flags.carray
         or g.size != 1
@@ -94,15 +103,14 @@ def class_entropy_gradient(
     if g.dtype is not d or not g.flags.carray:
         g = np.array(g, d, order="C")
     outer, n, inner = sizes
-    t: Any = of(a.dtype)
-    known = {"WEIGHT": weight is not None, "SMOOTH": smoothing != 0, "T": t, "R": t.loaded}
+    key = weight is not None, smoothing != 0, a.dtype
     w = a if weight is None else weight
     out = np.empty_like(a)
     step = 0 if g.size == 1 else 1
     if inner == 1:
-        rows = kernels.rows_entropy_backward.compiled(**known)
+        rows = _made["rows_entropy_backward", *key]
         rows(g, a, target, w, sums, out, outer, n, skip, smoothing, step, scale)
     else:
-        columns = kernels.columns_entropy_backward.compiled(**known)
+        columns = _made["columns_entropy_backward", *key]
         columns(g, a, target, w, sums, out, outer, n, inner, skip, smoothing, step, scale)
     return out
