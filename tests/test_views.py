@@ -178,3 +178,11 @@ def test_second_derivatives_through_views():
     (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
     (h,) = torch.autograd.grad(g.sum(), x)
     assert h.tolist() == [0, 6, 12, 0, 24, 30]
+
+
+def test_views_of_inference_tensors_are_inference_tensors():
+    with torch.inference_mode():
+        x = torch.ones(2, 3)
+    for view in (x.view(6), x[0], x.t(), x.unbind()[0], x.split(1)[1], x.expand(4, 2, 3)):
+        assert view.is_inference() and not view._is_view()
+    assert not (x.view(6) + 1).is_inference()

@@ -436,7 +436,9 @@ def wrap(op: Op, named: dict, results: Any) -> list[Tensor]:
         t = new(Tensor)
         t._array = a if isinstance(a, (np.ndarray, sparse.Sparse)) else np.asarray(a)
         t._edge, t._counter = None, inference
-        if source is not None and source._counter is not INFERENCE:
+        if source is not None and source._counter is INFERENCE:
+            t._counter = INFERENCE
+        elif source is not None:
             args = tuple(named[s] for s in op.statics)
             make = nth(op, nr) if several else op
             t._edge = View(source, make, args, None, MULTI if several and thread.grad else None)

@@ -328,15 +328,33 @@ def record_lines(op: Op, ins: tuple[str, ...], node: str, again: str) -> list[st
 
 def result_lines(op: Op) -> list[str]:
     """Lines that wrap the array `r` and hand it its history."""
-    edge, version = "node", "None"
+    lines = ["    result = new(Tensor)", "    result._array = r"]
     if op.view:
-        source, statics = op.inputs[0], "".join(f"{s}, " for s in op.statics)
-        edge, version = f"View({source}, op, ({statics}), node)", f"{source}._counter"
+        return [*lines, *view_lines(op)]
+    return [*lines, "    result._edge = node", "    result._counter = None"]
+
+
+def view_lines(op: Op) -> list[str]:
+    """Lines that do for `result` what `View(source, op, statics, node)` does, without a call."""
+    source, statics = op.inputs[0], "".join(f"{s}, " for s in op.statics)
     return [
-        "    result = new(Tensor)",
-        "    result._array = r",
-        f"    result._edge = {edge}",
-        f"    result._counter = {version}",
+        f"    e = {source}._edge",
+        f"    version = {source}._counter or version_of({source})",
+        f"    if version is INFERENCE: return slow({', '.join(op.params)})",
+        "    v = result._edge = new(View)",
+        "    if e.__class__ is View:",
+        "        v.base = e.base",
+        "        v.parent = e",
+        "        v.kind = e.kind if e.kind != DEFAULT else DEFAULT if thread.grad else NO_GRAD",
+        "    else:",
+        f"        v.base = {source}",
+        "        v.parent = None",
+        "        v.kind = DEFAULT if thread.grad else NO_GRAD",
+        "    v.make = op",
+        f"    v.args = ({statics})",
+        "    v.node = node",
+        "    v.version = result._counter = version",
+        "    v.seen = version.n",
     ]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.autograd.graph import freed, new, stale, version_of
 from rushlight.autograd.state import scope, thread
-from rushlight.autograd.views import View
+from rushlight.autograd.views import DEFAULT, NO_GRAD, View
 from rushlight.backends import compiled
 from rushlight.backends import numpy as xp
 from rushlight.ops.recording import GeneralNode, OpNode, fit, saved_attribute
@@ -35,6 +35,8 @@ scope |= {
     "new": new,
     "Tensor": Tensor,
     "View": View,
+    "DEFAULT": DEFAULT,
+    "NO_GRAD": NO_GRAD,
     "thread": thread,
     "INFERENCE": INFERENCE,
     "version_of": version_of,
