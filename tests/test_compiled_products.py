@@ -266,7 +266,7 @@ def test_nan_and_infinity_stay_where_they_belong(dtype, layouts):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_access_outside_of_the_arrays(side, dtype):
     shapes = ((1, 1, 1), (1, 5, 33), (13, 17, 31), (24, 520, 8), (37, 16, 65), (5, 3, 1))
-    for m, k, n in (*shapes, (14, 20, 50), (9, 7, 40), (30, 530, 36)):
+    for m, k, n in (*shapes, (14, 20, 50), (9, 7, 40), (30, 530, 36), (16, 16, 16), (65, 20, 65)):
         for first in LAYOUTS[:2]:
             for second in LAYOUTS[:2]:
                 a, b = random((m, k), dtype, seed=1), random((k, n), dtype, seed=2)
@@ -309,6 +309,8 @@ def test_same_bits_wherever_an_element_stands():
         ones = products.accumulate(c, a, b[:, :n].copy(), 1, 1)
         assert np.allclose(ones, whole[:, :n] + 1, atol=1e-4)
     assert (products.matmul(a[7:21], b) == whole[7:21]).all()
+    for m in range(9, 30):  # whole tiles and low ones, wide and narrow
+        assert (products.matmul(a[:m], b[:, 60:]) == whole[:m, 60:]).all()
 
 
 @pytest.mark.parametrize("machine", [(6, 32), (4, 16), (12, 16)], ids=["AVX2", "SSE2", "NEON"])

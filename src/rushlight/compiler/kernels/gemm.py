@@ -30,7 +30,6 @@ from rushlight.compiler.language import (
     lanes,
     load,
     parallel,
-    prefetch,
     routine,
     select,
     shuffle,
@@ -124,9 +123,6 @@ def tile(
     last = rows - 1
     at = [a + min(last, r) * ars for r in range(MR)]
     to = [c + min(last, r) * ldc for r in range(MR)]
-    for r in unroll(MR):
-        for v in unroll(V):
-            prefetch(to[r] + v * L)
     for p in range(k):
         there = [b + (p * bks + v * L) for v in range(V)]
         bs = [load(there[v], L) if PADDED else load(there[v], L, masks[v]) for v in range(V)]
@@ -149,7 +145,26 @@ def tile(
         finish(own, i64(V * L), c, ldc, bias, rows, skip, left, begin, alpha, T=T, L=L, ACT=ACT)
 
 
-@routine
+@inline
+def tiles(
+    a, ars, aks, b, bks, c, ldc, bias, k, rows, skip, left, begin, alpha, T, MR, V, L, ACT, PADDED
+):  # fmt: skip
+    """A `tile`, or low ones for what is left of the rows.
+
+    That a tile has most of its rows is known while it is compiled: then they are found by going on
+    from row to row, and not each by a register of its own, of which there are too few.
+    """
+    low = MR // 3
+    if rows > 2 * low:
+        tile(a, ars, aks, b, bks, c, ldc, bias, k, rows, skip, left, begin, alpha,
+             T=T, MR=MR, V=V, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
+    else:
+        for r in range(0, rows, low):
+            tile(a + r * ars, ars, aks, b, bks, c + r * ldc, ldc, bias, k, min(rows - r, low), skip,
+                 left, begin, alpha, T=T, MR=low, V=V, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
+
+
+@routine(apart=True)
 def finish(sums, wide, c, ldc, bias, rows, skip, left, begin, alpha, T, L, ACT):
     """Rows of C from the sums of a tile, which is so wide, and what is to be done with them."""
     for r in range(rows):
@@ -169,7 +184,7 @@ def finish(sums, wide, c, ldc, bias, rows, skip, left, begin, alpha, T, L, ACT):
             store(c + (r * ldc + j), x, mask)
 
 
-@routine
+@routine(apart=True)
 def pack_rows(b, bks, to, k, columns, W, L):
     """Panels of B [k, columns], whose rows are contiguous, as rows of W numbers; others are 0.
 
@@ -222,7 +237,7 @@ def turned(columns, L, Q):
     return columns
 
 
-@routine
+@routine(apart=True)
 def pack_columns(b, bcs, to, k, left, W, L):
     """A panel of B [k, left], whose columns are contiguous, as rows of W numbers.
 
@@ -243,12 +258,12 @@ def block(a, ars, aks, b, panel, bks, c, ldc, row, k, rows, columns, begin, T, M
           alpha=1, ACT="", back=None):  # fmt: skip
     """A block of C: rows of tiles; panels of B begin `panel` elements a column apart.
 
-    Each kind of tile takes time to compile: there is one more for what is left of the columns, and
-    a low one for what is left of the rows. Without `back` columns of B end where they end. With it
+    Each kind of tile takes time to compile: there is a narrow one for what is left of the columns,
+    and a low one of either width for what is left of the rows. Without `back` columns of B end where they end. With it
     all V vectors can be read: with 1 the last columns are multiplied together with some before
     them, which are done already; with 0 there is something behind them.
     """
-    W, low, PADDED = V * L, MR // 3, back is not None
+    W, PADDED = V * L, back is not None
     for i in range(0, rows, MR):
         rest, at, line = min(rows - i, MR), a + i * ars, c + i * ldc
         for j in range(0, columns, W):
@@ -259,16 +274,11 @@ def block(a, ars, aks, b, panel, bks, c, ldc, row, k, rows, columns, begin, T, M
             first = j - skip if PADDED else j
             by, to, more = b + first * panel, line + first, row + first
             if left <= L:
-                tile(at, ars, aks, by, bks, to, ldc, more, k, rest, skip, left, begin, alpha,
-                     T=T, MR=MR, V=1, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
-            elif rest > 2 * low:
-                tile(at, ars, aks, by, bks, to, ldc, more, k, rest, skip, left, begin, alpha,
-                     T=T, MR=MR, V=V, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
+                tiles(at, ars, aks, by, bks, to, ldc, more, k, rest, skip, left, begin, alpha,
+                      T=T, MR=MR, V=1, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
             else:
-                for r in range(0, rest, low):
-                    tile(at + r * ars, ars, aks, by, bks, to + r * ldc, ldc, more, k,
-                         min(rest - r, low), skip, left, begin, alpha,
-                         T=T, MR=low, V=V, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
+                tiles(at, ars, aks, by, bks, to, ldc, more, k, rest, skip, left, begin, alpha,
+                      T=T, MR=MR, V=V, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
 
 
 @routine
