@@ -271,6 +271,28 @@ def batch_norm_gradients(rng, d):
     )
 
 
+def distances(rng, d):
+    lead, k = shape_of(rng, 0, 1), long_or(rng, 1, 3)
+    a, b = (some(rng, (*lead, long_or(rng, 1, 5), k), d) for _ in "ab")
+    return a, b, float(rng.choice([1, 2, np.inf]))
+
+
+def distances_gradient(rng, d):
+    a, b, p = distances(rng, d)
+    shape = (*a.shape[:-1], b.shape[-2])
+    return some(rng, shape, d), np.abs(some(rng, shape, d)), a, b, p
+
+
+def own_distances(rng, d):
+    return distances(rng, d)[0].reshape(-1, 1), float(rng.choice([1, 2, np.inf]))
+
+
+def own_distances_gradient(rng, d):
+    a, p = own_distances(rng, d)
+    shape = (len(a) * (len(a) - 1) // 2,)
+    return some(rng, shape, d), np.abs(some(rng, shape, d)), a, p
+
+
 def glu(rng, d):
     a = some(rng, (*shape_of(rng, 0, 2), 2 * long_or(rng, 1, 7), *shape_of(rng, 0, 1)), d)
     return a, next(k for k in range(a.ndim) if a.shape[k] % 2 == 0)
@@ -518,7 +540,7 @@ NAMED = (
     linear, add_along, add_rows, add_slices, gather_along, index_add_at, index_put, index_take,
     fill_masked,
     out_of_range, slices_added, take_slices, write_along, batch_norm, batch_norm_gradients,
-    glu, glu_gradient, group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, running,
+    distances, distances_gradient, own_distances, own_distances_gradient, glu, glu_gradient, group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, running,
     lengths, move_statistics, resample, resample_adjoint, rms_norm, rms_norm_gradients, sum_to,
     sort, topk, where, cast,
 )  # fmt: skip

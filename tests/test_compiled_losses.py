@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import rushlight as torch
 from guard import guarded
 from rushlight import dtypes
-from rushlight.backends.compiled import activation, normalize
+from rushlight.backends.compiled import activation, distances, normalize
 from rushlight.backends.reference import activation as numpy_activation
+from rushlight.backends.reference import distances as numpy_distances
 from rushlight.backends.reference import normalize as numpy_normalize
 
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), dtypes.bfloat16.np]
@@ -42,7 +43,7 @@ class Guarding:
 
 @pytest.fixture(autouse=True, scope="module")
 def guards():
-    bindings = [activation, normalize]
+    bindings = [activation, distances, normalize]
     for binding in bindings:
         binding.np = Guarding()
     yield
@@ -142,3 +143,58 @@ def test_groups_of_channels_that_are_last_by_one_and_two_threads():
     torch.set_num_threads(before)
     for x, y in zip(*results, strict=True):
         assert x.tobytes() == y.tobytes()
+
+
+NORMS = (1.0, 2.0, float("inf"), 3.0, 0.0)
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_distances(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 999)))
+    d, p = data.draw(st.sampled_from(FLOATS[:2])), data.draw(st.sampled_from(NORMS))
+    n, m, k = (data.draw(st.sampled_from([0, 1, 2, 5, 17, 70, 130])) for _ in range(3))
+    lead = data.draw(st.sampled_from([(), (2,), (2, 3)])) if n * m * k < 9999 else ()
+    a, b = some(rng, (*lead, n, k), d), some(rng, (*lead, m, k), d)
+    if n and m and rng.integers(3) == 0:
+        b = b.copy()
+        b[..., 0, :] = a[..., 0, :]  # a distance of 0
+        b[..., -1, : k // 2] = rng.choice([np.inf, np.nan, 1e15])
+    with np.errstate(all="ignore"):
+        found = distances.distances(a, b, p)
+        same(found, numpy_distances.distances(*widely(a, b), p).astype(d))
+        g = some(rng, found.shape, d)
+        wide = widely(g, found, a, b)
+        back = distances.distances_gradient(g, found, a, b, p)
+        same(back, numpy_distances.distances_gradient(*wide, p).astype(d))
+        g, found = g.swapaxes(-1, -2), found.swapaxes(-1, -2)
+        back = distances.distances_gradient(g, found, b, a, p)
+        wide = widely(g, found, b, a)
+        same(back, numpy_distances.distances_gradient(*wide, p).astype(d))
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_distances_of_pairs(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 999)))
+    d, p = data.draw(st.sampled_from(FLOATS[:2])), data.draw(st.sampled_from(NORMS))
+    n, k = (data.draw(st.sampled_from([0, 1, 2, 5, 17, 70, 130])) for _ in range(2))
+    a = some(rng, (n, k), d)
+    if n > 2 and rng.integers(3) == 0:
+        a = a.copy()
+        a[1] = a[0]
+    with np.errstate(all="ignore"):
+        found = distances.own_distances(a, p)
+        same(found, numpy_distances.own_distances(*widely(a), p).astype(d))
+        g = some(rng, found.shape, d)
+        back = distances.own_distances_gradient(g, found, a, p)
+        expected = numpy_distances.own_distances_gradient(*widely(g, found, a), p)
+        same(back, expected.astype(d))
+
+
+def test_second_derivatives_of_distances():
+    torch.manual_seed(0)
+    x, y = (torch.randn(4, 3, dtype=torch.float64, requires_grad=True) for _ in "xy")
+    for p in NORMS[:4]:
+        assert torch.autograd.gradgradcheck(lambda x, y, p=p: torch.cdist(x, y, p), (x, y))
+        assert torch.autograd.gradgradcheck(lambda x, p=p: torch.pdist(x, p), x)

@@ -46,6 +46,11 @@ KERNELS = {
     "softshrink": "a moved towards 0 by a number",
     "tanh_gradient": "the gradient of tanh, from its output",
     "threshold": "a where it is above a number, else another",
+    # distances
+    "distances": "the p-norm distances of all rows of a to all rows of b",
+    "distances_gradient": "the gradient of distances by the first rows",
+    "own_distances": "the p-norm distances of the pairs of rows of a",
+    "own_distances_gradient": "the gradient of own_distances",
     # loss
     "binary_entropy": "-(b log(a) + (1 - b) log(1 - a)), logarithms at least -100",
     "binary_entropy_gradient": "the gradient of binary_entropy by a",

@@ -145,6 +145,7 @@ LATER = {
     "bags": ("bags"),
     "masks": ("expand select where_set"),
     "attention": ("attention attention_gradients"),
+    "distances": ("distances distances_gradient own_distances own_distances_gradient"),
     "ctc": ("ctc_loss ctc_loss_gradient"),
     "recurrent": ("recurrent_layer recurrent_layer_gradients"),
     "pad": ("columns_of columns_sum pad_constant pad_edges pad_edges_adjoint"),

@@ -140,7 +140,9 @@ FUNCTIONS = {
         "frobenius_norm linalg.cond linalg.matrix_norm linalg.matrix_rank linalg.norm "
         "linalg.vector_norm nuclear_norm "
     ),
-    "linalg.pairwise": ("cdist nn.functional.pdist pdist "),
+    "linalg.pairwise": (
+        "_cdist_backward _pdist_backward _pdist_forward cdist nn.functional.pdist pdist "
+    ),
     "linalg.solve": (
         "cholesky_inverse cholesky_solve det internal.pinv inverse linalg.det linalg.inv "
         "linalg.inv_ex linalg.lstsq linalg.lu_solve linalg.pinv linalg.slogdet linalg.solve "
@@ -249,8 +251,8 @@ FUNCTIONS = {
         "avg_pool1d internal.add_places internal.avg_pool2d internal.avg_pool2d_gradient "
         "internal.avg_pool3d internal.avg_pool3d_gradient internal.max_pool2d "
         "internal.max_pool2d_with_indices internal.max_pool3d "
-        "internal.max_pool3d_with_indices internal.pick_places "
-        "max_pool1d max_pool1d_with_indices max_pool2d max_pool3d nn.functional.avg_pool2d "
+        "internal.max_pool3d_with_indices internal.pick_places max_pool1d "
+        "max_pool1d_with_indices max_pool2d max_pool3d nn.functional.avg_pool2d "
         "nn.functional.avg_pool3d nn.functional.max_pool2d_with_indices "
         "nn.functional.max_pool3d_with_indices "
     ),

@@ -69,6 +69,7 @@ FAMILIES: dict[str, str] = {
     "masks": "expand select where_set",
     "scan": "running running_extreme",
     "views": "cat_plain contiguous copy_into joined rolled row_major stack_plain tiled triangle",
+    "distances": "distances distances_gradient own_distances own_distances_gradient",
     "class_entropy": "class_entropy class_entropy_gradient",
     "softmax": "log_softmax log_softmax_gradient logsumexp softmax softmax_gradient",
 }

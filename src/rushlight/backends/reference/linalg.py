@@ -480,20 +480,7 @@ def root_of_squares(a: np.ndarray, axes: tuple[int, ...], keepdim: bool) -> np.n
     return np.sqrt(squares.sum(axes, keepdims=keepdim))
 
 
-def cdist(a: np.ndarray, b: np.ndarray, p: float, product: bool) -> np.ndarray:
-    """Distances of all rows of [..., n, k] to all rows of [..., m, k]."""
-    if product:
-        squares = (a * a).sum(-1)[..., :, None] + (b * b).sum(-1)[..., None, :]
-        return np.sqrt(np.maximum(squares - 2 * matmul(a, b.swapaxes(-1, -2)), 0)).astype(a.dtype)
-    lead = geometry.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    out = np.empty((*lead, a.shape[-2], b.shape[-2]), a.dtype)
-    step = max(
-        1, 2**20 // max(1, prod(lead) * b.shape[-2] * b.shape[-1])
-    )  # rows in a few megabytes
-    for i in range(0, a.shape[-2], step):
-        difference = a[..., i : i + step, None, :] - b[..., None, :, :]
-        if a.shape[-1]:
-            out[..., i : i + step, :] = vector_norm(difference, p, (difference.ndim - 1,), False)
-        else:
-            out[..., i : i + step, :] = 0
-    return out
+def cdist(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Euclidean distances of all rows of [..., n, k] to all rows of [..., m, k], by a matrix product."""
+    squares = (a * a).sum(-1)[..., :, None] + (b * b).sum(-1)[..., None, :]
+    return np.sqrt(np.maximum(squares - 2 * matmul(a, b.swapaxes(-1, -2)), 0)).astype(a.dtype)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rushlight.autograd.state import thread
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.matmul import adjoint_times, matmul, to_shape
-from rushlight.ops.linalg.norms import vector_norm
 from rushlight.ops.registry import Array, composite, op
 
 MODES = (
@@ -13,6 +13,9 @@ MODES = (
     "use_mm_for_euclid_dist",
     "donot_use_mm_for_euclid_dist",
 )
+
+SHORT = 32  # numbers of a row up to which a product takes longer than the differences
+FEW = 1 << 18  # differences up to which their gradients take less time than products
 
 
 @op(method=False)
@@ -44,10 +47,48 @@ def cdist(xp, x1: Array, x2: Array, p: float = 2.0, compute_mode: str | None = N
     product = compute_mode == MODES[2] or (
         compute_mode in MODES[:2] and max(x1.shape[-2], x2.shape[-2]) > 25
     )
-    return xp.linalg.cdist(x1, x2, float(p), product and p == 2)
+    if product and p == 2 and x1.shape[-1] > SHORT:
+        return xp.linalg.cdist(x1, x2)
+    return xp.distances(x1, x2, float(p))
 
 
 def cdist_gradients(g, x1, x2, result, p, needs):
+    few = result.numel() * x1.shape[-1] < FEW
+    if thread.grad or p == 2 and not few:
+        return cdist_slopes(g, x1, x2, result, p, needs)
+    g1 = g2 = None
+    if needs[0]:
+        g1 = to_shape(distances_backward(g, result, x1, x2, p), x1.shape)
+    if needs[1]:
+        g, result = g.transpose(-1, -2), result.transpose(-1, -2)
+        g2 = to_shape(distances_backward(g, result, x2, x1, p), x2.shape)
+    return g1, g2
+
+
+@op(name="_cdist_backward", method=False, out=False)
+def distances_backward(xp, grad_output: Array, result: Array, x1: Array, x2: Array, p: float):
+    """The gradient of cdist by x1, in the shape of all batches."""
+    return xp.distances_gradient(grad_output, result, x1, x2, float(p))
+
+
+def slopes(g, d, difference, p):
+    """g times the derivative of distances d by the differences along the last dimension."""
+    g, d = g.unsqueeze(-1), d.unsqueeze(-1)
+    sign, size = difference.sgn(), difference.abs()
+    if p == 0:
+        return g * 0 * difference
+    if p == 1:
+        return g * sign
+    if p == float("inf"):
+        return g * sign * (size == d)
+    if p == 2:
+        return (g * (difference / d)).masked_fill(d == 0, 0)
+    share = sign * size.pow(p - 1) * (g / d.pow(p - 1))
+    return share.masked_fill((d == 0) | (size == 0), 0)
+
+
+def cdist_slopes(g, x1, x2, result, p, needs):
+    """The gradients in operators."""
     if p == 2:  # g (x1 - x2) / d, summed over the pairs as two products
         share = (g / result).masked_fill(result == 0, 0)
         g1 = x1 * share.sum(-1, keepdim=True) - matmul(share, x2) if needs[0] else None
@@ -56,18 +97,7 @@ def cdist_gradients(g, x1, x2, result, p, needs):
         else:
             g2 = None
     else:
-        difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
-        g, d = g.unsqueeze(-1), result.unsqueeze(-1)
-        sign, size = difference.sgn(), difference.abs()
-        if p == 0:
-            share = g * 0 * difference
-        elif p == 1:
-            share = g * sign
-        elif p == float("inf"):
-            share = g * sign * (size == d)
-        else:
-            share = sign * size.pow(p - 1) * (g / d.pow(p - 1))
-            share = share.masked_fill((d == 0) | (size == 0), 0)
+        share = slopes(g, result, x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
         g1 = share.sum(-2) if needs[0] else None
         g2 = -share.sum(-3) if needs[1] else None
     return (
@@ -87,10 +117,31 @@ def pdist(input: Array, p: float = 2.0):
     check.floating("pdist", input, half=True)
     if p < 0:
         raise RuntimeError(f"pdist only supports non-negative p values, got {p}")
+    return pairs_of_rows(input, p)
+
+
+@op(name="_pdist_forward", node="PdistBackward0", method=False, out=False)
+def pairs_of_rows(xp, input: Array, p: float):
+    return xp.own_distances(input, float(p))
+
+
+def pdist_gradient(g, input, result, p):
+    if not thread.grad:
+        return pairs_backward(g, result, input, p)
     from rushlight.methods import function
 
     i, j = function("triu_indices")(input.shape[0], input.shape[0], 1)
-    return vector_norm(input[i] - input[j], p, -1)
+    share = slopes(g, result, input[i] - input[j], p)
+    return input.new_zeros(input.shape).index_add(0, i, share).index_add(0, j, -share)
+
+
+pairs_of_rows.grad(input=pdist_gradient)
+
+
+@op(name="_pdist_backward", method=False, out=False)
+def pairs_backward(xp, grad_output: Array, result: Array, input: Array, p: float):
+    """The gradient of pdist."""
+    return xp.own_distances_gradient(grad_output, result, input, float(p))
 
 
 pdist.alias("nn.functional.pdist")
