@@ -11,6 +11,7 @@ not count. Needs PyTorch beside Rushlight.
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 import alternation
@@ -237,6 +238,7 @@ def main() -> None:
         "--above", type=float, default=0.0, help="print rows with a ratio above this"
     )
     args = parser.parse_args()
+    os.environ.setdefault("RUSHLIGHT_COMPILED", "1")  # as in a program that has run for a while
     alternation.limit_threads(1)
 
     import torch

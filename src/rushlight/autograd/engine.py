@@ -22,7 +22,7 @@ from rushlight import geometry
 from rushlight.autograd.graph import AccumulateGrad, Output, new, version_of
 from rushlight.autograd.state import scope, thread
 from rushlight.autograd.views import View, edge_of
-from rushlight.backends import sparse
+from rushlight.backends import compiled, sparse
 from rushlight.backends.reference.views import strided
 from rushlight.tensor import Tensor
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 grad_lock = threading.RLock()
+WORK = 10_000  # what a backward of a few elements counts for, in those that are computed meanwhile
 
 
 def run(
@@ -45,6 +46,8 @@ def run(
     With `captures` ((node, output number) -> None) only what leads there is run, the gradient that
     arrives is stored in it, and leaves are written to only when they stand in `accumulate_into`.
     """
+    if not compiled.active:
+        compiled.work(WORK)
     pruned = None if captures is None else prune(roots, captures)
     waits: dict[Any, int] = {}
     stack = []
