@@ -11,8 +11,10 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import rushlight
+from guard import guarded
 from rushlight.backends import compiled
-from rushlight.backends.compiled import extremes, indexing, reduce
+from rushlight.backends.compiled import extremes, indexing, reduce, scan
+from rushlight.backends.reference import reduce as reference
 from rushlight.compiler import direct
 
 F32, I64 = np.dtype("f4"), np.dtype("i8")
@@ -156,3 +158,28 @@ def test_what_is_written_is_looked_at_first():
     shared = np.zeros(8, F32)
     assert fill(shared, shared.view(bool)[:8], one) is None  # the mask is a part of it
     assert a.sum() == shared.sum() == 0
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i8"])
+def test_variances_and_scans(dtype):
+    random = np.random.default_rng(0)
+    for shape in ((5,), (4, 7), (3, 40, 5), (2, 300)):
+        for side in ("after", "before"):
+            a = guarded(random.integers(-5, 6, shape).astype(dtype), side)
+            for axis in range(-1, a.ndim):
+                for ufunc in (np.add, np.multiply):
+                    b = np.sign(a) if ufunc is np.multiply else a
+                    got, want = scan.running(b, axis, ufunc), reference.running(b, axis, ufunc)
+                    assert got.dtype == want.dtype and np.array_equal(got, want)
+                for ufunc in (np.maximum, np.minimum):
+                    got = scan.running_extreme(a, axis, ufunc)
+                    want = reference.running_extreme(a, axis, ufunc)
+                    assert all(np.array_equal(g, w) for g, w in zip(got, want, strict=True))
+                if dtype == "i8":
+                    continue
+                for correction in (0, 1, 2, 7, 0.5, -1):
+                    got = reduce.variance(a, axis, False, correction)
+                    want = reference.variance(a, axis, False, correction)
+                    rough = 0.01 if dtype == "f2" else 1e-5
+                    for g, w in zip(got, want, strict=True):
+                        np.testing.assert_allclose(g, w, rtol=rough, atol=rough)

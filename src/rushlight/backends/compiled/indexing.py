@@ -470,7 +470,8 @@ def reduce_along(
             count += 1
         np.maximum(count, 1, out=count)
         divide = np.floor_divide if z.dtype.kind in "iu" else np.divide
-        divide(z, count, out=z, casting="unsafe")
+        with np.errstate(all="ignore"):
+            divide(z, count, out=z, casting="unsafe")
     return True
 
 

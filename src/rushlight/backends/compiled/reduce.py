@@ -19,6 +19,7 @@ from rushlight.compiler.direct import ByDtype, direct, refuse
 from rushlight.compiler.kernels import fold as folds
 from rushlight.compiler.kernels import reduce as kernels
 from rushlight.compiler.kernels.arrange import reduction
+from rushlight.compiler.kernels.arrange import variance as variance_arranged
 from rushlight.compiler.types import Type, b1, bf16, f16, f32, f64, i32, i64, of, u8
 
 SMALL = threshold(64)  # elements from which it pays to plan
@@ -165,6 +166,17 @@ def folds_of(name: str, dtype: np.dtype) -> Any:
     return direct(ARRANGED, [dtype], [to.np], *runs)
 
 
+def variances(dtype: np.dtype) -> Any:
+    """The direct call for variances and means."""
+    if dtype not in FLOATING:
+        return refuse
+    arranged = variance_arranged, {"LONGEST": PART, "DEEPEST": folds.PIECE}
+    known = {"T": of(dtype)}
+    runs = (kernels.variance_rows, known), (kernels.variance_columns, known)
+    return direct(arranged, [dtype], [dtype, dtype], *runs)
+
+
+VARIANCE = ByDtype(variances)
 SUM, MEAN = sums_by_dtype(False), sums_by_dtype(True)
 PRODUCT = ByDtype(lambda dtype: folds_of("product", dtype))
 NONZEROS = ByDtype(lambda dtype: folds_of("nonzeros", dtype))
@@ -343,6 +355,9 @@ def average(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = N
 
 def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tuple[Any, Any]:
     """(variance, mean): the squared distances from the mean summed."""
+    r = VARIANCE[a.dtype](a, axis, keepdims, correction)
+    if r is not None:
+        return r
     blocks = arranged(a, axis)
     if blocks is None or blocks[2] != 1 or blocks[1] <= correction:
         return reference.variance(a, axis, keepdims, correction)

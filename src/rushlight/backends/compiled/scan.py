@@ -10,7 +10,9 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.backends.compiled import threshold
 from rushlight.backends.reference import reduce as reference
+from rushlight.compiler.direct import ByDtype, direct, refuse
 from rushlight.compiler.kernels import scan as kernels
+from rushlight.compiler.kernels.arrange import scanned
 from rushlight.compiler.types import Type, bf16, f16, f32, f64, i32, i64, u8
 
 SMALL = max(1, threshold(256))  # elements from which a kernel takes less time than NumPy
@@ -27,8 +29,42 @@ SUMMED: dict[np.dtype, tuple[Type, Type]] = {
 INT64 = np.dtype(np.int64)
 
 
+def sums(times: bool) -> ByDtype:
+    """Direct calls for running sums, or products."""
+
+    def make(dtype: np.dtype) -> Any:
+        if dtype not in SUMMED:
+            return refuse
+        t, wide = SUMMED[dtype]
+        to = i64 if wide is i64 else t
+        known = {"TIMES": times, "W": wide, "T": t, "R": to}
+        return direct((scanned, {}), [dtype], [to.np], (kernels.running, known))
+
+    return ByDtype(make)
+
+
+def extremes(least: bool) -> ByDtype:
+    """Direct calls for running extremes and their places."""
+
+    def make(dtype: np.dtype) -> Any:
+        if dtype not in SUMMED:
+            return refuse
+        known = {"LEAST": least, "T": SUMMED[dtype][0]}
+        return direct((scanned, {}), [dtype], [dtype, INT64], (kernels.running_extreme, known))
+
+    return ByDtype(make)
+
+
+SUM, PRODUCT = sums(False), sums(True)
+LARGEST, SMALLEST = extremes(False), extremes(True)
+
+
 def running(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None) -> np.ndarray:
     """The sums (`ufunc` = add) or products up to each place; floats accumulate in float64."""
+    if dtype is None:
+        r = (PRODUCT if ufunc.__name__ == "multiply" else SUM)[a.dtype](a, axis)
+        if r is not None:
+            return r
     types = SUMMED.get(a.dtype)
     if (
         types is None
@@ -56,6 +92,9 @@ def running(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None)
 
 def running_extreme(a: np.ndarray, axis: int | None, ufunc: Any) -> tuple[np.ndarray, np.ndarray]:
     """(values, indices) of the maximum (`ufunc`) up to each place; equal ones move the index on."""
+    r = (SMALLEST if ufunc.__name__ == "minimum" else LARGEST)[a.dtype](a, axis)
+    if r is not None:
+        return r
     types = SUMMED.get(a.dtype)
     if (
         types is None

@@ -101,13 +101,39 @@ CAT, STACK = joins(False), joins(True)
 def cat_plain(arrays: list, axis: int) -> np.ndarray | None:
     """Row-major arrays of one dtype one after the other along an axis; None for others."""
     r = CAT[arrays[0].dtype](arrays, axis) if arrays else None
+    if r is None and arrays and arrays[0].size >= NARROW:
+        r = narrow(arrays, axis, 0)
     return reference.cat_plain(arrays, axis) if r is None else r
 
 
 def stack_plain(arrays: list, axis: int) -> np.ndarray | None:
     """Row-major arrays of one dtype and shape along a new axis; None for others."""
     r = STACK[arrays[0].dtype](arrays, axis) if arrays else None
+    if r is None and arrays and arrays[0].size >= NARROW:
+        r = narrow(arrays, axis, 1)
     return reference.stack_plain(arrays, axis) if r is None else r
+
+
+NARROW = max(1, threshold(1024))  # elements from which narrow pieces are copied array by array
+
+
+def narrow(arrays: list, axis: Any, more: int) -> np.ndarray | None:
+    """`cat_plain`, or with a new axis (`more` = 1) `stack_plain`, array by array: their pieces are of a
+    few elements, which a copy with strides moves faster."""
+    first = arrays[0]
+    n = first.ndim + more
+    if axis.__class__ is not int or not -n <= axis < n or not first.ndim:
+        return None
+    axis %= n
+    before, after = first.shape[:axis], first.shape[axis + 1 - more :]
+    for a in arrays:
+        if a.__class__ is not np.ndarray or a.dtype is not first.dtype or not a.flags.carray:
+            return None
+        if a.ndim + more != n or a.shape[:axis] != before or a.shape[axis + 1 - more :] != after:
+            return None
+    if more:
+        arrays = [a.reshape((*before, 1, *after)) for a in arrays]
+    return joined(arrays, axis)
 
 
 def rolled(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:

@@ -148,7 +148,8 @@ def put_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, 
         return False
     key = (*(slice(None),) * axis, index)
     if add:
-        index_add_at(z, key, values)
+        with np.errstate(all="ignore"):
+            index_add_at(z, key, values)
     else:
         z[key] = values
     return True
@@ -318,7 +319,8 @@ def reduce_along(
     False: without what stood there. False, and nothing is written, where an index is out of range."""
     if out_of_range(index, z.shape[dim]) is not None:
         return False
-    reduce_at(z, along(z.shape, index, dim), values, reduce, include)
+    with np.errstate(all="ignore"):
+        reduce_at(z, along(z.shape, index, dim), values, reduce, include)
     return True
 
 
@@ -342,7 +344,8 @@ def write_along(
         return False
     key = along(z.shape, index, dim)
     if add:
-        reduce_at(z, key, np.broadcast_to(values, index.shape), "sum", True)
+        with np.errstate(all="ignore"):
+            reduce_at(z, key, np.broadcast_to(values, index.shape), "sum", True)
     else:
         z[key] = values
     return True

@@ -72,8 +72,8 @@ TILE = 64  # columns that are reduced together
 SHORT = 131072  # elements that need not be cut for a second thread
 
 
-@kernel
-def reduction(LONGEST, DEEPEST, MOST, FEW, a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
+@inline
+def reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan):
     """[outer, n, inner] reduced over n, a dimension or all of them.
 
     Rows (inner = 1) are at most LONGEST long, or it is one row of at most MOST parts of that length;
@@ -122,6 +122,48 @@ def reduction(LONGEST, DEEPEST, MOST, FEW, a: Header, axis: i64, keep: i64, plan
                 tiles = outer * ((inner + (TILE - 1)) // TILE)
                 if (work <= SHORT) | (tiles >= FEW):
                     plan[RUN] = COLUMNS
+
+
+@kernel
+def reduction(LONGEST, DEEPEST, MOST, FEW, a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
+    """As `reduced`."""
+    reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan)
+
+
+@kernel
+def variance(LONGEST, DEEPEST, a: Header, axis: i64, keep: i64, correction: i64, plan: Ptr[i64]):
+    """As `reduced`, of whole rows and columns; the last number is `correction`, which is less than n."""
+    reduced(LONGEST, DEEPEST, 1, 1, a, axis, keep, plan)
+    if (correction < 0) | (plan[NUMBERS + 1] <= correction):
+        plan[RUN] = 0
+    if plan[RUN] == ROWS:
+        plan[NUMBERS + 2] = correction
+    plan[NUMBERS + 3] = correction
+
+
+@kernel
+def scanned(a: Header, axis: i64, plan: Ptr[i64]):
+    """A result of the shape of `a`, which is [outer, n, inner] for what goes along an axis."""
+    nd = dims_of(a)
+    d = axis + nd if axis < 0 else axis
+    plan[RUN] = 0
+    if in_order(a) & (d >= 0) & (d < nd) & (nd <= DIMS):
+        outer, inner = i64(1), i64(1)
+        for k in range(nd):
+            size = shape_of(a)[k]
+            plan[SHAPE + k] = size
+            if k < d:
+                outer = outer * size
+            if k > d:
+                inner = inner * size
+        n = shape_of(a)[d]
+        plan[NDIM] = nd
+        plan[WORK] = outer * n * inner
+        plan[NUMBERS] = outer
+        plan[NUMBERS + 1] = n
+        plan[NUMBERS + 2] = inner
+        if outer * n * inner > 0:
+            plan[RUN] = 1
 
 
 @kernel

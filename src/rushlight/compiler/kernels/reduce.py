@@ -124,3 +124,38 @@ def moments_of_rows(x: Ptr[T], mean: Ptr[R], squares: Ptr[R], rows: i64, n: i64)
             m, s = moments(x + r * n, n, T)
             mean[r] = m
             squares[r] = s
+
+
+@kernel
+def variance_rows(x: Ptr[T], out: Ptr[T], means: Ptr[T], rows: i64, n: i64, correction: i64):
+    """The variance of each row, its squared deviations divided by n - correction, and its mean."""
+    R = T.loaded
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            m, s = moments(x + r * n, n, T)
+            means[r] = m
+            out[r] = s / R(n - correction)
+
+
+@kernel
+def variance_columns(
+    x: Ptr[T], out: Ptr[T], means: Ptr[T], outer: i64, n: i64, inner: i64, correction: i64
+):
+    """As `variance_rows`, of columns."""
+    L = width(T)
+    R = T.loaded
+    across = (inner + (L - 1)) // L
+    for lo, hi in parallel(outer * across, rows_of(n * L)):
+        for t in range(lo, hi):
+            j = t % across * L
+            here = iota(i64, L) < inner - j
+            p, at = x + (t // across * n * inner + j), t // across * inner + j
+            mean, s = splat(R(0), L), splat(R(0), L)
+            for i in range(n):
+                mean = mean + load(p + i * inner, L, here)
+            mean = mean / R(n)
+            for i in range(n):
+                d = load(p + i * inner, L, here) - mean
+                s = s + d * d
+            store(means + at, mean, here)
+            store(out + at, s / R(n - correction), here)

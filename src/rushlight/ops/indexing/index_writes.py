@@ -98,11 +98,7 @@ def quick_slices(t: Any, dim: Any, index: Any, source: Any, add: bool) -> bool:
     shape = a.shape
     if s.shape != (*shape[:dim], i.size, *shape[dim + 1 :]) or not s.size:
         return False
-    if add:
-        with np.errstate(all="ignore"):
-            done = xp.put_slices(a, i, dim, s, True)
-    else:
-        done = xp.put_slices(a, i, dim, s, False)
+    done = xp.put_slices(a, i, dim, s, add)
     if done:
         _bump(t)
     return done

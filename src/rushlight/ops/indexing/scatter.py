@@ -14,7 +14,13 @@ import numpy as np
 from rushlight import dtypes, geometry
 from rushlight.ops import calls, overrides
 from rushlight.ops.indexing.advanced import write_part
-from rushlight.ops.indexing.gather import check_along, check_range, fill_number, index_dtype
+from rushlight.ops.indexing.gather import (
+    check_along,
+    check_range,
+    fill_number,
+    index_dtype,
+    quick_number,
+)
 from rushlight.ops.inplace import inplace, plainly
 from rushlight.ops.registry import OPS, Array, Op, op, public
 from rushlight.tensor import Tensor, _bump
@@ -130,12 +136,11 @@ def quick_scatter(t: Any, dim: Any, index: Any, src: Any, add: bool = False) -> 
         if s.dtype is not a.dtype or s.shape != i.shape:
             return False
     else:
-        if src.__class__ is not float and src.__class__ is not int or not plainly(t, index):
+        if not plainly(t, index):
             return False
         a, i = t._array, index._array
-        if a.dtype is not f32 and a.dtype is not f64 or not -1e38 < src < 1e38:
+        if (s := quick_number(src, a.dtype)) is None:
             return False
-        s = np.array(src, a.dtype)
     n = a.ndim
     if dim.__class__ is not int or not -n <= dim < n or i.ndim != n or i.dtype is not i64:
         return False
@@ -146,11 +151,7 @@ def quick_scatter(t: Any, dim: Any, index: Any, src: Any, add: bool = False) -> 
                 return False
     if not i.size:
         return False
-    if add:
-        with np.errstate(all="ignore"):
-            done = xp.write_along(a, i, dim % n, s, True)
-    else:
-        done = xp.write_along(a, i, dim % n, s)
+    done = xp.write_along(a, i, dim % n, s, add)
     if done:
         _bump(t)
     return done
@@ -370,8 +371,7 @@ def scatter_reduce_(
     from rushlight.backends import numpy as xp
 
     if plainly(self, index, src) and reduce in REDUCES and self._array.dtype.kind == "f":
-        with np.errstate(all="ignore"):
-            reduce_into(xp, self._array, dim, index._array, src._array, reduce, include_self)
+        reduce_into(xp, self._array, dim, index._array, src._array, reduce, include_self)
         _bump(self)
         return self
     return inplace(SCATTER_REDUCE, [self, dim, index, src, reduce, include_self])
