@@ -698,6 +698,12 @@ CASES: dict[str, Any] = {
     "conv depthwise 7x7 96 at 14, channels last": convolved(
         "conv2d", (8, 96, 14, 14), (96, 1, 7, 7), last=True, padding=3, groups=96
     ),
+    "conv depthwise 3x3 96 at 112, stride 2, channels last": convolved(
+        "conv2d", (4, 96, 112, 112), (96, 1, 3, 3), last=True, stride=2, padding=1, groups=96
+    ),
+    "conv depthwise 3x3 144 at 56, channels last + backward": convolved(
+        "conv2d", (4, 144, 56, 56), (144, 1, 3, 3), True, True, padding=1, groups=144
+    ),
     "conv 3x3 64 -> 64 at 32, bfloat16": convolved(
         "conv2d", (8, 64, 32, 32), (64, 64, 3, 3), dtype="bfloat16", padding=1
     ),

@@ -51,6 +51,7 @@ CASES = {
     "depthwise, stride 2": (2, 20, 20, (9, 18), (3, 3), (2, 2), (1, 1), (1, 1), 20),
     "depthwise, strides": (2, 17, 17, (9, 25), (5, 4), (3, 4), (2, 2), (1, 1), 17),
     "depthwise on a small image": (2, 33, 33, (3, 2), (5, 7), (1, 1), (2, 3), (1, 1), 33),
+    "depthwise 7x7, many channels": (2, 90, 90, (40, 9), (7, 7), (1, 1), (3, 3), (1, 1), 90),
     "depthwise multiplied": (2, 8, 24, (9, 33), (3, 3), (2, 2), (0, 1), (1, 1), 8),
     "depthwise, padding beyond the kernel": (2, 20, 20, (7, 9), (3, 3), (1, 1), (4, 3), (1, 1), 20),
     "depthwise one dimension": (3, 12, 12, (70,), (3,), (1,), (2,), (1,), 12),

@@ -23,12 +23,18 @@ from rushlight.backends.compiled.conv_plans import (
 from rushlight.backends.reference import conv as reference
 from rushlight.compiler.kernels import conv as kernels
 from rushlight.compiler.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
-from rushlight.compiler.kernels.conv_few import channels, channels_transposed, channels_weight
+from rushlight.compiler.kernels.conv_few import (
+    PLACES,
+    channels,
+    channels_transposed,
+    channels_weight,
+)
 from rushlight.compiler.types import Type, of
 
 if TYPE_CHECKING:
     Ints = tuple[int, ...]
 
+WINDOWS = 6144  # elements of windows that are read at a time
 LINES = 16  # parts of a depthwise weight's gradient that are summed apart
 SMALL = threshold(2_000)  # multiplications below which little is gained
 
@@ -103,6 +109,18 @@ def has_channels(
     )
 
 
+def lines_of(total: int, out: Ints, each: int) -> int:
+    """Lines of a chunk of `by_channels`: some, since neighbours read the same; `each`: multiplications of
+    a place."""
+    return max(1, min(total // 16, out[0]), 65536 // (out[-1] * each))
+
+
+def channels_of(kernel: Ints, stride: Ints, dilation: Ints) -> int:
+    """Channels whose windows at PLACES places stay in the first-level cache."""
+    wide = (PLACES - 1) * stride[1] + (kernel[1] - 1) * dilation[1] + 1
+    return max(16, WINDOWS // (wide * kernel[0]) // 16 * 16)
+
+
 def by_channels(
     x: np.ndarray, w: np.ndarray, bias: np.ndarray, out: Ints, kernel: Ints, t: Type, stride: Ints,
     padding: Ints, dilation: Ints,
@@ -111,7 +129,11 @@ def by_channels(
     n, c = x.shape[:2]
     y = reference.empty((n, c, *out), x.dtype, True)
     known = {"T": t, "L": sizes_of(t)["L"], "KW": kernel[1], "S": stride[1], "D": dilation[1]}
-    plan = channels_plan(n, c, x.shape[2:], out, tuple(padding), stride[0], dilation[0], kernel[0])
+    lines = lines_of(n * out[0], out, c * prod(kernel))
+    plan = channels_plan(
+        n, c, x.shape[2:], out, tuple(padding), stride[0], dilation[0], kernel[0], lines,
+        channels_of(kernel, stride, dilation),
+    )  # fmt: skip
     channels.compiled(**known)(x, np.ascontiguousarray(w), bias, y, plan)
     return y
 
@@ -136,8 +158,9 @@ def by_channels_weight(
     n, c = x.shape[:2]
     parts = min(LINES, n * g.shape[2])
     plan = channels_plan(
-        n, c, x.shape[2:], g.shape[2:], tuple(padding), stride[0], dilation[0], kernel[0], parts
-    )
+        n, c, x.shape[2:], g.shape[2:], tuple(padding), stride[0], dilation[0], kernel[0], parts,
+        channels_of(kernel, stride, dilation),
+    )  # fmt: skip
     rows = 3 if kernel[0] == 3 and kernel[1] <= 4 else 1
     known = {"T": t, "L": sizes_of(t)["L"], "KW": kernel[1], "S": stride[1], "D": dilation[1]}
     w = np.empty((*kernel, c), x.dtype)

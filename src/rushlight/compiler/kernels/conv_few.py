@@ -18,6 +18,7 @@ from rushlight.compiler.language import (
     lanesof,
     load,
     parallel,
+    prefetch,
     shuffle,
     splat,
     store,
@@ -281,24 +282,39 @@ def block_sums(KW, S, D, p, ws, left, width, c_size, mask, sums):
                         sums[b] = fma(a, ws[kw], sums[b])
 
 
+@inline
+def fetch_below(KH, S, image, top, left, width, c_size, c, plan):
+    """What windows a line further down meet first: no stream that the processor would fetch itself."""
+    for r in unroll(S):
+        line = top + (KH - 1) * plan[9] + (1 + r)
+        p = image + ((line * width + left) * c_size + c)
+        for j in unroll(PLACES * S):
+            prefetch(p + j * c_size)
+
+
 @kernel
 def channels(KW, S, D, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
     """Depthwise, with channels innermost: y [N, OH, OW, C] from x [N, H, W, C] and w [KH, KW, C].
 
-    `plan`: N, C, H, W, OH, OW, padding (2), S and D for lines, KH.
+    `plan`: N, C, H, W, OH, OW, padding (2), S and D for lines, KH, lines of a chunk, channels of a
+    block. Down the lines go PLACES of each, so that what windows share stays in the first-level cache.
     """
     c_size, height, width, oh_size, ow_size = plan[1], plan[2], plan[3], plan[4], plan[5]
     KH = plan[10]
     reach = (PLACES - 1) * S + (KW - 1) * D
-    for lo, hi in parallel(plan[0] * oh_size, max(65536 // (ow_size * c_size * KH * KW), i64(1))):
-        for t in range(lo, hi):
-            top = t % oh_size * plan[8] - plan[6]
-            image = x + t // oh_size * height * width * c_size
-            for ow in range(0, ow_size, PLACES):
-                left = ow * S - plan[7]
-                inside = (left >= 0) & (left + reach < width)
-                for c in range(0, c_size, L):
+    blocks = (c_size + (plan[12] - 1)) // plan[12]
+    strips = (ow_size + (PLACES - 1)) // PLACES
+    for lo, hi in parallel(plan[0] * oh_size, plan[11]):
+        for strip in range(blocks * strips):
+            ow, begin = strip % strips * PLACES, strip // strips * plan[12]
+            end, left = min(begin + plan[12], c_size), ow * S - plan[7]
+            inside = (left >= 0) & (left + reach < width)
+            for t in range(lo, hi):
+                top = t % oh_size * plan[8] - plan[6]
+                image = x + t // oh_size * height * width * c_size
+                for c in range(begin, end, L):
                     mask = iota(i32, L) < i32(c_size - c)
+                    fetch_below(KH, S, image, top, left, width, c_size, c, plan)
                     sums = [load(bias + c, L, mask) for _ in range(PLACES)]
                     for kh in range(KH):
                         ih = top + kh * plan[9]
@@ -373,28 +389,32 @@ def block_products(KW, S, D, gs, p, left, width, c_size, mask, sums):
 
 @kernel
 def channels_weight(KW, S, D, ROWS, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], plan: Ptr[i64]):
-    """The gradient of the weight of `channels`: y [KH, KW, C]; plan as for `channels`, and the number of
-    parts, in which lines are summed apart: `parts` has room for a result of each. ROWS lines of the
+    """The gradient of the weight of `channels`: y [KH, KW, C]; plan as for `channels`, but instead of the
+    lines of a chunk the number of parts, in which lines are summed apart: `parts` has room for a result of each. ROWS lines of the
     window are summed together; KH is a multiple of it."""
     c_size, height, width, oh_size, ow_size = plan[1], plan[2], plan[3], plan[4], plan[5]
     size, lines = plan[10] * KW * c_size, plan[0] * oh_size
     each = (lines + (plan[11] - 1)) // plan[11]
     reach = (PLACES - 1) * S + (KW - 1) * D
+    blocks = (c_size + (plan[12] - 1)) // plan[12]
+    strips = (ow_size + (PLACES - 1)) // PLACES
     for lo, hi in parallel(plan[11], 1):
         for part in range(lo, hi):
             to = parts + part * size
             for i in lanes(0, size):
                 to[i] = T(0)
-            for t in range(part * each, min(part * each + each, lines)):
-                image = x + t // oh_size * height * width * c_size
-                for kh in range(0, plan[10], ROWS):
-                    top = t % oh_size * plan[8] - plan[6] + kh * plan[9]
-                    if (top + (ROWS - 1) * plan[9] >= 0) & (top < height):
-                        for ow in range(0, ow_size, PLACES):
-                            left = ow * S - plan[7]
-                            inside = (left >= 0) & (left + reach < width)
-                            for c in range(0, c_size, L):
+            for strip in range(blocks * strips):
+                ow, first = strip % strips * PLACES, strip // strips * plan[12]
+                end, left = min(first + plan[12], c_size), ow * S - plan[7]
+                inside = (left >= 0) & (left + reach < width)
+                for t in range(part * each, min(part * each + each, lines)):
+                    image = x + t // oh_size * height * width * c_size
+                    for kh in range(0, plan[10], ROWS):
+                        top = t % oh_size * plan[8] - plan[6] + kh * plan[9]
+                        if (top + (ROWS - 1) * plan[9] >= 0) & (top < height):
+                            for c in range(first, end, L):
                                 mask = iota(i32, L) < i32(c_size - c)
+                                fetch_below(plan[10], S, image, top, left, width, c_size, c, plan)
                                 of_g = g + ((t * ow_size + ow) * c_size + c)
                                 gs = [splat(T(0), L) for _ in range(PLACES)]
                                 for b in unroll(PLACES):
