@@ -120,3 +120,19 @@ def test_two_threads_give_the_same_order():
     finally:
         torch.set_num_threads(before)
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
+def test_runs_of_equal_elements(dtype):
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 63, 130, 8191, 8192, 8193, 20000):
+        for kind in ("wide", "few"):
+            a = values(rng, (n,), dtype, kind)
+            for consecutive in (True, False):
+                for places in (True, False):
+                    got = compiled.unique(a, consecutive, places)
+                    want = reference.unique(a, consecutive, places)
+                    for g, w, shown in zip(got, want, (True, places, True), strict=True):
+                        if shown:
+                            assert g.dtype == w.dtype
+                            np.testing.assert_array_equal(g.astype("f8"), w.astype("f8"))

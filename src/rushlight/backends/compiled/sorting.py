@@ -14,7 +14,7 @@ from rushlight.backends.compiled import threshold
 from rushlight.backends.reference import sorting as reference
 from rushlight.compiler.kernels import bags
 from rushlight.compiler.kernels import sort as kernels
-from rushlight.compiler.types import f32, f64, i32, i64, of
+from rushlight.compiler.types import b1, f32, f64, i32, i64, of, u8
 
 SMALL = max(1, threshold(128))  # elements from which a kernel takes less time than NumPy's passes
 SORTED = frozenset(("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"))  # fmt: skip
@@ -134,11 +134,37 @@ def unique(
     a: np.ndarray, consecutive: bool, places: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(values, inverse of the shape of `a`, counts) of the elements, sorted unless `consecutive`."""
-    if consecutive or not places or a.size < SMALL or a.dtype.name not in SORTED:
+    if a.__class__ is not np.ndarray or a.size < SMALL or a.dtype.name not in SORTED:
         return reference.unique(a, consecutive, places)
-    s, order = sort(np.ascontiguousarray(a).reshape(-1), 0, False)
-    values, inverse, counts = reference._runs(s, s[1:] != s[:-1], order)
-    return values, inverse.reshape(a.shape), counts
+    flat = np.ascontiguousarray(a).reshape(-1)
+    order = None
+    if consecutive:
+        s = flat if flat.flags.aligned else flat.copy()
+    elif places:
+        s, order = sort(flat, 0, False)
+    else:
+        s = np.sort(reference.exact(flat)).astype(a.dtype, copy=False)
+    values, inverse, counts = runs(s, order, places)
+    return values, inverse.reshape(a.shape) if places else inverse, counts
+
+
+def runs(s: np.ndarray, order: np.ndarray | None, places: bool) -> tuple:
+    """Each run of equal elements once; with `places` the run of each original place; their lengths."""
+    n, t = s.size, of(s.dtype)
+    t = u8 if t is b1 else t
+    found = np.empty(-(-n // kernels.STRETCH), np.int64)
+    kernels.runs_counted.compiled(T=t)(s, found, n)
+    found = found.cumsum()
+    count = int(found[-1])
+    found[1:] = found[:-1]
+    found[0] = 0
+    values, starts = np.empty(count, s.dtype), np.empty(count, np.int64)
+    inverse = np.empty(n, np.int64) if places else starts
+    if places and order is None:
+        order = np.arange(n)
+    run = kernels.runs_placed.compiled(PLACES=places, T=t)
+    run(s, starts if order is None else order, found, values, starts, inverse, n)
+    return values, inverse, np.diff(starts, append=n)
 
 
 def search(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.ndarray:

@@ -22,6 +22,7 @@ from rushlight.compiler.language import (
     some,
     splat,
     store,
+    total,
     typeof,
     unroll,
 )
@@ -241,3 +242,42 @@ def search(RIGHT, seq: Ptr[T], x: Ptr[T], out: Ptr[R], rows: i64, n: i64, m: i64
             for k in unroll(SIDE):
                 up = goes_on(gather(q, base[k]), v[k], RIGHT)
                 store(w + k * L, R(select(up, base[k] + 1, base[k])), here[k])
+
+
+# -- runs of equal elements ------------------------------------------------------------------------
+
+STRETCH = 8192  # elements that are looked at together
+
+
+@kernel
+def runs_counted(x: Ptr[T], found: Ptr[i64], n: i64):
+    """found[k] = how many of the k-th STRETCH elements differ from the one before; the first does."""
+    I = i64 if T.loaded.size == 8 else i32
+    L = 64 // I.size
+    for lo, hi in parallel(n, STRETCH):
+        some_new = splat(I(0), L)
+        start = max(lo, i64(1))
+        for i in range(start, hi, L):
+            here = iota(i64, L) < hi - i
+            differ = (load(x + i, L, here) != load(x + (i - 1), L, here)) & here
+            some_new = some_new + select(differ, splat(I(1), L), splat(I(0), L))
+        found[lo // STRETCH] = i64(total(some_new)) + (i64(1) if lo == 0 else i64(0))
+
+
+@kernel
+def runs_placed(PLACES, x: Ptr[T], order: Ptr[i64], before: Ptr[i64], values: Ptr[T], starts: Ptr[i64],
+                inverse: Ptr[i64], n: i64):  # fmt: skip
+    """The first element of each run and where it stands; PLACES: for each element, order[i] of the
+    elements as they stood, its run. before[k]: runs that begin before the k-th STRETCH."""
+    for lo, hi in parallel(n, STRETCH):
+        r = before[lo // STRETCH]
+        for i in range(lo, hi):
+            new = b1(True)
+            if i > 0:
+                new = x[i] != x[i - 1]
+            if new:
+                values[r] = x[i]
+                starts[r] = i
+                r += 1
+            if PLACES:
+                inverse[order[i]] = r - 1
