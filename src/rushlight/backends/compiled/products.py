@@ -30,12 +30,14 @@ ADD, BIAS, SCALE = gemm.ADD, gemm.BIAS, gemm.SCALE  # what a product is added to
 # Products of one element of A with one of B (m * n * k) up to which NumPy is as fast, where B lies in
 # rows or does not: OpenBLAS for small matrices, with a result that it allocates itself.
 SMALL, SMALL_TURNED = compiled.threshold(4096), compiled.threshold(1024)
-SMALL_VECTOR, SMALL_DOT = compiled.threshold(1024), compiled.threshold(512)
+SMALL_VECTOR, SMALL_DOT = compiled.threshold(4096), compiled.threshold(512)
 SMALL_OUTER = compiled.threshold(256)
 # Half types are read as they are below this; above it converting them first, or for bfloat16 making
 # pairs, takes less time than it saves.
 DIRECT = compiled.threshold(32**3)
-LITTLE = 4096  # products of a matrix with few vectors that are not worth looking for more
+# Elements of a matrix up to which it is multiplied by few vectors as by many; four times as many where
+# a row is added, which kernels for few vectors leave to NumPy.
+LITTLE = 4096
 THIN_SUMS = compiled.threshold(16)  # of sums along rows of a matrix with several vectors: products
 
 # Of small results of long sums (gradients of weights) threads share the sums, by so many products.
@@ -224,7 +226,8 @@ def matrices(a: np.ndarray, b: np.ndarray, row: np.ndarray | None = None) -> np.
     if char in HALF:
         hurry = work <= DIRECT and k <= DEEP
     else:
-        hurry = (m > SOME and n > FEW or work <= LITTLE) and k < 2 * SPAN
+        little = LITTLE if row is None else 4 * LITTLE
+        hurry = (m > SOME and n > FEW or (m if m > n else n) * k <= little) and k < 2 * SPAN
     if hurry:
         size = dtype.itemsize
         if s == size or t == size:
@@ -339,23 +342,19 @@ def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[k] @ [k]."""
     dtype, n = a.dtype, a.size
-    if n <= SMALL_DOT and dtype is b.dtype and dtype.char in "fd" and a.ndim == 1:
+    char, step = dtype.char, (dtype.itemsize,)
+    if n <= SMALL_DOT and dtype is b.dtype and char in "fd" and a.ndim == 1:
         if a.shape == b.shape:
             return a.dot(b)
-    if (
-        a.shape != b.shape
-        or a.ndim != 1
-        or dtype is not b.dtype
-        or dtype.char not in ELEMENTS
-        or not a.flags.c_contiguous
-        or not b.flags.c_contiguous
-    ):
+    if a.strides != step or b.strides != step or b.size != n:
+        return reference.dot(a, b)
+    if dtype is not b.dtype or char not in ELEMENTS:
         return reference.dot(a, b)
     out = np.empty((), dtype)
     parts = out
     if n > gemv.CHUNK or dtype.itemsize == 2:
-        parts = np.empty(n // gemv.CHUNK + 1, F32 if dtype.char in HALF else dtype)
-    _kernels["dot", dtype.char](a, b, parts, out, n)
+        parts = np.empty(n // gemv.CHUNK + 1, F32 if char in HALF else dtype)
+    _kernels["dot", char](a, b, parts, out, n)
     return out
 
 
@@ -397,8 +396,15 @@ def outer_added(
 def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[batch, n, k] @ [batch, k, m]."""
     reference.check_bmm(a, b)
-    c = batches(a, b)
-    return reference.bmm(a, b) if c is None else rounded(c, a.dtype)
+    (batch, m, k), (_, s, t), n, dtype = a.shape, b.strides, b.shape[2], a.dtype
+    if dtype is b.dtype and dtype.char in "fd" and m > FEW < n and k and batch:  # in a hurry
+        size = dtype.itemsize
+        if s == size or t == size:
+            c = np.empty((batch, m, n), dtype)
+            _kernels[dtype.char](a, b, c, c, c, 0, 1.0)
+            return c
+    made = batches(a, b)
+    return reference.bmm(a, b) if made is None else rounded(made, dtype)
 
 
 def times_adjoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
