@@ -704,6 +704,9 @@ CASES: dict[str, Any] = {
     "conv depthwise 3x3 144 at 56, channels last + backward": convolved(
         "conv2d", (4, 144, 56, 56), (144, 1, 3, 3), True, True, padding=1, groups=144
     ),
+    "conv 1x1 64 -> 256 at 56, bfloat16 + backward": convolved(
+        "conv2d", (4, 64, 56, 56), (256, 64, 1, 1), True, dtype="bfloat16"
+    ),
     "conv 3x3 64 -> 64 at 32, bfloat16": convolved(
         "conv2d", (8, 64, 32, 32), (64, 64, 3, 3), dtype="bfloat16", padding=1
     ),

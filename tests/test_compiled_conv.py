@@ -55,6 +55,8 @@ CASES = {
     "depthwise multiplied": (2, 8, 24, (9, 33), (3, 3), (2, 2), (0, 1), (1, 1), 8),
     "depthwise, padding beyond the kernel": (2, 20, 20, (7, 9), (3, 3), (1, 1), (4, 3), (1, 1), 20),
     "depthwise one dimension": (3, 12, 12, (70,), (3,), (1,), (2,), (1,), 12),
+    "patches": (3, 4, 24, (12, 17), (4, 4), (4, 4), (0, 0), (1, 1), 1),
+    "1x1 of lines": (3, 30, 24, (50,), (1,), (1,), (0,), (1,), 1),
     "thin groups": (2, 32, 24, (9, 9), (3, 3), (1, 1), (1, 1), (1, 1), 8),
 }
 
@@ -261,11 +263,12 @@ def test_empty(n, c, o):
         assert np.array_equal(result, expected)
 
 
+@pytest.mark.parametrize("case", ["uneven", "1x1", "1x1 strided", "patches", "1x1 of lines"])
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
-def test_halves_are_computed_in_float32(name):
+def test_halves_are_computed_in_float32(name, case):
     dtype = getattr(torch, name)
     eps = torch.finfo(dtype).eps
-    case = CASES["uneven"]
+    case = CASES[case]
     given = [a.astype(dtype.np) for a in arrays(case, np.float32)]
     for way, args, _ in three_ways(case)(*given):
         if args[-1] is not None and isinstance(args[-1], np.ndarray):

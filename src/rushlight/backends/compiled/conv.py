@@ -21,7 +21,9 @@ from rushlight.backends.compiled.conv_plans import (
     weight_plan,
 )  # fmt: skip
 from rushlight.backends.reference import conv as reference
+from rushlight.backends.reference.pad import columns_of
 from rushlight.compiler.kernels import conv as kernels
+from rushlight.compiler.kernels import gemm
 from rushlight.compiler.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
 from rushlight.compiler.kernels.conv_few import (
     PLACES,
@@ -171,6 +173,20 @@ def by_channels_weight(
     return w_last
 
 
+def fit(x: Ints, w: Ints, y: Ints, groups: int) -> bool:
+    """Whether an input (N, C, *in), a weight (O, C / groups, *kernel) and an output (N, O, *out) go
+    together, and are large enough to pay."""
+    return (
+        len(y) <= 5
+        and x[0] == y[0]
+        and x[1] == w[1] * groups
+        and w[0] == y[1]
+        and w[0] % groups == 0
+        and min(x) > 0
+        and prod(y) * prod(w[1:]) > SMALL
+    )
+
+
 def within(
     sizes: Ints, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints
 ) -> bool:
@@ -194,6 +210,24 @@ def is_product(kernel: Ints, stride: Ints, padding: Ints, groups: int) -> bool:
 def rows(a: np.ndarray) -> np.ndarray:
     """The matrix [places, channels] of an array whose channels are innermost."""
     return np.moveaxis(a, 1, -1).reshape(-1, a.shape[1])
+
+
+def as_columns(
+    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> np.ndarray | None:
+    """The windows of bfloat16 [n, K, places], where the product with them is the convolution at best:
+    the processor multiplies pairs of them. None where it is not: windows that overlap would be
+    written down several times, and an odd K has no pairs."""
+    n, c, places = len(x), x.shape[1], prod(x.shape[2:])
+    if x.dtype is not products.BF16 or groups != 1 or not x.flags.c_contiguous:
+        return None
+    if c * prod(kernel) % 2 or not gemm.pairs():
+        return None
+    if is_product(kernel, stride, padding, groups):
+        return x.reshape(n, c, places)
+    if any(padding) or max(dilation) > 1 or any(s < k for s, k in zip(stride, kernel, strict=True)):
+        return None
+    return columns_of(x, kernel, dilation, padding, stride)
 
 
 def images(a: np.ndarray, n: int, sizes: Ints) -> np.ndarray:
@@ -227,6 +261,11 @@ def convolve(
     if out is None:
         out = reference.out_sizes(x.shape[2:], w.shape[2:], stride, padding, dilation)
     if is_half(x, w, bias):
+        n, o = len(x), len(w)
+        if bias is None and not channels_last and fit(x.shape, w.shape, (n, o, *out), groups):
+            columns = as_columns(x, w.shape[2:], stride, padding, dilation, groups)
+            if columns is not None:
+                return products.matmul(w.reshape(o, -1), columns).reshape(n, o, *out)
         y = convolve(
             single(x), single(w), stride, padding, dilation, groups, out, channels_last,
             None if bias is None else single(bias),
@@ -236,11 +275,7 @@ def convolve(
     n, o, c = len(x), *w.shape[:2]
     if (
         t is None
-        or len(out) > 3
-        or n * w.size * prod(out) <= SMALL
-        or not x.size
-        or x.shape[1] != c * groups
-        or o % groups
+        or not fit(x.shape, w.shape, (n, o, *out), groups)
         or (bias is not None and bias.shape != (o,))
         or not within(x.shape[2:], w.shape[2:], out, stride, padding, dilation)
     ):
@@ -299,6 +334,12 @@ def convolve_transposed(
     """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *sizes), to
     which bias (C) is added."""
     if is_half(g, w, bias):
+        shape = (len(g), w.shape[1] * groups, *sizes)
+        if bias is None and not channels_last and fit(shape, w.shape, g.shape, groups):
+            if is_product(w.shape[2:], stride, padding, groups) and tuple(sizes) == g.shape[2:]:
+                columns = as_columns(g, w.shape[2:], stride, padding, dilation, groups)
+                if columns is not None:
+                    return products.matmul(w.reshape(w.shape[:2]).T, columns).reshape(shape)
         x = convolve_transposed(
             single(g), single(w), stride, padding, dilation, groups, sizes, channels_last,
             None if bias is None else single(bias),
@@ -306,15 +347,10 @@ def convolve_transposed(
         return converted(x, g.dtype)
     t = kernel_type(g, w, bias)
     n, o, c = len(g), *w.shape[:2]
-    work = g.size * prod(w.shape[1:])
     if (
         t is None
-        or len(sizes) > 3
-        or work <= SMALL
-        or prod(sizes) <= 0
+        or not fit((n, c * groups, *sizes), w.shape, g.shape, groups)
         or prod(stride) > PHASES
-        or g.shape[1] != o
-        or o % groups
         or (bias is not None and bias.shape != (c * groups,))
     ):
         return reference.convolve_transposed(
@@ -399,6 +435,14 @@ def convolve_weight(
 ) -> np.ndarray:
     """The gradient of the weight: x (N, C, *in) and g (N, O, *out) to (O, C / groups, *kernel)."""
     if is_half(x, g):
+        o, c = g.shape[1], x.shape[1] // groups
+        if not channels_last and g.flags.c_contiguous:
+            if fit(x.shape, (o, c, *kernel), g.shape, groups):
+                columns = as_columns(x, kernel, stride, padding, dilation, groups)
+                if columns is not None and columns.shape[2] == prod(g.shape[2:]):
+                    columns = columns.swapaxes(0, 1).reshape(columns.shape[1], -1)
+                    left = g.reshape(len(g), o, -1).swapaxes(0, 1).reshape(o, -1)
+                    return products.matmul(left, columns.T).reshape(o, c, *kernel)
         w = convolve_weight(
             single(x), single(g), kernel, stride, padding, dilation, groups, channels_last
         )
@@ -407,12 +451,7 @@ def convolve_weight(
     n, c, o, kernel = len(x), x.shape[1] // groups, g.shape[1], tuple(kernel)
     if (
         t is None
-        or len(kernel) > 3
-        or g.size * c * prod(kernel) <= SMALL
-        or not x.size
-        or x.shape[1] % groups
-        or o % groups
-        or len(g) != n
+        or not fit(x.shape, (o, c, *kernel), g.shape, groups)
         or not within(x.shape[2:], kernel, g.shape[2:], stride, padding, dilation)
     ):
         return reference.convolve_weight(
