@@ -248,6 +248,62 @@ def test_conversions(source, target):
     np.testing.assert_array_equal(got.astype("d"), want.astype("d"))
 
 
+@pytest.mark.parametrize(
+    "source", ["f4", "f8", "f2", "bfloat16", "i8", "i4", "i2", "i1", "u1", "?"]
+)
+def test_conversions_of_all_kinds(source):
+    """NaN, infinities and what does not fit too: to the integers as NumPy, which does as C++."""
+    d = dtypes.bfloat16.np if source == "bfloat16" else np.dtype(source)
+    if d.kind in "iub":
+        top = 2 if d.kind == "b" else np.iinfo(d).max
+        x = np.random.default_rng(0).integers(-top if d.kind == "i" else 0, top, 3000).astype(d)
+        x[:3] = 0, 1, top
+    else:
+        x = (np.random.default_rng(0).standard_normal(3000) * 1e3).astype("f4")
+        x[:8] = np.nan, np.inf, -np.inf, -0.0, 0.0, 1e10, -1e10, 0.5
+        x = x.astype(d)
+    for target in (*KINDS, dtypes.int64, dtypes.int32, dtypes.bool_):
+        to = target.np
+        if to is d:
+            continue
+        for a in (x, x[:1], x[::3], x.reshape(100, 30).T, guarded(x)):
+            with np.errstate(all="ignore"):
+                want = xp.cast_plainly(a, to)
+            got = compiled_elementwise.cast(a, to)
+            assert (got.dtype, got.shape, got.strides) == (want.dtype, want.shape, want.strides)
+            np.testing.assert_array_equal(got.astype("d"), want.astype("d"), f"{d} to {to}")
+
+
+@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite"])
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.int32])
+def test_kinds_of_numbers(name, dtype):
+    x = np.float32([0, -0.0, 1, np.nan, np.inf, -np.inf, 65504, -1e-7] * 40)
+    x = x.astype(dtype.np) if dtype.is_floating_point else np.arange(320, dtype=dtype.np)
+    for a in (x, x[::3], x[:1], guarded(x)):
+        got = getattr(compiled_elementwise, name)(a)
+        assert got.dtype == bool and (got == getattr(np, name)(a.astype("f4"))).all()
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
+def test_bounds_of_integers(dtype):
+    x = np.random.default_rng(0).integers(-(1 << 31), (1 << 31) - 1, 3000).astype(dtype)
+    for low, high in ((0, 1), (-5, None), (None, 7), (3, -3), (-(1 << 31), (1 << 31) - 1)):
+        for a in (x, x[::2], x[:1], guarded(x)):
+            want = np.minimum(
+                a if low is None else np.maximum(a, low),
+                1 << 62
+                if high is None and dtype is np.int64
+                else (1 << 31) - 1
+                if high is None
+                else high,
+            )
+            got = compiled_elementwise.clip(a, low, high)
+            assert got.dtype == dtype and (got == want).all()
+            out = a.copy()
+            assert compiled_elementwise.clip(out, low, high, out=out) is out and (out == want).all()
+    assert (compiled_elementwise.clip(x, 0.5, 2.5) == np.clip(x, 0.5, 2.5)).all()
+
+
 @pytest.mark.parametrize("name", ["relu_", "sigmoid_", "clamp_", "add_", "addcmul_", "lerp_"])
 def test_in_place(name):
     x = rushlight.randn(40, 50)

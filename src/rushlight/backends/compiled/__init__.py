@@ -34,7 +34,7 @@ FAMILIES: dict[str, str] = {
     ),
     "elementwise": (
         "above add_product add_quotient add_scaled cast ceil clip clip_arrays copysign erf erfc "
-        "fill_into floor floor_divide fmod frac hypot lerp logaddexp power remainder replace_nonfinite "
+        "fill_into floor floor_divide fmod frac hypot isfinite isinf isnan lerp logaddexp power remainder replace_nonfinite "
         "reverse_subtract rint rsqrt sgn sigmoid sign trunc where with_wide_number xlogy"
     ),
     "indexing": (

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.backends import numpy
 from rushlight.backends.compiled.elementwise import pointwise, pointwise_of_several
 from rushlight.backends.compiled.operands import KNOWN, Made
 from rushlight.backends.reference import activation as reference
@@ -15,7 +16,16 @@ from rushlight.compiler.kernels import elementwise
 from rushlight.compiler.kernels.loops import CHEAP, COSTLY
 from rushlight.compiler.types import of as type_of
 
-relu = pointwise(elementwise.relu, reference.relu, 0, CHEAP)
+_relu = pointwise(elementwise.relu, reference.relu, 0, CHEAP)
+
+
+def relu(a: Any, out: np.ndarray | None = None) -> Any:
+    """The larger of `a` and 0; NaN for NaN."""
+    if a.__class__ is np.ndarray and a.dtype.char in "li":
+        return numpy.maximum(a, 0) if out is None else numpy.maximum(a, 0, out=out)
+    return _relu(a) if out is None else _relu(a, out=out)
+
+
 gelu = pointwise(elementwise.gelu, reference.gelu)
 gelu_slope = pointwise(elementwise.gelu_slope, reference.gelu_slope)
 gelu_tanh = pointwise(elementwise.gelu_tanh, reference.gelu_tanh)

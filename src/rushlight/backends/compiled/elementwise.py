@@ -14,14 +14,29 @@ import numpy as np
 from rushlight import dtypes
 from rushlight.backends import numpy
 from rushlight.backends.compiled import threshold
-from rushlight.backends.compiled.operands import FLOATS, HALVES
+from rushlight.backends.compiled.operands import HALVES
 from rushlight.backends.reference import elementwise as numpy_elementwise
 from rushlight.backends.reference import gamma as numpy_gamma
 from rushlight.backends.reference import special as numpy_special
 from rushlight.compiler.kernels import activations, arithmetic, elementwise, math
 from rushlight.compiler.kernels.loops import CHEAP, COSTLY
 from rushlight.compiler.kernels.pointwise import SINGLES, Pointwise
-from rushlight.compiler.types import bf16, f16, f32, f64, of, u8, u16, u32, u64
+from rushlight.compiler.types import (
+    b1,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    of,
+    u8,
+    u16,
+    u32,
+    u64,
+)
 
 SMALL = threshold(1)  # elements from which a kernel takes less time than NumPy's passes
 SHORT = threshold(64)  # and than NumPy's `where`
@@ -239,13 +254,19 @@ def replace_nonfinite(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     return numpy_elementwise.replace_nonfinite(a, nan, posinf, neginf)
 
 
+# From these; to the narrower integers is NumPy's: what a number becomes that they do not hold, LLVM
+# leaves open.
+SOURCES = (f32, f64, f16, bf16, i64, i32, i16, i8, u8, b1)
 _casts = {
-    d: Pointwise(function, 1, 0, CHEAP, output=t)
-    for d, t, function in (
-        (dtypes.float16.np, f16, arithmetic.as_single),
-        (dtypes.bfloat16.np, bf16, arithmetic.as_single),
-        (F32, f32, arithmetic.as_single),
-        (F64, f64, arithmetic.as_double),
+    t.np: Pointwise(function, 1, 0, CHEAP, output=t, types=SOURCES)
+    for t, function in (
+        (f16, arithmetic.as_single),
+        (bf16, arithmetic.as_single),
+        (f32, arithmetic.as_single),
+        (f64, arithmetic.as_double),
+        (i64, arithmetic.as_long),
+        (i32, arithmetic.as_int),
+        (b1, arithmetic.as_truth),
     )
 }
 
@@ -255,12 +276,11 @@ def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
     if a.__class__ is np.ndarray and a.ndim and a.size >= SMALL and a.dtype is not to:
         if (ufuncs := _casts.get(to)) is not None and (u := ufuncs[a.dtype]) is not None:
             return u(a)
-        if to.char == "?" and a.dtype.char in FLOATS:
-            return numpy.not_equal(a, 0)
     return numpy.cast_plainly(a, to)
 
 
 _bounded = Pointwise(activations.hardtanh, 1, 2, CHEAP)
+_bounded_integers = Pointwise(activations.hardtanh, 1, 2, CHEAP, types=(i64, i32))
 _bounded_by_arrays = Pointwise(activations.hardtanh, 3, 0, CHEAP)
 
 
@@ -281,9 +301,17 @@ def clip(a: np.ndarray, low: Any, high: Any, out: np.ndarray | None = None) -> n
         number = np.float64 if a.dtype is F64 else np.float32
         low = number(-np.inf if low is None else low)
         return u(a, low, number(np.inf if high is None else high), out=out)
-    if a.__class__ is np.ndarray and a.dtype.char in "li" and out is None and a.size >= SMALL:
-        if low.__class__ is high.__class__ is int and max(abs(low), abs(high)) < 1 << 31:
-            return numpy.minimum(numpy.maximum(a, low), high)
+    if a.__class__ is np.ndarray and (d := a.dtype).char in "li" and a.size >= SMALL:
+        least, most = (
+            (-(1 << 63), (1 << 63) - 1) if d.itemsize == 8 else (-(1 << 31), (1 << 31) - 1)
+        )
+        low, high = least if low is None else low, most if high is None else high
+        if (
+            low.__class__ is high.__class__ is int
+            and least <= low <= most
+            and least <= high <= most
+        ):
+            return _bounded_integers[d](a, d.type(low), d.type(high), out=out)
     return into(out, numpy_elementwise.clip(a, low, high))
 
 
@@ -311,6 +339,23 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         kernel(condition, a, b, out, out.size)
         return out
     return np.where(condition, a, b)
+
+
+def checked(name: str) -> Callable:
+    """Whether numbers of a half type are of one kind, by a kernel that widens them; NumPy's is as quick
+    for the others."""
+    ufuncs = Pointwise(getattr(arithmetic, name), 1, 0, CHEAP, output=b1, types=(f16, bf16))
+    reference = getattr(numpy_elementwise, name)
+
+    def compiled(a: Any) -> Any:
+        if a.__class__ is np.ndarray and a.size >= SMALL and (u := ufuncs[a.dtype]) is not None:
+            return u(a)
+        return reference(a)
+
+    return named(compiled, reference)
+
+
+isnan, isinf, isfinite = map(checked, ("isnan", "isinf", "isfinite"))
 
 
 MANY = threshold(32768)  # elements that two threads fill sooner

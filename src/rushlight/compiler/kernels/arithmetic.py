@@ -18,7 +18,7 @@ from rushlight.compiler.language import (
     unroll,
 )
 from rushlight.compiler.language import sqrt as root
-from rushlight.compiler.types import f32, f64
+from rushlight.compiler.types import f32, f64, i32, i64
 
 
 @inline
@@ -243,6 +243,36 @@ def as_single(a):
 @inline
 def as_double(a):
     return f64(a)
+
+
+@inline
+def as_long(a):
+    return i64(a)
+
+
+@inline
+def as_int(a):
+    return i32(a)
+
+
+@inline
+def as_truth(a):
+    return a != typeof(a)(0)
+
+
+@inline
+def isnan(a):
+    return a != a
+
+
+@inline
+def isinf(a):
+    return abs(a) == float("inf")
+
+
+@inline
+def isfinite(a):
+    return abs(a) < float("inf")
 
 
 # Division with a remainder, of float32 by float64.
