@@ -90,7 +90,7 @@ def test_scans(shape, data, seed):
 
 @given(
     n=st.integers(1, 20), k=st.integers(1, 60), inner=st.sampled_from([1, 5, 16, 64, 70]),
-    mode=st.integers(0, 1), weighted=st.booleans(), padding=st.sampled_from([-1, 0, 3]),
+    mode=st.integers(0, 2), weighted=st.booleans(), padding=st.sampled_from([-1, 0, 3]),
     seed=st.integers(0, 99),
 )  # fmt: skip
 @settings(max_examples=100, deadline=None)
@@ -99,12 +99,15 @@ def test_bags(n, k, inner, mode, weighted, padding, seed):
     weight = some(rng, (9, inner), np.float32)
     indices = guarded(rng.integers(0, 9, k))
     offsets = guarded(np.sort(np.append(0, rng.integers(0, k + 1, n - 1))))
-    factors = some(rng, k, np.float32) if weighted else None
+    factors = some(rng, k, np.float32) if weighted and mode < 2 else None
     got = bags.bags(weight, indices, offsets, factors, mode, padding)
     want = numpy_bags.bags(weight, indices, offsets, factors, mode, padding)
     assert np.allclose(got[0], want[0], 1e-6) and got[0].dtype == want[0].dtype
     for a, b in zip(got[1:], want[1:], strict=True):
         assert np.array_equal(a, b)
+    if n > 1:  # offsets that go down are refused, and nothing is read
+        with pytest.raises(ValueError):
+            bags.bags(weight, indices, np.array([k] + [0] * (n - 1)), factors, mode, padding)
 
 
 @given(

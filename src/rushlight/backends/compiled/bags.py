@@ -9,39 +9,43 @@ import numpy as np
 from rushlight.backends.compiled import threshold
 from rushlight.backends.reference import bags as reference
 from rushlight.compiler.kernels import bags as kernels
+from rushlight.compiler.kernels.rows import width
 from rushlight.compiler.types import bf16, f16, f32, f64, of
 
-SMALL = max(1, threshold(256))  # elements that are added up
+SMALL = max(1, threshold(64))  # elements that are added up
+I64 = np.dtype(np.int64)
+MODES = ("sum", "mean", "most")
 
 
 def bags(
     weight: Any, indices: Any, offsets: Any, factors: Any, mode: int, padding_idx: int
 ) -> tuple[Any, Any, Any, Any]:
     """(reduced rows, bag of each index, indices in each bag, of a maximum the row it is in)."""
-    t, n = of(weight.dtype), len(offsets)
-    ends = np.empty(n + 1, np.int64)
-    ends[:n], ends[n] = offsets, indices.size
-    lengths = ends[1:] - ends[:-1]
+    t, n, count = of(weight.dtype), len(offsets), indices.size
     if (
-        mode == 2
-        or t not in (f32, f64, f16, bf16)
+        t not in (f32, f64, f16, bf16)
         or weight.__class__ is not np.ndarray
         or not n
-        or indices.size * weight.shape[1] < SMALL
+        or count * weight.shape[1] < SMALL
         or not weight.flags.c_contiguous
         or not weight.flags.aligned
-        or ends[0] < 0
-        or lengths.min() < 0
         or (
             factors is not None
-            and (factors.dtype is not weight.dtype or factors.shape != indices.shape)
+            and (mode == 2 or factors.dtype is not weight.dtype or factors.shape != indices.shape)
         )
     ):
         return reference.bags(weight, indices, offsets, factors, mode, padding_idx)
-    i = np.ascontiguousarray(indices, np.int64)
+    i, starts = np.ascontiguousarray(indices, I64), np.ascontiguousarray(offsets, I64)
     inner = weight.shape[1]
-    result, sizes = np.empty((n, inner), weight.dtype), np.empty(n, np.int64)
+    result, bag = np.empty((n, inner), weight.dtype), np.empty(count, I64)
+    sizes, bad = np.empty(n, I64), np.zeros(1, I64)
+    places = np.empty((n, inner) if mode == 2 else 0, I64)
     given = weight if factors is None else np.ascontiguousarray(factors)
-    run = kernels.bags.compiled(WEIGHTED=factors is not None, MEAN=mode == 1, T=t)
-    run(weight, i, ends, given, result, sizes, n, inner, padding_idx, max(1, i.size // n))
-    return result, np.repeat(np.arange(n), lengths), sizes, np.zeros(0, np.int64)
+    side = 1 if inner <= width(t) or mode == 2 else 4
+    run = kernels.bags.compiled(WEIGHTED=factors is not None, MODE=MODES[mode], SIDE=side, T=t)
+    run(weight, i, starts, given, result, bag, sizes, places, bad, n, count, inner, padding_idx)
+    if bad[0]:
+        return reference.bags(weight, indices, offsets, factors, mode, padding_idx)
+    if starts[0]:  # what comes before the first bag
+        bag = bag[starts[0] :]
+    return result, bag, sizes, places

@@ -257,7 +257,8 @@ def checked_bags(
     elif padding_idx < 0:
         padding_idx += weight.shape[0]
     if offsets.numel() and not offsets.is_meta:
-        first, last, n = int(offsets[0]), int(offsets[-1]), indices.numel()
+        o, n = offsets._array, indices.numel()
+        first, last = int(o[0]), int(o[-1])
         if first != 0:
             raise RuntimeError(
                 "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
@@ -339,7 +340,9 @@ def functional_embedding_bag(
                 f"fixed length sequences. However, found offsets of type {type(offsets)}"
             )
         offsets = _starts(input)
-        input = input.reshape(-1)
+        a = input._array
+        # A view would be recorded as one, though indices have no gradient.
+        input = _wrap(a.reshape(-1)) if a.__class__ is np.ndarray else input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
     elif input.ndim != 1:
@@ -372,7 +375,9 @@ def functional_embedding_bag(
 def _starts(input: Any) -> Any:
     import rushlight
 
-    n, m = input.shape
+    n, m = input._array.shape
+    if input._array.__class__ is np.ndarray and m:
+        return _wrap(np.arange(0, n * m, m, input._array.dtype))
     return rushlight.arange(n, dtype=input.dtype) * m
 
 
