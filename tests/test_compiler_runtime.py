@@ -211,6 +211,7 @@ def test_loops_are_vectorised():
     made = native.optimised(text)
     width = 16 if "+avx512f" in native.host()[1] else 4
     assert f"<{width} x float>" in made
+    assert "x float>" not in native.optimised(native.QUICK + text)
 
 
 # --- the disk
@@ -295,6 +296,37 @@ def test_old_entries_go_when_there_are_too_many(folder):
     assert left == {names[0], *names[6:]}
     cache.trim(0)
     assert list(folder.iterdir()) == []
+
+
+def test_trim_while_another_process_gives_a_file_its_name(folder, monkeypatch):
+    """What is gone by the time it is looked at counts nothing; the rest is trimmed, the folder closed."""
+    for i in range(4):
+        cache.put(cache.key(str(i)), b"x" * 1000)
+    (folder / ".new-gone").write_bytes(b"x")
+    scandir, closed = os.scandir, []
+
+    class Gone:
+        def __init__(self, entry):
+            self.entry, self.name, self.path = entry, entry.name, entry.path
+
+        def stat(self, **options):
+            if self.name == ".new-gone":
+                os.unlink(self.path)
+            return self.entry.stat(**options)
+
+    class Entries:
+        def __enter__(self):
+            self.entries = scandir(folder)
+            return sorted(map(Gone, self.entries), key=lambda e: e.name)
+
+        def __exit__(self, *error):
+            closed.append(True)
+            self.entries.close()
+
+    monkeypatch.setattr(os, "scandir", lambda path: Entries())
+    cache.trim(0)
+    monkeypatch.undo()
+    assert (list(folder.iterdir()), closed) == ([], [True])
 
 
 def test_processes_that_write_the_same_at_once(folder):

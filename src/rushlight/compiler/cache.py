@@ -166,13 +166,17 @@ def trim(limit: int | None = None) -> None:
     limit = LIMIT if limit is None else limit
     found = []
     try:
-        for entry in os.scandir(where):
-            status = entry.stat(follow_symlinks=False)
-            # A process that was killed leaves the file that it was writing.
-            if entry.name.startswith(".new-") and time() - status.st_mtime > _DAY:
-                os.unlink(entry.path)
-            else:
-                found.append((status.st_mtime, status.st_size, entry.path))
+        with os.scandir(where) as entries:
+            for entry in entries:
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # another process has given it its name, or removed it
+                # A process that was killed leaves the file that it was writing.
+                if entry.name.startswith(".new-") and time() - status.st_mtime > _DAY:
+                    os.unlink(entry.path)
+                else:
+                    found.append((status.st_mtime, status.st_size, entry.path))
         total = sum(size for _, size, _ in found)
         if total <= limit:
             return
