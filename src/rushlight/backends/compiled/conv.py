@@ -20,6 +20,7 @@ from rushlight.backends.compiled.conv_plans import (
     transposed_plan,
     weight_plan,
 )  # fmt: skip
+from rushlight.backends.compiled.views import row_major
 from rushlight.backends.reference import conv as reference
 from rushlight.backends.reference.pad import columns_of
 from rushlight.compiler.kernels import conv as kernels
@@ -187,6 +188,11 @@ def fit(x: Ints, w: Ints, y: Ints, groups: int) -> bool:
     )
 
 
+def as_last(a: np.ndarray) -> np.ndarray:
+    """With the channels innermost."""
+    return np.moveaxis(row_major(np.moveaxis(a, 1, -1)), -1, 1)
+
+
 def within(
     sizes: Ints, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints
 ) -> bool:
@@ -309,6 +315,14 @@ def convolve(
     if channels_last and has_channels(x, c, o // groups, groups, kernel, stride, dilation):
         by_tap = w.reshape(o, -1).T
         return by_channels(x, by_tap, bias, tuple(out), kernel, t, stride, padding, dilation)
+    if channels_last and groups > 1:  # thin products: vectors along lines take them
+        taps = prod(kernel)
+        if few_plan(
+            t, "forward", x.shape, (n, o, *out), kernel, stride, padding, dilation, groups,
+            (c * taps, taps),
+        ):  # fmt: skip
+            x, w = row_major(x), row_major(w)
+            return as_last(convolve(x, w, stride, padding, dilation, groups, out, False, bias))
     (x, x_last), (w, w_last) = dense(x), dense(w)
     wide = tuple(m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True))
     y = reference.empty((n, o, *out), x.dtype, channels_last)
@@ -401,6 +415,16 @@ def convolve_transposed(
             return by_channels_transposed(
                 g, by_tap.T, bias, tuple(sizes), kernel, t, stride, padding
             )
+    if channels_last and (groups > 1 or c <= 4):
+        taps, shape = prod(kernel), (n, c * groups, *sizes)
+        way = "turned" if set(stride) == {1} else "transposed"
+        if (way == "turned" or set(stride) == {2}) and few_plan(
+            t, way, g.shape, shape, kernel, stride, at, dilation, groups, (taps, c * taps)
+        ):
+            g, w = row_major(g), row_major(w)
+            return as_last(
+                convolve_transposed(g, w, stride, padding, dilation, groups, sizes, False, bias)
+            )
     g, g_last = dense(g)
     w = np.ascontiguousarray(w)
     each = zip(w.shape[2:], stride, padding, dilation, strict=True)
@@ -491,6 +515,12 @@ def convolve_weight(
         and has_channels(x, c, o // groups, groups, kernel, stride, dilation)
     ):
         return by_channels_weight(x, g, kernel, t, stride, padding, dilation)
+    if channels_last and groups > 1:
+        if few_plan(
+            t, "weight", x.shape, g.shape, kernel, stride, padding, dilation, groups, (0, 0)
+        ):
+            x, g = row_major(x), row_major(g)
+            return as_last(convolve_weight(x, g, kernel, stride, padding, dilation, groups))
     (x, x_last), (g, g_last) = dense(x), dense(g)
     w = reference.empty((o, c, *kernel), x.dtype, channels_last)
     wide = tuple(m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True))
