@@ -573,6 +573,8 @@ EXAMPLES = {f.__name__: f for f in NAMED} | {
     "fill_into": lambda rng, d: (*one(rng, d), 3), "squared_distance": same_shape,
     "product": along_axis(False), "total_of_numbers": along_axis(False),
     "nonzeros": along_axis(), "random_normal_floats": drawing([F32], 0.5, 2.0, least=16),
+    "digamma": one, "entropy": one, "erfinv": one, "lgamma": one, "ndtr": one, "ndtri": one,
+    "polygamma": lambda rng, d: (1, *one(rng, d)), "xlog1py": elements(2),
     "select": masked, "contiguous": one, "row_major": one,
     "with_wide_number": wide_number, "binary_entropy": positive(elements(2)),
     "binary_entropy_gradient": positive(elements(3)),

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 import rushlight as torch
 from guard import guarded
 from rushlight import dtypes
-from rushlight.backends.compiled import activation, distances, normalize
+from rushlight.backends.compiled import activation, distances, normalize, special
 from rushlight.backends.reference import activation as numpy_activation
 from rushlight.backends.reference import distances as numpy_distances
+from rushlight.backends.reference import gamma as numpy_gamma
 from rushlight.backends.reference import normalize as numpy_normalize
+from rushlight.backends.reference import special as numpy_special
 
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), dtypes.bfloat16.np]
 CLOSE = {4: 1e-5, 8: 1e-12, 2: 2.0**-6}  # of the largest number, by the size of an element
@@ -143,6 +145,63 @@ def test_groups_of_channels_that_are_last_by_one_and_two_threads():
     torch.set_num_threads(before)
     for x, y in zip(*results, strict=True):
         assert x.tobytes() == y.tobytes()
+
+
+SPECIAL = {
+    "lgamma": 1, "digamma": 1, "polygamma": 1, "erfinv": 0.3, "ndtri": 0.3, "ndtr": 1, "entropy": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+@pytest.mark.parametrize("d", [FLOATS[0], *FLOATS[2:]])
+def test_special_functions(name, d):
+    """float32 against float64: relative errors, zeros of lgamma and digamma included."""
+    rng = np.random.default_rng(0)
+    ends = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        -2.5,
+        2.0,
+        0.5,
+        1 + 2.0**-10,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e-7,
+        300.0,
+    ]
+    wide = rng.standard_normal(4000) * rng.choice([0.1, 1, 10], 4000) * SPECIAL[name]
+    a = np.concatenate([wide, ends]).astype(d)
+    order = (1,) if name == "polygamma" else ()
+    function = getattr(special, name)
+    module = numpy_gamma if name in ("lgamma", "digamma", "polygamma") else numpy_special
+    with np.errstate(all="ignore"):
+        expected = getattr(module, name)(*order, a.astype(np.float64)).astype(d)
+        got = function(*order, guarded(a))
+        assert got.dtype == d and np.array_equal(np.isnan(got), np.isnan(expected))
+        finite = np.isfinite(expected)
+        assert np.array_equal(got[~finite], expected[~finite], equal_nan=True)
+        g, e = got[finite].astype(np.float64), expected[finite].astype(np.float64)
+    close = {4: 6e-7, 2: 2.0**-7 if d != np.float16 else 2.0**-10}[d.itemsize]
+    least = 1e-6 if d == np.float16 else 1e-36
+    if name == "ndtr":  # an exponent is rounded: math.normal_below
+        close = close + 3e-8 * np.minimum(a[finite].astype(np.float64) ** 2, 200)
+    assert (np.abs(g - e) <= np.maximum(close * np.abs(e), least)).all()
+    strided = np.repeat(a, 2)[::2]
+    assert np.array_equal(function(*order, strided), got, equal_nan=True)
+    assert function(*order, a[:0]).shape == (0,)
+    assert np.asarray(function(*order, a[3:4].reshape(()))).shape == ()
+
+
+def test_products_with_logarithms():
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 300)).astype(np.float32)
+    a[:3], b[1:4] = 0, [np.nan, -1, np.inf]
+    with np.errstate(all="ignore"):
+        got = special.xlog1py(guarded(a), guarded(b))
+        same(got, numpy_gamma.xlog1py(*widely(a, b)).astype(np.float32))
 
 
 NORMS = (1.0, 2.0, float("inf"), 3.0, 0.0)

@@ -71,6 +71,7 @@ FAMILIES: dict[str, str] = {
     "views": "cat_plain contiguous copy_into joined rolled row_major stack_plain tiled triangle",
     "distances": "distances distances_gradient own_distances own_distances_gradient",
     "class_entropy": "class_entropy class_entropy_gradient",
+    "special": "digamma entropy erfinv lgamma ndtr ndtri polygamma xlog1py",
     "softmax": "log_softmax log_softmax_gradient logsumexp softmax softmax_gradient",
 }
 
