@@ -211,6 +211,16 @@ def test_resampling(seed):
         compare(name, pixels, draw.one(1, 2, 3))
 
 
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+def test_nearest_elements(mode):
+    """Of all sizes: in the middle between two elements it is rounding that decides."""
+    for dtype in (oracle.float32, oracle.float64):
+        for n in range(1, 12):
+            x = oracle.arange(n, dtype=dtype).expand(1, 1, n)
+            for m in range(1, 70):
+                compare("interpolate", x, m, mode=mode)
+
+
 def test_wrong_calls_raise_the_same_types():
     x = oracle.randn(1, 3, 8, 8)
     with warnings.catch_warnings():

@@ -44,8 +44,12 @@ def taps_of(
         step = one(1.0 / scale) if scale else one(n) / one(m)
     i = np.arange(m).astype(one)
     if mode.startswith("nearest"):
-        at = i + one(0.5) if mode == "nearest-exact" else i
-        return np.minimum(np.floor(at * step).astype(np.int64), n - 1)[None], None
+        at = i * step
+        if mode == "nearest-exact":  # PyTorch rounds after 1/2 is taken off, not before
+            middle = (i.astype(np.float64) + 0.5) * np.float64(step) - 0.5
+            at = middle.astype(one) + one(0.5)
+        at = at.astype(np.float32)  # of float64, too: 1.9999999999999998 is 2
+        return np.minimum(np.floor(at).astype(np.int64), n - 1)[None], None
     if antialias:
         return _filter_taps(n, i, step, FILTERS[mode])
     at = i * step if corners else (i + one(0.5)) * step - one(0.5)
