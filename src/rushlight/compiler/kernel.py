@@ -28,8 +28,8 @@ from rushlight.compiler.types import HEAD, Header, Type
 class Kernel(Source):
     """A function that Python calls, compiled for given types and known values."""
 
-    def __init__(self, function: Callable, fast: str = "") -> None:
-        super().__init__(function, "kernel", fast)
+    def __init__(self, function: Callable, fast: str = "", quick: bool = False) -> None:
+        super().__init__(function, "kernel", fast, quick=quick)
         self._compiled: dict[tuple, Callable[..., None]] = {}
 
     def module(self, **known: Any) -> Any:
@@ -48,17 +48,13 @@ class Kernel(Source):
 
     def llvm(self, **known: Any) -> str:
         """Its LLVM text, before LLVM's own passes; what it is made from is checked once."""
-        from rushlight.compiler.emit import emit
-
         types = self._types(known)
-        return emit(_module(self, types, known)) + self._entry(types)
+        return _emitted(self, _module(self, types, known)) + self._entry(types)
 
     def _text(self, known: dict[str, Any]) -> str:
         """The same, less the routines that are compiled apart."""
-        from rushlight.compiler.emit import emit
-
         types = self._types(known)
-        return emit(_module(self, types, known, _apart())) + self._entry(types)
+        return _emitted(self, _module(self, types, known, _apart())) + self._entry(types)
 
     def compiled(self, **known: Any) -> Callable[..., None]:
         """The kernel as a function of arrays (for its pointers) and numbers, in its order.
@@ -199,6 +195,13 @@ def _module(
     return module
 
 
+def _emitted(source: Source, module: Any) -> str:
+    from rushlight.compiler.emit import emit
+    from rushlight.compiler.native import QUICK
+
+    return (QUICK if source.quick else "") + emit(module)
+
+
 def _listed(values: dict[str, Any]) -> str:
     return ", ".join(f"{k}={v!r}" for k, v in values.items())
 
@@ -209,7 +212,6 @@ def _apart() -> Any:
 
     def named(source: Source, types: dict[str, Type], known: dict[str, Any]) -> str:
         def text(name: str) -> str:
-            from rushlight.compiler.emit import emit
             from rushlight.compiler.read import result
 
             module = _module(source, types, known, named)
@@ -217,7 +219,7 @@ def _apart() -> Any:
             got, said = module.functions[0].result, result(source, known)
             if got is not said:
                 raise TypeError(f"{source} returns {got} and is annotated {said}")
-            return emit(module)
+            return _emitted(source, module)
 
         described = f"{source.function.__module__}.{source.__name__}({_listed(known)})"
         return native.unit(f"{described}({_listed(types)}) {source.fast}", text)
@@ -225,14 +227,17 @@ def _apart() -> Any:
     return named if native.UNITS else None
 
 
-def kernel(function: Callable | None = None, *, fast: str = "") -> Any:
+def kernel(function: Callable | None = None, *, fast: str = "", quick: bool = False) -> Any:
     """Make a kernel of a Python function, which is read when it is compiled, not before.
 
     `fast` names LLVM's flags for its floating-point operations: "reassoc" lets sums be reordered.
+    `quick`: with few of LLVM's passes, for long kernels of vectors that they choose themselves, which
+    keep what does not change in a loop outside of it: the others take twice as long as all else, and
+    change nothing there. LLVM makes no vectors of their `lanes`.
     """
     if function is None:
-        return lambda function: Kernel(function, fast)
-    return Kernel(function, fast)
+        return lambda function: Kernel(function, fast, quick)
+    return Kernel(function, fast, quick)
 
 
 # What the entries of kernels call of CPython's C interface.

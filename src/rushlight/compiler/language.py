@@ -73,8 +73,11 @@ SIMPLE = {
 class Source:
     """A function of the kernel language: its Python function, and how it is to be read."""
 
-    def __init__(self, function: Callable, kind: str, fast: str, apart: bool = False) -> None:
+    def __init__(
+        self, function: Callable, kind: str, fast: str, apart: bool = False, quick: bool = False
+    ) -> None:
         self.function, self.kind, self.fast, self.apart = function, kind, fast, apart
+        self.quick = quick
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__wrapped__ = function  # doctest and inspect find the source
         self._tree: Any = None
@@ -148,15 +151,18 @@ def inline(function: Callable | None = None) -> Any:
     return Source(function, "inline function", "")
 
 
-def routine(function: Callable | None = None, *, fast: str = "", apart: bool = False) -> Any:
+def routine(
+    function: Callable | None = None, *, fast: str = "", apart: bool = False, quick: bool = False
+) -> Any:
     """A function that kernels call; parameters that are given known values are known in it.
 
     One that is `apart` is compiled by itself, once for all kernels that call it with the same known
-    values: for routines that take long to compile. What it returns is annotated: `-> T`.
+    values: for routines that take long to compile. What it returns is annotated: `-> T`. Of one
+    that is apart, `quick` is as for kernels.
     """
     if function is None:
-        return lambda function: Source(function, "routine", fast, apart)
-    return Source(function, "routine", fast, apart)
+        return lambda function: Source(function, "routine", fast, apart, quick)
+    return Source(function, "routine", fast, apart, quick)
 
 
 def known(values: Iterable) -> tuple:

@@ -24,6 +24,7 @@ from rushlight.compiler import cache as disk
 # Whether functions can be compiled by themselves: where it can be read of an object file what it needs.
 UNITS = sys.platform == "linux"
 PREFIX = "unit."
+QUICK = "; quick\n"  # how a text begins that LLVM spends little time on
 
 _loaded: dict[tuple, tuple[int, ...]] = {}
 _units: set[str] = set()  # functions compiled by themselves that are in the process
@@ -163,7 +164,7 @@ def _machine() -> tuple[Any, Any, tuple[str, str]]:
 
 def _optimised(text: str) -> Any:
     module = _parsed(text)
-    _optimise(module)
+    _optimise(module, text.startswith(QUICK))
     return module
 
 
@@ -173,7 +174,7 @@ def _parsed(text: str) -> Any:
     return module
 
 
-def _optimise(module: Any) -> None:
+def _optimise(module: Any, quick: bool) -> None:
     llvm, machine, _ = _machine()
     # Level 1 leaves out what looks for work that kernels do not have (functions to write out within
     # others, branches that others decide), at two thirds of the time of level 3 for the same code.
@@ -181,7 +182,18 @@ def _optimise(module: Any) -> None:
     options.loop_vectorization = True
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    if quick:  # a quarter of the time; above all, loops keep what does not change in them
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_loop_rotate_pass()
+        passes.add_loop_unroll_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+    else:
+        passes = builder.getModulePassManager()
+    passes.run(module, builder)
 
 
 def host() -> tuple[str, str]:

@@ -116,7 +116,7 @@ def seen_only(v, j, see, other, L):
     return select(iota(i32, L) < i32(see - j), v, typeof(v)(other))
 
 
-@kernel
+@kernel(quick=True)
 def attention(
     MASK, q: Header, k: Header, v: Header, mask: Header, out: Header, tops: Ptr[T],
     sums: Ptr[T], scale: T, reach: i64, down: i64,
@@ -181,7 +181,7 @@ def attention(
                 sum[i] = top[i] + math.log(l) if l != 0 else T(float("inf"))
 
 
-@routine(apart=True)
+@routine(apart=True, quick=True)
 def softmax_of(scores, rows, columns, i, j, added, step, top, sum, out, o_step, values,
                reach, MASK, T, L):  # fmt: skip
     """Exponentials of a block of scores, less each row's largest so far; what was summed before is
@@ -231,7 +231,7 @@ def softmax_of(scores, rows, columns, i, j, added, step, top, sum, out, o_step, 
                 sum[real[r]] = l
 
 
-@kernel
+@kernel(quick=True)
 def gradients(
     MASK, g: Header, q: Header, k: Header, v: Header, mask: Header, out: Header,
     sums: Ptr[T], means: Ptr[T], gq: Header, gk: Header, gv: Header, scale: T,

@@ -37,7 +37,7 @@ from rushlight.compiler.types import Ptr, f64, i64
 FACTS = 3  # numbers that a chunk leaves: the sum of losses, that of weights, classes out of range
 
 
-@kernel
+@kernel(quick=True)
 def rows_entropy(
     WEIGHT, SMOOTH, x: Ptr[T], target: Ptr[i64], weight: Ptr[T], losses: Ptr[R], sums: Ptr[R],
     facts: Ptr[f64], rows: i64, n: i64, skip: i64, smoothing: f64,

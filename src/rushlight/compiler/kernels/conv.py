@@ -140,7 +140,7 @@ def list_places(plan, at, to, first, last, fd, fh, fw, W) -> i64:
     return count
 
 
-@routine(apart=True)
+@routine(apart=True, quick=True)
 def write_columns(sums_at, y, channel, rows, left, E, L, bias=None):
     """Rows of 2 L sums each become columns: lane i of row r, and bias[i], goes to y[i * channel + r]."""
     W = 2 * L
@@ -159,7 +159,7 @@ def write_columns(sums_at, y, channel, rows, left, E, L, bias=None):
                         store(y + ((v * L + i) * channel + r), column, mask)
 
 
-@routine(apart=True)
+@routine(apart=True, quick=True)
 def write_lines(sums_at, lines, y, channel, rows, left, bias, E, L):
     """As write_columns, by way of `lines`: one channel after the other, as channels of y may be whole
     pages apart, and lines of the cache that are written by turns would drive each other out."""
@@ -235,7 +235,7 @@ def turn_block(w, step, to, count, left, t_size, W, L):
                             store(to + ((o * t_size + t + i) * W + v * L), rows[i])
 
 
-@kernel
+@kernel(quick=True)
 def convolve(WEIGHTS, x: Ptr[T], w: Ptr[B], bias: Ptr[E], y: Ptr[E], plan: Ptr[i64]):
     """y = x convolved with w, plus bias, as `plan` says.
 
@@ -310,7 +310,7 @@ def pack_places(g, plan, to, first, count, left, W, L):
         p += here
 
 
-@kernel
+@kernel(quick=True)
 def convolve_weight(x: Ptr[T], g: Ptr[E], y: Ptr[E], parts: Ptr[T], plan: Ptr[i64]):
     """y [O, K] = the sums over all places of g times what the windows read of x.
 
@@ -387,7 +387,7 @@ def spread(x: Ptr[E], y: Ptr[T], plan: Ptr[i64]):
                 store(to + j, value, place < i32(plan[6]))
 
 
-@kernel
+@kernel(quick=True)
 def turn(w: Ptr[E], y: Ptr[T], plan: Ptr[i64]):
     """Panels of the weights [groups, O, C, T] of a convolution for its transpose: for each phase
     [groups, blocks of C, O, taps of the phase, 2 L].

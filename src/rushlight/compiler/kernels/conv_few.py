@@ -33,6 +33,11 @@ def lines_read(lines: int, kh: int, s: int, d: int) -> list[int]:
     return sorted({line * s + k * d for line in range(lines) for k in range(kh)})
 
 
+def meetings(row: int, lines: int, kh: int, s: int, d: int) -> list[tuple[int, int]]:
+    """The lines of a tile and the taps by which they meet a line of the input."""
+    return [(n, k) for n in range(lines) for k in range(kh) if n * s + k * d == row]
+
+
 PLACES = 7  # of a line that `channels` computes together
 
 
@@ -57,7 +62,7 @@ def line_load(p, masks, S, L):
     return parts[0] if S == 1 else shuffle(parts[0], parts[1], [2 * i for i in range(L)])
 
 
-@kernel
+@kernel(quick=True)
 def few(
     R, LINES, V, KH, KW, S, D, FLIP, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]
 ):
@@ -68,6 +73,7 @@ def few(
     """
     groups, blocks, channels = plan[1], plan[2], plan[3]
     height, width, oh_size, ow_size = plan[4], plan[5], plan[6], plan[7]
+    step = plan[11]
     down = (oh_size + (LINES - 1)) // LINES
     reach = lines_read(LINES, KH, S, D)
     CHAINS = chains(LINES * R * V, KW)
@@ -97,20 +103,21 @@ def few(
                         if (ih >= 0) & (ih < height):
                             line = source + ih * width
                             for kw in unroll(KW):
-                                for v in unroll(V):
-                                    a = line_load(line + (v * L * S + kw * D), masks[v][kw], S, L)
-                                    for n in unroll(LINES):
-                                        for kh in unroll(KH):
-                                            if n * S + kh * D == row:
-                                                tap = kh * KW + kw
-                                                if FLIP:
-                                                    tap = KH * KW - 1 - tap
-                                                for r in unroll(R):
-                                                    b = splat(p[r * plan[11] + tap], L)
-                                                    chain = kw % CHAINS
-                                                    sums[n][r][v][chain] = fma(
-                                                        a, b, sums[n][r][v][chain]
-                                                    )
+                                a = [
+                                    line_load(line + (v * L * S + kw * D), masks[v][kw], S, L)
+                                    for v in range(V)
+                                ]
+                                for n, kh in unroll(meetings(row, LINES, KH, S, D)):
+                                    tap = kh * KW + kw
+                                    if FLIP:
+                                        tap = KH * KW - 1 - tap
+                                    for r in unroll(R):
+                                        b = splat(p[r * step + tap], L)
+                                        for v in unroll(V):
+                                            chain = kw % CHAINS
+                                            sums[n][r][v][chain] = fma(
+                                                a[v], b, sums[n][r][v][chain]
+                                            )
                 for n in unroll(LINES):
                     if first + n < oh_size:
                         for r in unroll(R):
@@ -123,7 +130,7 @@ def few(
                                 store(at, s + splat(of_bias[r], L), mask)
 
 
-@kernel
+@kernel(quick=True)
 def few_transposed(
     R, PAIRS, KH, KW, FLIP, g: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]
 ):
@@ -196,7 +203,7 @@ def few_transposed(
                                     store(at, pair + splat(of_bias[r], L), mask[h])
 
 
-@kernel
+@kernel(quick=True)
 def few_weight(R, V, KH, KW, S, D, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
     """The gradient of a weight: y [groups, blocks * R, C, KH, KW] from x [N, groups, C, H, W] and
     g [N, groups, blocks * R, OH, OW]. Plan as for `few`, but the first number is N.
@@ -292,7 +299,7 @@ def fetch_below(KH, S, image, top, left, width, c_size, c, plan):
             prefetch(p + j * c_size)
 
 
-@kernel
+@kernel(quick=True)
 def channels(KW, S, D, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
     """Depthwise, with channels innermost: y [N, OH, OW, C] from x [N, H, W, C] and w [KH, KW, C].
 

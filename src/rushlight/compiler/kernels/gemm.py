@@ -253,7 +253,7 @@ def pack_columns(b, bcs, to, k, left, W, L):
                 store(to + ((p + i) * W + j), rows[i])
 
 
-@routine(apart=True)
+@routine(apart=True, quick=True)
 def block(a, ars, aks, b, panel, bks, c, ldc, row, k, rows, columns, begin, T, MR, V, L,
           alpha=1, ACT="", back=None):  # fmt: skip
     """A block of C: rows of tiles; panels of B begin `panel` elements a column apart.
@@ -339,7 +339,7 @@ def rounded_up(a, by):
     return (a + (by - 1)) // by * by
 
 
-@kernel
+@kernel(quick=True)
 def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i64,
             alpha: f64):  # fmt: skip
     """C [..., m, n] from A [..., m, k] and B [..., k, n], k > 0 (counted in pairs, if they are pairs).

@@ -135,7 +135,7 @@ def tile(a, along, b, apart, c, ldc, bias, k, rows, begin, T, MR, V, L):
                 store(c + (r * ldc + v * L), sums[r][v])
 
 
-@routine(apart=True)
+@routine(apart=True, quick=True)
 def block(a, along, b, apart, c, ldc, bias, k, rows, begin, T, MR, V, L):
     """Tiles below each other, the last one as low as will do."""
     third = MR // 3
@@ -173,11 +173,11 @@ def cell(v, own, state, KIND):
     return result, now, saved
 
 
-@routine(apart=True)
+@routine(apart=True, quick=True)
 def pack_gates(w, to, size, depth, u, G, W, L):
     """The weights [G * size, depth] of all G gates of W units from u on, side by side:
     [depth, G * W]. Units that do not exist are copies of the last one."""
-    for v in unroll(G * W // L):
+    for v in range(G * W // L):
         first = u + v * L % W
         at = [w + (v * L // W * size + min(size - 1, first + i)) * depth for i in range(L)]
         for p in range(0, depth, L):
@@ -344,7 +344,7 @@ def advance(
                             store(to + (r * len(saved) + j) * W, saved[j])
 
 
-@kernel
+@kernel(quick=True)
 def layer(
     KIND, x: Ptr[T], w_ih: Ptr[T], w_hh: Ptr[T], bias: Ptr[T], own_bias: Ptr[T], h: Ptr[T],
     c: Ptr[T], y: Ptr[T], last_h: Ptr[T], last_c: Ptr[T], kept: Ptr[T], work: Ptr[T],
@@ -402,7 +402,7 @@ def layer(
                KIND=KIND, L=L)  # fmt: skip
 
 
-@kernel
+@kernel(quick=True)
 def step(
     KIND, x: Ptr[T], w_ih: Ptr[T], w_hh: Ptr[T], bias: Ptr[T], own_bias: Ptr[T], h: Ptr[T],
     c: Ptr[T], y: Ptr[T], last_h: Ptr[T], last_c: Ptr[T], kept: Ptr[T], work: Ptr[T], n: i64,

@@ -135,7 +135,7 @@ def move(a, along, b, onto, height, size, L):
             store(b + (r * onto + u), load(a + (r * along + u), L, here), here)
 
 
-@kernel
+@kernel(quick=True)
 def gradients(
     KIND, g: Ptr[T], y: Ptr[T], w: Ptr[T], h: Ptr[T], c: Ptr[T], kept: Ptr[T], slopes: Ptr[T],
     outer: Ptr[T], dh: Ptr[T], dc: Ptr[T], work: Ptr[T], places: Ptr[i64], steps: i64, n: i64,

@@ -107,7 +107,7 @@ def squared(rows, m, T, L):
     return [[combined(r, [line[s] for line in m], T, L) for s in range(len(rows))] for r in rows]
 
 
-@routine(apart=True)
+@routine(apart=True, quick=True)
 def read_channels(x, frame, H, W, place, left, row, high, column, wide, T, L):
     """Of L channels of an image, of which `left` exist, rows [row, row + high) and columns [column,
     column + wide) into a frame with the channels innermost, as far as they exist; what else the frame
@@ -218,7 +218,7 @@ def tile(a, b, to, terms, count, matrix, k, begin, T, MR, L):
             store(here, sums[r][v])
 
 
-@routine(apart=True)
+@routine(apart=True, quick=True)
 def windows(w, u, plan, left, channels, FLIPPED, S, T, L):
     """u [products, RUN, 2 L] with gaps = G g G' of windows for 2 L output channels, of which `left`
     exist, and up to RUN of the input, turned around where FLIPPED."""
@@ -252,7 +252,7 @@ def windows(w, u, plan, left, channels, FLIPPED, S, T, L):
                     )
 
 
-@routine(apart=True)
+@routine(apart=True, quick=True)
 def multiply(v, u, sums, terms, products, tiles, k, matrix, across, begin, T, MR, L):
     """The products of a block of 2 L output channels and k <= RUN of the input."""
     done = i64(0)
@@ -301,7 +301,7 @@ def transform_back(sums, bias, points, blocks, lines, wide, apart, matrix, S, T,
     return total(wrong)
 
 
-@routine(apart=True)
+@routine(apart=True, quick=True)
 def write_tiles(
     sums, bias, y, points, plan, first, last, column, wide, o, left, matrix, S, T, L
 ) -> T:
@@ -433,7 +433,7 @@ def add_products(v, u, z, tiles, begin, ROW, T, MR, L):
             store(at, sums[r][s])
 
 
-@routine(apart=True)
+@routine(apart=True, quick=True)
 def write_windows(z, y, rows, lanes, channels, matrix, S, T, L) -> T:
     """y [lanes, channels, taps] = G' z G for `rows` channels; returns as `transform_back`."""
     K, N = SCHEMES[S].taps, SCHEMES[S].products
@@ -455,7 +455,7 @@ def write_windows(z, y, rows, lanes, channels, matrix, S, T, L) -> T:
     return total(wrong)
 
 
-@kernel
+@kernel(quick=True)
 def convolve_weight(S, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], wrong: Ptr[T],
                     plan: Ptr[i64]):  # fmt: skip
     """y [O, C, taps] = the gradients of the windows for gradients g of results; `wrong` as `convolve`.
