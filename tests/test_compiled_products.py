@@ -179,6 +179,21 @@ def test_linear(m, k, n, dtype):
     close(products.linear(batch, w, bias), batch, w.T, dtype, bias)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_rows_that_are_added_to_products_with_few_vectors(dtype, side):
+    for m, k, n in ((1, 300, 70), (3, 40, 2100), (7, 2100, 45), (200, 65, 1), (90, 2100, 4)):
+        x, w = random((m, k), dtype), random((n, k), dtype, seed=1)
+        row = guarded(random((n,), dtype, seed=2), side)
+        for weight in (guarded(w, side), guarded(w.T.copy(), side).T):
+            close(products.linear(guarded(x, side), weight, row), x, w.T, dtype, row)
+            row[0] = np.nan
+            assert np.isnan(products.linear(x, weight, row)).any(0).nonzero()[0].tolist() == [0]
+            row[0] = 1
+    whole = np.arange(12).reshape(3, 4)
+    assert (products.linear(whole, whole, whole[0, :3].copy()) == whole @ whole.T + [0, 1, 2]).all()
+
+
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 60), st.sampled_from(DTYPES))
 def test_accumulate(m, k, n, dtype):
     a, b = random((m, k), dtype, "columns"), random((k, n), dtype, seed=1)
@@ -291,6 +306,8 @@ def test_same_bits_for_any_number_of_threads():
             long = random((300_001,), "f4")
             made += [np.asarray(products.dot(long, long[::-1].copy()))]
             made.append(products.matmul(random((20, 40, 50), "f8"), random((20, 50, 30), "f8")))
+            w, row = random((900, 300), "f4"), random((900,), "f4")
+            made.append(products.linear(random((3, 300), "f4"), w, row))
             results.append(made)
         for others in results[1:]:
             for one, other in zip(results[0], others, strict=True):

@@ -35,9 +35,7 @@ SMALL_OUTER = compiled.threshold(256)
 # Half types are read as they are below this; above it converting them first, or for bfloat16 making
 # pairs, takes less time than it saves.
 DIRECT = compiled.threshold(32**3)
-# Elements of a matrix up to which it is multiplied by few vectors as by many; four times as many where
-# a row is added, which kernels for few vectors leave to NumPy.
-LITTLE = 4096
+LITTLE = 4096  # elements of a matrix up to which it is multiplied by few vectors as by many
 THIN_SUMS = compiled.threshold(16)  # of sums along rows of a matrix with several vectors: products
 
 # Of small results of long sums (gradients of weights) threads share the sums, by so many products.
@@ -192,10 +190,15 @@ def paired(a: np.ndarray) -> np.ndarray:
     return out.swapaxes(-1, -2)
 
 
-def thin(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray | None:
-    """a [..., m, k] @ b [..., k, n], where m or n is at most SOME, in c; None unless the other matrix
-    has contiguous rows or columns."""
+def thin(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, row: np.ndarray | None = None
+) -> np.ndarray | None:
+    """a [..., m, k] @ b [..., k, n], where m or n is at most SOME, in c, plus a row of c's dtype; None
+    unless the other matrix has contiguous rows or columns."""
     m, n = c.shape[-2:]
+    along = across = 0
+    if row is not None:
+        along, across = (1, 0) if m <= n else (0, 1)
     if m <= n:
         matrix, vectors, out, count = b.swapaxes(-1, -2), a, c, m
     else:
@@ -208,11 +211,12 @@ def thin(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray | None:
         out = c if out.shape == c.shape and m <= n else c.swapaxes(-1, -2)
     strides = matrix.strides
     if strides[-1] == size and (count == 1 or k >= THIN_SUMS):
-        _kernels["rows", char, count, c.dtype.char](matrix, vectors, out)
+        kernel = _kernels["rows", char, count, c.dtype.char]
     elif strides[-2] == size and (count <= FEW or char in HALF):
-        _kernels["columns", char, count, c.dtype.char](matrix, vectors, out)
+        kernel = _kernels["columns", char, count, c.dtype.char]
     else:
         return None
+    kernel(matrix, vectors, out, c if row is None else row, along, across)
     return c
 
 
@@ -226,8 +230,7 @@ def matrices(a: np.ndarray, b: np.ndarray, row: np.ndarray | None = None) -> np.
     if char in HALF:
         hurry = work <= DIRECT and k <= DEEP
     else:
-        little = LITTLE if row is None else 4 * LITTLE
-        hurry = (m > SOME and n > FEW or (m if m > n else n) * k <= little) and k < 2 * SPAN
+        hurry = (m > SOME and n > FEW or (m if m > n else n) * k <= LITTLE) and k < 2 * SPAN
     if hurry:
         size = dtype.itemsize
         if s == size or t == size:
@@ -238,9 +241,11 @@ def matrices(a: np.ndarray, b: np.ndarray, row: np.ndarray | None = None) -> np.
                 _kernels[char](a, b, c, row, c, 2, 1.0)
             return c
     if m <= FEW or n <= FEW or (m <= SOME and (s < t or char in HALF)):
-        few = thin(a, b, np.empty((m, n), dtype if row is None else row.dtype))
+        if row is not None and row.dtype.kind != "f":
+            return None
+        few = thin(a, b, np.empty((m, n), dtype if row is None else row.dtype), row)
         if few is not None:
-            return few if row is None else np.add(few, row, out=few)
+            return few
     return product(a, b, (m, n), row)
 
 
@@ -316,10 +321,10 @@ def times_vector(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
         return None
     if k > gemv.DEPTH and char in HALF:
         c = np.empty(n, F32)
-        _kernels[name, char, 1, "f"](a, b, c)
+        _kernels[name, char, 1, "f"](a, b, c, c, 0, 0)
     else:
         c = np.empty(n, dtype)
-        _kernels[name, char, 1, char](a, b, c)
+        _kernels[name, char, 1, char](a, b, c, c, 0, 0)
     return c
 
 

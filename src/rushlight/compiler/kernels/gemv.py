@@ -164,10 +164,24 @@ def places(z, matrix, vectors, out, E, O):
     return p, q, to
 
 
+@routine
+def add_row(row, ri, rj, out, oj, oi, vectors, first, end):
+    """out[j, i] += row[i * ri + j * rj], for i from `first` to `end`."""
+    for j in range(vectors):
+        to, by = out + j * oj, row + j * rj
+        if (oi == 1) & (ri == 1):
+            for i in lanes(first, end):
+                to[i] += by[i]
+        else:
+            for i in range(first, end):
+                to[i * oi] += by[i * ri]
+
+
 @kernel
-def rows(matrix: Header, vectors: Header, out: Header):
+def rows(matrix: Header, vectors: Header, out: Header, row: Ptr[T], ri: i64, rj: i64):
     """out [..., j, i] from matrices [..., i, k] whose rows are contiguous and at most J vectors
-    [..., j, k] for each; leading dimensions are broadcast to those of out."""
+    [..., j, k] for each; leading dimensions are broadcast to those of out. Unless `ri` and `rj` are 0,
+    row[i * ri + j * rj] is added, where out is of the type of the sums."""
     n, k, count, along, _, qj, qk, oj, oi, batch = plan(matrix, vectors, out, E, O)
     much = CHUNK if E is T else 2 * CHUNK  # each chunk brings the vectors together anew
     each = rounded_up(much // k + 1, R)
@@ -183,6 +197,9 @@ def rows(matrix: Header, vectors: Header, out: Header):
                 for i in range(first, min(n, first + each), R):
                     dots(p + (i * along + e), along, by, step, deep, min(n - i, R), to + i * oi, oj,
                          oi, count, e == 0, T=T, R=R, U=U, J=J, L=L, E=E)  # fmt: skip
+            if O is T:
+                if ri + rj > 0:
+                    add_row(row, ri, rj, to, oj, oi, count, first, min(n, first + each))
 
 
 @routine
@@ -226,7 +243,7 @@ def deliver(sums, wide, left, out, oj, oi, vectors, first, L):
 
 
 @kernel
-def columns(matrix: Header, vectors: Header, out: Header):
+def columns(matrix: Header, vectors: Header, out: Header, row: Ptr[T], ri: i64, rj: i64):
     """As `rows`, from matrices [..., i, k] whose columns are contiguous."""
     n, k, count, _, along, qj, qk, oj, oi, batch = plan(matrix, vectors, out, E, O)
     W = V * L
@@ -248,6 +265,9 @@ def columns(matrix: Header, vectors: Header, out: Header):
                     else:
                         sums(p + (i + e * along), along, by, step, deep, n - i, to + i * oi, oj, oi,
                              count, e == 0, T=T, V=max(V // 2, 1), J=J, L=L)  # fmt: skip
+            if O is T:
+                if ri + rj > 0:
+                    add_row(row, ri, rj, to, oj, oi, count, first, min(n, first + each))
 
 
 @kernel
