@@ -214,11 +214,15 @@ def test_resampling(seed):
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
 def test_nearest_elements(mode):
     """Of all sizes: in the middle between two elements it is rounding that decides."""
-    for dtype in (oracle.float32, oracle.float64):
+    for dtype in (np.float32, np.float64):
         for n in range(1, 12):
-            x = oracle.arange(n, dtype=dtype).expand(1, 1, n)
+            x = np.arange(n, dtype=dtype)[None, None]
             for m in range(1, 70):
-                compare("interpolate", x, m, mode=mode)
+                ours, theirs = (
+                    lib.nn.functional.interpolate(lib.from_numpy(x), m, mode=mode).numpy()
+                    for lib in (torch, oracle)
+                )
+                assert np.array_equal(ours, theirs), (dtype, n, m)
 
 
 def test_wrong_calls_raise_the_same_types():
