@@ -24,7 +24,8 @@ def copies(dtype: np.dtype) -> Any:
     if unit is None or dtype.hasobject:
         return refuse
     arranged = arrange.copied, {"SIZE": unit.size}
-    return direct(arranged, [dtype, dtype], [], (kernels.copy, {"U": unit}))
+    runs = (kernels.move_over, {"U": unit}), (kernels.copy, {"U": unit})
+    return direct(arranged, [dtype, dtype], [], *runs)
 
 
 COPY = ByDtype(copies)

@@ -76,6 +76,13 @@ def move_all(STREAMED, a: Ptr[U], out: Ptr[U], n: i64):
         move(out + lo, a + lo, hi - lo, STREAMED, U)
 
 
+@kernel
+def move_over(out: Ptr[U], a: Ptr[U], n: i64):
+    """As `move_all`."""
+    for lo, hi in parallel(n, PIECE):
+        move(out + lo, a + lo, hi - lo, False, U)
+
+
 @inline
 def move_back(q, p, n, U):
     """q[i] = p[-i] for i of [0, n)."""
