@@ -353,6 +353,11 @@ def add_at_places(rng, d):
     return some(rng, places.shape, d), places, sizes
 
 
+def adaptive_sums(rng, d):
+    x, *_, out = pool(rng, d)
+    return x, out
+
+
 def averages(rng, d):
     x, kernel, stride, padding, _, _ = pool(rng, d)
     reference = import_module("rushlight.backends.reference.conv")
@@ -532,7 +537,7 @@ def move_statistics(rng, d):
 
 NUMBERS = (0.5, 1.5, 0.5)
 NAMED = (
-    add_at_places, reduce_along,
+    adaptive_sums, add_at_places, reduce_along,
     bags, bincount, expand, running_extreme, search, unique, where_set,
     put_slices, pad_constant, pad_edges, copy_into, joined, rolled, tiled, triangle,
     attention, attention_gradients, convolve, convolve_transposed, convolve_weight, accumulate,

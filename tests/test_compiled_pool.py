@@ -17,6 +17,7 @@ from rushlight.ops.nn.pool import out_sizes
 
 FLOATS = [np.dtype(t) for t in (np.float32, np.float64, np.float16)] + [dtypes.bfloat16.np]
 INTEGERS = [np.dtype(t) for t in (np.int64, np.int32, np.int8, np.uint8)]
+SIDES = ("after", "before")
 ERROR = {2: 2e-2, 4: 1e-5, 8: 1e-13}
 
 
@@ -167,6 +168,19 @@ def test_channels_last_of_windows_that_tile(dtype):
         compiled.window_averages_adjoint(g, *window, (8, 9), 6),
         reference.window_averages_adjoint(g, *window, (8, 9), 6),
     )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_adaptive_sums(seed):
+    choice, rng = random.Random(seed), np.random.default_rng(seed)
+    sizes = tuple(choice.choice([1, 2, 7, 13, 40]) for _ in range(choice.choice([1, 2, 3])))
+    out = tuple(choice.choice([1, 3, 6, 17]) for _ in sizes)
+    dtype = choice.choice([np.float32, np.float64])
+    x = guarded(rng.standard_normal((2, 20, *sizes)).astype(dtype), choice.choice(SIDES))
+    close(compiled.adaptive_sums(x, out), reference.adaptive_sums(x, out))
+    if len(sizes) == 2:
+        x = last(x)
+        close(compiled.adaptive_sums(x, out), reference.adaptive_sums(x, out))
 
 
 def test_two_threads_give_the_same_bits():

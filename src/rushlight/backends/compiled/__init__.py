@@ -52,7 +52,7 @@ FAMILIES: dict[str, str] = {
         "rms_norm rms_norm_gradients"
     ),
     "pool": (
-        "add_at_places max_by_tables max_pool max_pool_places window_averages "
+        "adaptive_sums add_at_places max_by_tables max_pool max_pool_places window_averages "
         "window_averages_adjoint"
     ),
     "random": (

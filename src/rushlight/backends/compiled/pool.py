@@ -6,12 +6,13 @@ know, are the reference's.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.backends.compiled import extremes, reduce, threshold
+from rushlight.backends.compiled import extremes, reduce, resample, threshold
 from rushlight.backends.reference import pool as reference
 from rushlight.compiler.kernels import pool as kernels
 from rushlight.compiler.kernels import pool_last
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 FLOATS = frozenset("fd")  # dtype.char
 HALVES = frozenset(("float16", "bfloat16"))
 SMALL = threshold(256)  # elements from which a kernel takes less time than NumPy's passes
+LONG = 64  # elements of a window in one dimension
 LARGE = 1 << 30  # places in a plane, and columns beyond its ends, fit into 32 bits
 
 
@@ -282,6 +284,39 @@ def max_by_tables(x: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[np.ndarr
     return y, at
 
 
+@lru_cache(maxsize=256)
+def adaptive_lists(n: int, m: int, dtype: np.dtype) -> resample.Lists | None:
+    """The windows of adaptive pooling, from n elements to m; None where their sums are long, which lists
+    add in order."""
+    start, end = reference.adaptive_windows(n, m)
+    if (end - start).max() > LONG:
+        return None
+    at = np.repeat(np.arange(m), end - start)
+    place = np.concatenate([np.arange(a, b) for a, b in zip(start, end, strict=True)])
+    return resample.lists(n, m, at, place, np.ones(len(at), dtype))
+
+
+def adaptive_sums(x: np.ndarray, out: Ints) -> np.ndarray:
+    """The sums over the windows of adaptive pooling; half precision summed (and left) in float32."""
+    sizes = x.shape[x.ndim - len(out) :]
+    if x.dtype.char not in FLOATS or not x.size or 0 in out:
+        return reference.adaptive_sums(x, out)
+    each = [adaptive_lists(n, m, x.dtype) for n, m in zip(sizes, out, strict=True)]
+    y = resample.by_lists(x, each, False)
+    return reference.adaptive_sums(x, out) if y is None else y
+
+
+@lru_cache(maxsize=256)
+def back_lists(m: int, n: int, k: int, s: int, p: int, dtype: np.dtype) -> resample.Lists | None:
+    """Which of m windows of size k, s apart from -p on, each of n elements is in."""
+    window = np.repeat(np.arange(m), k)
+    at = window * s - p + np.tile(np.arange(k), m)
+    inside = (at >= 0) & (at < n)
+    at, window = at[inside], window[inside]
+    order = np.argsort(at, kind="stable")
+    return resample.lists(m, n, at[order], window[order], np.ones(len(at), dtype))
+
+
 def counted(count: np.ndarray | int, out: Ints, dtype: np.dtype) -> np.ndarray:
     """By what each window's sum is divided, as an array of `dtype`."""
     return np.ascontiguousarray(np.broadcast_to(np.asarray(count, dtype), out))
@@ -342,8 +377,16 @@ def window_averages_adjoint(
     if max(stride) == 1:  # its transpose is a sum over windows too
         back = tuple(k - 1 - p for k, p in zip(kernel, padding, strict=True))
         return window_averages(g / by, kernel, stride, back, sizes, 1)
+    if not stride[-1] == kernel[-1] == 2:
+        each = [
+            back_lists(*dimension, g.dtype)
+            for dimension in zip(out, sizes, kernel, stride, padding, strict=True)
+        ]
+        found = resample.by_lists(g / by, each, False)
+        if found is None:
+            found = reference.window_averages_adjoint(g, kernel, stride, padding, sizes, count)
+        return found
     gx = np.empty((*g.shape[: g.ndim - nd], *sizes), g.dtype)
-    s = 1 if stride[-1] == 1 else 2 if stride[-1] == kernel[-1] == 2 else 0
-    run = kernels.averages_gradient.compiled(S=s, R=of(g.dtype))
+    run = kernels.averages_gradient.compiled(R=of(g.dtype))
     run(g, by, gx, g.size // prod(out), *numbers(sizes, out, kernel, stride, padding))
     return gx

@@ -260,18 +260,16 @@ def averages(KW, S, x: Ptr[T], counts: Ptr[R], out: Ptr[T], planes: i64,
 
 
 @kernel
-def averages_gradient(S, g: Ptr[R], counts: Ptr[R], out: Ptr[R], planes: i64,
+def averages_gradient(g: Ptr[R], counts: Ptr[R], out: Ptr[R], planes: i64,
                       D: i64, H: i64, W: i64, od: i64, oh: i64, ow: i64,
                       kd: i64, kh: i64, kw: i64, sd: i64, sh: i64, sw: i64,
                       pd: i64, ph: i64, pw: i64):  # fmt: skip
-    """g / counts added to all elements of each window. S = 1 and S = 2 (windows two wide and two
-    apart) go by vectors."""
+    """g / counts added to all elements of each window; windows are two wide and two apart."""
     L = width(R)
     n = D * H * W
     lane = iota(i32, L)
     pairs = [[i // 2 + half * (L // 2) for i in range(L)] for half in range(2)]
     for lo, hi in parallel(planes, rows_of(n)):
-        values = array(R, L)
         for r in range(lo, hi):
             q = out + r * n
             for i in lanes(0, n):
@@ -283,27 +281,14 @@ def averages_gradient(S, g: Ptr[R], counts: Ptr[R], out: Ptr[R], planes: i64,
                     here = iota(i64, L) < ow - j
                     by = select(here, load(counts + (o * ow + j), L, here), 1)
                     v = load(g + ((r * (od * oh) + o) * ow + j), L, here) / by
-                    store(values, v)
                     for a in range(max(0 - z, i64(0)), min(kd, D - z)):
                         for b in range(max(0 - y, i64(0)), min(kh, H - y)):
                             row = q + ((z + a) * H + y + b) * W
-                            if S == 1:
-                                for c in range(kw):
-                                    into = u32(lane + i32(x + c)) < u32(W)
-                                    add(row + (x + c), v, into & here, L)
-                            elif S == 2:
-                                for half in unroll(2):
-                                    at = x + half * L
-                                    into = u32(lane + i32(at)) < u32(W)
-                                    into = into & (lane + i32(2 * j + half * L) < i32(2 * ow))
-                                    add(row + at, shuffle(v, v, pairs[half]), into, L)
-                            else:
-                                for k in range(min(ow - j, i64(L))):
-                                    one = values[k]
-                                    first = x + k * sw
-                                    last = min(first + kw, W)
-                                    for c in range(max(first, i64(0)), last):
-                                        row[c] += one
+                            for half in unroll(2):
+                                at = x + half * L
+                                into = u32(lane + i32(at)) < u32(W)
+                                into = into & (lane + i32(2 * j + half * L) < i32(2 * ow))
+                                add(row + at, shuffle(v, v, pairs[half]), into, L)
 
 
 @inline
