@@ -25,7 +25,7 @@ CLOSE = {4: 1e-4, 8: 1e-9, 2: 3e-2}
 SHOWN = {"attention": 1, "recurrent_layer": 3, "topk": 1}  # results that are compared
 # These write into arguments: which.
 WRITES = {
-    "copy_into": (0,), "put_slices": (0,), "fill_into": (0,), "reduce_along": (0,),
+    "copy_into": (0,), "put_slices": (0,), "fill_into": (0,), "counted": (0,), "spaced": (0,), "reduce_along": (0,),
     "random_normal_floats": (1,), "add_rows": (0,), "add_slices": (0,), "index_add_at": (0,),
     "index_put": (0,), "fill_masked": (0,), "write_along": (0,),
     "move_statistics": (0, 1), "random_between": (1,), "random_doubles": (1,),

@@ -575,6 +575,8 @@ EXAMPLES = {f.__name__: f for f in NAMED} | {
     "add_scaled": elements(2, (0.5,)), "lerp": elements(3), "clip": elements(1, (-0.5, 0.5)),
     "clip_arrays": elements(3), "power": positive(elements(2)), "reverse_subtract": elements(2),
     "replace_nonfinite": elements(1, (None, None, None)), "sgn": one,
+    "counted": lambda rng, d: (some(rng, (long_or(rng, int(rng.integers(2, 70))),), d), 0.5, 0.25),
+    "spaced": lambda rng, d: (some(rng, (long_or(rng, int(rng.integers(2, 70))),), d), 0.5, 2.5),
     "fill_into": lambda rng, d: (*one(rng, d), 3), "squared_distance": same_shape,
     "product": along_axis(False), "total_of_numbers": along_axis(False),
     "nonzeros": along_axis(), "random_normal_floats": drawing([F32], 0.5, 2.0, least=16),

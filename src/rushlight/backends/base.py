@@ -415,6 +415,8 @@ KERNELS = {
     "random_integers": "integers in [low, low + span) from a generator",
     "random_normal_floats": "normal numbers, float32, drawn in blocks of 16",
     "random_normals": "uniform numbers turned into normal ones, in place",
+    "counted": "start, start + step, ... into an array",
+    "spaced": "numbers at equal distances between two into an array",
     "random_order": "the integers 0 to n - 1 in random order",
     "random_wide_normals": "as `random_normals`, of float64",
     "random_wide_words": "the next words of 64 bits from a generator",

@@ -168,6 +168,7 @@ LATER = {
         "by_c_library random_between random_doubles random_floats random_hits random_integers "
         "random_normal_floats random_normals random_order random_wide_normals random_wide_words random_words"
     ),
+    "sequences": "counted spaced",
     "resample": (
         "affine_places affine_places_adjoint grid_gradients grid_taps grid_values resample "
         "resample_adjoint taps_of"

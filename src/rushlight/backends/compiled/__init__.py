@@ -60,6 +60,7 @@ FAMILIES: dict[str, str] = {
         "random_normal_floats random_normals random_order random_wide_normals random_wide_words random_words"
     ),
     "recurrent": "recurrent_layer recurrent_layer_gradients",
+    "sequences": "counted spaced",
     "resample": "resample resample_adjoint",
     "reduce": "average nonzeros product sum_to total total_of_numbers variance",
     "extremes": "argmax argmin largest largest_at smallest smallest_at",

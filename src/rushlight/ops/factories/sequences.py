@@ -13,7 +13,8 @@ import numpy as np
 
 from rushlight import dtypes, modes
 from rushlight.backends import meta
-from rushlight.fused import fused, fused_float32
+from rushlight.backends import numpy as xp
+from rushlight.fused import fused_float32
 from rushlight.ops.factories import arguments, creation
 from rushlight.ops.factories.creation import (
     check_options,
@@ -71,11 +72,14 @@ def arange(*args, start=None, end=None, step=1, out=None, dtype=None, layout=Non
     >>> torch.arange(1, 2.5, 0.5)
     tensor([1.0000, 1.5000, 2.0000])
     """
-    if len(args) == 1 and start is end is out is dtype is layout is device is None:
-        n = args[0]  # the commonest call
-        if n.__class__ is int and 0 <= n < 1 << 31 and step == 1 and not requires_grad:
-            if modes.here.device is None:
-                return _wrap(np.arange(n))
+    if 0 < len(args) < 4 and start is end is out is layout is device is modes.here.device:
+        if not (requires_grad or pin_memory):  # the commonest calls
+            if len(args) == 1 and (n := args[0]).__class__ is int and 0 <= n < 1 << 31:
+                if dtype is None and step.__class__ is int and step == 1:
+                    return _wrap(np.arange(n))
+            first, last, by = (0, *args, step) if len(args) == 1 else (*args, step)[:3]
+            if (values := _usual_range(first, last, by, dtype)) is not None:
+                return _wrap(values)
     start, end, step = _three("arange", args, start, end, step)
     d = _range_dtype("arange", (start, end, step), out, dtype)
     _refuse("arange", d)
@@ -102,6 +106,26 @@ def arange(*args, start=None, end=None, step=1, out=None, dtype=None, layout=Non
         "arange", lambda: _arange(start, step, n, d), (n,), d, out, layout, device, pin_memory,
         requires_grad,
     )  # fmt: skip
+
+
+def _usual_range(start: Any, end: Any, step: Any, dtype: Any) -> np.ndarray | None:
+    """`arange` of Python numbers of ordinary size, in int64, float32 or float64; None for all else."""
+    kinds = {start.__class__, end.__class__, step.__class__}
+    if not kinds <= _NUMBERS or not (abs(start) < _MANY and abs(end) < _MANY and abs(step) < _MANY):
+        return None
+    if not step or (end - start) * step < 0:
+        return None
+    if float not in kinds and (dtype is None or dtype is dtypes.int64):
+        return np.arange(start, end, step)
+    d = modes._default_dtype.np if dtype is None else getattr(dtype, "np", None)
+    if d is not _F32 and d is not _F64:
+        return None
+    return _arange(start, step, math.ceil((float(end) - float(start)) / float(step)), d)
+
+
+_NUMBERS = frozenset({int, float})
+_MANY = 1 << 40
+_F32, _F64 = dtypes.float32.np, dtypes.float64.np
 
 
 def _three(name: str, args: tuple, start: Any, end: Any, step: Any) -> tuple:
@@ -168,20 +192,18 @@ def _arange(start: Any, step: Any, n: int, d: np.dtype) -> np.ndarray:
     if isinstance(start, int) and isinstance(step, int) and abs(start) + abs(step) * n < 1 << 24:
         if d not in _HALVES:
             return np.arange(start, start + step * n, step, np.int64)[:n].astype(d)
-    i = np.arange(n, dtype=np.float64)
     start, step = float(start), float(step)
-    if d in _HALVES:
-        start, step, lanes = float(np.float32(start)), float(np.float32(step)), 16
-    else:
-        lanes = 32 // d.itemsize
+    if d not in _HALVES:
+        values = np.empty(n, d)
+        xp.counted(values, start, step)
+        return values
+    start, step, lanes = float(np.float32(start)), float(np.float32(step)), 16
 
     def exact(i: np.ndarray, start: Any) -> np.ndarray:
         with np.errstate(all="ignore"):
-            if d in _HALVES:
-                return fused_float32(i.astype(np.float32), step, start)
-            return fused(i, step, start)
+            return fused_float32(i.astype(np.float32), step, start)
 
-    values = exact(i, start).astype(d)
+    values = exact(np.arange(n, dtype=np.float64), start).astype(d)
     whole = n - n % (2 * lanes)  # the rest is computed one by one
     if whole:
         first = values[:whole:lanes].astype(np.float64)[:, None]
@@ -236,6 +258,11 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     >>> torch.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
+    if out is dtype is layout is device is modes.here.device and not (requires_grad or pin_memory):
+        plain = start.__class__ in _NUMBERS and end.__class__ in _NUMBERS and steps.__class__ is int
+        if plain and steps > 1 and modes._default_dtype is dtypes.float32:
+            if abs(start) < _MANY and abs(end) < _MANY:
+                return _wrap(_linspace(start, end, steps, _F32))
     start, end, n, d = _spaced("linspace", start, end, steps, out, dtype)
     return _deliver(
         "linspace", lambda: _linspace(start, end, n, d), (n,), d, out, layout, device, pin_memory,
@@ -286,6 +313,10 @@ def _linspace(start: Any, end: Any, n: int, d: np.dtype) -> np.ndarray:
         return np.empty(0, d)
     if n == 1:
         return np.array([arguments.converted(start, d)], d)
+    if d.kind == "f" and d not in _HALVES:
+        values = np.empty(n, d)
+        xp.spaced(values, float(start), float(end))
+        return values
     half = n // 2
     up, down = np.arange(half), np.arange(n - half - 1, -1, -1)  # steps from start, steps to end
     with np.errstate(all="ignore"):
@@ -298,22 +329,9 @@ def _linspace(start: Any, end: Any, n: int, d: np.dtype) -> np.ndarray:
             made.real = _linspace(start.real, end.real, n, part)
             made.imag = _linspace(start.imag, end.imag, n, part)
             return made
-        if d.kind == "f" and d.itemsize == 4:
-            a, b = np.float32(start), np.float32(end)
-            step = (b - a) / np.float32(n - 1)
-            parts = (
-                fused_float32(up.astype(np.float32), float(step), float(a)),
-                fused_float32(down.astype(np.float32), -float(step), float(b)),
-            )
-            return np.concatenate(parts)
-        if d.kind in "iu":
-            start, end = int(start), int(end)
-        step = (float(end) - float(start)) / (n - 1)
-        parts = (
-            fused(up.astype(np.float64), step, float(start)),
-            fused(down.astype(np.float64), -step, float(end)),
-        )
-        return np.concatenate(parts).astype(d)
+        values = np.empty(n)
+        xp.spaced(values, float(int(start)), float(int(end)))
+        return values.astype(d)
 
 
 def _linspace_half(
