@@ -24,7 +24,7 @@ LAYOUTS = ("rows", "columns", "steps", "backwards", "repeated")
 @pytest.fixture(autouse=True)
 def of_any_size(monkeypatch):
     """Machine code for the smallest products too."""
-    for name in "SMALL SMALL_TURNED SMALL_VECTOR SMALL_DOT SMALL_OUTER LITTLE THIN_SUMS".split():
+    for name in "SMALL SMALL_VECTOR SMALL_DOT SMALL_OUTER LITTLE THIN_SUMS".split():
         monkeypatch.setattr(products, name, 0)
 
 

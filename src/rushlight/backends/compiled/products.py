@@ -27,9 +27,9 @@ HALF = frozenset(("e", BF16.char))
 DEEP, FEW, SOME = gemm.DEPTH, gemv.FEW, gemv.SOME
 ADD, BIAS, SCALE = gemm.ADD, gemm.BIAS, gemm.SCALE  # what a product is added to
 
-# Products of one element of A with one of B (m * n * k) up to which NumPy is as fast, where B lies in
-# rows or does not: OpenBLAS for small matrices, with a result that it allocates itself.
-SMALL, SMALL_TURNED = compiled.threshold(4096), compiled.threshold(1024)
+# Products of one element of A with one of B (m * n * k) up to which NumPy is as fast: OpenBLAS for small
+# matrices, with a result that it allocates itself.
+SMALL = compiled.threshold(4096)
 SMALL_VECTOR, SMALL_DOT = compiled.threshold(4096), compiled.threshold(512)
 SMALL_OUTER = compiled.threshold(256)
 # Half types are read as they are below this; above it converting them first, or for bfloat16 making
@@ -200,7 +200,7 @@ def thin(
     if row is not None:
         along, across = (1, 0) if m <= n else (0, 1)
     if m <= n:
-        matrix, vectors, out, count = b.swapaxes(-1, -2), a, c, m
+        matrix, vectors, out, count = b.T if b.ndim == 2 else b.swapaxes(-1, -2), a, c, m
     else:
         matrix, vectors, out, count = a, b.swapaxes(-1, -2), c.swapaxes(-1, -2), n
     size, char, k = matrix.itemsize, matrix.dtype.char, matrix.shape[-1]
@@ -254,9 +254,7 @@ def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.ndim != 2 or b.ndim != 2:
         c = batches(a, b)
     else:
-        s, t = b.strides
-        least = SMALL if s >= t else SMALL_TURNED
-        if a.size * b.shape[1] <= least and a.dtype in reference.BLAS:
+        if a.size * b.shape[1] <= SMALL and a.dtype in reference.BLAS:
             return reference.matmul(a, b)
         c = matrices(a, b)
     if c is None:
