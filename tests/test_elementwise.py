@@ -152,6 +152,12 @@ def test_the_remainder_of_a_number_has_a_gradient():
     assert x.grad.tolist() == [-3, -2]
 
 
+def test_sinc_is_flat_around_zero():
+    x = torch.tensor([0.0, 1e-40, -1e-30], requires_grad=True)
+    torch.sinc(x).sum().backward()
+    assert x.grad.tolist() == [0, 0, 0]
+
+
 def test_a_threshold_keeps_nan():
     found = torch.nn.functional.threshold(torch.tensor([math.nan, 0.0, 2.0]), 1.0, 5.0)
     assert math.isnan(found[0]) and found[1:].tolist() == [5, 2]

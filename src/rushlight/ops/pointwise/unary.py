@@ -255,8 +255,9 @@ rad2deg.grad(input=lambda g: g * 57.29577951308232)
 
 def sinc_slope(g: Tensor, input: Tensor) -> Tensor:
     a = input * 3.141592653589793
-    slope = (a * a.cos() - a.sin()) / (a * input)
-    return g * slope.masked_fill(input == 0, 0)
+    below = a * input  # 0 of 1e-30 too
+    slope = (a * a.cos() - a.sin()) / below
+    return g * slope.masked_fill(below == 0, 0)
 
 
 @elementwise(kernel="sinc", promote="float")
