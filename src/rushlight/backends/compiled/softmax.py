@@ -14,6 +14,7 @@ from rushlight.compiler.kernels import softmax as kernels
 from rushlight.compiler.types import of
 
 _rows = Made(lambda log, d: kernels.rows_softmax.compiled(LOG=log, T=of(d)))
+_short = Made(lambda log, d: kernels.short_softmax.compiled(LOG=log, T=of(d)))
 _few = Made(lambda log, n, d: kernels.few_softmax.compiled(LOG=log, N=n, T=of(d)))
 _columns = Made(lambda log, d: kernels.columns_softmax.compiled(LOG=log, T=of(d)))
 _rows_back = Made(lambda log, d: kernels.rows_softmax_backward.compiled(LOG=log, T=of(d)))
@@ -48,8 +49,10 @@ def exponentials(a: Any, dim: int, log: bool) -> np.ndarray | None:
     out = np.empty(a.shape, d)
     if inner > 1:
         _columns[log, d](a, out, outer, n, inner)
-    elif n > kernels.FEW:
+    elif n * max(4, d.itemsize) > kernels.SHORT:
         _rows[log, d](a, out, outer, n)
+    elif n > kernels.FEW:
+        _short[log, d](a, out, outer, n)
     else:
         _few[log, n, d](a, out, outer)
     return out

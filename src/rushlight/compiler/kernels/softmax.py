@@ -74,7 +74,7 @@ def narrow_backward(g, y, out, lo, hi, n, LOG, T):
 
 
 SIDE = 4  # rows of middling length that are worked on side by side: one need not wait for the other
-MIDDLING = 32  # vectors
+SHORT = 2048  # bytes, in registers, of a row up to there
 
 
 @inline
@@ -122,15 +122,21 @@ def middling_softmax(x, out, lo, hi, n, LOG, T):
                 store(out + (at[i] + c), w[i], here)
 
 
+@kernel(quick=True)
+def short_softmax(LOG, x: Ptr[T], out: Ptr[T], rows: i64, n: i64):
+    """As rows_softmax, of rows that are SHORT at most."""
+    for lo, hi in parallel(rows, rows_of(n)):
+        if n <= width(T):
+            narrow_softmax(x, out, lo, hi, n, LOG, T)
+        else:
+            middling_softmax(x, out, lo, hi, n, LOG, T)
+
+
 @kernel
 def rows_softmax(LOG, x: Ptr[T], out: Ptr[T], rows: i64, n: i64):
     """exp(x) / sum(exp(x)) of each row; LOG: its logarithm."""
     for lo, hi in parallel(rows, rows_of(n)):
-        if n <= width(T):
-            narrow_softmax(x, out, lo, hi, n, LOG, T)
-        elif n <= MIDDLING * width(T):
-            middling_softmax(x, out, lo, hi, n, LOG, T)
-        for r in range(lo if n > MIDDLING * width(T) else hi, hi):
+        for r in range(lo, hi):
             p, q = x + r * n, out + r * n
             most = row_largest(p, n, T)
             if LOG:
