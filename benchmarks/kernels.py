@@ -216,6 +216,17 @@ def activated(name, shape, dtype="float32"):
     return case
 
 
+def ctc(steps, n, classes, length):
+    def case(torch):
+        (x,) = tensors(torch, (steps, n, classes))
+        x = x.log_softmax(-1).requires_grad_()
+        targets = torch.randint(1, classes, (n, length))
+        lengths = torch.full((n,), steps), torch.full((n,), length)
+        return (lambda: torch.nn.functional.ctc_loss(x, targets, *lengths)), [x]
+
+    return case
+
+
 def overwritten(name, shape):
     """An activation that is written over its input, the result of another operation."""
 
@@ -571,6 +582,7 @@ CASES: dict[str, Any] = {
     ),
     "softmax 65536x2": sorted_rows("softmax", (65536, 2), -1),
     "log_softmax 4096x100": sorted_rows("log_softmax", (4096, 100), -1),
+    "ctc_loss 100x16x30 + backward": backward(ctc(100, 16, 30, 20)),
     "cdist p = 1 of 256x64": called(lambda t, x, y: t.cdist(x, y, 1.0), *((256, 64),) * 2),
     "cdist of 1000x16": called(lambda t, x, y: t.cdist(x, y), *((1000, 16),) * 2),
     "pdist of 256x64 + backward": backward(activated("pdist", (256, 64))),

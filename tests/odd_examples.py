@@ -271,6 +271,20 @@ def batch_norm_gradients(rng, d):
     )
 
 
+def ctc_loss(rng, d):
+    steps, n, classes, longest = 6, int(rng.integers(1, 4)), 5, int(rng.integers(1, 4))
+    x = some(rng, (steps, n, classes), d)
+    targets = rng.integers(1, classes, (n, longest))
+    heard, said = rng.integers(0, steps + 1, n).tolist(), rng.integers(0, longest + 1, n).tolist()
+    return x, targets, heard, said, 0
+
+
+def ctc_loss_gradient(rng, d):
+    x, targets, heard, said, blank = ctc_loss(rng, d)
+    alpha = -np.abs(rng.standard_normal((x.shape[1], x.shape[0], 2 * targets.shape[1] + 1)))
+    return some(rng, x.shape[1:2], d), x, targets, heard, said, alpha, blank, bool(rng.integers(2))
+
+
 def distances(rng, d):
     lead, k = shape_of(rng, 0, 1), long_or(rng, 1, 3)
     a, b = (some(rng, (*lead, long_or(rng, 1, 5), k), d) for _ in "ab")
@@ -326,6 +340,21 @@ def pool(rng, d):
         dilation,
         out,
     )
+
+
+def grid_values(rng, d):
+    n, out = small(rng, 1, 4), (small(rng), long_or(rng, 1, 5))
+    grid = np.clip(some(rng, (n, *out, 2), d), -3, 3)
+    mode = str(rng.choice(["bilinear", "nearest"]))
+    padding = str(rng.choice(["zeros", "border", "reflection"]))
+    x = some(rng, (n, small(rng), small(rng), small(rng)), d)
+    return x, grid, mode, padding, bool(rng.integers(2))
+
+
+def grid_gradients(rng, d):
+    x, grid, *how = grid_values(rng, d)
+    g = some(rng, (*x.shape[:2], *grid.shape[1:3]), d)
+    return g, x, grid, *how, (True, bool(rng.integers(2)))
 
 
 def resample(rng, d):
@@ -537,7 +566,7 @@ def move_statistics(rng, d):
 
 NUMBERS = (0.5, 1.5, 0.5)
 NAMED = (
-    adaptive_sums, add_at_places, reduce_along,
+    adaptive_sums, add_at_places, grid_gradients, grid_values, reduce_along,
     bags, bincount, expand, running_extreme, search, unique, where_set,
     put_slices, pad_constant, pad_edges, copy_into, joined, rolled, tiled, triangle,
     attention, attention_gradients, convolve, convolve_transposed, convolve_weight, accumulate,
@@ -545,7 +574,7 @@ NAMED = (
     linear, add_along, add_rows, add_slices, gather_along, index_add_at, index_put, index_take,
     fill_masked,
     out_of_range, slices_added, take_slices, write_along, batch_norm, batch_norm_gradients,
-    distances, distances_gradient, own_distances, own_distances_gradient, glu, glu_gradient, group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, running,
+    ctc_loss, ctc_loss_gradient, distances, distances_gradient, own_distances, own_distances_gradient, glu, glu_gradient, group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, running,
     lengths, move_statistics, resample, resample_adjoint, rms_norm, rms_norm_gradients, sum_to,
     sort, topk, where, cast,
 )  # fmt: skip

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import rushlight as torch
 from guard import guarded
 from rushlight import dtypes
-from rushlight.backends.compiled import activation, distances, normalize, special
+from rushlight.backends.compiled import activation, ctc, distances, normalize, special
 from rushlight.backends.reference import activation as numpy_activation
+from rushlight.backends.reference import ctc as numpy_ctc
 from rushlight.backends.reference import distances as numpy_distances
 from rushlight.backends.reference import gamma as numpy_gamma
 from rushlight.backends.reference import normalize as numpy_normalize
@@ -45,7 +46,7 @@ class Guarding:
 
 @pytest.fixture(autouse=True, scope="module")
 def guards():
-    bindings = [activation, distances, normalize]
+    bindings = [activation, ctc, distances, normalize]
     for binding in bindings:
         binding.np = Guarding()
     yield
@@ -262,3 +263,31 @@ def test_second_derivatives_of_distances():
     for p in NORMS[:4]:
         assert torch.autograd.gradgradcheck(lambda x, y, p=p: torch.cdist(x, y, p), (x, y))
         assert torch.autograd.gradgradcheck(lambda x, p=p: torch.pdist(x, p), x)
+
+
+@given(st.data())
+@settings(max_examples=120, deadline=None)
+def test_ctc(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 999)))
+    steps, n = data.draw(st.sampled_from([1, 2, 7, 30])), data.draw(st.integers(1, 4))
+    classes, longest = data.draw(st.sampled_from([1, 2, 5, 40])), data.draw(st.integers(0, 9))
+    d, blank = data.draw(st.sampled_from(FLOATS[:2])), int(rng.integers(classes))
+    x = rng.standard_normal((steps, n, classes))
+    x -= np.log(np.exp(x).sum(-1, keepdims=True))
+    x = guarded(x.astype(d), rng.choice(["after", "before"]))
+    if rng.integers(4) == 0:
+        x[rng.integers(steps), :, rng.integers(classes)] = -np.inf
+    targets = guarded(rng.integers(0, classes, (n, longest))) if longest else np.zeros((n, 0), int)
+    heard = [int(k) for k in rng.integers(0, steps + 1, n)]
+    said = [int(k) for k in rng.integers(0, longest + 1, n)]
+    lengths = heard, said
+    with np.errstate(all="ignore"):
+        losses, alpha = ctc.ctc_loss(x, targets, *lengths, blank)
+        expected, ours = numpy_ctc.ctc_loss(x, targets, *lengths, blank)
+        same(losses, expected)
+        g = some(rng, (n,), d)
+        same(alpha, np.ascontiguousarray(ours))
+        for zero in (False, True):
+            found = ctc.ctc_loss_gradient(g, x, targets, *lengths, alpha, blank, zero)
+            wanted = numpy_ctc.ctc_loss_gradient(g, x, targets, *lengths, ours, blank, zero)
+            same(found, wanted)

@@ -70,6 +70,7 @@ FAMILIES: dict[str, str] = {
     "masks": "expand select where_set",
     "scan": "running running_extreme",
     "views": "cat_plain contiguous copy_into joined rolled row_major stack_plain tiled triangle",
+    "ctc": "ctc_loss ctc_loss_gradient",
     "distances": "distances distances_gradient own_distances own_distances_gradient",
     "class_entropy": "class_entropy class_entropy_gradient",
     "special": "digamma entropy erfinv lgamma ndtr ndtri polygamma xlog1py",

@@ -39,7 +39,7 @@ def moved(a: Any, k: int) -> Any:
 def ctc_loss(
     log_probs: Any, targets: Any, input_lengths: list, target_lengths: list, blank: int
 ) -> tuple[Any, Any]:
-    """(-log p [N], the forward variables [N, T, 2 S + 1])."""
+    """(-log p [N], the forward variables [N, T, 2 S + 1], -inf behind the end of an input)."""
     steps, n, classes = log_probs.shape
     lengths = np.array(target_lengths)
     used = np.arange(targets.shape[1]) < lengths[:, None]
@@ -65,6 +65,7 @@ def ctc_loss(
     end = np.where(some, np.logaddexp(end, last[rows, np.maximum(2 * lengths - 1, 0)]), end)
     none = np.array(input_lengths) == 0  # nothing was heard: only nothing could be said
     end = np.where(none, np.where(some, -np.inf, 0.0), end)
+    alpha[np.arange(steps)[:, None] >= np.array(input_lengths)] = -np.inf
     dtype = log_probs.dtype
     return (-end).astype(dtype), alpha.swapaxes(0, 1)
 
