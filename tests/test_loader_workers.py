@@ -212,14 +212,22 @@ def test_iterable_parts_of_different_length(method):
 
 
 def test_out_of_order():
+    let_go = torch.zeros(1).share_memory_()
+
     class Slow(Numbers):
+        """The first sample waits."""
+
         def __getitem__(self, i):
-            time.sleep(0.3 if i == 0 else 0)
+            while i == 0 and not let_go.item():
+                time.sleep(0.01)
             return i
 
     loader = DataLoader(Slow(6), None, num_workers=2, in_order=False)
     assert next(it := iter(loader)) == 1
+    let_go.fill_(1)
     assert sorted(it) == [0, 2, 3, 4, 5]
+    let_go.fill_(0)
+    threading.Timer(0.3, let_go.fill_, (1,)).start()
     assert list(DataLoader(Slow(6), None, num_workers=2)) == list(range(6))
 
 
