@@ -152,7 +152,13 @@ def test_what_is_written_is_looked_at_first():
     assert write(a, each, np.ones_like(a), 1) is None and a.sum() == 0
     assert indexing.GATHER[F32](a, each, 1) is None
     assert put(a, index, a[2:], 0) is None and write(a, each - 6, a, 1) is None
-    for values in (v[0], v[:1], v[:, :5], v.T, np.float32(1), one):
+    assert put(a, index, one, 0) is True and a.sum() == 12 and not a[[0, 2]].any()
+    assert put(a, index[:1], np.zeros((), F32), -1) is True and a.sum() == 10
+    assert (
+        indexing.ADD[F32](a, np.array([1, 1]), np.full((), -5, F32), 1) is True and a.sum() == -30
+    )
+    a[...] = 0
+    for values in (v[0], v[:1], v[:, :5], v.T, np.float32(1)):
         assert put(a, index, values, 0) is None
     assert put(a, index[:0], v[:0], 0) is None and fill(a, mask[:3], one) is None
     shared = np.zeros(8, F32)

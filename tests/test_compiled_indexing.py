@@ -258,3 +258,28 @@ def test_sums_of_half_types_are_rounded_once(dtype):
     leaf = torch.zeros(3, 40, dtype=dtype, requires_grad=True)
     leaf.gather(0, wide).backward(values)
     assert torch.equal(leaf.grad, exact.to(dtype))
+
+
+def test_pairs():
+    a = guarded(np.arange(35.0, dtype=np.float32).reshape(5, 7))
+    for shape in ((1,), (40,), (3, 4), ()):
+        rng = np.random.default_rng(0)
+        i, j = (guarded(rng.integers(-n, n, shape)) for n in a.shape)
+        assert np.array_equal(compiled.PAIRS[a.dtype](a, i, j), a[i, j])
+        assert np.array_equal(compiled.index_take(a, (i, j)), a[i, j])
+    i, j = np.array([0, 4]), np.array([6, 6])
+    call = compiled.PAIRS[a.dtype]
+    for wrong in (
+        (i + 1, j),
+        (i, j + 1),
+        (i - 6, j),
+        (i, j - 14),
+        (i[:1], j),
+        (i[:, None], j),
+        (i[:0], j[:0]),
+    ):
+        assert call(a, *wrong) is None
+    assert call(a.T, i, j) is None and call(a[None], i, j) is None and call(a[:0], i, j) is None
+    for wrong in ((i + 1, j), (i, j + 1)):
+        with pytest.raises(IndexError):
+            compiled.index_take(a, wrong)

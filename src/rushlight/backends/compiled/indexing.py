@@ -63,11 +63,17 @@ def taking(arrange: Any, kernel: Any) -> ByDtype:
     )
 
 
+def pairing(d: np.dtype, u: Type) -> Any:
+    arrays = [d, I64, I64]
+    return direct((arrange.taken_in_pairs, {}), arrays, [d], (kernels.take_pairs, {"U": u}))
+
+
 def putting(add: bool) -> ByDtype:
     """Slices into an array."""
 
     def make(d: np.dtype, t: Type) -> Any:
-        runs = both(kernels.put_slices, ADD=add, T=t, V=t, I=i64)
+        fill = kernels.fill_slices, {"ADD": add, "T": t, "I": i64}
+        runs = *both(kernels.put_slices, ADD=add, T=t, V=t, I=i64), fill
         return direct((arrange.slices_put, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
 
     return calls(make, WIDE_ADDED if add else UNITS)
@@ -96,6 +102,7 @@ TAKE, GATHER = (
     taking(arrange.taken, kernels.take_slices),
     taking(arrange.gathered, kernels.gather_along),
 )
+PAIRS = calls(pairing, UNITS)
 PUT, ADD = putting(False), putting(True)
 WRITE, WRITE_ADD = writing("put"), writing("add")
 FILL = calls(filling, UNITS)
@@ -286,6 +293,10 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
     last = key[-1]
     if len(key) == 1 or slices_only(key[:-1]):
         r = TAKE[a.dtype](a, last, len(key) - 1)
+        if r is not None:
+            return r
+    elif len(key) == 2:
+        r = PAIRS[a.dtype](a, key[0], last)
         if r is not None:
             return r
     if a.__class__ is np.ndarray and a.flags.c_contiguous:

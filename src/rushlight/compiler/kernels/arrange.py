@@ -222,6 +222,27 @@ def taken(a: Header, index: Header, axis: i64, plan: Ptr[i64]):
             plan[RUN] = i64(ELEMENTS) if inner == 1 else i64(SLICES)
 
 
+@kernel
+def taken_in_pairs(a: Header, first: Header, second: Header, plan: Ptr[i64]):
+    """The elements of a matrix that two arrays of one shape name, row and column: rows, columns, count."""
+    nd = dims_of(first)
+    fits = in_order(a) & in_order(first) & in_order(second) & (dims_of(a) == 2)
+    fits = fits & (dims_of(second) == nd) & (nd <= DIMS)
+    plan[RUN] = 0
+    if fits:
+        for j in range(nd):
+            fits = fits & (shape_of(first)[j] == shape_of(second)[j])
+            plan[SHAPE + j] = shape_of(first)[j]
+        k = size_of(first)
+        plan[NDIM] = nd
+        plan[WORK] = k
+        plan[NUMBERS] = shape_of(a)[0]
+        plan[NUMBERS + 1] = shape_of(a)[1]
+        plan[NUMBERS + 2] = k
+        if fits & (k > 0):
+            plan[RUN] = 1
+
+
 @inline
 def along(a, index, d):
     """(whether `index` has all sizes of `a` but that of dimension d, outer, n, k, inner)."""
@@ -289,24 +310,28 @@ def scattered(SIZE, z: Header, index: Header, values: Header, axis: i64, plan: P
 @kernel
 def slices_put(SIZE, z: Header, index: Header, values: Header, axis: i64, plan: Ptr[i64]):
     """Slices of `values` written to `z` along an axis at the places in `index`: outer, n, k, inner, from
-    one slice of `values` to the next, parts. Large ones are left to the way that cuts them."""
+    one slice of `values` to the next, parts. Large ones are left to the way that cuts them. The third
+    run is that of one number."""
     nd, ni, nv = dims_of(z), dims_of(index), dims_of(values)
     shape, own, given = shape_of(z), shape_of(index), shape_of(values)
     d = axis + nd if axis < 0 else axis
     fits = in_order(z) & in_order(index) & in_order(values) & writeable(z)
-    fits = fits & (d >= 0) & (d < nd) & (nv == nd + ni - 1)
+    fits = fits & (d >= 0) & (d < nd) & ((nv == nd + ni - 1) | (nv == 0))
     plan[RUN] = 0
     if fits:
         outer, k, inner = i64(1), i64(1), i64(1)
         for j in range(d):
             outer = outer * shape[j]
-            fits = fits & (given[j] == shape[j])
+            if nv > 0:
+                fits = fits & (given[j] == shape[j])
         for j in range(ni):
             k = k * own[j]
-            fits = fits & (given[d + j] == own[j])
+            if nv > 0:
+                fits = fits & (given[d + j] == own[j])
         for j in range(d + 1, nd):
             inner = inner * shape[j]
-            fits = fits & (given[ni + j - 1] == shape[j])
+            if nv > 0:
+                fits = fits & (given[ni + j - 1] == shape[j])
         work = outer * k * inner
         plan[WORK] = work
         plan[NUMBERS] = outer
@@ -317,7 +342,8 @@ def slices_put(SIZE, z: Header, index: Header, values: Header, axis: i64, plan: 
         plan[NUMBERS + 5] = 0
         if fits & (work > 0) & (shape[d] > 0) & (work < 65536):
             if apart(z, SIZE, values, SIZE) & apart(z, SIZE, index, 8):
-                plan[RUN] = i64(ELEMENTS) if inner == 1 else i64(SLICES)
+                run = i64(ELEMENTS) if inner == 1 else i64(SLICES)
+                plan[RUN] = i64(3) if nv == 0 else run
 
 
 @kernel

@@ -256,6 +256,21 @@ def put_slices(ADD, ONE, z: Ptr[T], index: Ptr[I], values: Ptr[V], bad: Ptr[i64]
 
 
 @kernel
+def fill_slices(ADD, z: Ptr[T], index: Ptr[I], value: Ptr[T], bad: Ptr[i64],
+                outer: i64, n: i64, k: i64, inner: i64):  # fmt: skip
+    """z[o, index[j]] = (ADD: +=) value[0]; bad[0] = 1, and nothing is written, where an index is out of
+    range."""
+    look_through(index, bad, k, n, I)
+    if bad[0] == 0:
+        v = value[0]
+        for o in range(outer):
+            for j in range(k):
+                to = z + (o * n + i64(index[j])) * inner
+                for c in lanes(0, inner):
+                    to[c] = to[c] + v if ADD else v
+
+
+@kernel
 def pair_places(first: Ptr[I], second: Ptr[J], out: Ptr[i64], bad: Ptr[i64],
                 k: i64, n: i64, m: i64):  # fmt: skip
     """out = first * m + second, where negative numbers count from the ends n and m; bad[0] = 1 for
@@ -270,6 +285,22 @@ def pair_places(first: Ptr[I], second: Ptr[J], out: Ptr[i64], bad: Ptr[i64],
             out[i] = r * m + c
         if wrong != 0:
             bad[0] = 1
+
+
+@kernel
+def take_pairs(a: Ptr[U], first: Ptr[i64], second: Ptr[i64], out: Ptr[U], bad: Ptr[i64],
+               n: i64, m: i64, k: i64):  # fmt: skip
+    """out[i] = a[first[i], second[i]] of a matrix [n, m]; negative numbers count from the ends; bad[0] = 1,
+    and nothing is read, for one that is out of range."""
+    for lo, hi in parallel(k, GRAIN):
+        for i in range(lo, hi):
+            r, c = first[i] + 0, second[i] + 0
+            r = r + n if r < 0 else r
+            c = c + m if c < 0 else c
+            if (u64(r) < u64(n)) & (u64(c) < u64(m)):
+                out[i] = a[r * m + c]
+            else:
+                bad[0] = 1
 
 
 @kernel

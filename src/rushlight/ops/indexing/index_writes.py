@@ -8,12 +8,10 @@ import numpy as np
 
 from rushlight import dtypes, geometry
 from rushlight.ops import overrides
-from rushlight.ops.indexing.gather import check_mask, fill_number, index_dtype
+from rushlight.ops.indexing.gather import check_mask, fill_number, index_dtype, quick_number
 from rushlight.ops.indexing.scatter import (
     REDUCES,
     as_vector,
-    f32,
-    f64,
     i64,
     in_place,
     reduce_back,
@@ -207,11 +205,11 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """In-place version of `index_fill`."""
     from rushlight.backends import numpy as xp
 
-    if (value.__class__ is float or value.__class__ is int) and plainly(self, index):
+    if plainly(self, index):
         a, i = self._array, index._array
-        if i.ndim == 1 and i.dtype is i64 and (a.dtype is f32 or a.dtype is f64) and a.ndim:
-            if dim.__class__ is int and -a.ndim <= dim < a.ndim and -1e38 < value < 1e38:
-                if xp.put_slices(a, i, dim % a.ndim, np.array(value, a.dtype), False):
+        if i.ndim == 1 and i.dtype is i64 and (number := quick_number(value, a.dtype)) is not None:
+            if dim.__class__ is int and -a.ndim <= dim < a.ndim:
+                if xp.put_slices(a, i, dim % a.ndim, number, False):
                     _bump(self)
                     return self
     form = FILL_TENSOR if isinstance(value, Tensor) else FILL
