@@ -1,5 +1,6 @@
 """Indexing, gathering and scattering, against NumPy."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -185,3 +186,23 @@ def test_list_of_views_in_one_call():
     a, b = (x * 1).chunk(2)
     (a.sum() + 2 * b.sum()).backward()
     assert x.grad.tolist() == [[1, 1], [1, 1], [2, 2], [2, 2]]
+
+
+def test_one_new_dimension_is_unsqueeze():
+    """The short way for `x[:, None]` and its like gives what NumPy's indices do."""
+    a = np.arange(24.0).reshape(2, 3, 4)
+    x = torch.tensor(a)
+    whole = slice(None)
+    for index in itertools.chain.from_iterable(
+        itertools.product([None, ..., whole], repeat=k) for k in range(1, 6)
+    ):
+        if sum(i is ... for i in index) > 1 or sum(i is whole for i in index) > 3:
+            continue
+        got, want = x[index], a[index]
+        assert got.shape == want.shape and got.tolist() == want.tolist(), index
+    y = x.clone().requires_grad_()
+    assert y[:, None].grad_fn.name() == "UnsqueezeBackward0"
+    y[..., None, :].sum().backward()
+    assert torch.equal(y.grad, torch.ones_like(x))
+    with pytest.raises(IndexError, match="too many indices"):
+        x[:, :, :, :, None]

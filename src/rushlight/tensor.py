@@ -19,6 +19,7 @@ from rushlight.autograd.state import thread
 from rushlight.autograd.views import INFERENCE as INFERENCE_VIEW
 from rushlight.autograd.views import View, edge_of
 from rushlight.backends import sparse
+from rushlight.backends.reference.views import address
 from rushlight.device import device
 from rushlight.size import Size
 
@@ -29,7 +30,6 @@ new = object.__new__
 _tuple_of = tuple.__new__
 _CPU = device("cpu")
 _META = device("meta")
-_no_value = object()
 
 
 class TensorType(type):
@@ -475,6 +475,8 @@ class Tensor:
 
     def storage_offset(self) -> int:
         """Where the first element is in the storage, in elements."""
+        if self._array.__class__ is np.ndarray and self._array.base is None:
+            return 0
         from rushlight import storage
 
         return storage.offset(self)
@@ -493,7 +495,7 @@ class Tensor:
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        return self._array.__array_interface__["data"][0] if self._array.size else 0
+        return address(self._array) if self._array.size else 0
 
     def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
         """Whether memory order is that of the dimensions (or that of `memory_format`)."""

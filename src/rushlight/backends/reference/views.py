@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
+
 import numpy as np
 
 make = np.ndarray.__new__
@@ -75,7 +78,16 @@ def tiled(a: np.ndarray, repeats: tuple) -> np.ndarray:
 
 def address(a: np.ndarray) -> int:
     """Where the first element is in memory, in bytes."""
+    if READABLE and isinstance(a, np.ndarray):
+        return _word(id(a) + AT).value or 0
     return a.__array_interface__["data"][0]
+
+
+# NumPy's object (PyArrayObject_fields) holds it too, and is read in a quarter of the time.
+AT, _word, READABLE = object.__basicsize__, ctypes.c_void_p.from_address, False
+_probe = np.zeros(3)[1:]
+if sys.implementation.name == "cpython":
+    READABLE = _word(id(_probe) + AT).value == _probe.__array_interface__["data"][0]
 
 
 class _Interface:

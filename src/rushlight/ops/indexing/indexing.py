@@ -81,6 +81,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     elif c is tuple:
         if a.__class__ is ndarray and (at := advanced.usual(a, index)) is not None:
             return advanced.index_at(self, at)
+        if (d := new_dim(index, a.ndim)) is not None:
+            return unsqueeze(self, d)
     else:
         index = as_tuple(index)
     return by_items(self, index)
@@ -91,6 +93,30 @@ getitem.__name__ = "__getitem__"
 for _op in (basic_new, basic_new_select, basic_new_slice, basic_select, basic_slice):
     _op.face = getitem  # what overrides are told is called
 getitem.__name__ = "__getitem__"  # as `__torch_function__` is told
+
+
+def new_dim(index: tuple, n: int) -> int | None:
+    """Where the one new dimension comes in `x[:, None]` and its like; None for all other indices."""
+    at = None
+    dims = after = 0  # full slices, and those behind the new dimension
+    filled = False
+    for i in index:
+        if i is None:
+            if at is not None:
+                return None
+            at, after = (dims, 0) if not filled else (-1, 0)
+        elif i is Ellipsis:
+            if filled:
+                return None
+            filled = True
+        elif i.__class__ is slice and i.start is None and i.stop is None and i.step is None:
+            dims += 1
+            after += 1
+        else:
+            return None
+    if at is None or dims > n:
+        return None
+    return at if at >= 0 else -1 - after
 
 
 def plain_ends(i: slice) -> bool:
