@@ -164,7 +164,7 @@ def tiles(
                  left, begin, alpha, T=T, MR=low, V=V, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
 
 
-@routine(apart=True)
+@routine
 def finish(sums, wide, c, ldc, bias, rows, skip, left, begin, alpha, T, L, ACT):
     """Rows of C from the sums of a tile, which is so wide, and what is to be done with them."""
     for r in range(rows):
@@ -184,7 +184,7 @@ def finish(sums, wide, c, ldc, bias, rows, skip, left, begin, alpha, T, L, ACT):
             store(c + (r * ldc + j), x, mask)
 
 
-@routine(apart=True)
+@routine
 def pack_rows(b, bks, to, k, columns, W, L):
     """Panels of B [k, columns], whose rows are contiguous, as rows of W numbers; others are 0.
 
