@@ -335,6 +335,14 @@ def resized(shape, **options):
     return case
 
 
+def sampled(shape, grid):
+    def case(torch):
+        x, at = tensors(torch, shape, grid, grad=True)
+        return (lambda: torch.nn.functional.grid_sample(x, at, align_corners=False)), [x, at]
+
+    return case
+
+
 def embedding(torch):
     (w,) = tensors(torch, (10000, 256), grad=True)
     i = torch.randint(0, 10000, (64, 64))
@@ -490,6 +498,22 @@ CASES: dict[str, Any] = {
     "var rows 1024x1024": reduction("var", (1024, 1024), 1),
     "max rows 1024x1024": reduction("max", (1024, 1024), 1),
     "argmax rows 1024x1024": reduction("argmax", (1024, 1024), 1),
+    "sum 4x4": reduction("sum", (4, 4)),
+    "sum rows 32x32": reduction("sum", (32, 32), 1),
+    "mean columns 32x32": reduction("mean", (32, 32), 0),
+    "sum of integers 32x32": called(lambda t, i: i.sum(), (32, 32), numbers=10),
+    "max 32x32": reduction("max", (32, 32)),
+    "max rows 32x32": reduction("max", (32, 32), 1),
+    "max columns 256x256": reduction("max", (256, 256), 0),
+    "max columns 1024x1024": reduction("max", (1024, 1024), 0),
+    "min columns of integers 1024x1024": called(lambda t, i: i.min(0), (1024, 1024), numbers=1000),
+    "argmax 1M": reduction("argmax", (1 << 20,)),
+    "argmax columns 1024x1024": reduction("argmax", (1024, 1024), 0),
+    "amax rows 256x256": reduction("amax", (256, 256), 1),
+    "prod 32x32": reduction("prod", (32, 32)),
+    "count_nonzero 32x32": reduction("count_nonzero", (32, 32)),
+    "var rows 32x32": reduction("var", (32, 32), 1),
+    "cumsum 32x32": reduction("cumsum", (32, 32), 1),
     "cumsum 1024x1024": cumsum,
     "sort 128K": sort,
     "topk 256x4096": topk,
@@ -518,6 +542,25 @@ CASES: dict[str, Any] = {
     "x[i, i] 256K": called(lambda t, x, i: x[i, i], (1000, 1000), (1 << 18,), numbers=1000),
     "x[x > 0] 1M": called(lambda t, x: x[x > 0], (1024, 1024)),
     "nonzero 1M": called(lambda t, x: (x > 0).nonzero(), (1024, 1024)),
+    "x[i] of 32x32": called(lambda t, x, i: x[i], (32, 32), (32,), numbers=32),
+    "x[i] = v of 32x32": called(lambda t, x, v, i: x.__setitem__(i, v), *((32, 32),) * 2, (32,), numbers=32),
+    "x[i] = 0 of 32x32": called(lambda t, x, i: x.__setitem__(i, 0), (32, 32), (32,), numbers=32),
+    "x[i, i] of 32x32": called(lambda t, x, i: x[i, i], (32, 32), (32,), numbers=32),
+    "x[1:] = v 1M": called(lambda t, x, v: x.__setitem__(slice(1, None), v[1:]), *((1024, 1024),) * 2),
+    "x[:, ::2] = 0 1M": called(
+        lambda t, x: x.__setitem__((slice(None), slice(None, None, 2)), 0.0), (1024, 1024)
+    ),
+    "index_select 32x32": called(lambda t, x, i: x.index_select(0, i), (32, 32), (32,), numbers=32),
+    "gather 32x32": called(lambda t, x, i: x.gather(1, i), *((32, 32),) * 2, numbers=32),
+    "scatter_ 32x32": called(lambda t, x, v, i: x.scatter_(1, i, v), *((32, 32),) * 3, numbers=32),
+    "scatter_add_ 32x32": called(
+        lambda t, x, v, i: x.scatter_add_(0, i, v), *((32, 32),) * 3, numbers=32
+    ),
+    "index_add_ 32x32": called(
+        lambda t, x, v, i: x.index_add_(0, i, v), *((32, 32),) * 2, (32,), numbers=32
+    ),
+    "index_fill_ 32x32": called(lambda t, x, i: x.index_fill_(0, i, 1.0), (32, 32), (8,), numbers=32),
+    "unique_consecutive 64K": called(lambda t, i: i.unique_consecutive(), (1 << 16,), numbers=3),
     "masked_fill_ 1M": called(lambda t, x: x.masked_fill_(x > 0, -1.0), (1 << 20,)),
     "bincount 1M": called(lambda t, i: t.bincount(i), (1 << 20,), numbers=100),
     "searchsorted 64K in 1000": called(
@@ -526,10 +569,23 @@ CASES: dict[str, Any] = {
     "embedding_bag 1000 of 4x64": called(
         lambda t, w, i: t.nn.functional.embedding_bag(i, w), (10000, 64), (1000, 4), numbers=10000
     ),
+    "embedding_bag sum 8 of 10x16": called(
+        lambda t, w, i: t.nn.functional.embedding_bag(i, w, mode="sum"), (1000, 16), (8, 10), numbers=1000
+    ),
+    "embedding_bag max 1000 of 10x64": called(
+        lambda t, w, i: t.nn.functional.embedding_bag(i, w, mode="max"), (1000, 64), (1000, 10), numbers=1000
+    ),
     "one_hot 4096 of 100": called(
         lambda t, i: t.nn.functional.one_hot(i, 100), (4096,), numbers=100
     ),
     "clone 1M": called(lambda t, x: x.clone(), (1 << 20,)),
+    "copy_ 64K": called(lambda t, x, y: x.copy_(y), *((1 << 16,),) * 2),
+    "copy_ of a transpose 1024x1024": called(lambda t, x, y: x.copy_(y.t()), *((1024, 1024),) * 2),
+    "copy_ of a row 1024x1024": called(lambda t, x, y: x.copy_(y), (1024, 1024), (1024,)),
+    "cat 2 of 32x32": called(lambda t, x, y: t.cat((x, y)), *((32, 32),) * 2),
+    "cat 32 of 256": called(lambda t, *xs: t.cat(xs), *((256,),) * 32),
+    "stack 32 of 256": called(lambda t, *xs: t.stack(xs), *((256,),) * 32),
+    "stack 2 of 256x256": called(lambda t, x, y: t.stack((x, y)), *((256, 256),) * 2),
     "t().contiguous() 1024x1024": called(lambda t, x: x.t().contiguous(), (1024, 1024)),
     "permute copy 16x4x256x64": called(
         lambda t, x: x.permute(0, 2, 1, 3).contiguous(), (16, 4, 256, 64)
@@ -602,6 +658,7 @@ CASES: dict[str, Any] = {
     "interpolate bilinear x2 4x64x32x32 + backward": backward(
         resized((4, 64, 32, 32), scale_factor=2, mode="bilinear")
     ),
+    "grid_sample 4x64x28x28 + backward": backward(sampled((4, 64, 28, 28), (4, 28, 28, 2))),
     "interpolate bicubic 1x384x14x14 to 16": forward_of(
         resized((1, 384, 14, 14), size=16, mode="bicubic")
     ),

@@ -87,3 +87,27 @@ def test_threads_make_no_difference(last):
     rushlight.set_num_threads(before)
     assert np.array_equal(found[0], found[2])
     assert np.array_equal(found[1], found[3])
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("dtype", FLOATS[:2], ids=lambda d: d.name)
+@pytest.mark.parametrize("side", ["after", "before"])
+def test_read_at_places_as_the_reference(mode, padding, corners, dtype, side):
+    rng = np.random.default_rng(0)
+    for sizes, out in (((5, 7), (3, 11)), ((1, 1), (1, 1)), ((9, 2), (4, 8)), ((30, 17), (20, 20))):
+        x = guarded(rng.standard_normal((2, 3, *sizes)).astype(dtype), side)
+        grid = rng.uniform(-1.6, 1.6, (2, *out, 2)).astype(dtype)
+        grid.reshape(-1)[::13] = np.nan
+        # Mirrored that far it is nowhere: the remainder of so large a number is chance.
+        grid.reshape(-1)[1::17] = 30.0 if padding == "reflection" else 1e30
+        grid = guarded(grid, side)
+        how = (mode, padding, corners)
+        a, b = compiled.grid_values(x, grid, *how), reference.grid_values(x, grid, *how)
+        same(a, b)
+        g = guarded(rng.standard_normal(b.shape).astype(dtype), side)
+        ours = compiled.grid_gradients(g, x, grid, *how, (True, True))
+        theirs = reference.grid_gradients(g, x, grid, *how, (True, True))
+        for a, b in zip(ours, theirs, strict=True):
+            same(a, b)

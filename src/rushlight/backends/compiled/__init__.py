@@ -61,7 +61,7 @@ FAMILIES: dict[str, str] = {
     ),
     "recurrent": "recurrent_layer recurrent_layer_gradients",
     "sequences": "counted spaced",
-    "resample": "resample resample_adjoint",
+    "resample": "grid_gradients grid_values resample resample_adjoint",
     "reduce": "average nonzeros product sum_to total total_of_numbers variance",
     "extremes": "argmax argmin largest largest_at smallest smallest_at",
     "sorting": "bincount search sort topk unique",

@@ -10,6 +10,7 @@ import numpy as np
 
 from rushlight.backends.compiled import threshold
 from rushlight.backends.reference import resample as reference
+from rushlight.compiler.kernels import grid as places
 from rushlight.compiler.kernels import resample as kernels
 from rushlight.compiler.kernels.resample import BLOCK, WINDOW
 from rushlight.compiler.types import f32, f64, of
@@ -191,3 +192,65 @@ def resample_adjoint(g: np.ndarray, taps: Sequence[Taps], sizes: Ints) -> np.nda
     each = [lists_of(t, n, dtype, True) for t, n in zip(taps, sizes, strict=True)]
     x = by_lists(g, each, False)
     return reference.resample_adjoint(g, taps, sizes) if x is None else x
+
+
+# -- at given places -------------------------------------------------------------------------------
+
+
+def takes(x: np.ndarray, grid: np.ndarray, mode: str) -> bool:
+    """Whether it is for the kernels: images (N, C, H, W), read bilinearly or at the nearest element."""
+    return (
+        mode != "bicubic"
+        and x.__class__ is np.ndarray is grid.__class__
+        and x.ndim == 4 == grid.ndim
+        and grid.shape[0] == x.shape[0]
+        and grid.shape[3] == 2
+        and x.dtype.char in "fd"
+        and x.dtype is grid.dtype
+        and x.flags.aligned
+        and grid.flags.aligned
+        and 0 not in x.shape
+        and 0 not in grid.shape
+        and x.shape[2] * x.shape[3] < places.FAR
+    )
+
+
+def grid_values(
+    x: np.ndarray, grid: np.ndarray, mode: str, padding: str, corners: bool
+) -> np.ndarray:
+    """`x` (N, C, *in) at the places `grid` (N, *out, nd), coordinates from -1 to 1: (N, C, *out)."""
+    if not takes(x, grid, mode):
+        return reference.grid_values(x, grid, mode, padding, corners)
+    y = np.empty((*x.shape[:2], *grid.shape[1:3]), x.dtype)
+    run = places.values.compiled(MODE=mode, PADDING=padding, CORNERS=corners, T=of(x.dtype))
+    run(np.ascontiguousarray(x), np.ascontiguousarray(grid), y, *x.shape, prod(grid.shape[1:3]))
+    return y
+
+
+def grid_gradients(
+    g: np.ndarray,
+    x: np.ndarray,
+    grid: np.ndarray,
+    mode: str,
+    padding: str,
+    corners: bool,
+    needs: tuple[bool, bool],
+) -> tuple[np.ndarray, np.ndarray]:
+    """The gradients of `grid_values` by the image and by the grid; zeros where not needed."""
+    shape = (*x.shape[:2], *grid.shape[1:-1])
+    if not takes(x, grid, mode) or g.shape != shape or g.dtype is not x.dtype:
+        return reference.grid_gradients(g, x, grid, mode, padding, corners, needs)
+    g, x, grid = (np.ascontiguousarray(a) for a in (g, x, grid))
+    known = {"PADDING": padding, "CORNERS": corners, "T": of(x.dtype)}
+    sizes = (*x.shape, prod(grid.shape[1:3]))
+    if needs[0]:
+        gx = np.empty(x.shape, x.dtype)
+        places.image_gradient.compiled(MODE=mode, **known)(g, grid, gx, *sizes)
+    else:
+        gx = np.zeros(x.shape, x.dtype)
+    if needs[1] and mode != "nearest":
+        by_grid = np.empty(grid.shape, grid.dtype)
+        places.grid_gradient.compiled(**known)(g, x, grid, by_grid, *sizes)
+    else:
+        by_grid = np.zeros(grid.shape, grid.dtype)
+    return gx, by_grid
