@@ -357,21 +357,6 @@ def grid_gradients(rng, d):
     return g, x, grid, *how, (True, bool(rng.integers(2)))
 
 
-def grid_values(rng, d):
-    n, out = small(rng, 1, 4), (small(rng), long_or(rng, 1, 5))
-    grid = np.clip(some(rng, (n, *out, 2), d), -3, 3)
-    mode = str(rng.choice(["bilinear", "nearest"]))
-    padding = str(rng.choice(["zeros", "border", "reflection"]))
-    x = some(rng, (n, small(rng), small(rng), small(rng)), d)
-    return x, grid, mode, padding, bool(rng.integers(2))
-
-
-def grid_gradients(rng, d):
-    x, grid, *how = grid_values(rng, d)
-    g = some(rng, (*x.shape[:2], *grid.shape[1:3]), d)
-    return g, x, grid, *how, (True, bool(rng.integers(2)))
-
-
 def resample(rng, d):
     resampling = import_module("rushlight.backends.reference.resample")
     nd = small(rng, 1, 4)
