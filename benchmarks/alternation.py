@@ -48,9 +48,9 @@ def seconds(call: Callable[[], object], times: int) -> float:
     return (time.perf_counter() - start) / times
 
 
-def stretch_of(call: Callable[[], object], times: int) -> float:
+def stretch_of(call: Callable[[], object], times: int, rest: float = REST) -> float:
     """The time of one of `times` calls, after a rest and one call that wakes this side's own threads."""
-    time.sleep(REST)
+    time.sleep(rest)
     call()
     return seconds(call, times)
 
@@ -68,6 +68,7 @@ def alternate(
     theirs: Callable[[], object],
     rounds: int = 25,
     stretch: float = 0.04,
+    rest: float = REST,
 ) -> Measured:
     """Time two callables in alternating rounds of about `stretch` seconds each, without garbage collection."""
     for call in (ours, theirs):
@@ -80,11 +81,11 @@ def alternate(
     try:
         for number in range(rounds):
             if number % 2:
-                b = stretch_of(theirs, counts[1])
-                a = stretch_of(ours, counts[0])
+                b = stretch_of(theirs, counts[1], rest)
+                a = stretch_of(ours, counts[0], rest)
             else:
-                a = stretch_of(ours, counts[0])
-                b = stretch_of(theirs, counts[1])
+                a = stretch_of(ours, counts[0], rest)
+                b = stretch_of(theirs, counts[1], rest)
             taken.append((a, b))
     finally:
         if collecting:
