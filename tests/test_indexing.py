@@ -206,3 +206,20 @@ def test_one_new_dimension_is_unsqueeze():
     assert torch.equal(y.grad, torch.ones_like(x))
     with pytest.raises(IndexError, match="too many indices"):
         x[:, :, :, :, None]
+
+
+def test_rows_by_a_mask():
+    x = torch.arange(24.0).view(4, 3, 2)
+    mask = torch.tensor([True, False, True, False])
+    y, z = x.clone(), x.numpy().copy()
+    y[mask] = 7
+    z[mask.numpy()] = 7
+    assert y.tolist() == z.tolist() and y._version == 1
+    y[torch.zeros(4, 3, dtype=torch.bool)] = -1
+    assert y.tolist() == z.tolist()
+    with pytest.raises(IndexError):
+        y[torch.ones(3, dtype=torch.bool)] = 0
+    w = x.clone().requires_grad_() * 1
+    w[mask] = 0
+    (g,) = torch.autograd.grad(w.sum(), w)
+    assert w.grad_fn is not None and w[mask].abs().sum() == 0

@@ -39,6 +39,7 @@ from rushlight.tensor import Tensor, _bump, _wrap
 
 ndarray = np.ndarray
 EVERYTHING = slice(None)
+LARGE = 32768  # elements from which kernels write rows sooner than NumPy
 i64, bool8 = dtypes.int64.np, dtypes.bool_.np
 
 
@@ -462,7 +463,7 @@ def onward(step: Any) -> bool:
 
 
 def quick_put(a: np.ndarray, index: Any, value: Any) -> bool:
-    """As `quick_write`, at int64 tensors of one shape, or at a mask of the whole."""
+    """As `quick_write`, at int64 tensors of one shape, or at a mask."""
     if value.__class__ is Tensor:
         if value._array.dtype is not a.dtype or thread.grad and edge_of(value) is not None:
             return False
@@ -475,9 +476,14 @@ def quick_put(a: np.ndarray, index: Any, value: Any) -> bool:
         return False
     if index.__class__ is Tensor and index._array.dtype is bool8:
         mask = index._array
-        if value.ndim or mask.shape != a.shape or mask.__class__ is not ndarray:
+        if value.ndim or mask.__class__ is not ndarray:
             return False
-        xp.fill_masked(a, mask, value)
+        if mask.shape == a.shape:
+            xp.fill_masked(a, mask, value)
+            return True
+        if a.size >= LARGE or not mask.ndim or mask.shape != a.shape[: mask.ndim]:
+            return False
+        a[mask] = value  # whole rows
         return True
     at = advanced.usual(a, index if index.__class__ is tuple else (index,))
     if at is None:
