@@ -191,7 +191,7 @@ def pack_gates(w, to, size, depth, u, G, W, L):
 @routine
 def pack_bias(bias, to, size, u, G, W, L):
     """The biases of all G gates of W units from u on: [G * W]."""
-    for v in unroll(G * W // L):
+    for v in range(G * W // L):
         first = u + v * L % W
         here = iota(i64, L) < size - first
         store(to + v * L, load(bias + (v * L // W * size + first), L, here))

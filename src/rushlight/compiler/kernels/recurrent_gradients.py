@@ -86,7 +86,7 @@ def retreat(
             _, _, y_at = place(places, ragged, steps, t, n, yt, yr)
         lines = (size + (L - 1)) // L
         to = last + (s + 1) % 2 * height * line
-        for v in unroll(V):
+        for v in range(V):
             unit = u + v * L
             if unit < size:
                 here = iota(i64, L) < size - unit
