@@ -194,6 +194,8 @@ def _optimise(module: Any, quick: bool) -> None:
     else:
         passes = builder.getModulePassManager()
     passes.run(module, builder)
+    for each in (passes, builder, options):  # not in destructors: Ctrl-C would be lost there
+        each.close()
 
 
 def host() -> tuple[str, str]:
