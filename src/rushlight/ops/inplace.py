@@ -219,7 +219,10 @@ def plainly(t: Any, *others: Any) -> bool:
     if a.__class__ is not np.ndarray or t._counter is INFERENCE or 0 in a.strides:
         return False
     for o in others:
-        if o.__class__ is not Tensor or o._edge is not None or o is t:
+        if o.__class__ is not Tensor or o is t:
+            return False
+        e = o._edge
+        if e is not None and (e.__class__ is not View or edge_of(o) is not None):
             return False
         b = o._array
         if b.__class__ is not np.ndarray:

@@ -445,7 +445,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     if src.__class__ is Tensor and free(self) and src is not self:
         a, b = self._array, src._array
         if a.dtype is b.dtype and 0 not in a.strides and b.__class__ is np.ndarray:
-            if src._edge is None or not thread.grad:
+            if src._edge is None or not thread.grad or edge_of(src) is None:
                 try:
                     calls.xp.copy_into(a, b)
                 except ValueError:  # shapes do not broadcast

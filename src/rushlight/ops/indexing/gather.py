@@ -45,6 +45,12 @@ def gather(xp, input: Array, dim: int, index: Array, *, sparse_grad: bool = Fals
     tensor([[1, 1],
             [4, 3]])
     """
+    s, t = input.shape, index.shape
+    if index.dtype is INT64 and len(s) == len(t) and -1 < dim < len(s) and index.size:
+        if s[:dim] == t[:dim] and s[dim + 1 :] == t[dim + 1 :]:  # the usual call
+            r = xp.gather_along(input, index, dim)
+            if r is not None:
+                return r
     d = geometry.wrap_dim(dim, input.ndim)
     if not index.size:
         return xp.zeros(index.shape, input.dtype)
