@@ -271,3 +271,9 @@ def test_result_of_max_pooling_may_be_written_to(n):
     (expected,) = torch.autograd.grad(pool(x, 2).relu().square().sum(), x)
     (got,) = torch.autograd.grad(pool(x, 2).relu_().square().sum(), x)
     assert torch.equal(got, expected)
+
+
+def test_fold_of_tiles_is_the_inverse_of_unfold():
+    x = torch.arange(2 * 3 * 8 * 12.0).view(2, 3, 8, 12)
+    columns = F.unfold(x, (2, 3), stride=(2, 3))
+    assert torch.equal(F.fold(columns, (8, 12), (2, 3), stride=(2, 3)), x)
