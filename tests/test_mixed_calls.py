@@ -124,3 +124,29 @@ def test_inference_mode():
     with torch.inference_mode():
         assert (torch.tensor([1, 2]) * 2.5).is_inference()
         assert torch.tensor([1, 2]).exp().is_inference()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sums_with_a_factor(dtype):
+    a, b = sample(dtype), sample(dtype).flip(0)
+    for name in ("add", "sub"):
+        for alpha in (2, 0.5, -1, 0):
+            got = getattr(a, name)(b, alpha=alpha)
+            op = getattr(torch, name).op
+            same(got, calls.call(op, [a, b, alpha]), f"{name} {alpha}")
+            assert getattr(torch, name)(a, b[:1], alpha=alpha).shape == (6,)
+    assert a.add(b, alpha=2).tolist() == (a + 2 * b).tolist()
+    x = sample(dtype).requires_grad_()
+    x.add(b, alpha=2).sum().backward()
+    assert x.grad.tolist() == [1.0] * 6
+    with pytest.raises(RuntimeError, match="[Bb]oolean alpha"):
+        a.add(b, alpha=True)
+    out = torch.empty(6, dtype=dtype)
+    assert torch.add(a, b, alpha=2, out=out) is out and torch.equal(out, a.add(b, alpha=2))
+
+
+def test_new_tensors_that_want_gradients():
+    for make in (torch.zeros, torch.ones, torch.rand, torch.randn, torch.empty):
+        x = make(2, 3, requires_grad=True)
+        assert x.requires_grad and x.is_leaf and x.shape == (2, 3)
+        assert not make(2, 3, requires_grad=False).requires_grad

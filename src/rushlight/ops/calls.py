@@ -60,6 +60,8 @@ class Built:
                 result = mixed.of_integers(self, *values)
             else:
                 result = mixed.with_numbers(self, values)
+                if result is None and self.op.variant is not None:
+                    result = mixed.by_variant(self, values)
             if result is not None:
                 return result
         return call(self.op, values)

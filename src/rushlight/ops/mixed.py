@@ -144,3 +144,34 @@ def with_numbers(built: Built, values: tuple) -> Any:
     except ERRORS:
         return None
     return _wrap(r) if r.__class__ is ndarray and r.dtype is d else None
+
+
+def by_variant(built: Built, values: tuple) -> Any:
+    """An operator that another takes over (`add` with an `alpha`), of floating-point tensors of one dtype."""
+    op = built.op
+    if op.variant is None or (op.has_out and values[-1] is not None):
+        return None
+    named = dict(zip(op.params, values, strict=False))
+    d = None
+    for i in op.inputs:
+        v = named[i]
+        if v.__class__ is not Tensor or v._edge is not None and thread.grad:
+            return None
+        a = v._array
+        d = a.dtype if d is None else d
+        if a.__class__ is not ndarray or a.dtype is not d or not a.ndim:
+            return None
+        named[i] = a
+    if d is not dtypes.float32.np and d is not dtypes.float64.np:
+        return None
+    try:
+        taken = op.taken_over(dict(zip(op.params, values, strict=False)))
+        if taken is None or not taken.has_body or taken.inputs != op.inputs or taken.outputs:
+            return None
+        n = taken.n_positional
+        r = taken.declared(
+            xp, *[named[p] for p in taken.params[:n]], **{p: named[p] for p in taken.params[n:]}
+        )
+    except ERRORS:
+        return None
+    return _wrap(r) if r.__class__ is ndarray and r.dtype is d else None

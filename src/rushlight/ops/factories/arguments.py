@@ -195,6 +195,9 @@ _LARGEST[dtypes.complex64] = _LARGEST[dtypes.float32]
 _LARGEST[dtypes.complex128] = _LARGEST[dtypes.float64]
 
 
+WANTS_GRAD = {"requires_grad": True}
+
+
 def factory(
     where: str = "", *, name: str | None = None, method: bool = False, fill: Callable | None = None
 ) -> Callable:
@@ -205,11 +208,12 @@ def factory(
 
     def declare(function: Callable) -> Callable:
         def call(*args: Any, **kwargs: Any) -> Any:
-            if fill is not None and args and not kwargs and not scope["rare"]:
-                if modes.here.device is None:
+            if fill is not None and args and not scope["rare"] and modes.here.device is None:
+                if not kwargs or kwargs == WANTS_GRAD:
                     shape = sizes(call.__name__, args)
                     try:
-                        return _wrap(fill(shape, modes._default_dtype.np))
+                        made = _wrap(fill(shape, modes._default_dtype.np))
+                        return made.requires_grad_() if kwargs else made
                     except (ValueError, MemoryError):
                         pass  # too large: said below
             if thread.function_modes:
