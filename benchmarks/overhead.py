@@ -151,6 +151,20 @@ float(s)
 out[0] = 1
 out[1:] = b[1:]
 out[:, 0] = 0.5
+out[mask] = 0
+a[..., None]
+a[:, None]
+a.to('cpu')
+a.to(torch.int64)
+k.float()
+k + 1
+k * 2.5
+mask.float()
+a.bfloat16() * 2.5
+a.lerp(b, 0.5)
+a.add(b, alpha=2)
+torch.rand_like(a)
+torch.randn(100)
 torch.zeros(4)
 torch.zeros(4, 4)
 torch.zeros((4, 4))
