@@ -204,14 +204,14 @@ def layer_norm(torch):
     return (lambda: torch.nn.functional.layer_norm(x, (256,), w, b)), [x, w, b]
 
 
-def activated(name, shape, dtype="float32"):
+def activated(name, shape, dtype="float32", **options):
     """A function of torch.nn.functional."""
 
     def case(torch):
         (x,) = tensors(torch, shape)
         x = x.to(getattr(torch, dtype)).requires_grad_()
         f = getattr(torch.nn.functional, name)
-        return (lambda: f(x)), [x]
+        return (lambda: f(x, **options)), [x]
 
     return case
 
@@ -609,6 +609,7 @@ CASES: dict[str, Any] = {
     **{f"{f} 64K": unary(f, 1 << 16, True) for f in ("lgamma", "digamma")},
     "erfinv 1K": called(lambda t, x: x.erfinv(), (1024,)),
     "erfinv 1M": called(lambda t, x: x.erfinv(), (1 << 20,)),
+    "softmax columns of 1024x1024 + backward": backward(activated("softmax", (1024, 1024), dim=0)),
     "softmax 4x4": sorted_rows("softmax", (4, 4), -1),
     "layer_norm 4096x256": forward_of(layer_norm),
     "layer_norm + backward": backward(layer_norm),

@@ -228,26 +228,34 @@ def columns_softmax(LOG, x: Ptr[T], out: Ptr[T], outer: i64, n: i64, inner: i64)
                 store(q + k * inner, v - s if LOG else math.exp_below(v) * s, here)
 
 
+TILE = 16  # vectors of columns that are summed side by side, row by row as they lie in memory
+
+
 @kernel
 def columns_softmax_backward(
     LOG, g: Ptr[T], y: Ptr[T], out: Ptr[T], outer: i64, n: i64, inner: i64
 ):
     """As rows_softmax_backward, of columns."""
-    L = width(T)
-    across = (inner + (L - 1)) // L
-    for lo, hi in parallel(outer * across, rows_of(n * L)):
+    R, most = T.loaded, TILE * width(T)
+    across = (inner + (most - 1)) // most
+    for lo, hi in parallel(outer * across, rows_of(n * min(inner, i64(most)))):
+        sums = array(R, most)
         for t in range(lo, hi):
-            o, j, here = column_place(t, across, inner, L)
-            first = o * n * inner + j
-            s = splat(T.loaded(0), L)
+            j = t % across * most
+            m = min(inner - j, i64(most))
+            first = t // across * n * inner + j
+            for i in lanes(0, m):
+                sums[i] = R(0)
             for k in range(n):
                 at = first + k * inner
-                v = load(g + at, L, here)
-                s = s + (v if LOG else v * load(y + at, L, here))
+                for i in lanes(0, m):
+                    v = R(g[at + i])
+                    sums[i] = sums[i] + (v if LOG else v * y[at + i])
             for k in range(n):
                 at = first + k * inner
-                v, w = load(g + at, L, here), load(y + at, L, here)
-                store(out + at, v - math.exp_below(w) * s if LOG else w * (v - s), here)
+                for i in lanes(0, m):
+                    v, w, s = R(g[at + i]), R(y[at + i]), sums[i]
+                    out[at + i] = v - math.exp_below(w) * s if LOG else w * (v - s)
 
 
 @inline
