@@ -33,6 +33,7 @@ from rushlight.compiler.language import (
 from rushlight.compiler.types import HEAD, Header, Ptr, Type, f64, i32, i64
 
 DEPTH = 2048
+SIDE = 16  # numbers that are copied or added side by side
 AHEAD, DOWN = 2048, 4  # bytes of a row, and rows, that are fetched before they are needed
 CHUNK = 65536  # elements of the matrix that a chunk of the work reads at least
 FEW, SOME = 4, 8  # vectors, at most: for columns, for rows
@@ -121,8 +122,9 @@ def gathered(q, qj, qk, own, vectors, k, E, T):
 def gather_vectors(q, qj, qk, own, vectors, k):
     for j in range(vectors):
         if qk == 1:
-            for d in lanes(0, k):
-                own[j * DEPTH + d] = q[j * qj + d]
+            for d in range(0, k, SIDE):
+                here = iota(i64, SIDE) < k - d
+                store(own + (j * DEPTH + d), load(q + (j * qj + d), SIDE, here), here)
         else:
             for d in range(k):
                 own[j * DEPTH + d] = q[j * qj + d * qk]
@@ -170,14 +172,15 @@ def add_row(row, ri, rj, out, oj, oi, vectors, first, end):
     for j in range(vectors):
         to, by = out + j * oj, row + j * rj
         if (oi == 1) & (ri == 1):
-            for i in lanes(first, end):
-                to[i] += by[i]
+            for i in range(first, end, SIDE):
+                here = iota(i64, SIDE) < end - i
+                store(to + i, load(to + i, SIDE, here) + load(by + i, SIDE, here), here)
         else:
             for i in range(first, end):
                 to[i * oi] += by[i * ri]
 
 
-@kernel
+@kernel(quick=True)
 def rows(matrix: Header, vectors: Header, out: Header, row: Ptr[T], ri: i64, rj: i64):
     """out [..., j, i] from matrices [..., i, k] whose rows are contiguous and at most J vectors
     [..., j, k] for each; leading dimensions are broadcast to those of out. Unless `ri` and `rj` are 0,
@@ -242,7 +245,7 @@ def deliver(sums, wide, left, out, oj, oi, vectors, first, L):
                 to[i * oi] = one
 
 
-@kernel
+@kernel(quick=True)
 def columns(matrix: Header, vectors: Header, out: Header, row: Ptr[T], ri: i64, rj: i64):
     """As `rows`, from matrices [..., i, k] whose columns are contiguous."""
     n, k, count, _, along, qj, qk, oj, oi, batch = plan(matrix, vectors, out, E, O)

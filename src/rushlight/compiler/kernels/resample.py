@@ -97,7 +97,7 @@ def write_block(block, y, m, o, left, L):
             store(y + (i * m + o), rows[i], mask)
 
 
-@kernel
+@kernel(quick=True)
 def across(TAPS, x: Ptr[A], y: Ptr[B], begin: Ptr[i64], place: Ptr[i64], weight: Ptr[R],
            ends: Ptr[i64], rows: i64, n: i64, m: i64):  # fmt: skip
     """y [rows, m] from x [rows, n]. `ends`: for each BLOCK of y, which stretch of x it is made of; that
