@@ -92,7 +92,7 @@ def compile_inplace(op: Op, built: calls.Built) -> Any:
 def direct(op: Op) -> bool:
     """Whether `name_` can be one kernel of the back end that writes over its only input."""
     return (
-        op.direct
+        bool(op.direct)
         and op.has_inplace
         and len(op.inputs) == 1
         and op.variant is None
