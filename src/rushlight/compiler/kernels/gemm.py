@@ -30,6 +30,7 @@ from rushlight.compiler.language import (
     lanes,
     load,
     parallel,
+    prefetch,
     routine,
     select,
     shuffle,
@@ -273,6 +274,10 @@ def block(a, ars, aks, b, panel, bks, c, ldc, row, k, rows, columns, begin, T, M
                 left += skip
             first = j - skip if PADDED else j
             by, to, more = b + first * panel, line + first, row + first
+            if begin % 4 == ADD:  # then C is read: it comes while the tile is computed
+                for r in range(rest):
+                    for v in unroll(V):
+                        prefetch(to + (r * ldc + v * L))
             if left <= L:
                 tiles(at, ars, aks, by, bks, to, ldc, more, k, rest, skip, left, begin, alpha,
                       T=T, MR=MR, V=1, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
