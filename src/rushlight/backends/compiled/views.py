@@ -139,7 +139,7 @@ def narrow(arrays: list, axis: Any, more: int) -> np.ndarray | None:
 
 def rolled(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:
     """The elements moved on by `shifts` along `dims`, round the end; row-major."""
-    if a.nbytes < BYTES or len(dims) > 2 or len({d % a.ndim for d in dims}) < len(dims):
+    if not a.size or len(dims) > 2 or len({d % a.ndim for d in dims}) < len(dims):
         return reference.rolled(a, shifts, dims)
     parts: list[tuple[list, list]] = [([slice(None)] * a.ndim, [slice(None)] * a.ndim)]
     for shift, d in zip(shifts, dims, strict=True):
@@ -168,13 +168,23 @@ def tiled(a: np.ndarray, repeats: tuple) -> np.ndarray:
     return row_major(np.broadcast_to(a, apart)).reshape(whole)
 
 
+def triangles(lower: bool) -> ByDtype:
+    """Direct calls for the matrices of an array with zeros on one side."""
+
+    def make(dtype: np.dtype) -> Any:
+        unit = UNITS.get(dtype.itemsize)
+        if unit is None or dtype.hasobject:
+            return refuse
+        run = kernels.triangle, {"LOWER": lower, "U": unit}
+        return direct((arrange.triangular, {}), [dtype], [dtype], run)
+
+    return ByDtype(make)
+
+
+LOWER, UPPER = triangles(True), triangles(False)
+
+
 def triangle(a: np.ndarray, diagonal: int, lower: bool) -> np.ndarray:
     """The matrices of `a` with zeros on one side of a diagonal."""
-    if a.nbytes < BYTES or a.dtype.itemsize not in UNITS or not a.flags.aligned:
-        return reference.triangle(a, diagonal, lower)
-    a = contiguous(a)
-    m, n = a.shape[-2:]
-    out = np.empty(a.shape, a.dtype)
-    run = kernels.triangle.compiled(LOWER=lower, U=UNITS[a.dtype.itemsize])
-    run(a, out, a.size // (m * n), m, n, diagonal)
-    return out
+    r = (LOWER if lower else UPPER)[a.dtype](contiguous(a), diagonal)
+    return reference.triangle(a, diagonal, lower) if r is None else r

@@ -167,6 +167,28 @@ def scanned(a: Header, axis: i64, plan: Ptr[i64]):
 
 
 @kernel
+def triangular(a: Header, diagonal: i64, plan: Ptr[i64]):
+    """Matrices of the shape of `a`: how many, rows, columns, and the diagonal."""
+    nd = dims_of(a)
+    plan[RUN] = 0
+    if in_order(a) & (nd >= 2) & (nd <= DIMS):
+        count = i64(1)
+        for k in range(nd):
+            plan[SHAPE + k] = shape_of(a)[k]
+            if k < nd - 2:
+                count = count * shape_of(a)[k]
+        m, n = shape_of(a)[nd - 2], shape_of(a)[nd - 1]
+        plan[NDIM] = nd
+        plan[WORK] = count * m * n
+        plan[NUMBERS] = count
+        plan[NUMBERS + 1] = m
+        plan[NUMBERS + 2] = n
+        plan[NUMBERS + 3] = min(max(diagonal, 0 - m), n)
+        if count * m * n > 0:
+            plan[RUN] = 1
+
+
+@kernel
 def copied(SIZE, out: Header, a: Header, plan: Ptr[i64]):
     """`a` copied into `out`, to whose shape it broadcasts; both have elements of SIZE bytes. The first run
     is for arrays in order, the second for any."""
