@@ -137,8 +137,23 @@ def narrow(arrays: list, axis: Any, more: int) -> np.ndarray | None:
     return joined(arrays, axis)
 
 
+def rolls(dtype: np.dtype) -> Any:
+    """The direct call for one dimension."""
+    unit = UNITS.get(dtype.itemsize)
+    if unit is None or dtype.hasobject:
+        return refuse
+    return direct((arrange.turned_round, {}), [dtype], [dtype], (kernels.roll, {"U": unit}))
+
+
+ROLL = ByDtype(rolls)
+
+
 def rolled(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:
     """The elements moved on by `shifts` along `dims`, round the end; row-major."""
+    if len(dims) == 1:
+        r = ROLL[a.dtype](a, shifts[0], dims[0])
+        if r is not None:
+            return r
     if not a.size or len(dims) > 2 or len({d % a.ndim for d in dims}) < len(dims):
         return reference.rolled(a, shifts, dims)
     parts: list[tuple[list, list]] = [([slice(None)] * a.ndim, [slice(None)] * a.ndim)]

@@ -167,6 +167,35 @@ def scanned(a: Header, axis: i64, plan: Ptr[i64]):
 
 
 @kernel
+def turned_round(a: Header, shift: i64, axis: i64, plan: Ptr[i64]):
+    """Rows of the shape of `a` that begin `shift` places later along an axis: rows, elements of a row,
+    elements that come in at its front. Few long rows are left to the way that shares them."""
+    nd = dims_of(a)
+    d = axis + nd if axis < 0 else axis
+    plan[RUN] = 0
+    if in_order(a) & (d >= 0) & (d < nd) & (nd <= DIMS):
+        outer, inner = i64(1), i64(1)
+        for k in range(nd):
+            size = shape_of(a)[k]
+            plan[SHAPE + k] = size
+            if k < d:
+                outer = outer * size
+            if k > d:
+                inner = inner * size
+        n = shape_of(a)[d]
+        work = outer * n * inner
+        plan[NDIM] = nd
+        plan[WORK] = work
+        if (work > 0) & ((work <= 16384) | (outer >= 64)):
+            places = shift % n
+            places = places + n if places < 0 else places
+            plan[NUMBERS] = outer
+            plan[NUMBERS + 1] = n * inner
+            plan[NUMBERS + 2] = places * inner
+            plan[RUN] = 1
+
+
+@kernel
 def triangular(a: Header, diagonal: i64, plan: Ptr[i64]):
     """Matrices of the shape of `a`: how many, rows, columns, and the diagonal."""
     nd = dims_of(a)

@@ -366,6 +366,16 @@ def pad(MODE, a: Ptr[U], out: Ptr[U], value: Ptr[U], outer: i64, d: i64, h: i64,
             r += rows
 
 
+@kernel
+def roll(a: Ptr[U], out: Ptr[U], rows: i64, n: i64, front: i64):
+    """Rows of n elements, the last `front` of each before the others."""
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            p, q = a + r * n, out + r * n
+            move(q, p + (n - front), front, False, U)
+            move(q + front, p, n - front, False, U)
+
+
 # -- triangles -------------------------------------------------------------------------------------
 
 
