@@ -8,22 +8,26 @@ from typing import Any
 import numpy as np
 
 from rushlight.backends import numpy
-from rushlight.backends.compiled.elementwise import pointwise, pointwise_of_several
+from rushlight.backends.compiled.elementwise import into, pointwise, pointwise_of_several
 from rushlight.backends.compiled.operands import KNOWN, Made
 from rushlight.backends.reference import activation as reference
 from rushlight.compiler.kernels import activations as of
 from rushlight.compiler.kernels import elementwise
 from rushlight.compiler.kernels.loops import CHEAP, COSTLY
+from rushlight.compiler.kernels.pointwise import Pointwise
 from rushlight.compiler.types import of as type_of
 
-_relu = pointwise(elementwise.relu, reference.relu, 0, CHEAP)
+_relu = Pointwise(elementwise.relu, grain=CHEAP)
 
 
 def relu(a: Any, out: np.ndarray | None = None) -> Any:
     """The larger of `a` and 0; NaN for NaN."""
-    if a.__class__ is np.ndarray and a.dtype.char in "li":
-        return numpy.maximum(a, 0) if out is None else numpy.maximum(a, 0, out=out)
-    return _relu(a) if out is None else _relu(a, out=out)
+    if a.__class__ is np.ndarray and a.size:
+        if (u := _relu[a.dtype]) is not None:
+            return u(a) if out is None else u(a, out=out)
+        if a.dtype.char in "li":
+            return numpy.maximum(a, 0) if out is None else numpy.maximum(a, 0, out=out)
+    return into(out, reference.relu(a))
 
 
 gelu = pointwise(elementwise.gelu, reference.gelu)

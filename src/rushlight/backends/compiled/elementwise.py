@@ -66,8 +66,8 @@ def pointwise(
     def compiled(a: Any, *rest: float, out: np.ndarray | None = None) -> Any:
         if a.__class__ is np.ndarray and a.size >= SMALL and (u := ufuncs[a.dtype]) is not None:
             if rest:
-                return u(a, *map(number_of(a.dtype, bounds), rest), out=out)
-            return u(a, out=out)
+                rest = map(number_of(a.dtype, bounds), rest)  # type: ignore[assignment]
+            return u(a, *rest) if out is None else u(a, *rest, out=out)
         return into(out, reference(a, *rest))
 
     return named(compiled, reference)
@@ -94,10 +94,10 @@ def pointwise_of_several(
                 size = max(size, b.size)
             else:
                 if size >= SMALL:
-                    if not numbers:
-                        return u(*args, out=out)
-                    rest = map(number_of(d, bounds), args[arrays:])
-                    return u(*args[:arrays], *rest, out=out)
+                    if numbers:
+                        rest = map(number_of(d, bounds), args[arrays:])
+                        args = (*args[:arrays], *rest)
+                    return u(*args) if out is None else u(*args, out=out)
         return into(out, reference(*args))
 
     return named(compiled, reference)
