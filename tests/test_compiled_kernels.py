@@ -23,6 +23,7 @@ from rushlight.backends.compiled import activation as compiled_activation
 from rushlight.backends.compiled import batch_normalize as compiled_batch_normalize
 from rushlight.backends.compiled import class_entropy as compiled_class_entropy
 from rushlight.backends.compiled import elementwise as compiled_elementwise
+from rushlight.backends.compiled import extremes as compiled_extremes
 from rushlight.backends.compiled import loss as compiled_loss
 from rushlight.backends.compiled import normalize as compiled_normalize
 from rushlight.backends.compiled import reduce as compiled_reduce
@@ -40,6 +41,7 @@ BINDINGS = {
     "batch_normalize": compiled_batch_normalize,
     "class_entropy": compiled_class_entropy,
     "elementwise": compiled_elementwise,
+    "extremes": compiled_extremes,
     "loss": compiled_loss,
     "normalize": compiled_normalize,
     "reduce": compiled_reduce,
@@ -223,11 +225,12 @@ def pointwise(name):
 
 
 DIVISIONS = ("fmod", "remainder", "floor_divide")
+KINDS = ("isnan", "isinf", "isfinite")  # truth values; see test_compiled_elementwise.py
 OF_ELEMENTS = [
     name
     for family in ("activation", "elementwise", "loss")
     for name in compiled.FAMILIES[family].split()
-    if pointwise(name) and name not in DIVISIONS
+    if pointwise(name) and name not in DIVISIONS + KINDS
 ]
 GIVEN = {0: (), 1: (0.5,), 2: (0.5, 1.5), 3: (1.0, 1.5, 0.5)}
 PROBABILITIES = ("binary_entropy", "binary_entropy_gradient")
