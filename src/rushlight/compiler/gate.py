@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.compiler import native
+from rushlight.compiler.direct import makes
 from rushlight.compiler.kernels import broadcast
 from rushlight.compiler.types import HEAD, Type
 
@@ -277,27 +278,12 @@ def _native() -> tuple[int, int, int, int] | None:
     import ctypes
     from ctypes import PYFUNCTYPE, c_int64, c_void_p
 
-    from numpy._core._multiarray_umath import _ARRAY_API
-
-    a = np.zeros((2, 3), np.float32)[:, :2]
-    fields = (c_int64 * (HEAD + 7)).from_address(id(a))
-    shape = (c_int64 * 2).from_address(fields[HEAD + 2])
-    strides = (c_int64 * 2).from_address(fields[HEAD + 3])
-    if (
-        HEAD != 2
-        or fields[1] != id(np.ndarray)
-        or fields[HEAD] != a.ctypes.data
-        or fields[HEAD + 1] & 0xFFFFFFFF != 2
-        or (tuple(shape), tuple(strides)) != (a.shape, a.strides)
-        or fields[HEAD + 5] != id(a.dtype)
-        or fields[HEAD + 6] & 0x500 != 0x500  # aligned, writeable
-    ):
+    if not (new := makes()):
         return None
     try:
         (gate,) = native.load("gate", _text, ["gate"])
     except RuntimeError:
         return None
-    api = (c_int64 * 95).from_address(native.pointer(_ARRAY_API))
 
     def want(table: int, index: int) -> None:
         entry = (c_int64 * _ENTRY).from_address(table + 8 * (_FIELDS + _ENTRY * index))
@@ -315,7 +301,7 @@ def _native() -> tuple[int, int, int, int] | None:
     callback = PYFUNCTYPE(None, c_void_p, c_int64)(want)
     address = ctypes.cast(callback, c_void_p).value or 0
     _kept.append(callback)
-    return gate, broadcast.arrange.address(), api[94], address
+    return gate, broadcast.arrange.address(), new, address
 
 
 _dtypes: dict[int, np.dtype] = {}  # by the address of their object
