@@ -324,6 +324,8 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, mean:
     """Normalised by the mean and (biased) variance that are given; in training by those of the batch,"""
 def _batch_norm_backward(grad_output: Tensor, input: Tensor, weight: Tensor | None, mean: Tensor, var: Tensor, training: _bool, eps: _float, needs: _Ints) -> _input_weight_bias:
     """The gradients of batch_norm; None where not needed."""
+def _cdist_backward(grad_output: Tensor, result: Tensor, x1: Tensor, x2: Tensor, p: _float) -> Tensor:
+    """The gradient of cdist by x1, in the shape of all batches."""
 def _clamp_max_tensor(input: Tensor, max: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`clamp_max` with a tensor."""
 def _clamp_min_tensor(input: Tensor, min: Tensor | _Number, *, out: Any = None) -> Tensor:
@@ -553,6 +555,9 @@ def _mul_half(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Ten
     """`mul` of a half type by one number."""
 def _native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: _int, eps: _float) -> _result_mean_rstd: ...
 def _native_layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, normalized_shape: _Ints, eps: _float) -> _result_mean_rstd: ...
+def _pdist_backward(grad_output: Tensor, result: Tensor, input: Tensor, p: _float) -> Tensor:
+    """The gradient of pdist."""
+def _pdist_forward(input: Tensor, p: _float) -> Tensor: ...
 def _prelu_kernel(input: Tensor, weight: Tensor | _Number, *, out: Any = None) -> Tensor: ...
 def _recurrent_layer(input: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None, h0: Tensor, c0: Tensor | None, kind: _str, sizes: Any, reverse: _bool, keep: _bool) -> _result_h_c_first_second_third:
     """(outputs, last h, last c, what the gradients need if `keep`) of a layer in one direction."""

@@ -30,14 +30,20 @@ FUNCTIONS = {
         "Tensor.poisson_draw Tensor.standard_gamma_draw _dirichlet_grad _sample_dirichlet "
         "_standard_gamma _standard_gamma_grad bernoulli binomial multinomial normal poisson "
     ),
-    "factories.legacy": ("Tensor.new set_default_tensor_type "),
-    "factories.parts": ("complex polar "),
+    "factories.legacy": (
+        "Tensor.new set_default_tensor_type "
+    ),
+    "factories.parts": (
+        "complex polar "
+    ),
     "factories.random": (
         "Tensor.bernoulli_ Tensor.cauchy_ Tensor.exponential_ Tensor.geometric_ "
         "Tensor.log_normal_ Tensor.normal_ Tensor.random_ Tensor.uniform_ rand rand_like "
         "randint randint_like randn randn_like randperm "
     ),
-    "factories.sequences": ("arange eye linspace logspace range tril_indices triu_indices "),
+    "factories.sequences": (
+        "arange eye linspace logspace range tril_indices triu_indices "
+    ),
     "factories.windows": (
         "bartlett_window blackman_window hamming_window hann_window kaiser_window "
         "signal.windows.bartlett signal.windows.blackman signal.windows.cosine "
@@ -45,7 +51,9 @@ FUNCTIONS = {
         "signal.windows.general_hamming signal.windows.hamming signal.windows.hann "
         "signal.windows.kaiser signal.windows.nuttall "
     ),
-    "indexing.advanced": ("Tensor.index_put_ aten.index aten.index_back aten.index_put index_put "),
+    "indexing.advanced": (
+        "Tensor.index_put_ aten.index aten.index_back aten.index_put index_put "
+    ),
     "indexing.gather": (
         "Tensor.masked_fill_ Tensor.where argwhere aten.gather_back aten.masked_fill "
         "aten.masked_fill_tensor aten.masked_place aten.nonzero aten.slices_back "
@@ -57,7 +65,9 @@ FUNCTIONS = {
         "aten.index_fill_tensor aten.index_fill_value index_add index_copy index_fill "
         "index_reduce masked_scatter put "
     ),
-    "indexing.indexing": ("Tensor.getitem Tensor.setitem "),
+    "indexing.indexing": (
+        "Tensor.getitem Tensor.setitem "
+    ),
     "indexing.scatter": (
         "Tensor.scatter_ Tensor.scatter_add_ Tensor.scatter_reduce_ aten.scatter_combine "
         "aten.scatter_src aten.scatter_value scatter scatter_add scatter_reduce "
@@ -98,7 +108,9 @@ FUNCTIONS = {
         "broadcast_tensors broadcast_to flatten moveaxis movedim permute ravel reshape "
         "squeeze swapaxes swapdims t transpose unflatten unsqueeze "
     ),
-    "layout.view_scatter": ("as_strided_scatter diagonal_scatter select_scatter slice_scatter "),
+    "layout.view_scatter": (
+        "as_strided_scatter diagonal_scatter select_scatter slice_scatter "
+    ),
     "layout.views": (
         "Tensor.as_strided_ Tensor.matrices_H Tensor.matrix_H Tensor.matrix_T Tensor.numpy_T "
         "Tensor.squeeze_ Tensor.swapaxes_ Tensor.swapdims_ Tensor.t_ Tensor.transpose_ "
@@ -114,8 +126,12 @@ FUNCTIONS = {
         "linalg.householder_product linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve "
         "linalg.lu linalg.lu_factor linalg.lu_factor_ex linalg.qr lu lu_unpack orgqr ormqr qr "
     ),
-    "linalg.distances": ("dist norm renorm "),
-    "linalg.einsum": ("einsum internal.einsum "),
+    "linalg.distances": (
+        "dist norm renorm "
+    ),
+    "linalg.einsum": (
+        "einsum internal.einsum "
+    ),
     "linalg.fft": (
         "fft.fft fft.fft2 fft.fftfreq fft.fftn fft.fftshift fft.hfft fft.hfft2 fft.hfftn "
         "fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.ihfft2 fft.ihfftn fft.irfft "
@@ -123,7 +139,9 @@ FUNCTIONS = {
         "internal.c2r internal.frames internal.overlap_add internal.r2c internal.resized "
         "istft stft "
     ),
-    "linalg.grouped": ("_grouped_mm nn.functional.grouped_mm "),
+    "linalg.grouped": (
+        "_grouped_mm nn.functional.grouped_mm "
+    ),
     "linalg.linalg": (
         "chain_matmul cross kron linalg.cross linalg.diagonal linalg.matrix_exp "
         "linalg.matrix_power linalg.multi_dot linalg.tensorinv linalg.tensorsolve "
@@ -194,7 +212,9 @@ FUNCTIONS = {
         "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d "
         "convolution internal.convolution_weight "
     ),
-    "nn.ctc": ("_ctc_loss _ctc_loss_backward ctc_loss nn.functional.ctc_loss "),
+    "nn.ctc": (
+        "_ctc_loss _ctc_loss_backward ctc_loss nn.functional.ctc_loss "
+    ),
     "nn.dropout": (
         "alpha_dropout dropout feature_alpha_dropout feature_dropout native_dropout "
         "nn.functional.alpha_dropout nn.functional.dropout nn.functional.dropout1d "
@@ -205,7 +225,9 @@ FUNCTIONS = {
         "embedding_dense_backward embedding_renorm_ nn.functional.embedding "
         "nn.functional.embedding_bag nn.functional.one_hot "
     ),
-    "nn.fold": ("internal.col2im internal.im2col nn.functional.fold nn.functional.unfold "),
+    "nn.fold": (
+        "internal.col2im internal.im2col nn.functional.fold nn.functional.unfold "
+    ),
     "nn.grid": (
         "affine_grid_generator grid_sampler grid_sampler_2d grid_sampler_3d "
         "internal.affine_grid_gradient internal.grid_sampler_2d_gradient "
@@ -286,19 +308,24 @@ FUNCTIONS = {
         "nn.functional.interpolate nn.functional.upsample nn.functional.upsample_bilinear "
         "nn.functional.upsample_nearest "
     ),
-    "nn.shuffle": ("channel_shuffle native_channel_shuffle pixel_shuffle pixel_unshuffle "),
+    "nn.shuffle": (
+        "channel_shuffle native_channel_shuffle pixel_shuffle pixel_unshuffle "
+    ),
     "nn.softmax": (
         "_log_softmax _log_softmax_backward_data _softmax _softmax_backward_data log_softmax "
         "nn.functional.log_softmax nn.functional.softmax nn.functional.softmin softmax "
         "special.log_softmax special.softmax "
     ),
-    "pointwise.apply": ("Tensor.apply_ Tensor.map2_ Tensor.map_ "),
+    "pointwise.apply": (
+        "Tensor.apply_ Tensor.map2_ Tensor.map_ "
+    ),
     "pointwise.binary": (
         "_lerp_half _load_exponent addcdiv addcmul arctan2 atan2 copysign gcd heaviside hypot "
         "lcm ldexp lerp logaddexp logaddexp2 nextafter "
     ),
     "pointwise.bitwise": (
-        "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor "
+        "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift "
+        "bitwise_xor "
     ),
     "pointwise.bounds": (
         "_clamp_max_tensor _clamp_min_tensor _clamp_tensors clamp clamp_max clamp_min clip "
@@ -360,11 +387,16 @@ FUNCTIONS = {
         "special.exp2 special.expit special.expm1 special.log1p special.logit special.round "
         "special.sinc sqrt tan tanh trunc "
     ),
-    "reductions.differences": ("cumulative_trapezoid diff gradient trapezoid trapz "),
-    "reductions.extremes": (
-        "_all.max _all.min _dim.max _dim.min amax amin aminmax argmax argmin hash_tensor max min "
+    "reductions.differences": (
+        "cumulative_trapezoid diff gradient trapezoid trapz "
     ),
-    "reductions.histograms": ("_all.histogramdd bincount histc histogram histogramdd "),
+    "reductions.extremes": (
+        "_all.max _all.min _dim.max _dim.min amax amin aminmax argmax argmin hash_tensor max "
+        "min "
+    ),
+    "reductions.histograms": (
+        "_all.histogramdd bincount histc histogram histogramdd "
+    ),
     "reductions.reduce": (
         "Tensor.sum_to_size _all.expand _all.sum_to_size all any count_nonzero logsumexp mean "
         "nanmean nansum prod special.logsumexp sum "
@@ -381,7 +413,9 @@ FUNCTIONS = {
         "corrcoef cov kthvalue median mode nanmedian nanquantile quantile std std_mean var "
         "var_mean "
     ),
-    "sparse.calls": ("_sparse.add _sparse.add_dense _sparse.sum "),
+    "sparse.calls": (
+        "_sparse.add _sparse.add_dense _sparse.sum "
+    ),
     "sparse.creation": (
         "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo "
         "sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor "
@@ -442,125 +476,363 @@ SAME = (
 )
 
 METHODS = {
-    "Tensor.__div__": ("__div__ "),
-    "Tensor.__idiv__": ("__idiv__ "),
-    "Tensor.__rdiv__": ("__rdiv__ "),
-    "Tensor.__rtruediv__": ("__rtruediv__ "),
-    "Tensor._coalesced_": ("_coalesced_ "),
-    "Tensor._dimI": ("_dimI "),
-    "Tensor._dimV": ("_dimV "),
-    "Tensor._indices": ("_indices "),
-    "Tensor._nnz": ("_nnz "),
-    "Tensor._values": ("_values "),
-    "Tensor.abs_": ("abs_ "),
-    "Tensor.absolute_": ("absolute_ "),
-    "Tensor.apply_": ("apply_ "),
-    "Tensor.as_strided_": ("as_strided_ "),
-    "Tensor.bernoulli_": ("bernoulli_ "),
-    "Tensor.bfloat16": ("bfloat16 "),
-    "Tensor.bool": ("bool "),
-    "Tensor.byte": ("byte "),
-    "Tensor.cauchy_": ("cauchy_ "),
-    "Tensor.ccol_indices": ("ccol_indices "),
-    "Tensor.cdouble": ("cdouble "),
-    "Tensor.cfloat": ("cfloat "),
-    "Tensor.char": ("char "),
-    "Tensor.coalesce": ("coalesce "),
-    "Tensor.col_indices": ("col_indices "),
-    "Tensor.contiguous": ("contiguous "),
-    "Tensor.copy_": ("copy_ "),
-    "Tensor.cpu": ("cpu "),
-    "Tensor.crow_indices": ("crow_indices "),
-    "Tensor.cuda": ("cuda "),
-    "Tensor.dense_dim": ("dense_dim "),
-    "Tensor.dim_order": ("dim_order "),
-    "Tensor.double": ("double "),
-    "Tensor.expand": ("expand "),
-    "Tensor.expand_as": ("expand_as "),
-    "Tensor.exponential_": ("exponential_ "),
-    "Tensor.fill_diagonal_": ("fill_diagonal_ "),
-    "Tensor.float": ("float "),
-    "Tensor.float_power_": ("float_power_ "),
-    "Tensor.geometric_": ("geometric_ "),
-    "Tensor.getitem": ("getitem "),
-    "Tensor.half": ("half "),
-    "Tensor.hpu": ("hpu "),
-    "Tensor.index_add_": ("index_add_ "),
-    "Tensor.index_copy_": ("index_copy_ "),
-    "Tensor.index_fill_": ("index_fill_ "),
-    "Tensor.index_put_": ("index_put_ "),
-    "Tensor.indices": ("indices "),
-    "Tensor.int": ("int "),
-    "Tensor.ipu": ("ipu "),
-    "Tensor.is_coalesced": ("is_coalesced "),
-    "Tensor.is_distributed": ("is_distributed "),
-    "Tensor.is_nonzero": ("is_nonzero "),
-    "Tensor.is_same_size": ("is_same_size "),
-    "Tensor.is_set_to": ("is_set_to "),
-    "Tensor.log_normal_": ("log_normal_ "),
-    "Tensor.long": ("long "),
-    "Tensor.map2_": ("map2_ "),
-    "Tensor.map_": ("map_ "),
-    "Tensor.masked_fill_": ("masked_fill_ "),
-    "Tensor.matrices_H": ("matrices_H "),
-    "Tensor.matrix_H": ("matrix_H "),
-    "Tensor.matrix_T": ("matrix_T "),
-    "Tensor.mtia": ("mtia "),
-    "Tensor.new": ("new "),
-    "Tensor.new_empty": ("new_empty "),
-    "Tensor.new_empty_strided": ("new_empty_strided "),
-    "Tensor.new_full": ("new_full "),
-    "Tensor.new_ones": ("new_ones "),
-    "Tensor.new_tensor": ("new_tensor "),
-    "Tensor.new_zeros": ("new_zeros "),
-    "Tensor.normal_": ("normal_ "),
-    "Tensor.numpy_T": ("numpy_T "),
-    "Tensor.pin_memory": ("pin_memory "),
-    "Tensor.polygamma": ("polygamma "),
-    "Tensor.polygamma_": ("polygamma_ "),
-    "Tensor.put_": ("put_ "),
-    "Tensor.random_": ("random_ "),
-    "Tensor.repeat": ("repeat "),
-    "Tensor.reshape": ("reshape "),
-    "Tensor.reshape_as": ("reshape_as "),
-    "Tensor.resize": ("resize "),
-    "Tensor.resize_": ("resize_ "),
-    "Tensor.resize_as": ("resize_as "),
-    "Tensor.row_indices": ("row_indices "),
-    "Tensor.scatter_": ("scatter_ "),
-    "Tensor.scatter_add_": ("scatter_add_ "),
-    "Tensor.scatter_reduce_": ("scatter_reduce_ "),
-    "Tensor.set_": ("set_ "),
-    "Tensor.setitem": ("setitem "),
-    "Tensor.share_memory_": ("share_memory_ "),
-    "Tensor.short": ("short "),
-    "Tensor.sparse_dim": ("sparse_dim "),
-    "Tensor.sparse_mask": ("sparse_mask "),
-    "Tensor.sparse_resize_": ("sparse_resize_ "),
-    "Tensor.sparse_resize_and_clear_": ("sparse_resize_and_clear_ "),
-    "Tensor.squeeze_": ("squeeze_ "),
-    "Tensor.storage_type": ("storage_type "),
-    "Tensor.sum_to_size": ("sum_to_size "),
-    "Tensor.swapaxes_": ("swapaxes_ "),
-    "Tensor.swapdims_": ("swapdims_ "),
-    "Tensor.t_": ("t_ "),
-    "Tensor.to": ("to "),
-    "Tensor.to_dense": ("to_dense "),
-    "Tensor.to_sparse": ("to_sparse "),
-    "Tensor.to_sparse_coo": ("to_sparse_coo "),
-    "Tensor.to_sparse_csc": ("to_sparse_csc "),
-    "Tensor.to_sparse_csr": ("to_sparse_csr "),
-    "Tensor.transpose_": ("transpose_ "),
-    "Tensor.type": ("type "),
-    "Tensor.type_as": ("type_as "),
-    "Tensor.unfold": ("unfold "),
-    "Tensor.uniform_": ("uniform_ "),
-    "Tensor.unsqueeze_": ("unsqueeze_ "),
-    "Tensor.values": ("values "),
-    "Tensor.view": ("view "),
-    "Tensor.view_as": ("view_as "),
-    "Tensor.where": ("where "),
-    "Tensor.xpu": ("xpu "),
+    "Tensor.__div__": (
+        "__div__ "
+    ),
+    "Tensor.__idiv__": (
+        "__idiv__ "
+    ),
+    "Tensor.__rdiv__": (
+        "__rdiv__ "
+    ),
+    "Tensor.__rtruediv__": (
+        "__rtruediv__ "
+    ),
+    "Tensor._coalesced_": (
+        "_coalesced_ "
+    ),
+    "Tensor._dimI": (
+        "_dimI "
+    ),
+    "Tensor._dimV": (
+        "_dimV "
+    ),
+    "Tensor._indices": (
+        "_indices "
+    ),
+    "Tensor._nnz": (
+        "_nnz "
+    ),
+    "Tensor._values": (
+        "_values "
+    ),
+    "Tensor.abs_": (
+        "abs_ "
+    ),
+    "Tensor.absolute_": (
+        "absolute_ "
+    ),
+    "Tensor.apply_": (
+        "apply_ "
+    ),
+    "Tensor.as_strided_": (
+        "as_strided_ "
+    ),
+    "Tensor.bernoulli_": (
+        "bernoulli_ "
+    ),
+    "Tensor.bfloat16": (
+        "bfloat16 "
+    ),
+    "Tensor.bool": (
+        "bool "
+    ),
+    "Tensor.byte": (
+        "byte "
+    ),
+    "Tensor.cauchy_": (
+        "cauchy_ "
+    ),
+    "Tensor.ccol_indices": (
+        "ccol_indices "
+    ),
+    "Tensor.cdouble": (
+        "cdouble "
+    ),
+    "Tensor.cfloat": (
+        "cfloat "
+    ),
+    "Tensor.char": (
+        "char "
+    ),
+    "Tensor.coalesce": (
+        "coalesce "
+    ),
+    "Tensor.col_indices": (
+        "col_indices "
+    ),
+    "Tensor.contiguous": (
+        "contiguous "
+    ),
+    "Tensor.copy_": (
+        "copy_ "
+    ),
+    "Tensor.cpu": (
+        "cpu "
+    ),
+    "Tensor.crow_indices": (
+        "crow_indices "
+    ),
+    "Tensor.cuda": (
+        "cuda "
+    ),
+    "Tensor.dense_dim": (
+        "dense_dim "
+    ),
+    "Tensor.dim_order": (
+        "dim_order "
+    ),
+    "Tensor.double": (
+        "double "
+    ),
+    "Tensor.expand": (
+        "expand "
+    ),
+    "Tensor.expand_as": (
+        "expand_as "
+    ),
+    "Tensor.exponential_": (
+        "exponential_ "
+    ),
+    "Tensor.fill_diagonal_": (
+        "fill_diagonal_ "
+    ),
+    "Tensor.float": (
+        "float "
+    ),
+    "Tensor.float_power_": (
+        "float_power_ "
+    ),
+    "Tensor.geometric_": (
+        "geometric_ "
+    ),
+    "Tensor.getitem": (
+        "getitem "
+    ),
+    "Tensor.half": (
+        "half "
+    ),
+    "Tensor.hpu": (
+        "hpu "
+    ),
+    "Tensor.index_add_": (
+        "index_add_ "
+    ),
+    "Tensor.index_copy_": (
+        "index_copy_ "
+    ),
+    "Tensor.index_fill_": (
+        "index_fill_ "
+    ),
+    "Tensor.index_put_": (
+        "index_put_ "
+    ),
+    "Tensor.indices": (
+        "indices "
+    ),
+    "Tensor.int": (
+        "int "
+    ),
+    "Tensor.ipu": (
+        "ipu "
+    ),
+    "Tensor.is_coalesced": (
+        "is_coalesced "
+    ),
+    "Tensor.is_distributed": (
+        "is_distributed "
+    ),
+    "Tensor.is_nonzero": (
+        "is_nonzero "
+    ),
+    "Tensor.is_same_size": (
+        "is_same_size "
+    ),
+    "Tensor.is_set_to": (
+        "is_set_to "
+    ),
+    "Tensor.log_normal_": (
+        "log_normal_ "
+    ),
+    "Tensor.long": (
+        "long "
+    ),
+    "Tensor.map2_": (
+        "map2_ "
+    ),
+    "Tensor.map_": (
+        "map_ "
+    ),
+    "Tensor.masked_fill_": (
+        "masked_fill_ "
+    ),
+    "Tensor.matrices_H": (
+        "matrices_H "
+    ),
+    "Tensor.matrix_H": (
+        "matrix_H "
+    ),
+    "Tensor.matrix_T": (
+        "matrix_T "
+    ),
+    "Tensor.mtia": (
+        "mtia "
+    ),
+    "Tensor.new": (
+        "new "
+    ),
+    "Tensor.new_empty": (
+        "new_empty "
+    ),
+    "Tensor.new_empty_strided": (
+        "new_empty_strided "
+    ),
+    "Tensor.new_full": (
+        "new_full "
+    ),
+    "Tensor.new_ones": (
+        "new_ones "
+    ),
+    "Tensor.new_tensor": (
+        "new_tensor "
+    ),
+    "Tensor.new_zeros": (
+        "new_zeros "
+    ),
+    "Tensor.normal_": (
+        "normal_ "
+    ),
+    "Tensor.numpy_T": (
+        "numpy_T "
+    ),
+    "Tensor.pin_memory": (
+        "pin_memory "
+    ),
+    "Tensor.polygamma": (
+        "polygamma "
+    ),
+    "Tensor.polygamma_": (
+        "polygamma_ "
+    ),
+    "Tensor.put_": (
+        "put_ "
+    ),
+    "Tensor.random_": (
+        "random_ "
+    ),
+    "Tensor.repeat": (
+        "repeat "
+    ),
+    "Tensor.reshape": (
+        "reshape "
+    ),
+    "Tensor.reshape_as": (
+        "reshape_as "
+    ),
+    "Tensor.resize": (
+        "resize "
+    ),
+    "Tensor.resize_": (
+        "resize_ "
+    ),
+    "Tensor.resize_as": (
+        "resize_as "
+    ),
+    "Tensor.row_indices": (
+        "row_indices "
+    ),
+    "Tensor.scatter_": (
+        "scatter_ "
+    ),
+    "Tensor.scatter_add_": (
+        "scatter_add_ "
+    ),
+    "Tensor.scatter_reduce_": (
+        "scatter_reduce_ "
+    ),
+    "Tensor.set_": (
+        "set_ "
+    ),
+    "Tensor.setitem": (
+        "setitem "
+    ),
+    "Tensor.share_memory_": (
+        "share_memory_ "
+    ),
+    "Tensor.short": (
+        "short "
+    ),
+    "Tensor.sparse_dim": (
+        "sparse_dim "
+    ),
+    "Tensor.sparse_mask": (
+        "sparse_mask "
+    ),
+    "Tensor.sparse_resize_": (
+        "sparse_resize_ "
+    ),
+    "Tensor.sparse_resize_and_clear_": (
+        "sparse_resize_and_clear_ "
+    ),
+    "Tensor.squeeze_": (
+        "squeeze_ "
+    ),
+    "Tensor.storage_type": (
+        "storage_type "
+    ),
+    "Tensor.sum_to_size": (
+        "sum_to_size "
+    ),
+    "Tensor.swapaxes_": (
+        "swapaxes_ "
+    ),
+    "Tensor.swapdims_": (
+        "swapdims_ "
+    ),
+    "Tensor.t_": (
+        "t_ "
+    ),
+    "Tensor.to": (
+        "to "
+    ),
+    "Tensor.to_dense": (
+        "to_dense "
+    ),
+    "Tensor.to_sparse": (
+        "to_sparse "
+    ),
+    "Tensor.to_sparse_coo": (
+        "to_sparse_coo "
+    ),
+    "Tensor.to_sparse_csc": (
+        "to_sparse_csc "
+    ),
+    "Tensor.to_sparse_csr": (
+        "to_sparse_csr "
+    ),
+    "Tensor.transpose_": (
+        "transpose_ "
+    ),
+    "Tensor.type": (
+        "type "
+    ),
+    "Tensor.type_as": (
+        "type_as "
+    ),
+    "Tensor.unfold": (
+        "unfold "
+    ),
+    "Tensor.uniform_": (
+        "uniform_ "
+    ),
+    "Tensor.unsqueeze_": (
+        "unsqueeze_ "
+    ),
+    "Tensor.values": (
+        "values "
+    ),
+    "Tensor.view": (
+        "view "
+    ),
+    "Tensor.view_as": (
+        "view_as "
+    ),
+    "Tensor.where": (
+        "where "
+    ),
+    "Tensor.xpu": (
+        "xpu "
+    ),
 }
 INPLACE_OF = (
     "acos_ acosh_ add_ addbmm_ addcdiv_ addcmul_ addmm_ addmv_ addr_ alpha_dropout_ "
@@ -580,15 +852,33 @@ INPLACE_OF = (
 )
 
 INPLACE = {
-    "aten.masked_fill_tensor": ("masked_fill_tensor_ "),
-    "nn.functional._elu": ("_elu_ "),
-    "nn.functional._hardsigmoid": ("_hardsigmoid_ "),
-    "nn.functional._hardswish": ("_hardswish_ "),
-    "nn.functional._hardtanh": ("_hardtanh_ "),
-    "nn.functional._leaky_relu": ("_leaky_relu_ "),
-    "nn.functional._mish": ("_mish_ "),
-    "nn.functional._silu": ("_silu_ "),
-    "nn.functional._threshold": ("_threshold_ "),
+    "aten.masked_fill_tensor": (
+        "masked_fill_tensor_ "
+    ),
+    "nn.functional._elu": (
+        "_elu_ "
+    ),
+    "nn.functional._hardsigmoid": (
+        "_hardsigmoid_ "
+    ),
+    "nn.functional._hardswish": (
+        "_hardswish_ "
+    ),
+    "nn.functional._hardtanh": (
+        "_hardtanh_ "
+    ),
+    "nn.functional._leaky_relu": (
+        "_leaky_relu_ "
+    ),
+    "nn.functional._mish": (
+        "_mish_ "
+    ),
+    "nn.functional._silu": (
+        "_silu_ "
+    ),
+    "nn.functional._threshold": (
+        "_threshold_ "
+    ),
 }
 
 # PyTorch's methods and attributes that are not here: docs/coverage.md says why
