@@ -15,6 +15,7 @@ from rushlight.compiler.kernels.batch_norm import (
 )
 from rushlight.compiler.kernels.rows import CHUNK, width
 from rushlight.compiler.language import (
+    fma,
     inline,
     iota,
     lanes,
@@ -56,6 +57,31 @@ def moments_of_channels(x, parts, samples, size, channels, T):
                 strip_moments(p + j, rows, channels, i64(wide), means + j, squares + j, SIDE, T)
             for j in range(whole, channels, L):
                 strip_moments(p + j, rows, channels, channels - j, means + j, squares + j, 1, T)
+
+
+@routine(apart=True)
+def sums_of_channels(g, x, parts, tables, samples, size, channels, T):
+    """The sums of g and of g times what x is above its mean, of each channel in each chunk of each sample,
+    in two rows of `parts`; the means are the first row of a sample's `tables`."""
+    L = width(T)
+    wide = SIDE * L
+    grain = rows_in_chunk(size, channels)
+    chunks = (size + (grain - 1)) // grain
+    for lo, hi in parallel(samples * chunks, several(grain * channels)):
+        for c in range(lo, hi):
+            first = c % chunks * grain
+            rows = min(grain, size - first)
+            at = (c // chunks * size + first) * channels
+            means = tables + c // chunks * TABLES * channels
+            sums = parts + c * 2 * channels
+            products = sums + channels
+            whole = channels - channels % wide
+            for j in range(0, whole, wide):
+                strip_sums(g + at + j, x + at + j, means + j, rows, channels, i64(wide), sums + j,
+                           products + j, SIDE, T, T.loaded)  # fmt: skip
+            for j in range(whole, channels, L):
+                strip_sums(g + at + j, x + at + j, means + j, rows, channels, channels - j, sums + j,
+                           products + j, 1, T, T.loaded)  # fmt: skip
 
 
 @inline
@@ -114,14 +140,13 @@ def groups_last(
                 q[i] = p[i] * scale[i] + shift[i]
 
 
-@kernel
+@kernel(quick=True)
 def groups_last_backward(
     WEIGHT, INPUT, SUMS, g: Ptr[T], x: Ptr[T], weight: Ptr[W], gx: Ptr[T], gw: Ptr[W], gb: Ptr[W],
     parts: Ptr[R], tables: Ptr[R], samples: i64, size: i64, groups: i64, each: i64, eps: f64,
 ):  # fmt: skip
     """The gradients by x and, with SUMS, by weight and bias. `parts` and `tables` as above."""
     L = width(T)
-    wide = SIDE * L
     channels = groups * each
     grain = rows_in_chunk(size, channels)
     chunks = (size + (grain - 1)) // grain
@@ -137,21 +162,7 @@ def groups_last_backward(
                 for c in range(first, first + each):
                     means[c] = m
                     means[channels + c] = d
-    for lo, hi in parallel(samples * chunks, several(grain * channels)):
-        for c in range(lo, hi):
-            first = c % chunks * grain
-            rows = min(grain, size - first)
-            at = (c // chunks * size + first) * channels
-            means = tables + c // chunks * TABLES * channels
-            sums = parts + c * 2 * channels
-            products = sums + channels
-            whole = channels - channels % wide
-            for j in range(0, whole, wide):
-                strip_sums(g + at + j, x + at + j, means + j, rows, channels, i64(wide), sums + j,
-                           products + j, SIDE, T, R)  # fmt: skip
-            for j in range(whole, channels, L):
-                strip_sums(g + at + j, x + at + j, means + j, rows, channels, channels - j, sums + j,
-                           products + j, 1, T, R)  # fmt: skip
+    sums_of_channels(g, x, parts, tables, samples, size, channels, T=T)
     # Of each sample from here on: sums of g, and of g times the normalised x; what x is multiplied
     # by, and what is added; gx = d * (w * g - u - v * (x - mean) * d).
     for lo, hi in parallel(samples, several(channels * chunks)):
@@ -185,8 +196,11 @@ def groups_last_backward(
                 p, h, q = x + r * channels, g + r * channels, gx + r * channels
                 a = tables + (r // size * TABLES + 1) * channels
                 b, c = a + channels, a + 2 * channels
-                for i in lanes(0, channels):
-                    q[i] = h[i] * a[i] + p[i] * b[i] + c[i]
+                for i in range(0, channels, L):
+                    here = iota(i64, L) < channels - i
+                    v = load(h + i, L, here) * load(a + i, L, here)
+                    v = fma(load(p + i, L, here), load(b + i, L, here), v)
+                    store(q + i, v + load(c + i, L, here), here)
     if SUMS:
         for j in range(0, channels, L):
             here = iota(i64, L) < channels - j
