@@ -574,7 +574,8 @@ NAMED = (
     linear, add_along, add_rows, add_slices, gather_along, index_add_at, index_put, index_take,
     fill_masked,
     out_of_range, slices_added, take_slices, write_along, batch_norm, batch_norm_gradients,
-    ctc_loss, ctc_loss_gradient, distances, distances_gradient, own_distances, own_distances_gradient, glu, glu_gradient, group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, running,
+    ctc_loss, ctc_loss_gradient, distances, distances_gradient, own_distances, own_distances_gradient,
+    glu, glu_gradient, group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, running,
     lengths, move_statistics, resample, resample_adjoint, rms_norm, rms_norm_gradients, sum_to,
     sort, topk, where, cast,
 )  # fmt: skip
@@ -603,7 +604,7 @@ EXAMPLES = {f.__name__: f for f in NAMED} | {
     "class_entropy_gradient": classes_gradient, "clip_gradient": elements(2, (-0.5, 0.5)),
     "add_scaled": elements(2, (0.5,)), "lerp": elements(3), "clip": elements(1, (-0.5, 0.5)),
     "clip_arrays": elements(3), "power": positive(elements(2)), "reverse_subtract": elements(2),
-    "replace_nonfinite": elements(1, (None, None, None)), "sgn": one,
+    "replace_nonfinite": elements(1, (None, None, None)), "sgn": one, "relu": one,
     "counted": lambda rng, d: (some(rng, (long_or(rng, int(rng.integers(2, 70))),), d), 0.5, 0.25),
     "spaced": lambda rng, d: (some(rng, (long_or(rng, int(rng.integers(2, 70))),), d), 0.5, 2.5),
     "fill_into": lambda rng, d: (*one(rng, d), 3), "squared_distance": same_shape,

@@ -237,7 +237,14 @@ def test_strided_inputs(row):
             close(result, plain, 1e-7, str(case.args[1:]))
 
 
-@each(lambda row: row.strided and not row.writes and row.check is None)
+def one_answer_if_constant(row) -> bool:
+    """The correlation of constant columns is 0 / 0, or 1 after a rounding, in any library."""
+    return row.name != "corrcoef"
+
+
+@each(
+    lambda row: row.strided and not row.writes and row.check is None and one_answer_if_constant(row)
+)
 def test_expanded_inputs(row):
     """Inputs of stride 0, one place of memory seen many times, give what contiguous ones give."""
 
