@@ -320,3 +320,11 @@ def test_sums_of_large_arrays(dtype, axis, keepdim):
     np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
     moved = torch.tensor(a).permute(2, 0, 1)
     np.testing.assert_allclose(moved.sum(0).numpy(), a.astype(np.float64).sum(2), rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape, dim", [((4096,), 0), ((8, 1000), 1), ((1000, 8), 0), ((64, 3), 0)])
+def test_variance_far_from_zero(shape, dim):
+    """The mean of numbers about 1000 is rounded by more than the hundredth part of their spread."""
+    a = (1000 + 0.01 * np.random.default_rng(0).standard_normal(shape)).astype(np.float32)
+    want = a.astype(np.float64).var(dim, ddof=1)
+    np.testing.assert_allclose(torch.tensor(a).var(dim).numpy(), want, rtol=1e-6)

@@ -222,8 +222,12 @@ def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tup
     n = count(a, axis)
     m = total(a, axis, True) / n if n else total(a, axis, True) * np.nan
     x = a - m
+    rest = total(x, axis, keepdims)  # 0, but for the rounding of the mean
     x *= x
     s = total(x, axis, keepdims)
+    if n:
+        exact = s - rest * rest / n  # Chan, Golub and LeVeque 1983: the corrected two-pass way
+        s = np.where(exact >= 0, exact, s)  # infinity less infinity
     left = n - correction
     if left > 0:
         v = s / left
