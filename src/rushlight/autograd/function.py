@@ -27,7 +27,7 @@ from rushlight.autograd.graph import AccumulateGrad, Hooks, Node, Output, freed,
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import CUSTOM, View, check_writable, edge_of, rebase
 from rushlight.ops.calls import bump
-from rushlight.ops.recording import OutputInfo, Saved, zeros
+from rushlight.ops.recording import OutputInfo, save, zeros
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -351,13 +351,13 @@ def identity(base: Tensor) -> Tensor:
 
 
 def saved(ctx: FunctionNode, t: Tensor | None, outputs: list, finished: list) -> Any:
-    """(Saved, edge) of one tensor given to save_for_backward."""
+    """(what keeps it, edge) of one tensor given to save_for_backward."""
     if t is None:
         return None
     for nr, o in enumerate(outputs):
         if o is t and edge_of(finished[nr]) is not None and finished[nr] is t:
-            return Saved(t, True), Output(ctx, nr) if len(outputs) > 1 else ctx
-    return Saved(t, False), None
+            return save(t, True), Output(ctx, nr) if len(outputs) > 1 else ctx
+    return save(t, False), None
 
 
 def once_differentiable(function: Callable) -> Callable:

@@ -24,56 +24,88 @@ if TYPE_CHECKING:
 NUMBERS = (int, float, complex, bool, np.number, np.bool_)
 
 
+def save(t: Tensor, is_result: bool) -> Saved | SavedResult | Packed:
+    """What keeps a tensor for backward."""
+    if thread.saved_hooks:
+        return Packed(t, is_result)
+    return SavedResult(t) if is_result else Saved(t)
+
+
 class Saved:
-    """An array (or tensor) kept for backward, with the version it had."""
+    """An input kept for backward, with the version it had."""
 
-    __slots__ = ("tensor", "array", "version", "seen", "packed", "unpack_hook")
+    __slots__ = ("tensor", "seen")
 
-    def __init__(self, t: Tensor, is_result: bool) -> None:
-        self.packed = self.unpack_hook = None
-        if t._counter is INFERENCE:
-            raise RuntimeError(
-                "Inference tensors cannot be saved for backward. To work around you can make a clone "
-                "to get a normal tensor and use it in autograd."
-            )
-        if thread.saved_hooks:
-            pack, self.unpack_hook = thread.saved_hooks[-1]
-            hooks, thread.saved_hooks = thread.saved_hooks, ()
-            try:
-                handed = t.detach() if is_result else t
-                self.packed = pack(handed)
-            finally:
-                thread.saved_hooks = hooks
-            self.tensor = self.array = self.version = None
-            self.seen = (edge_of(t) if not is_result else None,)
+    def __init__(self, t: Tensor) -> None:
+        version = t._counter
+        if version is None:
+            self.tensor, self.seen = t, 0
             return
-        self.version = version_of(t) if is_result else t._counter
-        self.seen = 0 if self.version is None else self.version.n
-        self.tensor, self.array = (None, t._array) if is_result else (t, None)
+        refuse_inference(version)
+        self.tensor, self.seen = t, version.n
 
     def unpack(self, node: Node, name: str, edge: Any) -> Tensor:
         """The tensor as it was; RuntimeError when it was written to since."""
-        if self.unpack_hook is not None:
-            got = self.unpack_hook(self.packed)
-            if not isinstance(got, Tensor):
-                raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor")
-            edge = edge if edge is not None else self.seen[0]
-            if edge is None or got._edge is edge:
-                return got
-            t = new(Tensor)
-            t._array, t._counter, t._edge = got._array, got._counter, edge
-            return t
-        if self.tensor is not None:
-            t = self.tensor
-            version = t._counter
-            if version is not None and version.n != self.seen:
-                stale(node, name, t.shape, t.dtype, version.n, self.seen)
-            return t
+        t = self.tensor
+        version = t._counter
+        if version is not None and version.n != self.seen:
+            stale(node, name, t.shape, t.dtype, version.n, self.seen)
+        return t
+
+
+class SavedResult:
+    """The memory of a result, with its version: the tensor would hold the node that holds it."""
+
+    __slots__ = ("array", "version", "seen")
+
+    def __init__(self, t: Tensor) -> None:
+        refuse_inference(t._counter)
+        self.array, self.version = t._array, version_of(t)
+        self.seen = self.version.n
+
+    def unpack(self, node: Node, name: str, edge: Any) -> Tensor:
+        """A tensor as the result was, with this edge; RuntimeError when it was written to since."""
         if self.version.n != self.seen:
             stale(node, name, self.array.shape, self.array.dtype, self.version.n, self.seen)
         t = new(Tensor)
         t._array, t._counter, t._edge = self.array, self.version, edge
         return t
+
+
+class Packed:
+    """What a hook made of a tensor (`saved_tensors_hooks`), and the hook that undoes it."""
+
+    __slots__ = ("packed", "unpack_hook", "edge")
+
+    def __init__(self, t: Tensor, is_result: bool) -> None:
+        refuse_inference(t._counter)
+        pack, self.unpack_hook = thread.saved_hooks[-1]
+        hooks, thread.saved_hooks = thread.saved_hooks, ()
+        try:
+            self.packed = pack(t.detach() if is_result else t)
+        finally:
+            thread.saved_hooks = hooks
+        self.edge = None if is_result else edge_of(t)
+
+    def unpack(self, node: Node, name: str, edge: Any) -> Tensor:
+        """What the hook makes of it, with this edge or the one the tensor had."""
+        got = self.unpack_hook(self.packed)
+        if not isinstance(got, Tensor):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor")
+        edge = edge if edge is not None else self.edge
+        if edge is None or got._edge is edge:
+            return got
+        t = new(Tensor)
+        t._array, t._counter, t._edge = got._array, got._counter, edge
+        return t
+
+
+def refuse_inference(version: Any) -> None:
+    if version is INFERENCE:
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. To work around you can make a clone "
+            "to get a normal tensor and use it in autograd."
+        )
 
 
 class OutputInfo:
@@ -183,13 +215,13 @@ def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node
         elif what == INPUT:
             v = named[n]
             if isinstance(v, Tensor):
-                saved[n] = Saved(v, False)
+                saved[n] = save(v, False)
             else:
                 values[n] = v
         elif what == OUTPUT:
-            saved[n] = Saved(wrapped[of], True)
+            saved[n] = save(wrapped[of], True)
         elif what == LIST:
-            saved[n] = [Saved(t, False) for t in named[n]]
+            saved[n] = [save(t, False) for t in named[n]]
         elif what == SHAPE:
             v = named[of]
             if of in op.lists:

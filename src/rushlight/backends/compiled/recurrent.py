@@ -76,10 +76,10 @@ def in_rows(a: np.ndarray, dtype: Any) -> tuple[np.ndarray, int, int]:
 
 def fits(x: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, h: Any, c: Any, gates: int) -> Any:
     """The dtype to compute in, or None if these arrays are for the reference."""
-    given = [a for a in (x, w_ih, w_hh, b_ih, b_hh, h, c) if a is not None]
     dtype = x.dtype
-    if any(a.__class__ is not np.ndarray or a.dtype is not dtype for a in given):
-        return None
+    for a in (x, w_ih, w_hh, b_ih, b_hh, h, c):
+        if a is not None and (a.__class__ is not np.ndarray or a.dtype is not dtype):
+            return None
     if dtype not in TYPES and dtype not in HALVES:
         return None
     if h.ndim != 2 or not x.size or not h.size or x.ndim not in (2, 3):
@@ -89,7 +89,8 @@ def fits(x: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, h: Any, c: Any, gat
     if (
         w_ih.shape != (rows, features)
         or w_hh.shape != (rows, size)
-        or any(b is not None and b.shape != (rows,) for b in (b_ih, b_hh))
+        or (b_ih is not None and b_ih.shape != (rows,))
+        or (b_hh is not None and b_hh.shape != (rows,))
         or (c is not None and c.shape != h.shape)
     ):
         return None
