@@ -98,6 +98,28 @@ def with_slope(s, d, g, by, P, T):
         return s + (sign if P == 1 else select(abs(d) == by, sign, sign * 0))
 
 
+@inline
+def add_slopes(sums, u, here, rows, k, g, d, first, last, place, P, T):
+    """`sums` and, for each row from first to last, the slope of the distance to it, which is at place(j).
+    Vectors side by side share what is computed of one number for each row."""
+    for j in range(first, last):
+        by, distance = g[place(j)], d[place(j)]
+        for c in unroll(len(sums)):
+            apart = u[c] - load(rows + (j * k + c * width(T)), width(T), here[c])
+            sums[c] = with_slope(sums[c], apart, by, distance, P, T)
+
+
+@inline
+def slopes_of_columns(a, b, out, left, k, m, g, d, at, across, V, P, T):
+    """The gradient of V vectors of columns of the row `a`, `left` of which are there."""
+    L = width(T)
+    here = [iota(i64, L) < left - c * L for c in range(V)]
+    u, sums = [load(a + c * L, L, here[c]) for c in range(V)], [splat(T(0), L) for _ in range(V)]
+    add_slopes(sums, u, here, b, k, g, d, i64(0), m, lambda j: at + j * across, P, T)
+    for c in unroll(V):
+        store(out + c * L, sums[c], here[c])
+
+
 @kernel
 def distances_gradient(
     P, g: Ptr[T], d: Ptr[T], x: Ptr[T], y: Ptr[T], out: Ptr[T], batches: i64, n: i64, m: i64, k: i64,
@@ -106,32 +128,49 @@ def distances_gradient(
     """The gradient by the rows x [batches, n, k] of distances d to the rows y [batches, m, k], where row i
     and row j have theirs at i * down + j * across."""
     L = width(T)
+    wide = SIDE * L
     for lo, hi in parallel(batches * n, rows_of_work(m * ((k + (L - 1)) // L) * 2)):
         for r in range(lo, hi):
             batch = r // n
-            a, b = x + r * k, y + batch * m * k
+            a, b, to = x + r * k, y + batch * m * k, out + r * k
             at = batch * n * m + (r - batch * n) * down
-            for c in range(0, k, L):
-                here = iota(i64, L) < k - c
-                u, s = load(a + c, L, here), splat(T(0), L)
-                for j in range(m):
-                    z = at + j * across
-                    s = with_slope(s, u - load(b + (j * k + c), L, here), g[z], d[z], P, T)
-                store(out + (r * k + c), s, here)
+            whole = k - k % wide
+            for c in range(0, whole, wide):
+                slopes_of_columns(
+                    a + c, b + c, to + c, i64(wide), k, m, g, d, at, across, SIDE, P, T
+                )
+            for c in range(whole, k, L):
+                slopes_of_columns(a + c, b + c, to + c, k - c, k, m, g, d, at, across, 1, P, T)
+
+
+@inline
+def own_slopes_of_columns(r, x, out, left, n, k, g, d, V, P, T):
+    """As `slopes_of_columns`, of row r of x to the rows before and behind it."""
+    L = width(T)
+    here = [iota(i64, L) < left - c * L for c in range(V)]
+    u, sums = (
+        [load(x + (r * k + c * L), L, here[c]) for c in range(V)],
+        [splat(T(0), L) for _ in range(V)],
+    )
+    own = r * n - r * (r + 1) // 2 - r - 1
+    before = r - 1
+    add_slopes(
+        sums, u, here, x, k, g, d, i64(0), r, lambda j: j * n - j * (j + 1) // 2 - j + before, P, T
+    )
+    add_slopes(sums, u, here, x, k, g, d, r + 1, n, lambda j: own + j, P, T)
+    for c in unroll(V):
+        store(out + (r * k + c * L), sums[c], here[c])
 
 
 @kernel
 def own_distances_gradient(P, g: Ptr[T], d: Ptr[T], x: Ptr[T], out: Ptr[T], n: i64, k: i64):
     """The gradient by the rows x of the distances of their pairs."""
     L = width(T)
+    wide = SIDE * L
     for lo, hi in parallel(n, rows_of_work(n * ((k + (L - 1)) // L) * 2)):
         for r in range(lo, hi):
-            for c in range(0, k, L):
-                here = iota(i64, L) < k - c
-                u, s = load(x + (r * k + c), L, here), splat(T(0), L)
-                for j in range(n):
-                    if j != r:
-                        i, last = min(j, r), max(j, r)
-                        z = i * n - i * (i + 1) // 2 + last - i - 1
-                        s = with_slope(s, u - load(x + (j * k + c), L, here), g[z], d[z], P, T)
-                store(out + (r * k + c), s, here)
+            whole = k - k % wide
+            for c in range(0, whole, wide):
+                own_slopes_of_columns(r, x + c, out + c, i64(wide), n, k, g, d, SIDE, P, T)
+            for c in range(whole, k, L):
+                own_slopes_of_columns(r, x + c, out + c, k - c, n, k, g, d, 1, P, T)
