@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import rushlight
 from rushlight import rejection, sampling
 from rushlight.generator import Generator
 
@@ -208,3 +209,19 @@ def test_dirichlet(dtype):
     want = torch._sample_dirichlet(alpha, generator=torch.Generator().manual_seed(1)).numpy()
     got = rejection.dirichlet(array_of(alpha), Generator().manual_seed(1))
     np.testing.assert_allclose(got, want, rtol=0 if dtype == "float32" else 1e-15)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_slopes_of_rrelu(dtype):
+    """A slope is drawn for each number up to 0, in the order of dimensions, not of memory."""
+    results = []
+    for library in (torch, rushlight):
+        library.manual_seed(3)
+        x = library.randn(2, 3, 4, 5).to(getattr(library, dtype))
+        x[0, 0, 0, :3] = library.tensor([0.0, float("nan"), -float("inf")])
+        y = library.nn.functional.rrelu(
+            x.contiguous(memory_format=library.channels_last), 0.1, 0.6, True
+        )
+        results.append([y.double().numpy(), library.rand(3).double().numpy()])
+    for expected, got in zip(*results, strict=True):
+        np.testing.assert_array_equal(got, expected)

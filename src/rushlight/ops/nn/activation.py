@@ -528,7 +528,7 @@ def rrelu(
     input: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
     generator: Any = None,
 ):  # fmt: skip
-    """leaky_relu with a slope drawn from [lower, upper) for each element in training, else the mean."""
+    """leaky_relu with a slope drawn from [lower, upper) for each element up to 0 in training, else the mean."""
     if lower > upper:
         raise RuntimeError(
             "Lower bound should be less than or equal to the upper bound, but found lower bound "
@@ -536,8 +536,14 @@ def rrelu(
         )
     if not training:
         return leaky(input, (lower + upper) / 2)
-    slopes = input.new_empty(input.shape).uniform_(lower, upper, generator=generator)
-    return input.where(input > 0, input * slopes)
+    wide = dtypes.float64 if input.dtype is dtypes.float64 else dtypes.float32
+    slopes = input.detach().new_ones(input.shape, dtype=wide)
+    if not input.is_meta:  # as PyTorch: a double for each of them in order, none for the others
+        below = input.detach() <= 0
+        drawn = slopes.new_empty(int(below.sum()), dtype=dtypes.float64)
+        low, high = (float(wide.np.type(bound)) for bound in (lower, upper))
+        slopes.masked_scatter_(below, drawn.uniform_(low, high, generator=generator).to(wide))
+    return (input.to(wide) * slopes).to(input.dtype)
 
 
 @composite(where="nn.functional", name="rrelu", inplace=False)
