@@ -1376,7 +1376,7 @@ def row_indices_copy(input: Tensor) -> Tensor:
 def row_stack(tensors: Any, *, out: Any = None) -> Tensor:
     """The tensors on top of each other: along dimension 0, vectors as rows."""
 def rrelu(input: Tensor, lower: _float = ..., upper: _float = ..., training: _bool = False, generator: Any = None, *, out: Any = None) -> Tensor:
-    """leaky_relu with a slope drawn from [lower, upper) for each element in training, else the mean."""
+    """leaky_relu with a slope drawn from [lower, upper) for each element up to 0 in training, else the mean."""
 def rsqrt(input: Tensor, *, out: Any = None) -> Tensor:
     """1 / sqrt(input)."""
 def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:

@@ -1037,7 +1037,7 @@ class Tensor:
     def row_indices(self) -> Tensor:
         """The row of each entry of a matrix in compressed columns."""
     def rrelu_(self, lower: _float = ..., upper: _float = ..., training: _bool = False, generator: Any = None) -> Tensor:
-        """leaky_relu with a slope drawn from [lower, upper) for each element in training, else the mean."""
+        """leaky_relu with a slope drawn from [lower, upper) for each element up to 0 in training, else the mean."""
     def rsqrt(self) -> Tensor:
         """1 / sqrt(input)."""
     def rsqrt_(self) -> Tensor:
