@@ -14,7 +14,7 @@ from rushlight.backends.compiled import sequences
 from rushlight.backends.reference import sequences as reference
 
 if not compiled.activate():
-    pytest.skip("no machine code here", allow_module_level=True)
+    pytest.skip("RUSHLIGHT_COMPILED=0, or no LLVM for this machine", allow_module_level=True)
 
 SIZES = [1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 100, 16384, 16385, 40001]
 BOUNDS = [(0.0, 1.0), (0.1, 0.7), (-3.3, 5e5), (5.0, -5.0), (1e-30, 1e30), (2.5, 2.5)]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rushlight.ops.calls import Built
 
 ndarray = np.ndarray
+# What kernels raise; the general way does it again, and says it in PyTorch's words.
 ERRORS = (ValueError, RuntimeWarning, TypeError, OverflowError, RuntimeError)
 WIDE = frozenset({dtypes.float32.np, dtypes.float64.np, dtypes.int64.np})
 FLOATS = frozenset({dtypes.float16.np, dtypes.bfloat16.np, dtypes.float32.np, dtypes.float64.np})

@@ -69,7 +69,7 @@ def class_entropy(
     losses, sums = np.empty(target.shape, WIDE[d]), np.empty(target.shape, WIDE[d])
     key = weight is not None, smoothing != 0, d
     w = a if weight is None else weight
-    lanes = 1 if inner == 1 else width(of(d))  # type: ignore[arg-type]
+    lanes = 1 if inner == 1 else width(of(d))  # type: ignore[arg-type]  # known since layout_of
     tiles = outer * -(-inner // lanes)
     chunks = -(-tiles // max(1, CHUNK // (n * lanes)))
     facts = np.empty((chunks, kernels.FACTS))

@@ -66,7 +66,7 @@ def pointwise(
     def compiled(a: Any, *rest: float, out: np.ndarray | None = None) -> Any:
         if a.__class__ is np.ndarray and a.size >= SMALL and (u := ufuncs[a.dtype]) is not None:
             if rest:
-                rest = map(number_of(a.dtype, bounds), rest)  # type: ignore[assignment]
+                rest = map(number_of(a.dtype, bounds), rest)  # type: ignore[assignment]  # was a tuple
             return u(a, *rest) if out is None else u(a, *rest, out=out)
         return into(out, reference(a, *rest))
 

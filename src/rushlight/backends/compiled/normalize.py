@@ -135,6 +135,7 @@ def gradients_of_rows(
     gw = np.empty(n, w.dtype)
     gb = np.empty(n, w.dtype) if sums else gw
     gx = np.empty(x.shape, d) if needs[0] else gw
+    # `whole` took x: there is a type for d.
     parts = np.empty(2 * norm.PARTS * n, of(d).loaded.np) if sums else gw  # type: ignore[union-attr]
     kernel = _rows_back[centre, weight is not None, bool(needs[0]), sums, d, w.dtype]
     kernel(h, x, w, gx, gw, gb, parts, x.size // n, n, eps)

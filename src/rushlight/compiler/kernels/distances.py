@@ -103,10 +103,10 @@ def add_slopes(sums, u, here, rows, k, g, d, first, last, place, P, T):
     """`sums` and, for each row from first to last, the slope of the distance to it, which is at place(j).
     Vectors side by side share what is computed of one number for each row."""
     for j in range(first, last):
-        by, distance = g[place(j)], d[place(j)]
+        slope, distance = g[place(j)], d[place(j)]
         for c in unroll(len(sums)):
             apart = u[c] - load(rows + (j * k + c * width(T)), width(T), here[c])
-            sums[c] = with_slope(sums[c], apart, by, distance, P, T)
+            sums[c] = with_slope(sums[c], apart, slope, distance, P, T)
 
 
 @inline
