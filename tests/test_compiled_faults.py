@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes by fork here")
 
 
-def started(*words, folder, compiled="always") -> subprocess.Popen:
+def started(*words, folder, compiled="always", **environment) -> subprocess.Popen:
     paths = [str(Path(torch.__file__).parents[1]), str(HERE), os.environ.get("PYTHONPATH", "")]
     given = {
         "RUSHLIGHT_COMPILED": compiled,
@@ -27,7 +27,7 @@ def started(*words, folder, compiled="always") -> subprocess.Popen:
     }
     return subprocess.Popen(
         [sys.executable, "-X", "faulthandler", HERE / "fault_programs.py", *map(str, words)],
-        env=os.environ | given,
+        env=os.environ | given | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -103,3 +103,9 @@ def test_denormals(kept):
 def test_workers_of_a_loader(kept):
     """Workers compute with kernels, alone and while the parent does."""
     ended(started("loaded", folder=kept[0]))
+
+
+def test_kernels_while_the_interpreter_shuts_down(kept):
+    """Nothing that native code points to is freed before it: here what is freed is overwritten at once."""
+    overwritten = {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "170"}
+    assert ended(started("last", folder=kept[0], **overwritten)) == ""

@@ -126,6 +126,27 @@ def test_importing_it_does_not_load_llvmlite():
     assert python(code) == "False"
 
 
+def test_a_builtin_in_a_cycle_is_freed_while_the_interpreter_shuts_down(folder):
+    """Its description (PyMethodDef) is there until then; what is freed is overwritten at once here."""
+    give = (
+        "declare void @Py_IncRef(ptr)\n"
+        "define ptr @give(ptr %self, ptr %objects, i64 %count) {\n"
+        "  call void @Py_IncRef(ptr %self)\n  ret ptr %self\n}"
+    )
+    code = (
+        "import gc; gc.disable()\n"
+        "from rushlight.compiler import kernel, native\n"
+        "class Late: pass\n"
+        "late = Late()\n"
+        "kernel.python()\n"
+        f"(address,) = native.load('give', lambda: {give!r}, ['give'])\n"
+        "late.itself = kernel.builtin('give', address, late)\n"
+        "print(late.itself() is late)"
+    )
+    overwritten = {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "170"}
+    assert python(code, **overwritten) == "True"
+
+
 def test_bad_modules_are_errors_and_do_not_end_the_process(folder):
     with pytest.raises(RuntimeError, match="LLVM IR parsing error"):
         native.load("bad text", lambda: "define nonsense", ["f"])

@@ -325,12 +325,9 @@ def direct(
         ],
         np.int64,
     )
-    _kept.append((want, descrs, tuple(results)))
+    native.keep((want, descrs, tuple(results)))
     _made.append((table, address))
     return builtin(arrange[0].__name__, entry, table)
-
-
-_kept: list[Any] = []  # what tables refer to by address
 
 
 class ByDtype(dict):

@@ -259,7 +259,6 @@ other:
 # dtype.char of both arrays, the loop's types, and the function
 Loops = dict[np.dtype, tuple[Any, Type, Type]]
 _tables: dict[int, Loops] = {}
-_kept: list[Any] = []
 
 
 def _text() -> str:
@@ -300,7 +299,7 @@ def _native() -> tuple[int, int, int, int] | None:
 
     callback = PYFUNCTYPE(None, c_void_p, c_int64)(want)
     address = ctypes.cast(callback, c_void_p).value or 0
-    _kept.append(callback)
+    native.keep(callback)
     return gate, broadcast.arrange.address(), new, address
 
 
@@ -329,7 +328,7 @@ def install(ufunc: np.ufunc, data: Any, loops: Loops) -> None:
         _dtypes[id(dtype)] = dtype
         at = _FIELDS + _ENTRY * k
         table[at], table[at + 2], table[at + 4] = id(dtype), id(to.np), _NUMBERS.get(dtype.char, 0)
-    _kept.append(table)
+    native.keep((table, loops))
     _tables[addressof(table)] = loops
     data[0] = addressof(table)
     slot.value = gate

@@ -261,7 +261,6 @@ def python() -> None:
         native.symbol(name, address)
 
 
-_methods: list[Any] = []  # the descriptions of builtin functions, which refer to them for ever
 _METH_FASTCALL = 0x80
 
 
@@ -269,6 +268,8 @@ def builtin(name: str, address: int, bound: object = None) -> Callable[..., Any]
     """A builtin function of Python: native code that takes the object it is bound to, an array of
     objects, and their number."""
     import ctypes
+
+    from rushlight.compiler import native
 
     class Method(ctypes.Structure):  # PyMethodDef
         _fields_ = [
@@ -279,7 +280,7 @@ def builtin(name: str, address: int, bound: object = None) -> Callable[..., Any]
         ]
 
     method = Method(name.encode(), address, _METH_FASTCALL, None)
-    _methods.append(method)
+    native.keep(method)
     made = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
         ("PyCFunction_NewEx", ctypes.pythonapi)
     )

@@ -253,6 +253,17 @@ def symbols(code: bytes) -> tuple[set[str] | None, set[str]]:
     return defined, needed
 
 
+def keep(thing: Any) -> None:
+    """Never free a Python object, also not while the interpreter shuts down: native code points to it.
+
+    A global variable would not do: it is cleared before objects in reference cycles are, and those
+    may hold, or call, what points here.
+    """
+    import ctypes
+
+    ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))(thing)
+
+
 def pointer(capsule: object, name: bytes | None = None) -> int:
     """The address inside of a capsule, by which C libraries such as NumPy hand out their tables."""
     import ctypes

@@ -248,7 +248,6 @@ def _text() -> str:
 
 # Where a ufunc's object holds what this needs (numpy/ufuncobject.h); checked by `_fields_hold`.
 _FUNCTIONS, _DATA, _NTYPES, _TYPES, _USERLOOPS, _RESOLVER = 32, 40, 48, 64, 96, 144
-_kept: list[Any] = []  # what NumPy points to, for as long as the process lives
 
 
 @cache
@@ -342,7 +341,7 @@ def spread(
     # What a reduction of nothing gives, in the words of NumPy's header: One, Zero, MinusOne, or none.
     identity = {1: 1, 0: 0, -1: 2}.get(ufunc.identity, -1 if ufunc.nin == 1 else -2)
     name, doc = ufunc.__name__.encode(), (ufunc.__doc__ or "").encode()
-    _kept.append((functions, data, types, name, doc))
+    native.keep((functions, data, types, name, doc))
     where = (ctypes.addressof(functions), ctypes.addressof(data) + 8, ctypes.addressof(types))
     made = make(*where, ntypes, ufunc.nin, ufunc.nout, identity, name, doc, 0)
     # NumPy's own choice of a loop: `subtract` refuses bool, `divide` takes integers to float64.
@@ -356,7 +355,7 @@ def _plan(ufunc: np.ufunc, function: int | None, data: int | None, small: int = 
     from ctypes import addressof, c_int64
 
     plan = (c_int64 * 9)(function or 0, data or 0, ufunc.nargs, ufunc.nin, 0, small)
-    _kept.append(plan)
+    native.keep(plan)
     return addressof(plan)
 
 
@@ -367,7 +366,7 @@ def _ours(ufunc: np.ufunc, function: int | None, data: int | None, ours: Ours) -
 
     plan = _plan(ufunc, function, data, ours.small)
     fields = (c_int64 * 9).from_address(plan)
-    fields[4], (_, fields[6], fields[8]) = _loops()[2], _compiler()
+    fields[4], (fields[6], fields[8]) = _loops()[2], _compiler()
     _wanted[plan] = ours
     return _loops()[1], plan
 
@@ -377,7 +376,7 @@ def hushed(address: int) -> tuple[int, int]:
     from ctypes import addressof, c_int64
 
     plan = (c_int64 * 9)(address)
-    _kept.append(plan)
+    native.keep(plan)
     return _loops()[1], addressof(plan)
 
 
@@ -405,8 +404,8 @@ _wanted: dict[int, Ours] = {}  # plan -> the loop that nobody has called yet
 
 
 @cache
-def _compiler() -> tuple[Any, int, int]:
-    """What compiles the loop of a plan, its address, and that of what is called on Ctrl-C."""
+def _compiler() -> tuple[int, int]:
+    """The addresses of what compiles the loop of a plan, and of what is called on Ctrl-C."""
     from ctypes import CFUNCTYPE, c_int64, c_void_p, cast, pythonapi
 
     def compile_loop(plan: int) -> None:
@@ -422,17 +421,16 @@ def _compiler() -> tuple[Any, int, int]:
         fields[7] = 0
 
     function = CFUNCTYPE(None, c_void_p)(compile_loop)
+    native.keep(function)
     interrupt = cast(pythonapi.PyErr_SetInterrupt, c_void_p).value
-    return function, cast(function, c_void_p).value or 0, interrupt or 0
+    return cast(function, c_void_p).value or 0, interrupt or 0
 
 
 def _api(index: int) -> Any:
     """An entry of NumPy's table of ufunc functions, to be given its result's and arguments' types."""
     import ctypes
 
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = pointer(np._core._multiarray_umath._UFUNC_API, None)
+    table = native.pointer(np._core._multiarray_umath._UFUNC_API)
     address = ctypes.c_void_p.from_address(table + 8 * index).value
     return lambda result, *types: ctypes.PYFUNCTYPE(result, *types)(address)
 
@@ -448,9 +446,8 @@ def _user_loops(old: np.ufunc, new: np.ufunc, own: dict[str, Ours]) -> None:
     loops = ctypes.cast(c_void_p(id(old) + _USERLOOPS), POINTER(py_object))[0]
     half = dtypes.bfloat16.np.num
     register = _api(2)(c_int, py_object, c_int, c_void_p, POINTER(c_int), c_void_p)
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
     for key, capsule in loops.items():
-        at = pointer(capsule, None)
+        at = native.pointer(capsule)
         while at:  # PyUFunc_Loop1d: func, data, arg_types, next
             function, data, kinds, at = (c_void_p.from_address(at + 8 * i).value for i in range(4))
             numbers = (c_int * old.nargs).from_address(kinds)

@@ -16,9 +16,6 @@ import numpy as np
 
 from rushlight.compiler import native
 
-# What NumPy reads for as long as a ufunc lives, which has no place of its own to hold it: for ever.
-_kept: list[Any] = []
-
 
 def make(
     name: str,
@@ -56,7 +53,7 @@ def make(
     from_loops, register = _numpy()
     # No identity (-1): these are no reductions.
     made = from_loops(functions, their_data, numbers, count, nin, nout, -1, *names, 0)
-    _kept.append((made, functions, their_data, numbers, names))
+    native.keep((functions, their_data, numbers, names))  # a ufunc has no place to hold them
     for address, dtypes, at in others:
         first = next(d.num for d in dtypes if d.num >= 256)
         types = (ctypes.c_int * (nin + nout))(*(d.num for d in dtypes))
