@@ -550,6 +550,102 @@ def test_gradcheck_raises_with_both_jacobians():
         assert gradcheck(f, (z,))
 
 
+def test_gradcheck_reaches_parameters_that_a_function_holds():
+    m = torch.nn.Linear(3, 2).double()
+    x = double(2, 3)
+    assert gradcheck(lambda x, *p: m(x).tanh(), (x, *m.parameters()))
+    assert gradgradcheck(lambda x, *p: m(x).tanh(), (x, *m.parameters()))
+
+
+def test_gradcheck_leaves_inputs_as_they_were():
+    x = double(2, 3)
+    before, version = x.detach().clone(), x._version
+
+    def fails_in_the_end(x, calls=iter(range(4))):
+        if next(calls, None) is None:
+            raise KeyError("tired")
+        return x * 2
+
+    with pytest.raises(KeyError, match="tired"):
+        gradcheck(fails_in_the_end, (x,))
+    assert torch.equal(x.detach(), before)
+    assert x._version == version
+
+
+def test_gradcheck_of_a_function_that_asks_for_gradients_itself():
+    assert gradcheck(
+        lambda x: torch.autograd.grad((x**3).sum(), x, create_graph=True)[0], (double(3),)
+    )
+
+
+def test_gradcheck_counts_inputs_that_require_grad():
+    class Bad(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3
+
+    i = torch.tensor([1, 2])
+    with pytest.raises(RuntimeError, match="output 1 with respect to input 1"):
+        gradcheck(lambda i, a, b: (a * 2, Bad.apply(b)), (i, double(2), double(2)))
+    with pytest.raises(RuntimeError, match="considering the imaginary part of complex outputs"):
+        gradcheck(lambda x: Bad.apply(x * 1j), (double(2),))
+
+
+def test_gradcheck_in_forward_mode():
+    x, z = double(2), torch.tensor([0.5 + 1j, -1 + 0.3j], dtype=torch.complex128).requires_grad_()
+    assert gradcheck(
+        lambda x, z: (x.exp() * z, z.abs() + x), (x, z), check_forward_ad=True,
+        check_batched_grad=True, check_batched_forward_grad=True,
+    )  # fmt: skip
+    assert gradgradcheck(lambda x: x.sin() * x, (x,), check_fwd_over_rev=True)
+    calls = [0]
+
+    def drifts(x):  # the numerical Jacobian is made first, of other numbers
+        calls[0] += 1
+        return x * (2 if calls[0] <= 6 else 3)
+
+    with pytest.raises(RuntimeError, match="Jacobian computed with forward mode mismatch"):
+        gradcheck(drifts, (x,), check_forward_ad=True, check_backward_ad=False)
+
+
+def test_gradcheck_of_a_backward_that_does_not_multiply():
+    class Adds(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2 + 1e-7
+
+    with pytest.raises(RuntimeError, match="backward not multiplied by grad_output"):
+        gradcheck(Adds.apply, (double(2),))
+
+
+def test_gradcheck_of_contradictory_arguments():
+    def f(x):
+        return x
+
+    for options, says in (
+        ({"check_backward_ad": False}, "at least one of check_forward_ad"),
+        (
+            {"check_backward_ad": False, "check_forward_ad": True, "check_batched_grad": True},
+            "check_batched_grad=True requires check_backward_ad",
+        ),
+        ({"check_batched_forward_grad": True}, "requires check_forward_ad"),
+    ):
+        with pytest.raises(AssertionError, match=says):
+            gradcheck(f, (double(2),), **options)
+    with pytest.raises(AssertionError, match="check_undefined_grad=True requires"):
+        gradgradcheck(f, (double(2),), check_rev_over_rev=False, check_fwd_over_rev=True)
+    with pytest.raises(RuntimeError, match="Numerical gradient .* expected to be zero"):
+        gradcheck(lambda x: x.detach() * 2, (double(2),))
+
+
 # -- around --------------------------------------------------------------------------------------------
 
 

@@ -1,25 +1,28 @@
-"""`gradcheck` and `gradgradcheck`: a backward against finite differences.
+"""`gradcheck` and `gradgradcheck`: gradients against finite differences.
 
 For inputs in float64, central differences with step eps have an error of order eps**2 (Numerical
 Recipes, 3rd ed., section 5.7); `gradcheck` compares the whole Jacobian they give with the one that
 backward gives, and shows both when they differ.
+
+Inputs are moved in place and put back: a function may reach them without its arguments, as a module
+reaches its parameters.
 """
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from rushlight import dtypes
-from rushlight.autograd import engine
-from rushlight.autograd.grad_mode import enable_grad, no_grad
-from rushlight.autograd.graph import new
-from rushlight.tensor import Tensor, _wrap
+import rushlight as torch
+from rushlight.autograd import forward_ad
+from rushlight.autograd.engine import grad
+from rushlight.autograd.function import Function
+from rushlight.backends import compiled
+from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 class GradcheckError(RuntimeError):
@@ -27,13 +30,21 @@ class GradcheckError(RuntimeError):
 
 
 def as_tuple(x: Any) -> tuple:
-    if isinstance(x, (tuple, list)):
-        return tuple(x)
-    return (x,)
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
 
 def differentiable(x: Any) -> bool:
-    return isinstance(x, Tensor) and (x.dtype.is_floating_point or x.dtype.is_complex)
+    return isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())
+
+
+def outputs_of(func: Callable, inputs: tuple) -> list[Tensor]:
+    """The floating and complex tensors that `func` returns."""
+    return [o for o in as_tuple(func(*inputs)) if differentiable(o)]
+
+
+def checked(inputs: tuple) -> list[Tensor]:
+    """The inputs that require grad: gradients are checked with respect to these."""
+    return [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
 
 
 def gradcheck(
@@ -59,37 +70,58 @@ def gradcheck(
     Every floating or complex input with `requires_grad` is checked, against every such output.
     Disagreement raises GradcheckError (a RuntimeError) with both Jacobians, or gives False with
     `raise_exception=False`. Also checked: that a second backward gives the same (to `nondet_tol`),
-    that gradients have the dtype and shape of their inputs, and that a backward without gradient for
-    some of the outputs works (`check_undefined_grad`).
+    that zero gradients of the outputs give zero gradients of the inputs, and that a backward works
+    where outputs have no gradient at all (`check_undefined_grad`). `check_forward_ad` compares tangents
+    of forward mode too, the `check_batched` arguments what `vmap` gives with single calls. `fast_mode`
+    is accepted: the whole Jacobian is compared all the same.
 
     >>> import rushlight as torch
     >>> x = torch.tensor([0.5, -1.0], dtype=torch.float64, requires_grad=True)
     >>> torch.autograd.gradcheck(lambda x: (x * x).exp(), (x,))
     True
     """
-    if check_forward_ad:
-        raise ValueError("gradcheck: forward-mode differentiation is not implemented")
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError(
+            "Expected at least one of check_forward_ad or check_backward_ad to be True"
+        )
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError(
+            "Setting check_batched_grad=True requires check_backward_ad to be True"
+        )
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError(
+            "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
+        )
     inputs = as_tuple(inputs)
-    if any(isinstance(x, Tensor) and x.layout is not dtypes.strided for x in inputs):
-        from rushlight import sparse
-
-        check = sparse.as_sparse_gradcheck(gradcheck)
-        return check(
+    if any(isinstance(x, Tensor) and x.layout is not torch.strided for x in inputs):
+        return torch.sparse.as_sparse_gradcheck(gradcheck)(
             func, inputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
             nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
-            check_grad_dtypes=check_grad_dtypes,
+            check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
+            check_batched_forward_grad=check_batched_forward_grad,
+            check_forward_ad=check_forward_ad, check_backward_ad=check_backward_ad,
         )  # fmt: skip
+    compiled.activate()  # not in the middle: two backwards have to agree to the last bit
     try:
-        check_inputs(inputs, eps)
-        outputs = [o for o in as_tuple(func(*inputs)) if differentiable(o) and o.requires_grad]
+        check_inputs(inputs)
+        outputs = [o for o in outputs_of(func, inputs) if o.requires_grad]
+        numerical = numerical_jacobians(func, inputs, eps)
         if not outputs:
-            check_constant(func, inputs, eps, atol)
+            check_constant(numerical)
             return True
-        check_jacobians(func, inputs, outputs, eps, atol, rtol, nondet_tol, check_grad_dtypes)
+        if check_backward_ad:
+            check_backward(outputs, inputs, numerical, atol, rtol, nondet_tol, check_grad_dtypes)
+        if check_forward_ad:
+            check_forward(func, inputs, numerical, atol, rtol)
+        if check_batched_forward_grad:
+            check_batched_forward(func, inputs)
+        if not check_backward_ad:
+            return True
+        if check_batched_grad:
+            check_batched(outputs, inputs)
+        check_zero_gradients(outputs, inputs)
         if check_undefined_grad:
             check_undefined(func, inputs)
-        if check_batched_grad:
-            check_batched(func, inputs)
     except GradcheckError:
         if raise_exception:
             raise
@@ -97,202 +129,296 @@ def gradcheck(
     return True
 
 
-def check_inputs(inputs: tuple, eps: float) -> None:
-    checked = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
-    if not checked:
+def check_inputs(inputs: tuple) -> None:
+    if not checked(inputs):
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of the them have "
+            "gradcheck expects at least one input tensor to require gradient, but none of them have "
             "requires_grad=True."
         )
     for i, x in enumerate(inputs):
-        if isinstance(x, Tensor) and x.requires_grad:
-            if x.dtype not in (dtypes.float64, dtypes.complex128):
-                warnings.warn(
-                    f"Input #{i} requires gradient and is not a double precision floating point or "
-                    "complex. This check will likely fail if all the inputs are not of double precision "
-                    "floating point or complex.",
-                    stacklevel=3,
-                )
-            if any(s == 0 and n > 1 for s, n in zip(x.stride(), x.shape, strict=True)):
-                raise RuntimeError(
-                    f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that "
-                    "are non-overlapping to be able to compute the numerical gradients correctly. You "
-                    "should call .contiguous on the input before passing it to gradcheck."
-                )
-
-
-def values(func: Callable, inputs: tuple) -> list[np.ndarray]:
-    """The outputs of `func` as arrays, not recorded."""
-    with no_grad():
-        outputs = as_tuple(func(*inputs))
-    return [o._array.copy() for o in outputs if differentiable(o)]
-
-
-def numerical_jacobian(func: Callable, inputs: tuple, at: int, eps: float) -> list[np.ndarray]:
-    """d output / d input `at` by central differences: one array [input size, output size] per output.
-
-    For a complex input x = a + bi the two real derivatives are kept: [2, input size, output size].
-    """
-    x = inputs[at]
-    base = x._array
-    directions = (1.0, 1j) if x.dtype.is_complex else (1.0,)
-    columns: list[list[list[np.ndarray]]] = []
-    for direction in directions:
-        rows = []
-        for k in np.ndindex(base.shape):
-            both = []
-            for sign in (1, -1):
-                moved = base.copy(order="K")
-                moved[k] = base[k] + sign * eps * direction
-                t = new(Tensor)
-                t._array, t._edge, t._counter = moved, None, None
-                both.append(values(func, (*inputs[:at], t, *inputs[at + 1 :])))
-            rows.append([(p - m) / (2 * eps) for p, m in zip(*both, strict=True)])
-        columns.append(rows)
-    n = len(values(func, inputs))
-    out = []
-    for o in range(n):
-        parts = [
-            np.stack([np.asarray(row[o]).reshape(-1) for row in rows]) if rows else np.zeros((0, 0))
-            for rows in columns
-        ]
-        out.append(np.stack(parts))
-    return out
-
-
-def analytical_jacobian(output: Tensor, inputs: list[Tensor]) -> list[np.ndarray]:
-    """From backward: for each input, gradients [directions, input size, output size].
-
-    For a real output one unit gradient per element; for a complex output the unit and the imaginary
-    unit. `directions` is 2 for a complex output, else 1.
-    """
-    units = (1.0, 1j) if output.dtype.is_complex else (1.0,)
-    result = [np.zeros((len(units), x.numel(), output.numel()), x._array.dtype) for x in inputs]
-    for u, unit in enumerate(units):
-        for j in range(output.numel()):
-            g = np.zeros(output.shape, output._array.dtype)
-            g.reshape(-1)[j] = unit
-            grads = engine.grad(output, inputs, _wrap(g), retain_graph=True, allow_unused=True)
-            for r, x, gx in zip(result, inputs, grads, strict=True):
-                if gx is not None:
-                    if gx.shape != x.shape:
-                        raise GradcheckError(
-                            f"grad has shape {tuple(gx.shape)}, its input {tuple(x.shape)}"
-                        )
-                    r[u, :, j] = gx._array.reshape(-1)
-    return result
-
-
-def check_jacobians(
-    func: Callable,
-    inputs: tuple,
-    outputs: list[Tensor],
-    eps: float,
-    atol: float,
-    rtol: float,
-    nondet_tol: float,
-    check_dtypes: bool,
-) -> None:
-    at = [i for i, x in enumerate(inputs) if differentiable(x) and x.requires_grad]
-    checked = [inputs[i] for i in at]
-    everything = [o for o in as_tuple(func(*inputs)) if differentiable(o)]
-    numerical = {i: numerical_jacobian(func, inputs, i, eps) for i in at}
-    for o, output in enumerate(everything):
-        if not output.requires_grad:
+        if not (isinstance(x, Tensor) and x.requires_grad):
             continue
-        analytical = analytical_jacobian(output, checked)
-        again = analytical_jacobian(output, checked)
-        for i, x, a, b in zip(at, checked, analytical, again, strict=True):
-            if not np.allclose(a, b, rtol=0, atol=nondet_tol, equal_nan=True):
+        if x.dtype not in (torch.float64, torch.complex128):
+            warnings.warn(
+                f"Input #{i} requires gradient and is not a double precision floating point or "
+                "complex. This check will likely fail if all the inputs are not of double precision "
+                "floating point or complex. ",
+                stacklevel=3,
+            )
+        if any(s == 0 and n > 1 for s, n in zip(x.stride(), x.shape, strict=True)):
+            raise RuntimeError(
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that "
+                "are non-overlapping to be able to compute the numerical gradients correctly. You "
+                "should call .contiguous on the input before passing it to gradcheck."
+            )
+
+
+# -- Jacobians. Of an output with respect to an input: one matrix [input size, output size] for a real
+#    input; for a complex one a + bi two, the derivatives by a and by b.
+
+
+def places(x: Tensor) -> Iterator[tuple[int, ...]]:
+    """The indices of the elements of `x`, the last one fastest."""
+    return itertools.product(*map(range, x.shape))
+
+
+def units(x: Tensor) -> tuple[complex, ...]:
+    """The directions in which an element is moved."""
+    return (1.0, 1j) if x.is_complex() else (1.0,)
+
+
+def numerical_jacobians(
+    func: Callable, inputs: tuple, eps: float
+) -> list[tuple[bool, list[list[Tensor]]]]:
+    """By central differences. For each output: whether it requires grad, and the matrices for each input."""
+
+    def values() -> list[tuple[Tensor, bool]]:
+        return [(o.detach().clone(), o.requires_grad) for o in outputs_of(func, inputs)]
+
+    outputs = values()
+    jacobians: list[tuple[bool, list[list[Tensor]]]] = [(needs, []) for _, needs in outputs]
+    for x in checked(inputs):
+        moved = x.data  # writes to it concern no graph
+        matrices = [[o.new_zeros(x.numel(), o.numel()) for _ in units(x)] for o, _ in outputs]
+        for d, unit in enumerate(units(x)):
+            for row, k in enumerate(places(x)):
+                before = moved[k].clone()
+                try:
+                    moved[k] = before - eps * unit
+                    lower = values()
+                    moved[k] = before + eps * unit
+                    upper = values()
+                finally:
+                    moved[k] = before
+                for matrix, (a, _), (b, _) in zip(matrices, lower, upper, strict=True):
+                    check_same_kind(a, b, k, eps)
+                    matrix[d][row] = ((b - a) / (2 * eps)).reshape(-1)
+        for (_, of_output), matrix in zip(jacobians, matrices, strict=True):
+            of_output.append(matrix)
+    return jacobians
+
+
+def check_same_kind(a: Tensor, b: Tensor, at: tuple[int, ...], eps: float) -> None:
+    for what, one, other in (("shape", a.shape, b.shape), ("dtype", a.dtype, b.dtype)):
+        if one != other:
+            raise AssertionError(
+                f"Expected `func` to return outputs with the same {what} when inputs are perturbed on "
+                f"index {at} by {eps}, but got: {what}s {one} and {other}."
+            )
+
+
+def backward_jacobian(
+    output: Tensor, inputs: list[Tensor], unit: complex, check_dtypes: bool
+) -> list[Tensor]:
+    """By one backward for each element of `output`, whose gradient is `unit`: a matrix for each input."""
+    jacobians = [x.new_zeros(x.numel(), output.numel()) for x in inputs]
+    for column, k in enumerate(places(output)):
+        g = torch.zeros(output.shape, dtype=output.dtype)
+        g[k] = unit
+        found = grad(output, inputs, g, retain_graph=True, allow_unused=True)
+        for jacobian, x, gx in zip(jacobians, inputs, found, strict=True):
+            if gx is None:
+                continue
+            if gx.shape != x.shape:
+                raise GradcheckError("Analytical gradient has incorrect size")
+            if check_dtypes and gx.dtype != x.dtype:
+                raise GradcheckError("Gradient has dtype mismatch")
+            jacobian[:, column] = gx.detach().reshape(-1)
+    return jacobians
+
+
+def check_backward(
+    outputs: list[Tensor], inputs: tuple, numerical: list, atol: float, rtol: float,
+    nondet_tol: float, check_dtypes: bool,
+) -> None:  # fmt: skip
+    """Backward's Jacobians against the numerical ones, those of the parts of complex outputs one by one."""
+    sources = checked(inputs)
+    expected = [matrices for needs, matrices in numerical if needs]
+    parts = ("imaginary", "real") if any(o.is_complex() for o in outputs) else ("real",)
+    for part in parts:
+        for o, output in enumerate(outputs):
+            unit = 1j if part == "imaginary" and output.is_complex() else 1.0
+            found = backward_jacobian(output, sources, unit, check_dtypes)
+            again = backward_jacobian(output, sources, unit, check_dtypes)
+            if any((a - b).abs().max() > nondet_tol for a, b in zip(found, again) if a.numel()):
                 raise GradcheckError(
                     "Backward is not reentrant, i.e., running backward with same input and grad_output "
                     "multiple times gives different values, although analytical gradient matches "
-                    f"numerical gradient. The tolerance for nondeterminism was {nondet_tol}."
+                    f"numerical gradient.The tolerance for nondeterminism was {nondet_tol}."
                 )
-            compare(x, output, i, o, a, numerical[i][o], atol, rtol)
+            about = f"While considering the {part} part of complex outputs only, "
+            for i, (analytical, matrices) in enumerate(zip(found, expected[o], strict=True)):
+                # the gradient of a real number L by a + bi is dL/da + i dL/db
+                derivatives = [part_of(m, part) for m in matrices]
+                compare(
+                    analytical,
+                    derivatives[0] if len(derivatives) == 1 else torch.complex(*derivatives),
+                    about * output.is_complex()
+                    + f"Jacobian mismatch for output {o} with respect to input {i}",
+                    atol,
+                    rtol,
+                )
 
 
-def compare(
-    x: Tensor,
-    output: Tensor,
-    i: int,
-    o: int,
-    analytical: np.ndarray,
-    numerical: np.ndarray,
-    atol: float,
-    rtol: float,
-) -> None:
-    """Both as real derivatives: d(parts of the output) / d(parts of the input)."""
-
-    # A gradient g of a real scalar L is dL/da + i dL/db; the unit 1 as gradient of a complex output
-    # makes L its real part, the unit i its imaginary part.
-    def real_parts(c: np.ndarray, is_complex: bool) -> np.ndarray:
-        return np.stack([c.real, c.imag]) if is_complex else c.real[None]
-
-    want = np.stack([real_parts(part, output.dtype.is_complex) for part in numerical])
-    got = np.stack([real_parts(part, x.dtype.is_complex) for part in analytical]).swapaxes(0, 1)
-    if want.shape == got.shape and np.allclose(got, want, rtol=rtol, atol=atol, equal_nan=True):
-        return
-    raise GradcheckError(
-        f"Jacobian mismatch for output {o} with respect to input {i},\n"
-        f"numerical:{_wrap(np.ascontiguousarray(numerical.squeeze(0) if len(numerical) == 1 else numerical))}\n"
-        f"analytical:{_wrap(np.ascontiguousarray(analytical.squeeze(0) if len(analytical) == 1 else analytical))}\n"
-    )
+def part_of(x: Tensor, part: str) -> Tensor:
+    if not x.is_complex():
+        return x
+    return x.imag if part == "imaginary" else x.real
 
 
-def check_constant(func: Callable, inputs: tuple, eps: float, atol: float) -> None:
-    """No output requires grad: then no output may depend on an input."""
-    for i, x in enumerate(inputs):
-        if not (differentiable(x) and x.requires_grad):
+def compare(analytical: Tensor, numerical: Tensor, failed: str, atol: float, rtol: float) -> None:
+    dtype = torch.promote_types(analytical.dtype, numerical.dtype)
+    if not torch.allclose(analytical.to(dtype), numerical.to(dtype), rtol, atol):
+        raise GradcheckError(f"{failed},\nnumerical:{numerical}\nanalytical:{analytical}\n")
+
+
+def check_forward(func: Callable, inputs: tuple, numerical: list, atol: float, rtol: float) -> None:
+    """The Jacobians of forward mode against the numerical ones, of real and imaginary directions."""
+    i = -1
+    for at, x in enumerate(inputs):
+        if not (isinstance(x, Tensor) and x.requires_grad):
             continue
-        for o, jacobian in enumerate(numerical_jacobian(func, inputs, i, eps)):
-            if not np.allclose(jacobian, 0, atol=atol):
-                raise GradcheckError(
-                    f"Numerical gradient for function expected to be zero (output {o}, input {i}): no "
-                    f"output requires grad, but it depends on the input: {_wrap(jacobian)}"
+        i += 1
+        for d, unit in reversed(list(enumerate(units(x)))):
+            rows = [tangents(func, inputs, at, one_hot(x, k, unit)) for k in places(x)]
+            if not rows:
+                continue
+            part = "imaginary" if d else "real"
+            about = f"While considering the {part} part of complex inputs only, " * x.is_complex()
+            for o, columns in enumerate(zip(*rows, strict=True)):
+                compare(
+                    torch.stack([each.reshape(-1) for each in columns]),
+                    numerical[o][1][i][d],
+                    about
+                    + f"Jacobian computed with forward mode mismatch for output {o} with respect to "
+                    f"input {i}",
+                    atol,
+                    rtol,
                 )
+
+
+def one_hot(x: Tensor, at: tuple[int, ...], value: complex) -> Tensor:
+    made = torch.zeros(x.shape, dtype=x.dtype)
+    made[at] = value
+    return made
+
+
+def tangents(func: Callable, inputs: tuple, at: int, tangent: Tensor) -> list[Tensor]:
+    """The tangents of all outputs, zero where there is none, when input number `at` has `tangent`."""
+    with forward_ad.dual_level():
+        given = [x.detach() if isinstance(x, Tensor) else x for x in inputs]
+        given[at] = forward_ad.make_dual(given[at], tangent)
+        found = [forward_ad.unpack_dual(o) for o in outputs_of(func, tuple(given))]
+        return [
+            torch.zeros_like(primal) if tangent is None else tangent.detach()
+            for primal, tangent in found
+        ]
+
+
+# -- further conditions
+
+
+def check_constant(numerical: list) -> None:
+    """No output requires grad: then none may depend on an input."""
+    for _, of_output in numerical:
+        if any((matrix != 0).any() for matrices in of_output for matrix in matrices):
+            raise GradcheckError("Numerical gradient for function expected to be zero")
+
+
+def check_zero_gradients(outputs: list[Tensor], inputs: tuple) -> None:
+    """Backward multiplies by the gradient it is given: zero gives zero, in the input's dtype and shape."""
+    sources = checked(inputs)
+    zeros = [torch.zeros(o.shape, dtype=o.dtype) for o in outputs]
+    found = grad(outputs, sources, zeros, retain_graph=True, allow_unused=True)
+    for x, gx in zip(sources, found, strict=True):
+        if gx is None:
+            continue
+        if not (gx == 0).all():
+            raise GradcheckError("backward not multiplied by grad_output")
+        for what in ("dtype", "device", "shape"):
+            if getattr(gx, what) != getattr(x, what):
+                named = {"dtype": "type", "shape": "size"}.get(what, what)
+                raise GradcheckError(f"grad is incorrect {named}")
+
+
+class UndefinedGrad(Function):
+    """The input itself; backward hands on no gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> None:
+        return None
 
 
 def check_undefined(func: Callable, inputs: tuple) -> None:
-    """Backward must stand a missing gradient for any of several outputs."""
-    outputs = [o for o in as_tuple(func(*inputs)) if differentiable(o) and o.requires_grad]
-    if len(outputs) < 2:
-        return
-    checked = [x for x in inputs if differentiable(x) and x.requires_grad]
-    for skipped in range(len(outputs)):
-        some = [o for k, o in enumerate(outputs) if k != skipped]
+    """Backward must stand missing gradients: of all outputs, and of each one."""
+    sources = checked(inputs)
+
+    def check(missing: set[int] | None) -> int:
+        outputs = [o for o in outputs_of(func, inputs) if o.requires_grad]
+        given = [
+            UndefinedGrad.apply(o) if missing is None or k in missing else o
+            for k, o in enumerate(outputs)
+        ]
         try:
-            engine.grad(
-                some, checked, [_wrap(np.ones_like(o._array)) for o in some],
-                retain_graph=True, allow_unused=True,
-            )  # fmt: skip
+            zeros = [torch.zeros(o.shape, dtype=o.dtype) for o in outputs]
+            found = grad(given, sources, zeros, allow_unused=True)
         except RuntimeError as e:
             raise GradcheckError(
-                "Expected backward function to handle undefined output grads. Please look at 'Notes "
-                f"about undefined output gradients' in autograd (output {skipped} had none): {e}"
+                f"Expected backward function to handle undefined output grads. It raised: {e}"
             ) from e
-
-
-def check_batched(func: Callable, inputs: tuple) -> None:
-    """`is_grads_batched` gives what single backwards give."""
-    checked = [x for x in inputs if differentiable(x) and x.requires_grad]
-    rng = np.random.default_rng(0)
-    for output in as_tuple(func(*inputs)):
-        if not (differentiable(output) and output.requires_grad):
-            continue
-        g = rng.standard_normal((2, *output.shape)).astype(output._array.dtype)
-        batched = engine.grad(
-            output, checked, _wrap(g), retain_graph=True, allow_unused=True, is_grads_batched=True
-        )
-        for row in range(2):
-            single = engine.grad(
-                output, checked, _wrap(np.asarray(g[row])), retain_graph=True, allow_unused=True
+        if any(gx is not None and not (gx == 0).all() for gx in found):
+            raise GradcheckError(
+                "Expected all input grads to be undefined or zero when all output grads are undefined or "
+                "zero."
             )
-            for b, s in zip(batched, single, strict=True):
-                if (b is None) != (s is None) or (
-                    b is not None and not np.allclose(b._array[row], s._array)
-                ):
-                    raise GradcheckError("gradcheck: batched gradients differ from single ones")
+        return len(outputs)
+
+    n = check(None)
+    if n > 1:
+        for k in range(n):
+            check({k})
+
+
+def check_batched(outputs: list[Tensor], inputs: tuple) -> None:
+    """`vmap` of a backward gives what single backwards give."""
+    sources = checked(inputs)
+    for o, output in enumerate(outputs):
+
+        def backward(g: Tensor, output: Tensor = output) -> tuple[Tensor, ...]:
+            found = grad(output, sources, g, retain_graph=True, allow_unused=True)
+            return tuple(
+                torch.zeros_like(x) if gx is None else gx
+                for x, gx in zip(sources, found, strict=True)
+            )
+
+        compare_batched(backward, [torch.randn_like(output) for _ in range(2)], o)
+
+
+def check_batched_forward(func: Callable, inputs: tuple) -> None:
+    """`vmap` of forward mode gives what single calls give."""
+    for at, x in enumerate(inputs):
+        if isinstance(x, Tensor) and x.requires_grad:
+            drawn = [torch.randn_like(x) for _ in range(2)]
+            compare_batched(lambda t, at=at: tuple(tangents(func, inputs, at, t)), drawn, None)
+
+
+def compare_batched(function: Callable, given: list[Tensor], output: int | None) -> None:
+    expected = [torch.stack(each) for each in zip(*map(function, given), strict=True)]
+    try:
+        result = torch.vmap(function)(torch.stack(given))
+    except RuntimeError as e:
+        raise GradcheckError(f"While computing batched gradients, got: {e}") from e
+    for i, (found, wanted) in enumerate(zip(result, expected, strict=True)):
+        if not torch.allclose(found, wanted):
+            raise GradcheckError(
+                f"For output {i if output is None else output} and input {i}:\n\ngradcheck or "
+                "gradgradcheck failed while testing batched gradient computation.\n\n"
+                f"Got:\n{found}\n\nExpected:\n{wanted}"
+            )
 
 
 def gradgradcheck(
@@ -318,44 +444,44 @@ def gradgradcheck(
 
     `grad_outputs`: gradients to start with, drawn at random when left out.
     """
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError(
+            "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
+        )
+    for name, asked in (
+        ("check_undefined_grad", check_undefined_grad),
+        ("check_batched_grad", check_batched_grad),
+    ):
+        if asked and not check_rev_over_rev:
+            raise AssertionError(f"Setting {name}=True requires check_rev_over_rev to be True")
     inputs = as_tuple(inputs)
-    outputs = [o for o in as_tuple(func(*inputs)) if differentiable(o) and o.requires_grad]
     if grad_outputs is None:
-        import rushlight as torch
-
-        # drawn as PyTorch draws them: what a program draws next is then the same
-        given = []
-        for o in outputs:
-            g = torch.empty(o.shape, dtype=o.dtype)
-            (torch.view_as_real(g) if g.is_complex() else g).uniform_(-1, 1)
-            given.append(g.requires_grad_())
-        grad_outputs = tuple(given)
-    else:
-        grad_outputs = as_tuple(grad_outputs)
-    n = len(grad_outputs)
-    at = [i for i, x in enumerate(inputs) if differentiable(x) and x.requires_grad]
+        grad_outputs = [
+            torch.testing.make_tensor(
+                o.shape, dtype=o.dtype, device=o.device, low=-1, high=1, requires_grad=True,
+                noncontiguous=gen_non_contig_grad_outputs,
+            )
+            for o in outputs_of(func, inputs)
+            if o.requires_grad
+        ]  # fmt: skip
+    everything = (*inputs, *as_tuple(grad_outputs))
+    n = len(inputs)
+    sources = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
+    needed = [i for i, x in enumerate(everything) if isinstance(x, Tensor) and x.requires_grad]
 
     def gradients(*args: Any) -> tuple:
-        given, gs = list(args[:-n]), args[-n:]
-        with enable_grad():
-            for i in at:
-                if not given[i].requires_grad:
-                    given[i] = given[i].detach().requires_grad_()
-            outs = [o for o in as_tuple(func(*given)) if differentiable(o) and o.requires_grad]
-            grads = engine.grad(
-                outs, [given[i] for i in at], gs, create_graph=True, allow_unused=True
-            )
-        return tuple(g for g in grads if g is not None)
+        for i in needed:  # forward mode hands in tensors without history
+            args[i].requires_grad_()
+        outputs = [o for o in outputs_of(func, args[:n]) if o.requires_grad]
+        found = grad(
+            outputs, [args[i] for i in sources], args[n:], create_graph=True, allow_unused=True
+        )
+        return tuple(g for g in found if g is not None)
 
     return gradcheck(
-        gradients,
-        (*inputs, *grad_outputs),
-        eps=eps,
-        atol=atol,
-        rtol=rtol,
-        raise_exception=raise_exception,
-        nondet_tol=nondet_tol,
-        check_undefined_grad=check_undefined_grad,
-        check_grad_dtypes=check_grad_dtypes,
-        check_batched_grad=check_batched_grad,
-    )
+        gradients, everything, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
+        nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
+        fast_mode=fast_mode, check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev, masked=masked,
+    )  # fmt: skip
