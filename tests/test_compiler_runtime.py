@@ -493,17 +493,16 @@ def test_workers_take_part(bodies):
 
 def test_many_callers_changing_numbers_of_threads_and_forks(bodies):
     """Every job is right whatever else goes on."""
-    wrong, jobs, end = [], [], time.monotonic() + 3
+    wrong = []
 
     def work(seed):
         chance = random.Random(seed)
         a = np.zeros(3000, np.int64)
-        while time.monotonic() < end:
+        for _ in range(3000):
             n, grain = chance.randint(1, 3000), chance.randint(1, 40)
             want = chunks(n, grain, 3000)
             a[:] = 0
             run(bodies["count"], a, n, grain)
-            jobs.append(n)
             if not np.array_equal(a, want):
                 wrong.append((n, grain))
             if chance.random() < 0.01:
@@ -523,11 +522,11 @@ def test_many_callers_changing_numbers_of_threads_and_forks(bodies):
                 run(bodies["count"], a, 500, 9)
                 assert np.array_equal(a, chunks(500, 9))
 
-        while time.monotonic() < end:
+        for _ in range(100):
             child(here)
     for each in callers:
         each.join()
-    assert wrong == [] and len(jobs) > 100
+    assert wrong == []
 
 
 @forks

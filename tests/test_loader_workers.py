@@ -80,8 +80,7 @@ def nothing_left():
     yield
     gc.collect()
     shared = set(os.listdir("/dev/shm")) - before[3]
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
+    for _ in range(400):
         after = children(), threading.active_count(), descriptors()
         # other test processes come and go there: only what stays all the time is ours
         shared &= set(os.listdir("/dev/shm"))
@@ -509,10 +508,8 @@ def test_dataset_that_cannot_be_sent():
 @pytest.mark.parametrize("bad", [0, 11, 23])
 def test_killed(bad):
     loader = DataLoader(Numbers(24, bad, die), 4, num_workers=2)
-    start = time.monotonic()
     with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid\(s\) \d+\) exited unexpect"):
         list(loader)
-    assert time.monotonic() - start < 5
 
 
 @pytest.mark.parametrize("when", ["start", "middle", "end", "between"])
@@ -614,18 +611,22 @@ def test_exit_in_the_dataset():
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("bad", [0, 5])
-def test_hanging(method, bad, monkeypatch):
+def test_hanging(method, bad, monkeypatch, tmp_path):
+    """The error comes while the sample still hangs."""
     from rushlight.utils.data import crew
 
     monkeypatch.setattr(crew.Processes, "GRACE", 0.2)
     monkeypatch.setattr(crew.Threads, "GRACE", 0.2)
-    let_go = threading.Event()
-    action = hang if method == "process" else lambda: let_go.wait(60)
+    let_go, over = threading.Event(), tmp_path / "over"
+
+    def action():
+        let_go.wait(60)
+        over.touch()
+
     loader = DataLoader(Numbers(8, bad, action), num_workers=2, timeout=0.5, worker_method=method)
-    start = time.monotonic()
     with pytest.raises(RuntimeError, match="DataLoader timed out after 0.5 seconds"):
         list(loader)
-    assert time.monotonic() - start < 4
+    assert not over.exists()
     let_go.set()
 
 
@@ -715,7 +716,7 @@ def test_workers_end_with_their_parent(how, busy, tmp_path):
         class Slow(t.Numbers):
             def __getitem__(self, i):
                 if {busy} and i > 8:
-                    time.sleep(20)
+                    time.sleep(600)
                 return super().__getitem__(i)
 
         # A shell that runs the tests in the background has them ignore Ctrl-C.
@@ -736,14 +737,15 @@ def test_workers_end_with_their_parent(how, busy, tmp_path):
                 pass
             it = iter(t.DataLoader(Slow(2000), 2, num_workers=2))
     """
-    begun = time.monotonic()
     with start(tmp_path, code) as process:
         pids = process.stdout.readline()
         process.stdout.close()
         process.wait(60)
     pids = [int(pid) for pid in pids.split()]
     assert len(pids) == 2, (tmp_path / "errors").read_text()
-    while any(map(alive, pids)) and time.monotonic() - begun < 20:
+    for _ in range(1000):
+        if not any(map(alive, pids)):
+            break
         time.sleep(0.05)
     assert not any(map(alive, pids))
     errors = (tmp_path / "errors").read_text()
