@@ -334,6 +334,21 @@ def test_functions_of_the_math_module(name):
     close(getattr(torch, name)(f32(*values)), expected, 1e-6)
 
 
+@pytest.mark.parametrize(
+    "name", ["xlogy", "xlog1py", "gammainc", "gammaincc", "zeta", "chebyshev_polynomial_t"]
+)
+def test_large_arrays_in_any_order(name):
+    """More elements than a block, transposed or with channels last: each is written."""
+    function = getattr(torch.special, name)
+    x = torch.linspace(1.1, 3, 48000).reshape(60, 4, 200)
+    y = torch.linspace(3, 1.1, 48000).reshape(60, 4, 200).round()
+    expected = function(x, y)
+    for order in ((2, 1, 0), (0, 2, 1)):
+        other = x.permute(order).contiguous().permute(order)
+        for given in ((other, y), (other, y.permute(order).contiguous().permute(order))):
+            assert torch.equal(function(*given), expected)
+
+
 def test_special_values():
     """Constants of DLMF and identities, to the precision of float64."""
     s = torch.special

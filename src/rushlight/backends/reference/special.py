@@ -24,27 +24,17 @@ F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 def special(kernel: Callable) -> Callable:
     """A formula on float64 arrays as a kernel: blocks, dtypes, 0-d arrays, no warnings."""
 
+    @np.errstate(all="ignore")
     def computed(*arrays: Any) -> Any:
         first = arrays[0]
-        if len(arrays) > 1 and first.shape != np.shape(arrays[1]):
-            with np.errstate(all="ignore"):  # an ordinary kernel says which strides the result has
-                result = np.empty_like(np.not_equal(*arrays), first.dtype)
-                result[...] = computed(*map(np.ascontiguousarray, np.broadcast_arrays(*arrays)))
-            return result
-        with np.errstate(all="ignore"):
-            if arrays[0].size <= BLOCK:
-                wide = [np.asarray(a, F64).reshape(np.shape(a) or (1,)) for a in arrays]
-                return kernel(*wide).astype(first.dtype).reshape(arrays[0].shape)
-            result = np.empty_like(arrays[0], first.dtype)
-            order = "C" if len(arrays) > 1 or result.flags.c_contiguous else "A"
-            if order == "A" and result.ravel("A").base is None:
-                order = "C"
-                result = np.empty(arrays[0].shape, first.dtype)
-            flat = result.ravel(order) if order == "A" else result.reshape(-1)
-            sources = [a.ravel(order) for a in arrays]
-            for at in range(0, flat.size, BLOCK):
-                part = slice(at, at + BLOCK)
-                flat[part] = kernel(*[s[part].astype(F64) for s in sources])
+        # An ordinary kernel says which strides the result has.
+        result = np.empty_like(np.not_equal(first, arrays[-1]), first.dtype)
+        order = sorted(range(result.ndim), key=lambda d: -result.strides[d])
+        flat = result.transpose(order).reshape(-1)  # a view: `order` makes it row-major
+        sources = [np.broadcast_to(a, result.shape).transpose(order).reshape(-1) for a in arrays]
+        for at in range(0, flat.size, BLOCK):
+            part = slice(at, at + BLOCK)
+            flat[part] = kernel(*[s[part].astype(F64) for s in sources])
         return result
 
     computed.__name__, computed.__doc__ = kernel.__name__, kernel.__doc__
