@@ -66,7 +66,6 @@ LAZY = {
     ("nn.utils.clip_grad", "optim.fused"): "gradients are clipped by what runs optimizers' steps",
     ("ops", "autograd.anomaly_mode"): "as in the engine",
     ("ops", "ops.sparse"): "sparse tensors, where there are any",
-    ("ops.factories.creation", "ops.layout.memory"): "out= gives a tensor another shape",
     (
         "ops",
         "rushlight",

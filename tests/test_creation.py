@@ -373,3 +373,32 @@ def test_randint_and_randperm_by_any_signature():
     for arguments in ((5, 5, (2,)), (0, (2,)), (3, (-1,)), (3, (2.5,))):
         with pytest.raises((RuntimeError, TypeError)):
             torch.randint(*arguments)
+
+
+ROWS = [
+    lambda out: torch.linspace(1, 6, 6, out=out),
+    lambda out: torch.logspace(0, 5, 6, out=out),
+    lambda out: torch.arange(6, out=out),
+    lambda out: torch.range(1, 6, out=out),
+]
+
+
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+@pytest.mark.parametrize("row", ROWS)
+def test_rows_stay_inside_of_out(row):
+    """`out` with as many elements keeps its shape and strides; what lies between them stays."""
+    memory = torch.full((24,), -7.0)
+    out = memory.view(2, 12)[:, 1:12:4]
+    expected = row(torch.empty(6)).clone()
+    assert row(out) is out
+    assert out.shape == (2, 3) and out.stride() == (12, 4)
+    assert torch.equal(out, expected.reshape(2, 3))
+    assert int((memory == -7).sum()) == 18
+
+
+def test_a_resized_out_stays_in_its_memory():
+    memory = torch.zeros(6)
+    out = memory[2:4]
+    with pytest.warns(UserWarning, match="resized"):
+        torch.cat([torch.ones(1), torch.ones(2)], out=out)
+    assert out.storage_offset() == 2 and memory.tolist() == [0, 0, 1, 1, 1, 0]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry, modes
+from rushlight import dtypes, geometry, modes, storage
 from rushlight.autograd.graph import (
     new,
     version_of,
@@ -22,7 +22,7 @@ from rushlight.backends import meta, sparse
 from rushlight.backends import numpy as xp
 from rushlight.ops import mixed, overrides
 from rushlight.ops.recording import NUMBERS, record
-from rushlight.tensor import INFERENCE, Tensor, _wrap
+from rushlight.tensor import INFERENCE, Tensor, _array_for, _wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -517,7 +517,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
                     UserWarning,
                     stacklevel=4,
                 )
-            o._array = np.empty(r._array.shape, o._array.dtype)
+            give_shape(o, r._array.shape)
         with np.errstate(all="ignore"):
             np.copyto(o._array, r._array, casting="unsafe")
         bump(o)
@@ -526,6 +526,30 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
         if isinstance(out, Tensor) or not hasattr(type(result), "_fields")
         else type(result)(outs)
     )
+
+
+def give_shape(t: Tensor, shape: tuple, strides: tuple | None = None) -> None:
+    """Give `t` another shape on its memory; new memory, beginning with the old, when that is too small."""
+    a = t._array
+    if a.shape == shape and strides is None:
+        return
+    strides = geometry.contiguous_strides(shape) if strides is None else strides
+    if a.__class__ is meta.Meta:
+        t._array = meta.empty(shape, a.dtype, tuple(s * a.itemsize for s in strides))
+        return
+    at = storage.offset(t)
+    n = 0 if 0 in shape else 1 + sum((k - 1) * s for k, s in zip(shape, strides, strict=True))
+    memory = storage.memory(a)
+    if (at + n) * a.itemsize > memory.size:
+        memory = grown(memory, (at + n) * a.itemsize)
+    t._array = _array_for(t.__class__, storage.strided(memory, a.dtype, at, shape, strides))
+
+
+def grown(memory: np.ndarray, n: int) -> np.ndarray:
+    """`n` bytes that begin with `memory`."""
+    grown = np.empty(n, np.uint8)
+    grown[: memory.size] = memory
+    return grown
 
 
 # Operators that read at places other than those they write: `out=` may not be an input of theirs.

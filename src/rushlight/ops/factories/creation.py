@@ -158,7 +158,7 @@ def made(
 def filled_out(name: str, fill: Callable, shape: Shape, out: Tensor, dtype: Any = None) -> Tensor:
     """The values into `out`, resized when its shape differs."""
     target = check_out(name, out, dtype)
-    resize_out(name, out, shape)
+    calls.give_shape(out, shape)
     if fill is not np.empty and not out.is_meta:
         values = fill(shape, target)
         with np.errstate(all="ignore"):
@@ -183,15 +183,6 @@ def check_out(name: str, out: Any, dtype: Any = None) -> np.dtype:
         )
     check_inplace(out, name, False)
     return out._array.dtype
-
-
-def resize_out(name: str, out: Tensor, shape: Shape) -> None:
-    """Give `out` the shape of the result."""
-    if out._array.shape == shape:
-        return
-    from rushlight.ops.layout import memory
-
-    memory.give_shape(out, shape)
 
 
 def _ones(shape: Shape, d: np.dtype) -> np.ndarray:

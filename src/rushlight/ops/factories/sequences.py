@@ -47,10 +47,12 @@ def _deliver(
     name: str, make: Any, shape: tuple, d: np.dtype, out: Any, layout: Any, device: Any,
     pin_memory: bool, requires_grad: bool,
 ) -> Tensor:  # fmt: skip
-    """The values of `make()`, into `out` or as a new tensor."""
+    """The values of `make()`, in row-major order into `out` or as a new tensor."""
     check_options(name, layout, pin_memory)
     if out is not None:
-        return creation.filled_out(name, lambda s, t: make(), shape, out)
+        if shape == (out._array.size,):
+            shape = out._array.shape  # as many elements as there are: `out` keeps its shape
+        return creation.filled_out(name, lambda s, t: make().reshape(s), shape, out)
     if on_meta(device):
         return finished(meta.empty(shape, d), requires_grad)
     return finished(make(), requires_grad)

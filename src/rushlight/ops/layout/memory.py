@@ -15,21 +15,6 @@ from rushlight.ops.registry import public
 from rushlight.tensor import Tensor, _array_for, _wrap
 
 
-def give_shape(t: Tensor, shape: tuple, strides: tuple | None = None) -> None:
-    """Give `t` another shape on its memory; new memory, beginning with the old, when that is too small."""
-    a = t._array
-    strides = geometry.contiguous_strides(shape) if strides is None else strides
-    if a.__class__ is meta.Meta:
-        t._array = meta.empty(shape, a.dtype, tuple(s * a.itemsize for s in strides))
-        return
-    at = storage.offset(t)
-    n = 0 if 0 in shape else 1 + sum((k - 1) * s for k, s in zip(shape, strides, strict=True))
-    memory = storage.memory(a)
-    if (at + n) * a.itemsize > memory.size:
-        memory = _grown(memory, (at + n) * a.itemsize)
-    t._array = _array_for(t.__class__, storage.strided(memory, a.dtype, at, shape, strides))
-
-
 @public("Tensor", overridable=True)
 def resize_(self, *args, size=None, memory_format=None):
     """Change the shape in place; elements beyond the old memory are uninitialised.
@@ -45,8 +30,7 @@ def resize_(self, *args, size=None, memory_format=None):
         if memory_format is dtypes.preserve_format:
             raise RuntimeError("Unsupported memory format Preserve")
         strides = geometry.format_strides(shape, memory_format)
-    if self._array.shape != shape or strides is not None:
-        give_shape(self, shape, strides)
+    calls.give_shape(self, shape, strides)
     calls.bump(self)
     return self
 
@@ -94,19 +78,12 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     at, d = index(storage_offset), self._array.dtype
     n = at + 1 + sum((k - 1) * s for k, s in zip(shape, steps, strict=True))
     if 0 not in shape and n * d.itemsize > memory.size:
-        memory = _grown(memory, n * d.itemsize)
+        memory = calls.grown(memory, n * d.itemsize)
         if not isinstance(source, Tensor):
             source.untyped()._memory = memory
     self._array = _array_for(self.__class__, storage.strided(memory, d, at, shape, steps))
     self._counter = None
     return self
-
-
-def _grown(memory: np.ndarray, n: int) -> np.ndarray:
-    """`n` bytes that begin with `memory`."""
-    grown = np.empty(n, np.uint8)
-    grown[: memory.size] = memory
-    return grown
 
 
 @public("utils", name="swap_tensors")
