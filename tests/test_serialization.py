@@ -281,6 +281,23 @@ def test_a_file_object_is_written_from_where_it_stands(tmp_path):
     assert torch.load(io.BytesIO(content)).tolist() == [1.0]
 
 
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_file_object_is_flushed(tmp_path, zipped):
+    with open(tmp_path / "x.pt", "wb") as file:
+        torch.save([torch.arange(3)], file, _use_new_zipfile_serialization=zipped)
+        assert torch.load(tmp_path / "x.pt")[0].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_loading_prints_no_values(tmp_path, monkeypatch, mmap):
+    """Errors show what is wrong; without one nothing is formatted, which takes long for a large storage."""
+    torch.save([torch.ones(3), torch.nn.Parameter(torch.ones(2))], tmp_path / "x.pt")
+    for kind in (torch.TypedStorage, torch.UntypedStorage, torch.Tensor):
+        monkeypatch.setattr(kind, "__repr__", lambda self: pytest.fail("printed"))
+    x, p = torch.load(tmp_path / "x.pt", mmap=mmap)
+    assert x.sum() == 3 and p.requires_grad
+
+
 def test_mmap(tmp_path):
     path = tmp_path / "x.pt"
     t = torch.arange(1000.0)

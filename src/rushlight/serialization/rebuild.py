@@ -57,20 +57,20 @@ def tensor_v3(
 ) -> Tensor:
     """As `tensor_v2` for the types without a storage class of their own: the storage holds bytes, `dtype` tells."""
     _check_storage(source)
-    _check(isinstance(dtype, dtypes.dtype), f"dtype is {_short(dtype)}")
+    _check(isinstance(dtype, dtypes.dtype), "dtype is {}", dtype)
     return _finished(_tensor(source, dtype, offset, size, stride), requires_grad, metadata)
 
 
 def meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
     """A tensor on the meta device: a shape without memory."""
-    _check(isinstance(dtype, dtypes.dtype), f"dtype is {_short(dtype)}")
+    _check(isinstance(dtype, dtypes.dtype), "dtype is {}", dtype)
     _check_layout(0, size, stride)
     made = rushlight.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta")
     return _finished(made, requires_grad, None)
 
 
 def parameter(data: Any, requires_grad: Any, hooks: Any) -> Parameter:
-    _check(isinstance(data, Tensor), f"the data of a parameter is {_short(data)}")
+    _check(isinstance(data, Tensor), "the data of a parameter is {}", data)
     return Parameter(data, bool(requires_grad))
 
 
@@ -82,11 +82,12 @@ def parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) 
 def from_type(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
     """A tensor of a class of its own, or with attributes: `function(*arguments)` seen as `kind`, with `state` set on it."""
     made = function(*arguments)
-    _check(isinstance(made, Tensor), f"{_short(function)} gave {_short(made)}, not a tensor")
+    _check(isinstance(made, Tensor), "{} gave {}, not a tensor", function, made)
     kind = getattr(kind, "meaning", kind)
     _check(
         isinstance(kind, type) and issubclass(kind, Tensor),
-        f"the class of a tensor is {_short(kind)}",
+        "the class of a tensor is {}",
+        kind,
     )
     if kind is Buffer or (kind is Tensor and isinstance(state, dict) and state.get("_is_buffer")):
         made = Buffer(made)
@@ -99,7 +100,7 @@ def layout(name: Any) -> Any:
     """`torch.strided`, `torch.sparse_coo`... from its printed name."""
     known = (dtypes.strided, dtypes.sparse_coo, dtypes.sparse_csr, dtypes.sparse_csc)
     found = [each for each in known if name == repr(each)]
-    _check(bool(found), f"layout {_short(name)}")
+    _check(bool(found), "layout {}", name)
     return found[0]
 
 
@@ -109,7 +110,8 @@ def sparse_tensor(layout: Any, data: Any) -> Tensor:
         isinstance(data, tuple)
         and len(data) in (3, 4)
         and all(isinstance(part, Tensor) for part in data[:2]),
-        f"the parts of a sparse tensor are {_short(data)}",
+        "the parts of a sparse tensor are {}",
+        data,
     )
     if (
         layout is dtypes.sparse_coo
@@ -119,7 +121,7 @@ def sparse_tensor(layout: Any, data: Any) -> Tensor:
             indices, values, size, is_coalesced=coalesced, check_invariants=True
         )
     else:
-        _check(layout in (dtypes.sparse_csr, dtypes.sparse_csc), f"layout {_short(layout)}")
+        _check(layout in (dtypes.sparse_csr, dtypes.sparse_csc), "layout {}", layout)
         made = rushlight.sparse_compressed_tensor(*data, layout=layout)
     return made.detach()
 
@@ -137,7 +139,9 @@ def encoded(text: Any, encoding: Any) -> bytes:
     """How protocol 2 spells bytes: a text to be encoded in latin-1."""
     _check(
         isinstance(text, str) and encoding == "latin1",
-        f"encode({_short(text)}, {_short(encoding)})",
+        "encode({}, {})",
+        text,
+        encoding,
     )
     return text.encode("latin-1")
 
@@ -145,13 +149,15 @@ def encoded(text: Any, encoding: Any) -> bytes:
 # -- checks ------------------------------------------------------------------------------------------------------------------
 
 
-def _check(holds: bool, what: str) -> None:
+def _check(holds: bool, what: str, *shown: Any) -> None:
+    """RuntimeError with `what`, formatted with `shown`, unless it holds."""
     if not holds:
+        what = what.format(*map(_short, shown))
         raise RuntimeError(f"load: the file is damaged or hostile: {what}")
 
 
 def _check_storage(source: Any) -> None:
-    _check(type(source) is TypedStorage, f"a tensor's storage is {_short(source)}")
+    _check(type(source) is TypedStorage, "a tensor's storage is {}", source)
 
 
 def _check_layout(offset: Any, size: Any, stride: Any) -> None:
@@ -159,12 +165,17 @@ def _check_layout(offset: Any, size: Any, stride: Any) -> None:
         isinstance(size, tuple)
         and isinstance(stride, tuple)
         and len(size) == len(stride) <= MAX_DIMS,
-        f"a tensor has size {_short(size)} and stride {_short(stride)}",
+        "a tensor has size {} and stride {}",
+        size,
+        stride,
     )
     for number in (offset, *size, *stride):
         _check(
             type(number) is int and 0 <= number < 2**58,  # so that times 16 bytes fits into 64 bits
-            f"a tensor has offset {_short(offset)}, size {_short(size)}, stride {_short(stride)}",
+            "a tensor has offset {}, size {}, stride {}",
+            offset,
+            size,
+            stride,
         )
 
 
@@ -173,7 +184,7 @@ def _tensor(
 ) -> Tensor:
     _check_layout(offset, size, stride)
     size, stride, memory = tuple(size), tuple(stride), source.untyped()._memory
-    _check(prod(size) < 2**58, f"a tensor has size {size}")
+    _check(prod(size) < 2**58, "a tensor has size {}", size)
     array = storage.strided(memory, dtype.np, offset, size, stride)
     if source.device.type == "meta":
         return rushlight.empty_strided(size, stride, dtype=dtype, device="meta")
@@ -185,9 +196,9 @@ def _tensor(
 
 def _finished(made: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
     if metadata:
-        _check(isinstance(metadata, dict), f"the metadata of a tensor are {_short(metadata)}")
+        _check(isinstance(metadata, dict), "the metadata of a tensor are {}", metadata)
         unknown = sorted(set(map(str, metadata)) - {"conj", "neg"})
-        _check(not unknown, f"a tensor has unknown metadata {unknown}")
+        _check(not unknown, "a tensor has unknown metadata {}", unknown)
         # PyTorch marks such a tensor and keeps its memory; here the operation is carried out.
         made = made.conj().clone() if metadata.get("conj") else made
         made = -made if metadata.get("neg") else made
@@ -200,7 +211,8 @@ def _with_state(made: Any, state: Any) -> Any:
         state = state[0]
     _check(
         isinstance(state, dict) and all(isinstance(key, str) for key in state),
-        f"a tensor's state is {_short(state)}",
+        "a tensor's state is {}",
+        state,
     )
     for key, value in state.items():
         # Straight into the attributes: setattr would run properties of the class.

@@ -143,6 +143,7 @@ def _write_legacy(obj: Any, file: Any, protocol: int) -> None:
         count = record.content.size // record.dtype.itemsize
         file.write(struct.pack("<q" if little else ">q", count))
         file.write(_content(record))
+    file.flush()
 
 
 def _content(record: _Record) -> np.ndarray:
