@@ -1,7 +1,8 @@
-"""Writes docs/coverage.md: PyTorch's public names, which of them are here, and why the others are not.
+"""Writes docs/coverage.md: PyTorch's public names, which of them are here, and why the others are not; and docs/stubs.md:
+which of those that are here do less than PyTorch's, as the code marks them (src/rushlight/stub.py).
 
-    python scripts/coverage.py            # after adding or removing a public name
-    python scripts/coverage.py --check    # fails when the page is not up to date, or a name has no reason
+    python scripts/coverage.py            # after adding or removing a public name or a mark
+    python scripts/coverage.py --check    # fails when a page is not up to date, or a name has no reason
     python scripts/coverage.py --names    # writes PyTorch's names anew; needs torch installed
 
 PyTorch's names are stored in scripts/pytorch_names.txt, so that all but the last run without it.
@@ -10,6 +11,8 @@ PyTorch's names are stored in scripts/pytorch_names.txt, so that all but the las
 from __future__ import annotations
 
 import importlib
+import inspect
+import pkgutil
 import re
 import sys
 import textwrap
@@ -20,10 +23,19 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = ROOT / "scripts" / "pytorch_names.txt"
 PAGE = ROOT / "docs" / "coverage.md"
+STUBS = ROOT / "docs" / "stubs.md"
 SPACES = (
     "torch Tensor nn nn.functional nn.init nn.utils nn.utils.rnn linalg fft special signal.windows masked "
     "optim optim.lr_scheduler autograd autograd.graph utils.data utils.checkpoint random overrides func "
     "distributions profiler serialization testing"
+).split()
+# More spaces with names that may be stubs.
+MORE = (
+    "_C _dynamo _subclasses __future__ accelerator autograd.forward_ad autograd.functional autograd.profiler backends.cuda "
+    "backends.cudnn backends.mha backends.mkl backends.mkldnn backends.nnpack backends.opt_einsum backends.quantized "
+    "backends.xnnpack compiler cuda cuda.nvtx cuda.random distributed distributed.tensor fx jit library mps "
+    "multiprocessing nn.attention nn.attention.flex_attention nn.parallel onnx utils._python_dispatch utils.benchmark "
+    "utils.cpp_extension utils.deterministic xpu"
 ).split()
 # Spaces in which PyTorch's __all__ leaves public names out, and what is there by accident.
 WHOLE = {"torch", "fft", "overrides", "random", "autograd"}
@@ -130,6 +142,8 @@ def public_names(torch: Any, space: str) -> list[str]:
 
 
 def module(root: str, space: str) -> Any:
+    if root == "rushlight":
+        space = {"nn.attention.flex_attention": "nn.flex_attention"}.get(space, space)
     return importlib.import_module(root if space == "torch" else f"{root}.{space}")
 
 
@@ -147,6 +161,58 @@ def present(space: str, names: list[str]) -> set[str]:
     return {n for n in names if hasattr(holder, n)}
 
 
+def mark(value: Any) -> Any:
+    """The mark of a stub that a function or a class has itself, or None."""
+    return getattr(value, "__dict__", {}).get("__stub__")
+
+
+def stubs() -> dict[str, Any]:
+    """{public name: mark} of all stubs. RuntimeError for a marked one without a public name."""
+    import rushlight
+    from rushlight import stub
+
+    found: dict[str, Any] = {}
+    listed = pytorch_names()
+    for space in SPACES + MORE:
+        holder = rushlight.Tensor if space == "Tensor" else module("rushlight", space)
+        path = "torch" if space == "torch" else f"torch.{space}"
+        for name in sorted({*dir(holder), *listed.get(space, ())}):
+            if name[0] == "_" and not name.startswith(("_jit", "_log")):
+                continue
+            value = getattr(holder, name, None)
+            if mark(value):
+                found[f"{path}.{name}"] = mark(value)
+            if inspect.isclass(value) and value.__module__.startswith(holder.__name__):
+                for inner, method in vars(value).items():
+                    method = getattr(method, "__func__", method)
+                    if inner[0] != "_" and mark(method):
+                        found[f"{path}.{name}.{inner}"] = mark(method)
+    for info in pkgutil.walk_packages(rushlight.__path__, "rushlight."):
+        if not info.name.endswith("__main__"):
+            for name, value in vars(importlib.import_module(info.name)).items():
+                if mark(value) and mark(value) not in found.values():
+                    raise RuntimeError(f"{info.name}.{name} is marked as a stub and is in no space")
+    return found | stub.DECLARED
+
+
+def stubs_page() -> str:
+    """The text of docs/stubs.md."""
+    from rushlight.stub import KINDS
+
+    names: dict[Any, list[str]] = {}
+    for name, found in stubs().items():
+        names.setdefault(found, []).append(name)
+    text = STUBS_HEAD
+    for kind, meaning in KINDS.items():
+        text += f"\n## {kind}\n\n{meaning}\n\n"
+        rows = [
+            (sorted(shown), found.reason) for found, shown in names.items() if found.kind == kind
+        ]
+        for shown, why in sorted(rows):
+            text += f"- {', '.join(f'`{name}`' for name in shown)}: {why}\n"
+    return text
+
+
 def reason(path: str) -> str:
     return next(why for why, pattern in REASONS.items() if re.fullmatch(pattern, path))
 
@@ -154,6 +220,7 @@ def reason(path: str) -> str:
 def page() -> str:
     """The text of docs/coverage.md."""
     rows, lists = [], []
+    marked = stubs()
     for space, names in pytorch_names().items():
         here = present(space, names)
         absent: dict[str, list[str]] = {}
@@ -162,8 +229,9 @@ def page() -> str:
                 absent.setdefault(reason(f"{space}.{name}"), []).append(name)
         path = "torch" if space == "torch" else f"torch.{space}"
         asked = len(names) - sum(len(absent.get(r, ())) for r in REASONS if "not yet" not in r)
+        done = sum(f"{path}.{name}" not in marked for name in here)
         rows.append(
-            f"| `{path}` | {len(names)} | {asked} | {len(here)} | {100 * len(here) // max(asked, 1)} % |"
+            f"| `{path}` | {len(names)} | {asked} | {done} | {len(here) - done} | {100 * done // max(asked, 1)} % |"
         )
         if absent:
             lists.append(f"\n## `{path}`\n")
@@ -183,10 +251,18 @@ Written by `scripts/coverage.py` from the code and from the list of PyTorch's pu
 
 *Asked for* leaves out what this package does not mean to have: quantised tensors, other devices,
 symbolic shapes, PyTorch's compiler, names that are public by accident. A name that is absent raises
-an `AttributeError` that points to this page.
+an `AttributeError` that points to this page. *Stubs* are there and do less than PyTorch's: they do not count as
+here, and `docs/stubs.md` says what each does.
 
-| | PyTorch's names | asked for | here | share |
-| --- | ---: | ---: | ---: | ---: |
+| | PyTorch's names | asked for | here | stubs | share |
+| --- | ---: | ---: | ---: | ---: | ---: |
+"""
+
+STUBS_HEAD = """# What pretends
+
+Names that can be imported and called as PyTorch's and do less. Written by `scripts/coverage.py` from the marks in the
+code (`src/rushlight/stub.py`); do not edit. `name(parameter=)` is a parameter, everything else of that name is as in
+PyTorch. `torch.compile` and `torch.jit.script` warn when they are first called.
 """
 
 
@@ -195,13 +271,15 @@ def main() -> int:
     if "--names" in sys.argv:
         write_names()
     text = page()
+    pages = {PAGE: text, STUBS: stubs_page()}
     if "--check" in sys.argv:
-        if not PAGE.exists() or PAGE.read_text() != text:
-            print("docs/coverage.md is not up to date: run scripts/coverage.py")
-            return 1
-        return 0
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(text)
+        stale = [p.name for p, text in pages.items() if not p.exists() or p.read_text() != text]
+        if stale:
+            print(f"not up to date in docs/: {', '.join(stale)}; run scripts/coverage.py")
+        return bool(stale)
+    for path, written in pages.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(written)
     print(text[text.index("| |") : text.index("\n## ")])
     return 0
 

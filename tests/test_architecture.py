@@ -19,7 +19,7 @@ SRC = pathlib.Path(rushlight.__file__).parent
 # Lowest first. A module may import those of its own line and of the lines above it in this table, at module level.
 # An entry stands for the module and everything inside it; the most precise entry counts.
 LAYERS = [
-    "errors dtypes size data fused version absent shared_memory",
+    "errors dtypes size data fused version absent shared_memory stub",
     "limits modes settings",
     "device geometry",
     "box_muller",

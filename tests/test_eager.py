@@ -1,15 +1,22 @@
-"""What a compiler is asked for runs as it is written; timers; processes."""
+"""What a compiler is asked for runs as it is written, and says so; stubs; timers; processes."""
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import subprocess
 import sys
+import warnings
 
 import pytest
 
 import rushlight as torch
+from rushlight.stub import DECLARED, KINDS, declare, stub
+
+ignore_stubs = pytest.mark.filterwarnings("ignore:torch.(compile|jit.script):UserWarning")
 
 
+@ignore_stubs
 def test_compile_gives_back_what_it_is_given():
     model = torch.nn.Linear(2, 2)
     assert torch.compile(model, mode="reduce-overhead") is model
@@ -24,6 +31,96 @@ def test_compile_gives_back_what_it_is_given():
         torch.compile(model, mode="default", options={})
 
 
+def test_what_pretends_warns_once():
+    model = torch.nn.Linear(2, 2)
+    calls = {
+        "torch.compile": (
+            lambda: torch.compile(model),
+            lambda: torch.compile(mode="default")(model),
+            model.compile,
+            lambda: torch._dynamo.optimize("inductor")(model),
+        ),
+        "torch.jit.script": (lambda: torch.jit.script(model),),
+    }
+    for name, each in calls.items():
+        torch.set_warn_always(True)
+        try:
+            for call in each:
+                with pytest.warns(UserWarning, match=f"{name}: .* docs/stubs.md") as seen:
+                    call()
+                assert seen[0].filename == __file__
+        finally:
+            torch.set_warn_always(False)
+        for call in each:  # warned already: an error if it warned again
+            call()
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            torch.compile(model, disable=True)
+    finally:
+        torch.set_warn_always(False)
+
+
+def test_a_stub_is_the_same_object_with_a_mark():
+    def original(x: int) -> int:
+        """Doc."""
+        return x
+
+    class Base:
+        pass
+
+    marked = stub("identity", "Reason.")(original)
+    assert marked is original
+    assert marked.__stub__ == ("identity", "Reason.")
+    assert marked.__doc__ == "Doc."
+    assert list(inspect.signature(marked).parameters) == ["x"]
+    stub("no-op", "Reason.")(Base)
+    assert "__stub__" not in vars(type("Below", (Base,), {}))
+
+
+def test_marks_can_be_read():
+    assert torch.compile.__stub__.kind == "identity"
+    assert torch.vmap.__stub__.kind == "emulated"
+    assert torch.cuda.empty_cache.__stub__.kind == "no-op"
+    assert torch.onnx.export.__stub__.kind == "absent"
+    assert not hasattr(torch.add, "__stub__")
+
+
+def test_declared_stubs_are_there():
+    for name in (
+        "accelerator autograd.engine autograd.functional autograd.profiler backends.cuda backends.cudnn "
+        "backends.mkldnn backends.opt_einsum backends.quantized backends.xnnpack cuda distributed mps profiler "
+        "utils.deterministic vision.models.densenet xpu _dynamo"
+    ).split():
+        importlib.import_module(f"rushlight.{name}")
+    assert callable(torch.autograd.gradcheck)  # an import of the module would hide the function
+    assert len(DECLARED) > 100
+    for name, (kind, reason) in DECLARED.items():
+        assert kind in KINDS
+        assert reason.endswith(".")
+        path, _, parameter = name.rstrip("=)").partition("(")
+        space, _, last = path.replace("torchvision", "torch.vision").rpartition(".")
+        if space.endswith(".Module"):
+            holder = torch.nn.Module
+        else:
+            holder = importlib.import_module(space.replace("torch", "rushlight", 1))
+        found = getattr(holder, last)
+        if parameter:
+            assert parameter in inspect.signature(found).parameters, name
+
+
+def test_declare_takes_the_name_of_the_module():
+    try:
+        declare("no-op", "Reason.", "rushlight.backends.nothing", "a b(c=)")
+        assert DECLARED["torch.backends.nothing.a"] == ("no-op", "Reason.")
+        assert "torch.backends.nothing.b(c=)" in DECLARED
+    finally:
+        for name in ("a", "b(c=)"):
+            DECLARED.pop(f"torch.backends.nothing.{name}", None)
+
+
+@ignore_stubs
 def test_jit():
     @torch.jit.script
     def clipped(x: torch.Tensor):

@@ -68,6 +68,7 @@ def test_inner_operators():
         torch.ops.my_library  # noqa: B018
 
 
+@pytest.mark.filterwarnings("ignore:torch.jit.script:UserWarning")
 def test_scripted_is_what_was_scripted():
     net, other = torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)
     torch.jit.script(net)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rushlight.autograd.state import thread
 from rushlight.ops.overrides import disabled as _disabled_torch_function_impl
 from rushlight.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
+from rushlight.stub import stub
 
 __all__ = [
     "DisableTorchFunction",
@@ -64,14 +65,16 @@ def _get_accelerator() -> object:
     return rushlight.device("cpu")
 
 
+@stub("no-op", "Nothing is recorded.")
 def _log_api_usage_once(event: str) -> None:
     """Accepted; nothing is recorded anywhere."""
 
 
-def _jit_switch(*values: object) -> None:
+@stub("no-op", "There is no TorchScript compiler.")
+def _jit_set_profiling_mode(*values: object) -> None:
     """A switch of PyTorch's just-in-time compiler: accepted, there is none to switch."""
 
 
-_jit_set_profiling_mode = _jit_set_profiling_executor = _jit_set_texpr_fuser_enabled = _jit_switch
-_jit_set_nvfuser_enabled = _jit_override_can_fuse_on_cpu = _jit_switch
-_jit_override_can_fuse_on_gpu = _jit_switch
+_jit_set_profiling_executor = _jit_set_texpr_fuser_enabled = _jit_set_profiling_mode
+_jit_set_nvfuser_enabled = _jit_override_can_fuse_on_cpu = _jit_set_profiling_mode
+_jit_override_can_fuse_on_gpu = _jit_set_profiling_mode

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rushlight.stub import stub
+
 __all__ = [
     "get_overwrite_module_params_on_conversion",
     "get_swap_module_params_on_conversion",
@@ -12,6 +14,7 @@ __all__ = [
 _switches = {"overwrite": False, "swap": False}
 
 
+@stub("no-op", "`Module.to` keeps the parameter objects.")
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
     """Accepted: `Module.to` keeps the parameter objects, whatever is set."""
     _switches["overwrite"] = bool(value)
@@ -22,6 +25,7 @@ def get_overwrite_module_params_on_conversion() -> bool:
     return _switches["overwrite"]
 
 
+@stub("no-op", "`Module.to` keeps the parameter objects.")
 def set_swap_module_params_on_conversion(value: bool) -> None:
     """Accepted: `Module.to` keeps the parameter objects, whatever is set."""
     _switches["swap"] = bool(value)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.compiler import allow_in_graph, disable, is_compiling, reset
+from rushlight.compiler import (
+    allow_in_graph,
+    disable,
+    is_compiling,
+    reset,
+    warn_of_no_graphs,
+)
+from rushlight.stub import declare, stub
 
 __all__ = [
     "OptimizedModule",
@@ -29,13 +36,22 @@ class _Config:
 
 
 config = _Config()
+declare(
+    "no-op",
+    "There is no graph compiler: any switch can be set; what was not set is False.",
+    __name__,
+    "config",
+)
 
 
+@stub("identity", "There is no graph compiler: it runs as it is written. Warns once.")
 def optimize(*args: Any, **kwargs: Any) -> Any:
-    """A decorator that returns what it is given."""
+    """A decorator that returns what it is given. The first call warns of it."""
+    warn_of_no_graphs(3)
     return lambda fn: fn
 
 
+@stub("no-op", "There is no graph compiler: every size may change.")
 def mark_dynamic(t: Any, index: Any = None, **options: Any) -> None:
     """Accepted: every size may change."""
 
@@ -43,11 +59,13 @@ def mark_dynamic(t: Any, index: Any = None, **options: Any) -> None:
 mark_static = maybe_mark_dynamic = mark_static_address = mark_dynamic
 
 
+@stub("identity", "There is no graph compiler: code runs as it is written.")
 def assume_constant_result(fn: Any) -> Any:
     """`fn` itself."""
     return fn
 
 
+@stub("absent", "`torch.compile` gives back the module itself, so nothing is an instance.")
 class OptimizedModule:
     """What PyTorch's `torch.compile` makes of a module: here it is the module, and never one of these."""
 
@@ -58,6 +76,7 @@ class eval_frame:
     OptimizedModule = OptimizedModule
 
 
+@stub("no-op", "Under `vmap` mapped numbers can be indices everywhere.")
 class TransformGetItemToIndex:
     """A block in which `mask[i]` takes a mapped index `i`: under `vmap` it does so everywhere here."""
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from rushlight.stub import declare
+
 __all__ = [
     "current_accelerator",
     "device_count",
@@ -23,6 +25,8 @@ _FUNCTIONS = frozenset(
     "memory_reserved memory_stats reset_accumulated_memory_stats reset_peak_memory_stats "
     "set_device_idx set_device_index set_stream synchronize".split()
 )
+
+declare("absent", "There is no accelerator.", __name__, " ".join(_FUNCTIONS))
 
 
 def is_available() -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import rushlight as torch
 from rushlight.nn.utils.stateless import functional_call
 from rushlight.rearrangement import rearrange
+from rushlight.stub import stub
 from rushlight.tensor import Tensor
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
@@ -205,6 +206,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     return (released, vjp_fn, aux) if has_aux else (released, vjp_fn)
 
 
+@stub("emulated", "Tangents come from two backward passes.")
 def jvp(
     func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False
 ) -> tuple:
@@ -223,6 +225,7 @@ def jvp(
     return (*out, aux) if has_aux else out
 
 
+@stub("emulated", "One backward pass for each element of the output.")
 def jacrev(
     func: Callable, argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
@@ -259,6 +262,7 @@ def _rows(output: Tensor, chosen: Any) -> Any:
     )
 
 
+@stub("emulated", "The rows come from backward passes, as in `jacrev`.")
 def jacfwd(
     func: Callable, argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable:
@@ -266,6 +270,7 @@ def jacfwd(
     return jacrev(func, argnums, has_aux=has_aux)
 
 
+@stub("emulated", "The rows come from backward passes, as in `jacrev`.")
 def hessian(func: Callable, argnums: Any = 0) -> Callable:
     """A function that returns the matrix of second derivatives: the Jacobian of the Jacobian."""
     return jacfwd(jacrev(func, argnums), argnums)
@@ -274,6 +279,7 @@ def hessian(func: Callable, argnums: Any = 0) -> Callable:
 # -- vmap ------------------------------------------------------------------------------------------
 
 
+@stub("emulated", "The function is called once for each element, and the results are stacked.")
 def vmap(
     func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error",
     *, chunk_size: int | None = None,
@@ -373,6 +379,7 @@ def _stacked(results: list, out_dims: Any) -> Any:
     return tree_unflatten(made, spec)
 
 
+@stub("emulated", "Tangents come from two backward passes.")
 def linearize(func: Callable, *primals: Any) -> tuple:
     """(func(*primals), a function from tangents to the Jacobian's product with them)."""
     with torch.enable_grad():
@@ -390,11 +397,13 @@ def linearize(func: Callable, *primals: Any) -> tuple:
     return _released(tree_unflatten(outputs, spec), inner), jvp_fn
 
 
+@stub("identity", "Writes in place stay as they are.")
 def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
     """`func`: a function whose writes in place stay inside needs no rewriting here."""
     return func
 
 
+@stub("identity", "Transforms hand plain tensors to functions.")
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """The tensor: transforms here hand plain tensors to functions."""
     return tensor

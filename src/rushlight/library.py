@@ -20,6 +20,7 @@ from rushlight.autograd.function import Function
 from rushlight.autograd.saved_hooks import increment_version
 from rushlight.autograd.state import thread
 from rushlight.storage import root
+from rushlight.stub import stub
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -80,8 +81,6 @@ class CustomOpDef:
         """`namespace::name`."""
         return self._qualname
 
-    # -- registration
-
     def register_kernel(self, device_types: Any, func: Callable | None = None) -> Callable:
         """The function that computes it on devices of these types (None: on all); also as a decorator."""
 
@@ -103,17 +102,19 @@ class CustomOpDef:
         """The gradient: `backward(ctx, *grads)` gives one for each argument; `setup_context(ctx, inputs, output)` saves for it."""
         self._backward, self._setup_context = backward, setup_context
 
+    @stub("no-op", "`vmap` runs the operator once for each element of the batch.")
     def register_vmap(self, func: Callable | None = None) -> Any:
         """Accepted and not used: `vmap` runs the operator once for each element of the batch."""
         return (lambda func: func) if func is None else func
 
+    @stub("no-op", "There is no `__torch_dispatch__`.")
     def register_torch_dispatch(self, torch_dispatch_class: Any, func: Any = None) -> Any:
         """Accepted and not used: there is no `__torch_dispatch__` here."""
         return (lambda func: func) if func is None else func
 
-    register_autocast = register_torch_dispatch
-
-    # -- calls
+    @stub("no-op", "Operators of one's own run in the types they are given.")
+    def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
+        """Accepted and not used: operators of one's own run in the types they are given."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = self._signature.bind(*args, **kwargs)
@@ -432,6 +433,7 @@ class Library:
         name = op_name if isinstance(op_name, str) else op_name._qualname
         _implement(f"{self.ns}::{name.rpartition('::')[2]}", fn, dispatch_key or self.dispatch_key)
 
+    @stub("no-op", "Only what was declared has a kernel.")
     def fallback(self, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
         """Accepted and not used."""
 
@@ -505,11 +507,13 @@ def register_autograd(
     _operator(op).register_autograd(backward, setup_context=setup_context)
 
 
+@stub("no-op", "`vmap` runs the operator once for each element of the batch.")
 def register_vmap(op: Any, func: Callable | None = None, /, **more: Any) -> Any:
     """Accepted and not used, see `CustomOpDef.register_vmap`."""
     return _operator(op).register_vmap(func)
 
 
+@stub("no-op", "There is no `__torch_dispatch__`.")
 def register_torch_dispatch(
     op: Any, torch_dispatch_class: Any, func: Any = None, /, **_: Any
 ) -> Any:
@@ -517,11 +521,13 @@ def register_torch_dispatch(
     return _operator(op).register_torch_dispatch(torch_dispatch_class, func)
 
 
+@stub("no-op", "Operators of one's own run in the types they are given.")
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, **more: Any) -> None:
     """Accepted and not used: operators of one's own run in the types they are given."""
     _operator(op)
 
 
+@stub("absent", "There are no sizes that depend on values without numbers.")
 def get_ctx() -> Any:
     """For functions that need sizes which depend on values: RuntimeError, there are none without numbers here."""
     raise RuntimeError(
@@ -530,6 +536,7 @@ def get_ctx() -> Any:
     )
 
 
+@stub("emulated", "Shapes, dtypes and that a backward runs are checked; not aliasing, nor tracing.")
 def opcheck(
     op: Any, args: tuple, kwargs: dict | None = None, *, test_utils: Any = None,
     raise_exception: bool = True, **tolerances: Any,
@@ -562,14 +569,13 @@ def opcheck(
     return done
 
 
-def triton_op(name: str, fn: Callable | None = None, /, **options: Any) -> Any:
+@stub("absent", "Triton needs a GPU.")
+def triton_op(name: Any, fn: Callable | None = None, /, **options: Any) -> Any:
     """RuntimeError: Triton's kernels run on GPUs."""
-    raise RuntimeError(f"triton_op({name!r}): Triton needs a GPU and PyTorch; use custom_op")
+    raise RuntimeError(f"{name!r}: Triton needs a GPU and PyTorch; use torch.library.custom_op")
 
 
-def wrap_triton(kernel: Any, /) -> Any:
-    """RuntimeError: Triton's kernels run on GPUs."""
-    raise RuntimeError("wrap_triton: Triton needs a GPU and PyTorch")
+wrap_triton = triton_op
 
 
 class Namespace:

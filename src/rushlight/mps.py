@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from rushlight.stub import declare, stub
+
 __all__ = ["device_count", "is_available", "manual_seed"]
 
 _FUNCTIONS = {
@@ -18,6 +20,8 @@ _FUNCTIONS = {
     "set_per_process_memory_fraction": "setMemoryFraction",
 }
 
+declare("absent", "There is no Apple GPU.", __name__, " ".join(_FUNCTIONS))
+
 
 def is_available() -> bool:
     """False: Rushlight computes on the CPU."""
@@ -29,6 +33,7 @@ def device_count() -> int:
     return 0
 
 
+@stub("no-op", "There is no Apple GPU.")
 def manual_seed(seed: int) -> None:
     """No device has a generator to seed; `torch.manual_seed` seeds the CPU's."""
     int(seed)

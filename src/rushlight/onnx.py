@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from rushlight.stub import stub
+
 __all__ = [
     "OnnxExporterError",
     "export",
@@ -26,6 +28,7 @@ def is_in_onnx_export() -> bool:
     return False
 
 
+@stub("absent", "There is no exporter to ONNX.")
 def export(*args: Any, **options: Any) -> NoReturn:
     """OnnxExporterError: the state_dict, saved, can be loaded and exported under PyTorch."""
     raise OnnxExporterError(
@@ -34,6 +37,7 @@ def export(*args: Any, **options: Any) -> NoReturn:
     )
 
 
+@stub("no-op", "There is no exporter to ONNX.")
 def register_custom_op_symbolic(*args: Any, **options: Any) -> None:
     """Accepted and not used."""
 

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight import methods
 from rushlight.autograd.state import rare, thread
 from rushlight.ops import overrides
+from rushlight.stub import stub
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
         thread.function_modes = self._modes
 
 
+@stub("no-op", "A call inside of `__torch_function__` may always dispatch again.")
 class enable_reentrant_dispatch:
     """Accepted for PyTorch's sake: a call inside `__torch_function__` may always dispatch again."""
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from rushlight.stub import stub
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -38,6 +40,7 @@ class _Settings:
     warn_only = False
     precision = "highest"
     warn_always = False
+    warned: set[str] = set()
 
 
 def _cores() -> int:
@@ -71,6 +74,7 @@ def get_num_interop_threads() -> int:
     return _Settings.interop_threads or _cores()
 
 
+@stub("no-op", "Operations run one after the other.")
 def set_num_interop_threads(n: int, /) -> None:
     """Accepted for PyTorch's sake: operations run one after the other."""
     _Settings.interop_threads = _positive("set_num_interop_threads", n)
@@ -128,6 +132,7 @@ def get_float32_matmul_precision() -> str:
     return _Settings.precision
 
 
+@stub("no-op", "Products of float32 matrices are computed in float32.")
 def set_float32_matmul_precision(precision: str) -> None:
     """ "highest", "high" or "medium": the least precision asked for, which is always exceeded."""
     if precision not in ("highest", "high", "medium"):
@@ -157,8 +162,20 @@ def set_flush_denormal(mode: bool, /) -> bool:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Accepted for PyTorch's sake."""
+    """Give warnings that come once in a process each time."""
     _Settings.warn_always = bool(b)
+
+
+def warn_once(text: str, stacklevel: int) -> None:
+    """Give a UserWarning, the first time only; each time after `set_warn_always(True)`.
+
+    `stacklevel` counts as that of `warnings.warn`, from the caller of this function.
+    """
+    if text not in _Settings.warned or _Settings.warn_always:
+        import warnings
+
+        _Settings.warned.add(text)
+        warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
 
 
 def is_warn_always_enabled() -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from rushlight.stub import stub
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -23,14 +25,17 @@ class _NeverMade:
         )
 
 
+@stub("absent", "Sizes are plain numbers: nothing is an instance.")
 class SymInt(_NeverMade):
     """An integer that is not known yet: nothing is one here."""
 
 
+@stub("absent", "Sizes are plain numbers: nothing is an instance.")
 class SymFloat(_NeverMade):
     """A number that is not known yet: nothing is one here."""
 
 
+@stub("absent", "Sizes are plain numbers: nothing is an instance.")
 class SymBool(_NeverMade):
     """A truth value that is not known yet: nothing is one here."""
 
@@ -86,6 +91,7 @@ def sym_ite(b: Any, t: Any, f: Any) -> Any:
     return t if b else f
 
 
+@stub("identity", "Sizes are plain numbers.")
 def sym_fresh_size(expr: Any) -> Any:
     """`expr`."""
     return expr

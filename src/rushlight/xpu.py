@@ -6,6 +6,7 @@ from typing import Any
 
 from rushlight import absent
 from rushlight.cuda import _no_effect, manual_seed, memory_allocated
+from rushlight.stub import declare
 
 __all__ = ["device_count", "empty_cache", "is_available", "manual_seed", "manual_seed_all"]
 
@@ -15,6 +16,8 @@ _FUNCTIONS = frozenset(
     "set_device set_per_process_memory_fraction synchronize".split()
 )
 _CLASSES = frozenset("Event MemPool Stream XPUGraph".split())
+
+declare("absent", "There is no XPU device.", __name__, " ".join(_FUNCTIONS | _CLASSES))
 
 default_generators: tuple = ()
 manual_seed_all = manual_seed

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.stub import stub
 from rushlight.tensor import Tensor
 
 __all__ = ["FakeTensor", "is_fake"]
 
 
+@stub("absent", "Tensors without memory are on the device `meta`: nothing is an instance.")
 class FakeTensor(Tensor):
     """A tensor that only PyTorch's compiler makes: `isinstance(x, FakeTensor)` is False here."""
 

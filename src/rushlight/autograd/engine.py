@@ -24,6 +24,7 @@ from rushlight.autograd.state import scope, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.backends import compiled, sparse
 from rushlight.backends.reference.views import strided
+from rushlight.stub import declare
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -486,6 +487,12 @@ def edge_from(t: Any, i: int | None) -> Any:
 
 def target(e: Any) -> tuple:
     return (e.node, e.nr) if e.__class__ is Output else (e, 0)
+
+
+declare(
+    "emulated", "There is one backward pass for each of the gradients.", "torch.autograd",
+    "grad(is_grads_batched=)",
+)  # fmt: skip
 
 
 def grad(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.autograd.engine import grad
 from rushlight.autograd.grad_mode import enable_grad
+from rushlight.stub import stub
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class dual_level:
         exit_dual_level()
 
 
+@stub("emulated", "Each tangent that is asked for costs two backward passes.")
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """`tensor` with a tangent of its shape and dtype. RuntimeError outside of a `dual_level`."""
     if not _level:
@@ -91,6 +93,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     return dual
 
 
+@stub("emulated", "Each tangent that is asked for costs two backward passes.")
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """(value, tangent) of a tensor; the tangent is None where none of the duals had a part in it."""
     if not _level or not tensor.requires_grad:

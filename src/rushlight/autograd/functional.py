@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.engine import grad
 from rushlight.autograd.grad_mode import enable_grad
+from rushlight.stub import declare
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -130,6 +131,12 @@ def jvp(
         rows = _zeros_for(rows, outputs)
     out = _finished(outputs if out_several else outputs[0], create_graph)
     return out, _finished(rows if out_several else rows[0], create_graph)
+
+
+declare(
+    "emulated", "There is one backward pass for each element of the output.", "torch.autograd.functional",
+    "jacobian(vectorize=) jacobian(strategy=) hessian(vectorize=) hessian(outer_jacobian_strategy=)",
+)  # fmt: skip
 
 
 def jacobian(

@@ -19,6 +19,7 @@ from rushlight.autograd import forward_ad
 from rushlight.autograd.engine import grad
 from rushlight.autograd.function import Function
 from rushlight.backends import compiled
+from rushlight.stub import declare
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -127,6 +128,14 @@ def gradcheck(
             raise
         return False
     return True
+
+
+declare(
+    "emulated",
+    "The whole Jacobian is compared.",
+    "torch.autograd",
+    "gradcheck(fast_mode=) gradgradcheck(fast_mode=)",
+)
 
 
 def check_inputs(inputs: tuple) -> None:

@@ -16,6 +16,7 @@ from rushlight.autograd.profiler_events import EventList, FunctionEvent, Functio
 from rushlight.autograd.state import rare, thread
 from rushlight.ops import calls
 from rushlight.ops.inplace import execute_inplace
+from rushlight.stub import declare, stub
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -251,11 +252,22 @@ class profile:
         return self._events().self_cpu_time_total
 
 
+declare(
+    "no-op", "There is no such device, and no other library for profiles.", "torch.autograd.profiler",
+    "profile(use_cuda=) profile(use_device=) profile(use_kineto=) profile(experimental_config=) profile(acc_events=)",
+)  # fmt: skip
+declare(
+    "no-op", "Operations and modules are not in the table.", "torch.autograd.profiler",
+    "profile(with_flops=) profile(with_modules=)",
+)  # fmt: skip
+
+
 def kineto_available() -> bool:
     """False: PyTorch's own tracing library is not here; `profile` works without it."""
     return False
 
 
+@stub("absent", "There is no NVIDIA or Intel profiler.")
 class emit_nvtx:
     """A block whose operators are marks for NVIDIA's profiler: RuntimeError where it is entered enabled."""
 
@@ -274,5 +286,6 @@ class emit_nvtx:
         pass
 
 
+@stub("absent", "There is no NVIDIA or Intel profiler.")
 class emit_itt(emit_nvtx):
     """As `emit_nvtx`, for Intel's profiler."""

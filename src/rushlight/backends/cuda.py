@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from rushlight.stub import declare, stub
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -25,10 +27,12 @@ class _Matmul:
 
 
 matmul = _Matmul()
+declare("no-op", "There is no CUDA device: its switches can be set.", __name__, "matmul")
 _attention = dict.fromkeys(["flash", "mem_efficient", "math", "cudnn"], True)
 
 
 def _switch(kind: str) -> tuple[Callable[[bool], None], Callable[[], bool]]:
+    @stub("no-op", "Attention on the CPU has one kernel.")
     def enable(enabled: bool) -> None:
         """Accepted: attention on the CPU does not depend on it."""
         _attention[kind] = bool(enabled)
@@ -46,6 +50,7 @@ enable_math_sdp, math_sdp_enabled = _switch("math")
 enable_cudnn_sdp, cudnn_sdp_enabled = _switch("cudnn")
 
 
+@stub("no-op", "Attention on the CPU has one kernel.")
 @contextlib.contextmanager
 def sdp_kernel(
     enable_flash: bool = True,
@@ -69,6 +74,7 @@ def is_flash_attention_available() -> bool:
     return False
 
 
+@stub("no-op", "There is no GPU.")
 def preferred_linalg_library(backend: Any = None) -> str:
     """The library of CUDA's linear algebra: accepted, there is none."""
     return "default"
@@ -97,6 +103,7 @@ can_use_efficient_attention = can_use_cudnn_attention = can_use_flash_attention
 _half_sums = False
 
 
+@stub("no-op", "There is no GPU.")
 def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
     """Accepted: attention on the CPU sums in float32."""
     global _half_sums

@@ -15,7 +15,8 @@ fp32_precision = "none"
 
 flags = block(
     globals(),
-    ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32", "fp32_precision"),
+    "enabled benchmark benchmark_limit deterministic allow_tf32 fp32_precision",
+    "cuDNN is not used.",
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rushlight.stub import stub
+
 __all__ = ["get_fastpath_enabled", "set_fastpath_enabled"]
 
 _enabled = True
@@ -12,6 +14,7 @@ def get_fastpath_enabled() -> bool:
     return _enabled
 
 
+@stub("no-op", "Attention modules have one way of computing.")
 def set_fastpath_enabled(value: bool) -> None:
     """Accepted: there is one way of computing attention here.
 

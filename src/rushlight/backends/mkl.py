@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rushlight.stub import stub
+
 VERBOSE_OFF, VERBOSE_ON = 0, 1
 
 
@@ -16,6 +18,7 @@ def is_available() -> bool:
     return "mkl" in str(blas.get("name", "")).lower()
 
 
+@stub("no-op", "Calls of MKL are not seen.")
 class verbose:
     """A block in which MKL would report its calls: without effect."""
 

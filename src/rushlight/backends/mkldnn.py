@@ -8,7 +8,7 @@ enabled = False
 deterministic = False
 allow_tf32 = True
 fp32_precision = "none"
-flags = block(globals(), ("enabled", "deterministic", "allow_tf32", "fp32_precision"))
+flags = block(globals(), "enabled deterministic allow_tf32 fp32_precision", "oneDNN is not used.")
 
 
 def is_available() -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from rushlight.stub import stub
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -16,11 +18,13 @@ def is_available() -> bool:
     return False
 
 
+@stub("no-op", "NNPACK is not used.")
 def set_flags(_enabled: bool) -> tuple[bool, ...]:
     """Accepted; what was set before: off."""
     return (False,)
 
 
+@stub("no-op", "NNPACK is not used.")
 @contextlib.contextmanager
 def flags(enabled: bool = False) -> Iterator[None]:
     """A block with or without NNPACK: it makes no difference."""

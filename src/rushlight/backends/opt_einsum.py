@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.stub import declare
+
 enabled = False
 strategy: str | None = None
+declare("no-op", "`einsum` orders its products itself.", __name__, "enabled strategy")
 
 
 def is_available() -> bool:

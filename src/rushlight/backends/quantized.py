@@ -2,5 +2,8 @@
 
 from __future__ import annotations
 
+from rushlight.stub import declare
+
 engine = "none"
 supported_engines = ["none"]
+declare("no-op", "There are no quantised tensors.", __name__, "engine")

@@ -1,8 +1,10 @@
-"""`torch.compiler`, and `torch.compile`: programs run as they are written, so that nothing is lost by asking."""
+"""`torch.compiler`, and `torch.compile`: programs run as they are written; operators are compiled one by one, by themselves."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from rushlight.stub import declare, stub
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,6 +15,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@stub("identity", "There is no graph compiler: it runs as it is written. Warns once.")
 def compile(
     model: Callable | None = None,
     *,
@@ -25,10 +28,10 @@ def compile(
 ) -> Callable:
     """`model` itself, a function or a module: it runs as it is written. Also as a decorator.
 
-    All arguments are accepted; RuntimeError for `mode` and `options` at once, as in PyTorch.
+    The first call warns of it, unless `disable` is true. All arguments are accepted; RuntimeError for `mode` and `options` at once, as in PyTorch.
 
     >>> import rushlight as torch
-    >>> @torch.compile(mode="max-autotune")
+    >>> @torch.compile(mode="max-autotune", disable=True)
     ... def double(x):
     ...     return x + x
     >>> double(torch.ones(2))
@@ -38,11 +41,22 @@ def compile(
         raise RuntimeError(
             "Either mode or options can be specified, but both can't be specified at the same time."
         )
-    if model is None:
-        return lambda model: model
-    if not callable(model):
+    if model is not None and not callable(model):
         raise TypeError(f"compile expects a function or a module, got {type(model).__name__}")
-    return model
+    if not disable:
+        warn_of_no_graphs(3)
+    return (lambda model: model) if model is None else model
+
+
+def warn_of_no_graphs(stacklevel: int = 2) -> None:
+    """Warn, the first time, that nothing is compiled as a whole."""
+    from rushlight import settings
+
+    settings.warn_once(
+        "torch.compile: Rushlight has no graph compiler. The function or the module runs as it is "
+        "written; see docs/stubs.md",
+        stacklevel,
+    )
 
 
 def is_compiling() -> bool:
@@ -53,6 +67,7 @@ def is_compiling() -> bool:
 is_dynamo_compiling = is_exporting = is_compiling
 
 
+@stub("identity", "There is no graph compiler: code runs as it is written.")
 def disable(
     fn: Callable | None = None, recursive: bool = True, *, reason: str | None = None
 ) -> Any:
@@ -82,6 +97,7 @@ def explain(fn: Callable, *args: Any, show: str = "ir llvm optimised assembly") 
     explanation.explain(fn, *args, show=show)
 
 
+@stub("identity", "There is no graph compiler: code runs as it is written.")
 def allow_in_graph(fn: Any) -> Any:
     """`fn` itself: there is no graph."""
     return fn
@@ -90,6 +106,13 @@ def allow_in_graph(fn: Any) -> Any:
 assume_constant_result = nested_compile_region = allow_in_graph
 
 
+declare(
+    "no-op", "There is no graph compiler: the module runs as it is written. Warns once.", "torch.nn",
+    "Module.compile",
+)  # fmt: skip
+
+
+@stub("no-op", "There is no graph compiler, whose results could be forgotten.")
 def reset() -> None:
     """Forget what was compiled: nothing was."""
 
@@ -102,6 +125,7 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     return []
 
 
+@stub("no-op", "There is no graph compiler: code runs as it is written.")
 class set_stance:
     """When to compile; accepted, as a call, a block or a decorator."""
 

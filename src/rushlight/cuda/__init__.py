@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import absent
+from rushlight.stub import declare, stub
 
 __all__ = [
     "device_count", "empty_cache", "is_available", "is_bf16_supported", "is_initialized",
@@ -34,6 +35,8 @@ _TYPES = "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half I
 _CLASSES = frozenset(
     "CUDAGraph CUDAPluggableAllocator Event ExternalStream MemPool Stream graph".split()
 ) | {f"{kind}{of}" for kind in _TYPES.split() for of in ("Tensor", "Storage")}
+
+declare("absent", "There is no CUDA device.", __name__, " ".join(_FUNCTIONS | _CLASSES))
 
 
 def is_available() -> bool:
@@ -61,10 +64,12 @@ def device_count() -> int:
     return 0
 
 
+@stub("no-op", "There is no GPU.")
 def _no_effect(*args: Any, **kwargs: Any) -> None:
     """Does nothing: there is no CUDA device."""
 
 
+@stub("no-op", "There is no GPU.")
 def manual_seed(seed: int) -> None:
     """No device has a generator to seed; `torch.manual_seed` seeds the CPU's."""
     int(seed)  # a seed that is no number is refused with or without a device
@@ -121,6 +126,7 @@ class device:
         pass
 
 
+@stub("no-op", "There is no GPU.")
 class device_of(device):
     """As `device`, of a tensor: of one on the CPU without effect."""
 
@@ -128,6 +134,7 @@ class device_of(device):
         super().__init__(-1)
 
 
+@stub("no-op", "There is no GPU.")
 class StreamContext:
     """`with torch.cuda.stream(None):` has no effect; there are no streams."""
 
@@ -141,6 +148,7 @@ class StreamContext:
         pass
 
 
+@stub("no-op", "There is no GPU.")
 def stream(stream: Any) -> StreamContext:
     """A block that runs on a stream: without effect for None, and there are no others."""
     return StreamContext(stream)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from rushlight.stub import stub
+
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 
 
+@stub("absent", "There is no CUDA device.")
 def range_push(msg: str = "") -> NoReturn:
     """RuntimeError: there is no CUDA here."""
     raise RuntimeError(
@@ -15,26 +18,31 @@ def range_push(msg: str = "") -> NoReturn:
     )
 
 
+@stub("absent", "There is no CUDA device.")
 def range_pop() -> NoReturn:
     """RuntimeError: there is no CUDA here."""
     range_push()
 
 
+@stub("absent", "There is no CUDA device.")
 def range_start(msg: str) -> NoReturn:
     """RuntimeError: there is no CUDA here."""
     range_push()
 
 
+@stub("absent", "There is no CUDA device.")
 def range_end(range_id: int) -> NoReturn:
     """RuntimeError: there is no CUDA here."""
     range_push()
 
 
+@stub("absent", "There is no CUDA device.")
 def mark(msg: str) -> NoReturn:
     """RuntimeError: there is no CUDA here."""
     range_push()
 
 
+@stub("absent", "There is no CUDA device.")
 class range:
     """A block whose entry raises RuntimeError: there is no CUDA here."""
 

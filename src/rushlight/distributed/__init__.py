@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from rushlight.stub import declare
+
 __all__ = ["is_available", "is_initialized"]
 
 _FUNCTIONS = frozenset(
@@ -12,6 +14,8 @@ _FUNCTIONS = frozenset(
     "init_process_group irecv isend monitored_barrier new_group recv reduce reduce_scatter scatter "
     "send".split()
 )
+
+declare("absent", "There is one process.", __name__, " ".join(_FUNCTIONS))
 
 
 def is_available() -> bool:

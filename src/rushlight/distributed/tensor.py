@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from rushlight.stub import stub
 from rushlight.tensor import Tensor
 
 __all__ = ["DTensor"]
 
 
+@stub("absent", "There is one process: nothing is an instance.")
 class DTensor(Tensor):
     """A tensor of which every process holds a part: `isinstance(x, DTensor)` is False here."""

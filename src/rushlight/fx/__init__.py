@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.stub import stub
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["Proxy", "wrap"]
 
 
+@stub("absent", "There is no tracer: nothing is an instance.")
 class Proxy:
     """The stand-in for a value while a tracer runs: `isinstance(x, fx.Proxy)` is always False here."""
 
@@ -23,6 +26,7 @@ class Proxy:
         )
 
 
+@stub("identity", "There is no tracer.")
 def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
     """Mark a function of this module as a leaf for a tracer; returns it as it is.
 

@@ -10,7 +10,9 @@ import weakref
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from rushlight import settings
 from rushlight.nn.module import Module
+from rushlight.stub import stub
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,10 +54,12 @@ class _Scripted(type):
         return _isinstance(instance, kind) and instance in _scripted
 
 
+@stub("emulated", "What `script` and `trace` were given counts as an instance.")
 class ScriptModule(Module, metaclass=_Scripted):
     """A module that was scripted or traced; a class of it is written as any module's."""
 
 
+@stub("emulated", "What `script` and `trace` were given counts as an instance.")
 class ScriptFunction(metaclass=_Scripted):
     """A function that was scripted or traced."""
 
@@ -65,25 +69,27 @@ def _remember(obj: Any) -> None:
         _scripted.add(obj)
 
 
+@stub("identity", "There is no TorchScript compiler: it runs as it is written. Warns once.")
 def script(
     obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None,
     example_inputs: Any = None,
 ) -> Any:  # fmt: skip
-    """`obj` itself, a function, module or class: it runs as it is written.
-
-    >>> import rushlight as torch
-    >>> @torch.jit.script
-    ... def double(x):
-    ...     return x + x
-    >>> double(torch.ones(2))
-    tensor([2., 2.])
-    """
+    """`obj` itself, a function, module or class: it runs as it is written. The first call warns of it."""
     if not callable(obj):
         raise RuntimeError(f"torch.jit.script expects a function, a module or a class, got {obj!r}")
+    settings.warn_once(
+        "torch.jit.script: Rushlight has no TorchScript compiler. The function or the module runs as it "
+        "is written, in Python; see docs/stubs.md",
+        2,
+    )
     _remember(obj)
     return obj
 
 
+@stub(
+    "identity",
+    "There is no TorchScript compiler: it runs once with the example, and later as it is written.",
+)
 def trace(
     func: Any, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True,
     check_inputs: Any = None, check_tolerance: float = 1e-5, strict: bool = True,
@@ -106,6 +112,10 @@ def trace(
     return func
 
 
+@stub(
+    "identity",
+    "There is no TorchScript compiler: it runs once with the example, and later as it is written.",
+)
 def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Module:
     """`mod` itself, each of the named methods called once with its inputs."""
     for name, given in inputs.items():
@@ -121,6 +131,7 @@ def is_scripting() -> bool:
 is_tracing = is_scripting
 
 
+@stub("identity", "There is no TorchScript compiler: code runs as it is written.")
 def _itself(fn: Any = None, *args: Any, **kwargs: Any) -> Any:
     """The function, module or class it is given; a decorator, with or without arguments."""
     return fn if callable(fn) else (lambda fn: fn)
@@ -130,6 +141,7 @@ export = script_method = script_if_tracing = ignore = unused = interface = _over
 _overload_method = _itself
 
 
+@stub("identity", "There is no TorchScript compiler: code runs as it is written.")
 def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Any:
     """`mod` itself. RuntimeError, as in PyTorch, while it is in training mode."""
     if getattr(mod, "training", False):
@@ -172,6 +184,7 @@ class Future:
         return self._value
 
 
+@stub("emulated", "The function runs at once, in the calling thread.")
 def fork(func: Callable, *args: Any, **kwargs: Any) -> Future:
     """Call the function, now; its result by `wait`."""
     return Future(func(*args, **kwargs))
@@ -189,22 +202,26 @@ def _no_files(name: str) -> NoReturn:
     )
 
 
+@stub("absent", "There is no TorchScript compiler: save the state_dict.")
 def save(m: Any, f: Any, _extra_files: Any = None) -> NoReturn:
     """NotImplementedError: there is no compiled program to save."""
     _no_files("save")
 
 
+@stub("absent", "There is no TorchScript compiler: save the state_dict.")
 def load(f: Any, map_location: Any = None, _extra_files: Any = None) -> NoReturn:
     """NotImplementedError: compiled programs are not read."""
     _no_files("load")
 
 
+@stub("no-op", "There is no TorchScript compiler: nothing is optimised or fused.")
 @contextlib.contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
     """A block in which compiled code would be optimised or not."""
     yield
 
 
+@stub("no-op", "There is no TorchScript compiler: nothing is optimised or fused.")
 @contextlib.contextmanager
 def fuser(name: str) -> Iterator[None]:
     """A block in which another fuser would be used."""
@@ -221,6 +238,7 @@ class _Final:
 Final = _Final()
 
 
+@stub("no-op", "There is no TorchScript compiler: nothing is optimised or fused.")
 class strict_fusion:
     """A block in which everything would have to be fused."""
 
@@ -231,11 +249,13 @@ class strict_fusion:
         pass
 
 
+@stub("no-op", "There is no TorchScript compiler: nothing is optimised or fused.")
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
     """Accepted for PyTorch's sake: nothing is fused. The strategy before: none."""
     return []
 
 
+@stub("no-op", "There is no TorchScript compiler: nothing is optimised or fused.")
 def enable_onednn_fusion(enabled: bool) -> None:
     """Accepted for PyTorch's sake: nothing is fused."""
 

@@ -15,6 +15,7 @@ from rushlight.nn.linear import Linear
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.ops.nn.attention import self_attention
+from rushlight.stub import stub
 from rushlight.tensor import Tensor
 
 __all__ = ["MultiheadAttention"]
@@ -189,6 +190,7 @@ class SDPBackend(enum.IntEnum):
     __str__ = enum.Enum.__str__
 
 
+@stub("no-op", "Attention on the CPU has one kernel.")
 @contextlib.contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
     """A block in which attention may use the named kernels; accepted, there is one."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rushlight as torch
+from rushlight.stub import stub
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -244,11 +245,15 @@ def create_block_mask(
     )  # fmt: skip
 
 
+@stub("absent", "There are no nested tensors.")
 def create_nested_block_mask(*args: Any, **kwargs: Any) -> Any:
     """NotImplementedError: there are no nested tensors here."""
     raise NotImplementedError("create_nested_block_mask: Rushlight has no nested tensors")
 
 
+@stub(
+    "emulated", "The whole matrix of scores is computed, also where the mask lets nothing through."
+)
 def flex_attention(
     query: Tensor, key: Tensor, value: Tensor, score_mod: Callable | None = None,
     block_mask: BlockMask | None = None, scale: float | None = None, enable_gqa: bool = False,

@@ -8,6 +8,7 @@ from typing import Any
 from rushlight.nn import functional as F
 from rushlight.nn.linear import Linear
 from rushlight.nn.module import Module
+from rushlight.stub import stub
 from rushlight.tensor import Tensor
 
 __all__ = ["LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
@@ -16,6 +17,7 @@ _METHODS = ("auto", "aspect_ratio")
 _POLICIES = ("accurate", "balanced", "compact", "auto")
 
 
+@stub("no-op", "The whole batch is computed at once: options are checked and kept.")
 class LinearCrossEntropyOptions:
     """How PyTorch cuts the batch of a linear cross entropy into pieces; checked and kept, not used.
 

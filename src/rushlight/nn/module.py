@@ -85,8 +85,7 @@ class Module(convert.Devices):
     _version = 1  # of what the class puts into a state_dict
     call_super_init = False
     _compiled_call_impl = None
-    # Whether a call has any hook to look for; True on Module itself once a global hook exists. It
-    # is never taken back: the slow path finds empty tables then, which is only slower.
+    # Whether a call has hooks to look for; True on Module itself from the first global hook on.
     _call_has_hooks = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -150,7 +149,8 @@ class Module(convert.Devices):
         )
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Accepted for PyTorch's sake: the module runs as it is."""
+        """Accepted for PyTorch's sake: the module runs as it is. The first call warns of it."""
+        rushlight.compiler.warn_of_no_graphs(3)
 
     # ------------------------------------------------------------------------ registration
 

@@ -11,10 +11,12 @@ from rushlight.nn.scatter_gather import (  # noqa: F401  # public here
     replicate,
     scatter,
 )
+from rushlight.stub import stub
 
 __all__ = ["DataParallel"]
 
 
+@stub("identity", "Without GPUs the module runs on the whole batch.")
 class DataParallel(Module):
     """Runs `module` on the parts of a batch, each on a device; without GPUs on the whole batch.
 
@@ -32,6 +34,7 @@ class DataParallel(Module):
         return self.module(*inputs, **kwargs)
 
 
+@stub("absent", "There is one process.")
 class DistributedDataParallel(Module):
     """Needs a process group, which is not here: RuntimeError. Ask torch.distributed.is_available() first."""
 
@@ -42,6 +45,7 @@ class DistributedDataParallel(Module):
         )
 
 
+@stub("identity", "Without GPUs the module runs on the whole batch.")
 def data_parallel(
     module: Module, inputs: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0,
     module_kwargs: dict[str, Any] | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
+from rushlight.stub import stub
 from rushlight.tensor import Tensor
 
 __all__ = ["gather", "parallel_apply", "replicate", "scatter", "scatter_kwargs"]
@@ -16,6 +17,7 @@ def _rebuilt(like: Any, parts: list) -> Any:
     return type(like)(*parts) if hasattr(like, "_fields") else type(like)(parts)
 
 
+@stub("emulated", "The parts stay on the CPU.")
 def scatter(inputs: Any, target_gpus: Any, dim: int = 0) -> list:
     """One part of `inputs` for each target: tensors are cut along `dim`, containers inside, other values go to each.
 
@@ -66,11 +68,13 @@ def gather(outputs: Any, target_device: Any = None, dim: int = 0) -> Any:
     )
 
 
+@stub("identity", "Without GPUs the module itself stands for its copies.")
 def replicate(network: Any, devices: Any, detach: bool = False) -> list:
     """The module itself, once for each device: the CPU needs no copies."""
     return [network] * len(devices)
 
 
+@stub("emulated", "The modules run one after the other.")
 def parallel_apply(modules: Any, inputs: Any, kwargs_tup: Any = None, devices: Any = None) -> list:
     """Each module on its inputs, one after the other."""
     kwargs_tup = kwargs_tup or [{}] * len(modules)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.autograd import profiler as _profiler
 from rushlight.autograd.profiler import record_function
 from rushlight.autograd.profiler_events import EventList
+from rushlight.stub import declare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -91,6 +92,16 @@ def tensorboard_trace_handler(
         prof.export_chrome_trace(path + ".gz" if use_gzip else path)
 
     return handler
+
+
+declare(
+    "no-op", "The CPU is recorded.", "torch.profiler",
+    "profile(activities=) profile(use_cuda=) profile(experimental_config=) profile(execution_trace_observer=)",
+)  # fmt: skip
+declare(
+    "no-op", "Operations and modules are not in the table.", "torch.profiler",
+    "profile(with_flops=) profile(with_modules=)",
+)  # fmt: skip
 
 
 class profile:

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from rushlight.storage import TypedStorage, UntypedStorage
+from rushlight.stub import stub
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,6 +88,7 @@ def get_crc32_options() -> bool:
     return _crc32
 
 
+@stub("no-op", "`save` always writes checksums.")
 def set_crc32_options(compute_crc32: bool) -> None:
     """Accepted for PyTorch's sake: `save` always writes checksums, which cost little and find damaged files."""
     global _crc32

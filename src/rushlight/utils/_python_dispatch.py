@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from rushlight.stub import stub
 
+
+@stub("absent", "There is no `__torch_dispatch__`: use `torch.overrides.TorchFunctionMode`.")
 class TorchDispatchMode:
     """NotImplementedError when it is entered; `torch.overrides.TorchFunctionMode` is here."""
 

@@ -14,6 +14,7 @@ from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import enable_grad, no_grad
 from rushlight.autograd.saved_hooks import saved_tensors_hooks
 from rushlight.autograd.state import thread
+from rushlight.stub import stub
 from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -275,6 +276,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
         _early_stop = before
 
 
+@stub("no-op", "Errors always name the tensors that differ.")
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
     """Accepted for PyTorch's sake: errors name the tensors that differ without it."""
@@ -304,6 +306,7 @@ class SelectiveCheckpointContext:
         self.is_recompute, self.op_output = is_recompute, op_output
 
 
+@stub("emulated", "The policy is not asked: every operator is computed again.")
 def create_selective_checkpoint_contexts(
     policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
 ) -> tuple[Any, Any]:
@@ -335,6 +338,7 @@ class DefaultDeviceType:
         return "cpu"
 
     @staticmethod
+    @stub("no-op", "There is one device.")
     def set_device_type(device: str = "cuda") -> None:
         """Accepted and not used."""
 
@@ -344,5 +348,6 @@ def get_device_states(*args: Any) -> tuple[list, list]:
     return [], []
 
 
+@stub("no-op", "There is one device.")
 def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
     """Nothing to set."""

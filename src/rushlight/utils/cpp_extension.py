@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from rushlight.stub import stub
+
 __all__ = [
     "CUDA_HOME",
     "BuildExtension",
@@ -30,26 +32,31 @@ def _refuse(what: str) -> NoReturn:
     )
 
 
+@stub("absent", "Extensions in C++ are built against PyTorch itself.")
 def load(name: str, sources: Any, *args: Any, **options: Any) -> NoReturn:
     """RuntimeError: there is nothing to build against."""
     _refuse(f"load({name!r})")
 
 
+@stub("absent", "Extensions in C++ are built against PyTorch itself.")
 def load_inline(name: str, *args: Any, **options: Any) -> NoReturn:
     """RuntimeError: there is nothing to build against."""
     _refuse(f"load_inline({name!r})")
 
 
+@stub("absent", "Extensions in C++ are built against PyTorch itself.")
 def CppExtension(name: str, sources: Any, *args: Any, **options: Any) -> NoReturn:
     """RuntimeError: there is nothing to build against."""
     _refuse(f"CppExtension({name!r})")
 
 
+@stub("absent", "Extensions in C++ are built against PyTorch itself.")
 def CUDAExtension(name: str, sources: Any, *args: Any, **options: Any) -> NoReturn:
     """RuntimeError: there is nothing to build against."""
     _refuse(f"CUDAExtension({name!r})")
 
 
+@stub("absent", "Extensions in C++ are built against PyTorch itself.")
 class BuildExtension:
     """RuntimeError when it is used."""
 

@@ -2,5 +2,8 @@
 
 from __future__ import annotations
 
+from rushlight.stub import declare
+
 # Read by programs. Here `empty` gives what the system gives, mostly zeros, whatever this says.
 fill_uninitialized_memory: bool = True
+declare("no-op", "`empty` gives the memory as it is.", __name__, "fill_uninitialized_memory")

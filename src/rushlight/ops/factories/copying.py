@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry
+from rushlight import dtypes, geometry, settings
 from rushlight.autograd.graph import INFERENCE, new, version_of
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of, rebase
@@ -123,22 +123,8 @@ def convert(
         if t._edge is not None:
             t = t.detach()
     if dtype is not None and dtype.kind not in (0, 3) and a.dtype.kind == "c":
-        _warn_of_lost_parts()
+        settings.warn_once("Casting complex values to real discards the imaginary part", 4)
     return to_copy(t, dtype, memory_format)
-
-
-_warned: list[bool] = []
-
-
-def _warn_of_lost_parts() -> None:
-    """Warn that a conversion drops imaginary parts: once in a process, as PyTorch does."""
-    if not _warned:
-        import warnings
-
-        _warned.append(True)
-        warnings.warn(
-            "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=5
-        )
 
 
 def _to_meta(t: Tensor, dtype: Any, memory_format: Any) -> Tensor:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import timeit as _timeit
 from typing import Any
 
+from rushlight.stub import stub
+
 __all__ = ["Compare", "Measurement", "Timer", "timer"]
 
 timer = _timeit.default_timer
@@ -176,6 +178,7 @@ class Compare:
         """Add measurements."""
         self._results.extend(results)
 
+    @stub("no-op", "Times are shown with two decimals, without colours.")
     def trim_significant_figures(self) -> None:
         """Accepted: times are shown with two decimals."""
 

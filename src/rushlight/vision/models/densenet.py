@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import nn
+from rushlight.stub import declare
 from rushlight.vision.models.pieces import model
 
 if TYPE_CHECKING:
@@ -58,6 +59,14 @@ class _Transition(nn.Sequential):
         self.relu = nn.ReLU(inplace=True)
         self.conv = nn.Conv2d(channels, out, 1, bias=False)
         self.pool = nn.AvgPool2d(2, 2)
+
+
+declare(
+    "no-op",
+    "Backward keeps the concatenations.",
+    "torchvision.models",
+    "DenseNet(memory_efficient=)",
+)
 
 
 class DenseNet(nn.Module):
