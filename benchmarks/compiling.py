@@ -43,8 +43,8 @@ def used(cases: bool) -> dict[str, Callable[[], str]]:
     import training
 
     import rushlight
-    from rushlight.compiler import native
-    from rushlight.compiler.kernel import Kernel
+    from rushlight._codegen import native
+    from rushlight._codegen.kernel import Kernel
 
     found: dict[str, Callable[[], str]] = {}
     units: dict[str, str] = {}
@@ -60,7 +60,7 @@ def used(cases: bool) -> dict[str, Callable[[], str]]:
         name = unit(key, text)
         if name not in units:
             units[name] = key
-            short = key.partition(")(")[0].replace("rushlight.compiler.kernels.", "apart: ")
+            short = key.partition(")(")[0].replace("rushlight._codegen.kernels.", "apart: ")
             found[f"{short})"] = lambda: text(name)
         return name
 
@@ -83,7 +83,7 @@ def shown(value: Any) -> str:
 
 def measured(make: Callable[[], str]) -> tuple[list[float], int]:
     """The milliseconds of each stage, and the bytes of the object file."""
-    from rushlight.compiler import check, emit, native, read
+    from rushlight._codegen import check, emit, frontend, native
 
     llvm, machine, _ = native._machine()
     spent = dict.fromkeys(STAGES, 0.0)
@@ -95,7 +95,7 @@ def measured(make: Callable[[], str]) -> tuple[list[float], int]:
         spent[stage] += 1e3 * (now - since)
         since = now
 
-    whole, checked, written = read.read, check.check, emit.emit
+    whole, checked, written = frontend.read, check.check, emit.emit
 
     def reading(*args: Any) -> Any:
         result = whole(*args)
@@ -111,11 +111,11 @@ def measured(make: Callable[[], str]) -> tuple[list[float], int]:
         done("emit")
         return result
 
-    read.read, check.check, emit.emit = reading, checking, writing
+    frontend.read, check.check, emit.emit = reading, checking, writing
     try:
         text = make()
     finally:
-        read.read, check.check, emit.emit = whole, checked, written
+        frontend.read, check.check, emit.emit = whole, checked, written
     done("emit")
     module = native._parsed(text)
     done("parse")
@@ -154,8 +154,8 @@ def main() -> int:
     os.environ["RUSHLIGHT_CACHE_DIR"] = directory
     os.environ["RUSHLIGHT_COMPILED"] = "1"
     start = time.perf_counter()
-    from rushlight.compiler import native
-    from rushlight.compiler.language import Source
+    from rushlight._codegen import native
+    from rushlight._codegen.language import Source
 
     try:
         native.host()

@@ -803,7 +803,7 @@ def limits(threads: int) -> tuple[float, float]:
     """GFLOP/s of fused multiply-adds on `threads` threads, and GB/s of a copy out of the caches."""
     import numpy as np
 
-    from rushlight.compiler.kernels.peak import fused_multiply_adds
+    from rushlight._codegen.kernels.peak import fused_multiply_adds
 
     rate = max(fused_multiply_adds(threads) for _ in range(5))
     a, b = np.ones(64 * MIB, np.uint8), np.ones(64 * MIB, np.uint8)

@@ -60,8 +60,8 @@ def sides(a: Any, b: Any, torch: Any) -> list[Any]:
     """The product by ours, by PyTorch's library and by NumPy's."""
     import numpy as np
 
-    from rushlight.compiler.kernels import gemm
-    from rushlight.compiler.types import of
+    from rushlight._codegen.kernels import gemm
+    from rushlight._codegen.types import of
 
     x, y, z = (np.empty((*a.shape[:-1], b.shape[-1]), a.dtype) for _ in range(3))
     kernel = gemm.product.compiled(**gemm.known(of(a.dtype)))
@@ -78,7 +78,7 @@ def core() -> str:
     """What OpenBLAS calls the processor that its kernels are for."""
     import ctypes
 
-    from rushlight.backends import blas
+    from rushlight._backends import blas
 
     name = blas.function("get_corename")
     if name is None:
@@ -100,7 +100,7 @@ def main() -> None:
     from kernels import limits
 
     import rushlight
-    from rushlight.backends import blas
+    from rushlight._backends import blas
 
     torch.set_num_threads(arguments.threads)
     rushlight.set_num_threads(arguments.threads)

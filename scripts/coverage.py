@@ -1,5 +1,5 @@
 """Writes docs/coverage.md: PyTorch's public names, which of them are here, and why the others are not; and docs/stubs.md:
-which of those that are here do less than PyTorch's, as the code marks them (src/rushlight/stub.py).
+which of those that are here do less than PyTorch's, as the code marks them (src/rushlight/core/stub.py).
 
     python scripts/coverage.py            # after adding or removing a public name or a mark
     python scripts/coverage.py --check    # fails when a page is not up to date, or a name has no reason
@@ -169,7 +169,7 @@ def mark(value: Any) -> Any:
 def stubs() -> dict[str, Any]:
     """{public name: mark} of all stubs. RuntimeError for a marked one without a public name."""
     import rushlight
-    from rushlight import stub
+    from rushlight.core import stub
 
     found: dict[str, Any] = {}
     listed = pytorch_names()
@@ -197,7 +197,7 @@ def stubs() -> dict[str, Any]:
 
 def stubs_page() -> str:
     """The text of docs/stubs.md."""
-    from rushlight.stub import KINDS
+    from rushlight.core.stub import KINDS
 
     names: dict[Any, list[str]] = {}
     for name, found in stubs().items():
@@ -261,7 +261,7 @@ here, and `docs/stubs.md` says what each does.
 STUBS_HEAD = """# What pretends
 
 Names that can be imported and called as PyTorch's and do less. Written by `scripts/coverage.py` from the marks in the
-code (`src/rushlight/stub.py`); do not edit. `name(parameter=)` is a parameter, everything else of that name is as in
+code (`src/rushlight/core/stub.py`); do not edit. `name(parameter=)` is a parameter, everything else of that name is as in
 PyTorch. `torch.compile` and `torch.jit.script` warn when they are first called.
 """
 

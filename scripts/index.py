@@ -1,4 +1,4 @@
-"""Writes src/rushlight/ops/index.py: which family file each public name is in.
+"""Writes src/rushlight/dispatch/index.py: which family file each public name is in.
 
 python scripts/index.py            # after adding an operator
 python scripts/index.py --check    # fails when the file is not up to date
@@ -57,8 +57,8 @@ def table(title: str, of: dict[str, str]) -> str:
 
 def absent_from_tensor(declared: set[str]) -> list[str]:
     """Public names of PyTorch's Tensor that ours lacks."""
-    from rushlight.methods import Absent
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
+    from rushlight.dispatch.methods import Absent
 
     stored = (ROOT / "scripts" / "pytorch_names.txt").read_text()
     names = stored.split("[Tensor]")[1].split("[")[0].split()
@@ -73,11 +73,11 @@ def family_of(function: object) -> str:
 
 def main() -> int:
     sys.path.insert(0, str(ROOT / "src"))
-    target = OPS / "index.py"
+    target = OPS.parent / "dispatch" / "index.py"
     if not target.exists():
         target.write_text("FUNCTIONS = {}\nMETHODS = {}\nINPLACE = {}\n")
-    from rushlight.ops.registry import ALIASES, PUBLIC
-    from rushlight.ops.registry import OPS as DECLARED
+    from rushlight.dispatch.registry import ALIASES, PUBLIC
+    from rushlight.dispatch.registry import OPS as DECLARED
 
     families = sorted(
         f"{p.parent.name}.{p.stem}" for p in OPS.glob("*/*.py") if p.stem != "__init__"
@@ -124,7 +124,7 @@ def main() -> int:
     text += FOOTER
     if "--check" in sys.argv:
         if target.read_text() != text:
-            print("src/rushlight/ops/index.py is not up to date: run scripts/index.py")
+            print("src/rushlight/dispatch/index.py is not up to date: run scripts/index.py")
             return 1
         return 0
     target.write_text(text)

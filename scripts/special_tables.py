@@ -1,4 +1,4 @@
-"""Writes src/rushlight/backends/special_tables.py: Chebyshev coefficients of special functions.
+"""Writes src/rushlight/_backends/reference/special_tables.py: Chebyshev coefficients of special functions.
 
     python scripts/special_tables.py            # needs mpmath; takes about a minute
 
@@ -14,7 +14,9 @@ from pathlib import Path
 import mpmath as mp
 
 mp.mp.dps = 60
-TARGET = Path(__file__).resolve().parent.parent / "src/rushlight/backends/special_tables.py"
+TARGET = (
+    Path(__file__).resolve().parent.parent / "src/rushlight/_backends/reference/special_tables.py"
+)
 
 
 def series(f, nodes=64):

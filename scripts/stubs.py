@@ -27,11 +27,11 @@ import builtins
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from rushlight.device import device as _device
-from rushlight.dtypes import dtype as _dtype
-from rushlight.dtypes import layout as _layout
-from rushlight.dtypes import memory_format as _memory_format
-from rushlight.size import Size as Size
+from rushlight.core.device import device as _device
+from rushlight.core.dtypes import dtype as _dtype
+from rushlight.core.dtypes import layout as _layout
+from rushlight.core.dtypes import memory_format as _memory_format
+from rushlight.core.size import Size as Size
 {imports}
 _int = builtins.int
 _float = builtins.float
@@ -220,9 +220,9 @@ def signature_of(node: ast.FunctionDef) -> str:
 
 
 def state_of_tensor() -> tuple[str, str, set[str]]:
-    """From tensor.py: (what stands around the class, the body of the class, the names in it)."""
+    """From core/tensor.py: (what stands around the class, the body of the class, the names in it)."""
     around, body, names = [], [], set()
-    for node in ast.parse((SRC / "tensor.py").read_text("utf-8")).body:
+    for node in ast.parse((SRC / "core" / "tensor.py").read_text("utf-8")).body:
         if isinstance(node, ast.FunctionDef):
             around.append(signature_of(node))
         elif isinstance(node, ast.ClassDef) and node.name != "Tensor":
@@ -266,7 +266,7 @@ def in_class(node: ast.stmt, names: set[str]) -> list[str]:
 
 def load() -> Any:
     sys.path.insert(0, str(SRC.parent))
-    from rushlight import methods
+    from rushlight.dispatch import methods
 
     for family in sorted(set(methods.index.FUNCTIONS.values())):
         importlib.import_module(f"rushlight.ops.{family}")
@@ -275,7 +275,7 @@ def load() -> Any:
 
 def find(path: str) -> tuple[Any, Any]:
     """(operator, None) or (None, plain function) behind a public path."""
-    from rushlight.ops.registry import ALIASES, OPS, PUBLIC
+    from rushlight.dispatch.registry import ALIASES, OPS, PUBLIC
 
     found = OPS.get(path) or ALIASES.get(path)
     if found is not None and found.face is None:
@@ -415,7 +415,7 @@ def namespace_stub(methods: Any, where: str) -> str:
     ]
     return (
         HEADER.format(what=f"The functions of `{where}`.")
-        + BUILTINS.format(imports="from rushlight.tensor import Tensor\n")
+        + BUILTINS.format(imports="from rushlight.core.tensor import Tensor\n")
         + "\n"
         + "\n".join(tuples.values())
         + "\n"
@@ -426,10 +426,12 @@ def namespace_stub(methods: Any, where: str) -> str:
 
 def main() -> int:
     methods = load()
-    files = {"tensor.pyi": tensor_stub(methods), "__init__.pyi": package_stub(methods)}
+    files = {"core/tensor.pyi": tensor_stub(methods), "__init__.pyi": package_stub(methods)}
     files["nn/__init__.pyi"] = nn_stub()
     for where in ("nn.functional", "linalg", "special", "fft"):
-        files[f"{where.replace('.', '/')}.pyi"] = namespace_stub(methods, where)
+        path = where.replace(".", "/")
+        package = (SRC / path / "__init__.py").exists()
+        files[f"{path}/__init__.pyi" if package else f"{path}.pyi"] = namespace_stub(methods, where)
     stale = [
         name
         for name, text in files.items()

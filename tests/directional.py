@@ -14,7 +14,7 @@ import numpy as np
 
 import rushlight
 from rushlight import Tensor
-from rushlight.tensor import _wrap
+from rushlight.core.tensor import _wrap
 
 
 def noise(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:

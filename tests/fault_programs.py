@@ -19,8 +19,8 @@ import time
 import numpy as np
 
 import rushlight as torch
-from rushlight.backends import numpy
-from rushlight.compiler import memory
+from rushlight._backends import cpu
+from rushlight._codegen.runtime import memory
 
 F = torch.nn.functional
 
@@ -101,8 +101,8 @@ def interrupted() -> int:
 
 def stopped() -> int:
     """Ctrl-C while machine code is put in place: then nothing of it is, and the next work tries again."""
-    from rushlight.backends import compiled
-    from rushlight.compiler import own
+    from rushlight._backends import llvm
+    from rushlight._codegen import own
 
     def stop():
         raise KeyboardInterrupt
@@ -110,15 +110,15 @@ def stopped() -> int:
     table, own.table = own.table, stop
     expected = kernels()["add"]()
     try:
-        compiled.work(1 << 40)
+        llvm.work(1 << 40)
         return 1
     except KeyboardInterrupt:
         own.table = table
-    before = compiled.active
-    compiled.work(1)
+    before = llvm.active
+    llvm.work(1)
     same = bits(kernels()["add"]()) == bits(expected)
-    print(f"active {before}, then {compiled.active}; same: {same}")
-    return before or not compiled.active or not same
+    print(f"active {before}, then {llvm.active}; same: {same}")
+    return before or not llvm.active or not same
 
 
 def digests() -> int:
@@ -287,7 +287,7 @@ def last() -> int:
     """Kernels are called, and freed, after the modules that made them."""
     gc.disable()
     late = [AtExit(function) for function in kernels().values()]
-    twin = numpy.exp  # NumPy's ufunc with loops of ours, some of which nobody has called yet
+    twin = cpu.exp  # NumPy's ufunc with loops of ours, some of which nobody has called yet
     numbers = np.linspace(-1, 1, 5000)
     late += [AtExit(lambda t=t: torch.from_numpy(twin(numbers.astype(t)))) for t in "fd"]
     builtins.late = late  # these go last of all

@@ -17,8 +17,8 @@ import numpy as np
 import guard
 from odd_draws import FLOATS, INTEGERS, long_or, shape_of, some
 from odd_examples import example_of
-from rushlight.backends import compiled
-from rushlight.compiler import direct
+from rushlight._backends import llvm
+from rushlight._codegen import direct
 
 # What a result may be off by, relative to the largest: layouts that are read wrongly are off by far more.
 CLOSE = {4: 1e-4, 8: 1e-9, 2: 3e-2}
@@ -175,7 +175,7 @@ def numbers_changed(rng, args):
 def reference_of(name, binding):
     """The NumPy kernel that a compiled one stands for."""
     if name == "cast":
-        return import_module("rushlight.backends.numpy").cast_plainly
+        return import_module("rushlight._backends.cpu").cast_plainly
     if name == "where":
         return np.where
     if name == "attention_gradients":
@@ -186,19 +186,19 @@ def reference_of(name, binding):
         return lambda a, low, high: np.minimum(np.maximum(a, low), high)
     found = getattr(getattr(binding, "reference", None), name, None)
     for file in ("elementwise", "special", "gamma", "activation", "loss"):
-        found = found or getattr(import_module(f"rushlight.backends.reference.{file}"), name, None)
+        found = found or getattr(import_module(f"rushlight._backends.reference.{file}"), name, None)
     return found
 
 
 def attention_gradients_of(g, q, k, v, mask, causal, result, kept, scale, needs):
-    reference = import_module("rushlight.backends.reference.attention")
+    reference = import_module("rushlight._backends.reference.attention")
     weights = reference.attention(q, k, v, mask, causal, scale, True)[1]
     return reference.attention_gradients(g, q, k, v, mask, causal, result, weights, scale, needs)
 
 
 def fresh(args):
     """The arguments once more: other memory, and generators in the same state."""
-    from rushlight.generator import Generator
+    from rushlight.rng.generator import Generator
 
     def again(each):
         if isinstance(each, Generator):
@@ -330,14 +330,14 @@ def described(tree):
 
 def kernels_of(family: str) -> dict:
     """name -> (the kernel, the NumPy kernel, what makes arguments)."""
-    binding = import_module(f"rushlight.backends.compiled.{family}")
+    binding = import_module(f"rushlight._backends.llvm.{family}")
     for module in (binding, *map(import_module, OTHERS)):
         if vars(module).get("np") is np:
             module.np = Guarding()
     if hasattr(binding, "SHORT"):
         binding.SHORT = 0
     found = {}
-    for name in compiled.FAMILIES[family].split():
+    for name in llvm.FAMILIES[family].split():
         function = getattr(binding, name)
         found[name] = function, reference_of(name, binding), example_of(name, function)
     return {name: each for name, each in found.items() if each[2] is not None}
@@ -347,7 +347,7 @@ def main(family: str, rounds: int, seed: int = 0) -> int:
     """Try all kernels of a family; the number of wrong results."""
     import rushlight
 
-    assert compiled.activate()
+    assert llvm.activate()
     wrong = 0
     for name, (function, reference, example) in kernels_of(family).items():
         for i in range(rounds):
@@ -378,11 +378,11 @@ def main(family: str, rounds: int, seed: int = 0) -> int:
 def ufuncs(rounds: int, seed: int = 0) -> int:
     """Try NumPy's functions of elements that are replaced: results are laid out as NumPy's too."""
     import rushlight
-    from rushlight.backends import numpy as xp
+    from rushlight._backends import cpu as xp
 
-    assert compiled.activate()
+    assert llvm.activate()
     wrong = 0
-    for name in compiled.SPREAD.split():
+    for name in llvm.SPREAD.split():
         function, reference = getattr(xp, name), getattr(np, name)
         for i in range(rounds):
             rng = np.random.default_rng([seed, i])
@@ -431,7 +431,7 @@ def broadcast(rng, dtype, count):
 
 
 KINDS = ("odd", "odd", "short", "shared", "numbers", "odd", "empty")
-OTHERS = ["rushlight.backends.compiled.products", "rushlight.backends.compiled.winograd"]
+OTHERS = ["rushlight._backends.llvm.products", "rushlight._backends.llvm.winograd"]
 
 if __name__ == "__main__":
     family, *numbers = sys.argv[1:]

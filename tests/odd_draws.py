@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.core import dtypes
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 FLOATS = [F32, F32, F64, np.dtype(np.float16), dtypes.bfloat16.np]

@@ -57,7 +57,7 @@ from odd_places import (
     where_set,
     write_along,
 )
-from rushlight.compiler.kernels.pointwise import Pointwise
+from rushlight._codegen.kernels.pointwise import Pointwise
 
 
 def attention(rng, d):
@@ -79,7 +79,7 @@ def attention(rng, d):
 
 def attention_gradients(rng, d):
     q, k, v, mask, causal, scale, _ = attention(rng, F32)
-    out, kept = import_module("rushlight.backends.compiled.attention").attention(
+    out, kept = import_module("rushlight._backends.llvm.attention").attention(
         q, k, v, mask, causal, scale, True
     )
     return (
@@ -114,7 +114,7 @@ def windows_of(rng, nd, kernel, stride, padding, dilation):
     sizes = tuple(
         max(1, r - 2 * p + small(rng, 0, s)) for r, p, s in zip(reach, padding, stride, strict=True)
     )
-    reference = import_module("rushlight.backends.reference.conv")
+    reference = import_module("rushlight._backends.reference.conv")
     return sizes, reference.out_sizes(sizes, kernel, stride, padding, dilation)
 
 
@@ -358,7 +358,7 @@ def grid_gradients(rng, d):
 
 
 def resample(rng, d):
-    resampling = import_module("rushlight.backends.reference.resample")
+    resampling = import_module("rushlight._backends.reference.resample")
     nd = small(rng, 1, 4)
     sizes, out = ([long_or(rng, 1, 3) if nd < 3 else small(rng) for _ in range(nd)] for _ in "ab")
     mode = str(rng.choice(["nearest", "linear", "cubic"]))
@@ -389,7 +389,7 @@ def adaptive_sums(rng, d):
 
 def averages(rng, d):
     x, kernel, stride, padding, _, _ = pool(rng, d)
-    reference = import_module("rushlight.backends.reference.conv")
+    reference = import_module("rushlight._backends.reference.conv")
     out = reference.out_sizes(x.shape[2:], kernel, stride, padding, (1,) * len(kernel))
     count = int(np.prod(kernel)) if rng.integers(2) else rng.integers(1, 9, out).astype(np.int64)
     return x, kernel, stride, padding, out, count
@@ -410,7 +410,7 @@ def tables(rng, d):
 
 def drawing(kinds, *rest, least=1):
     def make(rng, d):
-        from rushlight.generator import Generator
+        from rushlight.rng.generator import Generator
 
         n = long_or(rng, 1, 16, 624, 5000)
         generator = Generator().manual_seed(int(rng.integers(99)))
@@ -420,7 +420,7 @@ def drawing(kinds, *rest, least=1):
 
 
 def of_generator(rng, d):
-    from rushlight.generator import Generator
+    from rushlight.rng.generator import Generator
 
     return Generator().manual_seed(3), long_or(rng, 2, 16, 625, 5000) + 1
 
@@ -450,7 +450,9 @@ def recurrent(rng, d):
 def recurrent_gradients(rng, d):
     given = recurrent(rng, d)
     x, w_ih, w_hh, _, _, h, c, kind, sizes, reverse, _ = given
-    y, _, _, *kept = import_module("rushlight.backends.reference.recurrent").recurrent_layer(*given)
+    y, _, _, *kept = import_module("rushlight._backends.reference.recurrent").recurrent_layer(
+        *given
+    )
     g = some(rng, y.shape, d), some(rng, h.shape, d), None if c is None else some(rng, h.shape, d)
     return (
         *g,
@@ -543,7 +545,7 @@ def positive(make):
 
 
 def wide_number(rng, d):
-    from rushlight.backends import numpy as xp
+    from rushlight._backends import cpu as xp
 
     return xp.multiply, *one(rng, d), np.float32(0.1)
 

@@ -20,7 +20,7 @@ import opdb_spatial
 import opdb_special
 import rushlight.ops
 from opdb_cases import CASES
-from rushlight.ops.registry import OPS
+from rushlight.dispatch.registry import OPS
 
 for found in pkgutil.walk_packages(rushlight.ops.__path__, "rushlight.ops."):
     importlib.import_module(found.name)

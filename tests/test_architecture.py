@@ -19,18 +19,18 @@ SRC = pathlib.Path(rushlight.__file__).parent
 # Lowest first. A module may import those of its own line and of the lines above it in this table, at module level.
 # An entry stands for the module and everything inside it; the most precise entry counts.
 LAYERS = [
-    "errors dtypes size data fused version absent shared_memory stub",
-    "limits modes settings",
-    "device geometry",
-    "box_muller",
-    "compiler",
-    "backends",
-    "generator sampling rejection",
+    "core.errors core.dtypes core.size data rng.fma version compat.unavailable multiprocessing.shared_memory core.stub",
+    "core.type_info core.modes core.settings core",
+    "core.device core.geometry",
+    "rng.box_muller",
+    "_codegen",
+    "_backends",
+    "rng",
     "autograd.state autograd.graph autograd.views autograd.tensor_hooks",
-    "storage printing",
-    "tensor",
-    "autograd.engine return_types",
-    "ops methods",  # how an operator is declared and called, and the table that finds them by name
+    "core.storage core.printing",
+    "core.tensor",
+    "autograd.engine core.return_types",
+    "dispatch ops",  # how an operator is declared and called, and the table that finds them by name
     "ops.factories",  # the operators
     "ops.layout",
     "ops.pointwise",
@@ -40,13 +40,13 @@ LAYERS = [
     "ops.sparse",
     "autograd.grad_mode random",
     "rushlight",  # the package itself: what stands below uses it as users do, by its public names
-    "autograd fft linalg special signal masked masked_tensor sparse",
+    "autograd fft linalg special signal masked sparse storage return_types",
     "utils",
     "nn",
-    "optim distributions func rearrangement",
+    "optim distributions func",
     "serialization",
-    "vision testing types distributed _dynamo __future__ __config__ _subclasses _higher_order_ops _tensor_str fx futures amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing overrides profiler quasirandom functional library symbolic torch_version _C",
-    "cli __main__ door inner_names",
+    "vision testing types distributed _dynamo __future__ __config__ _subclasses _higher_order_ops _tensor_str fx futures amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing overrides profiler quasirandom functional library torch_version backends compiler compat _C",
+    "cli __main__ compat.import_hook compat.private_api",
 ]
 
 # Imports inside functions wait until the function runs, so they may point upwards; each one that does has its reason here:
@@ -55,31 +55,39 @@ LAZY = {
     ("autograd.engine", "autograd.anomaly_mode"): "anomaly mode, when it is on",
     ("autograd.engine", "rushlight"): "is_grads_batched stacks its results",
     ("autograd.graph", "autograd.saved_hooks"): "hooks on saved tensors, when there are any",
-    ("autograd.graph", "tensor"): "a leaf that nobody holds any more is made anew when asked for",
+    (
+        "autograd.graph",
+        "core.tensor",
+    ): "a leaf that nobody holds any more is made anew when asked for",
     (
         "autograd.views",
         "ops.layout.views",
     ): "a gradient is copied into the layout of the base it belongs to",
-    ("backends.cuda", "rushlight"): "older programs take SDPBackend from there",
-    ("compiler", "backends"): "explain() turns the compiled back end on",
-    ("generator", "tensor"): "get_state() and set_state() speak in tensors",
+    ("_codegen", "_backends"): "explain() turns the compiled back end on",
+    ("rng.generator", "core.tensor"): "get_state() and set_state() speak in tensors",
     ("nn.utils.clip_grad", "optim.fused"): "gradients are clipped by what runs optimizers' steps",
-    ("ops", "autograd.anomaly_mode"): "as in the engine",
+    ("dispatch", "autograd.anomaly_mode"): "as in the engine",
+    (
+        "dispatch",
+        "rushlight",
+    ): "operators are called by their public names, which load when used",
     ("ops", "ops.sparse"): "sparse tensors, where there are any",
+    ("dispatch", "ops.sparse"): "sparse tensors, where there are any",
     (
         "ops",
         "rushlight",
     ): "composites call other operators by their public names, which load when used",
     ("ops", "linalg"): "as above",
     ("ops", "autograd.grad_mode"): "functions that look at values without recording that",
-    ("settings", "compiler"): "set_flush_denormal() is a matter of machine code",
-    ("tensor", "autograd.engine"): "Tensor.backward",
-    ("tensor", "ops"): "constructors of the class and subclasses that override functions",
-    ("tensor", "serialization"): "pickle and deepcopy of a tensor",
+    ("core.settings", "_codegen"): "set_flush_denormal() is a matter of machine code",
+    ("core.tensor", "autograd.engine"): "Tensor.backward",
+    ("core.tensor", "dispatch"): "constructors of the class and subclasses that override functions",
+    ("core.tensor", "ops"): "constructors of the class",
+    ("core.tensor", "serialization"): "pickle and deepcopy of a tensor",
 }
 
 BUDGET = {
-    "ops.index": 10_000,  # generated: two lines for each public name
+    "dispatch.index": 10_000,  # generated: two lines for each public name
 }  # lines, where the default does not fit; a reason beside each
 DEFAULT_BUDGET = 600
 
@@ -191,14 +199,14 @@ def test_import_reader_sees_upward_imports(tmp_path, monkeypatch):
         "from typing import TYPE_CHECKING\n"
         "if TYPE_CHECKING:\n    import rushlight.nn\n"
         "from .nn import functional\n"
-        "def late():\n    from rushlight import optim\n    import rushlight.tensor as t\n"
+        "def late():\n    from rushlight import optim\n    import rushlight.core.tensor as t\n"
     )
     tables = {"nn": SRC, "nn.functional": SRC, "optim": SRC, "dtypes": tmp_path / "dtypes.py"}
     monkeypatch.setitem(globals(), "MODULES", tables)
     assert list(imports("dtypes")) == [
         ("nn.functional", 4, False),
         ("optim", 6, True),
-        ("tensor", 7, True),
+        ("core.tensor", 7, True),
     ]
 
 
@@ -263,7 +271,7 @@ def test_every_public_name_exists_and_is_documented():
 
 def ops():
     try:
-        from rushlight.ops.registry import OPS
+        from rushlight.dispatch.registry import OPS
     except ImportError as error:
         pytest.skip(f"the registry is not there yet: {error}")
     for found in pkgutil.walk_packages([str(SRC / "ops")], "rushlight.ops."):

@@ -8,8 +8,8 @@ import pathlib
 import pytest
 
 import rushlight
-from rushlight.backends import numpy as xp
-from rushlight.backends.base import KERNELS
+from rushlight._backends import cpu as xp
+from rushlight._backends.protocol import KERNELS
 
 OPS = pathlib.Path(rushlight.__file__).parent / "ops"
 NAMESPACES = {"linalg", "fft"}  # families of kernels under a name of their own
@@ -38,7 +38,7 @@ def kernels_used(path: pathlib.Path) -> set[str]:
 def test_operators_use_listed_kernels_only(path):
     unknown = kernels_used(path) - KERNELS.keys() - NAMESPACES
     assert not unknown, (
-        f"ops/{path.relative_to(OPS)} uses {sorted(unknown)}: add them to backends/base.py with one line of meaning"
+        f"ops/{path.relative_to(OPS)} uses {sorted(unknown)}: add them to _backends/protocol.py with one line of meaning"
     )
 
 

@@ -10,8 +10,8 @@ from guard import guarded
 
 pytest.importorskip("llvmlite")
 
-from rushlight.backends.compiled import attention as compiled
-from rushlight.backends.reference import attention as reference
+from rushlight._backends.llvm import attention as compiled
+from rushlight._backends.reference import attention as reference
 
 RNG = np.random.default_rng(0)
 
@@ -118,7 +118,7 @@ def test_heads_of_the_query_share_keys_and_values(dtype, shared, length, s):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_types_are_computed_in_float32(dtype):
-    from rushlight import dtypes
+    from rushlight.core import dtypes
 
     half = getattr(dtypes, dtype).np
     q, k, v, g = (normal(1, 2, 30, 8).astype(half) for _ in range(4))

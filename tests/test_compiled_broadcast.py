@@ -1,4 +1,4 @@
-"""Ufuncs of two arrays whose walk is planned natively (compiler/gate.py), against NumPy's."""
+"""Ufuncs of two arrays whose walk is planned natively (_codegen/gate.py), against NumPy's."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ pytest.importorskip("llvmlite")
 
 import rushlight
 from guard import guarded
-from rushlight import dtypes
-from rushlight.compiler import gate, own, spread
-from rushlight.compiler.kernels.broadcast import DIMS
+from rushlight._codegen import gate, own, spread
+from rushlight._codegen.kernels.broadcast import DIMS
+from rushlight.core import dtypes
 
 # A kernel that hands its work to NumPy's loop, as one may that is being compiled, warns as NumPy does; the
 # operators' calls are quiet.

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import rushlight as torch
 from guard import guarded
-from rushlight.backends.compiled import conv
-from rushlight.backends.reference import conv as reference
+from rushlight._backends.llvm import conv
+from rushlight._backends.reference import conv as reference
 
 # images, channels, channels out, sizes, kernel, stride, padding, dilation, groups
 CASES = {

@@ -1,4 +1,4 @@
-"""Direct calls (compiler/direct.py): what they take, what they leave alone, what they keep."""
+"""Direct calls (_codegen/direct.py): what they take, what they leave alone, what they keep."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ pytest.importorskip("llvmlite")
 
 import rushlight
 from guard import guarded
-from rushlight.backends import compiled
-from rushlight.backends.compiled import extremes, indexing, reduce, scan
-from rushlight.backends.reference import reduce as reference
-from rushlight.compiler import direct
+from rushlight._backends import llvm
+from rushlight._backends.llvm import extremes, indexing, reduce, scan
+from rushlight._backends.reference import reduce as reference
+from rushlight._codegen import direct
 
 F32, I64 = np.dtype("f4"), np.dtype("i8")
 
 
 @pytest.fixture(autouse=True)
 def active():
-    if not compiled.activate() or not direct.makes():
+    if not llvm.activate() or not direct.makes():
         pytest.skip(
             "direct calls are off with RUSHLIGHT_COMPILED=0, and where NumPy's objects differ"
         )
@@ -88,7 +88,7 @@ def test_references_are_kept_in_balance():
 
 
 def test_an_error_while_compiling_goes_to_the_caller(monkeypatch):
-    from rushlight.compiler.kernels import reduce as kernels
+    from rushlight._codegen.kernels import reduce as kernels
 
     def interrupted(**known):
         raise KeyboardInterrupt

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 import rushlight
 from guard import guarded
-from rushlight import dtypes
-from rushlight.backends import compiled
-from rushlight.backends import numpy as xp
-from rushlight.backends.compiled import activation as compiled_activation
-from rushlight.backends.compiled import elementwise as compiled_elementwise
-from rushlight.backends.compiled import loss as compiled_loss
-from rushlight.backends.reference import activation as numpy_activation
-from rushlight.backends.reference import elementwise as numpy_elementwise
-from rushlight.backends.reference import loss as numpy_loss
+from rushlight._backends import cpu as xp
+from rushlight._backends import llvm
+from rushlight._backends.llvm import activation as compiled_activation
+from rushlight._backends.llvm import elementwise as compiled_elementwise
+from rushlight._backends.llvm import loss as compiled_loss
+from rushlight._backends.reference import activation as numpy_activation
+from rushlight._backends.reference import elementwise as numpy_elementwise
+from rushlight._backends.reference import loss as numpy_loss
+from rushlight.core import dtypes
 
 # A kernel that hands its work to NumPy's loop, as one may that is being compiled, warns as NumPy does; the
 # operators' calls are quiet.
@@ -68,7 +68,7 @@ CASES = [(a, b, name, *case) for a, b, cases in FAMILIES for name, case in cases
 
 @pytest.fixture(autouse=True)
 def activated():
-    compiled.activate()
+    llvm.activate()
 
 
 def numbers(n, dtype, seed=0):

@@ -1,4 +1,4 @@
-"""Reductions by folds (compiler/kernels/fold.py): against the reference, for every dtype and layout."""
+"""Reductions by folds (_codegen/kernels/fold.py): against the reference, for every dtype and layout."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ pytest.importorskip("llvmlite")
 
 import rushlight
 from guard import guarded
-from rushlight import dtypes
-from rushlight.backends import compiled
-from rushlight.backends.compiled import extremes as compiled_extremes
-from rushlight.backends.compiled import loss as compiled_loss
-from rushlight.backends.compiled import reduce as compiled_reduce
-from rushlight.backends.reference import loss as numpy_loss
-from rushlight.backends.reference import reduce as numpy_reduce
+from rushlight._backends import llvm
+from rushlight._backends.llvm import extremes as compiled_extremes
+from rushlight._backends.llvm import loss as compiled_loss
+from rushlight._backends.llvm import reduce as compiled_reduce
+from rushlight._backends.reference import loss as numpy_loss
+from rushlight._backends.reference import reduce as numpy_reduce
+from rushlight.core import dtypes
 
 # A kernel that hands its work to NumPy's loop, as one may that is being compiled, warns as NumPy does; the
 # operators' calls are quiet.
@@ -32,7 +32,7 @@ SHAPES = [
 
 @pytest.fixture(autouse=True)
 def everything(monkeypatch):
-    compiled.activate()
+    llvm.activate()
     monkeypatch.setattr(compiled_reduce, "SMALL", 0)
 
 

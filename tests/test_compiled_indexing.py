@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import rushlight as torch
 from guard import guarded
-from rushlight.backends import compiled as back_end
-from rushlight.backends.compiled import indexing as compiled
-from rushlight.backends.reference import indexing as reference
+from rushlight._backends import llvm as back_end
+from rushlight._backends.llvm import indexing as compiled
+from rushlight._backends.reference import indexing as reference
 
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64)]
 MOVED = [np.dtype(t) for t in (bool, np.int16, np.float16, np.float32, np.int64)]

@@ -16,21 +16,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guard import guarded
-from rushlight import dtypes
-from rushlight.backends import compiled
-from rushlight.backends import numpy as xp
-from rushlight.backends.compiled import activation as compiled_activation
-from rushlight.backends.compiled import batch_normalize as compiled_batch_normalize
-from rushlight.backends.compiled import class_entropy as compiled_class_entropy
-from rushlight.backends.compiled import elementwise as compiled_elementwise
-from rushlight.backends.compiled import extremes as compiled_extremes
-from rushlight.backends.compiled import loss as compiled_loss
-from rushlight.backends.compiled import normalize as compiled_normalize
-from rushlight.backends.compiled import reduce as compiled_reduce
-from rushlight.backends.compiled import scan as compiled_scan
-from rushlight.backends.compiled import softmax as compiled_softmax
-from rushlight.backends.reference import reduce as numpy_reduce
-from rushlight.compiler.kernels.pointwise import Pointwise
+from rushlight._backends import cpu as xp
+from rushlight._backends import llvm
+from rushlight._backends.llvm import activation as compiled_activation
+from rushlight._backends.llvm import batch_normalize as compiled_batch_normalize
+from rushlight._backends.llvm import class_entropy as compiled_class_entropy
+from rushlight._backends.llvm import elementwise as compiled_elementwise
+from rushlight._backends.llvm import extremes as compiled_extremes
+from rushlight._backends.llvm import loss as compiled_loss
+from rushlight._backends.llvm import normalize as compiled_normalize
+from rushlight._backends.llvm import reduce as compiled_reduce
+from rushlight._backends.llvm import scan as compiled_scan
+from rushlight._backends.llvm import softmax as compiled_softmax
+from rushlight._backends.reference import reduce as numpy_reduce
+from rushlight._codegen.kernels.pointwise import Pointwise
+from rushlight.core import dtypes
 
 # A kernel that hands its work to NumPy's loop, as one may that is being compiled, warns as NumPy does; the
 # operators' calls are quiet.
@@ -90,7 +90,7 @@ def reference(name):
     """The NumPy kernel that a compiled one stands for."""
     from importlib import import_module
 
-    for family, names in compiled.FAMILIES.items():
+    for family, names in llvm.FAMILIES.items():
         if name in names.split():
             binding = BINDINGS[family]
             found = getattr(getattr(binding, "reference", None), name, None)
@@ -101,7 +101,7 @@ def reference(name):
     if name == "logsumexp":
         return numpy_reduce.logsumexp
     for file in ("activation", "elementwise", "special", "loss", "gamma"):
-        module = import_module(f"rushlight.backends.reference.{file}")
+        module = import_module(f"rushlight._backends.reference.{file}")
         if name in vars(module):
             return getattr(module, name)
     return {"where": np.where}[name]
@@ -192,7 +192,7 @@ def check(name, got, expected, scale=0.0):
 
 def compare(name, *args, scale=0.0, needs=None):
     """Run both; an error must be the same, and no argument may change."""
-    binding = next(b for f, b in BINDINGS.items() if name in compiled.FAMILIES[f].split())
+    binding = next(b for f, b in BINDINGS.items() if name in llvm.FAMILIES[f].split())
     before = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
     with np.errstate(all="ignore"):
         try:
@@ -217,7 +217,7 @@ def pointwise(name):
     """(arrays, numbers) of a kernel that is a loop over elements; None for others."""
     for family in ("activation", "elementwise", "loss"):
         function = getattr(BINDINGS[family], name, None)
-        if name in compiled.FAMILIES[family].split():
+        if name in llvm.FAMILIES[family].split():
             for cell in function.__closure__ or ():
                 if isinstance(cell.cell_contents, Pointwise):
                     return cell.cell_contents.arrays, cell.cell_contents.numbers
@@ -229,7 +229,7 @@ KINDS = ("isnan", "isinf", "isfinite")  # truth values; see test_compiled_elemen
 OF_ELEMENTS = [
     name
     for family in ("activation", "elementwise", "loss")
-    for name in compiled.FAMILIES[family].split()
+    for name in llvm.FAMILIES[family].split()
     if pointwise(name) and name not in DIVISIONS + KINDS
 ]
 GIVEN = {0: (), 1: (0.5,), 2: (0.5, 1.5), 3: (1.0, 1.5, 0.5)}
@@ -319,7 +319,7 @@ def test_divisions_with_remainder(name, data):
 def test_power(data):
     a = data.draw(arrays(dtype=data.draw(st.sampled_from(FLOATS[:2])), special=False))
     b = data.draw(arrays(a.shape, a.dtype, special=False))
-    assert "power" in compiled.FAMILIES["elementwise"]
+    assert "power" in llvm.FAMILIES["elementwise"]
     with np.errstate(all="ignore"):
         for x in (a, np.abs(a)):
             exact = np.power(x.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
@@ -612,5 +612,5 @@ def test_all_kernels_of_these_families_are_tried():
         for f in ("elementwise", "fold", "losses", "masks")
     ]
     text = "".join(file.read_text(encoding="utf-8") for file in (Path(__file__), *beside))
-    names = [n for f in BINDINGS for n in compiled.FAMILIES[f].split() if n not in OF_ELEMENTS]
+    names = [n for f in BINDINGS for n in llvm.FAMILIES[f].split() if n not in OF_ELEMENTS]
     assert [n for n in names if not re.search(rf"[\".]{n}\b", text)] == []

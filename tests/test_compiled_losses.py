@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import rushlight as torch
 from guard import guarded
-from rushlight import dtypes
-from rushlight.backends.compiled import activation, ctc, distances, normalize, special
-from rushlight.backends.reference import activation as numpy_activation
-from rushlight.backends.reference import ctc as numpy_ctc
-from rushlight.backends.reference import distances as numpy_distances
-from rushlight.backends.reference import gamma as numpy_gamma
-from rushlight.backends.reference import normalize as numpy_normalize
-from rushlight.backends.reference import special as numpy_special
+from rushlight._backends.llvm import activation, ctc, distances, normalize, special
+from rushlight._backends.reference import activation as numpy_activation
+from rushlight._backends.reference import ctc as numpy_ctc
+from rushlight._backends.reference import distances as numpy_distances
+from rushlight._backends.reference import gamma as numpy_gamma
+from rushlight._backends.reference import normalize as numpy_normalize
+from rushlight._backends.reference import special as numpy_special
+from rushlight.core import dtypes
 
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), dtypes.bfloat16.np]
 CLOSE = {4: 1e-5, 8: 1e-12, 2: 2.0**-6}  # of the largest number, by the size of an element

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import rushlight as torch
 from guard import guarded
-from rushlight.backends.compiled import bags, masks, scan, sorting
-from rushlight.backends.reference import bags as numpy_bags
-from rushlight.backends.reference import masks as numpy_masks
-from rushlight.backends.reference import reduce as numpy_reduce
-from rushlight.backends.reference import sorting as numpy_sorting
+from rushlight._backends.llvm import bags, masks, scan, sorting
+from rushlight._backends.reference import bags as numpy_bags
+from rushlight._backends.reference import masks as numpy_masks
+from rushlight._backends.reference import reduce as numpy_reduce
+from rushlight._backends.reference import sorting as numpy_sorting
 
 shapes = st.lists(st.sampled_from([1, 2, 3, 7, 16, 33]), min_size=1, max_size=3).map(tuple)
 MOVED = [np.dtype(t) for t in (bool, np.int16, np.float16, np.float32, np.int64)]

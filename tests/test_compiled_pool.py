@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("llvmlite")
 
 from guard import guarded
-from rushlight import dtypes
-from rushlight.backends.compiled import pool as compiled
-from rushlight.backends.reference import pool as reference
+from rushlight._backends.llvm import pool as compiled
+from rushlight._backends.reference import pool as reference
+from rushlight.core import dtypes
 from rushlight.ops.nn.pool import out_sizes
 
 FLOATS = [np.dtype(t) for t in (np.float32, np.float64, np.float16)] + [dtypes.bfloat16.np]

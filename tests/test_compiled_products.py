@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import rushlight as torch
 from guard import guarded
-from rushlight import dtypes
-from rushlight.backends.compiled import products
-from rushlight.backends.reference import products as reference
-from rushlight.compiler.kernels import gemm
+from rushlight._backends.llvm import products
+from rushlight._backends.reference import products as reference
+from rushlight._codegen.kernels import gemm
+from rushlight.core import dtypes
 
 DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), dtypes.bfloat16.np]
 LAYOUTS = ("rows", "columns", "steps", "backwards", "repeated")

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guard import guarded
-from rushlight import dtypes
-from rushlight.backends.compiled import random as compiled
-from rushlight.backends.reference import random as reference
-from rushlight.generator import Generator
+from rushlight._backends.llvm import random as compiled
+from rushlight._backends.reference import random as reference
+from rushlight.core import dtypes
+from rushlight.rng.generator import Generator
 
 SIZES = (1, 15, 16, 17, 31, 33, 64, 623, 624, 625, 1247, 1248, 1249, 5000)
 REALS = [np.dtype(np.float32), np.dtype(np.float64)]
@@ -135,10 +135,10 @@ def test_families_are_in_the_list(family):
     """A kernel that is not in the list is never called."""
     from importlib import import_module
 
-    from rushlight.backends import compiled as back_end
+    from rushlight._backends import llvm as back_end
 
-    module = import_module(f"rushlight.backends.compiled.{family}")
-    reference_module = import_module(f"rushlight.backends.reference.{family}")
+    module = import_module(f"rushlight._backends.llvm.{family}")
+    reference_module = import_module(f"rushlight._backends.reference.{family}")
     shared = {
         name
         for name, f in vars(module).items()

@@ -7,12 +7,12 @@ import pytest
 
 import rushlight as torch
 from guard import guarded
-from rushlight import dtypes
+from rushlight.core import dtypes
 
 pytest.importorskip("llvmlite")
 
-from rushlight.backends.compiled import recurrent as compiled
-from rushlight.backends.reference import recurrent as reference
+from rushlight._backends.llvm import recurrent as compiled
+from rushlight._backends.reference import recurrent as reference
 
 RNG = np.random.default_rng(0)
 KINDS = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}

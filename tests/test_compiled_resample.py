@@ -11,9 +11,9 @@ pytest.importorskip("llvmlite")
 
 import rushlight
 from guard import guarded
-from rushlight import dtypes
-from rushlight.backends.compiled import resample as compiled
-from rushlight.backends.reference import resample as reference
+from rushlight._backends.llvm import resample as compiled
+from rushlight._backends.reference import resample as reference
+from rushlight.core import dtypes
 
 FLOATS = [np.dtype(t) for t in (np.float32, np.float64, np.float16)] + [dtypes.bfloat16.np]
 ERROR = {2: 3e-2, 4: 2e-5, 8: 1e-12}

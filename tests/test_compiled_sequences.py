@@ -9,11 +9,11 @@ pytest.importorskip("llvmlite")
 
 import rushlight as torch
 from guard import guarded
-from rushlight.backends import compiled
-from rushlight.backends.compiled import sequences
-from rushlight.backends.reference import sequences as reference
+from rushlight._backends import llvm
+from rushlight._backends.llvm import sequences
+from rushlight._backends.reference import sequences as reference
 
-if not compiled.activate():
+if not llvm.activate():
     pytest.skip("RUSHLIGHT_COMPILED=0, or no LLVM for this machine", allow_module_level=True)
 
 SIZES = [1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 100, 16384, 16385, 40001]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import rushlight as torch
 from guard import guarded
-from rushlight import dtypes
-from rushlight.backends.compiled import sorting as compiled
-from rushlight.backends.reference import sorting as reference
+from rushlight._backends.llvm import sorting as compiled
+from rushlight._backends.reference import sorting as reference
+from rushlight.core import dtypes
 
 DTYPES = [np.dtype(t) for t in (*"fdeilhbB?",)] + [dtypes.bfloat16.np]
 

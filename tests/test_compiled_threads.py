@@ -9,14 +9,14 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import rushlight as torch
-from rushlight.backends import compiled
+from rushlight._backends import llvm
 
 F = torch.nn.functional
 
 
 @pytest.fixture(autouse=True, scope="module")
 def active():
-    assert compiled.activate()
+    assert llvm.activate()
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import rushlight as torch
-from rushlight.backends import compiled
+from rushlight._backends import llvm
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 STEPS = 2
@@ -62,7 +62,7 @@ def test_these_are_all_programs(training):
 
 @pytest.mark.parametrize("short", NAMES)
 def test_same_bits_for_any_number_of_threads(short, training):
-    assert compiled.activate()
+    assert llvm.activate()
     name, found = full(training, short), []
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)
@@ -78,7 +78,7 @@ def test_same_bits_for_any_number_of_threads(short, training):
 @pytest.mark.parametrize("short", ["mlp", "mnist cnn", "gpt", "lstm"])
 def test_losses_without_machine_code(short, training):
     """The reference back end, in another process, has nearly the same losses."""
-    assert compiled.activate()
+    assert llvm.activate()
     name = full(training, short)
     source = (
         f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); import training, rushlight\n"

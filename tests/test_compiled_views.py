@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import rushlight as torch
 from guard import guarded
-from rushlight.backends import compiled
-from rushlight.backends.compiled import pad, views
-from rushlight.backends.reference import views as reference
+from rushlight._backends import llvm
+from rushlight._backends.llvm import pad, views
+from rushlight._backends.reference import views as reference
 
 DTYPES = [np.dtype(t) for t in (bool, np.int16, np.float32, np.int64, np.complex128)]
 sizes = st.sampled_from([1, 2, 3, 4, 15, 16, 17, 33, 40])
@@ -22,7 +22,7 @@ sizes = st.sampled_from([1, 2, 3, 4, 15, 16, 17, 33, 40])
 
 @pytest.fixture(autouse=True, scope="module")
 def of_any_size():
-    compiled.activate()
+    llvm.activate()
     before, views.BYTES, pad.BYTES = views.BYTES, 1, 1
     yield
     views.BYTES = pad.BYTES = before

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import rushlight as torch
 from guard import guarded
-from rushlight.backends.compiled import conv, winograd
-from rushlight.backends.reference import conv as reference
-from rushlight.compiler.kernels import schemes
-from rushlight.compiler.kernels.winograd import TILES
+from rushlight._backends.llvm import conv, winograd
+from rushlight._backends.reference import conv as reference
+from rushlight._codegen.kernels import schemes
+from rushlight._codegen.kernels.winograd import TILES
 
 ONE = (1, 1)
 BLOCK = 2 * winograd.sizes()["L"]

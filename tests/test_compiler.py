@@ -13,11 +13,11 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from rushlight.compiler import language, native, threads
-from rushlight.compiler.expressions import KernelError
-from rushlight.compiler.interpret import interpret
-from rushlight.compiler.kernel import kernel
-from rushlight.compiler.language import (
+from rushlight._codegen import language, native
+from rushlight._codegen.expressions import KernelError
+from rushlight._codegen.interpret import interpret
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.language import (
     array,
     bf16_pairs,
     bits,
@@ -52,8 +52,9 @@ from rushlight.compiler.language import (
     typeof,
     unroll,
 )
-from rushlight.compiler.show import show
-from rushlight.compiler.types import (
+from rushlight._codegen.printer import show
+from rushlight._codegen.runtime import threads
+from rushlight._codegen.types import (
     Ptr,
     b1,
     bf16,

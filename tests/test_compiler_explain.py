@@ -10,11 +10,11 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import rushlight as torch
-from rushlight.backends import compiled
-from rushlight.compiler import explanation
-from rushlight.compiler.kernel import kernel
-from rushlight.compiler.language import lanes, parallel
-from rushlight.compiler.types import Ptr, f32, i64
+from rushlight._backends import llvm
+from rushlight._codegen import explanation
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.language import lanes, parallel
+from rushlight._codegen.types import Ptr, f32, i64
 
 
 @kernel
@@ -47,7 +47,7 @@ def test_operations_and_bytes():
 
 
 def test_operations_of_products_follow_from_the_arrays():
-    compiled.activate()
+    llvm.activate()
     a, b = torch.randn(192, 256), torch.randn(256, 96)
     a @ b
     runs = explanation.recorded(lambda: a @ b, ())

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rushlight.compiler import ir, passes
-from rushlight.compiler.check import IllFormed, check
-from rushlight.compiler.emit import emit
-from rushlight.compiler.kernel import kernel
-from rushlight.compiler.language import iota, lanes, load, parallel, routine, splat, store, total
-from rushlight.compiler.show import expression, show
-from rushlight.compiler.types import Ptr, b1, bf16, f32, f64, i32, i64, vector
+from rushlight._codegen import ir, passes
+from rushlight._codegen.check import IllFormed, check
+from rushlight._codegen.emit import emit
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.language import iota, lanes, load, parallel, routine, splat, store, total
+from rushlight._codegen.printer import expression, show
+from rushlight._codegen.types import Ptr, b1, bf16, f32, f64, i32, i64, vector
 
 F32 = np.float32
 

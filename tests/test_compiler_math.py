@@ -1,4 +1,4 @@
-"""The kernels' functions of mathematics: the bounds that compiler/kernels/math.py states, and special values."""
+"""The kernels' functions of mathematics: the bounds that _codegen/kernels/math.py states, and special values."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from rushlight.compiler.kernel import kernel
-from rushlight.compiler.kernels import elementwise, math
-from rushlight.compiler.language import lanes
-from rushlight.compiler.types import Ptr, f32, f64, i64
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels import elementwise, math
+from rushlight._codegen.language import lanes
+from rushlight._codegen.types import Ptr, f32, f64, i64
 
 TYPES = [f32, f64]
 WIDE = {f32: np.float64, f64: np.longdouble}
@@ -256,7 +256,7 @@ def test_smaller_numbers_have_smaller_functions(t):
 
 
 def test_every_function_is_tried_here():
-    from rushlight.compiler.language import Source
+    from rushlight._codegen.language import Source
 
     pieces = {
         "horner",

@@ -13,13 +13,14 @@ pytest.importorskip("llvmlite")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rushlight.compiler import ir, native, threads
-from rushlight.compiler.check import check
-from rushlight.compiler.emit import emit
-from rushlight.compiler.interpret import interpret
-from rushlight.compiler.passes import PASSES
-from rushlight.compiler.show import show
-from rushlight.compiler.types import Ptr, b1, bf16, f16, f32, f64, i16, i32, i64, u8, u32, vector
+from rushlight._codegen import ir, native
+from rushlight._codegen.check import check
+from rushlight._codegen.emit import emit
+from rushlight._codegen.interpret import interpret
+from rushlight._codegen.passes import PASSES
+from rushlight._codegen.printer import show
+from rushlight._codegen.runtime import threads
+from rushlight._codegen.types import Ptr, b1, bf16, f16, f32, f64, i16, i32, i64, u8, u32, vector
 
 N = 37  # elements that a kernel goes over
 SPACE = 3 * N + 32

@@ -19,12 +19,13 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import rushlight
-from rushlight import settings
-from rushlight.compiler import cache, memory, native, threads, ufuncs
-from rushlight.compiler.kernels import attention, gemm
-from rushlight.compiler.language import inline
-from rushlight.compiler.read import told
-from rushlight.compiler.types import f32
+from rushlight._codegen import cache, native, ufuncs
+from rushlight._codegen.frontend import told
+from rushlight._codegen.kernels import attention, gemm
+from rushlight._codegen.language import inline
+from rushlight._codegen.runtime import memory, threads
+from rushlight._codegen.types import f32
+from rushlight.core import settings
 
 SRC = str(pathlib.Path(rushlight.__file__).parents[1])
 LINUX = sys.platform == "linux"
@@ -107,7 +108,7 @@ def test_code_is_compiled_once_and_then_found(folder, forget):
 
 def test_another_process_finds_it(folder):
     code = (
-        "from rushlight.compiler import native\n"
+        "from rushlight._codegen import native\n"
         "def text(): print('compiled'); return 'define i64 @one() { ret i64 1 }'\n"
         "native.load('across', text, ['one'])"
     )
@@ -118,9 +119,9 @@ def test_another_process_finds_it(folder):
 
 def test_importing_it_does_not_load_llvmlite():
     code = (
-        "import sys, rushlight.compiler.native, rushlight.compiler.threads, rushlight.compiler.memory\n"
-        "import rushlight.compiler.ufuncs\n"
-        "assert rushlight.compiler.native.available()\n"
+        "import sys, rushlight._codegen.native, rushlight._codegen.runtime.threads, rushlight._codegen.runtime.memory\n"
+        "import rushlight._codegen.ufuncs\n"
+        "assert rushlight._codegen.native.available()\n"
         "print('llvmlite.binding' in sys.modules)"
     )
     assert python(code) == "False"
@@ -135,7 +136,7 @@ def test_a_builtin_in_a_cycle_is_freed_while_the_interpreter_shuts_down(folder):
     )
     code = (
         "import gc; gc.disable()\n"
-        "from rushlight.compiler import kernel, native\n"
+        "from rushlight._codegen import kernel, native\n"
         "class Late: pass\n"
         "late = Late()\n"
         "kernel.python()\n"
@@ -352,7 +353,7 @@ def test_trim_while_another_process_gives_a_file_its_name(folder, monkeypatch):
 
 def test_processes_that_write_the_same_at_once(folder):
     code = (
-        "import sys\nfrom rushlight.compiler import cache\n"
+        "import sys\nfrom rushlight._codegen import cache\n"
         "name = cache.key('same')\n"
         "for i in range(300):\n"
         "    cache.put(name, bytes([65 + int(sys.argv[1])]) * 50_000)\n"
@@ -644,7 +645,7 @@ def test_the_number_of_threads():
 def test_signals_are_left_to_python(bodies):
     code = (
         "import os, signal, time\n"
-        "from rushlight.compiler import native, threads\n"
+        "from rushlight._codegen import native\nfrom rushlight._codegen.runtime import threads\n"
         "import rushlight; rushlight.set_num_threads(3)\n"
         "text = 'define void @f(ptr %a, i64 %b, i64 %c) { ret void }'\n"
         "threads.parallel()(native.load('nothing', lambda: text, ['f'])[0], 0, 9, 1)\n"
@@ -922,14 +923,14 @@ def test_loops_of_the_wrong_number_of_operands():
 def test_numpys_blas_is_left_one_thread():
     """Its threads wait in loops after a job, on the cores that ours need."""
     code = """
-from rushlight.backends import blas, compiled
+from rushlight._backends import blas, llvm
 count = blas.function("get_num_threads")
 if count is None:
     print("another library")
 else:
     blas.function("set_num_threads")(2)
     assert count() == 2
-    assert compiled.activate()
+    assert llvm.activate()
     print(count())
 """
     printed = python(code, RUSHLIGHT_COMPILED="")

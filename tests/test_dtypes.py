@@ -10,14 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from rushlight import dtypes, limits, modes
-from rushlight.device import (
-    check_available,
-    device,
-    get_default_device,
-    set_default_device,
-)
-from rushlight.size import Size
+from rushlight.core import dtypes, modes, type_info
+from rushlight.core.device import check_available, device, get_default_device, set_default_device
+from rushlight.core.size import Size
 
 
 @pytest.mark.parametrize("each", dtypes.ALL, ids=str)
@@ -104,17 +99,17 @@ def test_result_dtype(dim, zero, wrapped, expected):
 
 
 def test_limits_are_read_only_values():
-    assert limits.finfo() == limits.finfo(dtypes.float32) == limits.finfo(dtypes.complex64)
-    assert limits.finfo(dtypes.float64) != limits.finfo(dtypes.float32)
-    assert limits.iinfo(dtypes.int8) != limits.finfo(dtypes.float32)
+    assert type_info.finfo() == type_info.finfo(dtypes.float32) == type_info.finfo(dtypes.complex64)
+    assert type_info.finfo(dtypes.float64) != type_info.finfo(dtypes.float32)
+    assert type_info.iinfo(dtypes.int8) != type_info.finfo(dtypes.float32)
     with pytest.raises(AttributeError):
-        limits.finfo().eps = 1.0
-    assert pickle.loads(pickle.dumps(limits.iinfo(dtypes.int8))).max == 127
-    assert limits.finfo(dtypes.bfloat16).eps == 0.0078125
+        type_info.finfo().eps = 1.0
+    assert pickle.loads(pickle.dumps(type_info.iinfo(dtypes.int8))).max == 127
+    assert type_info.finfo(dtypes.bfloat16).eps == 0.0078125
     with pytest.raises(TypeError, match="requires a floating point input type"):
-        limits.finfo(dtypes.int32)
+        type_info.finfo(dtypes.int32)
     with pytest.raises(TypeError, match="must be torch.dtype, not int"):
-        limits.iinfo(3)
+        type_info.iinfo(3)
 
 
 def test_default_dtype():
@@ -122,7 +117,7 @@ def test_default_dtype():
         modes.set_default_dtype(dtypes.float64)
         assert modes.scalar_dtype(1.0) is dtypes.float64
         assert modes.scalar_dtype(1j) is dtypes.complex128
-        assert limits.finfo().bits == 64
+        assert type_info.finfo().bits == 64
         seen = []
         thread = threading.Thread(target=lambda: seen.append(modes.get_default_dtype()))
         thread.start()

@@ -11,7 +11,7 @@ import warnings
 import pytest
 
 import rushlight as torch
-from rushlight.stub import DECLARED, KINDS, declare, stub
+from rushlight.core.stub import DECLARED, KINDS, declare, stub
 
 ignore_stubs = pytest.mark.filterwarnings("ignore:torch.(compile|jit.script):UserWarning")
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight.ops import generate, registry
-from rushlight.tensor import _wrap
+from rushlight.core.tensor import _wrap
+from rushlight.dispatch import registry, specialise
 
 FAMILIES = ["elementwise", "bounds", "unary", "binary", "bitwise", "comparison", "special"]
 
@@ -51,7 +51,7 @@ def test_examples_in_docstrings(family):
 def test_the_common_call_is_one_kernel(name):
     """What is generated runs the kernel at once: no loop, no static argument is saved."""
     torch.add(f32(1), f32(2))
-    text = generate.source(operator(name))
+    text = specialise.source(operator(name))
     assert "kernel(" in text and "for " not in text and "node.statics" not in text
 
 

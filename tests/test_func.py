@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rushlight as torch
-from rushlight.func import (
+from rushlight.func import (  # fmt: skip
     functional_call,
     grad,
     grad_and_value,
@@ -16,7 +16,7 @@ from rushlight.func import (
     stack_module_state,
     vjp,
     vmap,
-)  # fmt: skip
+)
 from rushlight.testing import assert_close
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
 

@@ -10,10 +10,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from rushlight import rejection, sampling
-from rushlight.backends.reference import random as numpy_random
-from rushlight.fused import fused, fused_float32
-from rushlight.generator import DEFAULT_SEED, STATE_BYTES, Generator
+from rushlight._backends.reference import random as numpy_random
+from rushlight.rng import rejection, sampling
+from rushlight.rng.fma import fused, fused_float32
+from rushlight.rng.generator import DEFAULT_SEED, STATE_BYTES, Generator
 
 # Seed 7, 1001 elements: CRC-32 of the bytes in float32 and in bfloat16; first, last and sum in float64.
 STORED = [

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rushlight import dtypes, geometry
+from rushlight.core import dtypes, geometry
 
 
 @st.composite

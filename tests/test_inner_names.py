@@ -9,8 +9,8 @@ import sys
 import pytest
 
 import rushlight as torch
-from rushlight import inner_names as inner
 from rushlight import nn
+from rushlight.compat import private_api as inner
 from rushlight.nn import _reduction, scatter_gather
 
 PROGRAM = """

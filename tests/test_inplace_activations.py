@@ -6,7 +6,7 @@ import pytest
 
 import rushlight as torch
 import rushlight.nn.functional as F
-from rushlight.backends import compiled
+from rushlight._backends import llvm
 
 FUNCTIONS = {
     "relu": F.relu, "silu": F.silu, "mish": F.mish, "hardswish": F.hardswish, "relu6": F.relu6,
@@ -21,7 +21,7 @@ FUNCTIONS = {
 
 @pytest.fixture(autouse=True)
 def activated():
-    compiled.activate()
+    llvm.activate()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])

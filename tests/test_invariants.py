@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight import dtypes
+from rushlight.core import dtypes
 
 foreign = np.arange(6, dtype=np.dtype("f4").newbyteorder("<")).reshape(
     2, 3

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight import dtypes
+from rushlight.core import dtypes
 
 PROGRAM = """
 import torch
@@ -38,7 +38,7 @@ assert not is_fake(torch.ones(1)) and get_proxy_mode() is None and not rpc.is_av
 assert not isinstance(torch.ones(1), fx.Proxy)
 assert PRINT_OPTS.threshold == 1000
 assert issubclass(_MultiProcessingDataLoaderIter, _BaseDataLoaderIter)
-import rushlight.geometry  # what is imported late still finds its package
+import rushlight.core.geometry  # what is imported late still finds its package
 from rushlight import fused
 print("ok")
 """

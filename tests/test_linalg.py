@@ -111,7 +111,7 @@ def test_any_strides(lead):
 
 
 def test_transposed_operands_are_not_copied():
-    from rushlight.backends.reference.products import blas_strides
+    from rushlight._backends.reference.products import blas_strides
 
     a = array(4, 3, 5)
     assert blas_strides(a.swapaxes(-1, -2)).base is not None

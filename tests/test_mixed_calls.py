@@ -1,4 +1,4 @@
-"""Calls of arguments of several dtypes: the short way (ops/mixed.py) gives what the general way does."""
+"""Calls of arguments of several dtypes: the short way (ops/promotion.py) gives what the general way does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight.ops import calls, mixed
+from rushlight.dispatch import general, promotion
 
 NAMES = "add sub mul div pow floor_divide remainder eq ne lt le gt ge".split()
 SYMBOLS = {"div": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod}
@@ -51,7 +51,7 @@ def same(got, want, what):
 def generally(name, *values):
     op = getattr(torch, name).op
     rest = [op.defaults[p] for p in op.params[len(values) :]]
-    return calls.call(op, [*values, *rest])
+    return general.call(op, [*values, *rest])
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -108,7 +108,7 @@ def test_zeros_keep_their_sign():
     x = torch.tensor([-0.0, 0.0]).bfloat16()
     assert np.signbit((x + -0.0)._array.astype(np.float32)).tolist() == [True, False]
     assert np.signbit((x + 0.0)._array.astype(np.float32)).tolist() == [False, False]
-    assert mixed.rounded(0.0, x._array.dtype) is not mixed.rounded(-0.0, x._array.dtype)
+    assert promotion.rounded(0.0, x._array.dtype) is not promotion.rounded(-0.0, x._array.dtype)
 
 
 def test_the_default_dtype_counts():
@@ -133,7 +133,7 @@ def test_sums_with_a_factor(dtype):
         for alpha in (2, 0.5, -1, 0):
             got = getattr(a, name)(b, alpha=alpha)
             op = getattr(torch, name).op
-            same(got, calls.call(op, [a, b, alpha]), f"{name} {alpha}")
+            same(got, general.call(op, [a, b, alpha]), f"{name} {alpha}")
             assert getattr(torch, name)(a, b[:1], alpha=alpha).shape == (6,)
     assert a.add(b, alpha=2).tolist() == (a + 2 * b).tolist()
     x = sample(dtype).requires_grad_()

@@ -15,9 +15,9 @@ import opdb
 import rushlight
 from opdb_rows import replace
 from rushlight import Tensor
-from rushlight.ops import index
-from rushlight.ops.registry import ALIASES, OPS, PUBLIC
-from rushlight.tensor import _wrap
+from rushlight.core.tensor import _wrap
+from rushlight.dispatch import index
+from rushlight.dispatch.registry import ALIASES, OPS, PUBLIC
 
 ROWS = [*opdb.ROWS, *opdb.FUNCTION_ROWS]
 BEHIND = (

@@ -145,9 +145,9 @@ def test_grouped_mm():
 def test_an_import_that_is_done_again():
     """Ctrl-C may stop an import half way: what it declared is then declared once more, by another module
     of that name. Within one module a name is declared once."""
-    from rushlight.ops.registry import OPS
+    from rushlight.dispatch.registry import OPS
 
-    source = "from rushlight.ops.registry import op\n@op()\ndef twice(xp, input: 'Array'):\n    return input\n"
+    source = "from rushlight.dispatch.registry import op\n@op()\ndef twice(xp, input: 'Array'):\n    return input\n"
     try:
         for _ in range(2):
             exec(source, {"__name__": "rushlight.ops.stopped"})

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight.compiler import native
-from rushlight.compiler.kernels import update
+from rushlight._codegen import native
+from rushlight._codegen.kernels import update
+from rushlight.core.tensor import _wrap
 from rushlight.optim import fused
-from rushlight.tensor import _wrap
 
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, 0.1),
@@ -278,9 +278,9 @@ def test_parameters_with_channels_last(fresh, monkeypatch):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
 def test_clipping_all_gradients_in_one_call(dtype, monkeypatch):
     pytest.importorskip("llvmlite")
-    from rushlight.backends import compiled
+    from rushlight._backends import llvm
 
-    compiled.activate()
+    llvm.activate()
     assert fused.available()
 
     def clipped(function, *args, active):
@@ -313,7 +313,7 @@ def test_clipping_all_gradients_in_one_call(dtype, monkeypatch):
 def test_lengths_read_within_their_arrays():
     pytest.importorskip("llvmlite")
     from guard import guarded
-    from rushlight.compiler.types import f32
+    from rushlight._codegen.types import f32
 
     lengths = update.lengths.compiled(T=f32, R=f32)
     arrays = [guarded(np.full(n, 2, np.float32)) for n in (1, 15, 16, 17, 40000)]

@@ -258,7 +258,7 @@ def test_the_lists():
 
 def test_plain_tensors_have_bare_descriptors():
     """No cost on the straight path: only subclasses have descriptors that ask."""
-    from rushlight.ops.overrides import AskedMethod, AskedProperty
+    from rushlight.dispatch.overrides import AskedMethod, AskedProperty
 
     asked = (AskedMethod, AskedProperty)
     assert not any(isinstance(v, asked) for v in vars(torch.Tensor).values())

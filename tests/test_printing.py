@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from rushlight import dtypes, modes, printing
-from rushlight.device import device
+from rushlight.core import dtypes, modes, printing
+from rushlight.core.device import device
 
 nan, inf = float("nan"), float("inf")
 
@@ -18,7 +18,7 @@ nan, inf = float("nan"), float("inf")
 class Tensor:
     """What `printing` reads of a tensor."""
 
-    __module__ = "rushlight.tensor"
+    __module__ = "rushlight.core.tensor"
 
     def __init__(self, values, dtype=None, *, on="cpu", requires_grad=False, node=None):
         self._array = np.asarray(values, dtype)

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rushlight as torch
-from rushlight import dtypes, serialization
+from rushlight import serialization
+from rushlight.core import dtypes
 
 
 def saved(thing, **options) -> io.BytesIO:

@@ -460,7 +460,7 @@ def test_spdiags():
 
 
 def test_large_products_go_block_by_block(monkeypatch):
-    from rushlight.backends import sparse
+    from rushlight._backends import sparse
 
     monkeypatch.setattr(sparse, "BLOCK", 8)
     d = torch.rand(20, 30) * (torch.rand(20, 30) > 0.7)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight.backends import sparse
+from rushlight._backends import sparse
 
 
 def twins(rng):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.stub import stub
+from rushlight.core.stub import stub
 
 __all__ = [
     "get_overwrite_module_params_on_conversion",

@@ -2,7 +2,7 @@
 
     import rushlight as torch
 
-Nothing heavy is imported before it is used: operators resolve by their names (see ops/index.py),
+Nothing heavy is imported before it is used: operators resolve by their names (see dispatch/index.py),
 subpackages on first access.
 """
 
@@ -13,8 +13,7 @@ import warnings as _warnings
 from importlib import import_module as _import_module
 from typing import Any
 
-from rushlight import dtypes as _dtypes
-from rushlight import methods as _methods
+from rushlight._backends import llvm as _compiled
 from rushlight.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -23,9 +22,9 @@ from rushlight.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
-from rushlight.backends import compiled as _compiled
-from rushlight.device import device, get_default_device, set_default_device
-from rushlight.dtypes import (
+from rushlight.core import dtypes as _dtypes
+from rushlight.core.device import device, get_default_device, set_default_device
+from rushlight.core.dtypes import (
     bfloat16,
     can_cast,
     channels_last,
@@ -65,19 +64,17 @@ from rushlight.dtypes import (
     uint32,
     uint64,
 )
-from rushlight.limits import finfo, iinfo
-from rushlight.modes import get_default_dtype, set_default_dtype
-from rushlight.size import Size
-from rushlight.tensor import Tensor
+from rushlight.core.modes import get_default_dtype, set_default_dtype
+from rushlight.core.size import Size
+from rushlight.core.tensor import Tensor
+from rushlight.core.type_info import finfo, iinfo
+from rushlight.dispatch import methods as _methods
 
 __version__ = "0.1.0"
 
 # An overflow or a 0 / 0 is a number (inf, nan) here, as in PyTorch, and no reason for NumPy to speak.
 # Where a user turns warnings into errors, the call is made again with NumPy told to be silent.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"rushlight(\.|$)")
-
-# The public names are the functions, not the modules of that name: `tensor(...)` is looked up below.
-del tensor  # type: ignore[name-defined]  # noqa: F821
 
 _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
@@ -105,7 +102,7 @@ _SYMBOLIC = (
     "sym_sqrt sym_sum while_loop"
 ).split()
 _ELSEWHERE = {  # public name -> module
-    "set_printoptions": "printing",
+    "set_printoptions": "core.printing",
     "Generator": "random",
     "default_generator": "random",
     "manual_seed": "random",
@@ -114,9 +111,9 @@ _ELSEWHERE = {  # public name -> module
     "get_rng_state": "random",
     "set_rng_state": "random",
     "thread_safe_generator": "random",
-    **dict.fromkeys(_SETTINGS, "settings"),
+    **dict.fromkeys(_SETTINGS, "core.settings"),
     **dict.fromkeys(_AUTOCAST, "amp.autocast_mode"),
-    **dict.fromkeys(_SYMBOLIC, "symbolic"),
+    **dict.fromkeys(_SYMBOLIC, "compat.symbolic"),
     "is_anomaly_check_nan_enabled": "_C",
     "is_anomaly_enabled": "_C",
     "set_anomaly_enabled": "_C",
@@ -127,10 +124,10 @@ _ELSEWHERE = {  # public name -> module
     "compile": "compiler",
     "get_device_module": "accelerator",
     "vmap": "func",
-    "OutOfMemoryError": "errors",
-    "_assert": "errors",
-    "_assert_async": "errors",
-    "install_as_torch": "door",
+    "OutOfMemoryError": "core.errors",
+    "_assert": "core.errors",
+    "_assert_async": "core.errors",
+    "install_as_torch": "compat.import_hook",
     "save": "serialization",
     "load": "serialization",
     "DisableTorchFunction": "overrides",

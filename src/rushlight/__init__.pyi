@@ -4,64 +4,64 @@ import builtins
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from rushlight.device import device as _device
-from rushlight.dtypes import dtype as _dtype
-from rushlight.dtypes import layout as _layout
-from rushlight.dtypes import memory_format as _memory_format
-from rushlight.size import Size as Size
+from rushlight.core.device import device as _device
+from rushlight.core.dtypes import dtype as _dtype
+from rushlight.core.dtypes import layout as _layout
+from rushlight.core.dtypes import memory_format as _memory_format
+from rushlight.core.size import Size as Size
 from rushlight.autograd.grad_mode import enable_grad as enable_grad
 from rushlight.autograd.grad_mode import inference_mode as inference_mode
 from rushlight.autograd.grad_mode import is_grad_enabled as is_grad_enabled
 from rushlight.autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from rushlight.autograd.grad_mode import no_grad as no_grad
 from rushlight.autograd.grad_mode import set_grad_enabled as set_grad_enabled
-from rushlight.device import device as device
-from rushlight.device import get_default_device as get_default_device
-from rushlight.device import set_default_device as set_default_device
-from rushlight.dtypes import bfloat16 as bfloat16
-from rushlight.dtypes import can_cast as can_cast
-from rushlight.dtypes import channels_last as channels_last
-from rushlight.dtypes import channels_last_3d as channels_last_3d
-from rushlight.dtypes import complex32 as complex32
-from rushlight.dtypes import complex64 as complex64
-from rushlight.dtypes import complex128 as complex128
-from rushlight.dtypes import contiguous_format as contiguous_format
-from rushlight.dtypes import dtype as dtype
-from rushlight.dtypes import float8_e4m3fn as float8_e4m3fn
-from rushlight.dtypes import float8_e4m3fnuz as float8_e4m3fnuz
-from rushlight.dtypes import float8_e5m2 as float8_e5m2
-from rushlight.dtypes import float8_e5m2fnuz as float8_e5m2fnuz
-from rushlight.dtypes import float8_e8m0fnu as float8_e8m0fnu
-from rushlight.dtypes import float16 as float16
-from rushlight.dtypes import float32 as float32
-from rushlight.dtypes import float64 as float64
-from rushlight.dtypes import int8 as int8
-from rushlight.dtypes import int16 as int16
-from rushlight.dtypes import int32 as int32
-from rushlight.dtypes import int64 as int64
-from rushlight.dtypes import layout as layout
-from rushlight.dtypes import memory_format as memory_format
-from rushlight.dtypes import preserve_format as preserve_format
-from rushlight.dtypes import promote_types as promote_types
-from rushlight.dtypes import qint8 as qint8
-from rushlight.dtypes import qint32 as qint32
-from rushlight.dtypes import quint8 as quint8
-from rushlight.dtypes import sparse_bsc as sparse_bsc
-from rushlight.dtypes import sparse_bsr as sparse_bsr
-from rushlight.dtypes import sparse_coo as sparse_coo
-from rushlight.dtypes import sparse_csc as sparse_csc
-from rushlight.dtypes import sparse_csr as sparse_csr
-from rushlight.dtypes import strided as strided
-from rushlight.dtypes import uint8 as uint8
-from rushlight.dtypes import uint16 as uint16
-from rushlight.dtypes import uint32 as uint32
-from rushlight.dtypes import uint64 as uint64
-from rushlight.limits import finfo as finfo
-from rushlight.limits import iinfo as iinfo
-from rushlight.modes import get_default_dtype as get_default_dtype
-from rushlight.modes import set_default_dtype as set_default_dtype
-from rushlight.size import Size as Size
-from rushlight.tensor import Tensor as Tensor
+from rushlight.core.device import device as device
+from rushlight.core.device import get_default_device as get_default_device
+from rushlight.core.device import set_default_device as set_default_device
+from rushlight.core.dtypes import bfloat16 as bfloat16
+from rushlight.core.dtypes import can_cast as can_cast
+from rushlight.core.dtypes import channels_last as channels_last
+from rushlight.core.dtypes import channels_last_3d as channels_last_3d
+from rushlight.core.dtypes import complex32 as complex32
+from rushlight.core.dtypes import complex64 as complex64
+from rushlight.core.dtypes import complex128 as complex128
+from rushlight.core.dtypes import contiguous_format as contiguous_format
+from rushlight.core.dtypes import dtype as dtype
+from rushlight.core.dtypes import float8_e4m3fn as float8_e4m3fn
+from rushlight.core.dtypes import float8_e4m3fnuz as float8_e4m3fnuz
+from rushlight.core.dtypes import float8_e5m2 as float8_e5m2
+from rushlight.core.dtypes import float8_e5m2fnuz as float8_e5m2fnuz
+from rushlight.core.dtypes import float8_e8m0fnu as float8_e8m0fnu
+from rushlight.core.dtypes import float16 as float16
+from rushlight.core.dtypes import float32 as float32
+from rushlight.core.dtypes import float64 as float64
+from rushlight.core.dtypes import int8 as int8
+from rushlight.core.dtypes import int16 as int16
+from rushlight.core.dtypes import int32 as int32
+from rushlight.core.dtypes import int64 as int64
+from rushlight.core.dtypes import layout as layout
+from rushlight.core.dtypes import memory_format as memory_format
+from rushlight.core.dtypes import preserve_format as preserve_format
+from rushlight.core.dtypes import promote_types as promote_types
+from rushlight.core.dtypes import qint8 as qint8
+from rushlight.core.dtypes import qint32 as qint32
+from rushlight.core.dtypes import quint8 as quint8
+from rushlight.core.dtypes import sparse_bsc as sparse_bsc
+from rushlight.core.dtypes import sparse_bsr as sparse_bsr
+from rushlight.core.dtypes import sparse_coo as sparse_coo
+from rushlight.core.dtypes import sparse_csc as sparse_csc
+from rushlight.core.dtypes import sparse_csr as sparse_csr
+from rushlight.core.dtypes import strided as strided
+from rushlight.core.dtypes import uint8 as uint8
+from rushlight.core.dtypes import uint16 as uint16
+from rushlight.core.dtypes import uint32 as uint32
+from rushlight.core.dtypes import uint64 as uint64
+from rushlight.core.modes import get_default_dtype as get_default_dtype
+from rushlight.core.modes import set_default_dtype as set_default_dtype
+from rushlight.core.size import Size as Size
+from rushlight.core.tensor import Tensor as Tensor
+from rushlight.core.type_info import finfo as finfo
+from rushlight.core.type_info import iinfo as iinfo
 from rushlight import __config__ as __config__
 from rushlight import __future__ as __future__
 from rushlight import _C as _C
@@ -111,27 +111,27 @@ from rushlight import utils as utils
 from rushlight import version as version
 from rushlight import vision as vision
 from rushlight import xpu as xpu
-from rushlight.printing import set_printoptions as set_printoptions
+from rushlight.core.printing import set_printoptions as set_printoptions
 from rushlight.random import manual_seed as manual_seed
 from rushlight.random import seed as seed
 from rushlight.random import initial_seed as initial_seed
 from rushlight.random import get_rng_state as get_rng_state
 from rushlight.random import set_rng_state as set_rng_state
 from rushlight.random import thread_safe_generator as thread_safe_generator
-from rushlight.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
-from rushlight.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
-from rushlight.settings import get_float32_matmul_precision as get_float32_matmul_precision
-from rushlight.settings import get_num_interop_threads as get_num_interop_threads
-from rushlight.settings import get_num_threads as get_num_threads
-from rushlight.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
-from rushlight.settings import is_warn_always_enabled as is_warn_always_enabled
-from rushlight.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
-from rushlight.settings import set_float32_matmul_precision as set_float32_matmul_precision
-from rushlight.settings import set_flush_denormal as set_flush_denormal
-from rushlight.settings import set_num_interop_threads as set_num_interop_threads
-from rushlight.settings import set_num_threads as set_num_threads
-from rushlight.settings import set_warn_always as set_warn_always
-from rushlight.settings import use_deterministic_algorithms as use_deterministic_algorithms
+from rushlight.core.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from rushlight.core.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from rushlight.core.settings import get_float32_matmul_precision as get_float32_matmul_precision
+from rushlight.core.settings import get_num_interop_threads as get_num_interop_threads
+from rushlight.core.settings import get_num_threads as get_num_threads
+from rushlight.core.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
+from rushlight.core.settings import is_warn_always_enabled as is_warn_always_enabled
+from rushlight.core.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+from rushlight.core.settings import set_float32_matmul_precision as set_float32_matmul_precision
+from rushlight.core.settings import set_flush_denormal as set_flush_denormal
+from rushlight.core.settings import set_num_interop_threads as set_num_interop_threads
+from rushlight.core.settings import set_num_threads as set_num_threads
+from rushlight.core.settings import set_warn_always as set_warn_always
+from rushlight.core.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from rushlight.amp.autocast_mode import autocast as autocast
 from rushlight.amp.autocast_mode import autocast_decrement_nesting as autocast_decrement_nesting
 from rushlight.amp.autocast_mode import autocast_increment_nesting as autocast_increment_nesting
@@ -148,38 +148,29 @@ from rushlight.amp.autocast_mode import set_autocast_cpu_enabled as set_autocast
 from rushlight.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
 from rushlight.amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
 from rushlight.amp.autocast_mode import set_autocast_gpu_dtype as set_autocast_gpu_dtype
-from rushlight.symbolic import SymBool as SymBool
-from rushlight.symbolic import SymFloat as SymFloat
-from rushlight.symbolic import SymInt as SymInt
-from rushlight.symbolic import cond as cond
-from rushlight.symbolic import sym_float as sym_float
-from rushlight.symbolic import sym_fresh_size as sym_fresh_size
-from rushlight.symbolic import sym_int as sym_int
-from rushlight.symbolic import sym_ite as sym_ite
-from rushlight.symbolic import sym_max as sym_max
-from rushlight.symbolic import sym_min as sym_min
-from rushlight.symbolic import sym_not as sym_not
-from rushlight.symbolic import sym_sqrt as sym_sqrt
-from rushlight.symbolic import sym_sum as sym_sum
-from rushlight.symbolic import while_loop as while_loop
-from rushlight._C import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
-from rushlight._C import is_anomaly_enabled as is_anomaly_enabled
-from rushlight._C import set_anomaly_enabled as set_anomaly_enabled
-from rushlight._C import compiled_with_cxx11_abi as compiled_with_cxx11_abi
-from rushlight.futures import Future as Future
+from rushlight.compat.symbolic import SymBool as SymBool
+from rushlight.compat.symbolic import SymFloat as SymFloat
+from rushlight.compat.symbolic import SymInt as SymInt
+from rushlight.compat.symbolic import cond as cond
+from rushlight.compat.symbolic import sym_float as sym_float
+from rushlight.compat.symbolic import sym_fresh_size as sym_fresh_size
+from rushlight.compat.symbolic import sym_int as sym_int
+from rushlight.compat.symbolic import sym_ite as sym_ite
+from rushlight.compat.symbolic import sym_max as sym_max
+from rushlight.compat.symbolic import sym_min as sym_min
+from rushlight.compat.symbolic import sym_not as sym_not
+from rushlight.compat.symbolic import sym_sqrt as sym_sqrt
+from rushlight.compat.symbolic import sym_sum as sym_sum
+from rushlight.compat.symbolic import while_loop as while_loop
 from rushlight.amp.grad_scaler import GradScaler as GradScaler
-from rushlight.accelerator import get_device_module as get_device_module
-from rushlight.func import vmap as vmap
-from rushlight.errors import OutOfMemoryError as OutOfMemoryError
-from rushlight.errors import _assert as _assert
-from rushlight.errors import _assert_async as _assert_async
-from rushlight.door import install_as_torch as install_as_torch
+from rushlight.core.errors import OutOfMemoryError as OutOfMemoryError
+from rushlight.core.errors import _assert as _assert
+from rushlight.core.errors import _assert_async as _assert_async
+from rushlight.compat.import_hook import install_as_torch as install_as_torch
 from rushlight.serialization import save as save
 from rushlight.serialization import load as load
 from rushlight.overrides import DisableTorchFunction as DisableTorchFunction
 from rushlight.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
-from rushlight.storage import UntypedStorage as UntypedStorage
-from rushlight.storage import TypedStorage as TypedStorage
 _int = builtins.int
 _float = builtins.float
 _bool = builtins.bool
@@ -275,12 +266,21 @@ has_spectral: _float
 __version__: _str
 Generator: Any
 default_generator: Any
+is_anomaly_check_nan_enabled: Any
+is_anomaly_enabled: Any
+set_anomaly_enabled: Any
+compiled_with_cxx11_abi: Any
+Future: Any
 ScriptFunction: Any
 ScriptModule: Any
 fork: Any
 wait: Any
 compile: Any
+get_device_module: Any
+vmap: Any
 Storage: Any
+UntypedStorage: Any
+TypedStorage: Any
 BoolTensor: Any
 ByteTensor: Any
 UInt16Tensor: Any

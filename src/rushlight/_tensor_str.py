@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import printing
-from rushlight.tensor import Tensor
+from rushlight.core import printing
+from rushlight.core.tensor import Tensor
 
 __all__ = ["PRINT_OPTS"]
 

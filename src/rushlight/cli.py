@@ -63,9 +63,9 @@ def _run(argv: list[str]) -> None:
         _fail("run: expected a script or -m module", 2)
     if argv[0] != "-m" and not os.path.isfile(argv[0]):
         _fail(f"run: no file {argv[0]!r}", 2)
-    from rushlight import door
+    from rushlight.compat import import_hook
 
-    door.run(argv)
+    import_hook.run(argv)
 
 
 # -- info ------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def _tensors(content: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def _inspect(argv: list[str]) -> None:
     if len(argv) != 1:
         _fail("inspect: expected one file", 2)
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
     rows, others, total, count = [], [], 0, 0
     for path, leaf in _tensors(_load(argv[0])):
@@ -223,7 +223,7 @@ def _convert(argv: list[str]) -> None:
         _fail("convert: expected SOURCE and TARGET", 2)
     source, target = argv
     content = _load(source)
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
     if not target.endswith(".safetensors"):
         import rushlight

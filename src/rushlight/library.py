@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from rushlight.autograd.function import Function
 from rushlight.autograd.saved_hooks import increment_version
 from rushlight.autograd.state import thread
-from rushlight.storage import root
-from rushlight.stub import stub
-from rushlight.tensor import Tensor
+from rushlight.core.storage import root
+from rushlight.core.stub import stub
+from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
     import inspect

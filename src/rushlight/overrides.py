@@ -29,11 +29,10 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from rushlight import methods
 from rushlight.autograd.state import rare, thread
-from rushlight.ops import overrides
-from rushlight.stub import stub
-from rushlight.tensor import Tensor
+from rushlight.core.stub import stub
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import methods, overrides
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import rushlight as torch
-from rushlight.tensor import Tensor, _wrap
+from rushlight.core.tensor import Tensor, _wrap
 
 if TYPE_CHECKING:
-    from rushlight.dtypes import dtype as DType
+    from rushlight.core.dtypes import dtype as DType
 
 __all__ = ["SobolEngine"]
 

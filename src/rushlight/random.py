@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight.generator import Generator, default_generator
+from rushlight.rng.generator import Generator, default_generator
 
 if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 __all__ = [
     "Generator",

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rushlight import dtypes, limits, modes
-from rushlight.device import device as our_device
-from rushlight.size import Size
+from rushlight.core import dtypes, modes, type_info
+from rushlight.core.device import device as our_device
+from rushlight.core.size import Size
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore:ComplexHalf support")]
@@ -57,8 +57,8 @@ def test_promote_types_and_can_cast(a, b):
 @pytest.mark.parametrize("name", NAMES)
 def test_limits(name):
     for mine, expected, attributes in (
-        (limits.finfo, torch.finfo, "bits dtype eps max min resolution smallest_normal tiny"),
-        (limits.iinfo, torch.iinfo, "bits dtype max min"),
+        (type_info.finfo, torch.finfo, "bits dtype eps max min resolution smallest_normal tiny"),
+        (type_info.iinfo, torch.iinfo, "bits dtype max min"),
     ):
         assert outcome(lambda: mine(ours(name))) == outcome(lambda: expected(theirs(name)))
         if isinstance(outcome(lambda: expected(theirs(name))), str):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rushlight
-from rushlight.tensor import _wrap
+from rushlight.core.tensor import _wrap
 
 torch = pytest.importorskip("torch")
 

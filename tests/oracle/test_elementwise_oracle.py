@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import rushlight
-from rushlight import dtypes
-from rushlight.tensor import _wrap
+from rushlight.core import dtypes
+from rushlight.core.tensor import _wrap
 
 torch = pytest.importorskip("torch")
 warnings.filterwarnings("ignore", module="torch")

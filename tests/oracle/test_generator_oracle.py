@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import rushlight
-from rushlight import rejection, sampling
-from rushlight.generator import Generator
+from rushlight.rng import rejection, sampling
+from rushlight.rng.generator import Generator
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rushlight import geometry
+from rushlight.core import geometry
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from rushlight import dtypes, modes, printing
+from rushlight.core import dtypes, modes, printing
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("hypothesis")
@@ -127,7 +127,7 @@ def test_numbers_are_printed_as_pytorch_does(tensor, options):
 class Tensor:
     """The public attributes of a PyTorch tensor, as `printing` reads them from a tensor of ours."""
 
-    __module__ = "rushlight.tensor"
+    __module__ = "rushlight.core.tensor"
 
     def __init__(self, tensor):
         self._array = None if tensor.is_meta else array_of(tensor.detach())
@@ -191,7 +191,7 @@ def test_an_invalid_view_is_printed_as_pytorch_does():
     base.mul_(2)
 
     class Stale(Tensor):
-        __module__ = "rushlight.tensor"
+        __module__ = "rushlight.core.tensor"
 
         grad_fn = property(lambda self: view.grad_fn, lambda self, node: None)
 
@@ -217,7 +217,7 @@ def test_format_is_pytorch_s(value, dtype, spec):
         tensor = torch.tensor(value, dtype=getattr(torch, dtype))
 
     class Printed(cls):
-        __module__ = "rushlight.tensor"
+        __module__ = "rushlight.core.tensor"
         __str__ = lambda self: repr(tensor)
 
     Printed.__name__ = Printed.__qualname__ = cls.__name__

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import rushlight
-from rushlight import dtypes
+from rushlight.core import dtypes
 
 NAMES = [each.name for each in dtypes.ALL]
 

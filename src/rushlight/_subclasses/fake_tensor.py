@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.stub import stub
-from rushlight.tensor import Tensor
+from rushlight.core.stub import stub
+from rushlight.core.tensor import Tensor
 
 __all__ = ["FakeTensor", "is_fake"]
 

@@ -14,16 +14,16 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes
 from rushlight.autograd.state import rare
-from rushlight.device import device
-from rushlight.ops import calls
-from rushlight.tensor import Tensor
+from rushlight.core import dtypes
+from rushlight.core.device import device
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import general
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rushlight.ops.registry import Op
+    from rushlight.dispatch.registry import Op
 
 _WHERE = {
     "": "mm matmul bmm addmm baddbmm addbmm convolution conv1d conv2d conv3d conv_transpose1d "
@@ -71,7 +71,7 @@ _state = _State()
 
 
 def _enter(op: Op, values: list, out: Any) -> Callable | None:
-    """Stands around every call while autocast is on in some thread; see calls.around."""
+    """Stands around every call while autocast is on in some thread; see general.around."""
     if not _state.enabled or out is not None:
         return None
     if op.path in LOWER:
@@ -94,8 +94,8 @@ def _run(op: Op, values: list, out: Any) -> Any:
     _state.enabled = False
     try:
         if op.composite:
-            return calls.call_composite(op, values, out)
-        return calls.call(op, [*values, out] if op.has_out else values)
+            return general.call_composite(op, values, out)
+        return general.call(op, [*values, out] if op.has_out else values)
     finally:
         _state.enabled = True
 
@@ -171,10 +171,10 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
         return
     _state.enabled = enabled
     rare(+1 if enabled else -1)
-    if enabled and _enter not in calls.around:
+    if enabled and _enter not in general.around:
         # before the profiler: what it sees is the call that is made
-        calls.around.insert(0, _enter)
-        calls.around_composites.insert(0, _enter)
+        general.around.insert(0, _enter)
+        general.around_composites.insert(0, _enter)
 
 
 def get_autocast_dtype(device_type: str) -> Any:

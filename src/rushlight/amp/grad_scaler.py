@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import rushlight as torch
 
 if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 __all__ = ["GradScaler"]
 

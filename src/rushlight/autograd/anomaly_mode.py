@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends.sparse import Sparse
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.graph import Node, hooks_of
 from rushlight.autograd.state import rare, thread
-from rushlight.backends.sparse import Sparse
 
 _running: list[Node] = []  # the nodes whose backward is running, innermost last
 

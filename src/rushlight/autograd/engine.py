@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import array, ones_like
 
-from rushlight import geometry
+from rushlight._backends import llvm, sparse
+from rushlight._backends.reference.views import strided
 from rushlight.autograd.graph import AccumulateGrad, Output, new, version_of
 from rushlight.autograd.state import scope, thread
 from rushlight.autograd.views import View, edge_of
-from rushlight.backends import compiled, sparse
-from rushlight.backends.reference.views import strided
-from rushlight.stub import declare
-from rushlight.tensor import Tensor
+from rushlight.core import geometry
+from rushlight.core.stub import declare
+from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +47,8 @@ def run(
     With `captures` ((node, output number) -> None) only what leads there is run, the gradient that
     arrives is stored in it, and leaves are written to only when they stand in `accumulate_into`.
     """
-    if not compiled.active:
-        compiled.work(WORK)
+    if not llvm.active:
+        llvm.work(WORK)
     pruned = None if captures is None else prune(roots, captures)
     waits: dict[Any, int] = {}
     stack = []

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.autograd.engine import grad
 from rushlight.autograd.grad_mode import enable_grad
-from rushlight.stub import stub
-from rushlight.tensor import Tensor
+from rushlight.core.stub import stub
+from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
     from types import TracebackType

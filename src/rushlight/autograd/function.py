@@ -22,13 +22,13 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes
 from rushlight.autograd.graph import AccumulateGrad, Hooks, Node, Output, freed, new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import CUSTOM, View, check_writable, edge_of, rebase
-from rushlight.ops.calls import bump
-from rushlight.ops.recording import OutputInfo, save, zeros
-from rushlight.tensor import Tensor
+from rushlight.core import dtypes
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.general import bump
+from rushlight.dispatch.record import OutputInfo, save, zeros
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.engine import grad
 from rushlight.autograd.grad_mode import enable_grad
-from rushlight.stub import declare
-from rushlight.tensor import Tensor
+from rushlight.core.stub import declare
+from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

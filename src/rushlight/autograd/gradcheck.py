@@ -15,12 +15,12 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
+from rushlight._backends import llvm
 from rushlight.autograd import forward_ad
 from rushlight.autograd.engine import grad
 from rushlight.autograd.function import Function
-from rushlight.backends import compiled
-from rushlight.stub import declare
-from rushlight.tensor import Tensor
+from rushlight.core.stub import declare
+from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,7 +102,7 @@ def gradcheck(
             check_batched_forward_grad=check_batched_forward_grad,
             check_forward_ad=check_forward_ad, check_backward_ad=check_backward_ad,
         )  # fmt: skip
-    compiled.activate()  # not in the middle: two backwards have to agree to the last bit
+    llvm.activate()  # not in the middle: two backwards have to agree to the last bit
     try:
         check_inputs(inputs)
         outputs = [o for o in outputs_of(func, inputs) if o.requires_grad]

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 new = object.__new__
 
@@ -247,7 +247,7 @@ class AccumulateGrad(Node):
         """The leaf."""
         leaf = self.leaf()
         if leaf is None:
-            from rushlight.tensor import Tensor
+            from rushlight.core.tensor import Tensor
 
             leaf = new(Tensor)
             leaf._array, leaf._counter, leaf._edge = self.array, None, self

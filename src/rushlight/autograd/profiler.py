@@ -1,6 +1,6 @@
 """The profiler: what ran, how long, on which shapes. It costs nothing while it is off.
 
-While a profile is on, calls take the general way, which asks `calls.around`; the walk back hands
+While a profile is on, calls take the general way, which asks `general.around`; the walk back hands
 each node to the profiler. So an operator or a node never mentions it.
 """
 
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.profiler_events import EventList, FunctionEvent, FunctionEventAvg
 from rushlight.autograd.state import rare, thread
-from rushlight.ops import calls
-from rushlight.ops.inplace import execute_inplace
-from rushlight.stub import declare, stub
-from rushlight.tensor import Tensor
+from rushlight.core.stub import declare, stub
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import general
+from rushlight.dispatch.inplace import execute_inplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +88,7 @@ def _around(op: Any, values: list, out: Any) -> Callable | None:
         event = recording.enter("aten::" + op.path.split(".")[-1] + "_" * inplace, values)
         result = None
         try:
-            result = execute_inplace(op, values) if inplace else calls.execute(op, values, out)
+            result = execute_inplace(op, values) if inplace else general.execute(op, values, out)
         finally:
             recording.leave(event, None if inplace else result)
         return result
@@ -113,7 +113,7 @@ def run_node(node: Any, run: Callable) -> Any:
 def start(recording: Recording) -> None:
     _on.append(recording)
     if len(_on) == 1:
-        calls.around.append(_around)
+        general.around.append(_around)
         thread.__class__.node_watch = staticmethod(run_node)
     rare(+1)
 
@@ -122,7 +122,7 @@ def stop(recording: Recording) -> None:
     _on.remove(recording)
     rare(-1)
     if not _on:
-        calls.around.remove(_around)
+        general.around.remove(_around)
         thread.__class__.node_watch = None
 
 

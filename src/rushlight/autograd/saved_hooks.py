@@ -12,8 +12,8 @@ from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.graph import Node, Output, RemovableHandle
 from rushlight.autograd.state import rare, thread
 from rushlight.autograd.views import edge_of
-from rushlight.ops import calls
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import general
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -111,7 +111,7 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
         if t.is_inference():
             raise RuntimeError("Inference tensors do not track version counter.")
-        calls.bump(t)
+        general.bump(t)
 
 
 def register_multi_grad_hook(

@@ -25,7 +25,7 @@ class ThreadState(threading.local):
 
 thread = ThreadState()
 
-# The globals of all generated operator functions (ops/generate.py fills in the rest). `rare` counts
+# The globals of all generated operator functions (dispatch/specialise.py fills in the rest). `rare` counts
 # the modes that are on in any thread: when it is not zero, every call takes the general way.
 # `inference` counts those among them that are only `inference_mode`.
 scope: dict[str, Any] = {"rare": 0, "inference": 0}

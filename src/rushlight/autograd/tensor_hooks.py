@@ -18,7 +18,7 @@ from rushlight.autograd.views import edge_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 
 def place(e: Any) -> tuple[Any, int]:

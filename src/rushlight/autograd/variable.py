@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
 
 
 class VariableMeta(type):

@@ -23,7 +23,7 @@ from rushlight.autograd.state import thread
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 DEFAULT, NO_GRAD, MULTI, INFERENCE, CUSTOM = range(5)
 NEVER: dict[int, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from rushlight.stub import declare, stub
+from rushlight.core.stub import declare, stub
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.stub import stub
+from rushlight.core.stub import stub
 
 VERBOSE_OFF, VERBOSE_ON = 0, 1
 

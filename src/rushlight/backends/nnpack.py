@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from rushlight.stub import stub
+from rushlight.core.stub import stub
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.stub import declare
+from rushlight.core.stub import declare
 
 enabled = False
 strategy: str | None = None

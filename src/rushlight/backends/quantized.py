@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.stub import declare
+from rushlight.core.stub import declare
 
 engine = "none"
 supported_engines = ["none"]

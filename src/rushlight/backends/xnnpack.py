@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.stub import declare
+from rushlight.core.stub import declare
 
 enabled = False
 declare("no-op", "XNNPACK is not used.", __name__, "enabled")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight.stub import declare, stub
+from rushlight.core.stub import declare, stub
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ def compile(
 
 def warn_of_no_graphs(stacklevel: int = 2) -> None:
     """Warn, the first time, that nothing is compiled as a whole."""
-    from rushlight import settings
+    from rushlight.core import settings
 
     settings.warn_once(
         "torch.compile: Rushlight has no graph compiler. The function or the module runs as it is "
@@ -92,7 +92,7 @@ def explain(fn: Callable, *args: Any, show: str = "ir llvm optimised assembly") 
       rows_softmax(x: Ptr[f32], out: Ptr[f32], rows: i64, n: i64) -> None:
         ...
     """
-    from rushlight.compiler import explanation
+    from rushlight._codegen import explanation
 
     explanation.explain(fn, *args, show=show)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import absent
-from rushlight.stub import declare, stub
+from rushlight.compat import unavailable
+from rushlight.core.stub import declare, stub
 
 __all__ = [
     "device_count", "empty_cache", "is_available", "is_bf16_supported", "is_initialized",
@@ -120,7 +120,7 @@ class device:
 
     def __enter__(self) -> None:
         if self.idx is None or self.idx >= 0:
-            absent.refuse("cuda", "device")
+            unavailable.refuse("cuda", "device")
 
     def __exit__(self, *exception: object) -> None:
         pass
@@ -168,9 +168,9 @@ def __getattr__(name: str) -> Any:
 
         return import_module(f"rushlight.cuda.{name}")
     if name == "OutOfMemoryError":
-        from rushlight.errors import OutOfMemoryError as found
+        from rushlight.core.errors import OutOfMemoryError as found
     else:
-        found = absent.lookup("cuda", _FUNCTIONS, _CLASSES, name)
+        found = unavailable.lookup("cuda", _FUNCTIONS, _CLASSES, name)
     globals()[name] = found
     return found
 

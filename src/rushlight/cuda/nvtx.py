@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from rushlight.stub import stub
+from rushlight.core.stub import stub
 
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 

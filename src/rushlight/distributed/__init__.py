@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from rushlight.stub import declare
+from rushlight.core.stub import declare
 
 __all__ = ["is_available", "is_initialized"]
 

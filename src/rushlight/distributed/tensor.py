@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rushlight.stub import stub
-from rushlight.tensor import Tensor
+from rushlight.core.stub import stub
+from rushlight.core.tensor import Tensor
 
 __all__ = ["DTensor"]
 

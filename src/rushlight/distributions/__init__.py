@@ -8,13 +8,7 @@ tensor(0.5000)
 
 from __future__ import annotations
 
-from rushlight.distributions import (
-    constraint_registry,
-    constraints,
-    kl,
-    transforms,
-    utils,
-)
+from rushlight.distributions import constraint_registry, constraints, kl, transforms, utils
 from rushlight.distributions.bernoulli import Bernoulli
 from rushlight.distributions.beta import Beta
 from rushlight.distributions.binomial import Binomial

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import (
@@ -14,7 +15,6 @@ from rushlight.distributions.utils import (
     logits_to_probs,
     probs_to_logits,
 )
-from rushlight.tensor import Tensor
 
 __all__ = ["Binomial"]
 

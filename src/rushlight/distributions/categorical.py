@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import either, lazy_property, logits_to_probs, probs_to_logits
-from rushlight.tensor import Tensor
 
 __all__ = ["Categorical"]
 

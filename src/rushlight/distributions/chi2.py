@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.gamma import Gamma
-from rushlight.tensor import Tensor
 
 __all__ = ["Chi2"]
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import (
@@ -16,7 +17,6 @@ from rushlight.distributions.utils import (
     logits_to_probs,
     probs_to_logits,
 )
-from rushlight.tensor import Tensor
 
 __all__ = ["ContinuousBernoulli"]
 

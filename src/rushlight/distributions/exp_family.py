@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions.distribution import Distribution
-from rushlight.tensor import Tensor
 
 __all__ = ["ExponentialFamily"]
 

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.gamma import Gamma
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import PowerTransform
-from rushlight.tensor import Tensor
 
 __all__ = ["InverseGamma"]
 

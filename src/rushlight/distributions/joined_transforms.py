@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.transform import Transform
 from rushlight.distributions.utils import _sum_rightmost
-from rushlight.tensor import Tensor
 
 
 def _checked(tseq: Any, cache_size: int) -> list[Transform]:

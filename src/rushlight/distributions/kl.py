@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.distributions.distribution import Distribution
-from rushlight.tensor import Tensor
 
 __all__ = ["kl_divergence", "register_kl"]
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions.bernoulli import Bernoulli
 from rushlight.distributions.beta import Beta
 from rushlight.distributions.binomial import Binomial
@@ -20,7 +21,6 @@ from rushlight.distributions.pareto import Pareto
 from rushlight.distributions.poisson import Poisson
 from rushlight.distributions.uniform import Uniform
 from rushlight.distributions.utils import euler_constant
-from rushlight.tensor import Tensor
 
 
 def _infinite(p: Any, q: Any) -> Tensor:

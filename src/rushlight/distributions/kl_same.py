@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions.bernoulli import Bernoulli
 from rushlight.distributions.beta import Beta
 from rushlight.distributions.binomial import Binomial
@@ -35,7 +36,6 @@ from rushlight.distributions.poisson import Poisson
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.uniform import Uniform
 from rushlight.distributions.utils import _sum_rightmost, euler_constant
-from rushlight.tensor import Tensor
 
 
 @register_kl(Bernoulli, Bernoulli)

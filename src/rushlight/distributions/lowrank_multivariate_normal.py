@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.multivariate_normal import _batch_mahalanobis, _batch_mv
 from rushlight.distributions.utils import _standard_normal, broadcast_shapes, lazy_property
-from rushlight.tensor import Tensor
 
 __all__ = ["LowRankMultivariateNormal"]
 

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.transform import Transform
 from rushlight.distributions.utils import tril_matrix_to_vec, vec_to_tril_matrix
-from rushlight.tensor import Tensor
 
 
 class _SameType(Transform):

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.binomial import Binomial
 from rushlight.distributions.categorical import Categorical
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import broadcast_all
-from rushlight.tensor import Tensor
 
 __all__ = ["Multinomial"]
 

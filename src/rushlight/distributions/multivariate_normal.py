@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import _standard_normal, broadcast_shapes, lazy_property
-from rushlight.tensor import Tensor
 
 __all__ = ["MultivariateNormal"]
 

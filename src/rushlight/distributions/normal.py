@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import _standard_normal, broadcast_all
-from rushlight.tensor import Tensor
 
 __all__ = ["Normal"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.exponential import Exponential
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AffineTransform, ExpTransform
 from rushlight.distributions.utils import broadcast_all
-from rushlight.tensor import Tensor
 
 __all__ = ["Pareto"]
 

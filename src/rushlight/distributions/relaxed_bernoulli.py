@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.transformed_distribution import TransformedDistribution
@@ -17,7 +18,6 @@ from rushlight.distributions.utils import (
     logits_to_probs,
     probs_to_logits,
 )
-from rushlight.tensor import Tensor
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 

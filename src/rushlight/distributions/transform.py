@@ -5,9 +5,9 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.utils import _sum_rightmost, lazy_property
-from rushlight.tensor import Tensor
 
 
 class Transform:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.independent import Independent
 from rushlight.distributions.transform import ComposeTransform, Transform
 from rushlight.distributions.utils import _sum_rightmost
-from rushlight.tensor import Tensor
 
 __all__ = ["TransformedDistribution"]
 

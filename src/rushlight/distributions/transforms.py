@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.joined_transforms import CatTransform, StackTransform
 from rushlight.distributions.matrix_transforms import (
@@ -22,7 +23,6 @@ from rushlight.distributions.transform import (
     _InverseTransform,
 )
 from rushlight.distributions.utils import broadcast_shapes, lazy_property
-from rushlight.tensor import Tensor
 
 __all__ = [
     "AbsTransform",

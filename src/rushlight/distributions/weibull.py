@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.exponential import Exponential
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import AffineTransform, PowerTransform
 from rushlight.distributions.utils import broadcast_all, euler_constant
-from rushlight.tensor import Tensor
 
 __all__ = ["Weibull"]
 

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.chi2 import Chi2
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.multivariate_normal import _precision_to_scale_tril
 from rushlight.distributions.utils import broadcast_shapes, lazy_property
-from rushlight.tensor import Tensor
 
 __all__ = ["Wishart"]
 

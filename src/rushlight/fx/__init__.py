@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight.stub import stub
+from rushlight.core.stub import stub
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,9 +10,9 @@ import weakref
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from rushlight import settings
+from rushlight.core import settings
+from rushlight.core.stub import stub
 from rushlight.nn.module import Module
-from rushlight.stub import stub
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing as _standard
 from typing import Any
 
+from rushlight.core.stub import stub
 from rushlight.multiprocessing.reductions import init_reductions
 from rushlight.multiprocessing.spawn import (
     ProcessContext,
@@ -16,7 +17,6 @@ from rushlight.multiprocessing.spawn import (
     spawn,
     start_processes,
 )
-from rushlight.stub import stub
 
 __all__ = [
     "ProcessContext",

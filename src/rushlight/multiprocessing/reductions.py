@@ -11,10 +11,11 @@ import sys
 from multiprocessing import reduction
 from typing import Any
 
-from rushlight import dtypes, shared_memory, storage
+from rushlight.core import dtypes, storage
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.multiprocessing import shared_memory
 from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.serialization import copying
-from rushlight.tensor import Tensor, _wrap
 
 __all__ = ["init_reductions", "reduce_tensor"]
 

@@ -7,12 +7,7 @@ import sys
 
 from rushlight.nn import functional, init, utils
 from rushlight.nn.module import Module
-from rushlight.nn.parameter import (
-    Buffer,
-    Parameter,
-    UninitializedBuffer,
-    UninitializedParameter,
-)
+from rushlight.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 # Each file's public classes are public here.
 _FILES = [

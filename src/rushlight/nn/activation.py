@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
-from rushlight.tensor import Tensor
 
 __all__ = [
     "CELU",

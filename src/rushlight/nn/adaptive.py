@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.container import ModuleList, Sequential
 from rushlight.nn.linear import Linear
 from rushlight.nn.module import Module
-from rushlight.tensor import Tensor
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import rushlight
 from rushlight.autograd.state import scope
+from rushlight.core.stub import stub
+from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.linear import Linear
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.ops.nn.attention import self_attention
-from rushlight.stub import stub
-from rushlight.tensor import Tensor
 
 __all__ = ["MultiheadAttention"]
 

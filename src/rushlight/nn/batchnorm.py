@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.lazy import LazyModule
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
-from rushlight.tensor import Tensor
 
 __all__ = [
     "BatchNorm1d",

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.nn.module import Module, indented
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.registration import typename
-from rushlight.tensor import Tensor
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 

@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.lazy import LazyModule
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter, UninitializedParameter
 from rushlight.nn.tuples import _reverse_repeat_tuple, ntuple
-from rushlight.tensor import Tensor
 
 __all__ = [
     f"{lazy}Conv{kind}{n}d"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.nn.parameter import is_lazy
-from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.nn.module import Module

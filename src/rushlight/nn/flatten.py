@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.nn.module import Module
-from rushlight.tensor import Tensor
 
 __all__ = ["Flatten", "Unflatten"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import methods
+from rushlight.dispatch import methods
 
 # Functions of the top namespace that are public here too.
 TOP = frozenset(

@@ -4,12 +4,12 @@ import builtins
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from rushlight.device import device as _device
-from rushlight.dtypes import dtype as _dtype
-from rushlight.dtypes import layout as _layout
-from rushlight.dtypes import memory_format as _memory_format
-from rushlight.size import Size as Size
-from rushlight.tensor import Tensor
+from rushlight.core.device import device as _device
+from rushlight.core.dtypes import dtype as _dtype
+from rushlight.core.dtypes import layout as _layout
+from rushlight.core.dtypes import memory_format as _memory_format
+from rushlight.core.size import Size as Size
+from rushlight.core.tensor import Tensor
 
 _int = builtins.int
 _float = builtins.float

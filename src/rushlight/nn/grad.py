@@ -13,7 +13,7 @@ from rushlight.ops.nn.conv import expanded, input_gradient, weight_gradient
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 __all__ = [f"conv{n}d_{what}" for n in (1, 2, 3) for what in ("input", "weight")]
 

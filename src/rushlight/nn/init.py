@@ -11,7 +11,7 @@ import warnings
 from typing import Any
 
 import rushlight
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
 
 _GAINS = {
     "linear": 1.0,

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.lazy import LazyModule
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter, UninitializedParameter
-from rushlight.tensor import Tensor
 
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 

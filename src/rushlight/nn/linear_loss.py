@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.core.stub import stub
+from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.linear import Linear
 from rushlight.nn.module import Module
-from rushlight.stub import stub
-from rushlight.tensor import Tensor
 
 __all__ = ["LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
 

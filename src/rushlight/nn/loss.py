@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.module import Module
-from rushlight.tensor import Tensor
 
 __all__ = [
     "BCELoss",

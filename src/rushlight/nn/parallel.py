@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from rushlight.core.stub import stub
 from rushlight.nn.module import Module
-from rushlight.nn.scatter_gather import (  # noqa: F401  # public here
-    gather,
-    parallel_apply,
-    replicate,
-    scatter,
-)
-from rushlight.stub import stub
 
 __all__ = ["DataParallel"]
 

@@ -6,8 +6,8 @@ from collections import OrderedDict
 from typing import Any
 
 import rushlight
-from rushlight.ops.overrides import disabled
-from rushlight.tensor import Tensor, _plain_classes
+from rushlight.core.tensor import Tensor, _plain_classes
+from rushlight.dispatch.overrides import disabled
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 

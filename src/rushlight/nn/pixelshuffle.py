@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.module import Module
-from rushlight.tensor import Tensor
 
 __all__ = ["ChannelShuffle", "PixelShuffle", "PixelUnshuffle"]
 

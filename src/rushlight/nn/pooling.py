@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.module import Module
 from rushlight.nn.tuples import ntuple
-from rushlight.tensor import Tensor
 
 __all__ = [
     "AvgPool1d",

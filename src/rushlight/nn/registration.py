@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.nn import hooks
-from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from rushlight.nn.module import Module

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
-from rushlight.stub import stub
-from rushlight.tensor import Tensor
+from rushlight.core.stub import stub
+from rushlight.core.tensor import Tensor
 
 __all__ = ["gather", "parallel_apply", "replicate", "scatter", "scatter_kwargs"]
 

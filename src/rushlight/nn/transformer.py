@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.attention import MultiheadAttention
@@ -15,7 +16,6 @@ from rushlight.nn.dropout import Dropout
 from rushlight.nn.linear import Linear
 from rushlight.nn.module import Module
 from rushlight.nn.normalization import LayerNorm
-from rushlight.tensor import Tensor
 
 __all__ = [
     "Transformer",

@@ -14,7 +14,7 @@ from typing import Any
 
 def __getattr__(name: str) -> Any:
     if name in ("aten", "prims"):
-        from rushlight.ops.overloads import Operators
+        from rushlight.dispatch.overloads import Operators
 
         globals()[name] = found = Operators(name)
         return found

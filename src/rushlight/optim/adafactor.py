@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.optim.optimizer import RuleOptimizer, advance, check_lr, new_step, number
-from rushlight.tensor import Tensor
 
 __all__ = ["Adafactor"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.optim.optimizer import (
     RuleOptimizer,
     advance,
@@ -16,7 +17,6 @@ from rushlight.optim.optimizer import (
     number,
     zeros_like,
 )
-from rushlight.tensor import Tensor
 
 __all__ = ["Adam", "AdamW"]
 

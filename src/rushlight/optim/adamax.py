@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.optim.optimizer import (
     RuleOptimizer,
     advance,
@@ -14,7 +15,6 @@ from rushlight.optim.optimizer import (
     number,
     zeros_like,
 )
-from rushlight.tensor import Tensor
 
 __all__ = ["Adamax"]
 

@@ -2,7 +2,7 @@
 
 An optimizer's step is limited by memory. NumPy goes over the parameters a dozen times for one step of
 Adam, a loop that reads and writes each array once needs a fraction of that. Rules are traced and
-compiled by `compiler/kernels/update.py`, which gives the numbers that NumPy gives, bit for bit.
+compiled by `_codegen/kernels/update.py`, which gives the numbers that NumPy gives, bit for bit.
 
 Nothing depends on it. Without machine code, for a rule that computes what cannot be traced, and for
 arrays that the loop does not take, NumPy runs the rule.
@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends import llvm
 from rushlight.autograd.state import scope
-from rushlight.backends import compiled
+from rushlight.core.tensor import INFERENCE, Tensor, _bump
 from rushlight.optim import rules
-from rushlight.tensor import INFERENCE, Tensor, _bump
 
 # The NumPy work after which compiling has paid for itself, about a tenth of a second: elements that a
 # rule went over, and what each of its calls costs besides, in elements.
@@ -34,18 +34,18 @@ _KINDS = frozenset("fde")  # dtype.char
 
 def runner() -> Callable[..., None]:
     """What runs the rules of one step: `run(rule, tensors, *numbers)`, then perhaps `finish()`."""
-    return Batch() if (compiled.active or _done >= WORTH_IT) and available() else counted
+    return Batch() if (llvm.active or _done >= WORTH_IT) and available() else counted
 
 
 def available() -> bool:
     """Whether there is machine code to be had."""
     global _available
     if _available is None:
-        from rushlight.compiler import native
+        from rushlight._codegen import native
 
         _available = False
         if os.environ.get("RUSHLIGHT_COMPILED") != "0" and native.available():
-            from rushlight.compiler.kernels import update
+            from rushlight._codegen.kernels import update
 
             _available = update.readable()
     return _available
@@ -114,7 +114,7 @@ class Batch:
 
     def _native(self, waiting: list[list]) -> list[list]:
         """Run the rule in machine code; returns the parameters that it did not take."""
-        from rushlight.compiler.kernels import update
+        from rushlight._codegen.kernels import update
 
         if self.dtype.char not in _KINDS and self.dtype.name != "bfloat16":
             return waiting
@@ -137,14 +137,14 @@ def in_order(arrays: list) -> list:
 
 def lengths(tensors: list[Tensor]) -> np.ndarray | None:
     """The norms of contiguous tensors of one dtype in one call; None where they are not that."""
-    if len(tensors) < 2 or not (compiled.active and available()):
+    if len(tensors) < 2 or not (llvm.active and available()):
         return None
     arrays = [t._array for t in tensors]
     d = arrays[0].dtype
     if d.char not in "fd" or any(a.__class__ is not np.ndarray for a in arrays):
         return None
-    from rushlight.compiler.kernels import update
-    from rushlight.compiler.types import of
+    from rushlight._codegen.kernels import update
+    from rushlight._codegen.types import of
 
     arrays = [a if a.flags.c_contiguous else in_order([a])[0] for a in arrays]
     objects = np.array([id(a) for a in arrays], np.int64)
@@ -157,7 +157,7 @@ def lengths(tensors: list[Tensor]) -> np.ndarray | None:
 def changed(rule: rules.Rule, tensors: list[Tensor], *numbers: float) -> bool:
     """Run a rule of one array on tensors in place, in one call; False, and nothing done, where that is not
     for machine code."""
-    if len(tensors) < 2 or not (compiled.active and available()):
+    if len(tensors) < 2 or not (llvm.active and available()):
         return False
     for t in tensors:
         plain = t._array.__class__ is np.ndarray and t._edge is None and t._counter is not INFERENCE

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.optim.line_search import strong_wolfe
 from rushlight.optim.optimizer import Optimizer, check_lr
-from rushlight.tensor import Tensor
 
 __all__ = ["LBFGS"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.optim.optimizer import Optimizer
-from rushlight.tensor import Tensor
 
 __all__ = ["LRScheduler"]
 

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.optim.optimizer import RuleOptimizer, check_lr, number, zeros_like
-from rushlight.tensor import Tensor
 
 __all__ = ["Muon"]
 

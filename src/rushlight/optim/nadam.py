@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.optim.optimizer import (
     RuleOptimizer,
     advance,
@@ -16,7 +17,6 @@ from rushlight.optim.optimizer import (
     number,
     zeros_like,
 )
-from rushlight.tensor import Tensor
 
 __all__ = ["NAdam"]
 

@@ -14,9 +14,9 @@ from itertools import chain
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor, _bump
 from rushlight.nn.parameter import clear_grad
 from rushlight.optim import fused, rules
-from rushlight.tensor import Tensor, _bump
 from rushlight.utils.hooks import RemovableHandle
 
 __all__ = [

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import rushlight
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
 
 # Elements. The arrays of a block and what is computed in between fit into the second-level cache.
 BLOCK = 32768

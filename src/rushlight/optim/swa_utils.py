@@ -8,10 +8,10 @@ from copy import deepcopy
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.nn.module import Module
 from rushlight.optim.lr_base import LRScheduler, _per_group
 from rushlight.optim.optimizer import Optimizer
-from rushlight.tensor import Tensor
 
 __all__ = [
     "SWALR",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.autograd import profiler as _profiler
 from rushlight.autograd.profiler import record_function
 from rushlight.autograd.profiler_events import EventList
-from rushlight.stub import declare
+from rushlight.core.stub import declare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes, storage
-from rushlight.backends.sparse import Sparse, own
-from rushlight.tensor import Tensor, _wrap
+from rushlight._backends.sparse import Sparse, own
+from rushlight.core import dtypes, storage
+from rushlight.core.tensor import Tensor, _wrap
 
 
 def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:

@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.core import dtypes
+from rushlight.core.storage import TypedStorage
 from rushlight.serialization.loading import placed, storage_reference, swap, unpickle
 from rushlight.serialization.rebuild import loaded
-from rushlight.storage import TypedStorage
 
 MAGIC = 0x1950A86A20F9469CFC6C
 VERSION = 1001

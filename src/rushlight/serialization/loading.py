@@ -10,8 +10,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes
-from rushlight.device import AVAILABLE, device
+from rushlight.core import dtypes
+from rushlight.core.device import AVAILABLE, device
+from rushlight.core.storage import TypedStorage
+from rushlight.core.tensor import Tensor
 from rushlight.serialization.archive import ArchiveReader, native_byte_order
 from rushlight.serialization.names import (
     Name,
@@ -23,8 +25,6 @@ from rushlight.serialization.names import (
 )
 from rushlight.serialization.options import restored, skipping
 from rushlight.serialization.rebuild import loaded
-from rushlight.storage import TypedStorage
-from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

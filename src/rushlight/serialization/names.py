@@ -13,9 +13,9 @@ from collections import Counter, OrderedDict
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from rushlight import dtypes
-from rushlight.device import device
-from rushlight.size import Size
+from rushlight.core import dtypes
+from rushlight.core.device import device
+from rushlight.core.size import Size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -74,9 +74,9 @@ class StorageType:
 @cache
 def plain_names() -> dict[str, Any]:
     """PyTorch's full name -> what stands for it, for everything that a file of tensors and containers needs."""
+    from rushlight.core.tensor import Tensor
     from rushlight.nn import parameter
     from rushlight.serialization import rebuild
-    from rushlight.tensor import Tensor
 
     functions: dict[str, Callable[..., Any]] = {
         "torch._utils._rebuild_tensor": rebuild.tensor_v1,

@@ -6,8 +6,8 @@ import contextlib
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from rushlight.storage import TypedStorage, UntypedStorage
-from rushlight.stub import stub
+from rushlight.core.storage import TypedStorage, UntypedStorage
+from rushlight.core.stub import stub
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 import rushlight
-from rushlight import dtypes, storage
+from rushlight.core import dtypes, storage
+from rushlight.core.storage import TypedStorage, UntypedStorage
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.nn.parameter import Buffer, Parameter
-from rushlight.storage import TypedStorage, UntypedStorage
-from rushlight.tensor import Tensor, _wrap
 
 MAX_DIMS = 64  # NumPy's own limit
 

@@ -11,14 +11,14 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, storage
-from rushlight.device import device
+from rushlight.core import dtypes, storage
+from rushlight.core.device import device
+from rushlight.core.size import Size
+from rushlight.core.storage import TypedStorage, UntypedStorage
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.nn.parameter import Buffer, Parameter, _Uninitialized
 from rushlight.serialization.archive import ArchiveWriter
 from rushlight.serialization.names import Name, torch_name
-from rushlight.size import Size
-from rushlight.storage import TypedStorage, UntypedStorage
-from rushlight.tensor import Tensor, _wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable

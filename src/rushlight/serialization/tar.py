@@ -19,12 +19,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from rushlight import dtypes
+from rushlight.core import dtypes
+from rushlight.core.storage import TypedStorage
+from rushlight.core.tensor import Tensor
 from rushlight.serialization.loading import _CarefulUnpickler, placed, unpickle
 from rushlight.serialization.names import STORAGE_DTYPES, StorageType
 from rushlight.serialization.rebuild import MAX_DIMS, loaded, tensor_v1
-from rushlight.storage import TypedStorage
-from rushlight.tensor import Tensor
 
 MAGIC, MAGIC_AT = b"ustar", 257  # of the tar format, in the header of its first member
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import methods
+from rushlight.dispatch import methods
 
 PREFIX = "signal.windows."
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight.backends import sparse as _sparse_array
+from rushlight._backends import sparse as _sparse_array
+from rushlight.core.tensor import Tensor
 from rushlight.ops.factories.legacy import TYPES as _TYPES
 from rushlight.ops.factories.legacy import TensorType as _TensorType
 from rushlight.ops.sparse import calls as _calls
 from rushlight.ops.sparse import operators as _sparse
 from rushlight.ops.sparse import products as _products
 from rushlight.ops.sparse.creation import invariants as _invariants
-from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import rushlight as torch
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,8 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from rushlight import methods
-from rushlight.ops import index
+from rushlight.dispatch import index, methods
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from rushlight.stub import stub
+from rushlight.core.stub import stub
 
 
 @stub("absent", "There is no `__torch_dispatch__`: use `torch.overrides.TorchFunctionMode`.")

@@ -14,8 +14,8 @@ from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import enable_grad, no_grad
 from rushlight.autograd.saved_hooks import saved_tensors_hooks
 from rushlight.autograd.state import thread
-from rushlight.stub import stub
-from rushlight.tensor import Tensor
+from rushlight.core.stub import stub
+from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -115,7 +115,7 @@ def _openblas_kernel() -> str | None:
     """What OpenBLAS answers to `get_corename`, asked of the library that NumPy has loaded."""
     import ctypes
 
-    from rushlight.backends import blas
+    from rushlight._backends import blas
 
     ask = blas.function("get_corename")
     if ask is None:

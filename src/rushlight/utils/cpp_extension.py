@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from rushlight.stub import stub
+from rushlight.core.stub import stub
 
 __all__ = [
     "CUDA_HOME",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.stub import declare
+from rushlight.core.stub import declare
 
 # Read by programs. Here `empty` gives what the system gives, mostly zeros, whatever this says.
 fill_uninitialized_memory: bool = True

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.ops.factories.construct import from_dlpack
-from rushlight.tensor import Tensor
 
 __all__ = ["from_dlpack", "to_dlpack"]
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from rushlight.autograd.state import rare, thread
-from rushlight.ops import calls
-from rushlight.ops.registry import OPS
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import general
+from rushlight.dispatch.registry import OPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -159,7 +159,7 @@ def _of_user(target: Any, formula: Callable) -> Callable:
 # -- counting ------------------------------------------------------------------------------------------------
 
 
-_ENTERED = (calls.around, calls.around_composites)
+_ENTERED = (general.around, general.around_composites)
 _on: list[FlopCounterMode] = []
 _backward: list[Any] = []  # the nodes that are running
 

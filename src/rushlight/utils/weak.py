@@ -107,7 +107,7 @@ class TensorWeakRef:
     __slots__ = ("ref",)
 
     def __init__(self, tensor: Any) -> None:
-        from rushlight.tensor import Tensor
+        from rushlight.core.tensor import Tensor
 
         if not isinstance(tensor, Tensor):
             raise AssertionError(f"expected torch.Tensor, got {type(tensor)}.")

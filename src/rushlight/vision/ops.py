@@ -8,12 +8,8 @@ import numpy as np
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.tensor import Tensor
-from rushlight.vision.models.pieces import (
-    Conv2dNormActivation,
-    SqueezeExcitation,
-    StochasticDepth,
-)
+from rushlight.core.tensor import Tensor
+from rushlight.vision.models.pieces import Conv2dNormActivation, SqueezeExcitation, StochasticDepth
 
 __all__ = [
     "Conv2dNormActivation",

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import rushlight as torch
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
 from rushlight.vision.pillow import pillow
 
 if TYPE_CHECKING:

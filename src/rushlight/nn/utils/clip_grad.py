@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import rushlight
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
 
 __all__ = [
     "clip_grad_norm",

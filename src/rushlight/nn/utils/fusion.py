@@ -6,9 +6,9 @@ import copy
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
-from rushlight.tensor import Tensor
 
 __all__ = [
     "fuse_conv_bn_eval",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.nn import functional
 from rushlight.nn.module import Module
 from rushlight.nn.utils import parametrize
-from rushlight.tensor import Tensor
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.nn.container import ModuleDict, ModuleList
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
-from rushlight.tensor import Tensor
 
 __all__ = [
     "ParametrizationList",

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.nn.module import Module
 from rushlight.nn.utils.convert_parameters import parameters_to_vector
-from rushlight.tensor import Tensor
 
 __all__ = [
     "BasePruningMethod",

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import rushlight
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
 
 __all__ = [
     "PackedSequence",

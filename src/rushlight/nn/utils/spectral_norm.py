@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
+from rushlight.core.tensor import Tensor
 from rushlight.nn import functional
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter, UninitializedParameter
 from rushlight.nn.utils.parametrizations import output_dim
-from rushlight.tensor import Tensor
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 

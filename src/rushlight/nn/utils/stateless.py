@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.nn.module import Module
-from rushlight.tensor import Tensor
 
 __all__ = ["functional_call"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter, UninitializedParameter
 from rushlight.nn.utils.parametrizations import norm_except_dim
-from rushlight.tensor import Tensor
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, modes
 from rushlight.autograd.state import scope, thread
-from rushlight.device import check_available
-from rushlight.device import device as Device
-from rushlight.ops import overrides
-from rushlight.ops.registry import public
-from rushlight.size import Size
-from rushlight.tensor import Tensor, _wrap
+from rushlight.core import dtypes, modes
+from rushlight.core.device import check_available
+from rushlight.core.device import device as Device
+from rushlight.core.size import Size
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch import overrides
+from rushlight.dispatch.registry import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes, modes, storage
-from rushlight.backends import meta
-from rushlight.backends import numpy as xp
+from rushlight._backends import cpu as xp
+from rushlight._backends import meta
+from rushlight.core import dtypes, modes, storage
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments, creation
 from rushlight.ops.factories.arguments import check_options, element_type, factory, on_meta
 from rushlight.ops.factories.creation import finished
-from rushlight.ops.registry import public
-from rushlight.tensor import Tensor, _wrap
 
 _NUMBERS = frozenset({int, float, bool, complex})
 _LISTS = frozenset({list, tuple})

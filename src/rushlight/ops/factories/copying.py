@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry, settings
+from rushlight._backends import meta, sparse
 from rushlight.autograd.graph import INFERENCE, new, version_of
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of, rebase
-from rushlight.backends import meta, sparse
-from rushlight.device import device as Device
-from rushlight.ops import calls, overrides
+from rushlight.core import dtypes, geometry, settings
+from rushlight.core.device import device as Device
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import general, overrides
+from rushlight.dispatch.inplace import check_inplace, edge_before, write
+from rushlight.dispatch.record import fit, make_node
+from rushlight.dispatch.registry import Array, Op, op, public
 from rushlight.ops.factories import arguments, creation
-from rushlight.ops.inplace import check_inplace, edge_before, write
-from rushlight.ops.recording import fit, make_node
-from rushlight.ops.registry import Array, Op, op, public
-from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +79,7 @@ def detach_(input):
 @public("Tensor")
 def contiguous(self, memory_format=dtypes.contiguous_format):
     """The tensor itself if it lies in memory in that order, else a copy that does."""
-    if self._array.__class__ is not np.ndarray or calls.scope["rare"]:
+    if self._array.__class__ is not np.ndarray or general.scope["rare"]:
         got = overrides.call_overrides(contiguous, (self, memory_format), {})
         if got is not overrides.NOTHING:
             return got
@@ -145,7 +145,7 @@ def to(self, *args, **kwargs):
     tensor([1., 2.], dtype=torch.float16)
     """
     a = self._array
-    if len(args) == 1 and not kwargs and a.__class__ is np.ndarray and not calls.scope["rare"]:
+    if len(args) == 1 and not kwargs and a.__class__ is np.ndarray and not general.scope["rare"]:
         first = args[0]  # the commonest calls
         if first.__class__ is dtypes.dtype:
             return self if first.np is a.dtype else convert(self, first)
@@ -200,7 +200,7 @@ def _declare_conversions() -> None:
 
         def conversion(self, memory_format=None):
             a = self._array
-            if a.__class__ is not np.ndarray or calls.scope["rare"]:
+            if a.__class__ is not np.ndarray or general.scope["rare"]:
                 got = overrides.call_overrides(conversion, (self,), {})
                 if got is not overrides.NOTHING:
                     return got
@@ -280,7 +280,7 @@ def overwrite(t: Tensor, label: str, write: Callable, recorded: Op, **statics: A
     a = t._array
     if a.__class__ is not meta.Meta:
         write(a if a.__class__ is np.ndarray else a.view(np.ndarray))
-    calls.bump(t)
+    general.bump(t)
     if recording:
         before = new(Tensor)
         before._array, before._edge, before._counter = a, edge_before(t), None
@@ -312,7 +312,7 @@ def free(t: Tensor) -> bool:
         t._edge is None
         and t._array.__class__ is np.ndarray
         and t._counter is not INFERENCE
-        and not calls.scope["rare"]
+        and not general.scope["rare"]
     )
 
 
@@ -330,7 +330,7 @@ def zero_(self):
         return overwrite(self, "zero_", lambda a: a.fill(0), zero_node)
     a = self._array
     if a.nbytes > 1 << 20:
-        calls.xp.fill_into(a, 0)
+        general.xp.fill_into(a, 0)
     elif a.nbytes > 4096 and a.flags.c_contiguous:
         a.view(np.uint8).fill(0)  # by the C library's function, which takes half as long
     else:
@@ -351,7 +351,7 @@ def fill_(self, value):
     a = self._array
     if -60000 < value < 60000 or value != value:
         if a.itemsize == 2 or a.size > creation.LARGE:
-            calls.xp.fill_into(a, value)
+            general.xp.fill_into(a, value)
         else:
             a.fill(value)
     else:
@@ -373,7 +373,7 @@ def _filled(self: Tensor, value: Any, label: str, number_node: Op, tensor_node: 
             f"{label}(): argument 'value' (position 1) must be Number, not {type(value).__name__}"
         )
     scalar = arguments.converted(arguments.number(label, value, 1, "value"), self._array.dtype)
-    return overwrite(self, label, lambda a: calls.xp.fill_into(a, scalar), number_node)
+    return overwrite(self, label, lambda a: general.xp.fill_into(a, scalar), number_node)
 
 
 @public(overridable=True)
@@ -433,7 +433,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         if a.dtype is b.dtype and 0 not in a.strides and b.__class__ is np.ndarray:
             if src._edge is None or not thread.grad or edge_of(src) is None:
                 try:
-                    calls.xp.copy_into(a, b)
+                    general.xp.copy_into(a, b)
                 except ValueError:  # shapes do not broadcast
                     return _copied_into(self, src, "copy_", copy_into, "src")
                 (self._counter or version_of(self)).n += 1
@@ -442,7 +442,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         return fill_(self, src)
     if not isinstance(src, Tensor):
         raise TypeError(
-            f"copy_(): argument 'other' (position 1) must be Tensor, not {calls.kind(src)}"
+            f"copy_(): argument 'other' (position 1) must be Tensor, not {general.kind(src)}"
         )
     if self._array.__class__ is overrides.Tagged or src._array.__class__ is overrides.Tagged:
         got = overrides.dispatch(Tensor.copy_, copy_into, [self, src], None)
@@ -450,7 +450,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
             return got
     if self is src:
         return self
-    if sparse.made and calls.some_sparse((self, src)):
+    if sparse.made and general.some_sparse((self, src)):
         from rushlight.ops.sparse import calls as sparse_calls
 
         return sparse_calls.copy_(self, src)
@@ -476,7 +476,7 @@ def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Op, name: str)
                 f"{list(b.shape)}"
             ) from None
     if a.dtype is not b.dtype and a.__class__ is not meta.Meta:
-        b = calls.xp.cast(b, a.dtype)
+        b = general.xp.cast(b, a.dtype)
     write(self, b)
     if recording:
         before = new(Tensor)

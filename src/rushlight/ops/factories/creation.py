@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry, modes
+from rushlight._backends import cpu as xp
+from rushlight._backends import meta, sparse
 from rushlight.autograd.state import thread
-from rushlight.backends import meta, sparse
-from rushlight.backends import numpy as xp
-from rushlight.ops import calls
+from rushlight.core import dtypes, geometry, modes
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch import general
+from rushlight.dispatch.inplace import check_inplace
+from rushlight.dispatch.registry import public
 from rushlight.ops.factories.arguments import (
     check_options,
     converted,
@@ -27,9 +30,6 @@ from rushlight.ops.factories.arguments import (
     only_sequence,
     sizes,
 )
-from rushlight.ops.inplace import check_inplace
-from rushlight.ops.registry import public
-from rushlight.tensor import Tensor, _wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,12 +158,12 @@ def made(
 def filled_out(name: str, fill: Callable, shape: Shape, out: Tensor, dtype: Any = None) -> Tensor:
     """The values into `out`, resized when its shape differs."""
     target = check_out(name, out, dtype)
-    calls.give_shape(out, shape)
+    general.give_shape(out, shape)
     if fill is not np.empty and not out.is_meta:
         values = fill(shape, target)
         with np.errstate(all="ignore"):
             np.copyto(out._array, values, casting="unsafe")
-    calls.bump(out)
+    general.bump(out)
     return out
 
 

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry, rejection, sampling
+from rushlight._backends import meta
 from rushlight.autograd.state import thread
-from rushlight.backends import meta
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch.record import make_node
+from rushlight.dispatch.registry import Array, Op, op, public
 from rushlight.ops.factories import arguments, creation
 from rushlight.ops.factories.random import drawn, source
-from rushlight.ops.recording import make_node
-from rushlight.ops.registry import Array, Op, op, public
-from rushlight.tensor import Tensor, _wrap
+from rushlight.rng import rejection, sampling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -208,7 +209,7 @@ def binomial(count, prob, generator=None):
 @op(method=False, out=False)
 def _standard_gamma_grad(xp, input: Array, output: Array):
     """How samples `output` of Gamma(input, 1) move with `input`."""
-    from rushlight.backends.reference.samples import standard_gamma_grad
+    from rushlight._backends.reference.samples import standard_gamma_grad
 
     return standard_gamma_grad(input, output)
 
@@ -216,7 +217,7 @@ def _standard_gamma_grad(xp, input: Array, output: Array):
 @op(method=False, out=False)
 def _dirichlet_grad(xp, x: Array, alpha: Array, total: Array):
     """How samples `x` of a Dirichlet distribution move with `alpha`; `total` is the sum of alphas."""
-    from rushlight.backends.reference.samples import dirichlet_grad
+    from rushlight._backends.reference.samples import dirichlet_grad
 
     return dirichlet_grad(x, alpha, total)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes, modes, storage
+from rushlight.core import dtypes, modes, storage
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments, construct, creation
-from rushlight.ops.registry import public
-from rushlight.tensor import Tensor, _wrap
 
 
 def legacy_new(cls: type, args: tuple, kwargs: dict) -> Any:
@@ -44,7 +44,7 @@ def made(name: str, d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = Fa
         if isinstance(first, (str, bytes)):
             raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
         if isinstance(first, bool) or not isinstance(first, (int, np.integer)):
-            from rushlight.size import Size
+            from rushlight.core.size import Size
 
             if isinstance(first, Size):
                 return _wrap(np.empty(first, d))
@@ -116,7 +116,7 @@ def dtype_named(kind: Any) -> dtypes.dtype:
         if name in TYPES:
             return TYPES[name].dtype
         if name.startswith("cuda."):
-            from rushlight.device import check_available, device
+            from rushlight.core.device import check_available, device
 
             check_available(device("cuda"))
         raise ValueError(f"invalid type: {kind!r}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rushlight import dtypes
-from rushlight.ops.registry import Array, elementwise
+from rushlight.core import dtypes
+from rushlight.dispatch.registry import Array, elementwise
 
 _HALVES = {dtypes.float16.np, dtypes.float32.np, dtypes.float64.np}
 

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry, modes, sampling
-from rushlight import generator as generators
-from rushlight.backends import meta
-from rushlight.backends import numpy as xp
-from rushlight.ops import calls
+from rushlight._backends import cpu as xp
+from rushlight._backends import meta
+from rushlight.core import dtypes, geometry, modes
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch import general
+from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments, creation
 from rushlight.ops.factories.arguments import factory
 from rushlight.ops.factories.copying import overwrite, overwriting
 from rushlight.ops.factories.creation import finished
-from rushlight.ops.registry import public
-from rushlight.tensor import Tensor, _wrap
+from rushlight.rng import generator as generators
+from rushlight.rng import sampling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,10 +54,10 @@ def drawn(
 
     if out is not None:
         creation.check_out(name, out, dtype)
-        calls.give_shape(out, shape)
+        general.give_shape(out, shape)
         if not out.is_meta:
             draw(out._array)
-        calls.bump(out)
+        general.bump(out)
         return out
     return creation.made(name, fill, shape, None, dtype, layout, device, pin_memory, requires_grad)
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes, modes
-from rushlight.backends import meta
-from rushlight.backends import numpy as xp
-from rushlight.fused import fused_float32
+from rushlight._backends import cpu as xp
+from rushlight._backends import meta
+from rushlight.core import dtypes, modes
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.ops.factories import arguments, creation
 from rushlight.ops.factories.creation import (
     check_options,
@@ -24,7 +24,7 @@ from rushlight.ops.factories.creation import (
     finished,
     on_meta,
 )
-from rushlight.tensor import Tensor, _wrap
+from rushlight.rng.fma import fused_float32
 
 _STORED_ONLY = (dtypes.uint16.np, dtypes.uint32.np, dtypes.uint64.np)
 _HALVES = (dtypes.float16.np, dtypes.bfloat16.np)

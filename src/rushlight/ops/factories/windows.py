@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rushlight import dtypes, modes
-from rushlight.ops.registry import public
-from rushlight.tensor import Tensor, _wrap
+from rushlight.core import dtypes, modes
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch.registry import public
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rushlight.device import device as device_type
-    from rushlight.dtypes import dtype as DType
-    from rushlight.dtypes import layout as Layout
+    from rushlight.core.device import device as device_type
+    from rushlight.core.dtypes import dtype as DType
+    from rushlight.core.dtypes import layout as Layout
 
     Device = device_type | str | int | None
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry
+from rushlight._backends.meta import Meta
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of, rebase
-from rushlight.backends.meta import Meta
-from rushlight.ops import calls, overrides
-from rushlight.ops.inplace import check_inplace, edge_before
-from rushlight.ops.recording import make_node
-from rushlight.ops.registry import Array, Op, Sizes, op, public
-from rushlight.tensor import Tensor, _bump, _wrap
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import Tensor, _bump, _wrap
+from rushlight.dispatch import general, overrides
+from rushlight.dispatch.inplace import check_inplace, edge_before
+from rushlight.dispatch.record import make_node
+from rushlight.dispatch.registry import Array, Op, Sizes, op, public
 
 ndarray = np.ndarray
 EVERYTHING = slice(None)
@@ -33,7 +33,7 @@ class At:
 
     def __init__(self, key: tuple, tensors: Any) -> None:
         self.key = key
-        self.seen = [(t, t._version) for t in tensors if t._counter is not calls.INFERENCE]
+        self.seen = [(t, t._version) for t in tensors if t._counter is not general.INFERENCE]
 
     def check(self) -> tuple:
         """The key; RuntimeError when an index was written to since."""
@@ -236,7 +236,7 @@ INDEX_PUT: Op = index_put_at.grad(input=put_input_back, values=put_values_back)
 
 def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:
     """Write or add into `a`; RuntimeError when `values` does not broadcast."""
-    from rushlight.backends import numpy as xp
+    from rushlight._backends import cpu as xp
 
     if values.dtype is not a.dtype and values.dtype != a.dtype:
         raise RuntimeError(
@@ -294,7 +294,7 @@ def read_indices(input: Tensor, indices: Any) -> At:
     if not isinstance(indices, (tuple, list)):
         raise TypeError(
             "index_put(): argument 'indices' (position 1) must be tuple of Tensors, not "
-            + calls.kind(indices)
+            + general.kind(indices)
         )
     return positions(input._array, indices)
 

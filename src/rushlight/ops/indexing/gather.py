@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry
 from rushlight.autograd.graph import new
-from rushlight.ops import calls
-from rushlight.ops.inplace import inplace, plainly
-from rushlight.ops.registry import OPS, Array, composite, elementwise, op, public
-from rushlight.tensor import Tensor, _bump, _wrap
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import Tensor, _bump, _wrap
+from rushlight.dispatch import general
+from rushlight.dispatch.inplace import inplace, plainly
+from rushlight.dispatch.registry import OPS, Array, composite, elementwise, op, public
 
 INT64 = dtypes.int64.np
 F32, F64, BOOL = dtypes.float32.np, dtypes.float64.np, dtypes.bool_.np
@@ -80,7 +80,7 @@ def check_along(name: str, a: np.ndarray, i: np.ndarray, d: int, what: str) -> N
 
 def check_range(name: str, a: np.ndarray, i: np.ndarray, d: int) -> None:
     """RuntimeError unless index `i` is in range along dimension `d`."""
-    from rushlight.backends import numpy as xp
+    from rushlight._backends import cpu as xp
 
     bad = xp.out_of_range(i, a.shape[d])
     if bad is not None:
@@ -289,7 +289,7 @@ def choose(xp, condition: Array, input: Array, other: Array):
         condition = condition.astype(bool)
     if getattr(input, "dtype", None) is not getattr(other, "dtype", 0):
         arrays = {"input": input, "other": other}
-        calls.promote(CHOOSE, arrays)
+        general.promote(CHOOSE, arrays)
         input, other = arrays["input"], arrays["other"]
     return xp.where(condition, input, other)
 
@@ -328,7 +328,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
         elif other.__class__ is Tensor and other._array.ndim:
             if (number := quick_number(input, other._array.dtype)) is not None:
                 return choose(condition, _wrap(number), other)
-    return calls.call(CHOOSE, [condition, input, other, out])
+    return general.call(CHOOSE, [condition, input, other, out])
 
 
 @public("Tensor", name="where")
@@ -376,7 +376,7 @@ def fill_number(value: Any, a: np.ndarray) -> np.ndarray:
     d = a.dtype
     if (quick := quick_number(value, d)) is not None:
         return quick
-    from rushlight.backends import numpy as xp
+    from rushlight._backends import cpu as xp
 
     name = dtypes.OF[d].name
     if isinstance(value, complex) and d.kind != "c":
@@ -436,7 +436,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
         a, m = self._array, mask._array
         if m.dtype is BOOL and m.shape == a.shape:
             if (number := quick_number(value, a.dtype)) is not None:
-                from rushlight.backends import numpy as xp
+                from rushlight._backends import cpu as xp
 
                 xp.fill_masked(a, m, number)
                 _bump(self)
@@ -469,7 +469,7 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     if as_tuple:
         if not input._array.ndim:
             input = input.unsqueeze(0)
-        from rushlight.backends import numpy as xp
+        from rushlight._backends import cpu as xp
 
         return tuple([_wrap(i) for i in xp.where_set(input._array)])
     return nonzero_places(input) if out is None else nonzero_places(input, out=out)
@@ -497,4 +497,4 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     result[: len(rows)] = rows
     if out is None:
         return _wrap(result)
-    return calls.write_out(OPS["aten.nonzero"], out, _wrap(result), (input,))
+    return general.write_out(OPS["aten.nonzero"], out, _wrap(result), (input,))

@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry
-from rushlight.ops import overrides
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import Tensor, _bump
+from rushlight.dispatch import overrides
+from rushlight.dispatch.inplace import plainly
+from rushlight.dispatch.registry import OPS, Array, composite, op, public
 from rushlight.ops.indexing.gather import check_mask, fill_number, index_dtype, quick_number
 from rushlight.ops.indexing.scatter import (
     REDUCES,
@@ -18,9 +21,6 @@ from rushlight.ops.indexing.scatter import (
     same_dtype,
     written,
 )
-from rushlight.ops.inplace import plainly
-from rushlight.ops.registry import OPS, Array, composite, op, public
-from rushlight.tensor import Tensor, _bump
 
 # -- index_...: whole slices of a dimension --------------------------------------------------------
 
@@ -56,7 +56,7 @@ def check_slices(
                 )
     if not in_range:
         return d, i
-    from rushlight.backends import numpy as xp
+    from rushlight._backends import cpu as xp
 
     size = a.shape[d] if a.ndim else 1
     low = -size if name == "index_fill" else 0
@@ -84,7 +84,7 @@ def write_index_add(xp, a: Any, dim: int, index: Any, source: Any, alpha: Any = 
 def quick_slices(t: Any, dim: Any, index: Any, source: Any, add: bool) -> bool:
     """`index_copy_` or `index_add_` of plain tensors; False, and nothing is written, for others and for
     an index out of range."""
-    from rushlight.backends import numpy as xp
+    from rushlight._backends import cpu as xp
 
     if not plainly(t, index, source) or dim.__class__ is not int:
         return False
@@ -203,7 +203,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any):
 @public("Tensor")
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """In-place version of `index_fill`."""
-    from rushlight.backends import numpy as xp
+    from rushlight._backends import cpu as xp
 
     if plainly(self, index):
         a, i = self._array, index._array

@@ -13,16 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry
+from rushlight._backends import cpu as xp
+from rushlight._backends import sparse
+from rushlight._backends.meta import Meta
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import check_writable, edge_of, hides_history
-from rushlight.backends import numpy as xp
-from rushlight.backends import sparse
-from rushlight.backends.meta import Meta
-from rushlight.ops import calls, overrides
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import Tensor, _bump, _wrap
+from rushlight.dispatch import general, overrides
+from rushlight.dispatch.inplace import check_inplace
+from rushlight.dispatch.registry import public
 from rushlight.ops.indexing import advanced
 from rushlight.ops.indexing.gather import quick_number
-from rushlight.ops.inplace import check_inplace
 from rushlight.ops.layout.regions import (
     alias,
     basic_new,
@@ -34,8 +36,6 @@ from rushlight.ops.layout.regions import (
     region_with_new_dims,
 )
 from rushlight.ops.layout.shape import unsqueeze
-from rushlight.ops.registry import public
-from rushlight.tensor import Tensor, _bump, _wrap
 
 ndarray = np.ndarray
 EVERYTHING = slice(None)
@@ -352,7 +352,7 @@ def as_tuple(index: Any) -> tuple:
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """`self[index] = value`: a number, or a tensor that broadcasts to the region."""
     a = self._array
-    if self._edge is None and a.__class__ is ndarray and self._counter is not calls.INFERENCE:
+    if self._edge is None and a.__class__ is ndarray and self._counter is not general.INFERENCE:
         c = index.__class__
         put = c is Tensor or c is tuple and any(i.__class__ is Tensor for i in index)
         if (quick_put if put else quick_write)(a, index, value):
@@ -497,7 +497,7 @@ def quick_put(a: np.ndarray, index: Any, value: Any) -> bool:
 
 def scalar_for(t: Tensor, value: Any) -> Tensor:
     """A number as a 0-d tensor of the dtype of `t`."""
-    if not isinstance(value, calls.NUMBERS):
+    if not isinstance(value, general.NUMBERS):
         raise TypeError(f"can't assign a {type(value).__name__} to a {tensor_type(t)}")
     d = t._array.dtype
     if isinstance(value, complex) and d.kind != "c":

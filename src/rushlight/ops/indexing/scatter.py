@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry
-from rushlight.ops import calls, overrides
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import Tensor, _bump
+from rushlight.dispatch import general, overrides
+from rushlight.dispatch.inplace import inplace, plainly
+from rushlight.dispatch.registry import OPS, Array, Op, op, public
 from rushlight.ops.indexing.advanced import write_part
 from rushlight.ops.indexing.gather import (
     check_along,
@@ -21,9 +24,6 @@ from rushlight.ops.indexing.gather import (
     index_dtype,
     quick_number,
 )
-from rushlight.ops.inplace import inplace, plainly
-from rushlight.ops.registry import OPS, Array, Op, op, public
-from rushlight.tensor import Tensor, _bump
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ def in_place(operator: Op, write: Callable, quick: Callable | None = None) -> Op
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if quick is not None and not kwargs and len(args) == 3 and quick(self, *args):
             return self
-        values, _ = calls.bind(operator, (self, *args), kwargs)
+        values, _ = general.bind(operator, (self, *args), kwargs)
         got = overrides.dispatch(getattr(Tensor, label), operator, values, None)
         if got is not overrides.NOTHING:
             return got
@@ -54,7 +54,7 @@ def in_place(operator: Op, write: Callable, quick: Callable | None = None) -> Op
 
 
 def written(operator: Op, write: Callable, values: list, label: str) -> Tensor:
-    from rushlight.backends import numpy as xp
+    from rushlight._backends import cpu as xp
 
     named = dict(zip(operator.params, values, strict=True))
     t = values[0]
@@ -62,7 +62,7 @@ def written(operator: Op, write: Callable, values: list, label: str) -> Tensor:
     for p, v in list(named.items())[1:]:
         if p in operator.inputs:
             if not isinstance(v, Tensor):
-                raise calls.not_a_tensor(operator, p, v)
+                raise general.not_a_tensor(operator, p, v)
             v = v._array
             if v.size and np.may_share_memory(v, t._array):
                 v = v.copy()
@@ -127,7 +127,7 @@ i64, f32, f64 = dtypes.int64.np, dtypes.float32.np, dtypes.float64.np
 def quick_scatter(t: Any, dim: Any, index: Any, src: Any, add: bool = False) -> bool:
     """`scatter_` or `scatter_add_` of plain tensors whose shapes agree; False, and nothing is written,
     for others and for an index out of range."""
-    from rushlight.backends import numpy as xp
+    from rushlight._backends import cpu as xp
 
     if src.__class__ is Tensor:
         if not plainly(t, index, src):
@@ -233,9 +233,9 @@ def scatter_form(src: Any, value: Any, reduce: Any) -> tuple[Op, list]:
         return COMBINE, [src, reduce]
     if isinstance(src, Tensor):
         return SRC, [src]
-    if not isinstance(src, calls.NUMBERS):
+    if not isinstance(src, general.NUMBERS):
         raise TypeError(
-            f"scatter(): argument 'src' must be Tensor or Number, not {calls.kind(src)}"
+            f"scatter(): argument 'src' must be Tensor or Number, not {general.kind(src)}"
         )
     return VALUE, [src]
 
@@ -264,7 +264,7 @@ def scatter(
     form, last = scatter_form(src, value, reduce)
     if out is None:
         return form.function(input, dim, index, *last)
-    return calls.call(form, [input, dim, index, *last, out])
+    return general.call(form, [input, dim, index, *last, out])
 
 
 @public("Tensor")
@@ -368,7 +368,7 @@ def scatter_reduce_(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """In-place version of `scatter_reduce`."""
-    from rushlight.backends import numpy as xp
+    from rushlight._backends import cpu as xp
 
     if plainly(self, index, src) and reduce in REDUCES and self._array.dtype.kind == "f":
         reduce_into(xp, self._array, dim, index._array, src._array, reduce, include_self)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rushlight import dtypes
-from rushlight.ops.registry import Array, composite, op
-from rushlight.tensor import Tensor
+from rushlight.core import dtypes
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.registry import Array, composite, op
 
 
 @op(view=True, where="aten", name="real", node="SelectBackward0", method=False)

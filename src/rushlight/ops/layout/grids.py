@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import dtypes
-from rushlight.ops import calls
+from rushlight.core import dtypes
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import general
+from rushlight.dispatch.registry import Arrays, op, public
 from rushlight.ops.layout.shape import expand
-from rushlight.ops.registry import Arrays, op, public
-from rushlight.tensor import Tensor
 
 
 def listed(tensors: tuple) -> list[Tensor]:
@@ -18,7 +18,7 @@ def listed(tensors: tuple) -> list[Tensor]:
     for k, x in enumerate(tensors):
         if not isinstance(x, Tensor):
             raise TypeError(
-                f"expected Tensor as element {k} in argument 0, but got {calls.kind(x)}"
+                f"expected Tensor as element {k} in argument 0, but got {general.kind(x)}"
             )
     return list(tensors)
 

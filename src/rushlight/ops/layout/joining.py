@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry
+from rushlight._backends import cpu as xp
+from rushlight._backends import llvm
 from rushlight.autograd.graph import Node, Output, new, version_of
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import DEFAULT, MULTI, NO_GRAD, View, edge_of
-from rushlight.backends import compiled
-from rushlight.backends import numpy as xp
-from rushlight.ops import calls
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import INFERENCE, Tensor, _wrap
+from rushlight.dispatch import general
+from rushlight.dispatch.record import SHAPE, STATIC, OutputInfo, plan
+from rushlight.dispatch.registry import OPS, Array, Arrays, Op, op, public
 from rushlight.ops.layout.regions import slice_dim
 from rushlight.ops.layout.shape import reshape
-from rushlight.ops.recording import SHAPE, STATIC, OutputInfo, plan
-from rushlight.ops.registry import OPS, Array, Arrays, Op, op, public
-from rushlight.tensor import INFERENCE, Tensor, _wrap
 
 EVERYTHING = slice(None)
 ndarray = np.ndarray
@@ -39,7 +39,7 @@ def quick_list(op: Op, kernel: str, direct: Any) -> Any:
     def function(tensors: Any, dim: int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
         if axis is not None:
             dim = axis
-        if out is None and not calls.scope["rare"] and tensors.__class__ in (list, tuple):
+        if out is None and not general.scope["rare"] and tensors.__class__ in (list, tuple):
             try:
                 arrays = [t._array for t in tensors]
             except AttributeError:
@@ -64,11 +64,11 @@ def quick_list(op: Op, kernel: str, direct: Any) -> Any:
                     raise TypeError(
                         f"expected Tensor as element {k} in argument 0, but got NoneType"
                     )
-        return calls.call(op, (tensors, dim, out))
+        return general.call(op, (tensors, dim, out))
 
     plain: Any = getattr(xp, kernel)
     names = function.__code__.co_freevars
-    compiled.watch(kernel, (function.__closure__ or ())[names.index("plain")])
+    llvm.watch(kernel, (function.__closure__ or ())[names.index("plain")])
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = forward.__doc__
     op.face = function
@@ -107,8 +107,8 @@ def recorded_as(op: Op) -> tuple[type, list]:
 def quick_views(op: Op, input: Tensor, *args: Any) -> tuple[Tensor, ...]:
     """The results of an operator that gives several views: short for the commonest call."""
     a = input._array
-    if a.__class__ is not ndarray or calls.scope["rare"] or input._counter is INFERENCE:
-        return calls.call(op, (input, *args))
+    if a.__class__ is not ndarray or general.scope["rare"] or input._counter is INFERENCE:
+        return general.call(op, (input, *args))
     arrays = op.declared(xp, a, *args)
     if not arrays:
         return ()
@@ -403,7 +403,7 @@ def cat_direct(arrays: list, dim: int) -> np.ndarray | None:
     n = first.ndim
     if not 0 < n < 4 or dim.__class__ is not int or not -n <= dim < n:
         return None
-    if first.size >= LARGE and compiled.active and same_but(arrays, dim):
+    if first.size >= LARGE and llvm.active and same_but(arrays, dim):
         return xp.joined(arrays, dim)
     try:  # without casts: NumPy's promotion is not PyTorch's
         return np.concatenate(arrays, dim, out=ordered(arrays, dim), casting="no")
@@ -496,7 +496,7 @@ def joined(name: str, shaped: Any, dim: Any) -> Any:
         if not isinstance(tensors, (tuple, list)):
             raise TypeError(
                 f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
-                + calls.kind(tensors)
+                + general.kind(tensors)
             )
         if not tensors:
             raise RuntimeError(f"{name} expects a non-empty TensorList")

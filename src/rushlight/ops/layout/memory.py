@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry, storage
-from rushlight.backends import meta
-from rushlight.ops import calls
+from rushlight._backends import meta
+from rushlight.core import dtypes, geometry, storage
+from rushlight.core.tensor import Tensor, _array_for, _wrap
+from rushlight.dispatch import general
+from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments
-from rushlight.ops.registry import public
-from rushlight.tensor import Tensor, _array_for, _wrap
 
 
 @public("Tensor", overridable=True)
@@ -30,8 +30,8 @@ def resize_(self, *args, size=None, memory_format=None):
         if memory_format is dtypes.preserve_format:
             raise RuntimeError("Unsupported memory format Preserve")
         strides = geometry.format_strides(shape, memory_format)
-    calls.give_shape(self, shape, strides)
-    calls.bump(self)
+    general.give_shape(self, shape, strides)
+    general.bump(self)
     return self
 
 
@@ -49,7 +49,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     if source is None:
         self._array = np.empty(0, self._array.dtype)
         return self
-    if self._edge is not None and calls.thread.grad:
+    if self._edge is not None and general.thread.grad:
         raise RuntimeError(
             "set_: a tensor that requires grad cannot be put on other memory; use .data"
         )
@@ -78,7 +78,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     at, d = index(storage_offset), self._array.dtype
     n = at + 1 + sum((k - 1) * s for k, s in zip(shape, steps, strict=True))
     if 0 not in shape and n * d.itemsize > memory.size:
-        memory = calls.grown(memory, n * d.itemsize)
+        memory = general.grown(memory, n * d.itemsize)
         if not isinstance(source, Tensor):
             source.untyped()._memory = memory
     self._array = _array_for(self.__class__, storage.strided(memory, d, at, shape, steps))
@@ -106,7 +106,7 @@ def share_memory_(self: Tensor) -> Tensor:
     a = self._array
     if a.__class__ is meta.Meta or storage.is_shared(self):
         return self
-    from rushlight import shared_memory
+    from rushlight.multiprocessing import shared_memory
 
     old = storage.memory(a)
     moved = shared_memory.bytes_of(shared_memory.block_of(old.size), old.size)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import dtypes, modes
+from rushlight.core import dtypes, modes
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.registry import public
 from rushlight.ops.factories.arguments import NUMBERS
-from rushlight.ops.registry import public
-from rushlight.tensor import Tensor
 
 
 @public()
@@ -112,7 +112,7 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
 @public("Tensor")
 def storage_type(self: Tensor) -> type:
     """The class of the typed storage, such as `FloatStorage`."""
-    from rushlight import storage
+    from rushlight.core import storage
 
     return getattr(storage, f"{self.dtype.scalar_name}Storage")
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes, geometry
-from rushlight.ops import calls
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import general
+from rushlight.dispatch.registry import Array, composite, op, public
 from rushlight.ops.layout.shape import expand, reshape
 from rushlight.ops.layout.views import DIAGONAL, copied
-from rushlight.ops.registry import Array, composite, op, public
-from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
-    from rushlight.ops.registry import Sizes  # type: ignore[attr-defined]
+    from rushlight.dispatch.registry import Sizes  # type: ignore[attr-defined]
 
     Ints = tuple[int, ...]
 
@@ -195,8 +195,8 @@ def repeat_each_back(g: Tensor, input_shape: Ints, repeats: Tensor, dim: int) ->
 
 def repeated_slices(repeats: Tensor) -> Tensor:
     """Which slice each repeated slice was."""
-    from rushlight.backends import numpy as xp
-    from rushlight.tensor import _wrap
+    from rushlight._backends import cpu as xp
+    from rushlight.core.tensor import _wrap
 
     r = repeats._array
     return _wrap(xp.repeat(xp.arange(r.size), r))
@@ -218,7 +218,7 @@ def repeat_interleave(
     >>> torch.tensor([1, 2]).repeat_interleave(torch.tensor([1, 2]))
     tensor([1, 2, 2])
     """
-    from rushlight.tensor import _wrap
+    from rushlight.core.tensor import _wrap
 
     if repeats is None:
         repeats, alone = input, True
@@ -243,7 +243,7 @@ def repeat_interleave(
     if not isinstance(repeats, Tensor):
         raise TypeError(
             "repeat_interleave(): argument 'repeats' must be Tensor or int, not "
-            + calls.kind(repeats)
+            + general.kind(repeats)
         )
     if repeats.dtype not in (dtypes.int64, dtypes.int32):
         raise RuntimeError("repeats has to be Long or Int tensor")

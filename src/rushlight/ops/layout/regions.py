@@ -5,12 +5,12 @@ from __future__ import annotations
 from operator import index as integer
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes, geometry
-from rushlight.ops.registry import Array, op, public
-from rushlight.tensor import Tensor
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.registry import Array, op, public
 
 if TYPE_CHECKING:
-    from rushlight.ops.registry import Sizes  # type: ignore[attr-defined]
+    from rushlight.dispatch.registry import Sizes  # type: ignore[attr-defined]
 
 EVERYTHING = slice(None)
 

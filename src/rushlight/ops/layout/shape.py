@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry
-from rushlight.ops import calls, overrides
-from rushlight.ops.registry import Array, Dims, DType, composite, op, public
-from rushlight.tensor import Tensor
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import general, overrides
+from rushlight.dispatch.registry import Array, Dims, DType, composite, op, public
 
 if TYPE_CHECKING:
-    from rushlight.ops.registry import Sizes  # type: ignore[attr-defined]
+    from rushlight.dispatch.registry import Sizes  # type: ignore[attr-defined]
 
 ndarray = np.ndarray
 NOT_VIEWABLE = (
@@ -94,7 +94,7 @@ def reshape(input: Tensor, shape: Sizes) -> Tensor:
     tensor([0, 2, 4, 1, 3, 5])
     """
     a = input._array
-    if a.__class__ is not ndarray or calls.scope["rare"]:
+    if a.__class__ is not ndarray or general.scope["rare"]:
         got = overrides.call_overrides(reshape, (input, shape), {})
         if got is not overrides.NOTHING:
             return got
@@ -141,7 +141,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     torch.Size([2, 12])
     """
     a = input._array
-    if a.__class__ is not ndarray or calls.scope["rare"]:
+    if a.__class__ is not ndarray or general.scope["rare"]:
         got = overrides.call_overrides(flatten, (input, start_dim, end_dim), {})
         if got is not overrides.NOTHING:
             return got
@@ -475,7 +475,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     for k, x in enumerate(tensors):
         if not isinstance(x, Tensor):
             raise TypeError(
-                f"expected Tensor as element {k} in argument 0, but got {calls.kind(x)}"
+                f"expected Tensor as element {k} in argument 0, but got {general.kind(x)}"
             )
     shape = geometry.broadcast_shapes(*(x._array.shape for x in tensors))
     return tuple([x if x._array.shape == shape else expand(x, shape) for x in tensors])
@@ -489,7 +489,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
     >>> torch.broadcast_shapes((3, 1), (2,), 1)
     torch.Size([3, 2])
     """
-    from rushlight.size import Size
+    from rushlight.core.size import Size
 
     return Size(
         geometry.broadcast_shapes(*((s,) if isinstance(s, int) else tuple(s) for s in shapes))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.registry import OPS, Array, composite, op
 from rushlight.ops.layout.regions import slice_dim
 from rushlight.ops.layout.views import DIAGONAL, laid_out
-from rushlight.ops.registry import OPS, Array, composite, op
-from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
-    from rushlight.ops.registry import Sizes  # type: ignore[attr-defined]
+    from rushlight.dispatch.registry import Sizes  # type: ignore[attr-defined]
 
 SELECT, SLICE = OPS["select"], OPS["aten.slice"]
 

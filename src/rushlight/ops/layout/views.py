@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes, geometry
 from rushlight.autograd.graph import AccumulateGrad, new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import View, check_writable, edge_of
-from rushlight.ops import calls
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import INFERENCE, Tensor, _bump
+from rushlight.dispatch import general
+from rushlight.dispatch.registry import Array, composite, op, public
 from rushlight.ops.layout.complex_parts import view_as_complex, view_as_real
 from rushlight.ops.layout.joining import split, split_with_sizes, unbind
 from rushlight.ops.layout.regions import alias, narrow, select, slice_dim
@@ -22,11 +24,9 @@ from rushlight.ops.layout.shape import (
     unsqueeze,
     view,
 )
-from rushlight.ops.registry import Array, composite, op, public
-from rushlight.tensor import INFERENCE, Tensor, _bump
 
 if TYPE_CHECKING:
-    from rushlight.ops.registry import Sizes  # type: ignore[attr-defined]
+    from rushlight.dispatch.registry import Sizes  # type: ignore[attr-defined]
 
     Ints = tuple[int, ...]
 
@@ -107,7 +107,7 @@ def as_strided(input: Tensor, size: Sizes, stride: Any, storage_offset: Any = No
             [1, 2, 3],
             [2, 3, 4]])
     """
-    from rushlight import storage
+    from rushlight.core import storage
 
     size, stride = tuple(size), tuple(stride)
     if len(size) != len(stride):
@@ -364,7 +364,7 @@ def copy_of(name: str, make: Any) -> None:
         result = tuple([copied(v) for v in made]) if several else copied(made)
         if out is None:
             return result
-        calls.write_out(clone_operator(), out, result, (input,))
+        general.write_out(clone_operator(), out, result, (input,))
         return None if several else out
 
     function.__name__ = function.__qualname__ = name + "_copy"

@@ -6,9 +6,9 @@ matrix derivative results" (2008). Eigenvalues and singular values are in spectr
 
 from __future__ import annotations
 
-from rushlight.errors import LinAlgError
+from rushlight.core.errors import LinAlgError
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
-from rushlight.ops.registry import Array, composite, op
 
 
 def batch_element(info) -> str:
@@ -32,7 +32,7 @@ def half_diagonal(x):
 
 def eye(like, n, m=None):
     """The identity [n, m] in the dtype of `like`."""
-    from rushlight.methods import function
+    from rushlight.dispatch.methods import function
 
     return function("eye")(n, n if m is None else m, dtype=like.dtype, device=like.device)
 
@@ -158,7 +158,7 @@ def lu_factor_input(g_LU, LU, pivots):
     phi = (low.mH @ g_low).tril(-1) + (g_up @ up.mH).triu()
     g = solve_lower(up.mH, solve_unit(low.mH, phi, upper=True), right=True)
     if rest is not None:
-        from rushlight.methods import function
+        from rushlight.dispatch.methods import function
 
         g = function("cat")((g, rest), -2 if m > n else -1)
     return permutation_of(pivots, LU, m) @ g
@@ -196,7 +196,7 @@ def lu_factor(A: Array, *, pivot: bool = True):
 
 
 def named(name, fields, values):
-    from rushlight import return_types
+    from rushlight.core import return_types
 
     return return_types.make(name, fields)(values)
 
@@ -234,7 +234,7 @@ def lu_unpack(
     LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True
 ):
     """(P, L, U) of what `linalg.lu_factor` returned; an empty tensor for what is not asked for."""
-    from rushlight import dtypes
+    from rushlight.core import dtypes
 
     if unpack_pivots and LU_pivots.dtype is not dtypes.int32:
         raise RuntimeError(
@@ -297,7 +297,7 @@ def qr_input(g_Q, g_R, Q, R, mode, A_shape):
     x = skew(Q.mH @ g_Q - g_R @ R.mH)
     g = solve_lower(R[..., :m].mH, half_diagonal(x), right=True)
     pad = g_R.new_zeros((*g_R.shape[:-1], n - m))
-    from rushlight.methods import function
+    from rushlight.dispatch.methods import function
 
     return Q @ (g_R + function("cat")((g, pad), -1))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes, geometry
+from rushlight.core import dtypes, geometry
+from rushlight.dispatch.registry import Array, Dims, DType, composite, op
 from rushlight.ops.linalg.norms import vector_norm, vector_norm_gradient
-from rushlight.ops.registry import Array, Dims, DType, composite, op
 
 if TYPE_CHECKING:
     Bool = bool

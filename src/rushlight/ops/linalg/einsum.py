@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.ops.registry import Arrays, composite, public
+from rushlight.dispatch.registry import Arrays, composite, public
 
 ELLIPSIS = 52  # labels: 0..51 for A-Z, a-z; from 52 the dimensions that `...` stands for
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rushlight import dtypes, modes
-from rushlight.geometry import wrap_dim
-from rushlight.ops.registry import Array, composite, op, public
+from rushlight.core import dtypes, modes
+from rushlight.core.geometry import wrap_dim
+from rushlight.dispatch.registry import Array, composite, op, public
 
 if TYPE_CHECKING:
-    from rushlight.dtypes import dtype as DType
-    from rushlight.dtypes import layout as Layout
+    from rushlight.core.dtypes import dtype as DType
+    from rushlight.core.dtypes import layout as Layout
+    from rushlight.core.tensor import Tensor
     from rushlight.ops.factories.windows import Device
-    from rushlight.tensor import Tensor
 
 FORWARD = {None: 0, "backward": 0, "ortho": 1, "forward": 2}
 INVERSE = {None: 2, "backward": 2, "ortho": 1, "forward": 0}
@@ -425,7 +425,7 @@ overlap_add.grad(input=lambda g, hop, input_shape: frames(g, input_shape[-1], ho
 
 def short_time_window(name, window, n_fft, win_length, like):
     """The window in the middle of n_fft points; ones without one."""
-    from rushlight.methods import function
+    from rushlight.dispatch.methods import function
 
     if window is None:
         dtype = like.dtype.to_real() if like.is_complex() else like.dtype
@@ -479,7 +479,7 @@ def stft(
     win_length = n_fft if win_length is None else win_length
     x = input if input.ndim == 2 else input.unsqueeze(0)
     if center:
-        from rushlight.methods import function
+        from rushlight.dispatch.methods import function
 
         x = function("nn.functional.pad")(x.unsqueeze(0), (n_fft // 2, n_fft // 2), pad_mode)
         x = x.squeeze(0)
@@ -506,7 +506,7 @@ def stft(
     r = r if input.ndim == 2 else r.squeeze(0)
     if return_complex:
         return r
-    from rushlight.methods import function
+    from rushlight.dispatch.methods import function
 
     return function("view_as_real")(r)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rushlight.backends import numpy as xp
-from rushlight.ops.registry import Array, composite, op
+from rushlight._backends import cpu as xp
+from rushlight.dispatch.registry import Array, composite, op
 
 if TYPE_CHECKING:
-    from rushlight.dtypes import dtype as DType
+    from rushlight.core.dtypes import dtype as DType
 
 
 @op(name="_grouped_mm", node="GroupedMmBackward0", method=False, out=False)

@@ -7,9 +7,9 @@ again products of the three kinds, so that every derivative of any order is one 
 
 from __future__ import annotations
 
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.pointwise.elementwise import no_derivative
-from rushlight.ops.registry import Array, composite, op
 
 
 def to_shape(g, shape):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight import dtypes
+from rushlight.core import dtypes
 
 
 def dtype_name(a) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rushlight import dtypes
-from rushlight.geometry import wrap_dim
+from rushlight.core import dtypes
+from rushlight.core.geometry import wrap_dim
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.decompositions import first_failure
 from rushlight.ops.linalg.spectra import svdvals
-from rushlight.ops.registry import Array, composite, op
 
 if TYPE_CHECKING:
-    from rushlight.dtypes import dtype as DType
+    from rushlight.core.dtypes import dtype as DType
 
     Dims = int | tuple[int, ...] | None
 
@@ -266,7 +266,7 @@ def matrix_rank(
         s = svdvals(input.detach())
     if not s.shape[-1]:
         return s.sum(-1).to(dtypes.int64)
-    from rushlight.limits import finfo
+    from rushlight.core.type_info import finfo
 
     eps = finfo(s.dtype).eps * max(input.shape[-2:])
     if rtol is None:

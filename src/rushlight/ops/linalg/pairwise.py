@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rushlight.autograd.state import thread
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.matmul import adjoint_times, matmul, to_shape
-from rushlight.ops.registry import Array, composite, op
 
 MODES = (
     None,
@@ -128,7 +128,7 @@ def pairs_of_rows(xp, input: Array, p: float):
 def pdist_gradient(g, input, result, p):
     if not thread.grad:
         return pairs_backward(g, result, input, p)
-    from rushlight.methods import function
+    from rushlight.dispatch.methods import function
 
     i, j = function("triu_indices")(input.shape[0], input.shape[0], 1)
     share = slopes(g, result, input[i] - input[j], p)

@@ -6,7 +6,8 @@ product with Xᴴ.
 
 from __future__ import annotations
 
-from rushlight.errors import LinAlgError
+from rushlight.core.errors import LinAlgError
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.decompositions import (
     batch_element,
@@ -18,7 +19,6 @@ from rushlight.ops.linalg.decompositions import (
 )
 from rushlight.ops.linalg.matmul import to_shape
 from rushlight.ops.linalg.spectra import svd
-from rushlight.ops.registry import Array, composite, op
 
 # -- general systems -------------------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ def triangular_solve(
             )
     a, flipped = (A.mT, not upper) if transpose else (A, upper)
     x = solve_triangular(a, input, upper=flipped, unitriangular=unitriangular)
-    from rushlight.geometry import broadcast_shapes
+    from rushlight.core.geometry import broadcast_shapes
 
     a = A.expand(*broadcast_shapes(A.shape[:-2], input.shape[:-2]), *A.shape[-2:])
     return named("triangular_solve", ("solution", "cloned_coefficient"), (x, a.mT.contiguous().mT))
@@ -161,7 +161,7 @@ def lu_solve_of_linalg(
 ):
     """X of A X = B (X A = B unless `left`, Aᴴ for A if `adjoint`) from what `linalg.lu_factor`
     returned."""
-    from rushlight import dtypes
+    from rushlight.core import dtypes
 
     name = "linalg.lu_solve"
     check.square_floating(name, LU, "LU")
@@ -457,7 +457,7 @@ def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | N
     m, n = input.shape[-2:]
     values = svd(input.detach(), False)[1]
     if rcond is None:
-        from rushlight.limits import finfo
+        from rushlight.core.type_info import finfo
 
         rcond = finfo(input.dtype).eps * max(m, n)
     inverse = pinv(input, rtol=rcond)

@@ -7,9 +7,9 @@ gradient is that of a function that does not depend on them.
 
 from __future__ import annotations
 
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.decompositions import eye, named, skew
-from rushlight.ops.registry import Array, composite, op
 
 
 @op(where="linalg", outputs=("eigenvalues", "eigenvectors"), node="LinalgEighBackward0")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import dtypes, geometry
-from rushlight.limits import finfo
-from rushlight.ops.fused_rules import fused
+from rushlight.core import dtypes, geometry
+from rushlight.core.type_info import finfo
+from rushlight.dispatch.fused_rules import fused
+from rushlight.dispatch.registry import Array, Op, composite, elementwise, op, public
 from rushlight.ops.layout.joining import cat
-from rushlight.ops.registry import Array, Op, composite, elementwise, op, public
 
 
 def inplace_or_not(which: Any, input: Any, inplace: bool, *args: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.conv import is_channels_last
 from rushlight.ops.nn.pool import (
     add_places,
@@ -21,12 +22,11 @@ from rushlight.ops.nn.pool import (
     regular,
     spread,
 )
-from rushlight.ops.registry import Array, composite, op
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
     Ints = tuple[int, ...]
 
@@ -291,7 +291,7 @@ def declare_unpool(n: int) -> Any:
     def unpool(xp, input: Array, indices: Array, output_size: Ints):
         out = output_size
         if indices.dtype.name != "int64":
-            from rushlight.dtypes import OF
+            from rushlight.core.dtypes import OF
 
             raise RuntimeError(
                 f"elements in indices should be type int64 but got: {OF[indices.dtype].scalar_name}"
@@ -456,7 +456,7 @@ def fractional_max_pool(
         output_size = tuple(int(s * r) for s, r in zip(shape, ratio, strict=True))
     out = spread(name, "output_size", output_size, n)
     if samples is None:
-        from rushlight.methods import function
+        from rushlight.dispatch.methods import function
 
         lead = (1, input.shape[0]) if input.ndim == n + 1 else tuple(input.shape[:2])
         samples = function("rand")(*lead, n, dtype=input.dtype)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from rushlight import geometry
+from rushlight._backends import cpu as xp
 from rushlight.autograd.state import thread
-from rushlight.backends import numpy as xp
+from rushlight.core import geometry
+from rushlight.core.tensor import _wrap
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg.matmul import linear
 from rushlight.ops.nn.dropout import dropout
 from rushlight.ops.nn.pad import pad
-from rushlight.ops.registry import Array, composite, op
-from rushlight.tensor import _wrap
 
 if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 
 def weights_in_operators(query: Any, key: Any, mask: Any, causal: bool, scale: float) -> Any:

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
 from rushlight.autograd.state import scope, thread
-from rushlight.backends import numpy as xp
-from rushlight.ops.fused_rules import FLOATS
+from rushlight.core.tensor import INFERENCE, Tensor, _bump, _wrap
+from rushlight.dispatch.fused_rules import FLOATS
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.normalize import (
     as_given,
     check_mixed,
@@ -22,8 +24,6 @@ from rushlight.ops.nn.normalize import (
     several_values,
     wide,
 )
-from rushlight.ops.registry import Array, composite, op
-from rushlight.tensor import INFERENCE, Tensor, _bump, _wrap
 
 # -- batch normalisation ---------------------------------------------------------------------------
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes, geometry
-from rushlight.ops.registry import Array, composite, op
-from rushlight.tensor import Tensor
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.registry import Array, composite, op
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight.ops.registry import Array, composite, op
+from rushlight.dispatch.registry import Array, composite, op
 
 if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 REDUCTIONS = ("none", "mean", "sum")
 

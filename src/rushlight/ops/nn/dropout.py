@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, sampling
 from rushlight.autograd.state import scope
-from rushlight.generator import default_generator
+from rushlight.core import dtypes
+from rushlight.core.tensor import _wrap
+from rushlight.dispatch.registry import Array, composite
 from rushlight.ops.factories.creation import empty_like, ones
-from rushlight.ops.registry import Array, composite
-from rushlight.tensor import _wrap
+from rushlight.rng import sampling
+from rushlight.rng.generator import default_generator
 
 if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 
 def check(p: float, error: type[Exception] = ValueError) -> None:

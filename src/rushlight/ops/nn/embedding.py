@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends.sparse import note
 from rushlight.autograd.state import scope, thread
-from rushlight.backends.sparse import note
-from rushlight.ops.registry import Array, composite, op, public
-from rushlight.tensor import Tensor as _Tensor
-from rushlight.tensor import _wrap
+from rushlight.core.tensor import Tensor as _Tensor
+from rushlight.core.tensor import _wrap
+from rushlight.dispatch.registry import Array, composite, op, public
 
 MODES = {"sum": 0, "mean": 1, "max": 2}
 
@@ -404,7 +404,7 @@ def one_hot(input: Array, num_classes: int = -1):
     if input.is_meta and num_classes > 0:
         return input.new_empty((*input.shape, num_classes))
     if input.__class__ is _Tensor and not scope["rare"]:
-        from rushlight.backends import numpy as xp
+        from rushlight._backends import cpu as xp
 
         a = input._array
         if a.__class__ is np.ndarray and (num_classes > 0 or num_classes == -1):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.pool import check_dtype, check_tensor
-from rushlight.ops.registry import Array, composite, op
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes
+from rushlight.core import dtypes
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.pool import check_tensor
-from rushlight.ops.registry import Array, composite, op
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
     Ints = tuple[int, ...]
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends import llvm
 from rushlight.autograd.state import scope, thread
-from rushlight.backends import compiled
-from rushlight.dtypes import bfloat16, int64, uint8
+from rushlight.core.dtypes import bfloat16, int64, uint8
+from rushlight.core.tensor import _wrap
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg.matmul import linear
 from rushlight.ops.nn.softmax import log_softmax_of
-from rushlight.ops.registry import Array, composite, op
-from rushlight.tensor import _wrap
 
 FLOATS = frozenset(np.dtype(t) for t in (np.float32, np.float64, np.float16, bfloat16.np))
 
@@ -195,7 +195,7 @@ def in_one(input: Any, target: Any, weight: Any, reduction: str) -> bool:
     a, t = input._array, target._array
     shape = a.shape
     return (
-        compiled.active
+        llvm.active
         and a.__class__ is t.__class__ is np.ndarray
         and len(shape) > 1
         and a.dtype in FLOATS

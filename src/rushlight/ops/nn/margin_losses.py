@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.dispatch.registry import Array, composite
 from rushlight.ops.nn.loss import legacy_reduction, reduced
 from rushlight.ops.nn.regression_losses import check_reduction, paired
-from rushlight.ops.registry import Array, composite
 
 
 @composite(where="nn.functional", inplace=False)

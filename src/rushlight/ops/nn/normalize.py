@@ -11,15 +11,15 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes
 from rushlight.autograd.state import thread
-from rushlight.ops.fused_rules import FLOATS
+from rushlight.core import dtypes
+from rushlight.dispatch.fused_rules import FLOATS
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.pad import pad
 from rushlight.ops.nn.pool import avg_pool2d, avg_pool3d
-from rushlight.ops.registry import Array, composite, op
 
 if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 HALF = ("float16", "bfloat16")
 

@@ -5,8 +5,8 @@ Also what `nn.utils.weight_norm` is made of.
 
 from __future__ import annotations
 
-from rushlight import geometry
-from rushlight.ops.registry import Array, composite
+from rushlight.core import geometry
+from rushlight.dispatch.registry import Array, composite
 
 _REDUCTIONS = ("none", "mean", "sum")
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes, geometry
 from rushlight.autograd.state import thread
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.conv import is_channels_last
-from rushlight.ops.registry import Array, composite, op
-from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     import numpy as np

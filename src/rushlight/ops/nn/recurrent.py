@@ -11,12 +11,12 @@ from typing import Any
 
 from numpy import ndarray
 
+from rushlight._backends import cpu as xp
 from rushlight.autograd.state import scope, thread
-from rushlight.backends import numpy as xp
+from rushlight.core.tensor import _wrap
+from rushlight.dispatch.registry import Array, op, public
 from rushlight.ops.linalg.matmul import linear
 from rushlight.ops.nn.dropout import dropout as drop
-from rushlight.ops.registry import Array, op, public
-from rushlight.tensor import _wrap
 
 # -- one step: (input's part of the gates, states, weights) -> states ------------------------------
 

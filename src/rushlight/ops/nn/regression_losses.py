@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.ops.fused_rules import fused
+from rushlight.dispatch.fused_rules import fused
+from rushlight.dispatch.registry import Array, composite, elementwise, op
 from rushlight.ops.nn.loss import legacy_reduction, reduced
-from rushlight.ops.registry import Array, composite, elementwise, op
 
 
 def same_sizes(input: Any, target: Any) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes
+from rushlight.core import dtypes
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.adaptive_pool import adaptive_avg_pool
 from rushlight.ops.nn.pool import check_tensor, placed, regular
-from rushlight.ops.registry import Array, composite, op
 
 if TYPE_CHECKING:
     import numpy as np

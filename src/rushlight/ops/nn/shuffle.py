@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.pool import placed, regular
-from rushlight.ops.registry import Array, composite, op
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rushlight.ops.registry import Array, composite, op
+from rushlight.dispatch.registry import Array, composite, op
 
 if TYPE_CHECKING:
-    from rushlight.dtypes import dtype as DType
+    from rushlight.core.dtypes import dtype as DType
 
 
 def compact(a):

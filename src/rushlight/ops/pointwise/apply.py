@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.autograd.state import thread
-from rushlight.ops.inplace import check_inplace
-from rushlight.ops.registry import public
-from rushlight.tensor import Tensor, _bump
+from rushlight.core.tensor import Tensor, _bump
+from rushlight.dispatch.inplace import check_inplace
+from rushlight.dispatch.registry import public
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.registry import Array, composite, elementwise
 from rushlight.ops.pointwise.elementwise import HALVES, no_derivative, zero
-from rushlight.ops.registry import Array, composite, elementwise
-from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from typing import Any

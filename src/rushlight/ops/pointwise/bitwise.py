@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.ops.registry import Array, elementwise
+from rushlight.dispatch.registry import Array, elementwise
 
 BOTH = ("input", "other")
 

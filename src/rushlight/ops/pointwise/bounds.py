@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rushlight.ops.fused_rules import fused
-from rushlight.ops.registry import Array, elementwise
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.fused_rules import fused
+from rushlight.dispatch.registry import Array, elementwise
 
 if TYPE_CHECKING:
     from typing import Any

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rushlight.ops import calls
-from rushlight.ops.registry import Array, composite, elementwise, public
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import general
+from rushlight.dispatch.registry import Array, composite, elementwise, public
 
 
 @elementwise(kernel="equal", promote="bool")
@@ -115,7 +115,7 @@ def isclose(
     """Whether |input - other| <= atol + rtol * |other|; infinities are close to themselves only."""
     for name, t in (("input", input), ("other", other)):
         if not isinstance(t, Tensor):
-            raise TypeError(f"isclose(): argument '{name}' must be Tensor, not {calls.kind(t)}")
+            raise TypeError(f"isclose(): argument '{name}' must be Tensor, not {general.kind(t)}")
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.scalar_name} did not match {other.dtype.scalar_name}")
     for name, v in (("rtol", rtol), ("atol", atol)):
@@ -157,7 +157,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape and equal elements; NaN equals nothing."""
     if not isinstance(other, Tensor):
         raise TypeError(
-            f"equal(): argument 'other' (position 2) must be Tensor, not {calls.kind(other)}"
+            f"equal(): argument 'other' (position 2) must be Tensor, not {general.kind(other)}"
         )
     a, b = input._array, other._array
     if a.shape != b.shape:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rushlight.ops import calls
-from rushlight.ops.recording import d0, zeros
-from rushlight.ops.registry import Array, composite, elementwise, public
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import general
+from rushlight.dispatch.record import d0, zeros
+from rushlight.dispatch.registry import Array, composite, elementwise, public
 
 if TYPE_CHECKING:
     from typing import Any
@@ -40,7 +40,7 @@ def check_alpha(input: Any, other: Any, alpha: Any) -> None:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if isinstance(alpha, (float, complex)):
         kinds = {
-            calls.dtypes.OF[t._array.dtype].kind for t in (input, other) if isinstance(t, Tensor)
+            general.dtypes.OF[t._array.dtype].kind for t in (input, other) if isinstance(t, Tensor)
         }
         if not any(k >= 2 for k in kinds) and not isinstance(other, (float, complex)):
             raise RuntimeError(
@@ -172,7 +172,7 @@ def half_by_number(input: Any, other: Any) -> bool:
     return isinstance(other, (int, float))
 
 
-HALVES = (calls.dtypes.float16, calls.dtypes.bfloat16)
+HALVES = (general.dtypes.float16, general.dtypes.bfloat16)
 
 
 @elementwise(
@@ -391,8 +391,8 @@ square.grad(input=lambda g, input: g * (2 * input))
 def power_dtype(input: Any, exponent: Any) -> Any:
     for t in (input, exponent):
         if isinstance(t, complex) or (isinstance(t, Tensor) and t.is_complex()):
-            return calls.dtypes.complex128
-    return calls.dtypes.float64
+            return general.dtypes.complex128
+    return general.dtypes.float64
 
 
 @composite
@@ -400,8 +400,8 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     """`pow` computed in float64 (complex128 for complex operands)."""
     if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
         raise TypeError(
-            f"float_power(): one of input and exponent must be a Tensor, got {calls.kind(input)} and "
-            f"{calls.kind(exponent)}"
+            f"float_power(): one of input and exponent must be a Tensor, got {general.kind(input)} and "
+            f"{general.kind(exponent)}"
         )
     d = power_dtype(input, exponent)
     a, b = (t.to(d) if isinstance(t, Tensor) else t for t in (input, exponent))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.ops.registry import public
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.registry import public
 
 _UNARY = (
     "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg "

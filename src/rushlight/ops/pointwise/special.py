@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.registry import Array, elementwise, public
 from rushlight.ops.pointwise.elementwise import no_derivative
-from rushlight.ops.registry import Array, elementwise, public
-from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from typing import Any

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rushlight.ops.fused_rules import fused
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch.fused_rules import fused
+from rushlight.dispatch.registry import OPS, Array, composite, elementwise, op, public
 from rushlight.ops.pointwise.elementwise import zero
-from rushlight.ops.registry import OPS, Array, composite, elementwise, op, public
-from rushlight.tensor import Tensor
 
 if TYPE_CHECKING:
     from typing import Any

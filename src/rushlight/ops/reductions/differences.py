@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight import geometry
-from rushlight.ops.registry import composite, public
+from rushlight.core import geometry
+from rushlight.dispatch.registry import composite, public
 
 Tensor = Any  # annotation only
 

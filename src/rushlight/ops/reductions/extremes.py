@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes
+from rushlight.core import dtypes
+from rushlight.dispatch.registry import Array, Dims, op, public
 from rushlight.ops.reductions.reduce import axes, axis, keep
-from rushlight.ops.registry import Array, Dims, op, public
 
 if TYPE_CHECKING:
     from builtins import bool as Bool

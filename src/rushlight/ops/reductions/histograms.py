@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes
+from rushlight.core import dtypes
+from rushlight.dispatch.registry import Array, Arrays, op, public
 from rushlight.ops.reductions.extremes import real_input
-from rushlight.ops.registry import Array, Arrays, op, public
 
 if TYPE_CHECKING:
     Bool = bool
@@ -172,7 +172,7 @@ def histogram(
     >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=2).hist
     tensor([2., 1.])
     """
-    from rushlight import return_types
+    from rushlight.core import return_types
 
     flat = input.reshape(-1, 1)
     if weight is not None:
@@ -202,7 +202,7 @@ def histogramdd(
     tensor([[0., 1.],
             [2., 0.]])
     """
-    from rushlight import return_types
+    from rushlight.core import return_types
 
     check_histogram(input, weight)
     edges = bin_edges(input, bins, range)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes, geometry, modes
-from rushlight.ops.registry import Array, Dims, DType, composite, op, public
+from rushlight.core import dtypes, geometry, modes
+from rushlight.dispatch.registry import Array, Dims, DType, composite, op, public
 
 if TYPE_CHECKING:
     from builtins import bool as Bool

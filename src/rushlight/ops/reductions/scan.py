@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes
+from rushlight.core import dtypes
+from rushlight.dispatch.registry import Array, DType, op
 from rushlight.ops.reductions.extremes import real_input
 from rushlight.ops.reductions.reduce import axis, has_zero
-from rushlight.ops.registry import Array, DType, op
 
 if TYPE_CHECKING:
     pass
@@ -61,7 +61,8 @@ def cumprod_backward(g: Tensor, input: Tensor, result: Tensor, dim: int, dtype: 
         x, result = x.conj(), result.conj()
     if not has_zero(x):
         return (from_the_end(g * result, dim) / x).to(input.dtype)
-    from rushlight import eye, tensor
+    from rushlight import eye
+    from rushlight.core import tensor
 
     dim %= x.ndim
     n = x.shape[dim]

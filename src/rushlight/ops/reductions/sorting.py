@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes, geometry
+from rushlight.core import dtypes, geometry
+from rushlight.dispatch.registry import Array, composite, op, public
 from rushlight.ops.reductions.extremes import to_chosen
 from rushlight.ops.reductions.reduce import axis
-from rushlight.ops.registry import Array, composite, op, public
 
 if TYPE_CHECKING:
     Bool = bool
@@ -260,7 +260,7 @@ def bucketize(
 def as_tensor(value: Any, like: Tensor) -> Tensor:
     if hasattr(value, "_array"):
         return value
-    from rushlight import tensor
+    from rushlight.core import tensor
 
     return tensor(value)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight import dtypes
+from rushlight.core import dtypes
+from rushlight.dispatch.registry import Array, Dims, composite, op, public
 from rushlight.ops.reductions.extremes import evenly, nonempty, to_chosen
 from rushlight.ops.reductions.reduce import axes, axis, keep, reduced_count
-from rushlight.ops.registry import Array, Dims, composite, op, public
 
 if TYPE_CHECKING:
     Bool = bool
@@ -365,7 +365,7 @@ def nanquantile(
 
 def check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
     """`q` as a tensor of the dtype of `input`."""
-    from rushlight import tensor
+    from rushlight.core import tensor
 
     if not input.numel():
         raise RuntimeError(
@@ -529,7 +529,7 @@ def cov(
     other = x if w is None else x * w
     c = x @ (other.t().conj() if x.is_complex() else other.t())
     if norm.__class__ is int:  # a tensor, so that 0 divides
-        from rushlight import tensor
+        from rushlight.core import tensor
 
         norm = tensor(norm)
     return (c / norm).squeeze()

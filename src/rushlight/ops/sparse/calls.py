@@ -1,6 +1,6 @@
 """What public operators do when an input is a sparse tensor.
 
-`calls.execute` comes here with every such call; an operator that stands in none of the tables below is
+`general.execute` comes here with every such call; an operator that stands in none of the tables below is
 refused by name. The functions take what the operator takes. Most compute on the values with dense
 operators, so that gradients follow (see sparse.py).
 """
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry
-from rushlight.backends import sparse
-from rushlight.backends.sparse import Coo, Csr
-from rushlight.ops.registry import Array, op
+from rushlight._backends import sparse
+from rushlight._backends.sparse import Coo, Csr
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch.registry import Array, op
 from rushlight.ops.sparse import products, shapes
 from rushlight.ops.sparse.methods import coalesce, to_dense, to_rows
 from rushlight.ops.sparse.operators import (
@@ -26,22 +27,21 @@ from rushlight.ops.sparse.operators import (
     values_of,
     with_values,
 )
-from rushlight.tensor import Tensor, _wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rushlight.ops.registry import Op
+    from rushlight.dispatch.registry import Op
 
 
 def call(op: Op, named: dict[str, Any], out: Any) -> Any:
     """Run `op` on arguments among which there are sparse tensors."""
-    from rushlight.ops import calls
+    from rushlight.dispatch import general
 
     for i in op.inputs:
         v = named[i]
         if not op.elementwise and i not in op.lists and v is not None and not isinstance(v, Tensor):
-            raise calls.not_a_tensor(op, i, v)
+            raise general.not_a_tensor(op, i, v)
     if op.path in VALUEWISE and is_sparse(named["input"]):
         result = on_values(op, named)
     elif op.path in TABLE:
@@ -53,7 +53,7 @@ def call(op: Op, named: dict[str, Any], out: Any) -> Any:
         return result
     if is_sparse(result) or is_sparse(out):
         sparse.refuse(f"{op.name}.out")
-    return calls.write_out(op, out, result, [v for v in named.values() if isinstance(v, Tensor)])
+    return general.write_out(op, out, result, [v for v in named.values() if isinstance(v, Tensor)])
 
 
 def listed(v: Any) -> Any:
@@ -79,8 +79,8 @@ def inplace(op: Op, values: list) -> Tensor:
 
 def into_dense(op: Op, t: Tensor, named: dict[str, Any]) -> Tensor:
     """`t.name_(...)` of a dense tensor."""
-    from rushlight.ops.calls import bump
-    from rushlight.ops.inplace import check_inplace, write
+    from rushlight.dispatch.general import bump
+    from rushlight.dispatch.inplace import check_inplace, write
 
     label = op.name + "_"
     check_inplace(t, label, False)
@@ -119,7 +119,7 @@ def replace(t: Tensor, result: Tensor, label: str) -> Tensor:
             f"[{label}] the result has shape {list(result.shape)}, not {list(t.shape)}"
         )
     fits(result, t)
-    from rushlight.ops.calls import bump
+    from rushlight.dispatch.general import bump
 
     r: Any = result.to(t.dtype)._array if result.dtype is not t.dtype else result._array
     a: Any = t._array

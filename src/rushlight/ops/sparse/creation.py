@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
-from rushlight.backends import sparse
-from rushlight.backends.sparse import Coo, Csr
-from rushlight.ops.registry import public
+from rushlight._backends import sparse
+from rushlight._backends.sparse import Coo, Csr
+from rushlight.core import dtypes
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch.registry import public
 from rushlight.ops.sparse.operators import assemble_compressed, build, run
-from rushlight.tensor import Tensor, _wrap
 
 
 def as_array(data: Any, dtype: Any = None) -> Tensor:
@@ -32,7 +32,7 @@ def sizes_of(name: str, size: Any) -> tuple[int, ...]:
 
 
 def on_cpu(name: str, device: Any) -> None:
-    from rushlight.device import device as Device
+    from rushlight.core.device import device as Device
 
     if device is not None and Device(device).type != "cpu":
         raise NotImplementedError(f"[{name}] sparse tensors live on the CPU, got device={device!r}")
@@ -114,7 +114,7 @@ def sorted_by_right(a: Any) -> bool:
 
 
 def default_dtype() -> dtypes.dtype:
-    from rushlight import modes
+    from rushlight.core import modes
 
     return modes.get_default_dtype()
 

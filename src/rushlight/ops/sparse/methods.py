@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes
-from rushlight.backends import sparse
-from rushlight.backends.sparse import Coo, Csr, Sparse
-from rushlight.ops.registry import public
+from rushlight._backends import sparse
+from rushlight._backends.sparse import Coo, Csr, Sparse
+from rushlight.core import dtypes
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch.registry import public
 from rushlight.ops.sparse.creation import sizes_of
 from rushlight.ops.sparse.operators import (
     coalesced,
@@ -22,7 +23,6 @@ from rushlight.ops.sparse.operators import (
     sparsified,
     values_of,
 )
-from rushlight.tensor import Tensor, _wrap
 
 
 def layout_name(t: Tensor) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.backends import sparse
-from rushlight.backends.sparse import Coo, Csr, Sparse
-from rushlight.ops import calls
-from rushlight.ops.registry import Array, op
-from rushlight.tensor import Tensor, _wrap
+from rushlight._backends import sparse
+from rushlight._backends.sparse import Coo, Csr, Sparse
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch import general
+from rushlight.dispatch.registry import Array, op
 
 
 def is_sparse(t: Any) -> bool:
@@ -25,7 +25,9 @@ def run(op: Any, *values: Any) -> Any:
 
     Generated functions would take a sparse result of dense inputs for an unusual array, and convert it.
     """
-    return calls.call(getattr(op, "op", op), values)  # once built, the name stands for its function
+    return general.call(
+        getattr(op, "op", op), values
+    )  # once built, the name stands for its function
 
 
 # -- taking apart and putting together -------------------------------------------------------------

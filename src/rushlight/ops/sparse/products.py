@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import geometry
-from rushlight.backends import sparse
-from rushlight.backends.sparse import Csr
-from rushlight.ops.registry import Array, op, public
+from rushlight._backends import sparse
+from rushlight._backends.sparse import Csr
+from rushlight.core import geometry
+from rushlight.core.tensor import Tensor, _wrap
+from rushlight.dispatch.registry import Array, op, public
 from rushlight.ops.sparse.methods import coalesce, to_rows
 from rushlight.ops.sparse.operators import (
     build,
@@ -20,7 +21,6 @@ from rushlight.ops.sparse.operators import (
     values_of,
     with_values,
 )
-from rushlight.tensor import Tensor, _wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight import dtypes, geometry
-from rushlight.backends import sparse
-from rushlight.backends.sparse import Coo, Csr
+from rushlight._backends import sparse
+from rushlight._backends.sparse import Coo, Csr
+from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.ops.sparse.methods import to_rows
 from rushlight.ops.sparse.operators import build, coo_of, is_sparse, run, values_of
-from rushlight.tensor import Tensor, _wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from __future__ import annotations
 import timeit as _timeit
 from typing import Any
 
-from rushlight.stub import stub
+from rushlight.core.stub import stub
 
 __all__ = ["Compare", "Measurement", "Timer", "timer"]
 

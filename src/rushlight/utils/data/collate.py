@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import rushlight
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
 
 __all__ = ["collate", "collate_tensor_fn", "default_collate", "default_convert"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import rushlight
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
 
 __all__ = [
     "ChainDataset",

@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from rushlight import dtypes, storage
 from rushlight.autograd.graph import AccumulateGrad
-from rushlight.tensor import Tensor, _wrap
+from rushlight.core import dtypes, storage
+from rushlight.core.tensor import Tensor, _wrap
 
 __all__ = ["Arena", "Blocks", "dumps", "loads"]
 

@@ -9,7 +9,7 @@ from tensorboard.compat.proto.node_def_pb2 import NodeDef
 from tensorboard.compat.proto.versions_pb2 import VersionDef
 
 import rushlight
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
 
 
 def graph(model: Any, inputs: Any = None) -> GraphDef:

@@ -14,7 +14,7 @@ from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, Summar
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.tensor import Tensor, _wrap
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.vision.datasets.files import check_md5, download_and_extract_archive
 from rushlight.vision.datasets.vision import VisionDataset
 from rushlight.vision.pillow import pillow

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import rushlight as torch
-from rushlight.tensor import Tensor
+from rushlight.core.tensor import Tensor
 from rushlight.vision.pillow import pillow
 
 __all__ = [

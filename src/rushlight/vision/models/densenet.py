@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import nn
-from rushlight.stub import declare
+from rushlight.core.stub import declare
 from rushlight.vision.models.pieces import model
 
 if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 __all__ = ["DenseNet", "densenet121", "densenet161", "densenet169", "densenet201"]
 

@@ -19,7 +19,7 @@ from rushlight.vision.models.pieces import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 __all__ = ["EfficientNet"]
 __all__ += [f"efficientnet_b{i}" for i in range(8)]

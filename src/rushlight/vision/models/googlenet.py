@@ -11,7 +11,7 @@ from rushlight import nn
 from rushlight.vision.models.pieces import model
 
 if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 __all__ = ["GoogLeNet", "GoogLeNetOutputs", "googlenet"]
 

@@ -12,7 +12,7 @@ from rushlight.vision.models.googlenet import BasicConv2d
 from rushlight.vision.models.pieces import model
 
 if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 __all__ = ["Inception3", "InceptionOutputs", "inception_v3"]
 

@@ -17,7 +17,7 @@ from rushlight.vision.models.pieces import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 __all__ = ["MobileNetV3", "mobilenet_v3_large", "mobilenet_v3_small"]
 

@@ -9,7 +9,7 @@ from rushlight import nn
 from rushlight.vision.models.pieces import model
 
 if TYPE_CHECKING:
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 __all__ = ["SqueezeNet", "squeezenet1_0", "squeezenet1_1"]
 

@@ -10,7 +10,7 @@ from rushlight.vision.models.pieces import model
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 __all__ = [
     "VGG",

@@ -13,7 +13,7 @@ from rushlight.vision.models.pieces import model
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rushlight.tensor import Tensor
+    from rushlight.core.tensor import Tensor
 
 __all__ = ["VisionTransformer", "vit_b_16", "vit_b_32", "vit_h_14", "vit_l_16", "vit_l_32"]
 

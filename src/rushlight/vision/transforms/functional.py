@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import rushlight as torch
-from rushlight.tensor import Tensor, _wrap
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.vision.pillow import is_pil, pillow
 from rushlight.vision.transforms import tensors
 

@@ -1,0 +1,80 @@
+"""The few names of PyTorch's C module that its documentation and programs take from there."""
+
+from __future__ import annotations
+
+from rushlight.autograd.state import thread
+from rushlight.core.stub import stub
+from rushlight.dispatch.overrides import disabled as _disabled_torch_function_impl
+from rushlight.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
+
+__all__ = [
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "_disabled_torch_function_impl",
+    "compiled_with_cxx11_abi",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "set_anomaly_enabled",
+]
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether backward keeps the lines of the forward, see `autograd.set_detect_anomaly`.
+
+    >>> import rushlight as torch
+    >>> torch.is_anomaly_enabled()
+    False
+    """
+    return thread.anomaly
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly detection, where it is on, looks for nan."""
+    return thread.anomaly_nan
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """`autograd.set_detect_anomaly`, from the call on."""
+    import rushlight
+
+    rushlight.autograd.set_detect_anomaly(enabled, check_nan)
+
+
+def compiled_with_cxx11_abi() -> bool:
+    """True, as PyTorch answers since 2.6; nothing is compiled here."""
+    return True
+
+
+def _get_tracing_state() -> None:
+    """The tracer at work: None, `torch.jit.trace` runs what it is given.
+
+    >>> _get_tracing_state() is None
+    True
+    """
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether `torch.func` transforms this call: there is no interpreter to ask here, so False."""
+    return False
+
+
+def _get_accelerator() -> object:
+    """The device besides the CPU; `cpu`, there is none."""
+    import rushlight
+
+    return rushlight.device("cpu")
+
+
+@stub("no-op", "Nothing is recorded.")
+def _log_api_usage_once(event: str) -> None:
+    """Accepted; nothing is recorded anywhere."""
+
+
+@stub("no-op", "There is no TorchScript compiler.")
+def _jit_set_profiling_mode(*values: object) -> None:
+    """A switch of PyTorch's just-in-time compiler: accepted, there is none to switch."""
+
+
+_jit_set_profiling_executor = _jit_set_texpr_fuser_enabled = _jit_set_profiling_mode
+_jit_set_nvfuser_enabled = _jit_override_can_fuse_on_cpu = _jit_set_profiling_mode
+_jit_override_can_fuse_on_gpu = _jit_set_profiling_mode

@@ -1,0 +1,221 @@
+"""The reference back end: every kernel on NumPy arrays, and correct for every dtype.
+
+A kernel that NumPy has under the same meaning is NumPy's own; the others stand below. The list of
+kernels, with one line of meaning each, is `base.KERNELS`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import (  # noqa: F401 - these are the kernels themselves
+    absolute,
+    add,
+    arange,
+    arccos,
+    arccosh,
+    arcsin,
+    arcsinh,
+    arctan,
+    arctan2,
+    arctanh,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    concatenate,
+    conjugate,
+    cos,
+    cosh,
+    divide,
+    dtype,
+    equal,
+    exp,
+    exp2,
+    expm1,
+    fmax,
+    fmin,
+    full,
+    gcd,
+    greater,
+    greater_equal,
+    invert,
+    lcm,
+    less,
+    less_equal,
+    log,
+    log1p,
+    log2,
+    log10,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    not_equal,
+    reciprocal,
+    repeat,
+    roll,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    subtract,
+    take,
+    tan,
+    tanh,
+    tile,
+    where,
+    zeros,
+)
+
+from rushlight.core import dtypes
+
+
+def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
+    """A copy in another dtype, as PyTorch converts (complex to real drops the imaginary part)."""
+    with np.errstate(all="ignore"):
+        if a.dtype.kind == "c" and to.kind != "c":
+            if to.kind == "b":
+                return a.astype(bool)
+            a = a.real
+        if to.itemsize == 2 and to.kind == "f" and a.dtype.itemsize == 8 and a.dtype.kind == "f":
+            # C++ has no conversion from double: 1.00048828125000001 becomes 1, not 1.0009765625.
+            a = a.astype(np.float32)
+        if to is _SATURATING:  # it has no infinity: what is too large becomes the largest number
+            a = np.clip(a.astype(np.float32), -448, 448)
+        return a.astype(to)
+
+
+cast_plainly = cast
+_SATURATING = dtypes.float8_e4m3fn.np
+
+
+def number(value: Any, to: np.dtype) -> np.ndarray:
+    """A Python number as a 0-d array; integers wrap around as in C."""
+    if to.kind in "iu" and not -(1 << 63) <= int(value) < (1 << 63):
+        if to.kind == "u" and to.itemsize == 8 and 0 <= value < 1 << 64:
+            return np.array(value, to)
+        raise RuntimeError(f"value cannot be converted to type {to} without overflow: {value}")
+    if to.kind in "iu" and to is not dtypes.int64.np:
+        return np.array(int(value), np.int64).astype(to)
+    with np.errstate(all="ignore"):
+        return np.array(value).astype(to)
+
+
+# All other kernels, by file (`reference/<family>.py`); each is loaded when it is first used.
+LATER = {
+    "activation": (
+        "clip_gradient elu elu_gradient gelu gelu_gradient gelu_slope gelu_tanh glu glu_gradient "
+        "gelu_tanh_gradient gelu_tanh_slope hardshrink hardsigmoid hardsigmoid_gradient "
+        "hardswish hardswish_gradient hardtanh hardtanh_gradient leaky_relu "
+        "leaky_relu_gradient log_sigmoid log_sigmoid_gradient mish mish_gradient prelu "
+        "prelu_gradient prelu_weight_gradient relu scaled_softplus scaled_softplus_gradient "
+        "shrink_gradient sigmoid_gradient silu silu_gradient silu_slope softplus softshrink "
+        "tanh_gradient threshold"
+    ),
+    "loss": (
+        "binary_entropy binary_entropy_gradient huber huber_gradient logit_entropy "
+        "logit_entropy_gradient smooth_l1 smooth_l1_gradient squared_distance "
+        "squared_error_gradient"
+    ),
+    "conv": ("convolve convolve_transposed convolve_weight"),
+    "elementwise": (
+        "above add_product add_quotient add_scaled angle ceil clip clip_arrays copysign "
+        "degrees_to_radians fill_into floor floor_divide fmod frac frexp heaviside hypot "
+        "is_exact is_float isfinite isinf isnan lerp load_exponent logaddexp logaddexp2 logit "
+        "nextafter power radians_to_degrees remainder replace_nonfinite reverse_subtract "
+        "rint round_to rsqrt sgn shift_left shift_right sigmoid sign signbit sinc trunc "
+        "trunc_divide with_wide_number"
+    ),
+    "indexing": (
+        "add_along add_rows add_slices along fill_masked gather_along index_add_at index_put index_take "
+        "out_of_range put_slices reduce_along reduce_at restrided slices_added take_slices write_along"
+    ),
+    "normalize": (
+        "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
+        "layer_norm_gradients lengths move_statistics rms_norm rms_norm_gradients"
+    ),
+    "softmax": (
+        "class_entropy class_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient"
+    ),
+    "bags": ("bags"),
+    "masks": ("expand select where_set"),
+    "attention": ("attention attention_gradients"),
+    "distances": ("distances distances_gradient own_distances own_distances_gradient"),
+    "ctc": ("ctc_loss ctc_loss_gradient"),
+    "recurrent": ("recurrent_layer recurrent_layer_gradients"),
+    "pad": ("columns_of columns_sum pad_constant pad_edges pad_edges_adjoint"),
+    "pool": (
+        "adaptive_counts adaptive_sums adaptive_tables add_at_places fractional_starts "
+        "max_by_tables max_pool max_pool_places places_by_plane put_places "
+        "quotient take_places window_averages window_averages_adjoint window_counts"
+    ),
+    "products": (
+        "accumulate accumulate_activated adjoint_times bmm broadcast_to c_name check_bmm dot linear "
+        "matmul mm mv outer outer_added times_adjoint vdot"
+    ),
+    "reduce": (
+        "anywhere argmax argmin average ends_of everywhere kth_index largest largest_at logcumsumexp "
+        "logsumexp median median_index mode_index nonzeros pick product running running_extreme "
+        "segment_of segments smallest smallest_at spread sum_to total total_of_numbers variance widened "
+        "without_nan xor_of_bits"
+    ),
+    "random": (
+        "by_c_library random_between random_doubles random_floats random_hits random_integers "
+        "random_normal_floats random_normals random_order random_wide_normals random_wide_words random_words"
+    ),
+    "sequences": "counted spaced",
+    "resample": (
+        "affine_places affine_places_adjoint grid_gradients grid_taps grid_values resample "
+        "resample_adjoint taps_of"
+    ),
+    "sorting": ("among bincount histc histogram search sort take_along topk unique unique_along"),
+    "views": (
+        "address cat_plain contiguous copy_into elements flipped joined kept_layout plain reach rolled root "
+        "row_major stack_plain strided tiled triangle"
+    ),
+    "special": (
+        "airy_ai entropy erf erfc erfcx erfinv i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e log_ndtr ndtr "
+        "ndtri spherical_j0 y0 y1"
+    ),
+    "gamma": ("digamma gammainc gammaincc lgamma mvlgamma polygamma xlog1py xlogy zeta"),
+    "polynomials": (
+        "chebyshev_t chebyshev_u chebyshev_v chebyshev_w hermite_h hermite_he laguerre_l "
+        "legendre_p shifted_chebyshev_t shifted_chebyshev_u shifted_chebyshev_v "
+        "shifted_chebyshev_w"
+    ),
+}
+
+
+_family: dict[str, str] = {}  # kernel -> the file it is in, filled by the first use
+
+
+def _files() -> dict[str, str]:
+    if not _family:
+        _family.update({k: f"reference.{f}" for f, names in LATER.items() for k in names.split()})
+    return _family
+
+
+def replace(files: dict[str, str]) -> None:
+    """Take kernels from other files from now on (`compiled/` does this)."""
+    for kernel in files:
+        globals().pop(kernel, None)
+    _files().update(files)
+
+
+def __getattr__(name: str) -> Any:
+    """The kernels of LATER, and `xp.linalg` and `xp.fft`."""
+    from importlib import import_module
+
+    if name in ("linalg", "fft"):
+        module = globals()[name] = import_module(f"rushlight._backends.reference.{name}")
+        return module
+    file = _files().get(name)
+    if file is None:
+        raise AttributeError(f"the NumPy back end has no kernel {name!r}")
+    kernel = globals()[name] = getattr(import_module(f"rushlight._backends.{file}"), name)
+    return kernel

@@ -1,0 +1,132 @@
+"""Attention in machine code; see `__init__.py` for when it runs, `_codegen/kernels/attention.py` for how.
+
+What is taken: float32 and float64, and the half types, which are computed in float32; heads of at most
+128 elements, any strides. The second result of `attention` is the logarithm of each query's sum of
+exponentials [N, H, L], not the weights.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.reference import attention as reference
+from rushlight._codegen.kernels import attention as kernels
+from rushlight._codegen.kernels import gemm
+from rushlight._codegen.types import of
+from rushlight.core import dtypes
+
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+HALF = frozenset((np.dtype(np.float16), dtypes.bfloat16.np))
+FAR = 1 << 40  # how far beyond its own place a query sees where it sees all
+
+
+@cache
+def kernel_of(kernel: Any, masked: bool, dtype: np.dtype) -> Any:
+    """A kernel, compiled for this machine's tiles."""
+    t = of(dtype)
+    assert t is not None
+    return kernel.compiled(MASK=masked, **gemm.sizes(t))
+
+
+def rows_of(a: np.ndarray) -> np.ndarray:
+    """`a`, or a copy of it, with the elements of rows side by side."""
+    if a.strides[-1] == a.itemsize and a.flags.aligned:
+        return a
+    return np.ascontiguousarray(a)
+
+
+def like(a: np.ndarray, shape: tuple) -> np.ndarray:
+    """A new array of a shape, laid out as `a` where that has the shape and its rows allow it."""
+    if a.shape == shape and not a.flags.c_contiguous and 0 not in a.strides:
+        out = np.empty_like(a)
+        if out.strides[-1] == a.itemsize:
+            return out
+    return np.empty(shape, a.dtype)
+
+
+def takes(*arrays: np.ndarray) -> bool:
+    """Whether query, key, value (and mask) are for machine code."""
+    d = arrays[0].dtype
+    if d is not F32 and d is not F64:
+        return False
+    for a in arrays:
+        if a.__class__ is not np.ndarray or a.ndim != 4 or a.dtype is not d or not a.size:
+            return False
+    q, k, v = (a.shape for a in arrays[:3])
+    return bool(
+        q[0] == k[0] == v[0]
+        and k[1] == v[1]
+        and q[1] % k[1] == 0
+        and q[3] == k[3] <= kernels.WIDEST
+        and v[3] <= kernels.WIDEST
+        and k[2] == v[2]
+    )
+
+
+def belong(q: np.ndarray, v: np.ndarray, g: Any, result: Any, kept: Any) -> bool:
+    """Whether a gradient, a result and its kept sums have the shapes of this query and value."""
+    shape = (*q.shape[:3], v.shape[3])
+    whole = kept.dtype is q.dtype and kept.flags.c_contiguous and kept.flags.aligned
+    return whole and g.shape == result.shape == shape and kept.shape == shape[:3]
+
+
+def mask_of(mask: Any, shape: tuple) -> np.ndarray:
+    """A mask in full shape, by strides of 0, with the elements of rows side by side."""
+    own = np.broadcast_to(mask, (*mask.shape[:-1], shape[-1]))
+    return np.broadcast_to(rows_of(own), shape)
+
+
+def attention(
+    query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float, keep: bool
+) -> tuple[Any, Any]:
+    """(softmax(query keyᵀ scale + mask) value, what the gradients need if `keep`)."""
+    if query.dtype in HALF:
+        given = [a if a is None else a.astype(F32) for a in (query, key, value, mask)]
+        out, kept = attention(*given, causal, scale, keep)
+        return out.astype(query.dtype), kept
+    if not takes(query, key, value, *(() if mask is None else (mask,))):
+        return reference.attention(query, key, value, mask, causal, scale, keep)
+    q, k, v = rows_of(query), rows_of(key), rows_of(value)
+    n, heads, length = q.shape[:3]
+    out = like(query, (n, heads, length, v.shape[3]))
+    sums = np.empty((n, heads, length), q.dtype)
+    added = q if mask is None else mask_of(mask, (n, heads, length, k.shape[2]))
+    kernel = kernel_of(kernels.attention, mask is not None, q.dtype)
+    # Chunks of a head: each packs all keys, for at least two blocks of queries.
+    down = max(1, min(8 // (n * heads), length // (2 * kernels.QUERIES)))
+    kernel(q, k, v, added, out, np.empty_like(sums), sums, scale, 0 if causal else FAR, down)
+    return out, sums if keep else None
+
+
+def attention_gradients(
+    g: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, result: Any, kept: Any,
+    scale: float, needs: tuple,
+) -> tuple:  # fmt: skip
+    """The gradients of `attention` by query, key, value and (in full shape) mask."""
+    if query.dtype in HALF:
+        given = [a if a is None else a.astype(F32) for a in (g, query, key, value, mask)]
+        found = attention_gradients(*given, causal, result.astype(F32), kept, scale, needs)
+        return (*(x if x is None else x.astype(query.dtype) for x in found[:3]), found[3])
+    if kept.ndim == 3 and (
+        needs[3]
+        or not takes(query, key, value, result, g, *(() if mask is None else (mask,)))
+        or not belong(query, value, g, result, kept)
+    ):
+        kept = reference.attention(query, key, value, mask, causal, scale, True)[1]
+    if kept.ndim == 4:
+        return reference.attention_gradients(
+            g, query, key, value, mask, causal, result, kept, scale, needs
+        )
+    k, v = reference.for_all_heads(key, query), reference.for_all_heads(value, query)
+    q, k, v, h, out = map(rows_of, (query, k, v, g, result))
+    gq, gk, gv = like(query, q.shape), like(key, k.shape), like(value, v.shape)
+    added = q if mask is None else mask_of(mask, (*q.shape[:3], k.shape[2]))
+    kernel = kernel_of(kernels.gradients, mask is not None, q.dtype)
+    kernel(
+        h, q, k, v, added, out, kept, np.empty_like(kept), gq, gk, gv, scale, 0 if causal else FAR
+    )
+    found = (gq, reference.by_shared_heads(gk, key), reference.by_shared_heads(gv, value))
+    return (*(x if need else None for x, need in zip(found, needs[:3], strict=True)), None)

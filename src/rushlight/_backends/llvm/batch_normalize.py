@@ -1,0 +1,153 @@
+"""Normalisation of channels as machine code; see `__init__.py` for when it runs,
+`_codegen/kernels/batch_norm.py` for how.
+
+Arrays of floating dtypes, contiguous or with their channels last; parameters and statistics of any
+floating dtype each. Statistics come in float32 for half types. All else is the reference's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.llvm.operands import KNOWN, WIDE, Made, known
+from rushlight._backends.reference import normalize as reference
+from rushlight._backends.reference.normalize import channels_last
+from rushlight._codegen.kernels import batch_norm as kernels
+from rushlight._codegen.types import of
+
+
+def vectors(n: int, *given: Any) -> bool:
+    """Whether each is n numbers that stand side by side, or None."""
+    for a in given:
+        if a is not None and not (
+            a.__class__ is np.ndarray and a.dtype in KNOWN and a.size == n and a.flags.carray
+        ):
+            return False
+    return True
+
+
+def layout_of(a: Any) -> tuple[int, int, int] | None:
+    """(n, channels, size) of [n, channels, size] in memory; size 1: rows of channels."""
+    if not known(a) or a.ndim < 2 or not a.size:
+        return None
+    flags = a.flags
+    n, channels = a.shape[:2]
+    if flags.carray:
+        return n, channels, a.size // (n * channels)
+    if flags.aligned and channels_last(a):
+        return a.size // channels, channels, 1
+    return None
+
+
+def alike(g: Any, a: np.ndarray) -> np.ndarray | None:
+    """A gradient laid out as `a` is."""
+    if g.__class__ is not np.ndarray or g.dtype is not a.dtype or g.shape != a.shape:
+        return None
+    if g.flags.carray and a.flags.carray or g.strides == a.strides and g.flags.aligned:
+        return g
+    like = np.empty_like(a)  # dense, so in the same order
+    np.copyto(like, g)
+    return like
+
+
+def _forward(name: str, weight: bool, bias: bool, d: Any, w: Any, s: Any) -> Any:
+    t: Any = of(d)
+    kinds = {"WEIGHT": weight, "BIAS": bias, "T": t, "W": of(w)}
+    if name.endswith("scale"):
+        kinds["S"] = of(s)
+    if name != "planes_scale":
+        kinds["R"] = t.loaded
+    return getattr(kernels, name).compiled(**kinds)
+
+
+def _backward(
+    name: str, weight: bool, training: bool, sums: bool, gx: bool, d: Any, w: Any, s: Any
+) -> Any:
+    t: Any = of(d)
+    return getattr(kernels, name).compiled(
+        WEIGHT=weight, TRAINING=training, SUMS=sums, INPUT=gx, T=t, W=of(w), S=of(s), R=t.loaded
+    )
+
+
+_norms, _backs = Made(_forward), Made(_backward)
+_moved = Made(lambda s, r: kernels.moved.compiled(S=of(s), R=of(r)))
+
+
+def batch_norm(
+    a: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float,
+    given: bool = False,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """(normalised, mean, biased variance); the statistics are those given unless `training`. `given`: where
+    they are those of the batch they may be written to `mean` and `var`."""
+    sizes = layout_of(a)
+    if sizes is None or not vectors(sizes[1], weight, bias):
+        return reference.batch_norm(a, weight, bias, mean, var, training, eps)
+    n, channels, size = sizes
+    d, wide = a.dtype, WIDE[a.dtype]
+    w, b = (a if v is None else v for v in (weight, bias))  # what is not there is not read
+    if weight is not None and bias is not None and weight.dtype is not bias.dtype:
+        w, b = (v.astype(wide, copy=False) for v in (weight, bias))
+    key = weight is not None, bias is not None, d, (b if weight is None else w).dtype
+    y = np.empty(a.shape, d) if size > 1 else np.empty_like(a)
+    if training:
+        if not (given and mean.dtype is var.dtype is wide and vectors(channels, mean, var)):
+            mean, var = np.empty(channels, wide), np.empty(channels, wide)
+        if size > 1:
+            _norms["planes_norm", *key, None](a, w, b, mean, var, y, n, channels, size, eps)
+        else:
+            parts = np.empty((2 * kernels.PARTS + 2) * channels, wide)
+            _norms["rows_norm", *key, None](a, w, b, mean, var, y, parts, n, channels, eps)
+        return y, mean, var
+    if not vectors(channels, mean, var) or mean.dtype is not var.dtype:
+        return reference.batch_norm(a, weight, bias, mean, var, training, eps)
+    if size > 1:
+        kernel = _norms["planes_scale", *key, mean.dtype]
+        kernel(a, w, b, mean, var, y, n, channels, size, eps)
+    else:
+        kernel = _norms["rows_scale", *key, mean.dtype]
+        kernel(a, w, b, mean, var, y, np.empty(2 * channels, wide), n, channels, eps)
+    return y, mean, var
+
+
+def batch_norm_gradients(
+    g: Any, a: Any, weight: Any, mean: Any, var: Any, training: bool, eps: float, needs: tuple
+) -> tuple[Any, Any, Any]:
+    """The gradients of batch_norm by input, weight and bias."""
+    sizes = layout_of(a)
+    h = None if sizes is None else alike(g, a)
+    if sizes is None or h is None or not vectors(sizes[1], weight, mean, var) or (
+        mean.dtype is not var.dtype
+    ):  # fmt: skip
+        return reference.batch_norm_gradients(g, a, weight, mean, var, training, eps, needs)
+    n, channels, size = sizes
+    w = a if weight is None else weight
+    gw, gb = np.empty(channels, w.dtype), np.empty(channels, w.dtype)
+    gx = np.empty_like(a) if needs[0] else gw
+    key = weight is not None, training, bool(needs[1] or needs[2]), bool(needs[0])
+    if size > 1:
+        kernel = _backs["planes_backward", *key, a.dtype, w.dtype, mean.dtype]
+        kernel(h, a, w, mean, var, gx, gw, gb, n, channels, size, eps)
+    else:
+        parts = np.empty((2 * kernels.PARTS + 3) * channels, WIDE[a.dtype])
+        kernel = _backs["rows_backward", *key, a.dtype, w.dtype, mean.dtype]
+        kernel(h, a, w, mean, var, gx, gw, gb, parts, n, channels, eps)
+    return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
+
+
+def move_statistics(
+    running_mean: Any, running_var: Any, mean: Any, var: Any, by: float, unbiased: float
+) -> None:
+    """Running statistics go `by` of the way to those of a batch, the variance times `unbiased`."""
+    n = running_mean.size
+    if not (
+        vectors(n, running_mean, running_var, mean, var)
+        and running_mean.dtype is running_var.dtype
+        and mean.dtype is var.dtype
+        and mean.dtype.itemsize >= 4
+    ):
+        reference.move_statistics(running_mean, running_var, mean, var, by, unbiased)
+        return
+    kernel = _moved[running_mean.dtype, mean.dtype]
+    kernel(running_mean, running_var, mean, var, n, by, unbiased)

@@ -1,0 +1,116 @@
+"""Cross entropy as machine code; see `__init__.py` for when it runs, `_codegen/kernels/class_entropy.py` for how.
+
+Logits of floating dtypes, contiguous or with their classes last; classes of int64. All else is the
+reference's.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.llvm.batch_normalize import vectors
+from rushlight._backends.llvm.operands import KNOWN, WIDE, Made
+from rushlight._backends.reference import softmax as reference
+from rushlight._backends.reference.normalize import channels_last
+from rushlight._codegen.kernels import class_entropy as kernels
+from rushlight._codegen.kernels.rows import CHUNK, width
+from rushlight._codegen.types import of
+
+INT64 = np.dtype(np.int64)
+
+
+def _kernel(name: str, weight: bool, smooth: bool, d: Any) -> Any:
+    known = {"WEIGHT": weight, "SMOOTH": smooth, "T": of(d), "R": of(WIDE[d])}
+    return getattr(kernels, name).compiled(**known)
+
+
+_made = Made(_kernel)
+
+
+def layout_of(a: Any, target: Any, weight: Any) -> tuple[int, int, int] | None:
+    """(outer, n, inner) of logits [outer, n, inner] in memory; None where kernels do not take them."""
+    if a.__class__ is not np.ndarray or a.dtype not in KNOWN or not a.size:
+        return None
+    shape = a.shape
+    if len(shape) < 2 or target.__class__ is not np.ndarray:
+        return None
+    n = shape[1]
+    if (
+        target.dtype is not INT64
+        or target.shape != (*shape[:1], *shape[2:])
+        or not target.flags.carray
+        or not vectors(n, weight)
+        or weight is not None
+        and weight.dtype is not a.dtype
+    ):
+        return None
+    if a.flags.carray:
+        return shape[0], n, prod(shape[2:])
+    if channels_last(a) and a.flags.aligned:
+        return a.size // n, n, 1
+    return None
+
+
+def class_entropy(
+    a: Any, target: Any, weight: Any, skip: int, smoothing: float
+) -> tuple[np.ndarray, np.ndarray, float, float, bool]:
+    """The cross entropy of logits (N, C, *) and classes (N, *), each with the share `smoothing` of all
+    classes: (losses, log(sum(exp(x))), the sum of losses, that of the classes' weights, whether a class
+    is out of range). Where the class is `skip` the loss and the weight are 0.
+    """
+    sizes = layout_of(a, target, weight)
+    if sizes is None:
+        return reference.class_entropy(a, target, weight, skip, smoothing)
+    outer, n, inner = sizes
+    d = a.dtype
+    losses, sums = np.empty(target.shape, WIDE[d]), np.empty(target.shape, WIDE[d])
+    key = weight is not None, smoothing != 0, d
+    w = a if weight is None else weight
+    lanes = 1 if inner == 1 else width(of(d))  # type: ignore[arg-type]  # known since layout_of
+    tiles = outer * -(-inner // lanes)
+    chunks = -(-tiles // max(1, CHUNK // (n * lanes)))
+    facts = np.empty((chunks, kernels.FACTS))
+    if inner == 1:
+        _made["rows_entropy", *key](a, target, w, losses, sums, facts, outer, n, skip, smoothing)
+    else:
+        columns = _made["columns_entropy", *key]
+        columns(a, target, w, losses, sums, facts, outer, n, inner, skip, smoothing)
+    total, weights, bad = (facts[0] if chunks == 1 else facts.sum(0)).tolist()
+    return losses, sums, total, weights, bad != 0
+
+
+def class_entropy_gradient(
+    g: Any, a: Any, target: Any, weight: Any, sums: Any, skip: int, smoothing: float, scale: float
+) -> np.ndarray:
+    """The gradient of `class_entropy` by the logits, times `scale` and g, which is one number or one for
+    each place."""
+    sizes = layout_of(a, target, weight)
+    d = sums.dtype
+    if (
+        sizes is None
+        or g.__class__ is not np.ndarray
+        or sums.__class__ is not np.ndarray
+        or d is not WIDE[a.dtype]
+        or sums.shape != target.shape
+        or not sums.flags.carray
+        or g.size != 1
+        and g.shape != target.shape
+    ):
+        return reference.class_entropy_gradient(g, a, target, weight, sums, skip, smoothing, scale)
+    if g.dtype is not d or not g.flags.carray:
+        g = np.array(g, d, order="C")
+    outer, n, inner = sizes
+    key = weight is not None, smoothing != 0, a.dtype
+    w = a if weight is None else weight
+    out = np.empty_like(a)
+    step = 0 if g.size == 1 else 1
+    if inner == 1:
+        rows = _made["rows_entropy_backward", *key]
+        rows(g, a, target, w, sums, out, outer, n, skip, smoothing, step, scale)
+    else:
+        columns = _made["columns_entropy_backward", *key]
+        columns(g, a, target, w, sums, out, outer, n, inner, skip, smoothing, step, scale)
+    return out

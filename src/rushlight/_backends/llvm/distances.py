@@ -1,0 +1,100 @@
+"""Distances of rows as machine code; see `__init__.py` for when it runs, `_codegen/kernels/distances.py` for
+how.
+
+float32 and float64, C-contiguous or copied so, by the norms 1, 2 and infinity.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.llvm.operands import Made
+from rushlight._backends.reference import distances as reference
+from rushlight._codegen.kernels import distances as kernels
+from rushlight._codegen.types import of
+
+WIDE = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
+NORMS = {1.0: 1, 2.0: 2, float("inf"): 0}  # as kernels call them
+
+_made = Made(lambda name, p, d: getattr(kernels, name).compiled(P=p, T=of(d)))
+
+
+def alike(*arrays: Any) -> bool:
+    """Whether they are arrays with elements, of one dtype that kernels take."""
+    d = getattr(arrays[0], "dtype", None)
+    return d in WIDE and all(
+        a.__class__ is np.ndarray and a.dtype is d and a.size > 0 for a in arrays
+    )
+
+
+def dense(a: np.ndarray) -> np.ndarray:
+    return a if a.flags.carray else np.array(a, order="C")
+
+
+def turned(a: np.ndarray) -> np.ndarray:
+    """[..., n, k] as [..., k, n] in memory."""
+    return np.array(a.swapaxes(-1, -2), order="C")
+
+
+def fits(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether they are rows of one length, in the same batches."""
+    return a.ndim > 1 and a.shape[:-2] == b.shape[:-2] and a.shape[-1] == b.shape[-1]
+
+
+def distances(a: Any, b: Any, p: float) -> Any:
+    """The p-norm distances of all rows of [..., n, k] to all rows of [..., m, k]."""
+    if p not in NORMS or not alike(a, b) or not fits(a, b):
+        return reference.distances(a, b, p)
+    (n, k), m = a.shape[-2:], b.shape[-2]
+    out = np.empty((*a.shape[:-1], m), a.dtype)
+    kernel = _made["distances", NORMS[p], a.dtype]
+    kernel(dense(a), turned(b), out, a.size // (n * k), n, m, k)
+    return out
+
+
+def distances_gradient(g: Any, d: Any, a: Any, b: Any, p: float) -> Any:
+    """The gradient of `distances` d by `a`; g and d may be those of b to `a`, as a view."""
+    shape = (*a.shape[:-1], b.shape[-2]) if a.ndim > 1 and b.ndim > 1 else None
+    if (
+        p not in NORMS
+        or not alike(g, d, a, b)
+        or not fits(a, b)
+        or g.shape != shape
+        or d.shape != shape
+    ):
+        return reference.distances_gradient(g, d, a, b, p)
+    (n, k), m = a.shape[-2:], b.shape[-2]
+    down, across = m, 1
+    back = d.swapaxes(-1, -2)
+    if back.flags.carray and not d.flags.carray:
+        g, d, down, across = g.swapaxes(-1, -2), back, 1, n
+    out = np.empty(a.shape, a.dtype)
+    kernel = _made["distances_gradient", NORMS[p], a.dtype]
+    batches = a.size // (n * k)
+    kernel(dense(g), dense(d), dense(a), dense(b), out, batches, n, m, k, down, across)
+    return out
+
+
+def own_distances(a: Any, p: float) -> Any:
+    """The p-norm distances of the pairs (i, j), i < j, of rows of [n, k]."""
+    if p not in NORMS or not alike(a) or a.ndim != 2:
+        return reference.own_distances(a, p)
+    n, k = a.shape
+    out = np.empty(n * (n - 1) // 2, a.dtype)
+    _made["own_distances", NORMS[p], a.dtype](dense(a), turned(a), out, n, k)
+    return out
+
+
+def own_distances_gradient(g: Any, d: Any, a: Any, p: float) -> Any:
+    """The gradient of `own_distances` d by `a`."""
+    if p not in NORMS or not alike(g, d, a) or a.ndim != 2:
+        return reference.own_distances_gradient(g, d, a, p)
+    n, k = a.shape
+    if g.shape != (n * (n - 1) // 2,) or d.shape != g.shape:
+        return reference.own_distances_gradient(g, d, a, p)
+    out = np.empty(a.shape, a.dtype)
+    kernel = _made["own_distances_gradient", NORMS[p], a.dtype]
+    kernel(dense(g), dense(d), dense(a), out, n, k)
+    return out

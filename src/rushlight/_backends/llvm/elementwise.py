@@ -1,0 +1,375 @@
+"""Elementwise kernels as machine code; see `__init__.py` for when they run.
+
+Each is a ufunc of ours for the dtypes that it is made for (see _codegen/kernels/pointwise.py), so arrays may
+have any strides and broadcast; all else is the reference's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends import cpu
+from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.operands import HALVES
+from rushlight._backends.reference import elementwise as numpy_elementwise
+from rushlight._backends.reference import gamma as numpy_gamma
+from rushlight._backends.reference import special as numpy_special
+from rushlight._codegen.kernels import activations, arithmetic, elementwise, math
+from rushlight._codegen.kernels.loops import CHEAP, COSTLY
+from rushlight._codegen.kernels.pointwise import SINGLES, Pointwise
+from rushlight._codegen.types import (
+    b1,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    of,
+    u8,
+    u16,
+    u32,
+    u64,
+)
+from rushlight.core import dtypes
+
+SMALL = threshold(1)  # elements from which a kernel takes less time than NumPy's passes
+SHORT = threshold(64)  # and than NumPy's `where`
+F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
+
+
+def number_of(d: np.dtype, bound: bool) -> Callable[[float], Any]:
+    """What makes a Python number the operand of a kernel of that dtype. With half types a `bound`,
+    which elements are compared with, is rounded to half as they were."""
+    if d is F64:
+        return np.float64
+    if bound and d.itemsize == 2:
+        return lambda value: np.float32(np.asarray(value).astype(d))
+    return np.float32
+
+
+def pointwise(
+    function: Any,
+    reference: Callable,
+    numbers: int = 0,
+    grain: int = COSTLY,
+    bounds: bool = False,
+) -> Callable:
+    """The kernel `reference` by a function of the kernel language, of one array and some numbers."""
+    ufuncs = Pointwise(function, 1, numbers, grain)
+
+    def compiled(a: Any, *rest: float, out: np.ndarray | None = None) -> Any:
+        if a.__class__ is np.ndarray and a.size >= SMALL and (u := ufuncs[a.dtype]) is not None:
+            if rest:
+                rest = map(number_of(a.dtype, bounds), rest)  # type: ignore[assignment]  # was a tuple
+            return u(a, *rest) if out is None else u(a, *rest, out=out)
+        return into(out, reference(a, *rest))
+
+    return named(compiled, reference)
+
+
+def pointwise_of_several(
+    function: Any,
+    reference: Callable,
+    arrays: int = 2,
+    numbers: int = 0,
+    grain: int = COSTLY,
+    bounds: bool = False,
+) -> Callable:
+    """The same of several arrays of one dtype, the first of which is large."""
+    ufuncs = Pointwise(function, arrays, numbers, grain)
+
+    def compiled(*args: Any, out: np.ndarray | None = None) -> Any:
+        a = args[0]
+        if a.__class__ is np.ndarray and (u := ufuncs[a.dtype]) is not None:
+            d, size = a.dtype, 0
+            for b in args[:arrays]:
+                if b.__class__ is not np.ndarray or b.dtype is not d:
+                    break
+                size = max(size, b.size)
+            else:
+                if size >= SMALL:
+                    if numbers:
+                        rest = map(number_of(d, bounds), args[arrays:])
+                        args = (*args[:arrays], *rest)
+                    return u(*args) if out is None else u(*args, out=out)
+        return into(out, reference(*args))
+
+    return named(compiled, reference)
+
+
+def into(out: np.ndarray | None, result: Any) -> Any:
+    if out is None:
+        return result
+    np.copyto(out, result, casting="unsafe")
+    return out
+
+
+def named(function: Callable, reference: Callable) -> Callable:
+    function.__name__ = function.__qualname__ = reference.__name__
+    function.__doc__ = reference.__doc__
+    return function
+
+
+sigmoid = pointwise(math.sigmoid, numpy_elementwise.sigmoid)
+rsqrt = pointwise(elementwise.rsqrt, numpy_elementwise.rsqrt)
+sign = pointwise(arithmetic.sign, numpy_elementwise.sign, 0, CHEAP)
+
+
+def sgn(a: Any) -> Any:
+    """The sign; of a complex number z / |z|."""
+    return numpy_elementwise.sgn(a) if a.dtype.kind == "c" else sign(a)
+
+
+frac = pointwise(arithmetic.frac, numpy_elementwise.frac, 0, CHEAP)
+erf = pointwise(math.erf, numpy_special.erf)
+erfc = pointwise(math.erfc, numpy_special.erfc)
+xlogy = pointwise_of_several(arithmetic.xlogy, numpy_gamma.xlogy)
+above = pointwise_of_several(elementwise.above, numpy_elementwise.above, 2, 1, CHEAP)
+add_product = pointwise_of_several(
+    elementwise.add_product, numpy_elementwise.add_product, 3, 1, CHEAP
+)
+add_quotient = pointwise_of_several(
+    elementwise.add_quotient, numpy_elementwise.add_quotient, 3, 1, CHEAP
+)
+copysign = pointwise_of_several(arithmetic.copy_sign, numpy_elementwise.copysign, 2, 0, CHEAP)
+hypot = pointwise_of_several(arithmetic.hypot, numpy_elementwise.hypot)
+logaddexp = pointwise_of_several(arithmetic.logaddexp, numpy_elementwise.logaddexp)
+
+_added = pointwise_of_several(elementwise.add_scaled, numpy_elementwise.add_scaled, 2, 1, CHEAP)
+
+
+def add_scaled(a: Any, b: Any, factor: Any, out: np.ndarray | None = None) -> Any:
+    """a + factor * b; of half types the factor is rounded to half, the sum once."""
+    if a.__class__ is np.ndarray and a.dtype.itemsize == 2 and a.dtype.name in HALVES:
+        factor = float(np.asarray(factor).astype(a.dtype))
+    return _added(a, b, factor, out=out)
+
+
+_by_number = pointwise_of_several(elementwise.between, numpy_elementwise.lerp, 2, 1, CHEAP)
+_by_arrays = pointwise_of_several(elementwise.between, numpy_elementwise.lerp, 3, 0, CHEAP)
+
+
+def lerp(a: Any, end: Any, weight: Any, out: np.ndarray | None = None) -> Any:
+    """a + weight * (end - a), exact at both ends."""
+    by = _by_arrays if weight.__class__ is np.ndarray else _by_number
+    return by(a, end, weight, out=out)
+
+
+_divisions = {
+    name: Pointwise(getattr(arithmetic, name), 2, types=SINGLES, vectors=True)
+    for name in ("fmod", "remainder", "floor_divide", "power")
+}
+
+
+def divided(name: str) -> Callable:
+    """A kernel that divides with a remainder, of arrays or an array and a number."""
+    reference, ufuncs = getattr(numpy_elementwise, name), _divisions[name]
+
+    def compiled(a: Any, b: Any) -> Any:
+        if a.__class__ is np.ndarray and a.size >= SMALL and (u := ufuncs[a.dtype]) is not None:
+            if b.__class__ is np.ndarray:
+                if b.dtype is a.dtype:
+                    return u(a, b)
+            elif a.dtype is F32 and (b.__class__ is float or b.__class__ is int):
+                return u(a, np.float32(b))
+        return reference(a, b)
+
+    return named(compiled, reference)
+
+
+fmod, remainder, floor_divide = map(divided, ("fmod", "remainder", "floor_divide"))
+_powers = divided("power")
+_cube = Pointwise(arithmetic.cube, grain=CHEAP)
+
+
+def power(a: Any, b: Any) -> Any:
+    """`a` to the power of `b`; common exponents by products, as PyTorch computes them."""
+    if a.__class__ is np.ndarray and a.ndim and a.dtype in numpy_elementwise.FLOATS:
+        d = a.dtype
+        n = b if b.__class__ is not np.ndarray else None if b.ndim else b.item()
+        if n == 2:
+            return cpu.square(a)
+        if n == 0.5 and d is not F16:
+            return cpu.sqrt(a)
+        if n == 3 and d is not F16:
+            return cpu.multiply(cpu.multiply(a, a), a) if d.itemsize == 2 else _cube[d](a)
+        if n == -1:
+            return cpu.reciprocal(a)
+        if d is F32 or d is F64:
+            if n == -2:
+                return cpu.reciprocal(cpu.square(a))
+            if n == -0.5:
+                return cpu.reciprocal(cpu.sqrt(a))
+        if n == 1:
+            return numpy_elementwise.power(a, b)
+        if d.itemsize == 2 and (n.__class__ is float or n.__class__ is int):
+            b = np.asarray(n, d)
+    return _powers(a, b)
+
+
+_WIDE = {
+    "multiply": Pointwise(arithmetic.multiply, 1, 1, CHEAP),
+    "divide": Pointwise(arithmetic.divide, 1, 1, CHEAP),
+}
+
+
+def with_wide_number(kernel: Callable, a: Any, b: Any) -> Any:
+    """`kernel` of a half type and one number, which is float32, as the computation; rounded once."""
+    ufuncs = _WIDE.get(kernel.__name__)
+    if a.__class__ is np.ndarray and a.dtype.itemsize == 2 and ufuncs is not None:
+        if (u := ufuncs[a.dtype]) is not None:
+            return u(a, np.float32(b))
+    return numpy_elementwise.with_wide_number(kernel, a, b)
+
+
+floor = pointwise(arithmetic.floor_of, numpy_elementwise.floor, 0, CHEAP)
+ceil = pointwise(arithmetic.ceil_of, numpy_elementwise.ceil, 0, CHEAP)
+trunc = pointwise(arithmetic.trunc_of, numpy_elementwise.trunc, 0, CHEAP)
+rint = pointwise(arithmetic.rint_of, numpy_elementwise.rint, 0, CHEAP)
+
+
+def reverse_subtract(a: Any, b: Any) -> Any:
+    return cpu.subtract(b, a)
+
+
+_replaced = Pointwise(arithmetic.replace_nonfinite, 1, 3, CHEAP)
+
+
+def replace_nonfinite(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    """NaN and the infinities replaced; None: 0, the largest and the lowest number of the dtype."""
+    if a.__class__ is np.ndarray and (u := _replaced[a.dtype]) is not None:
+        from rushlight.core.type_info import finfo
+
+        info = finfo(dtypes.OF[a.dtype])
+        nan = 0.0 if nan is None else nan
+        posinf = info.max if posinf is None else posinf
+        neginf = info.min if neginf is None else neginf
+        return u(a, *map(number_of(a.dtype, False), (nan, posinf, neginf)))
+    return numpy_elementwise.replace_nonfinite(a, nan, posinf, neginf)
+
+
+# From these; to the narrower integers is NumPy's: what a number becomes that they do not hold, LLVM
+# leaves open.
+SOURCES = (f32, f64, f16, bf16, i64, i32, i16, i8, u8, b1)
+_casts = {
+    t.np: Pointwise(function, 1, 0, CHEAP, output=t, types=SOURCES)
+    for t, function in (
+        (f16, arithmetic.as_single),
+        (bf16, arithmetic.as_single),
+        (f32, arithmetic.as_single),
+        (f64, arithmetic.as_double),
+        (i64, arithmetic.as_long),
+        (i32, arithmetic.as_int),
+        (b1, arithmetic.as_truth),
+    )
+}
+
+
+def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
+    """A copy in another dtype, as PyTorch converts (complex to real drops the imaginary part)."""
+    if a.__class__ is np.ndarray and a.ndim and a.size >= SMALL and a.dtype is not to:
+        if (ufuncs := _casts.get(to)) is not None and (u := ufuncs[a.dtype]) is not None:
+            return u(a)
+    return cpu.cast_plainly(a, to)
+
+
+_bounded = Pointwise(activations.hardtanh, 1, 2, CHEAP)
+_bounded_integers = Pointwise(activations.hardtanh, 1, 2, CHEAP, types=(i64, i32))
+_bounded_by_arrays = Pointwise(activations.hardtanh, 3, 0, CHEAP)
+
+
+def clip(a: np.ndarray, low: Any, high: Any, out: np.ndarray | None = None) -> np.ndarray:
+    """`a` between two Python numbers, either may be None; NaN stays."""
+    plain = numpy_elementwise.PLAIN
+    if (
+        a.__class__ is np.ndarray
+        and a.size >= SMALL
+        and a.dtype.kind in "fV"
+        and low.__class__ in plain
+        and high.__class__ in plain
+        and not low is high is None
+        and (u := _bounded[a.dtype]) is not None
+        and low == low
+        and high == high
+    ):
+        number = np.float64 if a.dtype is F64 else np.float32
+        low = number(-np.inf if low is None else low)
+        return u(a, low, number(np.inf if high is None else high), out=out)
+    if a.__class__ is np.ndarray and (d := a.dtype).char in "li" and a.size >= SMALL:
+        least, most = (
+            (-(1 << 63), (1 << 63) - 1) if d.itemsize == 8 else (-(1 << 31), (1 << 31) - 1)
+        )
+        low, high = least if low is None else low, most if high is None else high
+        if (
+            low.__class__ is high.__class__ is int
+            and least <= low <= most
+            and least <= high <= most
+        ):
+            return _bounded_integers[d](a, d.type(low), d.type(high), out=out)
+    return into(out, numpy_elementwise.clip(a, low, high))
+
+
+def clip_arrays(a: Any, low: Any, high: Any, out: np.ndarray | None = None) -> Any:
+    """`a` between two arrays, either may be None."""
+    if low is not None:
+        a = cpu.maximum(a, low, out=out)
+    return a if high is None else cpu.minimum(a, high, out=out)
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """a where the condition holds, else b."""
+    if (
+        condition.__class__ is a.__class__ is b.__class__ is np.ndarray
+        and condition.size >= max(SHORT, 1)
+        and condition.dtype.char == "?"
+        and a.dtype is b.dtype
+        and (t := of(a.dtype)) is not None
+        and (a.ndim == 0 or a.shape == condition.shape and a.flags.carray)
+        and (b.ndim == 0 or b.shape == condition.shape and b.flags.carray)
+        and condition.flags.c_contiguous
+    ):
+        out = np.empty(condition.shape, a.dtype)
+        kernel = elementwise.choose.compiled(ONE_A=a.ndim == 0, ONE_B=b.ndim == 0, T=t)
+        kernel(condition, a, b, out, out.size)
+        return out
+    return np.where(condition, a, b)
+
+
+def checked(name: str) -> Callable:
+    """Whether numbers of a half type are of one kind, by a kernel that widens them; NumPy's is as quick
+    for the others."""
+    ufuncs = Pointwise(getattr(arithmetic, name), 1, 0, CHEAP, output=b1, types=(f16, bf16))
+    reference = getattr(numpy_elementwise, name)
+
+    def compiled(a: Any) -> Any:
+        if a.__class__ is np.ndarray and a.size >= SMALL and (u := ufuncs[a.dtype]) is not None:
+            return u(a)
+        return reference(a)
+
+    return named(compiled, reference)
+
+
+isnan, isinf, isfinite = map(checked, ("isnan", "isinf", "isfinite"))
+
+
+MANY = threshold(32768)  # elements that two threads fill sooner
+_BITS: dict[int, tuple[np.dtype, Any]] = {1: (np.dtype(np.uint8), u8), 2: (np.dtype(np.uint16), u16),
+         4: (np.dtype(np.uint32), u32), 8: (np.dtype(np.uint64), u64)}  # fmt: skip
+
+
+def fill_into(a: Any, value: Any) -> None:
+    """`a[...] = value`, a number."""
+    if a.__class__ is np.ndarray and a.size >= MANY and a.flags.carray and a.size:
+        if a.itemsize in _BITS and a.dtype.isnative:
+            unsigned, t = _BITS[a.itemsize]
+            with np.errstate(all="ignore"):
+                bits = int(np.full((1,), value, a.dtype).view(unsigned)[0])
+            elementwise.fill.compiled(T=t)(a, bits - ((bits >> 63) << 64), a.size)
+            return
+    numpy_elementwise.fill_into(a, value)

@@ -1,0 +1,95 @@
+"""Extremes as machine code; see `__init__.py` for when they run, `_codegen/kernels/extremes.py` for how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.llvm.reduce import PART, fold_known, folded, kind, planned
+from rushlight._backends.reference import reduce as reference
+from rushlight._codegen.direct import ByDtype, direct, refuse
+from rushlight._codegen.kernels import extremes as kernels
+from rushlight._codegen.kernels.arrange import reduction
+from rushlight._codegen.kernels.fold import fold_columns
+from rushlight._codegen.types import bf16, f16, f32, f64, i32, i64, of, u8
+
+KNOWN = frozenset(t.np for t in (bf16, f16, f32, f64, i32, i64, u8))
+I64 = i64.np
+DEEPEST = 1 << 16  # rows of columns that one thread takes: their partners are other columns
+ARRANGED: Any = reduction, {"LONGEST": PART, "DEEPEST": DEEPEST, "MOST": kernels.PARTS, "FEW": 2}
+
+
+def calls(small: bool, places: bool, values: bool) -> ByDtype:
+    """The direct calls for each dtype."""
+
+    def make(dtype: np.dtype) -> Any:
+        if dtype not in KNOWN:
+            return refuse
+        t = of(dtype)
+        assert t is not None
+        known = {"SMALL": small, "T": t}
+        rows, columns, parts = kernels.both_rows, kernels.both_columns, kernels.both_parts
+        by_columns = known
+        if not places:
+            rows, columns, parts = kernels.extreme_rows, fold_columns, kernels.extreme_parts
+            by_columns = fold_known("smallest" if small else "largest", True, t, t, t.loaded)
+        elif not values:
+            rows, columns, parts = kernels.place_rows, kernels.place_columns, kernels.place_parts
+        results = [dtype] * values + [I64] * places
+        return direct(
+            ARRANGED, [dtype], results, (rows, known), (columns, by_columns), (parts, known)
+        )
+
+    return ByDtype(make)
+
+
+LARGEST, SMALLEST = calls(False, False, True), calls(True, False, True)
+ARGMAX, ARGMIN = calls(False, True, False), calls(True, True, False)
+LARGEST_AT, SMALLEST_AT = calls(False, True, True), calls(True, True, True)
+
+
+def largest(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+    """The maximum; nan where there is one."""
+    r = LARGEST[a.dtype](a, axis, keepdims)
+    if r is not None:
+        return r
+    found = planned(a, axis, keepdims)
+    if found is None or a.dtype.char == "?":
+        return reference.largest(a, axis, keepdims)
+    return folded("largest", a, found, kind(a), kind(a))
+
+
+def smallest(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+    """The minimum; nan where there is one."""
+    r = SMALLEST[a.dtype](a, axis, keepdims)
+    if r is not None:
+        return r
+    found = planned(a, axis, keepdims)
+    if found is None or a.dtype.char == "?":
+        return reference.smallest(a, axis, keepdims)
+    return folded("smallest", a, found, kind(a), kind(a))
+
+
+def argmax(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
+    """Where the first maximum (or the first nan) is."""
+    r = ARGMAX[a.dtype](a, axis, keepdims)
+    return reference.argmax(a, axis, keepdims) if r is None else r
+
+
+def argmin(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
+    """Where the first minimum (or the first nan) is."""
+    r = ARGMIN[a.dtype](a, axis, keepdims)
+    return reference.argmin(a, axis, keepdims) if r is None else r
+
+
+def largest_at(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
+    """(the maximum, where the first is); as `largest` and `argmax`."""
+    r = LARGEST_AT[a.dtype](a, axis, keepdims)
+    return (largest(a, axis, keepdims), argmax(a, axis, keepdims)) if r is None else r
+
+
+def smallest_at(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
+    """(the minimum, where the first is); as `smallest` and `argmin`."""
+    r = SMALLEST_AT[a.dtype](a, axis, keepdims)
+    return (smallest(a, axis, keepdims), argmin(a, axis, keepdims)) if r is None else r

@@ -1,0 +1,543 @@
+"""Reading and writing at indices as machine code; see `__init__.py` for when it runs.
+
+No index reaches a kernel before it was seen to be in range.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight._backends import cpu
+from rushlight._backends.llvm import threshold
+from rushlight._backends.reference import indexing as reference
+from rushlight._codegen.direct import ByDtype, direct, refuse
+from rushlight._codegen.kernels import arrange
+from rushlight._codegen.kernels import index as kernels
+from rushlight._codegen.types import Type, bf16, f16, f32, f64, i32, i64, u8, u16, u32, u64
+from rushlight.core import dtypes
+from rushlight.core.settings import get_num_threads
+
+SMALL = max(1, threshold(512))  # elements from which a kernel takes less time than NumPy
+ROWS = max(1, threshold(8192))  # whole rows are what NumPy is good at
+UNITS = {1: u8, 2: u16, 4: u32, 8: u64}  # what is only moved needs no more than a size
+ADDED = {
+    np.dtype(d): t
+    for d, t in (
+        (np.float16, f16), (dtypes.bfloat16.np, bf16), (np.float32, f32), (np.float64, f64),
+        (np.int32, i32), (np.int64, i64),
+    )
+}  # fmt: skip
+I64, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
+F32, HALVES = np.dtype(np.float32), frozenset((np.dtype(np.float16), dtypes.bfloat16.np))
+INDEX = {np.dtype(np.int64): i64, np.dtype(np.int32): i32}
+SHARED = 1 << 16  # elements from which threads share the rows of one matrix
+PARTS = 4  # in so many parts
+Ints = tuple[int, ...]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def calls(make: Callable[[np.dtype, Type], Any], types: dict[Any, Type]) -> ByDtype:
+    """Direct calls for arrays of each dtype of `types`, by its size or itself, at int64 indices."""
+
+    def of(dtype: np.dtype) -> Any:
+        t = types.get(dtype if dtype in types else dtype.itemsize)
+        return refuse if t is None or dtype.hasobject else make(dtype, t)
+
+    return ByDtype(of)
+
+
+def both(kernel: Any, **known: Any) -> tuple:
+    """A kernel's forms for elements and for slices."""
+    return (kernel, {**known, "ONE": True}), (kernel, {**known, "ONE": False})
+
+
+def taking(arrange: Any, kernel: Any) -> ByDtype:
+    """Of an array and indices, a result."""
+    return calls(
+        lambda d, u: direct((arrange, {}), [d, I64], [d], *both(kernel, U=u, I=i64)), UNITS
+    )
+
+
+def pairing(d: np.dtype, u: Type) -> Any:
+    arrays = [d, I64, I64]
+    return direct((arrange.taken_in_pairs, {}), arrays, [d], (kernels.take_pairs, {"U": u}))
+
+
+def putting(add: bool) -> ByDtype:
+    """Slices into an array."""
+
+    def make(d: np.dtype, t: Type) -> Any:
+        fill = kernels.fill_slices, {"ADD": add, "T": t, "I": i64}
+        runs = *both(kernels.put_slices, ADD=add, T=t, V=t, I=i64), fill
+        return direct((arrange.slices_put, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
+
+    return calls(make, WIDE_ADDED if add else UNITS)
+
+
+def writing(how: str) -> ByDtype:
+    """Elements into an array."""
+
+    def make(d: np.dtype, t: Type) -> Any:
+        known = {"HOW": how, "NEW": False, "T": t, "V": t, "I": i64}
+        runs = [
+            form for same in (False, True) for form in both(kernels.write_along, **known, SAME=same)
+        ]
+        return direct((arrange.scattered, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
+
+    return calls(make, UNITS if how == "put" else WIDE_ADDED)
+
+
+def filling(d: np.dtype, t: Type) -> Any:
+    arranged = arrange.masked, {"SIZE": d.itemsize}
+    return direct(arranged, [d, BOOL, d], [], (kernels.fill_masked, {"T": t}))
+
+
+WIDE_ADDED = {d: t for d, t in ADDED.items() if d not in HALVES}  # halves: see `widely`
+TAKE, GATHER = (
+    taking(arrange.taken, kernels.take_slices),
+    taking(arrange.gathered, kernels.gather_along),
+)
+PAIRS = calls(pairing, UNITS)
+PUT, ADD = putting(False), putting(True)
+WRITE, WRITE_ADD = writing("put"), writing("add")
+FILL = calls(filling, UNITS)
+
+
+def plain(a: Any) -> bool:
+    return a.__class__ is np.ndarray and a.flags.c_contiguous and a.flags.aligned
+
+
+def index_type(index: Any) -> Type | None:
+    """The type of an array of indices, in order; None for what kernels do not read."""
+    if not plain(index) or not index.size:
+        return None
+    return INDEX.get(index.dtype)
+
+
+def apart(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays share no memory."""
+    return (a.base is None and b.base is None and a is not b) or not np.may_share_memory(a, b)
+
+
+def in_range(index: np.ndarray, t: Type, n: int) -> bool:
+    out = np.zeros(1, np.int64)
+    kernels.look.compiled(I=t)(index, out, index.size, n)
+    return not out[0]
+
+
+def out_of_range(index: np.ndarray, size: int) -> int | None:
+    """An index that is negative or not below `size`, or None."""
+    t = index_type(index)
+    if t is None or index.size < 64:
+        return reference.out_of_range(index, size)
+    return None if in_range(index, t, size) else reference.out_of_range(index, size)
+
+
+def from_start(index: np.ndarray, n: int) -> np.ndarray:
+    """Indices of which negative ones count from the end `n`, counted from 0."""
+    return np.where(index < 0, index + n, index)
+
+
+# -- one index for a slice -------------------------------------------------------------------------
+
+
+def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:
+    """The slices of `a` along `axis` that `index`, of any shape, names; None where an index is out of
+    range."""
+    r = TAKE[a.dtype](a, index, axis)
+    if r is not None:
+        return r
+    t, size, shape = index_type(index), a.size, a.shape
+    if (
+        t is None
+        or not size
+        or not plain(a)
+        or (unit := UNITS.get(a.dtype.itemsize)) is None
+        or not -a.ndim <= axis < a.ndim
+    ):
+        return reference.take_slices(a, index, axis)
+    n = shape[axis]
+    if axis == 0:
+        outer, inner = 1, size // n
+        out_shape = (*index.shape, *shape[1:])
+    else:
+        axis %= a.ndim
+        outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
+        out_shape = (*shape[:axis], *index.shape, *shape[axis + 1 :])
+    k = index.size
+    if outer * k * inner < (ROWS if outer == 1 else SMALL):
+        return reference.take_slices(a, index, axis)
+    out, bad = np.empty(out_shape, a.dtype), np.zeros(1, np.int64)
+    run = kernels.take_slices.compiled(ONE=inner == 1, U=unit, I=t)
+    run(a, index, out, bad, outer, n, k, inner)
+    return None if bad[0] else out
+
+
+def widely(z: np.ndarray, values: np.ndarray, add: Callable[[np.ndarray], Any]) -> Any:
+    """What `add(z)` gives, with the sums of a half type made in float32 and rounded once, as PyTorch makes
+    them; None for a large `z` that few numbers go into, and for what kernels do not write."""
+    if values.size < z.size or not plain(z) or not z.flags.writeable or not z.size:
+        return None
+    wide = cpu.cast(z, F32)
+    done = add(wide)
+    if done:
+        z[...] = cpu.cast(wide, z.dtype)
+    return done
+
+
+def put(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bool) -> bool | None:
+    """`z` along `axis` at index[k] = (or +=) the k-th slice of `values`, or one number; False, and
+    nothing is written, where an index is out of range; None where no kernel can do it."""
+    index = np.ascontiguousarray(index)
+    t, dtype, shape = index_type(index), z.dtype, z.shape
+    if add and dtype in HALVES and values.dtype is dtype:
+        done = widely(z, values, lambda wide: put(wide, index, axis, values, True))
+        if done is not None:
+            return done
+    halves = add and dtype is F32 and values.dtype in HALVES
+    if t is None or not plain(z) or not z.flags.writeable:
+        return None
+    if not 0 <= axis < z.ndim or values.__class__ is not np.ndarray:
+        return None
+    kind = ADDED.get(dtype) if add else UNITS.get(dtype.itemsize)
+    if kind is None or not z.size or values.dtype is not dtype and not halves:
+        return None
+    n, k = shape[axis], index.size
+    outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
+    work = outer * k * inner
+    if work < SMALL:
+        return None
+    step = inner
+    if values.ndim == 0:
+        values, step = np.full(inner, values), 0
+    else:
+        if values.shape != (*shape[:axis], k, *shape[axis + 1 :]):
+            return None
+        values = np.ascontiguousarray(values)
+        if not values.flags.aligned or not apart(z, values):
+            return None
+    if not apart(z, index):
+        return None
+    bad = np.zeros(1, np.int64)
+    given = ADDED[values.dtype] if halves else kind
+    run = kernels.put_slices.compiled(ADD=add, ONE=inner == 1, T=kind, V=given, I=t)
+    parts = 0
+    if outer == 1 and work >= SHARED and inner >= 16 and n >= PARTS:
+        parts = PARTS if get_num_threads() > 1 else 1
+    run(z, index, values, bad, outer, n, k, inner, step, parts)
+    return not bad[0]
+
+
+def put_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bool) -> bool:
+    """`z` along `axis` at index[k] = (or +=) the k-th slice of `values`, or one number, in place; False,
+    and nothing is written, where an index is out of range."""
+    if (ADD if add else PUT)[z.dtype](z, index, values, axis):
+        return True
+    done = put(z, index, axis, values, add)
+    return reference.put_slices(z, index, axis, values, add) if done is None else done
+
+
+def added(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray) -> bool:
+    """What `add_slices` does, where a kernel can do it."""
+    return put(z, index, axis, values, True) is True
+
+
+def add_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray) -> None:
+    """`z` along `axis` at index[k] += the k-th slice of `values`, one after the other; in place."""
+    if not added(z, index, axis, values):
+        reference.add_slices(z, index, axis, values)
+
+
+def add_rows(z: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
+    """`z[rows[k]] += values[k]` for each k in turn; rows may repeat. `z` (R, C), `values` (K, C)."""
+    if not added(z, rows, 0, values):
+        reference.add_rows(z, rows, values)
+
+
+def paired(shape: Ints, key: tuple) -> tuple[int, np.ndarray] | None:
+    """Two index arrays of dimensions d and d + 1 as one, of their places in both: (d, places); None
+    for another key, and for an index out of range."""
+    at = [d for d, k in enumerate(key) if k.__class__ is np.ndarray]
+    if len(at) != 2 or at[1] != at[0] + 1:
+        return None
+    first, second = key[at[0]], key[at[1]]
+    if first.shape != second.shape:
+        first, second = np.broadcast_arrays(first, second)
+    first, second = np.ascontiguousarray(first), np.ascontiguousarray(second)
+    t, u = index_type(first), index_type(second)
+    if t is None or u is None:
+        return None
+    places, bad = np.empty(first.shape, np.int64), np.zeros(1, np.int64)
+    n, m = shape[at[0]], shape[at[0] + 1]
+    kernels.pair_places.compiled(I=t, J=u)(first, second, places, bad, places.size, n, m)
+    return None if bad[0] else (at[0], places)
+
+
+def merged(a: np.ndarray, d: int) -> np.ndarray:
+    """A row-major array with dimensions d and d + 1 as one."""
+    shape = a.shape
+    return a.reshape((*shape[:d], shape[d] * shape[d + 1], *shape[d + 2 :]))
+
+
+def slices_only(key: tuple) -> bool:
+    return not key or all(k.__class__ is slice for k in key)
+
+
+def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
+    """`a[key]` for a tuple of full slices and index arrays, in the layout PyTorch gives it."""
+    last = key[-1]
+    if len(key) == 1 or slices_only(key[:-1]):
+        r = TAKE[a.dtype](a, last, len(key) - 1)
+        if r is not None:
+            return r
+    elif len(key) == 2:
+        r = PAIRS[a.dtype](a, key[0], last)
+        if r is not None:
+            return r
+    if a.__class__ is np.ndarray and a.flags.c_contiguous:
+        r = None
+        if plain(last) and last.dtype.kind == "i" and a.size and last.size >= SMALL // 16:
+            if slices_only(key[:-1]):
+                d = len(key) - 1
+                r = take_slices(a, last, d)
+                if r is None and a.shape[d]:
+                    r = take_slices(a, from_start(last, a.shape[d]), d)
+            elif last.size >= SMALL and (found := paired(a.shape, key)) is not None:
+                r = take_slices(merged(a, found[0]), found[1], found[0])
+        if r is not None:
+            return r
+    return reference.index_take(a, key)
+
+
+def index_put(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
+    """`z[key] = values` for a tuple of full slices and index arrays."""
+    if not put_at(z, key, values, False):
+        z[key] = values
+
+
+def put_at(z: np.ndarray, key: tuple, values: np.ndarray, add: bool) -> bool:
+    """`z[key] = values`, or += values, where a kernel can do it."""
+    last = key[-1]
+    if (len(key) == 1 or slices_only(key[:-1])) and (
+        (ADD if add else PUT)[z.dtype](z, last, values, len(key) - 1)
+    ):
+        return True
+    if not plain(z) or last.__class__ is slice or last.dtype.kind != "i" or not z.size:
+        return False
+    if slices_only(key[:-1]):
+        d, index = len(key) - 1, last
+    elif (found := paired(z.shape, key)) is not None:
+        d, index = found
+        z = merged(z, d)
+    else:
+        return False
+    shape, flat = z.shape, index.reshape(-1)
+    if values.ndim:
+        if values.shape != (*shape[:d], *index.shape, *shape[d + 1 :]):
+            return False
+        values = values.reshape((*shape[:d], flat.size, *shape[d + 1 :]))
+    done = put(z, flat, d, values, add)
+    if done is False:
+        done = put(z, from_start(flat, shape[d]), d, values, add)
+    return bool(done)
+
+
+def index_add_at(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
+    """`z[key] += values`, where positions that occur several times add up."""
+    if not put_at(z, key, values, True):
+        reference.index_add_at(z, key, values)
+
+
+def cleared(shape: Ints, dtype: np.dtype) -> np.ndarray:
+    """Zeros that threads write."""
+    z = np.empty(shape, dtype)
+    if z.nbytes < 1 << 16:
+        z.fill(0)
+    else:
+        kernels.clear.compiled(T=UNITS[dtype.itemsize])(z, z.size)
+    return z
+
+
+def slices_added(shape: Ints, index: np.ndarray, axis: int, values: np.ndarray) -> np.ndarray:
+    """Zeros of `shape`, and slices added as `add_slices` does it."""
+    if values.dtype.itemsize not in UNITS:
+        return reference.slices_added(shape, index, axis, values)
+    z = cleared(shape, values.dtype)
+    add_slices(z, index, axis, values)
+    return z
+
+
+# -- one index for an element ----------------------------------------------------------------------
+
+
+def sizes(shape: Ints, index: np.ndarray, dim: int) -> tuple[int, int, int, int] | None:
+    """(outer, n, k, inner) where `index` has all sizes of `shape` but that of `dim`."""
+    if len(shape) != index.ndim or not index.size or not 0 <= dim < index.ndim:
+        return None
+    if shape[:dim] != index.shape[:dim] or shape[dim + 1 :] != index.shape[dim + 1 :]:
+        return None
+    return prod(shape[:dim]), shape[dim], index.shape[dim], prod(shape[dim + 1 :])
+
+
+def gather_along(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
+    """`result[i][j] = a[i][index[i][j]]` for dim 1, and so on; None where an index is out of range."""
+    r = GATHER[a.dtype](a, index, dim)
+    if r is not None:
+        return r
+    if index.size >= SMALL and plain(a) and a.dtype.itemsize in UNITS:
+        index = np.ascontiguousarray(index)
+        t, found = index_type(index), sizes(a.shape, index, dim)
+        if t is not None and found is not None:
+            out, bad = np.empty(index.shape, a.dtype), np.zeros(1, np.int64)
+            run = kernels.gather_along.compiled(ONE=found[3] == 1, U=UNITS[a.dtype.itemsize], I=t)
+            run(a, index, out, bad, *found)
+            return None if bad[0] else out
+    return reference.gather_along(a, index, dim)
+
+
+def write_along(
+    z: np.ndarray, index: np.ndarray, dim: int, values: np.ndarray, add: bool = False
+) -> bool:
+    """`z` at the places that `index` names along `dim` = values, or += values, in place; False, and
+    nothing is written, where an index is out of range."""
+    if (WRITE_ADD if add else WRITE)[z.dtype](z, index, values, dim):
+        return True
+    done = written(z, index, dim, values, "add" if add else "put")
+    return reference.write_along(z, index, dim, values, add) if done is None else done
+
+
+def written(
+    z: np.ndarray, index: np.ndarray, dim: int, values: np.ndarray, how: str
+) -> bool | None:
+    """`write_along` by a kernel, `how` being its word; None where there is none."""
+    dtype = z.dtype
+    kind = UNITS.get(dtype.itemsize) if how == "put" else ADDED.get(dtype)
+    if how == "add" and dtype in HALVES and values.dtype is dtype:
+        done = widely(z, values, lambda wide: written(wide, index, dim, values, how))
+        if done is not None:
+            return done
+    halves = how == "add" and dtype is F32 and values.dtype in HALVES
+    if (
+        kind is not None
+        and index.size >= SMALL
+        and plain(z)
+        and z.flags.writeable
+        and (values.dtype is dtype or halves)
+        and values.__class__ is np.ndarray
+        and (values.ndim == 0 or values.shape == index.shape)
+    ):
+        index, values = np.ascontiguousarray(index), np.asarray(values, order="C")
+        t, found = index_type(index), sizes(z.shape, index, dim)
+        if (
+            t is not None
+            and found is not None
+            and values.flags.aligned
+            and apart(z, values)
+            and apart(z, index)
+        ):
+            bad = np.zeros(1, np.int64)
+            given = ADDED[values.dtype] if halves else kind
+            run = kernels.write_along.compiled(
+                HOW=how, NEW=False, ONE=found[3] == 1, SAME=values.ndim == 0, T=kind, V=given, I=t
+            )
+            run(z, index, values, bad, *found)
+            return not bad[0]
+    return None
+
+
+WORDS = {"sum": "add", "mean": "add", "prod": "times", "amax": "most", "amin": "least"}
+
+
+def reduce_along(
+    z: np.ndarray, index: np.ndarray, dim: int, values: np.ndarray, reduce: str, include: bool
+) -> bool:
+    """`z` at the places that `index` names along `dim`, and `values` there, reduced in place; `include`
+    False: without what stood there. False, and nothing is written, where an index is out of range."""
+    if (
+        index.size < SMALL
+        or z.dtype not in ADDED
+        or values.dtype is not z.dtype
+        or values.shape != index.shape
+        or not plain(z)
+        or not z.flags.writeable
+        or not in_reach(z, index, values, dim)
+    ):
+        return reference.reduce_along(z, index, dim, values, reduce, include)
+    if not include:
+        first = np.array(reference.identity(reduce, z.dtype)).astype(z.dtype)
+        if not written(z, index, dim, first, "put"):
+            return False
+    if not written(z, index, dim, values, WORDS[reduce]):
+        return False
+    if reduce == "mean":
+        count = np.zeros(z.shape, np.int64)
+        written(count, index, dim, np.array(1), "add")
+        if include:
+            count += 1
+        np.maximum(count, 1, out=count)
+        divide = np.floor_divide if z.dtype.kind in "iu" else np.divide
+        with np.errstate(all="ignore"):
+            divide(z, count, out=z, casting="unsafe")
+    return True
+
+
+def in_reach(z: np.ndarray, index: np.ndarray, values: np.ndarray, dim: int) -> bool:
+    """Whether `written` has a kernel for all that is reduced here."""
+    return (
+        values.__class__ is np.ndarray
+        and index.dtype in INDEX
+        and index.__class__ is np.ndarray
+        and index.flags.aligned
+        and values.flags.aligned
+        and sizes(z.shape, index, dim) is not None
+        and apart(z, values)
+        and apart(z, index)
+    )
+
+
+def add_along(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
+    """Zeros of `shape` with `values` added where `index` says along `dim`."""
+    kind = ADDED.get(values.dtype)
+    if kind is not None and index.size >= SMALL and values.shape == index.shape:
+        index, values = np.ascontiguousarray(index), np.ascontiguousarray(values)
+        t, found = index_type(index), sizes(shape, index, dim)
+        if t is not None and found is not None and values.flags.aligned:
+            halves = values.dtype in HALVES and values.size >= prod(shape)  # see `widely`
+            to = f32 if halves else kind
+            z, bad = np.empty(shape, to.np), np.zeros(1, np.int64)
+            run = kernels.write_along.compiled(
+                HOW="add", NEW=True, ONE=found[3] == 1, SAME=False, T=to, V=kind, I=t
+            )
+            run(z, index, values, bad, *found)
+            if bad[0]:
+                raise IndexError(f"an index is out of range for dimension {dim} of {shape[dim]}")
+            return cpu.cast(z, values.dtype) if halves else z
+    return reference.add_along(shape, index, dim, values)
+
+
+# -- masks -----------------------------------------------------------------------------------------
+
+
+def fill_masked(z: np.ndarray, mask: np.ndarray, value: np.ndarray) -> None:
+    """`z[mask] = value`, one number, for a mask that broadcasts to the shape of `z`; in place."""
+    if FILL[z.dtype](z, mask, value):
+        return None
+    if (
+        z.size < SMALL
+        or not plain(z)
+        or not z.flags.writeable
+        or z.dtype.itemsize not in UNITS
+        or mask.shape != z.shape
+        or not plain(mask)
+        or value.dtype is not z.dtype
+        or value.ndim
+        or not apart(z, mask)
+    ):
+        return reference.fill_masked(z, mask, value)
+    t = UNITS[z.dtype.itemsize]
+    return kernels.fill_masked.compiled(T=t)(z, mask, np.array(value), z.size)

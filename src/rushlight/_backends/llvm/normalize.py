@@ -1,0 +1,239 @@
+"""Normalisation of rows as machine code; see `__init__.py` for when it runs, `_codegen/kernels/norm.py` for how.
+
+Arrays of floating dtypes, C-contiguous or copied so; weight and bias of any floating dtype. Statistics are
+float32 for half types. Groups of channels may have them last in memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.llvm.batch_normalize import alike, vectors
+from rushlight._backends.llvm.operands import KNOWN, WIDE, Made, known
+from rushlight._backends.reference import normalize as reference
+from rushlight._codegen.kernels import norm, norm_last
+from rushlight._codegen.kernels.batch_norm import PARTS
+from rushlight._codegen.types import of
+
+
+def _forward(centre: bool, weight: bool, bias: bool, kept: bool, d: Any, w: Any) -> Any:
+    return norm.row_norm.compiled(
+        WEIGHT=weight, BIAS=bias, CENTRE=centre, KEPT=kept, T=of(d), W=of(w), R=of(WIDE[d])
+    )
+
+
+def _backward(centre: bool, weight: bool, gx: bool, sums: bool, d: Any, w: Any) -> Any:
+    return norm.row_norm_backward.compiled(
+        WEIGHT=weight, CENTRE=centre, INPUT=gx, SUMS=sums, T=of(d), W=of(w), R=of(WIDE[d])
+    )
+
+
+def _groups(weight: bool, bias: bool, kept: bool, d: Any, w: Any) -> Any:
+    return norm.groups_norm.compiled(
+        WEIGHT=weight, BIAS=bias, KEPT=kept, T=of(d), W=of(w), R=of(WIDE[d])
+    )
+
+
+def _groups_back(weight: bool, gx: bool, sums: bool, d: Any, w: Any) -> Any:
+    return norm.groups_norm_backward.compiled(
+        WEIGHT=weight, INPUT=gx, SUMS=sums, T=of(d), W=of(w), R=of(WIDE[d])
+    )
+
+
+def _last(weight: bool, bias: bool, kept: bool, d: Any, w: Any) -> Any:
+    return norm_last.groups_last.compiled(
+        WEIGHT=weight, BIAS=bias, KEPT=kept, T=of(d), W=of(w), R=of(WIDE[d])
+    )
+
+
+def _last_back(weight: bool, gx: bool, sums: bool, d: Any, w: Any) -> Any:
+    return norm_last.groups_last_backward.compiled(
+        WEIGHT=weight, INPUT=gx, SUMS=sums, T=of(d), W=of(w), R=of(WIDE[d])
+    )
+
+
+_rows_norm, _rows_back = Made(_forward), Made(_backward)
+_groups_norm, _groups_norm_back = Made(_groups), Made(_groups_back)
+_groups_last, _groups_last_back = Made(_last), Made(_last_back)
+_lengths = Made(lambda d: norm.row_lengths.compiled(T=of(d)))
+
+
+def whole(a: Any) -> Any:
+    """`a`, or a copy of it, with its elements side by side; None for what kernels do not take."""
+    if a.__class__ is not np.ndarray or a.dtype not in KNOWN or not a.size:
+        return None
+    return a if a.flags.carray else np.array(a, order="C")
+
+
+def in_rows(a: np.ndarray, n: int, *others: Any) -> bool:
+    """Whether `a` is rows of `n` elements, and each of the others (or None) is one."""
+    return n > 0 and a.size % n == 0 and vectors(n, *others)
+
+
+def like(g: Any, x: np.ndarray) -> Any:
+    """The gradient of something like x, its elements side by side; None where it is not of that kind."""
+    if g.__class__ is not np.ndarray or g.dtype is not x.dtype or g.shape != x.shape:
+        return None
+    return g if g.flags.carray else np.array(g, order="C")
+
+
+def affine(x: np.ndarray, weight: Any, bias: Any) -> tuple[Any, Any]:
+    """Weight and bias of one dtype, `x` where there is none (it is not read)."""
+    if weight is None:
+        return (x, x) if bias is None else (bias, bias)
+    if bias is None or bias.dtype is weight.dtype:
+        return weight, weight if bias is None else bias
+    d = np.promote_types(np.float32, x.dtype if x.dtype.itemsize > 2 else np.float32)
+    return weight.astype(d), bias.astype(d)
+
+
+def layer_norm(
+    a: Any, weight: Any, bias: Any, n: int, eps: float, statistics: bool = True
+) -> tuple[Any, Any, Any]:
+    """(normalised, mean, 1 / deviation) of rows of `n` elements; without `statistics` the last two are
+    None."""
+    x = whole(a)
+    if x is None or not in_rows(x, n, weight, bias):
+        return reference.layer_norm(a, weight, bias, n, eps)
+    d = x.dtype
+    rows, y = x.size // n, np.empty(x.shape, d)
+    mean = rstd = None
+    if statistics:
+        wide = WIDE[d]
+        mean, rstd = np.empty(rows, wide), np.empty(rows, wide)
+    w, b = affine(x, weight, bias)
+    kernel = _rows_norm[True, weight is not None, bias is not None, statistics, d, w.dtype]
+    m, r = (y, y) if mean is None else (mean, rstd)  # what is not kept is not written
+    kernel(x, w, b, y, m, r, rows, n, eps)
+    return y, mean, rstd
+
+
+def rms_norm(a: Any, weight: Any, n: int, eps: float) -> Any:
+    """Rows of `n` elements over the square root of the mean of their squares."""
+    x = whole(a)
+    if x is None or not in_rows(x, n, weight):
+        return reference.rms_norm(a, weight, n, eps)
+    y = np.empty(x.shape, x.dtype)
+    w = x if weight is None else weight
+    kernel = _rows_norm[False, weight is not None, False, False, x.dtype, w.dtype]
+    kernel(x, w, w, y, y, y, x.size // n, n, eps)
+    return y
+
+
+def gradients_of_rows(
+    g: Any, a: Any, weight: Any, n: int, eps: float, needs: tuple, centre: bool
+) -> tuple[Any, Any, Any] | None:
+    """The gradients of both by input, weight and bias; None where kernels do not take them."""
+    x = whole(a)
+    h = None if x is None else like(g, x)
+    if h is None or not in_rows(x, n, weight):
+        return None
+    d, w = x.dtype, x if weight is None else weight
+    sums = bool(needs[1] or needs[2])
+    gw = np.empty(n, w.dtype)
+    gb = np.empty(n, w.dtype) if sums else gw
+    gx = np.empty(x.shape, d) if needs[0] else gw
+    # `whole` took x: there is a type for d.
+    parts = np.empty(2 * norm.PARTS * n, of(d).loaded.np) if sums else gw  # type: ignore[union-attr]
+    kernel = _rows_back[centre, weight is not None, bool(needs[0]), sums, d, w.dtype]
+    kernel(h, x, w, gx, gw, gb, parts, x.size // n, n, eps)
+    return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
+
+
+def layer_norm_gradients(
+    g: Any, a: Any, weight: Any, n: int, eps: float, needs: tuple
+) -> tuple[Any, Any, Any]:
+    """The gradients of layer_norm by input, weight and bias; None where not needed."""
+    found = gradients_of_rows(g, a, weight, n, eps, needs, True)
+    return found or reference.layer_norm_gradients(g, a, weight, n, eps, needs)
+
+
+def rms_norm_gradients(
+    g: Any, a: Any, weight: Any, n: int, eps: float, needs: tuple
+) -> tuple[Any, Any]:
+    """The gradients of rms_norm by input and weight; None where not needed."""
+    found = gradients_of_rows(g, a, weight, n, eps, (*needs, False), False)
+    return found[:2] if found else reference.rms_norm_gradients(g, a, weight, n, eps, needs)
+
+
+def planes_of(a: Any, groups: int, *others: Any) -> tuple[Any, int, bool]:
+    """(`a` with its elements side by side, elements of a plane, whether channels are last in memory) of
+    (N, C, *); None first for what is the reference's."""
+    if a.ndim < 2 or groups < 1 or a.shape[1] % groups:
+        return None, 0, False
+    last = a.flags.aligned and reference.channels_last(a)
+    x = a if last and known(a) and a.size else whole(a)
+    if x is None or not vectors(x.shape[1], *others):
+        return None, 0, False
+    return x, x.size // (x.shape[0] * x.shape[1]), last
+
+
+def space_of(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """What the kernels for channels that are last take for their own use."""
+    n, channels = x.shape[:2]
+    parts = np.empty(n * min(size, PARTS) * 2 * channels, WIDE[x.dtype])
+    return parts, np.empty(n * norm_last.TABLES * channels, WIDE[x.dtype])
+
+
+def group_norm(
+    a: Any, weight: Any, bias: Any, groups: int, eps: float, statistics: bool = True
+) -> tuple[Any, Any, Any]:
+    """(normalised, mean, 1 / deviation) of `groups` groups of the channels of (N, C, *); without
+    `statistics` the last two are None."""
+    x, size, last = planes_of(a, groups, weight, bias)
+    if x is None:
+        return reference.group_norm(a, weight, bias, groups, eps)
+    n, channels = x.shape[:2]
+    d = x.dtype
+    y = np.empty_like(x) if last else np.empty(x.shape, d)
+    mean = rstd = None
+    if statistics:
+        mean, rstd = np.empty((n, groups), WIDE[d]), np.empty((n, groups), WIDE[d])
+    w, b = affine(x, weight, bias)
+    key = weight is not None, bias is not None, statistics, d, w.dtype
+    m, r = (y, y) if mean is None else (mean, rstd)
+    each = channels // groups
+    if last:
+        space = space_of(x, size)
+        _groups_last[key](x, w, b, y, m, r, *space, n, size, groups, each, eps)
+    else:
+        _groups_norm[key](x, w, b, y, m, r, n * groups, groups, each, size, eps)
+    return y, mean, rstd
+
+
+def group_norm_gradients(
+    g: Any, a: Any, weight: Any, groups: int, eps: float, needs: tuple
+) -> tuple[Any, Any, Any]:
+    """The gradients of group_norm by input, weight and bias."""
+    x, size, last = planes_of(a, groups, weight)
+    h = None if x is None else alike(g, x) if last else like(g, x)
+    if h is None:
+        return reference.group_norm_gradients(g, a, weight, groups, eps, needs)
+    n, channels = x.shape[:2]
+    d, w = x.dtype, x if weight is None else weight
+    gw, gb = np.empty(channels, w.dtype), np.empty(channels, w.dtype)
+    gx = (np.empty_like(x) if last else np.empty(x.shape, d)) if needs[0] else gw
+    key = weight is not None, bool(needs[0]), bool(needs[1] or needs[2]), d, w.dtype
+    each = channels // groups
+    if last:
+        space = space_of(x, size)
+        _groups_last_back[key](h, x, w, gx, gw, gb, *space, n, size, groups, each, eps)
+    else:
+        parts = np.empty(2 * n * channels, WIDE[d])
+        kernel = _groups_norm_back[key]
+        kernel(h, x, w, gx, gw, gb, parts, n * groups, groups, each, size, eps)
+    return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
+
+
+def lengths(a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The square roots of the sums of squares along `axes`."""
+    if len(axes) != 1 or axes[0] != a.ndim - 1 or a.ndim < 2 or not known(a) or not (
+        a.size and a.flags.carray
+    ):  # fmt: skip
+        return reference.lengths(a, axes, keepdims)
+    n = a.shape[-1]
+    out = np.empty((*a.shape[:-1], 1) if keepdims else a.shape[:-1], a.dtype)
+    _lengths[(a.dtype,)](a, out, out.size, n)
+    return out

@@ -1,0 +1,55 @@
+"""Arrays continued beyond their edges as machine code; see `__init__.py` for when it runs."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rushlight._backends.llvm import threshold
+from rushlight._backends.reference import pad as reference
+from rushlight._codegen.kernels import copy as kernels
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BYTES = max(1, threshold(512))  # from which a kernel takes less time than NumPy
+
+
+def padded(
+    x: np.ndarray, pads: Sequence[tuple[int, int]], mode: str, value: object
+) -> np.ndarray | None:
+    """`x` continued beyond its edges; None for what the kernel is not made for: other than row-major
+    arrays, and edges that are cut off."""
+    unit = kernels.UNITS.get(x.dtype.itemsize)
+    if unit is None or x.nbytes < BYTES or x.__class__ is not np.ndarray:
+        return None
+    if not x.flags.carray or not 0 < len(pads) <= 3 or len(pads) > x.ndim:
+        return None
+    k = x.ndim - len(pads)
+    low, sizes, out_sizes = [0, 0, 0], [1, 1, 1], [1, 1, 1]
+    for i, (n, (before, after)) in enumerate(zip(x.shape[k:], pads, strict=True), 3 - len(pads)):
+        if before < 0 or after < 0:
+            return None
+        most = n - 1 if mode == "reflect" else n
+        if (before > most or after > most) and mode in ("reflect", "circular"):
+            return None
+        low[i], sizes[i], out_sizes[i] = before, n, n + before + after
+    out = np.empty((*x.shape[:k], *out_sizes[3 - len(pads) :]), x.dtype)
+    number = np.asarray(value).astype(x.dtype)
+    run = kernels.pad.compiled(MODE=mode, U=unit)
+    run(x, out, number, prod(x.shape[:k]), *sizes, *low, *out_sizes)
+    return out
+
+
+def pad_constant(x: np.ndarray, pads: Sequence[tuple[int, int]], value: object) -> np.ndarray:
+    """`x` with `value` around it: (before, after) for each of the last dimensions, outermost first."""
+    y = padded(x, pads, "constant", value)
+    return reference.pad_constant(x, pads, value) if y is None else y
+
+
+def pad_edges(x: np.ndarray, pads: Sequence[tuple[int, int]], mode: str) -> np.ndarray:
+    """`x` continued beyond its edges: "reflect" (without the edge), "replicate", "circular"."""
+    y = padded(x, pads, mode, 0)
+    return reference.pad_edges(x, pads, mode) if y is None else y

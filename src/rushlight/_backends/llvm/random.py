@@ -1,0 +1,171 @@
+"""Draws from a generator as machine code; see `__init__.py` for when it runs.
+
+The numbers are the reference's to the last bit. The words come from NumPy's own state, in place, so
+that a generator may change between the two at any time.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.reference import random as reference
+from rushlight._codegen.kernels import libm
+from rushlight._codegen.kernels import random as kernels
+from rushlight._codegen.types import of
+
+CHUNK = 1 << 16  # float64 numbers that pass through scratch memory at a time
+SMALL = 1  # who draws nothing starts nothing
+
+
+def drawn(generator: Any, kernel: Any, *args: Any) -> None:
+    """Run a kernel on the state of a generator, as NumPy does: nobody else draws meanwhile."""
+    lock, state = generator.place()
+    lock.acquire()  # `with` takes as long again as a few numbers do
+    try:
+        kernel(state, *args)
+    finally:
+        lock.release()
+
+
+def fits(out: np.ndarray, dtype: Any) -> bool:
+    return (
+        out.__class__ is np.ndarray
+        and out.dtype is dtype
+        and out.size >= SMALL
+        and out.flags.carray
+    )
+
+
+F32, F64, I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
+floats, doubles = cache(kernels.floats.compiled), cache(kernels.doubles.compiled)
+integers, normals = cache(kernels.integers.compiled), cache(kernels.drawn_normals.compiled)
+hits, order = cache(kernels.hits.compiled), cache(kernels.order.compiled)
+
+
+def random_words(generator: Any, n: int) -> np.ndarray:
+    """The next `n` words of 32 bits, as uint64 [n]."""
+    out = np.empty(n, np.uint64)
+    drawn(generator, kernels.words.compiled(), out, n)
+    return out
+
+
+def random_wide_words(generator: Any, n: int) -> np.ndarray:
+    """The next `n` words of 64 bits, each made of two of 32 bits, the high one first, as uint64 [n]."""
+    if n < SMALL:
+        return reference.random_wide_words(generator, n)
+    out = np.empty(n, np.uint64)
+    drawn(generator, kernels.wide_words.compiled(), out, n)
+    return out
+
+
+def random_floats(generator: Any, out: np.ndarray) -> None:
+    """Numbers in [0, 1) into `out`, float32: the low 24 bits of 32, times 2**-24."""
+    if not fits(out, F32):
+        return reference.random_floats(generator, out)
+    return drawn(generator, floats(), out, out.size)
+
+
+def random_doubles(generator: Any, out: np.ndarray) -> None:
+    """Numbers in [0, 1) into `out`, float64: the low 53 bits of 64, times 2**-53."""
+    if not fits(out, F64):
+        return reference.random_doubles(generator, out)
+    return drawn(generator, doubles(), out, out.size)
+
+
+def random_between(generator: Any, out: np.ndarray, low: float, high: float) -> None:
+    """Numbers in [low, high) into `out`, float32 or float64; `low` where rounding gives `high`."""
+    if fits(out, F32):
+        width = float(np.float32(high) - np.float32(low))
+        kernel = kernels.floats_between.compiled()
+        return drawn(generator, kernel, out, out.size, width, low, high)
+    if fits(out, F64):
+        kernel = kernels.doubles_between.compiled()
+        return drawn(generator, kernel, out, out.size, high - low, low, high)
+    return reference.random_between(generator, out, low, high)
+
+
+def random_hits(generator: Any, out: np.ndarray, below: int, value: float = 1) -> None:
+    """`value` where the low 53 bits of 64 are less than `below`, else 0; in any dtype."""
+    t = of(out.dtype)
+    if t is None or not fits(out, out.dtype):
+        return reference.random_hits(generator, out, below, value)
+    return drawn(generator, hits(T=t), out, out.size, below, value)
+
+
+def random_integers(generator: Any, out: np.ndarray, low: int, span: int) -> None:
+    """low + word % span into `out`, int64, by words of 32 bits; `span` below 2**28."""
+    if not fits(out, I64):
+        return reference.random_integers(generator, out, low, span)
+    return drawn(generator, integers(), out, out.size, low, span, 1 / span)
+
+
+def random_normals(
+    out: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None
+) -> None:
+    """Uniform numbers `out`, float32 [16 k], into normal ones; see `box_muller`. `tail`: 16 more."""
+    if (
+        out.__class__ is not np.ndarray
+        or not out.flags.carray
+        or out.dtype != np.float32
+        or out.size % 16
+        or (tail is not None and (not tail.flags.carray or tail.size != 16))
+    ):
+        return reference.random_normals(out, mean, std, tail)
+    run = kernels.normals.compiled()
+    run(out, out.size, mean, std)
+    if tail is not None:
+        run(tail, 16, mean, std)
+    return None
+
+
+def random_normal_floats(generator: Any, out: np.ndarray, mean: float, std: float) -> None:
+    """n >= 16 normal numbers into `out`, float32 [n]; see `reference`."""
+    if not fits(out, F32) or out.size < 16:
+        return reference.random_normal_floats(generator, out, mean, std)
+    return drawn(generator, normals(), out, out.size, mean, std)
+
+
+def random_wide_normals(
+    out: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None
+) -> None:
+    """As `random_normals`, float64, by the C library's logarithm and NumPy's sine and cosine."""
+    if not fits(out, F64) or out.size % 16:
+        return reference.random_wide_normals(out, mean, std, tail)
+    both = libm.sine_and_cosine()
+    for at in range(0, out.size, CHUNK):
+        some = out[at : at + CHUNK]
+        n = some.size // 2
+        rest, angle = np.empty(n), np.empty(n)
+        kernels.pairs_apart.compiled()(some, rest, angle, n)
+        log = by_c_library("log", rest)
+        if both is None:
+            cosine, sine = np.cos(angle), np.sin(angle)
+        else:
+            cosine, sine = np.empty(n), rest
+            both(angle, sine, cosine)
+        kernels.pairs_together.compiled()(log, cosine, sine, some, n, mean, std)
+    if tail is not None:
+        reference.random_wide_normals(tail, mean, std)
+    return None
+
+
+def by_c_library(name: str, x: np.ndarray) -> np.ndarray:
+    """The C library's function `name` of each element, float64 [n]."""
+    if x.size < SMALL or name not in libm.FUNCTIONS or (run := libm.each(name)) is None:
+        return reference.by_c_library(name, x)
+    x = np.ascontiguousarray(x, np.float64)
+    out = np.empty_like(x)
+    run(x, out)
+    return out
+
+
+def random_order(generator: Any, n: int) -> np.ndarray:
+    """0 to n - 1 in random order, int64 [n], n > 1: Fisher and Yates' shuffle."""
+    if n < SMALL:
+        return reference.random_order(generator, n)
+    out = np.empty(n, np.int64)
+    drawn(generator, order(), out, n)
+    return out

@@ -1,0 +1,378 @@
+"""Reductions as machine code; see `__init__.py` for when they run, `_codegen/kernels/reduce.py` for how.
+
+C-contiguous arrays of floating dtypes, over all elements or over dimensions next to each other. All
+else is the reference's.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.operands import takes
+from rushlight._backends.reference import reduce as reference
+from rushlight._codegen.direct import ByDtype, direct, refuse
+from rushlight._codegen.kernels import fold as folds
+from rushlight._codegen.kernels import reduce as kernels
+from rushlight._codegen.kernels.arrange import reduction
+from rushlight._codegen.kernels.arrange import variance as variance_arranged
+from rushlight._codegen.types import Type, b1, bf16, f16, f32, f64, i32, i64, of, u8
+
+SMALL = threshold(64)  # elements from which it pays to plan
+FLOATING = frozenset(t.np for t in (f16, bf16, f32, f64))
+WHOLE = frozenset(t.np for t in (i64, i32, u8, b1))
+KNOWN = FLOATING | WHOLE
+I64 = i64.np
+PART = 16384  # elements that one chunk adds up where a row is long
+SHORT = 131072  # elements that need not be cut for a second thread
+DEEP = kernels.PART  # rows of columns that are summed in one go
+FEW = 32  # chunks with which two threads are busy: below it, long columns are cut
+
+
+def arranged(a: Any, axis: Any) -> tuple[int, int, int] | None:
+    """`a` as [outer, n, inner] with n reduced over; None where kernels cannot take it so."""
+    if not takes(a) or not a.flags.carray:
+        return None
+    if axis is None:
+        return 1, a.size, 1
+    if not a.ndim:
+        return None
+    dims = sorted({d % a.ndim for d in (axis if axis.__class__ is tuple else (axis,))})
+    if not dims or dims[-1] - dims[0] + 1 != len(dims):
+        return None
+    return prod(a.shape[: dims[0]]), prod(a.shape[i] for i in dims), prod(a.shape[dims[-1] + 1 :])
+
+
+def shaped(r: np.ndarray, a: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
+    """The result in the shape that it has."""
+    if axis is None:
+        return r.reshape((1,) * a.ndim if keepdims else ())
+    dims = {d % a.ndim for d in (axis if axis.__class__ is tuple else (axis,))}
+    if keepdims:
+        return r.reshape([1 if d in dims else n for d, n in enumerate(a.shape)])
+    return r.reshape([n for d, n in enumerate(a.shape) if d not in dims])
+
+
+@lru_cache(maxsize=4096)
+def plan(
+    shape: tuple, strides: tuple, itemsize: int, axis: Any, keepdims: bool
+) -> tuple[tuple[tuple[bool, int], ...], tuple] | None:
+    """How an array of any order in memory is reduced: runs of dimensions, outermost first, as whether
+    they are reduced and how large, and the result's shape; None where it has gaps, or the result
+    would have another order."""
+    ndim = len(shape)
+    if axis is None:
+        over = set(range(ndim))
+    elif not ndim:
+        return None
+    else:
+        over = {d % ndim for d in (axis if axis.__class__ is tuple else (axis,))}
+        if not over:
+            return None
+    dims = sorted((d for d in range(ndim) if shape[d] != 1), key=lambda d: (-strides[d], d))
+    size = itemsize
+    for d in reversed(dims):
+        if strides[d] != size or not size:
+            return None
+        size *= shape[d]
+    kept = [d for d in dims if d not in over]
+    if kept != sorted(kept):
+        return None
+    runs: list[tuple[bool, int]] = []
+    for d in dims:
+        if runs and runs[-1][0] == (d in over):
+            runs[-1] = (runs[-1][0], runs[-1][1] * shape[d])
+        else:
+            runs.append((d in over, shape[d]))
+    if not any(summed for summed, _ in runs):
+        runs.append((True, 1))
+    if keepdims:
+        return tuple(runs), tuple(1 if d in over else n for d, n in enumerate(shape))
+    return tuple(runs), tuple(n for d, n in enumerate(shape) if d not in over)
+
+
+def planned(a: Any, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
+    """The plan for an array that kernels take; `dtype`: that it must have, if any."""
+    if a.__class__ is not np.ndarray or a.size < SMALL or not a.flags.aligned:
+        return None
+    if not a.size or a.dtype not in KNOWN or (dtype is not None and dtype is not a.dtype):
+        return None
+    if dtype is not None and dtype.kind == "b":  # its bytes would be added up
+        return None
+    return plan(a.shape, a.strides, a.itemsize, axis, keepdims)
+
+
+LEAST = {i64: -(1 << 63), i32: -(1 << 31), u8: 0}
+MOST = {i64: (1 << 63) - 1, i32: (1 << 31) - 1, u8: 255}
+FOLDS: dict[
+    str, tuple[Any, Any, Any]
+] = {  # the step for an element, that for the result of a part, and the start
+    "sum": (folds.plus, folds.plus, 0),
+    "numbers": (folds.plus_number, folds.plus, 0),
+    "nonzeros": (folds.plus_one, folds.plus, 0),
+    "product": (folds.times, folds.times, 1),
+    "largest": (folds.larger, folds.larger, None),
+    "smallest": (folds.smaller, folds.smaller, None),
+}
+
+
+def fold_known(name: str, first: bool, t: Type, to: Type, a: Type) -> dict[str, Any]:
+    """What a kernel of a fold knows: of elements, or of parts that were folded before."""
+    step, join, start = FOLDS[name]
+    if name == "largest":
+        start = -inf if a.is_float else LEAST[a]
+    elif name == "smallest":
+        start = inf if a.is_float else MOST[a]
+    return {"STEP": step if first else join, "JOIN": join, "START": start, "A": a, "T": t, "R": to}
+
+
+@cache
+def fold_of(name: str, first: bool, rows: bool, t: Type, to: Type, a: Type) -> Any:
+    """The kernel of a fold of rows or columns."""
+    kernel = folds.fold_rows if rows else folds.fold_columns
+    return kernel.compiled(**fold_known(name, first, t, to, a))
+
+
+ARRANGED: Any = reduction, {"LONGEST": PART, "DEEPEST": DEEP, "MOST": folds.PARTS, "FEW": FEW}
+
+
+def sums_by_dtype(mean: bool) -> ByDtype:
+    """The direct calls for sums, or means."""
+
+    def make(dtype: np.dtype) -> Any:
+        t = of(dtype)
+        if t is None or t not in (f32, f64, f16, bf16):
+            return refuse if mean or dtype not in WHOLE else folds_of("sum", dtype)
+        known = {"MEAN": mean, "T": t, "R": t}
+        runs = (kernels.sum_rows, known), (kernels.sum_columns, known), (kernels.sum_parts, known)
+        return direct(ARRANGED, [dtype], [dtype], *runs)
+
+    return ByDtype(make)
+
+
+def folds_of(name: str, dtype: np.dtype) -> Any:
+    """The direct call for a fold whose result is int64, or of the floating dtype."""
+    if dtype not in KNOWN:
+        return refuse
+    t = of(dtype)
+    to = t if name == "product" and dtype in FLOATING else i64
+    assert t is not None and to is not None
+    known = fold_known(name, True, u8 if t is b1 else t, to, to.loaded)
+    runs = (folds.fold_rows, known), (folds.fold_columns, known), (folds.fold_parts, known)
+    return direct(ARRANGED, [dtype], [to.np], *runs)
+
+
+def variances(dtype: np.dtype) -> Any:
+    """The direct call for variances and means."""
+    if dtype not in FLOATING:
+        return refuse
+    arranged = variance_arranged, {"LONGEST": PART, "DEEPEST": folds.PIECE}
+    known = {"T": of(dtype)}
+    runs = (kernels.variance_rows, known), (kernels.variance_columns, known)
+    return direct(arranged, [dtype], [dtype, dtype], *runs)
+
+
+VARIANCE = ByDtype(variances)
+SUM, MEAN = sums_by_dtype(False), sums_by_dtype(True)
+PRODUCT = ByDtype(lambda dtype: folds_of("product", dtype))
+NONZEROS = ByDtype(lambda dtype: folds_of("nonzeros", dtype))
+
+
+def folded(name: str, a: np.ndarray, found: Any, t: Type, to: Type) -> np.ndarray:
+    """An array, whose plan was found, folded with elements of type `to` as result."""
+    runs, shape = found
+    by = t if name in ("largest", "smallest") and not t.is_float else to.loaded
+    left = sum(summed for summed, _ in runs)
+    r, outer, inner, first = a, a.size, 1, True
+    for summed, n in reversed(runs):
+        outer //= n
+        if not summed:
+            inner *= n
+            continue
+        left -= 1
+        while True:
+            if inner == 1:
+                part = min(n, PART)
+            else:
+                part = min(n, folds.PIECE * folds.PIECE)
+                tiles = outer * -(-inner // (folds.COLUMNS * folds.lanes_of(by)))
+                if tiles < FEW and outer * n * inner > SHORT:
+                    part = min(part, max(folds.PIECE, -(-n * tiles // FEW)))
+            parts = -(-n // part)
+            done = parts == 1 and not left
+            into = to if done else by
+            out = np.empty(shape if done else (outer, parts, inner), into.np)
+            kernel = fold_of(name, first, inner == 1, t if first else by, into, by)
+            if inner == 1:
+                kernel(r, out, outer, n, part)
+            else:
+                kernel(r, out, outer, n, inner, part)
+            r, n, first = out, parts, False
+            if parts == 1:
+                break
+    return r
+
+
+def kind(a: np.ndarray) -> Type:
+    """The type that kernels read it as."""
+    t = of(a.dtype)
+    assert t is not None
+    return u8 if t is b1 else t
+
+
+def total(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
+    """The sum. Halves accumulate in float32, integers and bool in int64."""
+    if dtype is None:
+        r = SUM[a.dtype](a, axis, keepdims)
+        if r is not None:
+            return r
+    d = getattr(a, "dtype", None)
+    whole = d in WHOLE and (dtype is None or dtype is I64)
+    found = planned(a, axis, keepdims, None if whole else dtype)
+    if found is None:
+        return reference.total(a, axis, keepdims, dtype)
+    if whole:
+        return folded("sum", a, found, kind(a), i64)
+    return added(a, found, a.dtype)
+
+
+def added(a: np.ndarray, found: Any, dtype: np.dtype) -> np.ndarray:
+    """The sums of floating numbers, whose plan was found."""
+    runs, shape = found
+    t = kind(a)
+    if len(runs) == 1 and a.size <= PART:
+        out = np.empty(shape, dtype)
+        sum_of_rows(t, of(dtype))(a, out, 1, a.size)
+        return out
+    if len(runs) == 2 and runs[1][0] and runs[1][1] <= PART:
+        out = np.empty(shape, dtype)
+        sum_of_rows(t, of(dtype))(a, out, *(n for _, n in runs))
+        return out
+    r, inner, outer = a, 1, a.size
+    for summed, n in reversed(runs):
+        outer //= n
+        if summed:
+            r = sums(r, outer, n, inner)
+        else:
+            inner *= n
+    return r.astype(dtype, copy=False).reshape(shape)
+
+
+@cache
+def sum_of_rows(t: Type, to: Type) -> Any:
+    return kernels.sum_rows.compiled(MEAN=False, T=t, R=to)
+
+
+def total_of_numbers(
+    a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
+) -> Any:
+    """The sum, NaN left out."""
+    found = planned(a, axis, keepdims, dtype) if getattr(a, "dtype", None) in FLOATING else None
+    if found is None:
+        return reference.total_of_numbers(a, axis, keepdims, dtype)
+    return folded("numbers", a, found, kind(a), kind(a))
+
+
+def nonzeros(a: np.ndarray, axis: Any) -> Any:
+    """How many elements are not 0; int64."""
+    r = NONZEROS[a.dtype](a, axis, False)
+    if r is not None:
+        return r
+    found = planned(a, axis, False)
+    if found is None:
+        return reference.nonzeros(a, axis)
+    return folded("nonzeros", a, found, kind(a), i64)
+
+
+def product(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
+    """The product. Halves accumulate in float32, integers and bool in int64."""
+    if dtype is None:
+        r = PRODUCT[a.dtype](a, axis, keepdims)
+        if r is not None:
+            return r
+    d = getattr(a, "dtype", None)
+    whole = d in WHOLE and (dtype is None or dtype is I64)
+    found = planned(a, axis, keepdims, None if whole else dtype)
+    if found is None:
+        return reference.product(a, axis, keepdims, dtype)
+    return folded("product", a, found, kind(a), i64 if whole else kind(a))
+
+
+def sums(a: np.ndarray, outer: int, n: int, inner: int) -> np.ndarray:
+    """The sums of [outer, n, inner] over n, in the dtype that they are made in."""
+    t = of(a.dtype)
+    assert t is not None
+    d = t.loaded.np
+    if inner == 1:
+        if outer > 1 and n <= PART or n <= PART:
+            out = np.empty(outer, d)
+            kernels.sum_rows.compiled(MEAN=False, T=t, R=t.loaded)(a, out, outer, n)
+            return out
+        parts = -(-n // PART)
+        out = np.empty((outer, parts), d)
+        fold_of("sum", True, True, t, t.loaded, t.loaded)(a, out, outer, n, PART)
+        return sums(out, outer, parts, 1)
+    tiles = outer * -(-inner // (kernels.COLUMNS * 64 // t.loaded.size))
+    part = min(kernels.PART, n)
+    if tiles < FEW and outer * n * inner > SHORT:
+        part = min(part, max(kernels.PIECE, -(-n * tiles // FEW)))
+    parts = -(-n // part)
+    out = np.empty((outer, parts, inner), d)
+    kernels.sum_columns.compiled(MEAN=False, T=t, R=t.loaded)(a, out, outer, n, inner, part)
+    return out if parts == 1 else sums(out, outer, parts, inner)
+
+
+def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
+    """The sum over all dimensions in which `a` is larger than `shape`; `a` was broadcast from it."""
+    own = a.shape
+    lead = len(own) - len(shape)
+    axes = tuple(
+        [i for i, n in enumerate(own) if i < lead or n != shape[i - lead]]  # in which it was 1
+    )
+    found = planned(a, axes, False) if getattr(a, "dtype", None) in FLOATING else None
+    if found is None:
+        return reference.sum_to(a, shape)
+    return added(a, found, a.dtype).reshape(shape)
+
+
+def average(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
+    """The mean, in `dtype`; halves are divided in float32."""
+    if dtype is None:
+        r = MEAN[a.dtype](a, axis, keepdims)
+        if r is not None:
+            return r
+    found = planned(a, axis, keepdims, dtype) if getattr(a, "dtype", None) in FLOATING else None
+    if found is None:
+        return reference.average(a, axis, keepdims, dtype)
+    r = added(a, found, kind(a).loaded.np)
+    r /= prod(n for summed, n in found[0] if summed)
+    return r.astype(a.dtype, copy=False)
+
+
+def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tuple[Any, Any]:
+    """(variance, mean): the squared distances from the mean summed."""
+    r = VARIANCE[a.dtype](a, axis, keepdims, correction)
+    if r is not None:
+        return r
+    blocks = arranged(a, axis)
+    if blocks is None or blocks[2] != 1 or blocks[1] <= correction:
+        return reference.variance(a, axis, keepdims, correction)
+    outer, n, _ = blocks
+    t = of(a.dtype)
+    assert t is not None
+    d = t.loaded.np
+    kernel = kernels.moments_of_rows.compiled(T=t, R=t.loaded)
+    parts = n // PART if outer < FEW and n % PART == 0 else 1  # equal parts, joined below
+    m, s = np.empty((outer, parts), d), np.empty((outer, parts), d)
+    kernel(a, m, s, outer * parts, n // parts)
+    mean = m.mean(1)
+    if parts > 1:
+        apart = m - mean[:, None]
+        s[:, 0] = s.sum(1) + (apart * apart).sum(1) * d.type(n // parts)
+    v = s[:, 0] / d.type(n - correction)
+    v, mean = (shaped(r.astype(a.dtype, copy=False), a, axis, keepdims) for r in (v, mean))
+    return v, mean

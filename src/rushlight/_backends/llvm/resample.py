@@ -1,0 +1,256 @@
+"""Images resampled as machine code; see `__init__.py` for when it runs, `_codegen/kernels/resample.py`
+for how."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rushlight._backends.llvm import threshold
+from rushlight._backends.reference import resample as reference
+from rushlight._codegen.kernels import grid as places
+from rushlight._codegen.kernels import resample as kernels
+from rushlight._codegen.kernels.resample import BLOCK, WINDOW
+from rushlight._codegen.types import f32, f64, of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Ints = tuple[int, ...]
+    Taps = tuple[np.ndarray, np.ndarray | None]
+
+SMALL = threshold(64)  # elements from which on a kernel takes less time than NumPy's passes
+KEPT = 256  # lists that are kept
+MOST = 1 << 16  # elements, and entries of lists, of two dimensions that are taken as one
+TAPS = (1, 2, 4)  # lengths of lists that kernels are compiled for
+
+
+class Lists(NamedTuple):
+    """What each of `m` elements is made of, of `n`: as kernels want it."""
+
+    n: int
+    m: int
+    taps: int  # in each list, where that is the same number; else 0
+    same: bool  # whether all stays as it is
+    begin: np.ndarray
+    place: np.ndarray
+    weight: np.ndarray
+    ends: np.ndarray
+
+
+def lists(
+    n: int, m: int, at: np.ndarray, place: np.ndarray, weight: np.ndarray, rows: bool = True
+) -> Lists | None:
+    """Of entries (at, place, weight), in the order of `at`; None where `across`, which takes `rows`, has
+    too little room."""
+    count = np.bincount(at, minlength=m)
+    begin = np.zeros(m + 1, np.int64)
+    np.cumsum(count, out=begin[1:])
+    ends = np.zeros((-(-m // BLOCK), 2), np.int64)
+    for i, pair in enumerate(ends):
+        mine = place[begin[i * BLOCK] : begin[min(i * BLOCK + BLOCK, m)]]
+        if mine.size:
+            pair[:] = mine.min(), mine.max() + 1
+    if rows and (ends[:, 1] - ends[:, 0]).max() > WINDOW:
+        return None
+    taps = int(count[0]) if count[0] in TAPS and (count == count[0]).all() else 0
+    first = slice(0, None, max(taps, 1))
+    same = taps > 0 and np.array_equal(place[first], np.arange(n)) and (weight[first] == 1).all()
+    place, weight = np.array(place, np.int64), np.array(weight)  # nobody else writes to them
+    return Lists(n, m, taps, bool(same), begin, place, weight, ends)
+
+
+_kept: dict[tuple, tuple[np.ndarray, Lists | None]] = {}
+_joined: dict[tuple, tuple[Lists, Lists, Lists | None]] = {}
+
+
+def lists_of(taps: Taps, n: int, dtype: np.dtype, adjoint: bool) -> Lists | None:
+    """The lists of taps that resample n elements, or of the transpose of that."""
+    positions, weights = taps
+    if positions.ndim != 2 or (weights is not None and weights.shape != positions.shape):
+        return None
+    key = (id(positions), n, dtype, adjoint)
+    if (found := _kept.get(key)) is not None:
+        return found[1]
+    k, m = positions.shape
+    if not positions.size or positions.min() < 0 or positions.max() >= n:
+        return None
+    if (np.diff(positions, axis=1) < 0).any():  # those of a tap grow
+        return None
+    place = positions.T.reshape(-1)
+    at = np.repeat(np.arange(m), k)
+    weight = np.ones(k * m, dtype) if weights is None else weights.T.reshape(-1).astype(dtype)
+    if adjoint:
+        order = np.argsort(place, kind="stable")
+        made = lists(m, n, place[order], at[order], weight[order])
+    else:
+        made = lists(n, m, at, place, weight)
+    if len(_kept) >= KEPT:
+        _kept.clear()
+    _kept[key] = positions, made  # kept with what it was made of: no other array gets that id
+    return made
+
+
+def together(first: Lists, second: Lists) -> Lists | None:
+    """The lists of two dimensions as those of one; None where they would be long."""
+    if max(first.n * second.n, len(first.place) * len(second.place)) > MOST:
+        return None
+    key = (id(first), id(second))
+    if (found := _joined.get(key)) is not None:
+        return found[2]
+    one, two = (np.repeat(np.arange(made.m), np.diff(made.begin)) for made in (first, second))
+    at = np.add.outer(one * second.m, two).reshape(-1)
+    order = np.argsort(at, kind="stable")
+    place = np.add.outer(first.place * second.n, second.place).reshape(-1)[order]
+    weight = np.outer(first.weight, second.weight).reshape(-1)[order]
+    made = lists(first.n * second.n, first.m * second.m, at[order], place, weight, False)
+    if len(_joined) >= KEPT:
+        _joined.clear()
+    _joined[key] = first, second, made
+    return made
+
+
+def along(x: np.ndarray, shape: Ints, made: Lists, dtype: np.dtype) -> np.ndarray:
+    """C-contiguous x [outer, n, inner] as [outer, m, inner] of `dtype`."""
+    outer, n, inner = shape
+    y = np.empty(outer * made.m * inner, dtype)
+    known = {"A": of(x.dtype), "B": of(dtype), "R": of(made.weight.dtype), "TAPS": made.taps}
+    if inner == 1:
+        run = kernels.across.compiled(**known)
+        run(x, y, made.begin, made.place, made.weight, made.ends, outer, n, made.m)
+    else:
+        run = kernels.down.compiled(**known)
+        run(x, y, made.begin, made.place, made.weight, outer, n, made.m, inner)
+    return y
+
+
+def by_lists(x: np.ndarray, each: Sequence[Lists | None], backwards: bool) -> np.ndarray | None:
+    """`x` with its last dimensions made others, one after the other; None for what kernels are not
+    made for. Arrays are C-contiguous or have their channels innermost."""
+    nd = len(each)
+    k = x.ndim - nd
+    if (
+        x.__class__ is not np.ndarray
+        or x.size < SMALL
+        or not x.size
+        or not x.flags.aligned
+        or x.dtype.kind not in "fV"
+        or of(x.dtype) is None
+        or not all(each)
+        or any(made.n != n for made, n in zip(each, x.shape[k:], strict=True) if made)
+    ):
+        return None
+    last = not x.flags.c_contiguous
+    if last:
+        if k != 2 or not x.transpose(0, *range(2, x.ndim), 1).flags.c_contiguous:
+            return None
+    outer, channels = (x.shape[0], x.shape[1]) if last else (prod(x.shape[:k]), 1)
+    sizes, out = list(x.shape[k:]), [made.m for made in each if made]
+    todo = [(i, made) for i, made in enumerate(each) if made is not None and not made.same]
+    if backwards:
+        todo.reverse()
+    if last and len(todo) == nd == 2 and (a := each[0]) and (b := each[1]):
+        # Few entries: in one go, what lies between is not written down.
+        joined = together(a, b) if a.taps * b.taps in TAPS else None
+        if joined is not None:
+            todo, sizes, each = [(0, joined)], [joined.n], [joined]
+            out = [a.m, b.m]
+    if not todo:
+        return x.copy(order="K")
+    wide = np.dtype(np.float64 if x.dtype.itemsize == 8 else np.float32)
+    y = x.transpose(0, *range(2, x.ndim), 1) if last else x
+    for i, made in todo:
+        shape = (outer * prod(sizes[:i]), sizes[i], prod(sizes[i + 1 :]) * channels)
+        y = along(y, shape, made, x.dtype if i == todo[-1][0] else wide)
+        sizes[i] = made.m
+    if last:
+        return np.moveaxis(y.reshape(outer, *out, channels), -1, 1)
+    return y.reshape(*x.shape[:k], *out)
+
+
+def weights_dtype(a: np.ndarray) -> np.dtype:
+    return (f64 if a.dtype.itemsize == 8 else f32).np
+
+
+def resample(x: np.ndarray, taps: Sequence[Taps]) -> np.ndarray:
+    """`x` resampled along its last `len(taps)` dimensions. uint8 is rounded after each of them."""
+    if x.dtype.kind not in "fV":
+        return reference.resample(x, taps)
+    sizes, dtype = x.shape[x.ndim - len(taps) :], weights_dtype(x)
+    each = [lists_of(t, n, dtype, False) for t, n in zip(taps, sizes, strict=True)]
+    y = by_lists(x, each, True)
+    return reference.resample(x, taps) if y is None else y
+
+
+def resample_adjoint(g: np.ndarray, taps: Sequence[Taps], sizes: Ints) -> np.ndarray:
+    """The transpose of `resample`."""
+    if g.dtype.kind not in "fV":
+        return reference.resample_adjoint(g, taps, sizes)
+    dtype = weights_dtype(g)
+    each = [lists_of(t, n, dtype, True) for t, n in zip(taps, sizes, strict=True)]
+    x = by_lists(g, each, False)
+    return reference.resample_adjoint(g, taps, sizes) if x is None else x
+
+
+# -- at given places -------------------------------------------------------------------------------
+
+
+def takes(x: np.ndarray, grid: np.ndarray, mode: str) -> bool:
+    """Whether it is for the kernels: images (N, C, H, W), read bilinearly or at the nearest element."""
+    return (
+        mode != "bicubic"
+        and x.__class__ is np.ndarray is grid.__class__
+        and x.ndim == 4 == grid.ndim
+        and grid.shape[0] == x.shape[0]
+        and grid.shape[3] == 2
+        and x.dtype.char in "fd"
+        and x.dtype is grid.dtype
+        and x.flags.aligned
+        and grid.flags.aligned
+        and 0 not in x.shape
+        and 0 not in grid.shape
+        and x.shape[2] * x.shape[3] < places.FAR
+    )
+
+
+def grid_values(
+    x: np.ndarray, grid: np.ndarray, mode: str, padding: str, corners: bool
+) -> np.ndarray:
+    """`x` (N, C, *in) at the places `grid` (N, *out, nd), coordinates from -1 to 1: (N, C, *out)."""
+    if not takes(x, grid, mode):
+        return reference.grid_values(x, grid, mode, padding, corners)
+    y = np.empty((*x.shape[:2], *grid.shape[1:3]), x.dtype)
+    run = places.values.compiled(MODE=mode, PADDING=padding, CORNERS=corners, T=of(x.dtype))
+    run(np.ascontiguousarray(x), np.ascontiguousarray(grid), y, *x.shape, prod(grid.shape[1:3]))
+    return y
+
+
+def grid_gradients(
+    g: np.ndarray,
+    x: np.ndarray,
+    grid: np.ndarray,
+    mode: str,
+    padding: str,
+    corners: bool,
+    needs: tuple[bool, bool],
+) -> tuple[np.ndarray, np.ndarray]:
+    """The gradients of `grid_values` by the image and by the grid; zeros where not needed."""
+    shape = (*x.shape[:2], *grid.shape[1:-1])
+    if not takes(x, grid, mode) or g.shape != shape or g.dtype is not x.dtype:
+        return reference.grid_gradients(g, x, grid, mode, padding, corners, needs)
+    g, x, grid = (np.ascontiguousarray(a) for a in (g, x, grid))
+    known = {"PADDING": padding, "CORNERS": corners, "T": of(x.dtype)}
+    sizes = (*x.shape, prod(grid.shape[1:3]))
+    if needs[0]:
+        gx = np.empty(x.shape, x.dtype)
+        places.image_gradient.compiled(MODE=mode, **known)(g, grid, gx, *sizes)
+    else:
+        gx = np.zeros(x.shape, x.dtype)
+    if needs[1] and mode != "nearest":
+        by_grid = np.empty(grid.shape, grid.dtype)
+        places.grid_gradient.compiled(**known)(g, x, grid, by_grid, *sizes)
+    else:
+        by_grid = np.zeros(grid.shape, grid.dtype)
+    return gx, by_grid

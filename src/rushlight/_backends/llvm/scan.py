@@ -1,0 +1,115 @@
+"""Running sums, products and extremes as machine code; see `__init__.py` for when it runs."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.llvm import threshold
+from rushlight._backends.reference import reduce as reference
+from rushlight._codegen.direct import ByDtype, direct, refuse
+from rushlight._codegen.kernels import scan as kernels
+from rushlight._codegen.kernels.arrange import scanned
+from rushlight._codegen.types import Type, bf16, f16, f32, f64, i32, i64, u8
+from rushlight.core import dtypes
+
+SMALL = max(1, threshold(256))  # elements from which a kernel takes less time than NumPy
+# what is read, in what it is computed
+SUMMED: dict[np.dtype, tuple[Type, Type]] = {
+    np.dtype(np.float32): (f32, f64),
+    np.dtype(np.float64): (f64, f64),
+    np.dtype(np.float16): (f16, f32),
+    dtypes.bfloat16.np: (bf16, f32),
+    np.dtype(np.int64): (i64, i64),
+    np.dtype(np.int32): (i32, i64),
+    np.dtype(np.bool_): (u8, i64),
+}
+INT64 = np.dtype(np.int64)
+
+
+def sums(times: bool) -> ByDtype:
+    """Direct calls for running sums, or products."""
+
+    def make(dtype: np.dtype) -> Any:
+        if dtype not in SUMMED:
+            return refuse
+        t, wide = SUMMED[dtype]
+        to = i64 if wide is i64 else t
+        known = {"TIMES": times, "W": wide, "T": t, "R": to}
+        return direct((scanned, {}), [dtype], [to.np], (kernels.running, known))
+
+    return ByDtype(make)
+
+
+def extremes(least: bool) -> ByDtype:
+    """Direct calls for running extremes and their places."""
+
+    def make(dtype: np.dtype) -> Any:
+        if dtype not in SUMMED:
+            return refuse
+        known = {"LEAST": least, "T": SUMMED[dtype][0]}
+        return direct((scanned, {}), [dtype], [dtype, INT64], (kernels.running_extreme, known))
+
+    return ByDtype(make)
+
+
+SUM, PRODUCT = sums(False), sums(True)
+LARGEST, SMALLEST = extremes(False), extremes(True)
+
+
+def running(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None) -> np.ndarray:
+    """The sums (`ufunc` = add) or products up to each place; floats accumulate in float64."""
+    if dtype is None:
+        r = (PRODUCT if ufunc.__name__ == "multiply" else SUM)[a.dtype](a, axis)
+        if r is not None:
+            return r
+    types = SUMMED.get(a.dtype)
+    if (
+        types is None
+        or a.__class__ is not np.ndarray
+        or a.size < SMALL
+        or not a.flags.c_contiguous
+        or not a.flags.aligned
+        or not a.ndim
+        or not -a.ndim <= axis < a.ndim
+    ):
+        return reference.running(a, axis, ufunc, dtype)
+    t, wide = types
+    result = INT64 if wide is i64 else a.dtype
+    if dtype is not None and dtype is not result and dtype != result:
+        return reference.running(a, axis, ufunc, dtype)
+    axis %= a.ndim
+    shape = a.shape
+    out = np.empty(shape, result)
+    run = kernels.running.compiled(
+        TIMES=ufunc.__name__ == "multiply", W=wide, T=t, R=i64 if wide is i64 else t
+    )
+    run(a, out, prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
+    return out
+
+
+def running_extreme(a: np.ndarray, axis: int | None, ufunc: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(values, indices) of the maximum (`ufunc`) up to each place; equal ones move the index on."""
+    r = (SMALLEST if ufunc.__name__ == "minimum" else LARGEST)[a.dtype](a, axis)
+    if r is not None:
+        return r
+    types = SUMMED.get(a.dtype)
+    if (
+        types is None
+        or axis is None
+        or a.__class__ is not np.ndarray
+        or a.size < SMALL
+        or not a.flags.c_contiguous
+        or not a.flags.aligned
+        or not a.ndim
+        or not -a.ndim <= axis < a.ndim
+    ):
+        return reference.running_extreme(a, axis, ufunc)
+    axis %= a.ndim
+    shape = a.shape
+    out, places = np.empty(shape, a.dtype), np.empty(shape, np.int64)
+    run = kernels.running_extreme.compiled(LEAST=ufunc.__name__ == "minimum", T=types[0])
+    run(a, out, places, prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
+    return out, places

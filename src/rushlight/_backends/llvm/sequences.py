@@ -1,0 +1,32 @@
+"""Numbers at equal distances as machine code; see `__init__.py` for when it runs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rushlight._backends.llvm.operands import Made
+from rushlight._backends.reference import sequences as reference
+from rushlight._codegen.kernels import sequences as kernels
+from rushlight._codegen.types import f32, f64, of
+
+_counted = Made(lambda dtype: kernels.counted.compiled(T=of(dtype)))
+_spaced = Made(lambda dtype: kernels.spaced.compiled(T=of(dtype)))
+TYPES = frozenset({f32.np, f64.np})
+
+
+def fits(out: np.ndarray) -> bool:
+    return out.__class__ is np.ndarray and out.dtype in TYPES and out.flags.carray and out.size > 0
+
+
+def counted(out: np.ndarray, start: float, step: float) -> None:
+    """start + i * step into `out`, float32 or float64 [n]."""
+    if not fits(out):
+        return reference.counted(out, start, step)
+    return _counted[out.dtype,](out, out.size, start, step)
+
+
+def spaced(out: np.ndarray, start: float, end: float) -> None:
+    """n > 1 numbers from `start` to `end` into `out`, float32 or float64 [n]."""
+    if not fits(out) or out.size < 2:
+        return reference.spaced(out, start, end)
+    return _spaced[out.dtype,](out, out.size, start, end)

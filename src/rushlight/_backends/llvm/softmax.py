@@ -1,0 +1,119 @@
+"""Softmax as machine code; see `__init__.py` for when it runs, `_codegen/kernels/softmax.py` for how."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.llvm.operands import KNOWN, Made, known
+from rushlight._backends.reference import reduce as numpy_reduce
+from rushlight._backends.reference import softmax as reference
+from rushlight._codegen.kernels import softmax as kernels
+from rushlight._codegen.types import of
+
+_rows = Made(lambda log, d: kernels.rows_softmax.compiled(LOG=log, T=of(d)))
+_short = Made(lambda log, d: kernels.short_softmax.compiled(LOG=log, T=of(d)))
+_few = Made(lambda log, n, d: kernels.few_softmax.compiled(LOG=log, N=n, T=of(d)))
+_columns = Made(lambda log, d: kernels.columns_softmax.compiled(LOG=log, T=of(d)))
+_rows_back = Made(lambda log, d: kernels.rows_softmax_backward.compiled(LOG=log, T=of(d)))
+_columns_back = Made(lambda log, d: kernels.columns_softmax_backward.compiled(LOG=log, T=of(d)))
+_log_sums = Made(lambda d: kernels.rows_log_sum.compiled(T=of(d)))
+
+
+def sizes(a: Any, dim: int) -> tuple[int, int, int] | None:
+    """(outer, n, inner) of an array [outer, n, inner] whose `dim` has n elements; None for what kernels
+    do not take."""
+    if a.__class__ is not np.ndarray or a.dtype not in KNOWN or not a.flags.carray:
+        return None
+    shape, size = a.shape, a.size
+    last = len(shape) - 1
+    if not size or last < 0:
+        return None
+    if dim == -1 or dim == last:
+        n = shape[-1]
+        return size // n, n, 1
+    if not -last - 1 <= dim < last:
+        return None
+    n, inner = shape[dim], prod(shape[dim + 1 :])
+    return size // (n * inner), n, inner
+
+
+def exponentials(a: Any, dim: int, log: bool) -> np.ndarray | None:
+    found = sizes(a, dim)
+    if found is None:
+        return None
+    outer, n, inner = found
+    d = a.dtype
+    out = np.empty(a.shape, d)
+    if inner > 1:
+        _columns[log, d](a, out, outer, n, inner)
+    elif n * max(4, d.itemsize) > kernels.SHORT:
+        _rows[log, d](a, out, outer, n)
+    elif n > kernels.FEW:
+        _short[log, d](a, out, outer, n)
+    else:
+        _few[log, n, d](a, out, outer)
+    return out
+
+
+def softmax(a: np.ndarray, dim: int) -> np.ndarray:
+    """exp(a) / sum(exp(a)) along `dim`."""
+    out = exponentials(a, dim, False)
+    return reference.softmax(a, dim) if out is None else out
+
+
+def log_softmax(a: np.ndarray, dim: int) -> np.ndarray:
+    """a - log(sum(exp(a))) along `dim`."""
+    out = exponentials(a, dim, True)
+    return reference.log_softmax(a, dim) if out is None else out
+
+
+def gradient(g: Any, y: Any, dim: int, log: bool) -> np.ndarray | None:
+    found = sizes(y, dim)
+    if (
+        found is None
+        or g.__class__ is not np.ndarray
+        or g.dtype is not y.dtype
+        or g.shape != y.shape
+        or not g.flags.carray
+    ):
+        return None
+    outer, n, inner = found
+    out = np.empty(y.shape, y.dtype)
+    if inner > 1:
+        _columns_back[log, y.dtype](g, y, out, outer, n, inner)
+    else:
+        _rows_back[log, y.dtype](g, y, out, outer, n)
+    return out
+
+
+def softmax_gradient(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
+    """The gradient of softmax from its output: y * (g - sum(g * y))."""
+    out = gradient(g, y, dim, False)
+    return reference.softmax_gradient(g, y, dim) if out is None else out
+
+
+def log_softmax_gradient(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
+    """The gradient of log_softmax from its output: g - exp(y) * sum(g)."""
+    out = gradient(g, y, dim, True)
+    return reference.log_softmax_gradient(g, y, dim) if out is None else out
+
+
+def logsumexp(a: Any, axis: Any, keepdims: bool) -> Any:
+    """log(sum(exp(a))) along an axis."""
+    axes = axis if axis.__class__ is tuple else (axis,)
+    if (
+        not known(a)
+        or not a.size
+        or len(axes) != 1
+        or axes[0] not in (-1, a.ndim - 1)
+        or a.ndim < 2
+    ):
+        return numpy_reduce.logsumexp(a, axis, keepdims)
+    if not a.flags.carray:
+        return numpy_reduce.logsumexp(a, axis, keepdims)
+    out = np.empty((*a.shape[:-1], 1) if keepdims else a.shape[:-1], a.dtype)
+    _log_sums[(a.dtype,)](a, out, out.size, a.shape[-1])
+    return out

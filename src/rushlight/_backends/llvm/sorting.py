@@ -1,0 +1,233 @@
+"""Sorting as machine code; see `__init__.py` for when it runs, `_codegen/kernels/sort.py` for how.
+
+An element's key and its place together are one integer of 64 bits. Rows of them are sorted by
+NumPy, which does that with vector instructions, or digit by digit where keys have few.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.llvm import threshold
+from rushlight._backends.reference import sorting as reference
+from rushlight._codegen.kernels import bags
+from rushlight._codegen.kernels import sort as kernels
+from rushlight._codegen.types import b1, f32, f64, i32, i64, of, u8
+
+SMALL = max(1, threshold(128))  # elements from which a kernel takes less time than NumPy's passes
+SORTED = frozenset(("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"))  # fmt: skip
+FAR = 64  # places that an element may have to go where its key was cut off
+LONG = 2048  # from this length on, two passes by digits take less time than NumPy's sort
+
+
+def as_rows(a: Any, axis: int | None) -> np.ndarray | None:
+    """The array row-major with `axis` last, where kernels can sort it."""
+    if a.__class__ is not np.ndarray or axis is None or a.size < SMALL:
+        return None
+    if a.dtype.name not in SORTED or not a.dtype.isnative or a.shape[axis] >= 1 << 31:
+        return None
+    rows = np.ascontiguousarray(np.moveaxis(a, axis, -1))
+    return rows if rows.flags.aligned else rows.copy()
+
+
+def ranged(x: np.ndarray, down: bool) -> tuple[int, int]:
+    """The least key, and how many bits what is above it takes."""
+    if x.dtype.kind in "iu" and x.dtype.itemsize >= 2:
+        low, high = int(x.min()), int(x.max())
+        return (~high if down else low), (high - low).bit_length()
+    bits = kernels.key_type(of(x.dtype)).size * 8  # type: ignore[arg-type]
+    if x.dtype.itemsize == 1:
+        return (-256 if down else -128), 9
+    return -(1 << (bits - 1)), bits
+
+
+def keys_of(x: np.ndarray, down: bool) -> tuple[np.ndarray, int, int, int]:
+    """(keys with places, bits of a place, bits of a key, bits that were cut off)."""
+    n = x.shape[-1]
+    shift = max(1, (n - 1).bit_length())
+    least, bits = ranged(x, down)
+    cut = max(0, bits + shift - 64)
+    keys = np.empty(x.shape, np.uint64)
+    run = kernels.packed.compiled(DOWN=down, T=of(x.dtype))
+    run(x, keys, x.size // n, n, least, shift, cut)
+    return keys, shift, bits, cut
+
+
+def put_in_order(x: np.ndarray, down: bool) -> tuple[np.ndarray, int] | None:
+    """(sorted keys with places, bits of a place)."""
+    keys, shift, bits, cut = keys_of(x, down)
+    n = x.shape[-1]
+    rows = x.size // n
+    passes = -(-bits // kernels.DIGIT)
+    if passes <= 2 and n >= LONG * max(passes, 1):
+        other = np.empty_like(keys)
+        kernels.by_digits.compiled()(keys, other, rows, n, shift, passes)
+        return (other if passes % 2 else keys), shift
+    keys.sort(-1)
+    if cut:
+        bad = np.zeros(1, np.int64)
+        run = kernels.mended.compiled(DOWN=down, T=of(x.dtype))
+        run(x, keys, bad, rows, n, shift, FAR)
+        if bad[0]:
+            return None
+    return keys, shift
+
+
+def taken(x: np.ndarray, keys: np.ndarray, shift: int) -> tuple[np.ndarray, np.ndarray]:
+    """(elements, places) of sorted keys."""
+    values, places = np.empty(keys.shape, x.dtype), np.empty(keys.shape, np.int64)
+    n, k = x.shape[-1], keys.shape[-1]
+    run = kernels.unpacked.compiled(T=of(x.dtype))
+    run(x, keys, values, places, x.size // n, n, k, (1 << shift) - 1)
+    return values, places
+
+
+def placed(r: np.ndarray, axis: int) -> np.ndarray:
+    """Rows with their last dimension back at `axis`, row-major."""
+    if axis == r.ndim - 1 or axis == -1:
+        return r
+    moved = np.moveaxis(r, -1, axis)
+    out = np.empty(moved.shape, moved.dtype)
+    out[...] = moved
+    return out
+
+
+def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(values, indices), stable."""
+    x = as_rows(a, axis)
+    found = None if x is None else put_in_order(x, descending)
+    if x is None or found is None:
+        return reference.sort(a, axis, descending)
+    values, places = (placed(r, axis) for r in taken(x, *found))  # type: ignore[arg-type]
+    if a.flags.c_contiguous:
+        return values, places
+    return reference._as(a, values), reference._as(a, places)
+
+
+def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(values, indices) of the k largest or smallest, the most extreme first."""
+    x = as_rows(a, axis) if k > 0 else None
+    if x is None or k > x.shape[-1] or (k > kernels.MOST and x.dtype.itemsize == 8):
+        return reference.topk(a, k, axis, largest)
+    n = x.shape[-1]
+    if k <= kernels.MOST:
+        shape = (*x.shape[:-1], k)
+        values, places = np.empty(shape, x.dtype), np.empty(shape, np.int64)
+        run = kernels.first_few.compiled(DOWN=not largest, T=of(x.dtype))
+        run(x, values, places, x.size // n, n, k)
+    else:
+        keys, shift, _, _ = keys_of(x, largest)
+        if k < n:
+            keys.partition(k - 1, -1)
+        keys = np.ascontiguousarray(keys[..., :k])
+        keys.sort(-1)
+        values, places = taken(x, keys, shift)
+    return placed(values, axis), placed(places, axis)  # type: ignore[arg-type]
+
+
+# -- searching and counting ------------------------------------------------------------------------
+
+
+def unique(
+    a: np.ndarray, consecutive: bool, places: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(values, inverse of the shape of `a`, counts) of the elements, sorted unless `consecutive`."""
+    if a.__class__ is not np.ndarray or a.size < SMALL or a.dtype.name not in SORTED:
+        return reference.unique(a, consecutive, places)
+    flat = np.ascontiguousarray(a).reshape(-1)
+    order = None
+    if consecutive:
+        s = flat if flat.flags.aligned else flat.copy()
+    elif places:
+        s, order = sort(flat, 0, False)
+    else:
+        s = np.sort(reference.exact(flat)).astype(a.dtype, copy=False)
+    values, inverse, counts = runs(s, order, places)
+    return values, inverse.reshape(a.shape) if places else inverse, counts
+
+
+def runs(s: np.ndarray, order: np.ndarray | None, places: bool) -> tuple:
+    """Each run of equal elements once; with `places` the run of each original place; their lengths."""
+    n, t = s.size, of(s.dtype)
+    t = u8 if t is b1 else t
+    found = np.empty(-(-n // kernels.STRETCH), np.int64)
+    kernels.runs_counted.compiled(T=t)(s, found, n)
+    found = found.cumsum()
+    count = int(found[-1])
+    found[1:] = found[:-1]
+    found[0] = 0
+    values, starts = np.empty(count, s.dtype), np.empty(count, np.int64)
+    inverse = np.empty(n, np.int64) if places else starts
+    if places and order is None:
+        order = np.arange(n)
+    run = kernels.runs_placed.compiled(PLACES=places, T=t)
+    run(s, starts if order is None else order, found, values, starts, inverse, n)
+    return values, inverse, np.diff(starts, append=n)
+
+
+def search(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.ndarray:
+    """Where each element of `a` goes into `seq`, row by row when `seq` has several dimensions."""
+    t, r = of(a.dtype), of(dtype)
+    if (
+        t is None
+        or r is None
+        or a.size < SMALL
+        or seq.dtype is not a.dtype
+        or a.__class__ is not np.ndarray
+        or not a.ndim
+        or not seq.size
+        or (seq.ndim > 1 and seq.shape[:-1] != a.shape[:-1])
+        or a.dtype.itemsize < 4
+        or (seq.dtype.kind == "f" and bool((seq != seq).any()))
+    ):
+        return reference.search(seq, a, right, dtype)
+    seq, a = np.ascontiguousarray(seq), np.ascontiguousarray(a)
+    if not seq.flags.aligned or not a.flags.aligned:
+        return reference.search(seq, a, right, dtype)
+    n, m = seq.shape[-1], a.shape[-1]
+    rows, step = (1, 0) if seq.ndim == 1 else (a.size // m, n)
+    out = np.empty(a.shape, dtype)
+    run = kernels.search.compiled(RIGHT=right, T=t, R=r)
+    run(seq, a, out, rows, n, a.size // rows, step)
+    return out
+
+
+PARTS = 4  # parts of many numbers, counted by threads
+MANY = 1 << 16  # so many are
+FEW = 2048  # bins of which each part has several tables
+
+
+def bincount(a: np.ndarray, weights: np.ndarray | None, minlength: int) -> np.ndarray:
+    """Counts (int64), or sums of weights in their dtype if that is float32, else float64. ValueError for
+    negative numbers."""
+    t = of(a.dtype)
+    w = None if weights is None else of(weights.dtype)
+    if (
+        t not in (i64, i32)
+        or a.__class__ is not np.ndarray
+        or a.size < SMALL
+        or (weights is not None and (w not in (f32, f64) or weights.shape != a.shape))
+    ):
+        return reference.bincount(a, weights, minlength)
+    x = np.ascontiguousarray(a)
+    given = x if weights is None else np.ascontiguousarray(weights)
+    if not x.flags.aligned or not given.flags.aligned:
+        return reference.bincount(a, weights, minlength)
+    most = np.empty(-(-x.size // bags.CHUNK), np.uint64)
+    bags.tops.compiled(T=t)(x, most, x.size)
+    top = int(most.max())
+    if top >= 1 << 31:
+        return reference.bincount(a, weights, minlength)
+    bins = max(top + 1, minlength)
+    parts = PARTS if x.size >= MANY and bins <= x.size // PARTS else 1
+    many = bags.TABLES if bins <= FEW else 1
+    tables = np.zeros((parts * many, bins), np.int64 if weights is None else np.float64)
+    kind = i64 if weights is None else f64
+    run = bags.counts.compiled(WEIGHTED=weights is not None, T=t, W=w or i64, R=kind)
+    run(x, given, tables, x.size, bins, parts, many)
+    if parts * many > 1:
+        tables = tables[:1].copy()
+    r = tables.reshape(bins)
+    return r.astype(np.float32) if weights is not None and weights.dtype == np.float32 else r

@@ -1,0 +1,205 @@
+"""Copies as machine code; see `__init__.py` for when it runs, `_codegen/kernels/copy.py` for how."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.llvm import threshold
+from rushlight._backends.reference import views as reference
+from rushlight._codegen.direct import ByDtype, ListOf, direct, refuse
+from rushlight._codegen.kernels import arrange
+from rushlight._codegen.kernels import copy as kernels
+
+BYTES = max(1, threshold(1 << 13))  # from which a kernel takes less time than NumPy's copy
+UNITS = kernels.UNITS
+LINE = 64  # bytes of a cache line
+
+
+def copies(dtype: np.dtype) -> Any:
+    """The direct call that copies an array into another."""
+    unit = UNITS.get(dtype.itemsize)
+    if unit is None or dtype.hasobject:
+        return refuse
+    arranged = arrange.copied, {"SIZE": unit.size}
+    runs = (kernels.move_over, {"U": unit}), (kernels.copy, {"U": unit})
+    return direct(arranged, [dtype, dtype], [], *runs)
+
+
+COPY = ByDtype(copies)
+
+
+def copy_into(out: np.ndarray, a: np.ndarray) -> None:
+    """`out[...] = a`, where both have one dtype, and `a` broadcasts. ValueError where it does not."""
+    if a.nbytes >= kernels.STREAM and out.shape == a.shape and streamed(out, a):
+        return
+    if COPY[a.dtype](out, a) is None:
+        np.copyto(out, a)
+
+
+def streamed(out: np.ndarray, a: np.ndarray) -> bool:
+    """A copy of what is much larger than the caches, in order; False where it is not, or of another dtype."""
+    if (
+        a.__class__ is not np.ndarray
+        or out.__class__ is not np.ndarray
+        or out.dtype is not a.dtype
+        or (unit := UNITS.get(a.dtype.itemsize)) is None
+        or not (a.flags.c_contiguous and out.flags.c_contiguous)
+        or not (a.flags.aligned and out.flags.behaved)
+        or np.may_share_memory(a, out)
+    ):
+        return False
+    wide = out.ctypes.data % LINE == 0
+    kernels.move_all.compiled(STREAMED=wide, U=unit)(a, out, a.size)
+    return True
+
+
+def row_major(a: np.ndarray) -> np.ndarray:
+    """A row-major copy of `a`."""
+    out = np.empty(a.shape, a.dtype)
+    copy_into(out, a)
+    return out
+
+
+def contiguous(a: np.ndarray) -> np.ndarray:
+    """`a`, or a row-major copy of it."""
+    return a if a.flags.c_contiguous else row_major(a)
+
+
+def joined(arrays: list, axis: int) -> np.ndarray:
+    """Arrays of one dtype, whose shapes agree but for `axis`, one after the other; row-major."""
+    first: Any = arrays[0]
+    shape = list(first.shape)
+    sizes = [a.shape[axis] for a in arrays]
+    shape[axis] = sum(sizes)
+    out = np.empty(shape, first.dtype)
+    key: tuple = (slice(None),) * (axis % first.ndim)
+    at = 0
+    for a, n in zip(arrays, sizes, strict=True):
+        copy_into(out[(*key, slice(at, at + n))], a)
+        at += n
+    return out
+
+
+def joins(stack: bool) -> ByDtype:
+    """Direct calls that join a list of arrays."""
+
+    def make(dtype: np.dtype) -> Any:
+        unit = UNITS.get(dtype.itemsize)
+        if unit is None or dtype.hasobject:
+            return refuse
+        arranged = arrange.joined, {"STACK": stack}
+        return direct(arranged, [ListOf(dtype)], [dtype], (kernels.join, {"U": unit}))
+
+    return ByDtype(make)
+
+
+CAT, STACK = joins(False), joins(True)
+
+
+def cat_plain(arrays: list, axis: int) -> np.ndarray | None:
+    """Row-major arrays of one dtype one after the other along an axis; None for others."""
+    r = CAT[arrays[0].dtype](arrays, axis) if arrays else None
+    if r is None and arrays and arrays[0].size >= NARROW:
+        r = narrow(arrays, axis, 0)
+    return reference.cat_plain(arrays, axis) if r is None else r
+
+
+def stack_plain(arrays: list, axis: int) -> np.ndarray | None:
+    """Row-major arrays of one dtype and shape along a new axis; None for others."""
+    r = STACK[arrays[0].dtype](arrays, axis) if arrays else None
+    if r is None and arrays and arrays[0].size >= NARROW:
+        r = narrow(arrays, axis, 1)
+    return reference.stack_plain(arrays, axis) if r is None else r
+
+
+NARROW = max(1, threshold(1024))  # elements from which narrow pieces are copied array by array
+
+
+def narrow(arrays: list, axis: Any, more: int) -> np.ndarray | None:
+    """`cat_plain`, or with a new axis (`more` = 1) `stack_plain`, array by array: their pieces are of a
+    few elements, which a copy with strides moves faster."""
+    first = arrays[0]
+    n = first.ndim + more
+    if axis.__class__ is not int or not -n <= axis < n or not first.ndim:
+        return None
+    axis %= n
+    before, after = first.shape[:axis], first.shape[axis + 1 - more :]
+    for a in arrays:
+        if a.__class__ is not np.ndarray or a.dtype is not first.dtype or not a.flags.carray:
+            return None
+        if a.ndim + more != n or a.shape[:axis] != before or a.shape[axis + 1 - more :] != after:
+            return None
+    if more:
+        arrays = [a.reshape((*before, 1, *after)) for a in arrays]
+    return joined(arrays, axis)
+
+
+def rolls(dtype: np.dtype) -> Any:
+    """The direct call for one dimension."""
+    unit = UNITS.get(dtype.itemsize)
+    if unit is None or dtype.hasobject:
+        return refuse
+    return direct((arrange.turned_round, {}), [dtype], [dtype], (kernels.roll, {"U": unit}))
+
+
+ROLL = ByDtype(rolls)
+
+
+def rolled(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:
+    """The elements moved on by `shifts` along `dims`, round the end; row-major."""
+    if len(dims) == 1:
+        r = ROLL[a.dtype](a, shifts[0], dims[0])
+        if r is not None:
+            return r
+    if not a.size or len(dims) > 2 or len({d % a.ndim for d in dims}) < len(dims):
+        return reference.rolled(a, shifts, dims)
+    parts: list[tuple[list, list]] = [([slice(None)] * a.ndim, [slice(None)] * a.ndim)]
+    for shift, d in zip(shifts, dims, strict=True):
+        n = a.shape[d]
+        k = shift % n
+        cut = []
+        for to, of in parts:
+            for t, s in ((slice(k, n), slice(0, n - k)), (slice(0, k), slice(n - k, n))):
+                cut.append((to.copy(), of.copy()))
+                cut[-1][0][d], cut[-1][1][d] = t, s
+        parts = cut
+    out = np.empty(a.shape, a.dtype)
+    for to, of in parts:
+        copy_into(out[tuple(to)], a[tuple(of)])
+    return out
+
+
+def tiled(a: np.ndarray, repeats: tuple) -> np.ndarray:
+    """Copies side by side, repeats[d] of them along each dimension; row-major."""
+    if a.nbytes * prod(repeats) < BYTES or len(repeats) < a.ndim:
+        return reference.tiled(a, repeats)
+    shape = (1,) * (len(repeats) - a.ndim) + a.shape
+    apart = tuple([n for r, s in zip(repeats, shape, strict=True) for n in (r, s)])
+    a = a.reshape(tuple([n for s in shape for n in (1, s)]))
+    whole = tuple([r * s for r, s in zip(repeats, shape, strict=True)])
+    return row_major(np.broadcast_to(a, apart)).reshape(whole)
+
+
+def triangles(lower: bool) -> ByDtype:
+    """Direct calls for the matrices of an array with zeros on one side."""
+
+    def make(dtype: np.dtype) -> Any:
+        unit = UNITS.get(dtype.itemsize)
+        if unit is None or dtype.hasobject:
+            return refuse
+        run = kernels.triangle, {"LOWER": lower, "U": unit}
+        return direct((arrange.triangular, {}), [dtype], [dtype], run)
+
+    return ByDtype(make)
+
+
+LOWER, UPPER = triangles(True), triangles(False)
+
+
+def triangle(a: np.ndarray, diagonal: int, lower: bool) -> np.ndarray:
+    """The matrices of `a` with zeros on one side of a diagonal."""
+    r = (LOWER if lower else UPPER)[a.dtype](contiguous(a), diagonal)
+    return reference.triangle(a, diagonal, lower) if r is None else r

@@ -1,0 +1,78 @@
+"""The meta device: shapes, strides and dtypes without data.
+
+A meta tensor's array is a `Meta`: a NumPy array over memory that is reserved and never touched, so
+that views and stride arithmetic are NumPy's own. Kernels whose result has the broadcast shape of
+their inputs are not run; others run on one zero, stretched over the shape.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight.core import geometry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Meta(np.ndarray):
+    """An array of the meta device."""
+
+
+def empty(shape: tuple, dtype: np.dtype, strides: tuple | None = None) -> Meta:
+    """A meta array; `strides` in bytes."""
+    n = math.prod(shape) * dtype.itemsize
+    if strides is not None and n:
+        n = sum((k - 1) * s for k, s in zip(shape, strides, strict=True)) + dtype.itemsize
+    return np.ndarray.__new__(Meta, shape, dtype, reserve(n), 0, strides)
+
+
+def reserve(n: int) -> Any:
+    """`n` bytes of address space without memory behind."""
+    if n < 4096:
+        return bytearray(max(n, 1))
+    import mmap
+
+    flags = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)}
+    return mmap.mmap(-1, n, **(flags if hasattr(mmap, "MAP_PRIVATE") else {}))
+
+
+def like(a: np.ndarray) -> Meta:
+    """A meta array with the shape, dtype and (dense) strides of a computed one."""
+    return empty(a.shape, a.dtype, a.strides if a.size else None)
+
+
+def forward(op: Any, values: list, run: Callable) -> Any:
+    """The forward of `op`, shapes only."""
+    arrays = [v for p, v in zip(op.params, values, strict=True) if p in op.inputs]
+    if op.view:
+        return run(op, values)
+    if op.elementwise and op.outputs is None:
+        shapes = [np.shape(a) for a in arrays if a is not None]
+        shape = geometry.broadcast_shapes(*shapes)
+        dtype = dtype_of(op, values, run)
+        return empty(shape, dtype)
+    with np.errstate(all="ignore"):  # a mean over weights that are all zero, say
+        results = run(op, [stand_in(v) for v in values])
+    if isinstance(results, (tuple, list)):
+        return [None if r is None else like(np.asarray(r)) for r in results]
+    return like(np.asarray(results))
+
+
+def dtype_of(op: Any, values: list, run: Callable) -> np.dtype:
+    """The result dtype: that of the kernel on single elements."""
+    one = [np.ones((1,) * v.ndim, v.dtype) if isinstance(v, np.ndarray) else v for v in values]
+    with np.errstate(all="ignore"):
+        return np.asarray(run(op, one)).dtype
+
+
+def stand_in(v: Any) -> Any:
+    """A plain array of the same shape: one zero, stretched."""
+    if isinstance(v, Meta):
+        return np.broadcast_to(np.zeros((), v.dtype), v.shape)
+    if isinstance(v, (list, tuple)):
+        return type(v)(stand_in(x) for x in v)
+    return v

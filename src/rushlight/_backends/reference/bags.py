@@ -1,0 +1,46 @@
+"""The kernel of bags of embeddings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.reference.reduce import widened
+
+
+def bags(
+    weight: Any, indices: Any, offsets: Any, factors: Any, mode: int, padding_idx: int
+) -> tuple[Any, Any, Any, Any]:
+    """(reduced rows, bag of each index, indices in each bag, of a maximum the row it is in).
+
+    `mode`: 0 sum, 1 mean, 2 max; the index `padding_idx` counts for nothing.
+    """
+    i, n = indices.astype(np.int64, copy=False), len(offsets)
+    lengths = np.diff(offsets.astype(np.int64), append=i.size)
+    bag = np.repeat(np.arange(n), lengths)
+    used, of, values = i, bag, None if factors is None else widened(factors)
+    if padding_idx >= 0:
+        keep = i != padding_idx
+        used, of = i[keep], bag[keep]
+        values = None if values is None else values[keep]
+    sizes = np.bincount(of, minlength=n)
+    filled = sizes > 0
+    starts = (np.cumsum(sizes) - sizes)[filled]
+    rows = widened(weight)[used]
+    result = np.zeros((n, weight.shape[1]), rows.dtype)
+    places = np.zeros((n, weight.shape[1]) if mode == 2 else (0,), np.int64)
+    if values is not None:
+        rows *= values[:, None]
+    if len(starts):
+        if mode == 2:
+            top = result[filled] = np.maximum.reduceat(rows, starts, axis=0)
+            first = rows == np.repeat(top, sizes[filled], axis=0)
+            at = np.where(first, np.arange(len(rows))[:, None], len(rows) - 1)
+            places[filled] = used[np.minimum.reduceat(at, starts, axis=0)]
+        else:
+            sums = np.add.reduceat(rows, starts, axis=0)
+            if mode == 1:
+                sums /= sizes[filled][:, None].astype(sums.dtype)
+            result[filled] = sums
+    return result.astype(weight.dtype, copy=False), bag, sizes, places

@@ -1,0 +1,79 @@
+"""Distances of rows of numbers, and their gradients."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.reference.linalg import vector_norm
+from rushlight.core import geometry
+
+BLOCK = 1 << 20  # differences that are held at a time
+
+
+def blocks(n: int, size: int) -> list[slice]:
+    """Slices of range(n) whose rows of `size` differences make about one block."""
+    step = max(1, BLOCK // max(1, size))
+    return [slice(i, i + step) for i in range(0, n, step)]
+
+
+def distances(a: np.ndarray, b: np.ndarray, p: float) -> np.ndarray:
+    """The p-norm distances of all rows of [..., n, k] to all rows of [..., m, k]."""
+    lead = geometry.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    out = np.zeros((*lead, a.shape[-2], b.shape[-2]), a.dtype)
+    if a.shape[-1]:
+        for k in blocks(a.shape[-2], prod(lead) * b.shape[-2] * b.shape[-1]):
+            difference = a[..., k, None, :] - b[..., None, :, :]
+            out[..., k, :] = vector_norm(difference, p, (difference.ndim - 1,), False)
+    return out
+
+
+def slopes(g: Any, d: Any, difference: Any, p: float) -> Any:
+    """g times the derivative of distances by the differences along the last axis."""
+    g, d = g[..., None], d[..., None]
+    sign, size = np.sign(difference), np.abs(difference)
+    with np.errstate(all="ignore"):
+        if p == 0:
+            return g * 0 * difference
+        if p == 1:
+            return g * sign
+        if p == 2:
+            return np.where(d == 0, 0, g * (difference / d))
+        if p == float("inf"):
+            return g * sign * (size == d)
+        share = sign * size ** (p - 1) * (g / d ** (p - 1))
+        return np.where((d == 0) | (size == 0), 0, share)
+
+
+def distances_gradient(
+    g: np.ndarray, d: np.ndarray, a: np.ndarray, b: np.ndarray, p: float
+) -> np.ndarray:
+    """The gradient of `distances` d by `a`, in the shape of all batches."""
+    lead = d.shape[:-2]
+    out = np.empty((*lead, *a.shape[-2:]), a.dtype)
+    for k in blocks(a.shape[-2], prod(lead) * b.shape[-2] * b.shape[-1]):
+        difference = a[..., k, None, :] - b[..., None, :, :]
+        out[..., k, :] = slopes(g[..., k, :], d[..., k, :], difference, p).sum(-2)
+    return out
+
+
+def own_distances(a: np.ndarray, p: float) -> np.ndarray:
+    """The p-norm distances of the pairs (i, j), i < j, of rows of [n, k]."""
+    i, j = np.triu_indices(len(a), 1)
+    out = np.empty(len(i), a.dtype)
+    for k in blocks(len(i), a.shape[1]):
+        out[k] = vector_norm(a[i[k]] - a[j[k]], p, (1,), False) if a.shape[1] else 0
+    return out
+
+
+def own_distances_gradient(g: np.ndarray, d: np.ndarray, a: np.ndarray, p: float) -> np.ndarray:
+    """The gradient of `own_distances` d by `a`."""
+    i, j = np.triu_indices(len(a), 1)
+    out = np.zeros(a.shape, a.dtype)
+    for k in blocks(len(i), a.shape[1]):
+        share = slopes(g[k], d[k], a[i[k]] - a[j[k]], p).astype(a.dtype, copy=False)
+        np.add.at(out, i[k], share)
+        np.subtract.at(out, j[k], share)
+    return out

@@ -1,0 +1,460 @@
+"""Kernels of arithmetic, comparison and bits that NumPy lacks or means differently.
+
+All inputs of a kernel have one dtype (promotion was done before), or are Python numbers where the
+straight path hands them over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight.core import dtypes, modes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NARROW = frozenset((dtypes.float16.np, dtypes.bfloat16.np))
+F32, F64 = dtypes.float32.np, dtypes.float64.np
+FLOATS = NARROW | {F32, F64}
+ZERO = np.zeros((), F32)
+
+
+def wide(kernel: Callable) -> Callable:
+    """The kernel, computed in float32 for float16 and bfloat16, and rounded once."""
+
+    def computed(first: Any, *rest: Any) -> Any:
+        d = first.dtype
+        if d is F32 or d is F64 or d not in NARROW:
+            return kernel(first, *rest) if rest else kernel(first)
+        rest = tuple([r.astype(F32) if isinstance(r, np.ndarray) else r for r in rest])
+        return kernel(first.astype(F32), *rest).astype(d)
+
+    computed.__name__, computed.__doc__ = kernel.__name__, kernel.__doc__
+    return computed
+
+
+def dtype_with(a: np.ndarray, *numbers: Any) -> np.dtype:
+    """The dtype of a computation on `a` and Python numbers (None for those that are left out)."""
+    own = dtypes.OF[a.dtype]
+    wrapped = None
+    for n in numbers:
+        if n is not None:
+            d = modes.scalar_dtype(n)
+            wrapped = d if wrapped is None else dtypes.promote_types(wrapped, d)
+    return dtypes.result_dtype(*((own, None) if a.ndim else (None, own)), wrapped).np
+
+
+def is_float(a: Any) -> bool:
+    """Whether the dtype is floating (not complex)."""
+    return dtypes.OF[a.dtype].kind == 2
+
+
+def is_exact(a: Any) -> bool:
+    """Whether the dtype is bool or an integer."""
+    return a.dtype.kind in "iub"
+
+
+# -- arithmetic ------------------------------------------------------------------------------------
+
+
+def reverse_subtract(a: Any, b: Any) -> Any:
+    return np.subtract(b, a)
+
+
+def refuse_zero(b: Any) -> None:
+    """Integers: PyTorch raises where a divisor is zero."""
+    if not np.all(b):
+        raise RuntimeError("ZeroDivisionError")
+
+
+def is_integer(a: Any) -> bool:
+    return a.dtype.kind in "iub"
+
+
+@wide
+def remainder(a: Any, b: Any) -> Any:
+    """The remainder with the sign of the divisor; a zero keeps the sign of the dividend."""
+    if is_integer(a):
+        refuse_zero(b)
+        return np.remainder(a, b)
+    m = np.asarray(np.fmod(a, b))
+    odd = (m != 0) & ((m < 0) != np.less(b, 0))
+    return np.add(m, b, out=m, where=odd)
+
+
+def fmod(a: Any, b: Any) -> Any:
+    """The remainder with the sign of the dividend."""
+    if is_integer(a):
+        refuse_zero(b)
+    return np.fmod(a, b)
+
+
+def floor_divide(a: Any, b: Any) -> Any:
+    """The quotient rounded down."""
+    if is_integer(a):
+        refuse_zero(b)
+    return np.floor_divide(a, b)
+
+
+@wide
+def trunc_divide(a: Any, b: Any) -> Any:
+    """The quotient rounded towards zero."""
+    if not is_integer(a):
+        return np.trunc(np.divide(a, b))
+    refuse_zero(b)
+    q = np.asarray(np.floor_divide(a, b))
+    if a.dtype.kind == "i":  # one up where the exact quotient is negative and no integer
+        q += ((np.less(a, 0) != np.less(b, 0)) & (np.multiply(q, b) != a)).astype(q.dtype)
+    return q
+
+
+def power(a: Any, b: Any) -> Any:
+    """`a` to the power of `b`; common exponents by products, as PyTorch computes them."""
+    if a.__class__ is not np.ndarray:
+        a = np.asarray(a)
+    d = a.dtype
+    if d.kind in "iu":
+        return integer_power(a, b)
+    if getattr(b, "ndim", 0) == 0:
+        n = b.item() if isinstance(b, np.ndarray) else b
+        if n == 2:
+            return np.square(a)
+        if n == 1:
+            return a.copy() if np.ndim(b) <= a.ndim else a
+        if n == 0.5 and d is not dtypes.float16.np:
+            return np.sqrt(a)
+        if n == 3 and d is not dtypes.float16.np:
+            return a * a * a
+        if d not in NARROW:
+            if n == -1:
+                return np.reciprocal(a)
+            if n == -2:
+                return np.reciprocal(a * a)
+            if n == -0.5:
+                return np.reciprocal(np.sqrt(a))
+            if d.kind == "c" and n == 0:
+                return np.ones_like(a)
+    return np.power(a, b)
+
+
+def integer_power(a: np.ndarray, b: Any) -> Any:
+    """Integers wrap around; a negative exponent gives 0, save for the bases 1 and -1."""
+    if b.__class__ is int and b < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    b = np.asarray(b)
+    if b.dtype.kind == "u" or not (b < 0).any():
+        return np.power(a, b.astype(a.dtype))
+    r = np.asarray(np.power(a, np.maximum(b, 0).astype(a.dtype)))
+    unit = np.where(a == 1, 1, np.where(a == -1, 1 - 2 * (b & 1), 0)).astype(a.dtype)
+    return np.where(b < 0, unit, r)
+
+
+def clip(a: np.ndarray, low: Any, high: Any) -> np.ndarray:
+    """`a` between two Python numbers, either may be None; NaN stays."""
+    if a.dtype.kind != "f" or low.__class__ not in PLAIN or high.__class__ not in PLAIN:
+        for n in (low, high):
+            if n is not None and not isinstance(n, (int, float, np.number, np.bool_)):
+                raise TypeError(f"clamp(): a bound must be a number or a tensor, not {n!r}")
+        d = dtype_with(a, low, high)
+        if d.kind == "b":
+            raise RuntimeError("\"clamp_cpu\" not implemented for 'Bool'")
+        if d is not a.dtype:
+            a = a.astype(d)
+        low = None if low is None else bound(low, d)
+        high = None if high is None else bound(high, d)
+    if low is None:
+        if high is None:
+            raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+        return np.minimum(a, high)
+    r = np.maximum(a, low)
+    return r if high is None else np.minimum(r, high)
+
+
+PLAIN = frozenset((float, int, type(None)))
+
+
+def bound(n: Any, d: np.dtype) -> Any:
+    return (np.array(int(n), np.int64) if d.kind in "iu" else np.asarray(n)).astype(d)
+
+
+def clip_arrays(a: Any, low: Any, high: Any) -> Any:
+    """`a` between two arrays, either may be None."""
+    if low is not None:
+        a = np.maximum(a, low)
+    return a if high is None else np.minimum(a, high)
+
+
+def add_scaled(a: Any, b: Any, factor: Any) -> Any:
+    """a + factor * b; of half types the factor is rounded to half, the sum once."""
+    d = a.dtype
+    if d.kind == "b":
+        return a | b if factor else a | np.zeros_like(b)
+    factor = np.asarray(factor).astype(d)
+    if d in NARROW:
+        return (a.astype(F32) + b.astype(F32) * factor.astype(F32)).astype(d)
+    return np.add(a, np.multiply(b, factor))
+
+
+def with_wide_number(kernel: Callable, a: Any, b: Any) -> Any:
+    """`kernel` of a half type and one number, which is float32, as the computation; rounded once."""
+    return kernel(a.astype(F32), np.asarray(b).astype(F32)).astype(a.dtype)
+
+
+@wide
+def lerp(a: Any, end: Any, weight: Any) -> Any:
+    """a + weight * (end - a), exact at both ends."""
+    if not isinstance(weight, np.ndarray):
+        weight = np.asarray(weight, a.dtype)
+    away = np.subtract(end, a)
+    near = np.abs(weight) < 0.5
+    if near.ndim == 0:
+        return a + weight * away if near else end - away * (1 - weight)
+    return np.where(near, a + weight * away, end - away * (1 - weight))
+
+
+def above(g: np.ndarray, a: np.ndarray, threshold: float) -> np.ndarray:
+    """g where `a` is above the threshold or NaN, else 0."""
+    return np.where(a <= threshold, ZERO if g.dtype is F32 else g.dtype.type(0), g)
+
+
+def scaled(value: Any, d: np.dtype) -> Any:
+    return np.asarray(value).astype(F32 if d in NARROW else d)
+
+
+@wide
+def add_product(a: Any, b: Any, c: Any, value: Any) -> Any:
+    """a + value * b * c."""
+    if value == 1:
+        return np.add(a, np.multiply(b, c))
+    return np.add(a, np.multiply(np.multiply(b, scaled(value, a.dtype)), c))
+
+
+@wide
+def add_quotient(a: Any, b: Any, c: Any, value: Any) -> Any:
+    """a + value * b / c."""
+    if value == 1:
+        return np.add(a, np.divide(b, c))
+    return np.add(a, np.divide(np.multiply(b, scaled(value, a.dtype)), c))
+
+
+@wide
+def logaddexp(a: Any, b: Any) -> Any:
+    """log(exp(a) + exp(b))."""
+    if a.dtype.kind != "c":
+        return np.logaddexp(a, b)
+    high = np.where(np.real(a) < np.real(b), b, a)
+    low = np.where(np.real(a) < np.real(b), a, b)
+    same = (high == low) & ~np.isfinite(np.real(high))
+    return np.where(same, high, high + np.log1p(np.exp(low - high)))
+
+
+@wide
+def logaddexp2(a: Any, b: Any) -> Any:
+    """log2(2**a + 2**b)."""
+    return np.logaddexp2(a, b)
+
+
+@wide
+def hypot(a: Any, b: Any) -> Any:
+    return np.hypot(a, b)
+
+
+def copysign(a: Any, b: Any) -> Any:
+    return np.copysign(a, b)
+
+
+def frexp(a: Any) -> Any:
+    """Mantissa and exponent (int32); of NaN and the infinities the exponent is 0."""
+    if a.dtype in NARROW:
+        m, e = np.frexp(a.astype(F32))
+        return m.astype(a.dtype), e
+    return np.frexp(a)
+
+
+def out_of_range(b: Any, bits: int) -> Any:
+    return (np.less(b, 0) if np.asarray(b).dtype.kind == "i" else False) | np.greater_equal(b, bits)
+
+
+def shift_left(a: Any, b: Any) -> Any:
+    """`a << b`, 0 for a shift that is negative or no less than the number of bits."""
+    odd = out_of_range(b, a.dtype.itemsize * 8)
+    zero = np.zeros((), a.dtype)
+    return np.where(odd, zero, np.left_shift(a, np.where(odd, zero, b)))
+
+
+def shift_right(a: Any, b: Any) -> Any:
+    """`a >> b`, filled with the sign; out of range all bits are the sign."""
+    bits = a.dtype.itemsize * 8
+    last = np.asarray(bits - 1, a.dtype)
+    return (
+        np.right_shift(a, np.where(out_of_range(b, bits), last, b))
+        if a.dtype.kind == "i"
+        else (
+            np.where(
+                out_of_range(b, bits), np.zeros((), a.dtype), np.right_shift(a, np.minimum(b, last))
+            )
+        )
+    )
+
+
+def heaviside(a: Any, b: Any) -> Any:
+    """0 below zero, 1 above, `b` at zero; NaN counts as neither below nor zero."""
+    if a.dtype.kind == "c":
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    return np.where(np.equal(a, 0), b, np.asarray(np.greater(a, 0)).astype(a.dtype)).astype(a.dtype)
+
+
+def nextafter(a: Any, b: Any) -> Any:
+    return np.nextafter(a, b)
+
+
+def load_exponent(a: Any, b: Any) -> Any:
+    """a * 2**b for integers `b`, in the dtype of `a`."""
+    if b.dtype.kind == "b":
+        raise RuntimeError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
+    d = a.dtype
+    a = a.astype(F32) if d in NARROW else a
+    return np.ldexp(a, np.clip(b, -30000, 30000).astype(np.int32)).astype(d)
+
+
+@wide
+def logit(a: Any, eps: float | None) -> Any:
+    """log(a / (1 - a))."""
+    if eps is not None:
+        a = np.minimum(np.maximum(a, a.dtype.type(eps)), a.dtype.type(1 - eps))
+    return np.log(np.divide(a, 1 - a))
+
+
+@wide
+def sinc(a: Any) -> Any:
+    """sin(pi a) / (pi a)."""
+    p = np.multiply(a, a.dtype.type(np.pi))
+    zero = np.equal(a, 0)
+    return np.where(zero, np.ones((), a.dtype), np.sin(p) / np.where(zero, np.ones((), a.dtype), p))
+
+
+# -- unary -----------------------------------------------------------------------------------------
+
+
+@wide
+def rsqrt(a: Any) -> Any:
+    r = np.sqrt(a)
+    return np.reciprocal(r)
+
+
+@wide
+def sigmoid(a: Any) -> Any:
+    """1 / (1 + exp(-a))."""
+    r = np.negative(a) if a.ndim else np.negative(a, out=np.empty_like(a))
+    np.exp(r, r)
+    r += 1
+    return np.reciprocal(r, r)
+
+
+def sign(a: Any) -> Any:
+    """-1, 0 or 1; 0 for NaN."""
+    if a.dtype.kind == "b":
+        return a.copy()
+    if a.dtype.kind in "iu":
+        return np.sign(a)
+    return (np.greater(a, 0).view(np.int8) - np.less(a, 0).view(np.int8)).astype(a.dtype)
+
+
+def sgn(a: Any) -> Any:
+    """The sign; of a complex number z / |z|."""
+    if a.dtype.kind != "c":
+        return sign(a)
+    size = np.abs(a)
+    return np.where(size == 0, np.zeros((), a.dtype), a / np.where(size == 0, 1, size))
+
+
+def angle(a: Any) -> Any:
+    """The angle of complex numbers; pi below zero and 0 above of real ones, NaN of NaN."""
+    if a.dtype.kind == "c":
+        return np.arctan2(a.imag, a.real)
+    flat = np.less(a, 0) * a.dtype.type(np.pi)
+    return np.where(np.isnan(a), a, flat.astype(a.dtype))
+
+
+def rounding(function: Callable) -> Callable:
+    """A kernel that leaves integers as they are."""
+
+    def kernel(a: Any) -> Any:
+        return a.copy(order="K") if a.dtype.kind in "iu" else function(a)
+
+    kernel.__name__ = function.__name__
+    return kernel
+
+
+floor, ceil, trunc, rint = map(rounding, (np.floor, np.ceil, np.trunc, np.rint))
+
+
+@wide
+def round_to(a: Any, decimals: int) -> Any:
+    """Rounded half to even at `decimals` digits, as PyTorch does it: scaled, rounded, scaled back."""
+    ten = a.dtype.type(10.0 ** abs(decimals))
+    return np.rint(a * ten) / ten if decimals > 0 else np.rint(a / ten) * ten
+
+
+def frac(a: Any) -> Any:
+    """What is behind the point, with the sign of `a`."""
+    return np.subtract(a, np.trunc(a))
+
+
+@wide
+def degrees_to_radians(a: Any) -> Any:
+    return a * a.dtype.type(np.pi / 180)
+
+
+@wide
+def radians_to_degrees(a: Any) -> Any:
+    return a * a.dtype.type(180 / np.pi)
+
+
+def isnan(a: Any) -> Any:
+    return np.zeros(a.shape, bool) if a.dtype.kind in "iub" else np.isnan(a)
+
+
+def isinf(a: Any) -> Any:
+    return np.zeros(a.shape, bool) if a.dtype.kind in "iub" else np.isinf(a)
+
+
+def isfinite(a: Any) -> Any:
+    return np.ones(a.shape, bool) if a.dtype.kind in "iub" else np.isfinite(a)
+
+
+def signbit(a: Any) -> Any:
+    if a.dtype.kind == "i":
+        return np.less(a, 0)
+    return np.zeros(a.shape, bool) if a.dtype.kind in "ub" else np.signbit(a)
+
+
+def replace_nonfinite(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    """NaN and the infinities replaced; None: 0, the largest and the lowest number of the dtype."""
+    if a.dtype.kind in "iub":
+        return a.copy(order="K")
+    if a.dtype.kind == "c":
+        r = np.empty_like(a)
+        r.real = replace_nonfinite(np.asarray(a.real), nan, posinf, neginf)
+        r.imag = replace_nonfinite(np.asarray(a.imag), nan, posinf, neginf)
+        return r
+    from rushlight.core.type_info import finfo
+
+    info = finfo(dtypes.OF[a.dtype])
+    r = a.copy(order="K")
+    for where, value, default in (
+        (np.isnan(a), nan, 0.0),
+        (np.equal(a, np.inf), posinf, info.max),
+        (np.equal(a, -np.inf), neginf, info.min),
+    ):
+        np.copyto(r, np.asarray(default if value is None else value).astype(a.dtype), where=where)
+    return r
+
+
+def fill_into(a: Any, value: Any) -> None:
+    """`a[...] = value`, a number; by their bits for halves, which NumPy writes one by one."""
+    if a.itemsize == 2 and a.nbytes > 4096 and a.__class__ is np.ndarray:
+        a, value = a.view(np.uint16), np.asarray(value, a.dtype).view(np.uint16)
+    a[...] = value

@@ -1,0 +1,195 @@
+"""Draws from a generator, many at a time; `sampling` makes its distributions of them.
+
+All take a `generator.Generator` and leave it where PyTorch's would stand. `out` is C-contiguous.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rushlight.rng import box_muller
+from rushlight.rng.fma import fused, fused_float32
+
+_LOW_24 = np.int32((1 << 24) - 1)
+# Words drawn at a time where they pass through scratch memory: it stays in the cache.
+_CHUNK = 1 << 15
+
+
+def random_words(generator: Any, n: int) -> np.ndarray:
+    """The next `n` words of 32 bits, as uint64 [n]."""
+    return generator.engine().random_raw(n)
+
+
+def random_wide_words(generator: Any, n: int) -> np.ndarray:
+    """The next `n` words of 64 bits, each made of two of 32 bits, the high one first, as uint64 [n]."""
+    pairs = generator.words(2 * n)
+    high = pairs[0::2] << np.uint64(32)
+    high |= pairs[1::2]
+    return high
+
+
+def random_floats(generator: Any, out: np.ndarray) -> None:
+    """Numbers in [0, 1) into `out`, float32: the low 24 bits of 32, times 2**-24."""
+    out, n = out.reshape(-1), out.size
+    if n <= 16:
+        out[...] = [(w & 0xFFFFFF) * 2.0**-24 for w in generator.words(n).tolist()]
+        return
+    for at in range(0, n, _CHUNK):
+        some = generator.words(min(_CHUNK, n - at)).astype(np.uint32).view(np.int32)
+        some &= _LOW_24
+        np.multiply(some.astype(np.float32), np.float32(2.0**-24), out=out[at : at + _CHUNK])
+
+
+def random_doubles(generator: Any, out: np.ndarray) -> None:
+    """Numbers in [0, 1) into `out`, float64: the low 53 bits of 64, times 2**-53."""
+    words = generator.wide_words(out.size)
+    words &= np.uint64((1 << 53) - 1)
+    # Signed: the conversion of int64 is one instruction where that of uint64 is several.
+    np.multiply(words.view(np.int64), 2.0**-53, out=out.reshape(-1))
+
+
+def random_between(generator: Any, out: np.ndarray, low: float, high: float) -> None:
+    """Numbers in [low, high) into `out`, float32 or float64; `low` where rounding gives `high`."""
+    out = out.reshape(-1)
+    if out.dtype == np.float64:
+        generator.doubles(out.size, out)
+        out[...] = fused(out, high - low, low)
+        out[out == high] = low
+        return
+    generator.floats(out.size, out)
+    low32, high32 = np.float32(low), np.float32(high)
+    width = float(high32 - low32)
+    for at in range(0, out.size, _CHUNK):
+        some = out[at : at + _CHUNK]
+        some[...] = fused_float32(some, width, float(low32))
+        some[some == high32] = low32
+
+
+def random_hits(generator: Any, out: np.ndarray, below: int, value: float = 1) -> None:
+    """`value` where the low 53 bits of 64 are less than `below`, else 0; in any dtype."""
+    words = generator.wide_words(out.size)
+    words &= np.uint64((1 << 53) - 1)
+    out = out.reshape(-1)
+    np.copyto(out, words.view(np.int64) < below, casting="unsafe")
+    if value != 1:
+        out *= out.dtype.type(value)
+
+
+def random_integers(generator: Any, out: np.ndarray, low: int, span: int) -> None:
+    """low + word % span into `out`, int64, by words of 32 bits; `span` below 2**28."""
+    words = generator.words(out.size)
+    if span & (span - 1) == 0:
+        words &= np.uint64(span - 1)
+    else:  # by way of the quotient: that has a fast path for one divisor, the remainder has not
+        quotient = words // np.uint64(span)
+        quotient *= np.uint64(span)
+        words -= quotient
+    np.add(words.view(np.int64), low, out=out.reshape(-1))
+
+
+@np.errstate(all="ignore")
+def random_normals(
+    out: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None
+) -> None:
+    """Uniform numbers `out`, float32 [16 k], into normal ones; see `box_muller`. `tail`: 16 more."""
+    if tail is None or out.size > _CHUNK:
+        box_muller.normal_float32(out.reshape(-1), mean, std)
+        if tail is not None:
+            box_muller.normal_float32(tail, mean, std)
+        return
+    # One call for both: its cost, for a few numbers, is that of its many small steps.
+    both = np.concatenate((out, tail))
+    box_muller.normal_float32(both, mean, std)
+    out[...], tail[...] = both[:-16], both[-16:]
+
+
+def random_normal_floats(generator: Any, out: np.ndarray, mean: float, std: float) -> None:
+    """n >= 16 normal numbers into `out`, float32 [n]: those of n uniform ones in blocks of 16, where
+    those that are left over, and as many before them as make 16, come of 16 more."""
+    out, n = out.reshape(-1), out.size
+    generator.floats(n, out)
+    tail = generator.floats(16) if n % 16 else None
+    random_normals(out[: n // 16 * 16], mean, std, tail)
+    if tail is not None:
+        out[n - 16 :] = tail
+
+
+@np.errstate(all="ignore")
+def random_wide_normals(
+    out: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None
+) -> None:
+    """As `random_normals`, float64, by the C library's logarithm and NumPy's sine and cosine."""
+    for some in (out,) if tail is None else (out, tail):
+        blocks = some.reshape(-1, 2, 8)
+        for at in range(0, len(blocks), _CHUNK // 16):
+            pairs = blocks[at : at + _CHUNK // 16]
+            radius = np.sqrt(-2 * by_c_library("log", (1 - pairs[:, 0]).ravel()))
+            angle = (2 * math.pi * pairs[:, 1]).ravel()
+            pairs[:, 0] = fused(radius * np.cos(angle), std, mean).reshape(-1, 8)
+            pairs[:, 1] = fused(radius * np.sin(angle), std, mean).reshape(-1, 8)
+
+
+def by_c_library(name: str, x: np.ndarray) -> np.ndarray:
+    """The C library's function `name` of each element, float64 [n]."""
+    try:
+        return np.fromiter(map(getattr(math, name), x.tolist()), np.float64, x.size)
+    except OverflowError:  # Python's word for an infinite exp
+        return getattr(np, name)(x)
+
+
+def random_order(generator: Any, n: int) -> np.ndarray:
+    """0 to n - 1 in random order, int64 [n], n > 1: Fisher and Yates' shuffle.
+
+    Element i changes places with element i + (word % (n - i)), for i = 0, 1, ...
+    """
+    target = (generator.words(n - 1) % np.arange(n, 1, -1, dtype=np.uint64)).view(np.int64)
+    target += np.arange(n - 1)
+    if n < 3000:
+        return np.array(shuffled(n, target.tolist()), np.int64)
+    return _shuffled_by_doubling(n, target)
+
+
+def shuffled(n: int, target: list[int]) -> list[int]:
+    """0 to n - 1, after each i has changed places with target[i], one after the other."""
+    order = list(range(n))
+    for i, j in enumerate(target):
+        order[i], order[j] = order[j], order[i]
+    return order
+
+
+def _shuffled_by_doubling(n: int, target: np.ndarray) -> np.ndarray:
+    """`shuffled` without a loop over the elements.
+
+    What stands at i when its turn comes was put there by the last step j < i with target i, and stood at j when j's turn
+    came; so it is found by following such steps down to one that nothing was put to: by doubling, all i at once.
+    """
+    # The steps, sorted by target, then by time; the last has only itself to choose.
+    bits = n.bit_length()
+    key = np.append(target, n - 1)
+    key <<= bits
+    key |= np.arange(n)
+    key.sort()
+    place = (key >> bits).astype(np.int32)
+    step = (key & ((1 << bits) - 1)).astype(np.int32)
+    before = np.append(
+        np.int32(-1), step[:-1]
+    )  # the step before with the same target, where `again`
+    again = np.append(False, place[1:] == place[:-1])
+    own = step == place  # i chose itself; always the last of its target
+    # Who last put something to a place before its turn: of repeated indices, the last assignment stands.
+    came_from = np.arange(n, dtype=np.int32)
+    came_from[place] = np.where(own & again, before, step)
+    while True:
+        further = came_from[came_from]
+        if np.array_equal(further, came_from):
+            break
+        came_from = further
+    # Step i takes what stands at its target: put there by the step before with that target, or there from the start.
+    found = came_from[np.where(again, before, place)]
+    np.copyto(found, place, where=~(again | own))
+    order = np.empty(n, np.int64)
+    order[step] = found
+    return order

@@ -1,0 +1,42 @@
+"""Numbers at equal distances, with PyTorch's roundings.
+
+PyTorch computes them in vectors of a fixed width: the rounding of the first element of a vector is part of the others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rushlight.rng.fma import fused, fused_float32
+
+WIDTH = 32  # bytes of a vector
+
+
+@np.errstate(all="ignore")
+def counted(out: np.ndarray, start: float, step: float) -> None:
+    """start + i * step into `out`, float32 or float64 [n]."""
+    n, d, lanes = out.size, out.dtype, WIDTH // out.itemsize
+    out[...] = fused(np.arange(n, dtype=np.float64), step, start).astype(d)
+    whole = n - n % (2 * lanes)  # the rest is computed one by one
+    if whole:
+        first = out[:whole:lanes].astype(np.float64)[:, None]
+        k = np.tile(np.arange(lanes, dtype=np.float64), (len(first), 1))
+        out[:whole] = fused(k, step, first).astype(d).reshape(-1)
+
+
+@np.errstate(all="ignore")
+def spaced(out: np.ndarray, start: float, end: float) -> None:
+    """n > 1 numbers from `start` to `end` into `out`, float32 or float64 [n]: the first half is counted from the start,
+    the second from the end."""
+    n = out.size
+    half = n // 2
+    up, down = np.arange(half), np.arange(n - half - 1, -1, -1)  # steps from start, steps to end
+    if out.dtype == np.float32:
+        a, b = np.float32(start), np.float32(end)
+        step = (b - a) / np.float32(n - 1)
+        out[:half] = fused_float32(up.astype(np.float32), float(step), float(a))
+        out[half:] = fused_float32(down.astype(np.float32), -float(step), float(b))
+    else:
+        step = (end - start) / (n - 1)
+        out[:half] = fused(up.astype(np.float64), step, start)
+        out[half:] = fused(down.astype(np.float64), -step, end)

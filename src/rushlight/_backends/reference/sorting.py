@@ -1,0 +1,235 @@
+"""Sorting and searching on NumPy arrays in PyTorch's order, for the reference back end.
+
+`axis` is an int in range, or None for a 0-d array. nan is largest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.reference.reduce import contiguous, exact
+
+
+def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(values, indices), stable."""
+    if axis is None:
+        return a.copy(), np.zeros((), np.int64)
+    order = _order(exact(a), axis, descending)
+    return _as(a, np.take_along_axis(a, order, axis)), _as(a, order)
+
+
+def _order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    """The stable order, nan largest."""
+    if x.dtype.itemsize <= 4 and x.size and x.shape[axis] < 1 << 32:
+        return _order_by_key(x, axis, descending)
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    # ascending order of the reversed array, reversed: equal ones stay in order, nan comes first
+    order = np.argsort(np.flip(x, axis), axis, kind="stable")
+    return x.shape[axis] - 1 - np.flip(order, axis)
+
+
+def _order_by_key(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    """As `_order`, for up to 32 bits: one sort of 64-bit integers, the value above, the place below.
+
+    NumPy sorts plain integers with vector instructions; its stable argsort has none.
+    """
+    if x.dtype.kind == "f":
+        x = x.astype(np.float32) + np.float32(0)  # -0 and 0 are equal
+        bits = x.view(np.uint32)
+        low = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31))
+        low[np.isnan(x)] = np.uint32(0xFFFFFFFF)
+        keys = low.astype(np.uint64)
+    else:
+        keys = (x.astype(np.int64) + (1 << 31)).astype(np.uint64)
+    if descending:
+        keys ^= np.uint64(0xFFFFFFFF)
+    keys <<= np.uint64(32)
+    shape = [1] * x.ndim
+    shape[axis] = -1
+    keys |= np.arange(x.shape[axis], dtype=np.uint64).reshape(shape)
+    keys.sort(axis)
+    keys &= np.uint64(0xFFFFFFFF)
+    return keys.view(np.int64)
+
+
+def _as(a: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """`r` in the memory order of `a`."""
+    if a.flags.c_contiguous:
+        return np.ascontiguousarray(r)
+    result = np.empty_like(a, r.dtype)
+    result[...] = r
+    return result
+
+
+def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(values, indices) of the k largest or smallest, the most extreme first."""
+    if axis is None:
+        return a.copy(), np.zeros((), np.int64)
+    n = a.shape[axis]
+    x = exact(a)
+    if 0 < k <= 8 and n > 64 and x.dtype.kind == "f":
+        order = _first_few(x, k, axis, largest)
+        if order is not None:
+            return contiguous(np.take_along_axis(a, order, axis)), contiguous(order)
+    some = (slice(None),) * (axis % a.ndim)
+    if 0 < k < n // 4 and n > 64:  # only the chosen ones are sorted
+        if largest:
+            chosen = np.argpartition(x, n - k, axis)[(*some, slice(n - k, None))]
+        else:
+            chosen = np.argpartition(x, k - 1, axis)[(*some, slice(k))]
+        chosen = np.sort(chosen, axis)
+        order = _order(np.take_along_axis(x, chosen, axis), axis, largest)
+        order = np.take_along_axis(chosen, order, axis)
+    else:
+        order = _order(x, axis, largest)[(*some, slice(k))]
+    return contiguous(np.take_along_axis(a, order, axis)), contiguous(order)
+
+
+def _first_few(x: np.ndarray, k: int, axis: int, largest: bool) -> np.ndarray | None:
+    """The places of the k largest or smallest, one search each; None where a nan or inf disturbs."""
+    x = np.moveaxis(x, axis, -1).copy()
+    order = np.empty((*x.shape[:-1], k), np.int64)
+    taken = x.dtype.type(-np.inf if largest else np.inf)
+    for i in range(k):
+        at = (x.argmax(-1) if largest else x.argmin(-1))[..., None]
+        found = np.take_along_axis(x, at, -1)
+        if not np.isfinite(found).all():
+            return None
+        order[..., i : i + 1] = at
+        np.put_along_axis(x, at, taken, -1)
+    return np.moveaxis(order, -1, axis)
+
+
+def unique(
+    a: np.ndarray, consecutive: bool, places: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(values, inverse of the shape of `a`, counts) of the elements, sorted unless `consecutive`.
+
+    Without `places` the inverse is not wanted, and any array is in its stead.
+    """
+    flat = a.reshape(-1)
+    if not places and not consecutive:
+        s = np.sort(exact(flat)).astype(a.dtype, copy=False)
+        return _runs(s, s[1:] != s[:-1], None, False)
+    order = None if consecutive else _order(exact(flat), 0, False)
+    s = flat if order is None else flat[order]
+    values, inverse, counts = _runs(s, s[1:] != s[:-1], order, places)
+    return values, inverse.reshape(a.shape) if places else inverse, counts
+
+
+def unique_along(
+    a: np.ndarray, axis: int, consecutive: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(values, inverse, counts) of the slices along `axis`, in the order of their elements."""
+    rows = np.moveaxis(a, axis, 0) if a.ndim else a.reshape(1)
+    flat = rows.reshape(len(rows), -1) if rows.size else rows.reshape(len(rows), 0)
+    order = None
+    if not consecutive and flat.shape[1]:
+        order = np.lexsort(exact(flat).T[::-1])
+    s = rows if order is None else rows[order]
+    keys = flat if order is None else flat[order]
+    values, inverse, counts = _runs(s, (keys[1:] != keys[:-1]).any(1), order)
+    return np.moveaxis(values, 0, axis) if a.ndim else values, inverse, counts
+
+
+def _runs(s: np.ndarray, new: np.ndarray, order: np.ndarray | None, places: bool = True) -> tuple:
+    """Each run of `s` once; the run of each original place; their lengths. `new`: a run starts."""
+    n = len(s)
+    if order is None and n and not places:
+        starts = np.concatenate([np.zeros(1, np.int64), np.flatnonzero(new) + 1])
+        return s[starts], starts, np.diff(starts, append=n)
+    starts = np.concatenate([np.zeros(min(n, 1), np.int64), np.flatnonzero(new) + 1])
+    run = np.zeros(n, np.int64)
+    run[1:] = np.cumsum(new)
+    inverse = run
+    if order is not None:
+        inverse = np.empty(n, np.int64)
+        inverse[order] = run
+    return s[starts], inverse, np.diff(starts, append=n)
+
+
+def take_along(a: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """The elements of `a` along its last dimension in the given order."""
+    return np.take_along_axis(a, order, -1)
+
+
+def search(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.ndarray:
+    """Where each element of `a` goes into `seq`, row by row when `seq` has several dimensions."""
+    side: Any = "right" if right else "left"
+    seq, a = exact(seq), exact(a)
+    if seq.dtype.kind == "f" and np.isnan(seq).any():
+        return _halving(np.broadcast_to(seq, a.shape[:-1] + seq.shape[-1:]), a, right).astype(dtype)
+    if seq.ndim == 1:
+        return np.searchsorted(seq, a, side).astype(dtype)
+    result = np.empty(a.shape, dtype)
+    for at in np.ndindex(*a.shape[:-1]):
+        result[at] = np.searchsorted(seq[at], a[at], side)
+    return result
+
+
+def _halving(seq: np.ndarray, a: np.ndarray, right: bool) -> np.ndarray:
+    """Binary search step by step: a nan counts as smaller than what is searched, wherever it is met."""
+    low, high = np.zeros(a.shape, np.int64), np.full(a.shape, seq.shape[-1], np.int64)
+    while (low < high).any():
+        middle = (low + high) // 2
+        if a.ndim:
+            met = np.take_along_axis(seq, np.minimum(middle, seq.shape[-1] - 1), -1)
+        else:
+            met = seq[np.minimum(middle, seq.shape[-1] - 1)]
+        up = ~((met > a) if right else (met >= a)) & (low < high)
+        low, high = np.where(up, middle + 1, low), np.where(up, high, np.minimum(middle, high))
+    return low
+
+
+def among(a: np.ndarray, tests: np.ndarray, invert: bool) -> Any:
+    """Which elements of `a` are in `tests`."""
+    return np.isin(exact(a), exact(tests), invert=invert).reshape(a.shape)
+
+
+# -- counting --------------------------------------------------------------------------------------
+
+
+def bincount(a: np.ndarray, weights: np.ndarray | None, minlength: int) -> np.ndarray:
+    """Counts (int64), or sums of weights in their dtype if that is float32, else float64."""
+    if a.size and a.min() < 0:
+        raise ValueError("negative numbers")
+    if weights is None:
+        return np.bincount(a, None, minlength)
+    r = np.bincount(a, weights.astype(np.float64), minlength)
+    return r.astype(np.float32) if weights.dtype == np.float32 else r
+
+
+def histc(a: np.ndarray, bins: int, low: float, high: float) -> np.ndarray:
+    """Counts in equal bins; the last one contains its right end."""
+    x = exact(a).reshape(-1)
+    x = x[(x >= low) & (x <= high)]
+    if x.dtype == np.float16:
+        x = x.astype(np.float32)
+    kind = x.dtype.type
+    at = ((x - kind(low)) * kind(bins) / (kind(high) - kind(low))).astype(np.int64)
+    return np.bincount(np.minimum(at, bins - 1), minlength=bins).astype(a.dtype)
+
+
+def histogram(
+    points: np.ndarray, edges: list, weights: np.ndarray | None, density: bool
+) -> np.ndarray:
+    """Counts (or weights) of the rows of `points` between the edges of each column."""
+    shape = tuple(len(e) - 1 for e in edges)
+    flat, inside = np.zeros(len(points), np.int64), np.ones(len(points), bool)
+    for d, e in enumerate(edges):
+        x = points[:, d]
+        at = np.searchsorted(e, x, "right") - 1
+        at -= x == e[-1]
+        inside &= (at >= 0) & (at < len(e) - 1) & (x <= e[-1])
+        flat = flat * shape[d] + at
+    w = None if weights is None else weights[inside]
+    n = int(np.prod(shape))
+    r = np.bincount(flat[inside], w, n).astype(points.dtype).reshape(shape)
+    if density:
+        r = r / r.sum()
+        for d, e in enumerate(edges):
+            r = r / np.diff(e).reshape([-1 if i == d else 1 for i in range(len(edges))])
+    return r.astype(points.dtype, copy=False)

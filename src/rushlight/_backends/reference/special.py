@@ -1,0 +1,423 @@
+"""Special functions on NumPy arrays: error functions, Bessel, Airy.
+
+All are computed in float64 (float16, bfloat16 and float32 are rounded once at the end). The Chebyshev
+series of reference/special_tables.py are evaluated by Clenshaw's recurrence [Clenshaw 1955]; they come from
+scripts/reference/special_tables.py. DLMF is https://dlmf.nist.gov.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight._backends.reference import special_tables as tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BLOCK = 1 << 14  # elements: the passes over a block stay in the cache
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def special(kernel: Callable) -> Callable:
+    """A formula on float64 arrays as a kernel: blocks, dtypes, 0-d arrays, no warnings."""
+
+    @np.errstate(all="ignore")
+    def computed(*arrays: Any) -> Any:
+        first = arrays[0]
+        # An ordinary kernel says which strides the result has.
+        result = np.empty_like(np.not_equal(first, arrays[-1]), first.dtype)
+        order = sorted(range(result.ndim), key=lambda d: -result.strides[d])
+        flat = result.transpose(order).reshape(-1)  # a view: `order` makes it row-major
+        sources = [np.broadcast_to(a, result.shape).transpose(order).reshape(-1) for a in arrays]
+        for at in range(0, flat.size, BLOCK):
+            part = slice(at, at + BLOCK)
+            flat[part] = kernel(*[s[part].astype(F64) for s in sources])
+        return result
+
+    computed.__name__, computed.__doc__ = kernel.__name__, kernel.__doc__
+    return computed
+
+
+def chebyshev(c: tuple, low: float, high: float, u: Any) -> Any:
+    """The Chebyshev series `c` over [low, high] at `u`."""
+    t = (2 * u - (high + low)) / (high - low)
+    twice = 2 * t
+    b0 = np.full_like(t, c[-1])
+    b1 = np.zeros_like(t)
+    for k in reversed(c[1:-1]):
+        b0, b1 = twice * b0 - b1 + k, b0
+    return t * b0 - b1 + c[0]
+
+
+def polynomial(c: tuple, x: Any) -> Any:
+    """c[0] + c[1] x + ... by Horner's rule."""
+    r = np.full_like(x, c[-1])
+    for k in reversed(c[:-1]):
+        r *= x
+        r += k
+    return r
+
+
+# -- error functions -------------------------------------------------------------------------------
+
+# W. J. Cody, "Rational Chebyshev approximations for the error function", Math. Comp. 23 (1969):
+# erfc(x) exp(x^2) over [0.46875, 4], and beyond 4.
+MIDDLE_P = (
+    1.23033935479799725e03, 2.05107837782607147e03, 1.71204761263407058e03, 8.81952221241769090e02,
+    2.98635138197400131e02, 6.61191906371416295e01, 8.88314979438837594e00, 5.64188496988670089e-1,
+    2.15311535474403846e-8,
+)  # fmt: skip
+MIDDLE_Q = (
+    1.23033935480374942e03, 3.43936767414372164e03, 4.36261909014324716e03, 3.29079923573345963e03,
+    1.62138957456669019e03, 5.37181101862009858e02, 1.17693950891312499e02, 1.57449261107098347e01,
+    1.0,
+)  # fmt: skip
+FAR_P = (
+    6.58749161529837803e-4, 1.60837851487422766e-2, 1.25781726111229246e-1, 3.60344899949804439e-1,
+    3.05326634961232344e-1, 1.63153871373020978e-2,
+)  # fmt: skip
+FAR_Q = (
+    2.33520497626869185e-3, 6.05183413124413191e-2, 5.27905102951428412e-1, 1.87295284992346725e00,
+    2.56852019228982242e00, 1.0,
+)  # fmt: skip
+SQRT_PI = math.sqrt(math.pi)
+
+
+def scaled_tail(y: Any) -> Any:
+    """exp(y^2) erfc(y) for y >= 0.46875."""
+    near = polynomial(MIDDLE_P, np.minimum(y, 4.0)) / polynomial(MIDDLE_Q, np.minimum(y, 4.0))
+    if not (y > 4).any():
+        return near
+    z = 1 / np.square(np.maximum(y, 4.0))
+    far = (1 / SQRT_PI - z * polynomial(FAR_P, z) / polynomial(FAR_Q, z)) / np.maximum(y, 4.0)
+    return np.where(y > 4, far, near)
+
+
+def exp_square(y: Any, sign: float) -> Any:
+    """exp(sign * y^2) with the rounding error of the square taken out (Cody's splitting)."""
+    coarse = np.trunc(y * 16) / 16
+    return np.exp(sign * coarse * coarse) * np.exp(sign * (y - coarse) * (y + coarse))
+
+
+def erf_near_zero(x: Any) -> Any:
+    return x * chebyshev(tables.ERF_SMALL, 0.0, 4.0, np.minimum(x * x, 4.0))
+
+
+@special
+def erf_of_many(x: Any) -> Any:
+    """The error function."""
+    y = np.abs(x)
+    r = erf_near_zero(x)
+    far = y > 0.5
+    if far.any():
+        v = y[far]
+        r[far] = np.copysign(1 - exp_square(np.minimum(v, 30), -1) * scaled_tail(v), x[far])
+    r[np.isnan(x)] = np.nan
+    return r
+
+
+def erf(a: Any) -> Any:
+    """The error function; of a few elements the C library's, where the result is rounded to float32."""
+    if a.size > 32 or a.dtype is not F32:
+        return erf_of_many(a)
+    return np.fromiter(map(math.erf, a.ravel().tolist()), F32, a.size).reshape(a.shape)
+
+
+@special
+def erfc(x: Any) -> Any:
+    """1 - erf(x), without cancellation."""
+    y = np.abs(x)
+    r = 1 - erf_near_zero(x)
+    far = y > 0.5
+    if far.any():
+        v = y[far]
+        tail = exp_square(np.minimum(v, 30), -1) * scaled_tail(v)
+        r[far] = np.where(x[far] < 0, 2 - tail, tail)
+    r[np.isnan(x)] = np.nan
+    return r
+
+
+@special
+def erfcx(x: Any) -> Any:
+    """exp(x^2) erfc(x)."""
+    y = np.abs(x)
+    r = np.exp(x * x) * (1 - erf_near_zero(x))
+    far = y > 0.5
+    if far.any():
+        v = y[far]
+        tail = scaled_tail(v)
+        r[far] = np.where(x[far] < 0, 2 * exp_square(v, 1) - tail, tail)
+    r[np.isneginf(x)] = np.inf
+    r[np.isposinf(x)] = 0
+    r[np.isnan(x)] = np.nan
+    return r
+
+
+# M. J. Wichura, "Algorithm AS 241: The percentage points of the normal distribution", Applied
+# Statistics 37 (1988), PPND16: numerators and denominators of the three regions.
+CENTRE_P = (
+    3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
+    4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3,
+)  # fmt: skip
+CENTRE_Q = (
+    1.0, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3,
+    2.1213794301586595867e4, 3.9307895800092710610e4, 2.8729085735721942674e4, 5.2264952788528545610e3,
+)  # fmt: skip
+TAIL_P = (
+    1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0,
+    3.64784832476320460504e0, 1.27045825245236838258e0, 2.41780725177450611770e-1,
+    2.27238449892691845833e-2, 7.74545014278341407640e-4,
+)  # fmt: skip
+TAIL_Q = (
+    1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
+    1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4,
+    1.05075007164441684324e-9,
+)  # fmt: skip
+END_P = (
+    6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0,
+    2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
+    2.71155556874348757815e-5, 2.01033439929228813265e-7,
+)  # fmt: skip
+END_Q = (
+    1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
+    7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7,
+    2.04426310338993978564e-15,
+)  # fmt: skip
+
+
+def normal_quantile(q: Any, tail: Any) -> Any:
+    """The normal quantile of p, from q = p - 1/2 and tail = min(p, 1 - p)."""
+    w = 0.180625 - q * q
+    r = q * polynomial(CENTRE_P, w) / polynomial(CENTRE_Q, w)
+    out = np.abs(q) > 0.425
+    if out.any():
+        s = np.sqrt(-np.log(tail[out]))
+        near, far = s - 1.6, s - 5
+        size = np.where(
+            s <= 5,
+            polynomial(TAIL_P, near) / polynomial(TAIL_Q, near),
+            polynomial(END_P, far) / polynomial(END_Q, far),
+        )
+        size = np.where(np.isinf(s), np.inf, size)
+        r[out] = np.copysign(size, q[out])
+    return r
+
+
+@special
+def erfinv(x: Any) -> Any:
+    """The inverse of erf; NaN outside [-1, 1]."""
+    return normal_quantile(x / 2, (1 - np.abs(x)) / 2) / math.sqrt(2)
+
+
+@special
+def ndtri(p: Any) -> Any:
+    """The inverse of ndtr; NaN outside [0, 1]."""
+    return normal_quantile(p - 0.5, np.minimum(p, 1 - p))
+
+
+@special
+def ndtr(x: Any) -> Any:
+    """The normal distribution function."""
+    return 0.5 * erfc(x * -math.sqrt(0.5))
+
+
+@special
+def log_ndtr(x: Any) -> Any:
+    """log(ndtr(x)), also where ndtr(x) is too small to be a number."""
+    t = x * math.sqrt(0.5)
+    left = np.log(erfcx(np.maximum(-t, 0)) / 2) - t * t
+    return np.where(x < -1, left, np.log1p(-erfc(t) / 2))
+
+
+# -- modified Bessel functions ---------------------------------------------------------------------
+
+
+def bessel_i_scaled(y: Any, order: int) -> Any:
+    """exp(-y) I(y) for y >= 0."""
+    small, large = (
+        (tables.I0_SMALL, tables.I0_LARGE) if order == 0 else (tables.I1_SMALL, tables.I1_LARGE)
+    )
+    r = chebyshev(small, 0.0, 8.0, np.minimum(y, 8.0))
+    if order == 1:
+        r = r * y
+    far = y > 8
+    if far.any():
+        v = y[far]
+        r[far] = chebyshev(large, 0.0, 0.125, 1 / v) / np.sqrt(v)
+    return np.where(np.isnan(y), np.nan, r)
+
+
+@special
+def i0(x: Any) -> Any:
+    y = np.abs(x)
+    return bessel_i_scaled(y, 0) * np.exp(y)  # NaN at infinity, as PyTorch's
+
+
+@special
+def i0e(x: Any) -> Any:
+    return bessel_i_scaled(np.abs(x), 0)
+
+
+@special
+def i1(x: Any) -> Any:
+    y = np.abs(x)
+    return np.copysign(bessel_i_scaled(y, 1) * np.exp(y), x)
+
+
+@special
+def i1e(x: Any) -> Any:
+    return np.copysign(bessel_i_scaled(np.abs(x), 1), x)
+
+
+def bessel_k(x: Any, order: int, scaled: bool) -> Any:
+    """K(x), times exp(x) if scaled; infinite at 0, NaN below."""
+    y = np.clip(x, 1e-300, 2.0)
+    w = np.log(y / 2)
+    i = bessel_i_scaled(y, order) * np.exp(y)
+    if order == 0:
+        r = chebyshev(tables.K0_SMALL, 0.0, 4.0, y * y) - w * i
+    else:
+        r = chebyshev(tables.K1_SMALL, 0.0, 4.0, y * y) / y + w * i
+    if scaled:
+        r = r * np.exp(y)
+    far = x > 2
+    if far.any():
+        v = x[far]
+        large = tables.K0_LARGE if order == 0 else tables.K1_LARGE
+        tail = chebyshev(large, 0.0, 0.5, 1 / v) / np.sqrt(v)
+        r[far] = tail if scaled else tail * np.exp(-v)
+    r[x == 0] = np.inf
+    r[~(x >= 0)] = np.nan
+    return r
+
+
+@special
+def k0(x: Any) -> Any:
+    return bessel_k(x, 0, False)
+
+
+@special
+def k1(x: Any) -> Any:
+    return bessel_k(x, 1, False)
+
+
+@special
+def k0e(x: Any) -> Any:
+    return bessel_k(x, 0, True)
+
+
+@special
+def k1e(x: Any) -> Any:
+    return bessel_k(x, 1, True)
+
+
+# -- Bessel functions ------------------------------------------------------------------------------
+
+SPLIT = 5.0
+
+
+def oscillating(v: Any, order: int, second: bool) -> Any:
+    """J(v), or Y(v) if second, for v >= 5: amplitude and phase [DLMF 10.17.3, 10.17.4]."""
+    p, q = (tables.PHASE0_P, tables.PHASE0_Q) if order == 0 else (tables.PHASE1_P, tables.PHASE1_Q)
+    u = 1 / (v * v)
+    high = 1 / SPLIT**2
+    a, b = chebyshev(p, 0.0, high, u), chebyshev(q, 0.0, high, u) / v
+    c = v - (2 * order + 1) * math.pi / 4
+    r = a * np.sin(c) + b * np.cos(c) if second else a * np.cos(c) - b * np.sin(c)
+    return np.where(np.isinf(v), 0.0, r * np.sqrt(2 / (math.pi * v)))
+
+
+def bessel_j(x: Any, order: int) -> Any:
+    y = np.abs(x)
+    u = np.square(np.minimum(y, SPLIT))
+    r = chebyshev(tables.J0_SMALL if order == 0 else tables.J1_SMALL, 0.0, SPLIT**2, u)
+    if order == 1:
+        r = r * x
+    far = y > SPLIT
+    if far.any():
+        v = oscillating(y[far], order, False)
+        r[far] = v if order == 0 else np.where(x[far] < 0, -v, v)
+    r[np.isnan(x)] = np.nan
+    return r
+
+
+@special
+def j0(x: Any) -> Any:
+    return bessel_j(x, 0)
+
+
+@special
+def j1(x: Any) -> Any:
+    return bessel_j(x, 1)
+
+
+def bessel_y(x: Any, order: int) -> Any:
+    """Y(x); -infinite at 0, NaN below."""
+    y = np.clip(x, 1e-300, SPLIT)
+    u, w = y * y, np.log(y) * (2 / math.pi)
+    if order == 0:
+        r = chebyshev(tables.Y0_SMALL, 0.0, SPLIT**2, u) + w * bessel_j(y, 0)
+    else:
+        r = chebyshev(tables.Y1_SMALL, 0.0, SPLIT**2, u) * y + w * bessel_j(y, 1) - 2 / math.pi / y
+    far = x > SPLIT
+    if far.any():
+        r[far] = oscillating(x[far], order, True)
+    r[x == 0] = -np.inf
+    r[~(x >= 0)] = np.nan
+    return r
+
+
+@special
+def y0(x: Any) -> Any:
+    return bessel_y(x, 0)
+
+
+@special
+def y1(x: Any) -> Any:
+    return bessel_y(x, 1)
+
+
+@special
+def spherical_j0(x: Any) -> Any:
+    """sin(x) / x [DLMF 10.49.3]."""
+    u = x * x
+    near = 1 - u / 6 * (1 - u / 20 * (1 - u / 42 * (1 - u / 72 * (1 - u / 110 * (1 - u / 156)))))
+    r = np.where(np.abs(x) < 0.5, near, np.sin(x) / x)
+    return np.where(np.isinf(x), 0.0, r)
+
+
+@special
+def airy_ai(x: Any) -> Any:
+    """The Airy function Ai: a series in the middle, decay [DLMF 9.7.5], oscillation [DLMF 9.7.9]."""
+    r = chebyshev(tables.AIRY_MIDDLE, -4.0, 2.0, np.clip(x, -4.0, 2.0))
+    right = x > 2
+    if right.any():
+        v = x[right]
+        zeta = 2 / 3 * v * np.sqrt(v)
+        top = 1 / (2 / 3 * 2**1.5)
+        r[right] = (
+            chebyshev(tables.AIRY_DECAY, 0.0, top, 1 / zeta)
+            * np.exp(-zeta)
+            / (2 * SQRT_PI * np.sqrt(np.sqrt(v)))
+        )
+        r[np.isposinf(x)] = 0
+    left = x < -4
+    if left.any():
+        v = -x[left]
+        zeta = 2 / 3 * v * np.sqrt(v)
+        u, top = 1 / (zeta * zeta), 1 / (2 / 3 * 8) ** 2
+        f = chebyshev(tables.AIRY_PHASE_F, 0.0, top, u)
+        g = chebyshev(tables.AIRY_PHASE_G, 0.0, top, u) / zeta
+        s = zeta + math.pi / 4
+        r[left] = (np.sin(s) * f - np.cos(s) * g) / (SQRT_PI * np.sqrt(np.sqrt(v)))
+    r[np.isnan(x) | np.isneginf(x)] = np.nan
+    return r
+
+
+@special
+def entropy(x: Any) -> Any:
+    """-x log(x), 0 at 0, -inf below."""
+    return np.where(x > 0, -x * np.log(x), np.where(x == 0, 0.0, np.where(x < 0, -np.inf, x)))

@@ -1,0 +1,185 @@
+"""Arrays on the memory of other arrays: any shape and strides, without a copy."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+import numpy as np
+
+make = np.ndarray.__new__
+
+
+def root(a: np.ndarray) -> np.ndarray:
+    """The array over the whole memory that `a` is a part of."""
+    while True:
+        base = a.base
+        if base.__class__ is not np.ndarray:
+            if not isinstance(base, np.ndarray):
+                base = getattr(base, "base", None)  # `_Interface`, and what NumPy's as_strided uses
+            if not isinstance(base, np.ndarray):
+                return a
+        a = base
+
+
+def contiguous(a: np.ndarray) -> np.ndarray:
+    """`a`, or a row-major copy of it."""
+    return a if a.flags.c_contiguous else a.copy(order="C")
+
+
+def row_major(a: np.ndarray) -> np.ndarray:
+    """A row-major copy of `a`."""
+    return a.copy(order="C")
+
+
+def copy_into(out: np.ndarray, a: np.ndarray) -> None:
+    """`out[...] = a`, where both have one dtype, and `a` broadcasts. ValueError where it does not."""
+    np.copyto(out, a)
+
+
+def joined(arrays: list, axis: int) -> np.ndarray:
+    """Arrays of one dtype, whose shapes agree but for `axis`, one after the other; row-major."""
+    r = np.concatenate(arrays, axis)
+    return r if r.flags.c_contiguous else r.copy(order="C")
+
+
+def cat_plain(arrays: list, axis: int) -> np.ndarray | None:
+    """Row-major arrays of one dtype one after the other along an axis; None for others."""
+    if not all(a.__class__ is np.ndarray and a.flags.c_contiguous for a in arrays):
+        return None
+    try:  # without casts: NumPy's promotion is not PyTorch's
+        r = np.concatenate(arrays, axis, dtype=arrays[0].dtype, casting="no")
+    except (TypeError, ValueError, IndexError):
+        return None
+    return r if r.flags.c_contiguous else None
+
+
+def stack_plain(arrays: list, axis: int) -> np.ndarray | None:
+    """Row-major arrays of one dtype and shape along a new axis; None for others."""
+    shape = getattr(arrays[0], "shape", ()) if arrays else ()
+    if not shape or not all(a.__class__ is np.ndarray and a.shape == shape for a in arrays):
+        return None
+    if axis.__class__ is not int or not -len(shape) - 1 <= axis <= len(shape):
+        return None
+    axis %= len(shape) + 1
+    new = (*shape[:axis], 1, *shape[axis:])
+    return cat_plain([a.reshape(new) for a in arrays], axis)
+
+
+def rolled(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:
+    """The elements moved on by `shifts` along `dims`, round the end; row-major."""
+    return contiguous(np.roll(a, shifts, dims))
+
+
+def tiled(a: np.ndarray, repeats: tuple) -> np.ndarray:
+    """Copies side by side, repeats[d] of them along each dimension; row-major."""
+    return contiguous(np.tile(a, repeats))
+
+
+def address(a: np.ndarray) -> int:
+    """Where the first element is in memory, in bytes."""
+    if READABLE and isinstance(a, np.ndarray):
+        return _word(id(a) + AT).value or 0
+    return a.__array_interface__["data"][0]
+
+
+# NumPy's object (PyArrayObject_fields) holds it too, and is read in a quarter of the time.
+AT, _word, READABLE = object.__basicsize__, ctypes.c_void_p.from_address, False
+_probe = np.zeros(3)[1:]
+if sys.implementation.name == "cpython":
+    READABLE = _word(id(_probe) + AT).value == _probe.__array_interface__["data"][0]
+
+
+class _Interface:
+    """What NumPy reads to make an array on foreign memory."""
+
+    __slots__ = ("__array_interface__", "base")
+
+
+def strided(
+    a: np.ndarray, shape: tuple, strides: tuple, offset: int = 0, dtype: np.dtype | None = None
+) -> np.ndarray:
+    """An array on the memory of `a`, `offset` bytes after its first element; `strides` in bytes.
+
+    The caller answers for the bounds: they are those of the whole memory, not those of `a`.
+    """
+    if dtype is None:
+        dtype = a.dtype
+    if offset == 0:
+        try:  # quick, for contiguous arrays whose own memory suffices
+            return make(a.__class__, shape, dtype, a, 0, strides)
+        except (ValueError, TypeError, BufferError):
+            pass
+    whole = root(a)
+    try:
+        return make(a.__class__, shape, dtype, whole, address(a) - address(whole) + offset, strides)
+    except (ValueError, TypeError, BufferError):
+        pass
+    d = _Interface()  # memory that is no plain buffer: foreign, with gaps
+    i = a.__array_interface__
+    pointer = (i["data"][0] + offset, i["data"][1])
+    d.__array_interface__ = {
+        "shape": shape, "typestr": f"|V{dtype.itemsize}", "strides": strides, "data": pointer, "version": 3,
+    }  # fmt: skip
+    d.base = a
+    r = np.asarray(d).view(dtype)
+    return r if a.__class__ is np.ndarray else r.view(a.__class__)
+
+
+def elements(a: np.ndarray) -> tuple[int, ...]:
+    """Strides in elements, as PyTorch counts them; those of an empty array are row-major.
+
+    NumPy makes all strides of an empty array 0.
+    """
+    if not a.size:
+        from rushlight.core import geometry
+
+        return geometry.contiguous_strides(a.shape)
+    k = a.itemsize
+    return tuple([s // k for s in a.strides])
+
+
+def plain(a: np.ndarray) -> bool:
+    """Row-major without gaps, and the strides of size-1 dimensions are row-major too."""
+    if not a.flags.c_contiguous:
+        return False
+    if a.base is None or 1 not in a.shape:
+        return True
+    step = a.itemsize
+    for n, s in zip(a.shape[::-1], a.strides[::-1]):
+        if s != step:
+            return False
+        step *= n
+    return True
+
+
+def reach(shape: tuple, strides: tuple) -> int:
+    """One more than the greatest distance of an element from the first, in the unit of `strides`."""
+    if 0 in shape:
+        return 0
+    return sum([(n - 1) * s for n, s in zip(shape, strides)]) + 1
+
+
+def flipped(a: np.ndarray, dims: tuple) -> np.ndarray:
+    """`a` in reverse order along `dims`: negative strides, for copying from only."""
+    return a[tuple([slice(None, None, -1) if d in dims else slice(None) for d in range(a.ndim)])]
+
+
+def kept_layout(a: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """A copy of `a` with the order of dimensions in memory that `like` has."""
+    from rushlight.core import geometry
+
+    strides = geometry.preserve_strides(like.shape, elements(like))
+    k = a.itemsize
+    r = strided(np.empty(a.size, a.dtype), a.shape, tuple([s * k for s in strides]))
+    r[...] = a
+    return r
+
+
+def triangle(a: np.ndarray, diagonal: int, lower: bool) -> np.ndarray:
+    """The matrices of `a` with zeros on one side of a diagonal."""
+    rows, columns = a.shape[-2:]
+    mask = np.arange(columns) - np.arange(rows)[:, None] <= (diagonal if lower else diagonal - 1)
+    zero = np.zeros((), a.dtype)
+    r = np.where(mask, a, zero) if lower else np.where(mask, zero, a)
+    return r if r.flags.c_contiguous else r.copy(order="C")

@@ -1,0 +1,1 @@
+"""The kernels, by family, written in the language of `rushlight._codegen.language`."""

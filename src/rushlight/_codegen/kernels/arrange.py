@@ -1,0 +1,490 @@
+"""What stands before kernels in direct calls: shapes read, arguments checked, results planned.
+
+See `_codegen/direct.py` for what a plan is.
+"""
+
+from __future__ import annotations
+
+from rushlight._codegen.direct import DIMS, NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.language import bits, inline
+from rushlight._codegen.types import HEAD, Header, Ptr, i32, i64
+
+
+@inline
+def dims_of(a):
+    return i64(bits(a + HEAD + 1, Ptr[i32])[0])
+
+
+@inline
+def shape_of(a):
+    return bits(a[HEAD + 2], Ptr[i64])
+
+
+@inline
+def in_order(a):
+    """Whether an array is C-contiguous."""
+    return (bits(a + HEAD + 6, Ptr[i32])[0] & 1) != 0
+
+
+@inline
+def writeable(a):
+    return (bits(a + HEAD + 6, Ptr[i32])[0] & 1024) != 0
+
+
+@inline
+def strides_of(a):
+    return bits(a[HEAD + 3], Ptr[i64])
+
+
+@inline
+def reach_of(a, itemsize):
+    """The memory of an array that is not empty: (its first address, the one behind its last)."""
+    low, high = a[HEAD], a[HEAD] + itemsize
+    for k in range(dims_of(a)):
+        far = (shape_of(a)[k] - 1) * strides_of(a)[k]
+        if far < 0:
+            low = low + far
+        else:
+            high = high + far
+    return low, high
+
+
+@inline
+def apart(a, a_size, b, b_size):
+    """Whether two arrays, with elements of these sizes, share no memory."""
+    p, q = reach_of(a, a_size)
+    r, s = reach_of(b, b_size)
+    return (q <= r) | (s <= p)
+
+
+@inline
+def size_of(a):
+    n = i64(1)
+    for k in range(dims_of(a)):
+        n = n * shape_of(a)[k]
+    return n
+
+
+# Runs of a reduction: of whole rows, of columns, and of one row cut into parts.
+ROWS, COLUMNS, PARTS = 1, 2, 3
+TILE = 64  # columns that are reduced together
+SHORT = 131072  # elements that need not be cut for a second thread
+
+
+@inline
+def reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan):
+    """[outer, n, inner] reduced over n, a dimension or all of them.
+
+    Rows (inner = 1) are at most LONGEST long, or it is one row of at most MOST parts of that length;
+    columns are at most DEEPEST long, and of more than SHORT elements there are FEW tiles at least: fewer
+    would not keep two threads busy. The numbers are outer, n, and the length of a part; of columns
+    outer, n, inner, and the length of a part.
+    """
+    nd = dims_of(a)
+    shape = shape_of(a)
+    whole = axis == NONE
+    d = axis + nd if axis < 0 else axis
+    fits = in_order(a) & (nd <= DIMS) & ((keep == 0) | (keep == 1))
+    fits = fits & (whole | ((d >= 0) & (d < nd)))
+    plan[RUN] = 0
+    if fits:
+        outer, n, inner, kept = i64(1), i64(1), i64(1), i64(0)
+        for k in range(nd):
+            size = shape[k]
+            if whole | (k == d):
+                n = n * size
+                if keep == 1:
+                    plan[SHAPE + kept] = 1
+                    kept = kept + 1
+            else:
+                if k < d:
+                    outer = outer * size
+                else:
+                    inner = inner * size
+                plan[SHAPE + kept] = size
+                kept = kept + 1
+        work = outer * n * inner
+        plan[NDIM] = kept
+        plan[WORK] = work
+        plan[NUMBERS] = outer
+        plan[NUMBERS + 1] = n
+        plan[NUMBERS + 2] = inner
+        plan[NUMBERS + 3] = n
+        if work > 0:
+            if inner == 1:
+                plan[NUMBERS + 2] = n
+                if n <= LONGEST:
+                    plan[RUN] = ROWS
+                elif (outer == 1) & (n <= LONGEST * MOST):
+                    plan[RUN] = PARTS
+            elif n <= DEEPEST:
+                tiles = outer * ((inner + (TILE - 1)) // TILE)
+                if (work <= SHORT) | (tiles >= FEW):
+                    plan[RUN] = COLUMNS
+
+
+@kernel
+def reduction(LONGEST, DEEPEST, MOST, FEW, a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
+    """As `reduced`."""
+    reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan)
+
+
+@kernel
+def variance(LONGEST, DEEPEST, a: Header, axis: i64, keep: i64, correction: i64, plan: Ptr[i64]):
+    """As `reduced`, of whole rows and columns; the last number is `correction`, which is less than n."""
+    reduced(LONGEST, DEEPEST, 1, 1, a, axis, keep, plan)
+    if (correction < 0) | (plan[NUMBERS + 1] <= correction):
+        plan[RUN] = 0
+    if plan[RUN] == ROWS:
+        plan[NUMBERS + 2] = correction
+    plan[NUMBERS + 3] = correction
+
+
+@kernel
+def scanned(a: Header, axis: i64, plan: Ptr[i64]):
+    """A result of the shape of `a`, which is [outer, n, inner] for what goes along an axis."""
+    nd = dims_of(a)
+    d = axis + nd if axis < 0 else axis
+    plan[RUN] = 0
+    if in_order(a) & (d >= 0) & (d < nd) & (nd <= DIMS):
+        outer, inner = i64(1), i64(1)
+        for k in range(nd):
+            size = shape_of(a)[k]
+            plan[SHAPE + k] = size
+            if k < d:
+                outer = outer * size
+            if k > d:
+                inner = inner * size
+        n = shape_of(a)[d]
+        plan[NDIM] = nd
+        plan[WORK] = outer * n * inner
+        plan[NUMBERS] = outer
+        plan[NUMBERS + 1] = n
+        plan[NUMBERS + 2] = inner
+        if outer * n * inner > 0:
+            plan[RUN] = 1
+
+
+@kernel
+def turned_round(a: Header, shift: i64, axis: i64, plan: Ptr[i64]):
+    """Rows of the shape of `a` that begin `shift` places later along an axis: rows, elements of a row,
+    elements that come in at its front. Few long rows are left to the way that shares them."""
+    nd = dims_of(a)
+    d = axis + nd if axis < 0 else axis
+    plan[RUN] = 0
+    if in_order(a) & (d >= 0) & (d < nd) & (nd <= DIMS):
+        outer, inner = i64(1), i64(1)
+        for k in range(nd):
+            size = shape_of(a)[k]
+            plan[SHAPE + k] = size
+            if k < d:
+                outer = outer * size
+            if k > d:
+                inner = inner * size
+        n = shape_of(a)[d]
+        work = outer * n * inner
+        plan[NDIM] = nd
+        plan[WORK] = work
+        if (work > 0) & ((work <= 16384) | (outer >= 64)):
+            places = shift % n
+            places = places + n if places < 0 else places
+            plan[NUMBERS] = outer
+            plan[NUMBERS + 1] = n * inner
+            plan[NUMBERS + 2] = places * inner
+            plan[RUN] = 1
+
+
+@kernel
+def triangular(a: Header, diagonal: i64, plan: Ptr[i64]):
+    """Matrices of the shape of `a`: how many, rows, columns, and the diagonal."""
+    nd = dims_of(a)
+    plan[RUN] = 0
+    if in_order(a) & (nd >= 2) & (nd <= DIMS):
+        count = i64(1)
+        for k in range(nd):
+            plan[SHAPE + k] = shape_of(a)[k]
+            if k < nd - 2:
+                count = count * shape_of(a)[k]
+        m, n = shape_of(a)[nd - 2], shape_of(a)[nd - 1]
+        plan[NDIM] = nd
+        plan[WORK] = count * m * n
+        plan[NUMBERS] = count
+        plan[NUMBERS + 1] = m
+        plan[NUMBERS + 2] = n
+        plan[NUMBERS + 3] = min(max(diagonal, 0 - m), n)
+        if count * m * n > 0:
+            plan[RUN] = 1
+
+
+@kernel
+def copied(SIZE, out: Header, a: Header, plan: Ptr[i64]):
+    """`a` copied into `out`, to whose shape it broadcasts; both have elements of SIZE bytes. The first run
+    is for arrays in order, the second for any."""
+    nd, na = dims_of(out), dims_of(a)
+    shape, own = shape_of(out), shape_of(a)
+    fits = writeable(out) & (na <= nd) & (nd <= 64)
+    if fits:
+        for k in range(na):
+            n = own[na - 1 - k]
+            fits = fits & ((n == shape[nd - 1 - k]) | (n == 1))
+    plan[RUN] = 0
+    if fits:
+        n = size_of(out)
+        if n > 0:
+            if apart(out, SIZE, a, SIZE):
+                alike = in_order(out) & in_order(a) & (size_of(a) == n)
+                plan[RUN] = i64(1) if alike else i64(2)
+                plan[WORK] = n
+                plan[NUMBERS] = n
+
+
+# Runs where elements (inner = 1) or slices are moved.
+ELEMENTS, SLICES = 1, 2
+
+
+@kernel
+def taken(a: Header, index: Header, axis: i64, plan: Ptr[i64]):
+    """The slices of `a` along an axis that `index`, of any shape, names: outer, n, k, inner."""
+    nd, ni = dims_of(a), dims_of(index)
+    shape, index_shape = shape_of(a), shape_of(index)
+    d = axis + nd if axis < 0 else axis
+    plan[RUN] = 0
+    fits = in_order(a) & in_order(index) & (d >= 0) & (d < nd) & (nd + ni <= DIMS + 1)
+    if fits:
+        outer, k, inner = i64(1), i64(1), i64(1)
+        for j in range(d):
+            outer = outer * shape[j]
+            plan[SHAPE + j] = shape[j]
+        for j in range(ni):
+            k = k * index_shape[j]
+            plan[SHAPE + d + j] = index_shape[j]
+        for j in range(d + 1, nd):
+            inner = inner * shape[j]
+            plan[SHAPE + ni + j - 1] = shape[j]
+        work = outer * k * inner
+        plan[NDIM] = nd + ni - 1
+        plan[WORK] = work
+        plan[NUMBERS] = outer
+        plan[NUMBERS + 1] = shape[d]
+        plan[NUMBERS + 2] = k
+        plan[NUMBERS + 3] = inner
+        if work > 0:
+            plan[RUN] = i64(ELEMENTS) if inner == 1 else i64(SLICES)
+
+
+@kernel
+def taken_in_pairs(a: Header, first: Header, second: Header, plan: Ptr[i64]):
+    """The elements of a matrix that two arrays of one shape name, row and column: rows, columns, count."""
+    nd = dims_of(first)
+    fits = in_order(a) & in_order(first) & in_order(second) & (dims_of(a) == 2)
+    fits = fits & (dims_of(second) == nd) & (nd <= DIMS)
+    plan[RUN] = 0
+    if fits:
+        for j in range(nd):
+            fits = fits & (shape_of(first)[j] == shape_of(second)[j])
+            plan[SHAPE + j] = shape_of(first)[j]
+        k = size_of(first)
+        plan[NDIM] = nd
+        plan[WORK] = k
+        plan[NUMBERS] = shape_of(a)[0]
+        plan[NUMBERS + 1] = shape_of(a)[1]
+        plan[NUMBERS + 2] = k
+        if fits & (k > 0):
+            plan[RUN] = 1
+
+
+@inline
+def along(a, index, d):
+    """(whether `index` has all sizes of `a` but that of dimension d, outer, n, k, inner)."""
+    nd = dims_of(a)
+    shape, own = shape_of(a), shape_of(index)
+    outer, n, k, inner = i64(1), i64(1), i64(1), i64(1)
+    fits = in_order(a) & in_order(index) & (dims_of(index) == nd) & (d >= 0) & (d < nd)
+    if fits:
+        n, k = shape[d], own[d]
+        for j in range(nd):
+            if j != d:
+                fits = fits & (shape[j] == own[j])
+                if j < d:
+                    outer = outer * shape[j]
+                else:
+                    inner = inner * shape[j]
+    return fits, outer, n, k, inner
+
+
+@kernel
+def gathered(a: Header, index: Header, axis: i64, plan: Ptr[i64]):
+    """An element of `a` for each of `index`, which says where it stands along an axis."""
+    d = axis + dims_of(a) if axis < 0 else axis
+    fits, outer, n, k, inner = along(a, index, d)
+    plan[RUN] = 0
+    nd = dims_of(a)
+    if fits & (nd <= DIMS):
+        for j in range(nd):
+            plan[SHAPE + j] = shape_of(index)[j]
+        plan[NDIM] = nd
+        plan[WORK] = outer * k * inner
+        plan[NUMBERS] = outer
+        plan[NUMBERS + 1] = n
+        plan[NUMBERS + 2] = k
+        plan[NUMBERS + 3] = inner
+        if outer * n * k * inner > 0:
+            plan[RUN] = i64(ELEMENTS) if inner == 1 else i64(SLICES)
+
+
+@kernel
+def scattered(SIZE, z: Header, index: Header, values: Header, axis: i64, plan: Ptr[i64]):
+    """`values`, of the shape of `index` or one number, written to `z` where `index` says along an axis.
+    One number adds 2 to the run."""
+    d = axis + dims_of(z) if axis < 0 else axis
+    fits, outer, n, k, inner = along(z, index, d)
+    fits = fits & writeable(z) & in_order(values)
+    plan[RUN] = 0
+    nd, nv = dims_of(z), dims_of(values)
+    if nv > 0:
+        fits = fits & (nv == nd)
+        if fits:
+            for j in range(nd):
+                fits = fits & (shape_of(values)[j] == shape_of(index)[j])
+    plan[WORK] = outer * k * inner
+    plan[NUMBERS] = outer
+    plan[NUMBERS + 1] = n
+    plan[NUMBERS + 2] = k
+    plan[NUMBERS + 3] = inner
+    if fits & (outer * n * k * inner > 0):
+        if apart(z, SIZE, values, SIZE) & apart(z, SIZE, index, 8):
+            run = i64(ELEMENTS) if inner == 1 else i64(SLICES)
+            plan[RUN] = run + 2 if nv == 0 else run
+
+
+@kernel
+def slices_put(SIZE, z: Header, index: Header, values: Header, axis: i64, plan: Ptr[i64]):
+    """Slices of `values` written to `z` along an axis at the places in `index`: outer, n, k, inner, from
+    one slice of `values` to the next, parts. Large ones are left to the way that cuts them. The third
+    run is that of one number."""
+    nd, ni, nv = dims_of(z), dims_of(index), dims_of(values)
+    shape, own, given = shape_of(z), shape_of(index), shape_of(values)
+    d = axis + nd if axis < 0 else axis
+    fits = in_order(z) & in_order(index) & in_order(values) & writeable(z)
+    fits = fits & (d >= 0) & (d < nd) & ((nv == nd + ni - 1) | (nv == 0))
+    plan[RUN] = 0
+    if fits:
+        outer, k, inner = i64(1), i64(1), i64(1)
+        for j in range(d):
+            outer = outer * shape[j]
+            if nv > 0:
+                fits = fits & (given[j] == shape[j])
+        for j in range(ni):
+            k = k * own[j]
+            if nv > 0:
+                fits = fits & (given[d + j] == own[j])
+        for j in range(d + 1, nd):
+            inner = inner * shape[j]
+            if nv > 0:
+                fits = fits & (given[ni + j - 1] == shape[j])
+        work = outer * k * inner
+        plan[WORK] = work
+        plan[NUMBERS] = outer
+        plan[NUMBERS + 1] = shape[d]
+        plan[NUMBERS + 2] = k
+        plan[NUMBERS + 3] = inner
+        plan[NUMBERS + 4] = inner
+        plan[NUMBERS + 5] = 0
+        if fits & (work > 0) & (shape[d] > 0) & (work < 65536):
+            if apart(z, SIZE, values, SIZE) & apart(z, SIZE, index, 8):
+                run = i64(ELEMENTS) if inner == 1 else i64(SLICES)
+                plan[RUN] = i64(3) if nv == 0 else run
+
+
+@kernel
+def masked(SIZE, z: Header, mask: Header, value: Header, plan: Ptr[i64]):
+    """One number written to `z` where a mask of its shape is set."""
+    nd = dims_of(z)
+    fits = in_order(z) & in_order(mask) & writeable(z) & (dims_of(mask) == nd)
+    fits = fits & (dims_of(value) == 0)
+    plan[RUN] = 0
+    if fits:
+        for j in range(nd):
+            fits = fits & (shape_of(z)[j] == shape_of(mask)[j])
+        n = size_of(z)
+        plan[WORK] = n
+        plan[NUMBERS] = n
+        if fits & (n > 0):
+            if apart(z, SIZE, mask, 1) & apart(z, SIZE, value, SIZE):
+                plan[RUN] = 1
+
+
+# A list of Python: how many items there are, and the address of their addresses.
+COUNT, ITEMS = HEAD, HEAD + 1
+
+
+@inline
+def item_of(items, k):
+    """The k-th item of a list, to be read as a Header."""
+    return bits(bits(items[ITEMS], Ptr[i64])[k], Ptr[i64])
+
+
+@inline
+def listed(items, plan, k):
+    """Whether the k-th item of a list is an array of the dtype that the plan tells, in order."""
+    a = item_of(items, k)
+    fits = a[1] == plan[NUMBERS]
+    if fits:
+        flags = bits(a + HEAD + 6, Ptr[i32])[0]
+        fits = (a[HEAD + 5] == plan[NUMBERS + 1]) & ((flags & 257) == 257)  # aligned, C-contiguous
+    return fits
+
+
+@kernel
+def joined(STACK, items: Header, axis: i64, plan: Ptr[i64]):
+    """Arrays side by side along an axis (STACK: a new one): rows of the result, elements of a row."""
+    count = items[COUNT]
+    plan[RUN] = 0
+    fits = count > 0
+    if fits:
+        fits = listed(items, plan, 0)
+    if fits:
+        first = item_of(items, 0)
+        nd = dims_of(first)
+        shape = shape_of(first)
+        more = nd + 1 if STACK else nd
+        d = axis + more if axis < 0 else axis
+        fits = (d >= 0) & (d < more) & (more <= DIMS) & (nd > 0)
+        length = i64(0)
+        k = i64(0)
+        while fits & (k < count):
+            fits = listed(items, plan, k)
+            if fits:
+                a = item_of(items, k)
+                own = shape_of(a)
+                fits = dims_of(a) == nd
+                if fits:
+                    for j in range(nd):
+                        if STACK:
+                            fits = fits & (own[j] == shape[j])
+                        else:
+                            fits = fits & ((own[j] == shape[j]) | (j == d))
+                    if STACK:
+                        length = length + 1
+                    else:
+                        length = length + own[d]
+            k = k + 1
+        if fits:
+            rows, row = i64(1), length + 0
+            for j in range(more):
+                size = length + 0
+                if j != d:
+                    size = shape[j - 1] if STACK & (j > d) else shape[j]
+                    if j < d:
+                        rows = rows * size
+                    else:
+                        row = row * size
+                plan[SHAPE + j] = size
+            plan[NDIM] = more
+            plan[WORK] = rows * row
+            plan[NUMBERS] = rows
+            plan[NUMBERS + 1] = row
+            # Pieces of a few elements are moved faster by who moves the same column of all rows.
+            if (rows * row > 0) & ((rows == 1) | (row >= 8 * count) | (rows * row < 256)):
+                plan[RUN] = 1

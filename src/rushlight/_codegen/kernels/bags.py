@@ -1,0 +1,160 @@
+"""Rows of a table added up in bags, and numbers counted."""
+
+from __future__ import annotations
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.rows import rows_of, width
+from rushlight._codegen.language import (
+    inline,
+    iota,
+    lanes,
+    largest,
+    load,
+    parallel,
+    select,
+    splat,
+    store,
+    unroll,
+)
+from rushlight._codegen.types import Ptr, b1, i64, u64
+
+TABLES = 4  # tables that numbers are counted in, so that equal neighbours do not wait
+CHUNK = 65536  # numbers whose largest is found in one go
+
+
+@inline
+def rising(offsets, n, count):
+    """Whether offsets go up from 0 or more to at most `count`."""
+    wrong = i64(offsets[0] < 0) | i64(offsets[n - 1] > count)
+    for b in range(1, n):
+        wrong = wrong | i64(offsets[b] < offsets[b - 1])
+    return wrong == 0
+
+
+@kernel
+def bags(WEIGHTED, MODE, SIDE, weight: Ptr[T], indices: Ptr[i64], offsets: Ptr[i64], factors: Ptr[T],
+         out: Ptr[T], bag: Ptr[i64], sizes: Ptr[i64], places: Ptr[i64], bad: Ptr[i64],
+         n: i64, count: i64, inner: i64, padding: i64):  # fmt: skip
+    """out[b] = the sum (MODE "sum", "mean" or "most") of weight[indices[i]] (times factors[i]) for the
+    i of bag b, which is bag[i], but those whose index is `padding`; sizes[b]: how many they are; of
+    "most", places[b]: the row that each element is of. bad[0] = 1, and nothing is written, where
+    `offsets`, at which bags begin, do not go up. SIDE: vectors of columns side by side."""
+    L = width(T)
+    if rising(offsets, n, count):
+        for lo, hi in parallel(n, rows_of(inner * max(i64(1), count // n))):
+            for b in range(lo, hi):
+                first, last = offsets[b], count + 0
+                if b + 1 < n:
+                    last = offsets[b + 1]
+                k = i64(0)
+                for i in range(first, last):
+                    k += i64(indices[i] != padding)
+                    bag[i] = b
+                sizes[b] = k
+                if MODE == "most":
+                    for c in range(0, inner, 8):
+                        largest_of(
+                            weight, indices, out, places, b, c, first, last, inner, padding, T
+                        )
+                else:
+                    wide = inner - inner % (SIDE * L)
+                    for c in range(0, wide, SIDE * L):
+                        here = [None for _ in range(SIDE)]
+                        summed(WEIGHTED, MODE, weight, indices, factors, out + (b * inner + c), here,
+                               first, last, inner, c, k, padding, L, T)  # fmt: skip
+                    if wide < inner:
+                        left = inner - wide
+                        there = [iota(i64, L) < left - s * L for s in range(SIDE)]
+                        summed(WEIGHTED, MODE, weight, indices, factors, out + (b * inner + wide), there,
+                               first, last, inner, wide, k, padding, L, T)  # fmt: skip
+    else:
+        bad[0] = 1
+
+
+@inline
+def summed(
+    WEIGHTED, MODE, weight, indices, factors, out, here, first, last, inner, c, k, padding, L, T
+):
+    """Vectors of columns of a bag, from column c on."""
+    W = T.loaded
+    sums = [splat(W(0), L) for _ in here]
+    for i in range(first, last):
+        row = indices[i]
+        if row != padding:
+            p = weight + (row * inner + c)
+            for s in unroll(len(here)):
+                v = load(p + s * L, L) if here[s] is None else load(p + s * L, L, here[s])
+                if WEIGHTED:
+                    v = v * W(factors[i])
+                sums[s] = sums[s] + v
+    for s in unroll(len(here)):
+        v = sums[s]
+        if MODE == "mean":
+            v = select(splat(k, L) > 0, v / W(k), v)
+        if here[s] is None:
+            store(out + s * L, v)
+        else:
+            store(out + s * L, v, here[s])
+
+
+@inline
+def largest_of(weight, indices, out, places, b, c, first, last, inner, padding, T):
+    """Eight columns of a bag of maxima: the first of equal ones, the first NaN; 0 of an empty bag."""
+    here = iota(i64, 8) < inner - c
+    top, at = splat(T.loaded(0), 8), splat(i64(0), 8)
+    none = b1(True)
+    for i in range(first, last):
+        row = indices[i]
+        if row != padding:
+            v = load(weight + (row * inner + c), 8, here)
+            if none:
+                top = v
+                at = splat(row, 8)
+                none = b1(False)
+            else:
+                better = ((v > top) | (v != v)) & (top == top)
+                top = select(better, v, top)
+                at = select(better, splat(row, 8), at)
+    store(out + (b * inner + c), top, here)
+    store(places + (b * inner + c), at, here)
+
+
+@kernel
+def tops(x: Ptr[T], most: Ptr[u64], n: i64):
+    """most[c] = the largest of chunk c of numbers, read as ones without sign, which puts negative ones
+    above all others."""
+    L = width(T)
+    for lo, hi in parallel((n + (CHUNK - 1)) // CHUNK, 1):
+        for c in range(lo, hi):
+            start, stop = c * CHUNK, min((c + 1) * CHUNK, n)
+            top = splat(u64(0), L)
+            for i in range(start, stop, L):
+                v = u64(i64(load(x + i, L, iota(i64, L) < stop - i)))
+                top = select(v > top, v, top)
+            most[c] = largest(top)
+
+
+@kernel
+def counts(WEIGHTED, x: Ptr[T], weights: Ptr[W], tables: Ptr[R], n: i64, bins: i64, parts: i64,
+           many: i64):  # fmt: skip
+    """tables[p, t, x[i]] += 1 (WEIGHTED: weights[i]) for numbers of [0, bins), in `parts` parts of the
+    numbers and `many` (1 or TABLES) tables for each, which are zeros; all are added up in the first."""
+    one = R(1)
+    for lo, hi in parallel(parts, 1):
+        for part in range(lo, hi):
+            start, stop = part * n // parts, (part + 1) * n // parts
+            table = tables + part * many * bins
+            whole = start
+            if many == TABLES:
+                whole = stop - (stop - start) % TABLES
+                for i in range(start, whole, TABLES):
+                    at = [i64(x[i + t]) for t in range(TABLES)]
+                    for t in unroll(TABLES):
+                        v = R(weights[i + t]) if WEIGHTED else one
+                        table[t * bins + at[t]] += v
+            for i in range(whole, stop):
+                v = R(weights[i]) if WEIGHTED else one
+                table[i64(x[i])] += v
+    for t in range(1, parts * many):
+        for b in lanes(0, bins):
+            tables[b] = tables[b] + tables[t * bins + b]

@@ -1,0 +1,350 @@
+"""Normalisation of channels: statistics, normalised values and gradients, in one kernel each.
+
+Planes: [n, channels, size], a channel's numbers are n pieces of `size`; whoever has a channel goes over it
+several times while it is in the cache. Rows: [rows, channels], as channels-last images and vectors are;
+statistics of chunks of rows are joined in their order (Chan, Golub and LeVeque 1983).
+"""
+
+from __future__ import annotations
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.rows import CHUNK, rows_of, width
+from rushlight._codegen.language import (  # fmt: skip
+    inline,
+    iota,
+    lanes,
+    load,
+    parallel,
+    select,
+    splat,
+    sqrt,
+    store,
+    total,
+    unroll,
+)
+from rushlight._codegen.types import Ptr, f64, i64
+
+SIDE = 4  # vectors side by side
+PARTS = 64  # chunks of rows at most: so many parts of each statistic are kept
+
+
+@inline
+def planes_total(p, q, n, step, size, F, T):
+    """The sum of F(x, y) over n pieces of two arrays, `step` apart; those of pieces are added up."""
+    L = width(T)
+    R = T.loaded
+    outer = splat(R(0), L)
+    wide = size - size % (SIDE * L)
+    for k in range(n):
+        a, b = p + k * step, q + k * step
+        sums = [splat(R(0), L) for _ in range(SIDE)]
+        for i in range(0, wide, SIDE * L):
+            for j in unroll(SIDE):
+                sums[j] = sums[j] + F(load(a + i + j * L, L), load(b + i + j * L, L))
+        for i in range(wide, size - size % L, L):
+            sums[0] = sums[0] + F(load(a + i, L), load(b + i, L))
+        left = size % L
+        if left > 0:
+            here = iota(i64, L) < left
+            at = size - left
+            x = F(load(a + at, L, here), load(b + at, L, here))
+            sums[1] = sums[1] + select(here, x, R(0))
+        outer = outer + ((sums[0] + sums[1]) + (sums[2] + sums[3]))
+    return total(outer)
+
+
+@inline
+def channels_of(n):
+    """How many channels of n elements make a chunk."""
+    m = CHUNK // (n if n > 0 else i64(1))
+    return m if m > 1 else i64(1)
+
+
+@kernel
+def planes_norm(
+    WEIGHT, BIAS, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], mean: Ptr[R], var: Ptr[R], y: Ptr[T],
+    n: i64, channels: i64, size: i64, eps: f64,
+):  # fmt: skip
+    """y = (x - mean) / sqrt(var + eps) * weight + bias by each channel's mean and variance, which are kept."""
+    count = R(n * size)
+    step = channels * size
+    for lo, hi in parallel(channels, channels_of(n * size)):
+        for k in range(lo, hi):
+            p = x + k * size
+            m = planes_total(p, p, n, step, size, lambda u, v: u, T) / count
+            s = planes_total(p, p, n, step, size, lambda u, v: (u - m) * (u - m), T) / count
+            mean[k] = m
+            var[k] = s
+            a = 1 / sqrt(s + R(eps))
+            if WEIGHT:
+                a = a * weight[k]
+            b = -m * a
+            if BIAS:
+                b = b + bias[k]
+            for j in range(n):
+                at, to = p + j * step, y + (k * size + j * step)
+                for i in lanes(0, size):
+                    to[i] = at[i] * a + b
+
+
+@kernel
+def planes_scale(
+    WEIGHT, BIAS, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], mean: Ptr[S], var: Ptr[S], y: Ptr[T],
+    n: i64, channels: i64, size: i64, eps: f64,
+):  # fmt: skip
+    """As planes_norm, by mean and variance that are given."""
+    R = T.loaded
+    for lo, hi in parallel(n * channels, rows_of(size)):
+        for r in range(lo, hi):
+            k = r % channels
+            a = 1 / sqrt(R(var[k]) + R(eps))
+            if WEIGHT:
+                a = a * R(weight[k])
+            b = -R(mean[k]) * a
+            if BIAS:
+                b = b + R(bias[k])
+            p, q = x + r * size, y + r * size
+            for i in lanes(0, size):
+                q[i] = p[i] * a + b
+
+
+@kernel
+def planes_backward(
+    WEIGHT, TRAINING, SUMS, INPUT, g: Ptr[T], x: Ptr[T], weight: Ptr[W], mean: Ptr[S], var: Ptr[S],
+    gx: Ptr[T], gw: Ptr[W], gb: Ptr[W], n: i64, channels: i64, size: i64, eps: f64,
+):  # fmt: skip
+    """The gradients of both; SUMS: also those by weight and bias."""
+    count = R(n * size)
+    step = channels * size
+    for lo, hi in parallel(channels, channels_of(n * size)):
+        for k in range(lo, hi):
+            p, h, q = x + k * size, g + k * size, gx + k * size
+            m = R(mean[k])
+            r = 1 / sqrt(R(var[k]) + R(eps))
+            a = r
+            if WEIGHT:
+                a = a * R(weight[k])
+            if SUMS or TRAINING:
+                b = planes_total(h, h, n, step, size, lambda u, v: u, T)
+                c = planes_total(h, p, n, step, size, lambda u, v: u * (v - m), T) * r
+                gw[k] = c
+                gb[k] = b
+            if INPUT and TRAINING:
+                u = -a * c * r / count
+                v = -a * b / count - u * m
+                for j in range(n):
+                    z = j * step
+                    for i in lanes(0, size):
+                        q[z + i] = h[z + i] * a + p[z + i] * u + v
+            elif INPUT:
+                for j in range(n):
+                    z = j * step
+                    for i in lanes(0, size):
+                        q[z + i] = h[z + i] * a
+
+
+# -- rows of channels ------------------------------------------------------------------------------
+
+
+@inline
+def rows_in_chunk(rows, channels):
+    """How many rows make a chunk, so that there are no more chunks than PARTS."""
+    a, b = rows_of(channels), (rows + (PARTS - 1)) // PARTS
+    return a if a > b else b
+
+
+@inline
+def column_totals(p, q, rows, step, here, F, V, T):
+    """For V vectors of neighbouring columns the sums of F(x, y, j) over rows; `here`: which lanes there are.
+
+    Four rows at a time, where there is one vector, so that one sum need not wait for the other.
+    """
+    L = width(T)
+    R = T.loaded
+    K = SIDE // V
+    sums = [splat(R(0), L) for _ in range(SIDE)]
+    for i in range(0, rows - rows % K, K):
+        for r in unroll(K):
+            for j in unroll(V):
+                at = (i + r) * step + j * L
+                v = F(load(p + at, L, here[j]), load(q + at, L, here[j]), j)
+                sums[r * V + j] = sums[r * V + j] + v
+    for i in range(rows - rows % K, rows):
+        for j in unroll(V):
+            at = i * step + j * L
+            sums[j] = sums[j] + F(load(p + at, L, here[j]), load(q + at, L, here[j]), j)
+    if V == 1:
+        sums[0] = (sums[0] + sums[1]) + (sums[2] + sums[3])
+    return [sums[j] for j in range(V)]
+
+
+@inline
+def strip_moments(p, rows, step, left, means, squares, V, T):
+    """Means and sums of squared deviations of V vectors of columns, written to two rows."""
+    L = width(T)
+    here = [iota(i64, L) < left - j * L for j in range(V)]
+    count = T.loaded(rows)
+    m = column_totals(p, p, rows, step, here, lambda u, v, j: u, V, T)
+    for j in unroll(V):
+        m[j] = m[j] / count
+        store(means + j * L, m[j], here[j])
+    s = column_totals(p, p, rows, step, here, lambda u, v, j: (u - m[j]) * (u - m[j]), V, T)
+    for j in unroll(V):
+        store(squares + j * L, s[j], here[j])
+
+
+@kernel
+def rows_norm(
+    WEIGHT, BIAS, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], mean: Ptr[R], var: Ptr[R], y: Ptr[T],
+    parts: Ptr[R], rows: i64, channels: i64, eps: f64,
+):  # fmt: skip
+    """As planes_norm, of rows. `parts`: 2 * PARTS + 2 rows of numbers for its own use."""
+    L = width(T)
+    wide = SIDE * L
+    grain = rows_in_chunk(rows, channels)
+    for lo, hi in parallel(rows, grain):
+        means = parts + lo // grain * 2 * channels
+        squares = means + channels
+        first = x + lo * channels
+        whole = channels - channels % wide
+        for j in range(0, whole, wide):
+            strip_moments(first + j, hi - lo, channels, i64(wide), means + j, squares + j, SIDE, T)
+        for j in range(whole, channels, L):
+            strip_moments(first + j, hi - lo, channels, channels - j, means + j, squares + j, 1, T)
+    scale, shift = parts + 2 * PARTS * channels, parts + (2 * PARTS + 1) * channels
+    chunks = (rows + (grain - 1)) // grain
+    for j in range(0, channels, L):
+        here = iota(i64, L) < channels - j
+        m, s = splat(R(0), L), splat(R(0), L)
+        for k in range(chunks):
+            size = R(min(grain, rows - k * grain))
+            m = m + load(parts + (2 * k * channels + j), L, here) * size
+        m = m / R(rows)
+        for k in range(chunks):
+            size = R(min(grain, rows - k * grain))
+            apart = load(parts + (2 * k * channels + j), L, here) - m
+            s = s + (load(parts + ((2 * k + 1) * channels + j), L, here) + apart * apart * size)
+        s = s / R(rows)
+        store(mean + j, m, here)
+        store(var + j, s, here)
+        a = 1 / sqrt(s + R(eps))
+        if WEIGHT:
+            a = a * load(weight + j, L, here)
+        b = -m * a
+        if BIAS:
+            b = b + load(bias + j, L, here)
+        store(scale + j, a, here)
+        store(shift + j, b, here)
+    for lo, hi in parallel(rows, rows_of(channels)):
+        for r in range(lo, hi):
+            p, q = x + r * channels, y + r * channels
+            for i in lanes(0, channels):
+                q[i] = p[i] * scale[i] + shift[i]
+
+
+@kernel
+def rows_scale(
+    WEIGHT, BIAS, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], mean: Ptr[S], var: Ptr[S], y: Ptr[T],
+    parts: Ptr[R], rows: i64, channels: i64, eps: f64,
+):  # fmt: skip
+    """As rows_norm, by mean and variance that are given. `parts`: two rows."""
+    scale, shift = parts, parts + channels
+    for j in lanes(0, channels):
+        a = 1 / sqrt(R(var[j]) + R(eps))
+        if WEIGHT:
+            a = a * R(weight[j])
+        b = -R(mean[j]) * a
+        if BIAS:
+            b = b + R(bias[j])
+        scale[j] = a
+        shift[j] = b
+    for lo, hi in parallel(rows, rows_of(channels)):
+        for r in range(lo, hi):
+            p, q = x + r * channels, y + r * channels
+            for i in lanes(0, channels):
+                q[i] = p[i] * scale[i] + shift[i]
+
+
+@inline
+def strip_sums(h, p, mean, rows, step, left, sums, products, V, T, S):
+    """Sums of g and of g * (x - mean) of V vectors of columns, written to two rows."""
+    L = width(T)
+    here = [iota(i64, L) < left - j * L for j in range(V)]
+    m = [load(mean + j * L, L, here[j]) for j in range(V)]
+    s = column_totals(h, h, rows, step, here, lambda u, v, j: u, V, T)
+    for j in unroll(V):
+        store(sums + j * L, s[j], here[j])
+    s = column_totals(h, p, rows, step, here, lambda u, v, j: u * (v - m[j]), V, T)
+    for j in unroll(V):
+        store(products + j * L, s[j], here[j])
+
+
+@kernel
+def rows_backward(
+    WEIGHT, TRAINING, SUMS, INPUT, g: Ptr[T], x: Ptr[T], weight: Ptr[W], mean: Ptr[S], var: Ptr[S],
+    gx: Ptr[T], gw: Ptr[W], gb: Ptr[W], parts: Ptr[R], rows: i64, channels: i64, eps: f64,
+):  # fmt: skip
+    """As planes_backward, of rows. `parts`: 2 * PARTS + 3 rows."""
+    L = width(T)
+    wide = SIDE * L
+    grain = rows_in_chunk(rows, channels)
+    if SUMS or TRAINING:
+        for lo, hi in parallel(rows, grain):
+            sums = parts + lo // grain * 2 * channels
+            products = sums + channels
+            p, h = x + lo * channels, g + lo * channels
+            whole = channels - channels % wide
+            for j in range(0, whole, wide):
+                strip_sums(h + j, p + j, mean + j, hi - lo, channels, i64(wide), sums + j,
+                           products + j, SIDE, T, S)  # fmt: skip
+            for j in range(whole, channels, L):
+                strip_sums(h + j, p + j, mean + j, hi - lo, channels, channels - j, sums + j,
+                           products + j, 1, T, S)  # fmt: skip
+    first = parts + 2 * PARTS * channels
+    second, third = first + channels, first + 2 * channels
+    chunks = (rows + (grain - 1)) // grain
+    for j in range(0, channels, L):
+        here = iota(i64, L) < channels - j
+        m = load(mean + j, L, here)
+        r = 1 / sqrt(load(var + j, L, here) + R(eps))
+        a = r
+        if WEIGHT:
+            a = a * load(weight + j, L, here)
+        store(first + j, a, here)
+        if SUMS or TRAINING:
+            b, c = splat(R(0), L), splat(R(0), L)
+            for k in range(chunks):
+                b = b + load(parts + (2 * k * channels + j), L, here)
+                c = c + load(parts + ((2 * k + 1) * channels + j), L, here)
+            c = c * r
+            store(gw + j, c, here)
+            store(gb + j, b, here)
+            u = -a * c * r / R(rows)
+            store(second + j, u, here)
+            store(third + j, -a * b / R(rows) - u * m, here)
+    if INPUT:
+        for lo, hi in parallel(rows, rows_of(channels)):
+            for t in range(lo, hi):
+                p, h, q = x + t * channels, g + t * channels, gx + t * channels
+                for i in lanes(0, channels):
+                    if TRAINING:
+                        q[i] = h[i] * first[i] + p[i] * second[i] + third[i]
+                    else:
+                        q[i] = h[i] * first[i]
+
+
+@kernel
+def moved(
+    running_mean: Ptr[S],
+    running_var: Ptr[S],
+    mean: Ptr[R],
+    var: Ptr[R],
+    n: i64,
+    by: f64,
+    unbiased: f64,
+):
+    """Running statistics move towards those of a batch by a share of the way."""
+    stay, move, scaled = R(1.0 - by), R(by), R(by * unbiased)
+    for i in lanes(0, n):
+        running_mean[i] = R(running_mean[i]) * stay + mean[i] * move
+        running_var[i] = R(running_var[i]) * stay + var[i] * scaled

@@ -1,0 +1,204 @@
+"""The cross entropy of logits and classes in one pass each way, with weights of classes, classes that are
+left out and smoothed labels (C. Szegedy et al., 2016).
+
+For a row x with class t, l = log(sum(exp(x))), weights w (1 where there are none) and s = smoothing / n:
+
+    loss = (1 - smoothing) w[t] (l - x[t]) + s sum(w (l - x)),
+
+    its gradient = ((1 - smoothing) w[t] + s sum(w)) exp(x - l) - s w, less (1 - smoothing) w[t] at t.
+
+Rows: [rows, n]. Columns: [outer, n, inner], as images of classes are: a vector of neighbours at a time.
+"""
+
+from __future__ import annotations
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels import math
+from rushlight._codegen.kernels.rows import (
+    itself,
+    product,
+    row_total,
+    row_total_of_two,
+    rows_of,
+    width,
+)
+from rushlight._codegen.kernels.softmax import column_place, log_sum
+from rushlight._codegen.language import (  # fmt: skip
+    lanes,
+    load,
+    parallel,
+    select,
+    splat,
+    store,
+    total,
+)
+from rushlight._codegen.types import Ptr, f64, i64
+
+FACTS = 3  # numbers that a chunk leaves: the sum of losses, that of weights, classes out of range
+
+
+@kernel(quick=True)
+def rows_entropy(
+    WEIGHT, SMOOTH, x: Ptr[T], target: Ptr[i64], weight: Ptr[T], losses: Ptr[R], sums: Ptr[R],
+    facts: Ptr[f64], rows: i64, n: i64, skip: i64, smoothing: f64,
+):  # fmt: skip
+    """losses and sums = log(sum(exp(x))) of rows; `facts`: FACTS for each chunk. 0 where a class is `skip`,
+    or out of range, which is counted."""
+    grain = rows_of(n)
+    hard, soft = R(1.0 - smoothing), R(smoothing) / R(n)
+    for lo, hi in parallel(rows, grain):
+        loss, weights, bad = f64(0), f64(0), i64(0)
+        if SMOOTH:
+            all = row_total(weight, n, itself, T) if WEIGHT else R(n)
+        for r in range(lo, hi):
+            p = x + r * n
+            t = target[r]
+            l, w = R(0), R(0)
+            s = log_sum(p, n, T)
+            if (t != skip) & (t >= 0) & (t < n):
+                w = R(weight[t]) if WEIGHT else R(1)
+                l = (s - p[t]) * w
+                if SMOOTH:
+                    m = (
+                        row_total_of_two(p, weight, n, product, T)
+                        if WEIGHT
+                        else row_total(p, n, itself, T)
+                    )
+                    l = hard * l + soft * (s * all - m)
+            elif t != skip:
+                bad += 1
+            sums[r] = s
+            losses[r] = l
+            loss += f64(l)
+            weights += f64(w)
+        at = facts + lo // grain * FACTS
+        at[0] = loss
+        at[1] = weights
+        at[2] = f64(bad)
+
+
+@kernel
+def rows_entropy_backward(
+    WEIGHT, SMOOTH, g: Ptr[R], x: Ptr[T], target: Ptr[i64], weight: Ptr[T], sums: Ptr[R], out: Ptr[T],
+    rows: i64, n: i64, skip: i64, smoothing: f64, step: i64, scale: f64,
+):  # fmt: skip
+    """The gradient by x; row r has the gradient g[r * step] * scale."""
+    hard, soft = R(1.0 - smoothing), R(smoothing) / R(n)
+    for lo, hi in parallel(rows, rows_of(n)):
+        if SMOOTH:
+            all = row_total(weight, n, itself, T) if WEIGHT else R(n)
+        for r in range(lo, hi):
+            p, q = x + r * n, out + r * n
+            t = target[r]  # looked at again: memory that others see may have changed
+            if (t == skip) | (t < 0) | (t >= n):
+                for i in lanes(0, n):
+                    q[i] = 0
+            else:
+                s = sums[r]
+                f = g[r * step] * R(scale)
+                w = R(weight[t]) * f if WEIGHT else f
+                if SMOOTH:
+                    w = w * hard
+                    a, b = w + soft * all * f, soft * f
+                    for i in lanes(0, n):
+                        v = math.exp_below(p[i] - s) * a
+                        q[i] = v - b * R(weight[i]) if WEIGHT else v - b
+                    v = math.exp_below(p[t] - s) * a
+                    q[t] = v - b * R(weight[t]) - w if WEIGHT else v - b - w
+                else:
+                    for i in lanes(0, n):
+                        q[i] = math.exp_below(p[i] - s) * w
+                    q[t] = math.exp_below(p[t] - s) * w - w
+
+
+@kernel
+def columns_entropy(
+    WEIGHT, SMOOTH, x: Ptr[T], target: Ptr[i64], weight: Ptr[T], losses: Ptr[R], sums: Ptr[R],
+    facts: Ptr[f64], outer: i64, n: i64, inner: i64, skip: i64, smoothing: f64,
+):  # fmt: skip
+    """As rows_entropy, of columns."""
+    L = width(T)
+    across = (inner + (L - 1)) // L
+    grain = rows_of(n * L)
+    hard, soft = R(1.0 - smoothing), R(smoothing) / R(n)
+    for lo, hi in parallel(outer * across, grain):
+        loss, weights, bad = f64(0), f64(0), f64(0)
+        all = R(n)
+        if SMOOTH and WEIGHT:
+            all = row_total(weight, n, itself, T)
+        for z in range(lo, hi):
+            o, j, here = column_place(z, across, inner, L)
+            p = x + (o * n * inner + j)
+            t = load(target + (o * inner + j), L, here)
+            most = splat(R(float("-inf")), L)
+            for k in range(n):
+                v = load(p + k * inner, L, here)
+                most = select(v > most, v, most)
+            s, m, w, picked = splat(R(0), L), splat(R(0), L), splat(R(0), L), splat(R(0), L)
+            for k in range(n):
+                v = load(p + k * inner, L, here)
+                s = s + math.exp_below(v - most)
+                picked = select(t == k, v, picked)
+                if WEIGHT:
+                    w = select(t == k, R(weight[k]), w)
+                if SMOOTH:
+                    m = m + (v * R(weight[k]) if WEIGHT else v)
+            s = most + math.log(s)
+            within = (t >= 0) & (t < n)
+            good = here & (t != skip) & within
+            w = select(good, w if WEIGHT else splat(R(1), L), R(0))
+            l = (s - picked) * w
+            if SMOOTH:
+                l = hard * l + soft * (s * all - m)
+            l = select(good, l, R(0))
+            store(sums + (o * inner + j), s, here)
+            store(losses + (o * inner + j), l, here)
+            loss += f64(total(l))
+            weights += f64(total(w))
+            wrong = here & (t != skip) & (t < 0) | here & (t != skip) & (t >= n)
+            bad += f64(total(select(wrong, splat(R(1), L), R(0))))
+        at = facts + lo // grain * FACTS
+        at[0] = loss
+        at[1] = weights
+        at[2] = bad
+
+
+@kernel
+def columns_entropy_backward(
+    WEIGHT, SMOOTH, g: Ptr[R], x: Ptr[T], target: Ptr[i64], weight: Ptr[T], sums: Ptr[R], out: Ptr[T],
+    outer: i64, n: i64, inner: i64, skip: i64, smoothing: f64, step: i64, scale: f64,
+):  # fmt: skip
+    """As rows_entropy_backward, of columns."""
+    L = width(T)
+    across = (inner + (L - 1)) // L
+    hard, soft = R(1.0 - smoothing), R(smoothing) / R(n)
+    for lo, hi in parallel(outer * across, rows_of(n * L)):
+        all = R(n)
+        if SMOOTH and WEIGHT:
+            all = row_total(weight, n, itself, T)
+        for z in range(lo, hi):
+            o, j, here = column_place(z, across, inner, L)
+            first, at = o * n * inner + j, o * inner + j
+            t = load(target + at, L, here)
+            s = load(sums + at, L, here)
+            good = here & (t != skip) & (t >= 0) & (t < n)
+            f = splat(g[0] * R(scale), L)
+            if step != 0:
+                f = load(g + at, L, here) * R(scale)
+            f = select(good, f, R(0))
+            w = f
+            if WEIGHT:
+                c = splat(R(0), L)
+                for k in range(n):
+                    c = select(t == k, R(weight[k]), c)
+                w = c * f
+            a, b = w, f * soft
+            if SMOOTH:
+                w = w * hard
+                a = w + b * all
+            for k in range(n):
+                v = math.exp_below(load(x + (first + k * inner), L, here) - s) * a
+                v = select(t == k, v - w, v)
+                if SMOOTH:
+                    v = v - (b * R(weight[k]) if WEIGHT else b)
+                store(out + (first + k * inner), select(good, v, R(0)), here)

@@ -1,0 +1,398 @@
+"""Copies between memory of any strides: rows, transposed matrices, triangles, edges.
+
+Nothing is computed, so elements are bit patterns of 1, 2, 4 or 8 bytes. A copy goes over the
+dimensions in the order of the result's memory, those that are one in both arrays joined. The two
+innermost are a *run*: rows that lie behind one another, or a matrix whose columns are rows of the
+source, which is transposed in registers, a square at a time.
+"""
+
+from __future__ import annotations
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.arrange import COUNT, item_of, size_of
+from rushlight._codegen.kernels.rows import rows_of
+from rushlight._codegen.language import (
+    array,
+    bits,
+    inline,
+    iota,
+    lanes,
+    load,
+    parallel,
+    routine,
+    shuffle,
+    store,
+    unroll,
+)
+from rushlight._codegen.types import HEAD, Header, Ptr, b1, i32, i64, u8, u16, u32, u64
+
+UNITS = {1: u8, 2: u16, 4: u32, 8: u64}
+WIDTH = 64  # bytes of a vector
+PIECE = 32768  # elements that are moved together
+MOST = 64  # dimensions
+STREAM = 32 << 20  # bytes from which a copy is written around the caches
+HIGH, WIDE = 32, 128  # rows and columns of a result that are transposed together
+
+
+def count(t):
+    """Lanes of a vector of what is only moved."""
+    return WIDTH // t.size
+
+
+def side(t):
+    """Rows and columns of the squares that are transposed in registers."""
+    return min(WIDTH // t.size, 16)
+
+
+@inline
+def offsets(r, dims, outer):
+    """Where run r begins: (in the source, in the result)."""
+    left, p, q = r + 0, i64(0), i64(0)
+    for k in range(outer):
+        d = dims + 3 * (outer - 1 - k)
+        p += left % d[0] * d[1]
+        q += left % d[0] * d[2]
+        left = left // d[0]
+    return p, q
+
+
+@inline
+def move(q, p, n, STREAMED, U):
+    """q[i] = p[i] for i of [0, n). Streamed: q is aligned to cache lines."""
+    L = count(U)
+    left = n % L
+    for i in range(0, n - left, L):
+        store(q + i, load(p + i, L), None, STREAMED)
+    if left > 0:
+        at = n - left
+        here = iota(i64, L) < left
+        store(q + at, load(p + at, L, here), here)
+
+
+@kernel
+def move_all(STREAMED, a: Ptr[U], out: Ptr[U], n: i64):
+    """out[i] = a[i]."""
+    for lo, hi in parallel(n, PIECE):
+        move(out + lo, a + lo, hi - lo, STREAMED, U)
+
+
+@kernel
+def move_over(out: Ptr[U], a: Ptr[U], n: i64):
+    """As `move_all`."""
+    for lo, hi in parallel(n, PIECE):
+        move(out + lo, a + lo, hi - lo, False, U)
+
+
+@inline
+def move_back(q, p, n, U):
+    """q[i] = p[-i] for i of [0, n)."""
+    L = count(U)
+    left = n % L
+    for i in range(0, n - left, L):
+        v = load(p - i - (L - 1), L)
+        store(q + i, shuffle(v, v, tuple(range(L - 1, -1, -1))))
+    for i in range(n - left, n):
+        q[i] = p[0 - i]
+
+
+@routine(apart=True)
+def move_rows(KIND, a: Ptr[U], out: Ptr[U], dims: Ptr[i64], outer: i64, runs: i64, m: i64, n: i64,
+              pm: i64, qm: i64, pn: i64, qn: i64, U):  # fmt: skip
+    """Runs of m rows of n elements. `pm`, `pn`: strides of the source between rows and elements,
+    `qm`, `qn`: of the result. KIND: "whole" (pn = qn = 1), "back" (pn = -1, qn = 1), "same" (pn = 0,
+    qn = 1), "apart" (any)."""
+    pieces = (n + (PIECE - 1)) // PIECE
+    for lo, hi in parallel(runs * m * pieces, max(PIECE // n, i64(1))):
+        c = lo + 0
+        while c < hi:
+            row = c // pieces
+            first = c % pieces * PIECE
+            i = row % m
+            p0, q0 = offsets(row // m, dims, outer)
+            p, q = a + p0 + first * pn, out + q0 + first * qn
+            rows = min(m - i, hi - c) if pieces == 1 else i64(1)
+            wide = min(n - first, i64(PIECE))
+            for j in range(i, i + rows):
+                if KIND == "whole":
+                    move(q + j * qm, p + j * pm, wide, False, U)
+                elif KIND == "back":
+                    move_back(q + j * qm, p + j * pm, wide, U)
+                elif KIND == "same":
+                    v, to = p[j * pm], q + j * qm
+                    for t in lanes(0, wide):
+                        to[t] = v
+                else:
+                    of, to = p + j * pm, q + j * qm
+                    for t in range(wide):
+                        to[t * qn] = of[t * pn]
+            c += rows
+
+
+# -- transposed ------------------------------------------------------------------------------------
+
+
+def steps(W):
+    """1, 2, 4, ... below W."""
+    return [1 << b for b in range(W.bit_length() - 1)]
+
+
+def uppers(W, k):
+    """The rows of the upper blocks of k rows."""
+    return [i for i in range(W) if not i & k]
+
+
+def first(W, k):
+    """Lanes of a row of an upper block of k rows, after blocks have changed places with the lower."""
+    return tuple([t + W - k if t & k else t for t in range(W)])
+
+
+def second(W, k):
+    """As `first`, of a lower block."""
+    return tuple([t + W if t & k else t + k for t in range(W)])
+
+
+@inline
+def turned(v, W):
+    """W vectors of W lanes as the rows of a matrix, transposed: blocks of k rows and columns that stand
+    off the diagonal change places, for k = 1, 2, 4, ..."""
+    for k in unroll(steps(W)):
+        for i in unroll(uppers(W, k)):
+            above = shuffle(v[i], v[i + k], first(W, k))
+            below = shuffle(v[i], v[i + k], second(W, k))
+            v[i] = above
+            v[i + k] = below
+    return v
+
+
+@inline
+def square(q, p, rows, columns, step, apart, U):
+    """q[i * apart + j] = p[j * step + i] for j of [0, columns), i of [0, rows)."""
+    W = side(U)
+    if (rows >= W) & (columns >= W):
+        v = [load(p + j * step, W) for j in range(W)]
+        v = turned(v, W)
+        for i in unroll(W):
+            store(q + i * apart, v[i])
+    else:
+        for i in range(min(rows, i64(W))):
+            for j in range(min(columns, i64(W))):
+                q[i * apart + j] = p[j * step + i]
+
+
+@routine(apart=True)
+def transposed(a: Ptr[U], out: Ptr[U], dims: Ptr[i64], outer: i64, runs: i64, m: i64, n: i64,
+               step: i64, apart: i64, U):  # fmt: skip
+    """Runs of matrices: out[i * apart + j] = a[j * step + i] for i of [0, m), j of [0, n)."""
+    W = side(U)
+    high, wide = (m + (HIGH - 1)) // HIGH, (n + (WIDE - 1)) // WIDE
+    for lo, hi in parallel(runs * high * wide, 4):
+        for c in range(lo, hi):
+            row = c // wide
+            first, left = row % high * HIGH, c % wide * WIDE
+            p0, q0 = offsets(row // high, dims, outer)
+            p, q = a + p0, out + q0
+            last, right = min(first + HIGH, m), min(left + WIDE, n)
+            # Along rows of the result: lines that are written lie side by side.
+            for i in range(first, last, W):
+                for j in range(left, right, W):
+                    square(q + i * apart + j, p + j * step + i, m - i, n - j, step, apart, U)
+
+
+# -- any strides -----------------------------------------------------------------------------------
+
+
+@inline
+def dimensions(a, out, dims, size):
+    """Write (size, stride of the source, of the result) of each dimension into `dims`, the farthest
+    apart in the result first, those that are one in both joined; returns (how many, whether the
+    strides are such as the kernels here can follow). dims[-1] is above all strides. The source may
+    have fewer dimensions, and sizes of 1: it is broadcast."""
+    shape, to = bits(out[HEAD + 2], Ptr[i64]), bits(out[HEAD + 3], Ptr[i64])
+    own, of = bits(a[HEAD + 2], Ptr[i64]), bits(a[HEAD + 3], Ptr[i64])
+    n, good = i64(0), b1(True)
+    nd = i64(bits(out + HEAD + 1, Ptr[i32])[0])
+    more = nd - i64(bits(a + HEAD + 1, Ptr[i32])[0])
+    for k in range(nd):
+        if shape[k] != 1:
+            step = i64(0)
+            if k >= more:
+                step = of[k - more] if own[k - more] != 1 else i64(0)
+            s, t = step // size, to[k] // size
+            good = good & (s * size == step) & (t * size == to[k]) & (t > 0)
+            at = n + 0
+            while dims[3 * at - 1] < t:
+                for e in unroll(3):
+                    dims[3 * at + e] = dims[3 * at - 3 + e]
+                at -= 1
+            d = dims + 3 * at
+            d[0] = shape[k]
+            d[1] = s
+            d[2] = t
+            n += 1
+    joined = i64(0)
+    for k in range(1, n):
+        d, e = dims + 3 * joined, dims + 3 * k
+        good = good & (d[2] >= e[2] * e[0])  # else elements of the result share memory
+        if (d[1] == e[1] * e[0]) & (d[2] == e[2] * e[0]):
+            d[0] = d[0] * e[0]
+        else:
+            joined += 1
+            d = d + 3
+            d[0] = e[0]
+        d[1] = e[1]
+        d[2] = e[2]
+    return min(joined + 1, n), good
+
+
+@kernel
+def copy(out: Header, a: Header, bad: Ptr[i64], size: i64, U):
+    """Copy an array into one of `size` elements, not 0, to whose shape it broadcasts, and which shares
+    no memory with it; bad[0] = 1, and nothing is written, where strides of the result are not
+    positive or its elements not apart."""
+    space = array(i64, 3 * (MOST + 1))
+    space[2] = (1 << 63) - 1  # nothing comes before it
+    dims = space + 3
+    count, good = dimensions(a, out, dims, U.size)
+    p, q = bits(a[HEAD], Ptr[U]), bits(out[HEAD], Ptr[U])
+    if not good:
+        bad[0] = 1
+    elif count == 0:
+        q[0] = p[0]
+    else:
+        last = dims + 3 * (count - 1)
+        n, pn, qn = last[0], last[1], last[2]
+        k = i64(-1)
+        if (qn == 1) & (pn > 1) & (n >= 4):  # a dimension along which the source is in order?
+            for d in range(count - 1):
+                if (dims[3 * d + 1] == 1) & (dims[3 * d] >= 4):
+                    k = d + 0
+        if k >= 0:
+            m, qm = dims[3 * k], dims[3 * k + 2]
+            for d in range(3 * k, 3 * (count - 2)):
+                dims[d] = dims[d + 3]
+            transposed(p, q, dims, count - 2, size // (m * n), m, n, pn, qm, U)
+        else:
+            m, pm, qm = i64(1), i64(0), i64(0)
+            outer = count - 1
+            if outer > 0:
+                outer -= 1
+                m, pm, qm = dims[3 * outer], dims[3 * outer + 1], dims[3 * outer + 2]
+            runs = size // (m * n)
+            if (pn == 1) & (qn == 1):
+                move_rows("whole", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
+            elif (pn == -1) & (qn == 1):
+                move_rows("back", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
+            elif (pn == 0) & (qn == 1):
+                move_rows("same", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
+            else:
+                move_rows("apart", p, q, dims, outer, runs, m, n, pm, qm, pn, qn, U)
+
+
+@kernel
+def join(items: Header, out: Ptr[U], rows: i64, length: i64):
+    """Arrays of a list side by side, as `arrange.joined` has looked at them: `rows` rows of `length`
+    elements, a piece of each array after that of the one before."""
+    for lo, hi in parallel(rows * length, PIECE):
+        q = lo + 0
+        r = lo // length
+        left = lo - r * length  # elements of the row before q
+        k = i64(0)
+        while q < hi:
+            a = item_of(items, k)
+            n = size_of(a) // rows
+            if left >= n:
+                left -= n
+            else:
+                m = min(n - left, hi - q)
+                move(out + q, bits(a[HEAD], Ptr[U]) + (r * n + left), m, False, U)
+                q += m
+                left = i64(0)
+            k += 1
+            if k == items[COUNT]:
+                k = i64(0)
+                r += 1
+
+
+# -- edges -----------------------------------------------------------------------------------------
+
+
+@inline
+def mirrored(i, n, MODE):
+    """Where element i of a row that begins before 0 and ends behind n comes from."""
+    if MODE == "reflect":
+        i = 0 - i if i < 0 else i
+        return 2 * (n - 1) - i if i >= n else i
+    elif MODE == "replicate":
+        return min(max(i, i64(0)), n - 1)
+    else:
+        return (i + n) % n
+
+
+@kernel
+def pad(MODE, a: Ptr[U], out: Ptr[U], value: Ptr[U], outer: i64, d: i64, h: i64, w: i64,
+        d_low: i64, h_low: i64, w_low: i64, d_out: i64, h_out: i64, w_out: i64):  # fmt: skip
+    """`a` [outer, d, h, w] continued beyond its edges: `out` [outer, d_out, h_out, w_out], in which it
+    begins at d_low, h_low, w_low. MODE: "constant", "reflect", "replicate" or "circular"."""
+    for lo, hi in parallel(outer * d_out * h_out, rows_of(w_out)):
+        v = value[0]
+        r = lo + 0
+        while r < hi:  # plane by plane
+            plane, first = r // h_out, r % h_out
+            i, o = plane % d_out - d_low, plane // d_out
+            rows = min(h_out - first, hi - r)
+            if MODE == "constant":
+                inside = (i >= 0) & (i < d)
+                for e in range(rows):
+                    q, j = out + (r + e) * w_out, first + e - h_low
+                    if inside & (j >= 0) & (j < h):
+                        for x in range(w_low):
+                            q[x] = v
+                        move(q + w_low, a + ((o * d + i) * h + j) * w, w, False, U)
+                        for x in range(w_low + w, w_out):
+                            q[x] = v
+                    else:
+                        for x in lanes(0, w_out):
+                            q[x] = v
+            else:
+                of = (o * d + mirrored(i, d, MODE)) * h
+                for e in range(rows):
+                    q, j = out + (r + e) * w_out, first + e - h_low
+                    p = a + (of + mirrored(j, h, MODE)) * w
+                    for x in range(w_low):
+                        q[x] = p[mirrored(x - w_low, w, MODE)]
+                    move(q + w_low, p, w, False, U)
+                    for x in range(w_low + w, w_out):
+                        q[x] = p[mirrored(x - w_low, w, MODE)]
+            r += rows
+
+
+@kernel
+def roll(a: Ptr[U], out: Ptr[U], rows: i64, n: i64, front: i64):
+    """Rows of n elements, the last `front` of each before the others."""
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            p, q = a + r * n, out + r * n
+            move(q, p + (n - front), front, False, U)
+            move(q + front, p, n - front, False, U)
+
+
+# -- triangles -------------------------------------------------------------------------------------
+
+
+@kernel
+def triangle(LOWER, a: Ptr[U], out: Ptr[U], outer: i64, m: i64, n: i64, diagonal: i64):
+    """Matrices with zeros above a diagonal (LOWER), or below it."""
+    for lo, hi in parallel(outer * m, rows_of(n)):
+        for r in range(lo, hi):
+            i = r % m
+            p, q = a + r * n, out + r * n
+            if LOWER:
+                cut = min(max(i + diagonal + 1, i64(0)), n)
+                move(q, p, cut, False, U)
+                for j in lanes(cut, n):
+                    q[j] = U(0)
+            else:
+                cut = min(max(i + diagonal, i64(0)), n)
+                for j in lanes(0, cut):
+                    q[j] = U(0)
+                move(q + cut, p + cut, n - cut, False, U)

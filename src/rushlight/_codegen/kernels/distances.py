@@ -1,0 +1,176 @@
+"""Distances of rows of numbers, those of one array to those of another or to each other.
+
+Rows of the second array come as columns, [k, m], so that a vector holds the distances of one row to its
+lanes' rows. Gradients go over pairs with a vector along the rows.
+"""
+
+from __future__ import annotations
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.rows import CHUNK, width
+from rushlight._codegen.language import (
+    fma,
+    inline,
+    iota,
+    load,
+    parallel,
+    select,
+    splat,
+    sqrt,
+    store,
+    unroll,
+)
+from rushlight._codegen.types import Ptr, i64
+
+SIDE = 4  # vectors of distances side by side
+
+
+@inline
+def rows_of_work(n):
+    """How many rows of n steps make a chunk."""
+    m = CHUNK // (n if n > 0 else i64(1))
+    return m if m > 1 else i64(1)
+
+
+@inline
+def joined(s, d, P):
+    """A sum (or the largest) with one more difference; NaN stays."""
+    v = d if P == 2 else abs(d)
+    if P == 1:
+        return s + v
+    elif P == 2:
+        return fma(v, v, s)
+    else:
+        return select((v > s) | (v != v), v, s)
+
+
+@inline
+def distances_of_row(a, b, out, m, step, k, V, P, T):
+    """Distances of the row `a` of k numbers to V vectors of columns of `b`, `step` apart; m: how many
+    columns there are."""
+    L = width(T)
+    here = [iota(i64, L) < m - j * L for j in range(V)]
+    s = [splat(T(0), L) for _ in range(V)]
+    for i in range(k):
+        x = a[i]
+        for j in unroll(V):
+            s[j] = joined(s[j], x - load(b + (i * step + j * L), L, here[j]), P)
+    for j in unroll(V):
+        store(out + j * L, sqrt(s[j]) if P == 2 else s[j], here[j])
+
+
+@kernel
+def distances(P, x: Ptr[T], y: Ptr[T], out: Ptr[T], batches: i64, n: i64, m: i64, k: i64):
+    """out[b, i, j], the distance of the row x[b, i] and the column y[b, :, j]; P: 1, 2, or 0 for the
+    largest difference."""
+    wide = SIDE * width(T)
+    for lo, hi in parallel(batches * n, rows_of_work(m * k // width(T))):
+        for r in range(lo, hi):
+            a, b, to = x + r * k, y + r // n * m * k, out + r * m
+            for j in range(0, m - m % wide, wide):
+                distances_of_row(a, b + j, to + j, i64(wide), m, k, SIDE, P, T)
+            for j in range(m - m % wide, m, width(T)):
+                distances_of_row(a, b + j, to + j, m - j, m, k, 1, P, T)
+
+
+@kernel
+def own_distances(P, x: Ptr[T], y: Ptr[T], out: Ptr[T], n: i64, k: i64):
+    """The distances of the pairs (i, j), i < j, of n rows x, which are the columns of y."""
+    wide = SIDE * width(T)
+    for lo, hi in parallel(n, rows_of_work(n * k // width(T))):
+        for r in range(lo, hi):
+            a, first = x + r * k, r + 1
+            m = n - first
+            b, to = y + first, out + (r * n - r * (r + 1) // 2)
+            for j in range(0, m - m % wide, wide):
+                distances_of_row(a, b + j, to + j, i64(wide), n, k, SIDE, P, T)
+            for j in range(m - m % wide, m, width(T)):
+                distances_of_row(a, b + j, to + j, m - j, n, k, 1, P, T)
+
+
+@inline
+def with_slope(s, d, g, by, P, T):
+    """s plus g times the derivative of the distance `by` by the differences d in it."""
+    if P == 2:
+        return fma(d, T(0) if by == 0 else g / by, s)
+    else:
+        sign = select(d > 0, g, select(d < 0, -g, d * 0))
+        return s + (sign if P == 1 else select(abs(d) == by, sign, sign * 0))
+
+
+@inline
+def add_slopes(sums, u, here, rows, k, g, d, first, last, place, P, T):
+    """`sums` and, for each row from first to last, the slope of the distance to it, which is at place(j).
+    Vectors side by side share what is computed of one number for each row."""
+    for j in range(first, last):
+        slope, distance = g[place(j)], d[place(j)]
+        for c in unroll(len(sums)):
+            apart = u[c] - load(rows + (j * k + c * width(T)), width(T), here[c])
+            sums[c] = with_slope(sums[c], apart, slope, distance, P, T)
+
+
+@inline
+def slopes_of_columns(a, b, out, left, k, m, g, d, at, across, V, P, T):
+    """The gradient of V vectors of columns of the row `a`, `left` of which are there."""
+    L = width(T)
+    here = [iota(i64, L) < left - c * L for c in range(V)]
+    u, sums = [load(a + c * L, L, here[c]) for c in range(V)], [splat(T(0), L) for _ in range(V)]
+    add_slopes(sums, u, here, b, k, g, d, i64(0), m, lambda j: at + j * across, P, T)
+    for c in unroll(V):
+        store(out + c * L, sums[c], here[c])
+
+
+@kernel
+def distances_gradient(
+    P, g: Ptr[T], d: Ptr[T], x: Ptr[T], y: Ptr[T], out: Ptr[T], batches: i64, n: i64, m: i64, k: i64,
+    down: i64, across: i64,
+):  # fmt: skip
+    """The gradient by the rows x [batches, n, k] of distances d to the rows y [batches, m, k], where row i
+    and row j have theirs at i * down + j * across."""
+    L = width(T)
+    wide = SIDE * L
+    for lo, hi in parallel(batches * n, rows_of_work(m * ((k + (L - 1)) // L) * 2)):
+        for r in range(lo, hi):
+            batch = r // n
+            a, b, to = x + r * k, y + batch * m * k, out + r * k
+            at = batch * n * m + (r - batch * n) * down
+            whole = k - k % wide
+            for c in range(0, whole, wide):
+                slopes_of_columns(
+                    a + c, b + c, to + c, i64(wide), k, m, g, d, at, across, SIDE, P, T
+                )
+            for c in range(whole, k, L):
+                slopes_of_columns(a + c, b + c, to + c, k - c, k, m, g, d, at, across, 1, P, T)
+
+
+@inline
+def own_slopes_of_columns(r, x, out, left, n, k, g, d, V, P, T):
+    """As `slopes_of_columns`, of row r of x to the rows before and behind it."""
+    L = width(T)
+    here = [iota(i64, L) < left - c * L for c in range(V)]
+    u, sums = (
+        [load(x + (r * k + c * L), L, here[c]) for c in range(V)],
+        [splat(T(0), L) for _ in range(V)],
+    )
+    own = r * n - r * (r + 1) // 2 - r - 1
+    before = r - 1
+    add_slopes(
+        sums, u, here, x, k, g, d, i64(0), r, lambda j: j * n - j * (j + 1) // 2 - j + before, P, T
+    )
+    add_slopes(sums, u, here, x, k, g, d, r + 1, n, lambda j: own + j, P, T)
+    for c in unroll(V):
+        store(out + (r * k + c * L), sums[c], here[c])
+
+
+@kernel
+def own_distances_gradient(P, g: Ptr[T], d: Ptr[T], x: Ptr[T], out: Ptr[T], n: i64, k: i64):
+    """The gradient by the rows x of the distances of their pairs."""
+    L = width(T)
+    wide = SIDE * L
+    for lo, hi in parallel(n, rows_of_work(n * ((k + (L - 1)) // L) * 2)):
+        for r in range(lo, hi):
+            whole = k - k % wide
+            for c in range(0, whole, wide):
+                own_slopes_of_columns(r, x + c, out + c, i64(wide), n, k, g, d, SIDE, P, T)
+            for c in range(whole, k, L):
+                own_slopes_of_columns(r, x + c, out + c, k - c, n, k, g, d, 1, P, T)

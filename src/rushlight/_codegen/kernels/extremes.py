@@ -1,0 +1,231 @@
+"""The largest or smallest elements, and where the first of them stands; the first NaN beats all.
+
+Of [outer, n, inner] over n: rows (inner = 1) by vectors along the row, which is then looked through
+for what was found; columns by vectors of neighbours, which hold the place as well. A long row is cut
+into parts; only the part that won is looked through.
+"""
+
+from __future__ import annotations
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.rows import rows_of, shared
+from rushlight._codegen.language import (
+    array,
+    inline,
+    iota,
+    largest,
+    load,
+    parallel,
+    select,
+    smallest,
+    some,
+    splat,
+    store,
+    unroll,
+)
+from rushlight._codegen.types import Ptr, Type, b1, i32, i64
+
+SIDE = 8  # vectors side by side
+WIDE = 4  # and of columns
+PART = 16384  # elements of a part of a long row
+PARTS = 1024  # parts that a row has at most
+
+
+def computed(t: Type) -> Type:
+    """What elements are compared as."""
+    return i32 if t.size < 4 and not t.is_float else t.loaded
+
+
+def places_of(t: Type) -> Type:
+    """What places are held in beside vectors of that type."""
+    return i32 if computed(t).size == 4 else i64
+
+
+def start_of(t: Type, small: bool) -> float:
+    """What every element beats, or is."""
+    if t.is_float:
+        return float("inf" if small else "-inf")
+    t = computed(t)
+    return (1 << (8 * t.size - 1)) - 1 if small else -(1 << (8 * t.size - 1))
+
+
+@inline
+def elements(p, L, A, here):
+    v = load(p, L) if here is None else load(p, L, here)
+    return A(v)
+
+
+@inline
+def beyond(v, best, SMALL):
+    return v < best if SMALL else v > best
+
+
+@inline
+def extreme_of(p, n, SMALL, T):
+    """The extreme of a row, NaN where there is one."""
+    A = computed(T)
+    L = 64 // A.size
+    start = A(start_of(T, SMALL))
+    best = [splat(start, L) for _ in range(SIDE)]
+    odd = [splat(b1(False), L) for _ in range(SIDE // 2)]  # where NaN was
+    wide = n - n % (SIDE * L)
+    for i in range(0, wide, SIDE * L):
+        for k in unroll(0, SIDE, 2):
+            v = elements(p + (i + k * L), L, A, None)
+            w = elements(p + (i + (k + 1) * L), L, A, None)
+            best[k] = select(beyond(v, best[k], SMALL), v, best[k])
+            best[k + 1] = select(beyond(w, best[k + 1], SMALL), w, best[k + 1])
+            if T.is_float:
+                odd[k // 2] = odd[k // 2] | ((v != v) | (w != w))
+    for i in range(wide, n, L):
+        here = iota(i64, L) < n - i
+        v = select(here, elements(p + i, L, A, here), start)
+        best[0] = select(beyond(v, best[0], SMALL), v, best[0])
+        if T.is_float:
+            odd[0] = odd[0] | (v != v)
+    for k in unroll((4, 2, 1)):
+        for j in unroll(k):
+            best[j] = select(beyond(best[j + k], best[j], SMALL), best[j + k], best[j])
+    one = smallest(best[0]) if SMALL else largest(best[0])
+    if T.is_float:
+        if some((odd[0] | odd[1]) | (odd[2] | odd[3])):
+            one = A(float("nan"))
+    return one
+
+
+@inline
+def place_of(p, n, best, T):
+    """Where the first element of a row stands that is `best`, or NaN."""
+    A = computed(T)
+    L = 64 // A.size
+    i = i64(0)
+    while i + L <= n:
+        v = elements(p + i, L, A, None)
+        if some((v == best) | (v != v)):
+            break
+        i += L
+    while i < n:
+        one = A(p[i])
+        if (one == best) | (one != one):
+            break
+        i += 1
+    return i
+
+
+@kernel
+def extreme_rows(SMALL, x: Ptr[T], out: Ptr[T], rows: i64, n: i64):
+    for lo, hi in parallel(rows, shared(rows, rows_of(n))):
+        for r in range(lo, hi):
+            out[r] = T.loaded(extreme_of(x + r * n, n, SMALL, T))
+
+
+@kernel
+def place_rows(SMALL, x: Ptr[T], places: Ptr[i64], rows: i64, n: i64):
+    for lo, hi in parallel(rows, shared(rows, rows_of(n))):
+        for r in range(lo, hi):
+            p = x + r * n
+            places[r] = place_of(p, n, extreme_of(p, n, SMALL, T), T)
+
+
+@kernel
+def both_rows(SMALL, x: Ptr[T], out: Ptr[T], places: Ptr[i64], rows: i64, n: i64):
+    for lo, hi in parallel(rows, shared(rows, rows_of(n))):
+        for r in range(lo, hi):
+            p = x + r * n
+            best = extreme_of(p, n, SMALL, T)
+            out[r] = T.loaded(best)
+            places[r] = place_of(p, n, best, T)
+
+
+@inline
+def column_extremes(p, n, inner, here, SMALL, T):
+    """([extremes], [places]) of WIDE vectors of columns; `here`: the columns that there are, or None."""
+    A, I = computed(T), places_of(T)
+    L = 64 // A.size
+    best = [elements(p + c * L, L, A, here[c]) for c in range(WIDE)]
+    at = [splat(I(0), L) for _ in range(WIDE)]
+    for i in range(1, n):
+        for c in unroll(WIDE):
+            v = elements(p + (i * inner + c * L), L, A, here[c])
+            if T.is_float:
+                better = beyond(v, best[c], SMALL) | (v != v)
+                better = better & (best[c] == best[c])
+            else:
+                better = beyond(v, best[c], SMALL)
+            best[c] = select(better, v, best[c])
+            at[c] = select(better, splat(I(i), L), at[c])
+    return best, at
+
+
+@kernel
+def place_columns(SMALL, x: Ptr[T], places: Ptr[i64], outer: i64, n: i64, inner: i64):
+    L = 64 // computed(T).size
+    W = WIDE * L
+    across = (inner + (W - 1)) // W
+    for lo, hi in parallel(outer * across, rows_of(n * W)):
+        for t in range(lo, hi):
+            o, j = t // across, t % across * W
+            p, to = x + (o * n * inner + j), o * inner + j
+            here = [iota(i64, L) + c * L < inner - j for c in range(WIDE)]
+            if inner - j >= W:
+                _, at = column_extremes(p, n, inner, [None] * WIDE, SMALL, T)
+                for c in unroll(WIDE):
+                    store(places + (to + c * L), i64(at[c]))
+            else:
+                _, at = column_extremes(p, n, inner, here, SMALL, T)
+                for c in unroll(WIDE):
+                    store(places + (to + c * L), i64(at[c]), here[c])
+
+
+@kernel
+def both_columns(SMALL, x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n: i64, inner: i64):
+    L = 64 // computed(T).size
+    W = WIDE * L
+    across = (inner + (W - 1)) // W
+    for lo, hi in parallel(outer * across, rows_of(n * W)):
+        for t in range(lo, hi):
+            o, j = t // across, t % across * W
+            p, to = x + (o * n * inner + j), o * inner + j
+            here = [iota(i64, L) + c * L < inner - j for c in range(WIDE)]
+            if inner - j >= W:
+                best, at = column_extremes(p, n, inner, [None] * WIDE, SMALL, T)
+                for c in unroll(WIDE):
+                    store(out + (to + c * L), T.loaded(best[c]))
+                    store(places + (to + c * L), i64(at[c]))
+            else:
+                best, at = column_extremes(p, n, inner, here, SMALL, T)
+                for c in unroll(WIDE):
+                    store(out + (to + c * L), T.loaded(best[c]), here[c])
+                    store(places + (to + c * L), i64(at[c]), here[c])
+
+
+@kernel
+def extreme_parts(SMALL, x: Ptr[T], out: Ptr[T], outer: i64, n: i64):
+    """Of one row."""
+    found = array(T, PARTS)
+    for lo, hi in parallel(n, PART):
+        found[lo // PART] = T.loaded(extreme_of(x + lo, hi - lo, SMALL, T))
+    out[0] = T.loaded(extreme_of(found, (n + (PART - 1)) // PART, SMALL, T))
+
+
+@kernel
+def place_parts(SMALL, x: Ptr[T], places: Ptr[i64], outer: i64, n: i64):
+    found = array(T, PARTS)
+    for lo, hi in parallel(n, PART):
+        found[lo // PART] = T.loaded(extreme_of(x + lo, hi - lo, SMALL, T))
+    parts = (n + (PART - 1)) // PART
+    best = extreme_of(found, parts, SMALL, T)
+    start = place_of(found, parts, best, T) * PART
+    places[0] = start + place_of(x + start, min(n - start, i64(PART)), best, T)
+
+
+@kernel
+def both_parts(SMALL, x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n: i64):
+    found = array(T, PARTS)
+    for lo, hi in parallel(n, PART):
+        found[lo // PART] = T.loaded(extreme_of(x + lo, hi - lo, SMALL, T))
+    parts = (n + (PART - 1)) // PART
+    best = extreme_of(found, parts, SMALL, T)
+    start = place_of(found, parts, best, T) * PART
+    out[0] = T.loaded(best)
+    places[0] = start + place_of(x + start, min(n - start, i64(PART)), best, T)

@@ -1,0 +1,442 @@
+"""Matrix products: C = A @ B, or added to what C holds, for any strides of A and B.
+
+The result is computed in tiles of `MR` rows by `V` vectors, which stay in registers while a block of
+the inner dimension passes by: for every k, V vectors of B are multiplied by MR numbers of A. A chunk
+of the work is some panels of C, each as wide as a tile; its part of B is packed into memory that
+stays in the second-level cache, and row after row of tiles passes over it. A is read where it is,
+number by number: packing it too made every product slower. (Blocking and packing are those of
+K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008; the roles of
+the two operands are exchanged.)
+
+An element of C is a sum of blocks of at most `DEPTH` products each, added in order, whatever the
+number of threads and wherever in C it stands.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from rushlight._codegen import native
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.elementwise import gelu
+from rushlight._codegen.language import (
+    array,
+    bf16_pairs,
+    bits,
+    fma,
+    inline,
+    iota,
+    lanes,
+    load,
+    parallel,
+    prefetch,
+    routine,
+    select,
+    shuffle,
+    splat,
+    store,
+    typeof,
+    unroll,
+)
+from rushlight._codegen.types import HEAD, Header, Ptr, Type, f64, i32, i64, u16
+
+DEPTH = 512  # of a packed panel of B: 64 KiB
+GROUP = 4  # panels that are packed at once and lie in the second-level cache together
+CHUNKS = 8  # that a large product is cut into at least
+SET, ADD, BIAS, SCALE = 0, 1, 2, 3  # C: the product; C or a row + alpha * it; alpha * it
+LAST = 4  # more than these: the sums are complete, and the activation follows
+
+
+@cache
+def sizes(T: Type) -> dict[str, Any]:
+    """What kernels for sums of one type are compiled for: a tile of MR rows by V vectors of L lanes,
+    which with what it is multiplied with fills the registers."""
+    features = native.host()[1]
+    if "+avx512f" in features:
+        width, rows = 64, 12
+    elif "+avx2" in features:
+        width, rows = 32, 6
+    else:
+        width, rows = 16, 12 if "+neon" in features else 4
+    return {"T": T, "MR": rows, "V": 2, "L": min(width // T.size, 16)}
+
+
+def known(E: Type, O: Type | None = None, act: str = "") -> dict[str, Any]:
+    """What `product` is compiled for: E is the type of A and B, i32 also that of pairs of bf16; sums
+    are float32 for half types; O is the type of C, the same as E or that of the sums."""
+    O = O or E
+    T = O.loaded if E is i32 else E.loaded
+    return {"E": E, "O": O, "ACT": act, **sizes(T)}
+
+
+def pairs() -> bool:
+    """Whether the machine multiplies pairs of bfloat16 and adds them up in float32."""
+    return "+avx512bf16" in native.host()[1]
+
+
+def _crossing(row: int, step: int, lanes: int) -> list[int]:
+    """The lanes of row & ~step and row | step that make one row when blocks of `step` cross."""
+    if row & step:
+        return [lanes + i if i & step else i + step for i in range(lanes)]
+    return [lanes + i - step if i & step else i for i in range(lanes)]
+
+
+@inline
+def added(x, y, z):
+    """x * y + z, of floating-point numbers rounded once."""
+    if typeof(x).is_float:
+        r = fma(x, y, z)
+    else:
+        r = x * y + z
+    return r
+
+
+@inline
+def transposed(rows, L):
+    """L vectors of L lanes: lane i of vector j becomes lane j of vector i."""
+    for s in unroll([1 << i for i in range(L.bit_length() - 1)]):
+        rows = [shuffle(rows[i & ~s], rows[i | s], _crossing(i, s, L)) for i in range(L)]
+    return rows
+
+
+@inline
+def wanted(skip, left, j, L):
+    """Which of the columns j, j + 1, ... are wanted."""
+    mask = iota(i32, L) < i32(left - j)
+    if skip is not None:
+        mask = mask & (iota(i32, L) >= i32(skip - j))
+    return mask
+
+
+@routine
+def tile(
+    a, ars, aks, b, bks, c, ldc, bias, k, rows, skip, left, begin, alpha, T, MR, V, L, ACT, PADDED
+):  # fmt: skip
+    """A tile of C, of which `rows` and the columns from `skip` to `left` are wanted: `begin` says what
+    is added to it.
+
+    Rows that do not exist are computed and stored as the last one that does. Where rows of B are
+    PADDED to V vectors, none is read by a mask, which takes time of those who multiply.
+    """
+    masks = [wanted(skip, left, v * L, L) for v in range(V)]
+    sums = [[splat(T(0), L) for _ in range(V)] for _ in range(MR)]
+    last = rows - 1
+    at = [a + min(last, r) * ars for r in range(MR)]
+    to = [c + min(last, r) * ldc for r in range(MR)]
+    # Costs a product of 64 a thirtieth; without, one of 2048 whose A lies in columns takes longer by as much.
+    for r in unroll(MR):
+        for v in unroll(V):
+            prefetch(to[r] + v * L)
+    for p in range(k):
+        there = [b + (p * bks + v * L) for v in range(V)]
+        bs = [load(there[v], L) if PADDED else load(there[v], L, masks[v]) for v in range(V)]
+        for r in unroll(MR):
+            x = splat(at[r][p * aks], L)
+            for v in unroll(V):
+                if typeof(x) is T:
+                    sums[r][v] = added(bs[v], x, sums[r][v])
+                else:
+                    sums[r][v] = bf16_pairs(bs[v], x, sums[r][v])
+    if begin == SET:
+        for r in unroll(MR):
+            for v in unroll(V):
+                store(to[r] + v * L, sums[r][v], masks[v])
+    else:
+        own = array(T, MR * V * L)
+        for r in unroll(MR):
+            for v in unroll(V):
+                store(own + (r * V + v) * L, sums[r][v])
+        finish(own, i64(V * L), c, ldc, bias, rows, skip, left, begin, alpha, T=T, L=L, ACT=ACT)
+
+
+@inline
+def tiles(
+    a, ars, aks, b, bks, c, ldc, bias, k, rows, skip, left, begin, alpha, T, MR, V, L, ACT, PADDED
+):  # fmt: skip
+    """A `tile`, or low ones for what is left of the rows.
+
+    That a tile has most of its rows is known while it is compiled: then they are found by going on
+    from row to row, and not each by a register of its own, of which there are too few.
+    """
+    low = MR // 3
+    if rows > 2 * low:
+        tile(a, ars, aks, b, bks, c, ldc, bias, k, rows, skip, left, begin, alpha,
+             T=T, MR=MR, V=V, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
+    else:
+        for r in range(0, rows, low):
+            tile(a + r * ars, ars, aks, b, bks, c + r * ldc, ldc, bias, k, min(rows - r, low), skip,
+                 left, begin, alpha, T=T, MR=low, V=V, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
+
+
+@routine
+def finish(sums, wide, c, ldc, bias, rows, skip, left, begin, alpha, T, L, ACT):
+    """Rows of C from the sums of a tile, which is so wide, and what is to be done with them."""
+    for r in range(rows):
+        for j in range(0, min(left, wide), L):
+            mask = wanted(skip, left, j, L)
+            x = load(sums + (r * wide + j), L) * splat(T(alpha), L)
+            if begin % 4 == ADD:
+                x += load(c + (r * ldc + j), L, mask)
+            elif begin % 4 == BIAS:
+                x += load(bias + j, L, mask)
+            if ACT == "relu":
+                if begin >= LAST:
+                    x = select(x < splat(T(0), L), splat(T(0), L), x)
+            elif ACT == "gelu":
+                if begin >= LAST:
+                    x = gelu(x)
+            store(c + (r * ldc + j), x, mask)
+
+
+@routine
+def pack_rows(b, bks, to, k, columns, W, L):
+    """Panels of B [k, columns], whose rows are contiguous, as rows of W numbers; others are 0.
+
+    One panel begins DEPTH rows behind the one before. All are packed at once: rows of B may be pages
+    apart, and then going from row to row costs more than reading on.
+    """
+    whole = columns // W * W
+    masks = [iota(i32, L) < i32(columns - whole - v * L) for v in range(W // L)]
+    for p in range(k):
+        for j in range(0, whole, W):
+            for v in unroll(W // L):
+                store(to + (j * DEPTH + p * W + v * L), load(b + (p * bks + j + v * L), L))
+        if whole < columns:
+            for v in unroll(W // L):
+                there = load(b + (p * bks + whole + v * L), L, masks[v])
+                store(to + (whole * DEPTH + p * W + v * L), there)
+
+
+def _joined(n: int) -> list[int]:
+    """The lanes of two vectors of n lanes, one after the other."""
+    return list(range(2 * n))
+
+
+def _picked(half: int, deep: int, lanes: int) -> list[int]:
+    """Of two vectors of numbers of columns, `deep` of each column: first all first numbers, then all
+    second ones, of one half of them."""
+    picked = range(half * deep // 2, (half + 1) * deep // 2)
+    return [v * lanes + i + q for q in picked for v in (0, 1) for i in range(0, lanes, deep)]
+
+
+def _halves(half: int, lanes: int) -> list[int]:
+    """One half of a vector and the same one of another."""
+    first = half * lanes // 2
+    return [v * lanes + first + i for v in (0, 1) for i in range(lanes // 2)]
+
+
+@inline
+def turned(columns, L, Q):
+    """L vectors of Q numbers, 2 or 4, as Q vectors of L: `transposed` of what is not square."""
+    for n in unroll([Q << i for i in range((L // Q).bit_length() - 1)]):
+        columns = [
+            shuffle(columns[2 * i], columns[2 * i + 1], _joined(n))
+            for i in range(len(columns) // 2)
+        ]
+    columns = [shuffle(columns[i & ~1], columns[i | 1], _picked(i & 1, Q, L)) for i in range(Q)]
+    if Q == 4:
+        columns = [
+            shuffle(columns[i // 2], columns[i // 2 + 2], _halves(i & 1, L)) for i in range(Q)
+        ]
+    return columns
+
+
+@routine(apart=True)
+def pack_columns(b, bcs, to, k, left, W, L):
+    """A panel of B [k, left], whose columns are contiguous, as rows of W numbers.
+
+    Columns that do not exist are copies of the last one. Rows are written up to a multiple of L.
+    """
+    Q = min(4, L)
+    for j in range(0, min(left, W), L):
+        at = [b + min(left - 1, j + i) * bcs for i in range(L)]
+        for p in range(0, k, Q):
+            mask = iota(i32, Q) < i32(k - p)
+            rows = turned([load(at[i] + p, Q, mask) for i in range(L)], L, Q)
+            for i in unroll(Q):
+                store(to + ((p + i) * W + j), rows[i])
+
+
+@routine(apart=True, quick=True)
+def block(a, ars, aks, b, panel, bks, c, ldc, row, k, rows, columns, begin, T, MR, V, L,
+          alpha=1, ACT="", back=None):  # fmt: skip
+    """A block of C: rows of tiles; panels of B begin `panel` elements a column apart.
+
+    Each kind of tile takes time to compile: there is a narrow one for what is left of the columns,
+    and a low one of either width for what is left of the rows. Without `back` columns of B end where they end. With it
+    all V vectors can be read: with 1 the last columns are multiplied together with some before
+    them, which are done already; with 0 there is something behind them.
+    """
+    W, PADDED = V * L, back is not None
+    for i in range(0, rows, MR):
+        rest, at, line = min(rows - i, MR), a + i * ars, c + i * ldc
+        for j in range(0, columns, W):
+            left, skip = columns - j, None
+            if PADDED:
+                skip = max((i64(L) if left <= L else i64(W)) - left, i64(0)) * back
+                left += skip
+            first = j - skip if PADDED else j
+            by, to, more = b + first * panel, line + first, row + first
+            if left <= L:
+                tiles(at, ars, aks, by, bks, to, ldc, more, k, rest, skip, left, begin, alpha,
+                      T=T, MR=MR, V=1, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
+            else:
+                tiles(at, ars, aks, by, bks, to, ldc, more, k, rest, skip, left, begin, alpha,
+                      T=T, MR=MR, V=V, L=L, ACT=ACT, PADDED=PADDED)  # fmt: skip
+
+
+@routine
+def pack(b, bks, bcs, to, k, columns, W, L):
+    """Panels of B [k, columns] as rows of W numbers, one panel DEPTH rows behind the one before."""
+    if bcs == 1:
+        pack_rows(b, bks, to, k, columns, W=W, L=L)
+    else:
+        for j in range(0, columns, W):
+            pack_columns(b + j * bcs, bcs, to + j * DEPTH, k, min(W, columns - j), W=W, L=L)
+
+
+@kernel
+def convert(a: Ptr[A], out: Ptr[B], n: i64):
+    """The numbers of one array in another."""
+    for lo, hi in parallel(n, 32768):
+        for i in lanes(lo, hi):
+            out[i] = a[i]
+
+
+@kernel
+def pair_rows(a: Ptr[u16], out: Ptr[i32], rows: i64, n: i64, along: i64):
+    """Each number of an even row beside that of the odd row under it, as one: out [rows // 2, n]."""
+    for lo, hi in parallel(rows // 2, 32768 // n + 1):
+        for p in range(lo, hi):
+            upper, lower = a + 2 * p * along, a + (2 * p + 1) * along
+            to = out + p * n
+            for j in lanes(0, n):
+                to[j] = i32(upper[j]) | (i32(lower[j]) << 16)
+
+
+@inline
+def shape_of(a):
+    """Of an array's object: its number of dimensions, its shape, its strides in bytes."""
+    return i64(i32(a[HEAD + 1])), bits(a[HEAD + 2], Ptr[i64]), bits(a[HEAD + 3], Ptr[i64])
+
+
+@routine
+def matrix_at(index, over, lead, dims, shape, strides):
+    """Where, in bytes, the matrix for an index into the `lead` first dimensions of `over` begins."""
+    at = i64(0)
+    rest = index
+    for d in range(lead):
+        place = rest
+        if d + 1 < lead:  # divisions take as long as a row of a small matrix
+            size = over[lead - 1 - d]
+            place = rest % size
+            rest = rest // size
+        mine = dims - 3 - d
+        if mine >= 0:
+            if shape[mine] != 1:  # else it is broadcast
+                at += place * strides[mine]
+    return at
+
+
+@inline
+def rounded_up(a, by):
+    return (a + (by - 1)) // by * by
+
+
+@kernel(quick=True)
+def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i64,
+            alpha: f64):  # fmt: skip
+    """C [..., m, n] from A [..., m, k] and B [..., k, n], k > 0 (counted in pairs, if they are pairs).
+
+    Leading dimensions of A and B are broadcast to those of C, whose rows are contiguous; the rows or
+    the columns of B are contiguous. `how` is SET, ADD, BIAS (`row` [n]) or SCALE, or 8 * span: then
+    sums over `span` products each, which threads share, go to `parts` [spans, m, n]. C of another
+    type than the sums' holds no sums: then k is at most DEPTH.
+    """
+    W = V * L
+    a_dims, a_shape, a_strides = shape_of(a)
+    b_dims, b_shape, b_strides = shape_of(b)
+    c_dims, c_shape, c_strides = shape_of(c)
+    m, n, k = c_shape[c_dims - 2], c_shape[c_dims - 1], a_shape[a_dims - 1]
+    ars, aks = a_strides[a_dims - 2] // E.size, a_strides[a_dims - 1] // E.size
+    bks, bcs = b_strides[b_dims - 2] // E.size, b_strides[b_dims - 1] // E.size
+    ldc = c_strides[c_dims - 2] // O.size
+    if n == 1:  # then the stride may be any
+        bcs = i64(1)
+    span, spans = k, i64(1)
+    if how >= 8:
+        span = how // 8
+        spans = rounded_up(k, span) // span
+    depths = rounded_up(min(k, span), DEPTH) // DEPTH
+    depth = rounded_up(rounded_up(min(k, span), depths) // depths, L)
+    lead = c_dims - 2
+    batch = i64(1)
+    for d in range(lead):
+        batch = batch * c_shape[d]
+
+    # The chunks of a matrix: `down` times `pieces`, for each span.
+    across = rounded_up(n, W) // W
+    wanted = rounded_up(min(1 + m * n * k * batch // 524288, CHUNKS), batch) // batch
+    if spans > 1:
+        wanted = i64(1)
+    group = min(max(across * min(max(m // 512, 1), wanted) // wanted, 1), GROUP)
+    pieces = rounded_up(across, group) // group
+    down = min(rounded_up(wanted, pieces) // pieces, max(m // 96, 1))  # each packs B anew
+    down = max(down, rounded_up(m, 1024) // 1024)
+    height = rounded_up(rounded_up(m, down) // down, MR)
+    down = rounded_up(m, height) // height
+    each = pieces * down
+    chunks = each * spans
+    grain = max(131072 * chunks // (m * n * k), 1)
+
+    b_in_place = (bcs == 1) & (n >= W)
+    b_in_place &= (min(k, DEPTH) * bks <= 32768) | ((m <= 2 * MR) & (bks <= 2048))
+    for lo, hi in parallel(batch * chunks, grain):
+        panels = array(E.loaded, DEPTH * W * GROUP)
+        for t in range(lo, hi):
+            z, s, i, first = t, i64(0), i64(0), i64(0)
+            if chunks > 1:
+                u = t % each
+                z, s = t // chunks, t % chunks // each
+                i, first = u // pieces * height, u % pieces * (group * W)
+            rows, columns = min(height, m - i), min(n - first, group * W)
+            over_a = matrix_at(z, c_shape, lead, a_dims, a_shape, a_strides) // E.size
+            over_b = matrix_at(z, c_shape, lead, b_dims, b_shape, b_strides) // E.size
+            over_c = matrix_at(z, c_shape, lead, c_dims, c_shape, c_strides) // O.size
+            at = bits(a[HEAD], Ptr[E]) + (over_a + i * ars)
+            by = bits(b[HEAD], Ptr[E]) + (over_b + first * bcs)
+            to = bits(c[HEAD], Ptr[O]) + (over_c + i * ldc + first)
+            start = how
+            if O is T:
+                if spans > 1:
+                    to = parts + (s * (m * n) + i * n + first)
+                    start = i64(SET)
+            p, end = s * span, min(k, (s + 1) * span)
+            while p < end:
+                deep = min(depth, end - p)
+                if ACT != "":
+                    if p + depth >= k:
+                        start += LAST
+                source, panel, step, back = panels, i64(DEPTH), i64(W), i64(0)
+                if E.loaded is E:
+                    if b_in_place:
+                        source, panel, step, back = by + p * bks, i64(1), bks, i64(1)
+                if back == 0:
+                    pack(by + p * bks, bks, bcs, panels, deep, columns, W=W, L=L)
+                block(at + p * aks, ars, aks, source, panel, step, to, ldc, row + first, deep, rows,
+                      columns, start, T=T, MR=MR, V=V, L=L, alpha=T(alpha), ACT=ACT, back=back)  # fmt: skip
+                p += depth
+                start = i64(ADD)
+
+
+@kernel
+def joined(parts: Ptr[T], c: Ptr[T], n: i64, spans: i64):
+    """C [n], the sum of the sums over spans [spans, n]."""
+    for lo, hi in parallel(n, 2048):
+        for e in range(lo, hi, L):
+            mask = iota(i32, L) < i32(hi - e)
+            total = load(parts + e, L, mask)
+            for s in range(1, spans):
+                total += load(parts + (s * n + e), L, mask)
+            store(c + e, total, mask)

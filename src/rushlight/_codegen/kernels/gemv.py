@@ -1,0 +1,317 @@
+"""Products of a matrix with few vectors, which are as fast as the matrix can be read.
+
+out[j, i] = Σ_k vectors[j, k] * matrix[i, k], for at most `J` vectors. A matrix whose rows (i) are
+contiguous is read some rows at a time, each with sums in all lanes of a vector (`dots`); one whose
+columns are contiguous is read in wide pieces of them, whose sums stay in registers (`sums`).
+
+The vectors are brought together first, `DEPTH` numbers of each at a time, in the type of the sums;
+the sums over these blocks are added in order, whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels import gemm
+from rushlight._codegen.kernels.gemm import added, matrix_at, rounded_up, shape_of
+from rushlight._codegen.language import (
+    array,
+    bits,
+    inline,
+    iota,
+    lanes,
+    load,
+    parallel,
+    prefetch,
+    routine,
+    splat,
+    store,
+    total,
+    unroll,
+)
+from rushlight._codegen.types import HEAD, Header, Ptr, Type, f64, i32, i64
+
+DEPTH = 2048
+SIDE = 16  # numbers that are copied or added side by side
+AHEAD, DOWN = 2048, 4  # bytes of a row, and rows, that are fetched before they are needed
+CHUNK = 65536  # elements of the matrix that a chunk of the work reads at least
+FEW, SOME = 4, 8  # vectors, at most: for columns, for rows
+
+
+def sizes(E: Type, count: int) -> dict[str, Any]:
+    """What kernels for so many vectors and a matrix of one type are compiled for.
+
+    Of J vectors at once: R rows and U vectors of each are read by `rows`, V vectors of columns by
+    `columns`.
+    """
+    one = gemm.sizes(E.loaded)
+    wide = one["MR"] == 12  # 32 vector registers, not 16
+    found = {"E": E, "T": one["T"], "L": one["L"]}
+    if count == 1:
+        return {**found, "J": 1, "R": 2, "U": 4, "V": 16 if wide else 8}
+    if count <= FEW:
+        return {**found, "J": FEW, "R": 2, "U": 2 if wide else 1, "V": 4 if wide else 2}
+    return {**found, "J": SOME, "R": 2 if wide else 1, "U": 1, "V": 2 if wide else 1}
+
+
+NAMES = {"rows": "ETOJLRU", "columns": "ETOJLV", "dot": "ETLV"}  # that kernels leave open
+
+
+def known(name: str, E: Type, count: int, O: Type | None = None) -> dict[str, Any]:
+    """What one of these kernels is compiled for, whose results are of the same type, or O."""
+    found = {**sizes(E, count), "O": O or E}
+    return {k: found[k] for k in NAMES[name]}
+
+
+@routine
+def dots(p, along, q, qj, k, rows, out, oj, oi, vectors, first, T, R, U, J, L, E=None):
+    """out[j, i] (+)= Σ_k q[j * qj + k] * p[i * along + k] for R rows i of the matrix.
+
+    Rows and vectors that do not exist are computed from the last one that does. U vectors of each
+    row are added separately.
+    """
+    at = [p + min(rows - 1, r) * along for r in range(R)]
+    by = [q + min(vectors - 1, j) * qj for j in range(J)]
+    sums = [[[splat(T(0), L) for _ in range(U)] for _ in range(J)] for _ in range(R)]
+    whole = k // (U * L) * (U * L)
+    for e in range(0, whole, U * L):
+        for u in unroll(U):
+            vs = [load(by[j] + (e + u * L), L) for j in range(J)]
+            for r in unroll(R):
+                prefetch(at[r] + (e + u * L + AHEAD // (E or T).size))
+                row = load(at[r] + (e + u * L), L)
+                for j in unroll(J):
+                    sums[r][j][u] = added(row, vs[j], sums[r][j][u])
+    for e in range(whole, k, L):
+        mask = iota(i32, L) < i32(k - e)
+        vs = [load(by[j] + e, L, mask) for j in range(J)]
+        for r in unroll(R):
+            row = load(at[r] + e, L, mask)
+            for j in unroll(J):
+                sums[r][j][0] = added(row, vs[j], sums[r][j][0])
+    for r in unroll(R):
+        for j in unroll(J):
+            for u in unroll(1, U):
+                sums[r][j][0] = sums[r][j][0] + sums[r][j][u]
+            if r < rows:
+                if j < vectors:
+                    x = total(sums[r][j][0])
+                    if first:
+                        out[j * oj + r * oi] = x
+                    else:
+                        out[j * oj + r * oi] += x
+
+
+@inline
+def gathered(q, qj, qk, own, vectors, k, E, T):
+    """The first k numbers of some vectors, each contiguous, in the type of the sums: where they
+    begin and how far the next vector is; `own` is memory for them where they are not yet so."""
+    by, each = own, i64(DEPTH)
+    if E is T:
+        if qk == 1:
+            by, each = q, qj
+        else:
+            gather_vectors(q, qj, qk, own, vectors, k)
+    else:
+        gather_vectors(q, qj, qk, own, vectors, k)
+    return by, each
+
+
+@routine
+def gather_vectors(q, qj, qk, own, vectors, k):
+    for j in range(vectors):
+        if qk == 1:
+            for d in range(0, k, SIDE):
+                here = iota(i64, SIDE) < k - d
+                store(own + (j * DEPTH + d), load(q + (j * qj + d), SIDE, here), here)
+        else:
+            for d in range(k):
+                own[j * DEPTH + d] = q[j * qj + d * qk]
+
+
+@inline
+def plan(matrix, vectors, out, E, O):
+    """What is to be read: n, k, count, the strides, and how many matrices there are."""
+    dims, shape, strides = shape_of(matrix)
+    q_dims, _, q_strides = shape_of(vectors)
+    o_dims, o_shape, o_strides = shape_of(out)
+    batch = i64(1)
+    for d in range(o_dims - 2):
+        batch = batch * o_shape[d]
+    n, k, count = o_shape[o_dims - 1], shape[dims - 1], i64(1)
+    along, down = strides[dims - 2] // E.size, strides[dims - 1] // E.size
+    qj, qk = i64(0), q_strides[q_dims - 1] // E.size
+    oj, oi = i64(0), o_strides[o_dims - 1] // O.size
+    if o_dims > 1:
+        count, oj = o_shape[o_dims - 2], o_strides[o_dims - 2] // O.size
+    if q_dims > 1:
+        qj = q_strides[q_dims - 2] // E.size
+    return n, k, count, along, down, qj, qk, oj, oi, batch
+
+
+@inline
+def places(z, matrix, vectors, out, E, O):
+    """Where the matrix, the vectors and the results of number z begin."""
+    dims, shape, strides = shape_of(matrix)
+    q_dims, q_shape, q_strides = shape_of(vectors)
+    o_dims, o_shape, o_strides = shape_of(out)
+    lead = o_dims - 2
+    p, q = bits(matrix[HEAD], Ptr[E]), bits(vectors[HEAD], Ptr[E])
+    to = bits(out[HEAD], Ptr[O])
+    if lead > 0:
+        p = p + matrix_at(z, o_shape, lead, dims, shape, strides) // E.size
+        q = q + matrix_at(z, o_shape, lead, q_dims, q_shape, q_strides) // E.size
+        to = to + matrix_at(z, o_shape, lead, o_dims, o_shape, o_strides) // O.size
+    return p, q, to
+
+
+@routine
+def add_row(row, ri, rj, out, oj, oi, vectors, first, end):
+    """out[j, i] += row[i * ri + j * rj], for i from `first` to `end`."""
+    for j in range(vectors):
+        to, by = out + j * oj, row + j * rj
+        if (oi == 1) & (ri == 1):
+            for i in range(first, end, SIDE):
+                here = iota(i64, SIDE) < end - i
+                store(to + i, load(to + i, SIDE, here) + load(by + i, SIDE, here), here)
+        else:
+            for i in range(first, end):
+                to[i * oi] += by[i * ri]
+
+
+@kernel(quick=True)
+def rows(matrix: Header, vectors: Header, out: Header, row: Ptr[T], ri: i64, rj: i64):
+    """out [..., j, i] from matrices [..., i, k] whose rows are contiguous and at most J vectors
+    [..., j, k] for each; leading dimensions are broadcast to those of out. Unless `ri` and `rj` are 0,
+    row[i * ri + j * rj] is added, where out is of the type of the sums."""
+    n, k, count, along, _, qj, qk, oj, oi, batch = plan(matrix, vectors, out, E, O)
+    much = CHUNK if E is T else 2 * CHUNK  # each chunk brings the vectors together anew
+    each = rounded_up(much // k + 1, R)
+    pieces = rounded_up(n, each) // each
+    for lo, hi in parallel(batch * pieces, max(CHUNK // (n * k), 1)):
+        own = array(T, DEPTH * J)
+        for t in range(lo, hi):
+            p, q, to = places(t // pieces, matrix, vectors, out, E, O)
+            first = t % pieces * each
+            for e in range(0, k, DEPTH):
+                deep = min(k - e, DEPTH)
+                by, step = gathered(q + e * qk, qj, qk, own, count, deep, E, T)
+                for i in range(first, min(n, first + each), R):
+                    dots(p + (i * along + e), along, by, step, deep, min(n - i, R), to + i * oi, oj,
+                         oi, count, e == 0, T=T, R=R, U=U, J=J, L=L, E=E)  # fmt: skip
+            if O is T:
+                if ri + rj > 0:
+                    add_row(row, ri, rj, to, oj, oi, count, first, min(n, first + each))
+
+
+@routine
+def sums(p, along, q, qj, k, left, out, oj, oi, vectors, first, T, V, J, L):
+    """out[j, i] (+)= Σ_k q[j * qj + k] * p[k * along + i] for V * L columns i, or `left`."""
+    masks = [iota(i32, L) < i32(left - v * L) for v in range(V)]
+    by = [q + min(vectors - 1, j) * qj for j in range(J)]
+    sums = [[splat(T(0), L) for _ in range(V)] for _ in range(J)]
+    for e in range(k):
+        vs = [splat(by[j][e], L) for j in range(J)]
+        for v in unroll(V):
+            prefetch(p + (min(e + DOWN, k - 1) * along + v * L))
+            row = load(p + (e * along + v * L), L, masks[v])
+            for j in unroll(J):
+                sums[j][v] = added(row, vs[j], sums[j][v])
+    own = array(T, J * V * L)
+    for j in unroll(J):
+        for v in unroll(V):
+            store(own + (j * V + v) * L, sums[j][v])
+    deliver(own, i64(V * L), left, out, oj, oi, vectors, first, L=L)
+
+
+@routine
+def deliver(sums, wide, left, out, oj, oi, vectors, first, L):
+    """out[j, i] (+)= sums[j * wide + i] for so many vectors and up to `left` columns."""
+    for j in range(vectors):
+        at, to, n = sums + j * wide, out + j * oj, min(left, wide)
+        if oi == 1:
+            for i in range(0, n, L):
+                mask = iota(i32, L) < i32(n - i)
+                x = load(at + i, L)
+                if not first:
+                    x += load(to + i, L, mask)
+                store(to + i, x, mask)
+        else:
+            for i in range(n):
+                one = at[i]
+                if not first:
+                    one += to[i * oi]
+                to[i * oi] = one
+
+
+@kernel(quick=True)
+def columns(matrix: Header, vectors: Header, out: Header, row: Ptr[T], ri: i64, rj: i64):
+    """As `rows`, from matrices [..., i, k] whose columns are contiguous."""
+    n, k, count, _, along, qj, qk, oj, oi, batch = plan(matrix, vectors, out, E, O)
+    W = V * L
+    much = CHUNK if E is T else 2 * CHUNK
+    each = rounded_up(much // k + 1, W)
+    pieces = rounded_up(n, each) // each
+    for lo, hi in parallel(batch * pieces, max(CHUNK // (n * k), 1)):
+        own = array(T, DEPTH * J)
+        for t in range(lo, hi):
+            p, q, to = places(t // pieces, matrix, vectors, out, E, O)
+            first = t % pieces * each
+            for e in range(0, k, DEPTH):
+                deep = min(k - e, DEPTH)
+                by, step = gathered(q + e * qk, qj, qk, own, count, deep, E, T)
+                for i in range(first, min(n, first + each), W):
+                    if n - i > W // 2:
+                        sums(p + (i + e * along), along, by, step, deep, n - i, to + i * oi, oj, oi,
+                             count, e == 0, T=T, V=V, J=J, L=L)  # fmt: skip
+                    else:
+                        sums(p + (i + e * along), along, by, step, deep, n - i, to + i * oi, oj, oi,
+                             count, e == 0, T=T, V=max(V // 2, 1), J=J, L=L)  # fmt: skip
+            if O is T:
+                if ri + rj > 0:
+                    add_row(row, ri, rj, to, oj, oi, count, first, min(n, first + each))
+
+
+@kernel
+def outer(a: Ptr[E], step: i64, b: Ptr[E], c: Ptr[E], n: i64, m: i64):
+    """c [n, m], all products of a [n], whose numbers are `step` apart, and b [m]."""
+    for lo, hi in parallel(n, 65536 // m + 1):
+        for i in range(lo, hi):
+            x, to = a[i * step], c + i * m
+            for j in lanes(0, m):
+                to[j] = x * b[j]
+
+
+@kernel
+def outer_added(
+    a: Ptr[E], step: i64, b: Ptr[E], to: Ptr[E], c: Ptr[E], n: i64, m: i64, beta: f64, alpha: f64
+):  # fmt: skip
+    """c [n, m]: beta times `to` [n, m] plus alpha times `outer`."""
+    T = E.loaded
+    for lo, hi in parallel(n, 32768 // m + 1):
+        for i in range(lo, hi):
+            x, y, z = T(alpha) * a[i * step], to + i * m, c + i * m
+            for j in lanes(0, m):
+                z[j] = T(beta) * y[j] + x * b[j]
+
+
+@kernel
+def dot(a: Ptr[E], b: Ptr[E], parts: Ptr[T], out: Ptr[E], n: i64):
+    """out[0] = Σ a[i] * b[i], the sum of one of `parts` for every `CHUNK` products."""
+    for lo, hi in parallel(n, CHUNK):
+        sums = [splat(T(0), L) for _ in range(V)]
+        whole = lo + (hi - lo) // (V * L) * (V * L)
+        for e in range(lo, whole, V * L):
+            for v in unroll(V):
+                sums[v] = added(load(a + (e + v * L), L), load(b + (e + v * L), L), sums[v])
+        for e in range(whole, hi, L):
+            mask = iota(i32, L) < i32(hi - e)
+            sums[0] = added(load(a + e, L, mask), load(b + e, L, mask), sums[0])
+        for v in unroll(1, V):
+            sums[0] = sums[0] + sums[v]
+        parts[lo // CHUNK] = total(sums[0])
+    all = T(0)
+    for i in range(rounded_up(n, CHUNK) // CHUNK):
+        all += parts[i]
+    out[0] = all

@@ -1,0 +1,419 @@
+"""Reading and writing at indices along one dimension of arrays [outer, n, inner], row-major.
+
+Indices are in range: whoever calls has looked (`look`), or the kernel looks itself. What is added at one place is added in the
+order of the indices, whatever the number of threads: threads share columns or rows of the result,
+never a place.
+"""
+
+from __future__ import annotations
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.rows import rows_of, width
+from rushlight._codegen.language import (
+    array,
+    inline,
+    iota,
+    lanes,
+    largest,
+    load,
+    parallel,
+    prefetch,
+    routine,
+    select,
+    splat,
+    store,
+    unroll,
+)
+from rushlight._codegen.types import Ptr, b1, i64, u8, u32, u64
+
+GRAIN = 16384
+UNSIGNED = {"i32": u32, "i64": u64}
+TOGETHER = 4  # rows that share one look at the indices
+COLUMNS = 256  # columns that a thread adds up at a time
+LOOK = 65536  # indices that are looked at together
+NEAR = 1 << 19  # bytes of an array that stay in a core's own cache
+AHEAD = 1024  # bytes of coming rows that are asked for
+SOME = 512  # indices that are read before their rows are
+
+
+@inline
+def below(p, n, size, I):
+    """Whether n numbers are in [0, size): no bits of theirs, read as one without sign, reach it."""
+    L = width(I)
+    U = UNSIGNED[I.name]
+    most = [splat(U(0), L), splat(U(0), L)]
+    whole = n - n % (2 * L)
+    for i in range(0, whole, 2 * L):
+        for k in unroll(2):
+            v = U(load(p + (i + k * L), L))
+            most[k] = select(v > most[k], v, most[k])
+    if whole < n:
+        for k in unroll(2):
+            v = U(load(p + (whole + k * L), L, iota(i64, L) < n - whole - k * L))
+            most[k] = select(v > most[k], v, most[k])
+    return u64(largest(select(most[0] > most[1], most[0], most[1]))) < u64(size)
+
+
+@routine
+def look_through(x: Ptr[I], bad: Ptr[i64], n: i64, size: i64, I):
+    """bad[0] = 1 where one of n numbers is not in [0, size)."""
+    for lo, hi in parallel(n, LOOK):
+        if not below(x + lo, hi - lo, size, I):
+            bad[0] = 1
+
+
+@kernel
+def look(x: Ptr[I], bad: Ptr[i64], n: i64, size: i64):
+    """As `look_through`."""
+    look_through(x, bad, n, size, I)
+
+
+@inline
+def pick(q, p, which, n):
+    """q[i] = p[which[i]] for i of [0, n). Eight at a time: these processors load one element after
+    the other faster than they gather a vector."""
+    left = n % 8
+    for i in range(0, n - left, 8):
+        found = [p[i64(which[i + k])] for k in range(8)]
+        for k in unroll(8):
+            q[i + k] = found[k]
+    for i in range(n - left, n):
+        q[i] = p[i64(which[i])]
+
+
+@inline
+def move(q, p, n, U):
+    """q[i] = p[i] for i of [0, n)."""
+    L = width(U)
+    left = n % L
+    for i in range(0, n - left, L):
+        store(q + i, load(p + i, L))
+    if left > 0:
+        at = n - left
+        here = iota(i64, L) < left
+        store(q + at, load(p + at, L, here), here)
+
+
+# -- one index for a slice -------------------------------------------------------------------------
+
+
+@inline
+def move_ahead(q, p, coming, n, U):
+    """As `move`; what is `coming` is asked for meanwhile."""
+    L = width(U)
+    left = n % L
+    for i in range(0, n - left, L):
+        prefetch(coming + i)
+        store(q + i, load(p + i, L))
+    if left > 0:
+        at = n - left
+        here = iota(i64, L) < left
+        prefetch(coming + at)
+        store(q + at, load(p + at, L, here), here)
+
+
+@kernel
+def take_slices(ONE, a: Ptr[U], index: Ptr[I], out: Ptr[U], bad: Ptr[i64],
+                outer: i64, n: i64, k: i64, inner: i64):  # fmt: skip
+    """out[o, j] = a[o, index[j]]; ONE: slices of one element. bad[0] = 1, and nothing is read, where
+    an index is out of range."""
+    look_through(index, bad, k, n, I)
+    if bad[0] == 0:
+        if ONE:
+            if outer >= TOGETHER:
+                groups = (outer + (TOGETHER - 1)) // TOGETHER
+                for lo, hi in parallel(groups, rows_of(k * TOGETHER)):
+                    for t in range(lo, hi):
+                        # The last rows are done twice where they are no whole group.
+                        o = min(t * TOGETHER, outer - TOGETHER)
+                        p, q = a + o * n, out + o * k
+                        for j in range(k):
+                            at = i64(index[j])
+                            for r in unroll(TOGETHER):
+                                q[r * k + j] = p[r * n + at]
+            else:
+                for o in range(outer):
+                    p, q = a + o * n, out + o * k
+                    for lo, hi in parallel(k, GRAIN):
+                        pick(q + lo, p, index + lo, hi - lo)
+        else:
+            far = n * inner * U.size > NEAR
+            ahead = max(AHEAD // (inner * U.size), i64(1))
+            # Large chunks while there are enough: a thread goes on where its rows are asked for.
+            few = rows_of(inner)
+            for lo, hi in parallel(outer * k, max(few, min(4 * few, outer * k // 8))):
+                r = lo + 0
+                j = lo % k
+                p = a + lo // k * n * inner
+                while r < hi:
+                    m = min(k - j, hi - r)
+                    if far:
+                        for t in range(m):
+                            coming = p + i64(index[j + min(t + ahead, m - 1)]) * inner
+                            from_here = p + i64(index[j + t]) * inner
+                            move_ahead(out + (r + t) * inner, from_here, coming, inner, U)
+                    else:
+                        for t in range(m):
+                            move(out + (r + t) * inner, p + i64(index[j + t]) * inner, inner, U)
+                    r += m
+                    j = i64(0)
+                    p = p + n * inner
+
+
+@inline
+def put_slice(q, p, lo, hi, ADD, T):
+    """q[i] = p[i], or q[i] += p[i], for i of [lo, hi)."""
+    L = width(T)
+    left = (hi - lo) % L
+    for i in range(lo, hi - left, L):
+        v = load(p + i, L)
+        store(q + i, load(q + i, L) + v if ADD else v)
+    if left > 0:
+        at = hi - left
+        here = iota(i64, L) < left
+        v = load(p + at, L, here)
+        store(q + at, load(q + at, L, here) + v if ADD else v, here)
+
+
+@inline
+def put_slice_ahead(q, p, n, coming_q, coming_p, ADD, T):
+    """As `put_slice` for [0, n), the next ones asked for meanwhile."""
+    L = width(T)
+    left = n % L
+    for i in range(0, n - left, L):
+        prefetch(coming_q + i)
+        prefetch(coming_p + i)
+        v = load(p + i, L)
+        store(q + i, load(q + i, L) + v if ADD else v)
+    if left > 0:
+        at = n - left
+        here = iota(i64, L) < left
+        prefetch(coming_q + at)
+        prefetch(coming_p + at)
+        v = load(p + at, L, here)
+        store(q + at, load(q + at, L, here) + v if ADD else v, here)
+
+
+@kernel
+def put_slices(ADD, ONE, z: Ptr[T], index: Ptr[I], values: Ptr[V], bad: Ptr[i64],
+               outer: i64, n: i64, k: i64, inner: i64, step: i64, parts: i64):  # fmt: skip
+    """z[o, index[j]] = values[o, j] (ADD: += it), for one j after the other; ONE: inner = 1.
+
+    bad[0] = 1, and nothing is written, where an index is out of range. `step`: from one slice of
+    `values` to the next; 0 where it is the same for all. One large matrix (outer = 1) is cut into
+    `parts`, whose rows different threads write.
+    """
+    look_through(index, bad, k, n, I)
+    if bad[0] == 0:
+        if ONE:
+            groups = outer // TOGETHER
+            for lo, hi in parallel(groups, rows_of(k * TOGETHER)):
+                for t in range(lo, hi):
+                    q, p = z + t * TOGETHER * n, values + t * TOGETHER * k * step
+                    row = k * step
+                    for j in range(k):
+                        at = i64(index[j])
+                        for r in unroll(TOGETHER):
+                            if ADD:
+                                q[r * n + at] += p[r * row + j * step]
+                            else:
+                                q[r * n + at] = p[r * row + j * step]
+            for o in range(groups * TOGETHER, outer):
+                q, p = z + o * n, values + o * k * step
+                for j in range(k):
+                    if ADD:
+                        q[i64(index[j])] += p[j * step]
+                    else:
+                        q[i64(index[j])] = p[j * step]
+        else:
+            if parts > 0:
+                for lo, hi in parallel(parts, 1):
+                    chosen = array(i64, SOME + 1)
+                    for part in range(lo, hi):
+                        first, last = part * n // parts, (part + 1) * n // parts
+                        for start in range(0, k, SOME):
+                            m = i64(0)
+                            for j in range(start, min(start + SOME, k)):
+                                chosen[m] = j
+                                m += i64((i64(index[j]) >= first) & (i64(index[j]) < last))
+                            if m > 0:
+                                chosen[m] = chosen[m - 1]
+                            for t in range(m):
+                                j, next_j = chosen[t], chosen[t + 1]
+                                q, p = z + i64(index[j]) * inner, values + j * step
+                                coming = z + i64(index[next_j]) * inner
+                                put_slice_ahead(q, p, inner, coming, values + next_j * step, ADD, T)
+            else:
+                blocks = (inner + (COLUMNS - 1)) // COLUMNS
+                for lo, hi in parallel(outer * blocks, rows_of(k * COLUMNS)):
+                    for t in range(lo, hi):
+                        o, first = t // blocks, t % blocks * COLUMNS
+                        last = min(first + COLUMNS, inner)
+                        q, p = z + o * n * inner, values + o * k * step
+                        for j in range(k):
+                            to = q + i64(index[j]) * inner
+                            put_slice(to, p + j * step, first, last, ADD, T)
+
+
+@kernel
+def fill_slices(ADD, z: Ptr[T], index: Ptr[I], value: Ptr[T], bad: Ptr[i64],
+                outer: i64, n: i64, k: i64, inner: i64):  # fmt: skip
+    """z[o, index[j]] = (ADD: +=) value[0]; bad[0] = 1, and nothing is written, where an index is out of
+    range."""
+    look_through(index, bad, k, n, I)
+    if bad[0] == 0:
+        v = value[0]
+        for o in range(outer):
+            for j in range(k):
+                to = z + (o * n + i64(index[j])) * inner
+                for c in lanes(0, inner):
+                    to[c] = to[c] + v if ADD else v
+
+
+@kernel
+def pair_places(first: Ptr[I], second: Ptr[J], out: Ptr[i64], bad: Ptr[i64],
+                k: i64, n: i64, m: i64):  # fmt: skip
+    """out = first * m + second, where negative numbers count from the ends n and m; bad[0] = 1 for
+    one that is out of range."""
+    for lo, hi in parallel(k, GRAIN):
+        wrong = i64(0)
+        for i in range(lo, hi):
+            r, c = i64(first[i]), i64(second[i])
+            r = r + n if r < 0 else r
+            c = c + m if c < 0 else c
+            wrong = wrong | i64(u64(r) >= u64(n)) | i64(u64(c) >= u64(m))
+            out[i] = r * m + c
+        if wrong != 0:
+            bad[0] = 1
+
+
+@kernel
+def take_pairs(a: Ptr[U], first: Ptr[i64], second: Ptr[i64], out: Ptr[U], bad: Ptr[i64],
+               n: i64, m: i64, k: i64):  # fmt: skip
+    """out[i] = a[first[i], second[i]] of a matrix [n, m]; negative numbers count from the ends; bad[0] = 1,
+    and nothing is read, for one that is out of range."""
+    for lo, hi in parallel(k, GRAIN):
+        for i in range(lo, hi):
+            r, c = first[i] + 0, second[i] + 0
+            r = r + n if r < 0 else r
+            c = c + m if c < 0 else c
+            if (u64(r) < u64(n)) & (u64(c) < u64(m)):
+                out[i] = a[r * m + c]
+            else:
+                bad[0] = 1
+
+
+@kernel
+def clear(z: Ptr[T], n: i64):
+    for lo, hi in parallel(n, GRAIN):
+        for i in lanes(lo, hi):
+            z[i] = T(0)
+
+
+# -- one index for an element ----------------------------------------------------------------------
+
+
+@kernel
+def gather_along(ONE, a: Ptr[U], index: Ptr[I], out: Ptr[U], bad: Ptr[i64],
+                 outer: i64, n: i64, k: i64, inner: i64):  # fmt: skip
+    """out[o, j, i] = a[o, index[o, j, i], i]; ONE: inner = 1. bad[0] = 1 for an index out of range;
+    nothing is read there."""
+    if ONE:
+        for lo, hi in parallel(outer, rows_of(k)):
+            if k == 1:
+                if below(index + lo, hi - lo, n, I):
+                    for o in range(lo, hi):
+                        out[o] = a[o * n + i64(index[o])]
+                else:
+                    bad[0] = 1
+            else:
+                for o in range(lo, hi):
+                    if below(index + o * k, k, n, I):
+                        pick(out + o * k, a + o * n, index + o * k, k)
+                    else:
+                        bad[0] = 1
+    else:
+        for lo, hi in parallel(outer * k, rows_of(inner)):
+            for r in range(lo, hi):
+                q, which, p = out + r * inner, index + r * inner, a + r // k * n * inner
+                if below(which, inner, n, I):
+                    for i in lanes(0, inner):
+                        q[i] = p[i64(which[i]) * inner + i]
+                else:
+                    bad[0] = 1
+
+
+@inline
+def together(old, new, HOW):
+    """What becomes of an element: "put", "add", "times", "most" or "least"; NaN is both most and least."""
+    if HOW == "add":
+        return old + new
+    elif HOW == "times":
+        return old * new
+    elif HOW == "most":
+        return select((new > old) | (new != new), new, old)
+    elif HOW == "least":
+        return select((new < old) | (new != new), new, old)
+    else:
+        return new
+
+
+@kernel
+def write_along(HOW, NEW, ONE, SAME, z: Ptr[T], index: Ptr[I], values: Ptr[V], bad: Ptr[i64],
+                outer: i64, n: i64, k: i64, inner: i64):  # fmt: skip
+    """z[o, index[o, j, i], i] = values[o, j, i], or what HOW makes of both, for one j after the other;
+    SAME: values is one number.
+
+    bad[0] = 1 where an index is out of range, and nothing is written. NEW: z is to be zeros first,
+    and what it is after an index out of range does not matter.
+    """
+    if not NEW:
+        look_through(index, bad, outer * k * inner, n, I)
+    if NEW or bad[0] == 0:
+        if ONE:
+            for lo, hi in parallel(outer, rows_of(max(k, n) if NEW else k)):
+                if NEW:
+                    for i in lanes(lo * n, hi * n):
+                        z[i] = T.loaded(0)
+                good = below(index + lo * k, (hi - lo) * k, n, I) if NEW else b1(True)
+                if good:
+                    for o in range(lo, hi):
+                        q = z + o * n
+                        for j in range(o * k, o * k + k):
+                            v = values[0] if SAME else values[j]
+                            q[i64(index[j])] = together(q[i64(index[j])], v, HOW)
+                else:
+                    bad[0] = 1
+        else:
+            blocks = (inner + (COLUMNS - 1)) // COLUMNS
+            for lo, hi in parallel(outer * blocks, rows_of(k * COLUMNS)):
+                for t in range(lo, hi):
+                    o, first = t // blocks, t % blocks * COLUMNS
+                    last = min(first + COLUMNS, inner)
+                    if NEW:
+                        for j in range(n):
+                            r = (o * n + j) * inner
+                            for i in lanes(r + first, r + last):
+                                z[i] = T.loaded(0)
+                    for j in range(k):
+                        r = (o * k + j) * inner
+                        good = below(index + r + first, last - first, n, I) if NEW else b1(True)
+                        if good:
+                            for i in range(first, last):
+                                v = values[0] if SAME else values[r + i]
+                                at = (o * n + i64(index[r + i])) * inner + i
+                                z[at] = together(z[at], v, HOW)
+                        else:
+                            bad[0] = 1
+
+
+# -- masks -----------------------------------------------------------------------------------------
+
+
+@kernel
+def fill_masked(z: Ptr[T], mask: Ptr[u8], value: Ptr[T], n: i64):
+    """z[i] = value[0] where mask[i] is not 0."""
+    v = value[0]
+    for lo, hi in parallel(n, GRAIN):
+        for i in lanes(lo, hi):
+            z[i] = v if mask[i] != 0 else z[i]

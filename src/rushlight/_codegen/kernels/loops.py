@@ -1,0 +1,93 @@
+"""Inner loops of ufuncs: functions of numbers over operands with any strides.
+
+`loop` is NumPy's `PyUFuncGenericFunction`, less the cases that depend on the order of elements
+(sums, running sums), which `spread.py` keeps from it. Numbers that a function takes besides arrays
+are operands too, with a stride of 0, of the type that the function computes in.
+"""
+
+from __future__ import annotations
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.elementwise import STREAM, WIDTH, streamed
+from rushlight._codegen.language import bits, lanes, load, parallel, splat, store, unroll
+from rushlight._codegen.types import Ptr, i64, u8
+
+COSTLY = 16384  # elements in a chunk of a function that computes
+CHEAP = 32768  # and of one that waits for memory, which is written around the caches if it is large
+
+
+@kernel
+def loop(F, TYPES, B, NUMBERS, GRAIN, args: Ptr[Ptr[u8]], n_at: Ptr[i64], steps: Ptr[i64]):
+    """out = F(*arrays, *numbers): arrays of TYPES, as many numbers as NUMBERS says, `out` of B."""
+    N = len(TYPES)
+    n = n_at[0]
+    x = [bits(args[k], Ptr[TYPES[k]]) for k in range(N)]
+    s = [bits(args[N + k], Ptr[TYPES[0].loaded])[0] for k in range(NUMBERS)]
+    out = bits(args[N + NUMBERS], Ptr[B])
+    step = [steps[k] for k in range(N)]
+    out_step = steps[N + NUMBERS]
+    full = [step[k] == TYPES[k].size for k in range(N)]
+    dense = out_step == B.size
+    first, last = dense, dense
+    for k in unroll(N):
+        dense = dense & full[k]
+    if N > 1:  # one element for all, as the gradient of a sum is, and arrays
+        first = first & (step[0] == 0) & full[1] & full[N - 1]
+        last = last & (step[N - 1] == 0) & full[0] & full[N - 2]
+    addresses = bits(args, Ptr[i64])
+    address = addresses[N + NUMBERS]
+    around = dense & (n * B.size >= STREAM) & ((address & (WIDTH - 1)) == 0)
+    for k in unroll(N):  # what was just read is in the caches: it is overwritten there
+        around = around & (addresses[k] != address)
+    for lo, hi in parallel(n, GRAIN):
+        if GRAIN == CHEAP and around:
+            L = streamed(B)
+            for i in range(lo, hi - L + 1, L):
+                store(out + i, F(*[load(x[k] + i, L) for k in range(N)], *s), None, True)
+            for i in range(hi - (hi - lo) % L, hi):
+                out[i] = F(*[x[k][i] for k in range(N)], *s)
+        elif dense:
+            for i in lanes(lo, hi):
+                out[i] = F(*[x[k][i] for k in range(N)], *s)
+        elif N > 1 and first:
+            a = x[0][0]
+            for i in lanes(lo, hi):
+                out[i] = F(a, *[x[k][i] for k in range(1, N)], *s)
+        elif N > 1 and last:
+            b = x[N - 1][0]
+            for i in lanes(lo, hi):
+                out[i] = F(*[x[k][i] for k in range(N - 1)], b, *s)
+        else:
+            bytes_of = [bits(x[k], Ptr[u8]) for k in range(N)]
+            to = bits(out, Ptr[u8])
+            for i in range(lo, hi):
+                at = [bits(bytes_of[k] + i * step[k], Ptr[TYPES[k]]) for k in range(N)]
+                here = bits(to + i * out_step, Ptr[B])
+                here[0] = F(*[at[k][0] for k in range(N)], *s)
+
+
+@kernel
+def loop_of_vectors(F, T, L, args: Ptr[Ptr[u8]], n_at: Ptr[i64], steps: Ptr[i64]):
+    """out = F(a, b), L elements at a time, for an F that looks whether some of them are rare cases."""
+    n = n_at[0]
+    x, y, out = [bits(args[k], Ptr[T]) for k in range(3)]
+    step = [steps[k] for k in range(3)]
+    dense = (step[0] == T.size) & (step[2] == T.size)
+    by_one = dense & (step[1] == 0)
+    dense = dense & (step[1] == T.size)
+    for lo, hi in parallel(n, COSTLY):
+        tail = lo
+        if dense:
+            for i in range(lo, hi - L + 1, L):
+                store(out + i, F(load(x + i, L), load(y + i, L)))
+            tail = hi - (hi - lo) % L
+        if by_one:
+            b = splat(y[0], L)
+            for i in range(lo, hi - L + 1, L):
+                store(out + i, F(load(x + i, L), b))
+            tail = hi - (hi - lo) % L
+        for i in range(tail, hi):
+            a = bits(bits(x, Ptr[u8]) + i * step[0], Ptr[T])
+            c = bits(bits(y, Ptr[u8]) + i * step[1], Ptr[T])
+            to = bits(bits(out, Ptr[u8]) + i * step[2], Ptr[T])
+            to[0] = F(a[0], c[0])

@@ -1,0 +1,244 @@
+"""Normalisation of rows, with weights of their columns (layer and RMS norm) or of the planes that
+they are made of (group and instance norm).
+
+Means and sums of squared deviations are taken of one row while it is in the cache, in two passes.
+"""
+
+from __future__ import annotations
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.rows import itself, row_total, row_total_of_two, rows_of, width
+from rushlight._codegen.language import (  # fmt: skip
+    fma,
+    inline,
+    iota,
+    lanes,
+    load,
+    parallel,
+    select,
+    splat,
+    sqrt,
+    store,
+    total,
+)
+from rushlight._codegen.types import Ptr, f64, i64
+
+PARTS = 16  # chunks of rows at most: so many parts of the sums for weights are kept
+COLUMNS = 2048  # sums that make a chunk
+
+
+@inline
+def moments(p, n, T):
+    """The mean of a row, and the sum of its squared deviations from it."""
+    R = T.loaded
+    mean = row_total(p, n, itself, T) / R(n)
+    return mean, row_total(p, n, lambda v: (v - mean) * (v - mean), T)
+
+
+@kernel
+def row_norm(
+    WEIGHT, BIAS, CENTRE, KEPT, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], y: Ptr[T], mean: Ptr[R],
+    rstd: Ptr[R], rows: i64, n: i64, eps: f64,
+):  # fmt: skip
+    """y = (x - mean) / sqrt(variance + eps) * weight + bias, row by row; CENTRE False: the mean is 0.
+    KEPT: mean and 1 / sqrt(variance + eps) are written."""
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            p, q = x + r * n, y + r * n
+            if CENTRE:
+                m, s = moments(p, n, T)
+            else:
+                m, s = R(0), row_total(p, n, lambda v: v * v, T)
+            d = 1 / sqrt(s / R(n) + R(eps))
+            if KEPT:
+                mean[r] = m
+                rstd[r] = d
+            for i in lanes(0, n):
+                v = (p[i] - m) * d if CENTRE else p[i] * d
+                if WEIGHT:
+                    v = v * R(weight[i])
+                if BIAS:
+                    v = v + R(bias[i])
+                q[i] = v
+
+
+@kernel
+def row_lengths(x: Ptr[T], out: Ptr[T], rows: i64, n: i64):
+    """The square root of the sum of squares of each row."""
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            out[r] = sqrt(row_total(x + r * n, n, lambda v: v * v, T))
+
+
+@kernel
+def row_norm_backward(
+    WEIGHT, CENTRE, INPUT, SUMS, g: Ptr[T], x: Ptr[T], weight: Ptr[W], gx: Ptr[T], gw: Ptr[W], gb: Ptr[W],
+    parts: Ptr[R], rows: i64, n: i64, eps: f64,
+):  # fmt: skip
+    """The gradients by x and, with SUMS, by weight and bias. `parts`: 2 * PARTS rows of numbers for its
+    own use, two for each chunk of rows."""
+    grain = rows_in_chunk(rows, n)
+    for lo, hi in parallel(rows, grain):
+        a = parts + lo // grain * 2 * n
+        b = a + n
+        if SUMS:
+            for i in lanes(0, n):
+                a[i] = 0
+                b[i] = 0
+        for r in range(lo, hi):
+            p, h, q = x + r * n, g + r * n, gx + r * n
+            if CENTRE:
+                m, squares = moments(p, n, T)
+            else:
+                m, squares = R(0), row_total(p, n, lambda v: v * v, T)
+            d = 1 / sqrt(squares / R(n) + R(eps))
+            s, t = joint_sums(h, p, weight, a, b, m, d, n, WEIGHT, SUMS, T, W)
+            if INPUT:
+                s, t = s / R(n), t / R(n)
+                for i in lanes(0, n):
+                    v = h[i]
+                    if WEIGHT:
+                        v = v * R(weight[i])
+                    c = (p[i] - m) * d
+                    q[i] = d * (v - s - c * t) if CENTRE else d * (v - c * t)
+    if SUMS:
+        L = width(T)
+        chunks = (rows + (grain - 1)) // grain
+        for lo, hi in parallel(n, COLUMNS):
+            for j in range(lo, hi, L):
+                here = iota(i64, L) < hi - j
+                u, v = splat(R(0), L), splat(R(0), L)
+                for k in range(chunks):
+                    u = u + load(parts + (2 * k * n + j), L, here)
+                    v = v + load(parts + ((2 * k + 1) * n + j), L, here)
+                store(gw + j, u, here)
+                store(gb + j, v, here)
+
+
+@inline
+def rows_in_chunk(rows, n):
+    """How many rows make a chunk, so that there are no more chunks than PARTS."""
+    a, b = rows_of(n), (rows + (PARTS - 1)) // PARTS
+    return a if a > b else b
+
+
+@inline
+def joint_sums(h, p, weight, a, b, m, d, n, WEIGHT, SUMS, T, W):
+    """The sums over a row of h * w and h * w * c, c the normalised p; SUMS: h * c and h are added to
+    the rows a and b."""
+    L = width(T)
+    R = T.loaded
+    s, t = splat(R(0), L), splat(R(0), L)
+    for i in range(0, n, L):
+        here = iota(i64, L) < n - i
+        v = load(h + i, L, here)
+        c = select(here, (load(p + i, L, here) - m) * d, R(0))
+        if SUMS:
+            store(a + i, fma(v, c, load(a + i, L, here)), here)
+            store(b + i, load(b + i, L, here) + v, here)
+        if WEIGHT:
+            v = v * load(weight + i, L, here)
+        s = s + v
+        t = fma(v, c, t)
+    return total(s), total(t)
+
+
+@kernel
+def groups_norm(
+    WEIGHT, BIAS, KEPT, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], y: Ptr[T], mean: Ptr[R], rstd: Ptr[R],
+    rows: i64, groups: i64, each: i64, size: i64, eps: f64,
+):  # fmt: skip
+    """y = (x - mean) / sqrt(variance + eps) * weight + bias by rows of each * size elements; a row is one
+    of `groups` groups of `each` planes, and weights are those of planes."""
+    L = width(T)
+    n = each * size
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            p, q = x + r * n, y + r * n
+            first = r % groups * each
+            m, s = moments(p, n, T)
+            d = 1 / sqrt(s / R(n) + R(eps))
+            if KEPT:
+                mean[r] = m
+                rstd[r] = d
+            if size == 1:
+                for i in lanes(0, n):
+                    v = (p[i] - m) * d
+                    if WEIGHT:
+                        v = v * R(weight[first + i])
+                    if BIAS:
+                        v = v + R(bias[first + i])
+                    q[i] = v
+            else:
+                for e in range(each):
+                    a = d
+                    if WEIGHT:
+                        a = a * R(weight[first + e])
+                    b = -m * a
+                    if BIAS:
+                        b = b + R(bias[first + e])
+                    at, to = p + e * size, q + e * size
+                    for i in range(0, size, L):
+                        here = iota(i64, L) < size - i
+                        store(to + i, load(at + i, L, here) * a + b, here)
+
+
+@kernel
+def groups_norm_backward(
+    WEIGHT, INPUT, SUMS, g: Ptr[T], x: Ptr[T], weight: Ptr[W], gx: Ptr[T], gw: Ptr[W], gb: Ptr[W],
+    parts: Ptr[R], rows: i64, groups: i64, each: i64, size: i64, eps: f64,
+):  # fmt: skip
+    """The gradients by x and, with SUMS, by weight and bias. `parts`: two numbers for each plane, for its
+    own use."""
+    L = width(T)
+    n, channels, planes = each * size, groups * each, rows * each
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            p, h, q = x + r * n, g + r * n, gx + r * n
+            first = r % groups * each
+            m, squares = moments(p, n, T)
+            d = 1 / sqrt(squares / R(n) + R(eps))
+            sums, slopes = parts + r * each, parts + (planes + r * each)
+            for e in range(each):
+                if size == 1:
+                    v = R(h[e])
+                    sums[e] = v
+                    slopes[e] = v * (p[e] - m) * d
+                else:
+                    sums[e] = row_total(h + e * size, size, itself, T)
+                    t = row_total_of_two(
+                        h + e * size, p + e * size, size, lambda u, v: u * (v - m), T
+                    )
+                    slopes[e] = t * d
+            if INPUT:
+                u, v = R(0), R(0)
+                for e in range(each):
+                    w = R(weight[first + e]) if WEIGHT else R(1)
+                    u += w * sums[e]
+                    v += w * slopes[e]
+                u, v = u / R(n), v / R(n)
+                by = -v * d * d  # gx = d * (w * g - u - v * (x - mean) * d)
+                more = -d * u - by * m
+                if size == 1:
+                    for i in lanes(0, n):
+                        w = R(weight[first + i]) if WEIGHT else R(1)
+                        q[i] = h[i] * (d * w) + p[i] * by + more
+                else:
+                    for e in range(each):
+                        a = d * R(weight[first + e]) if WEIGHT else d
+                        z = e * size
+                        for i in range(0, size, L):
+                            here = iota(i64, L) < size - i
+                            sum = load(h + (z + i), L, here) * a + load(p + (z + i), L, here) * by
+                            store(q + (z + i), sum + more, here)
+    if SUMS:
+        samples = rows // groups
+        for lo, hi in parallel(channels, COLUMNS):
+            for j in range(lo, hi, L):
+                here = iota(i64, L) < hi - j
+                u, v = splat(R(0), L), splat(R(0), L)
+                for k in range(samples):
+                    u = u + load(parts + (planes + k * channels + j), L, here)
+                    v = v + load(parts + (k * channels + j), L, here)
+                store(gw + j, u, here)
+                store(gb + j, v, here)

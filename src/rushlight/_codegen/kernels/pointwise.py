@@ -1,0 +1,63 @@
+"""Ufuncs of functions of ours: broadcasting, strides, `out=` and overlaps are NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight._codegen import spread, ufuncs
+from rushlight._codegen.kernels.loops import COSTLY, loop, loop_of_vectors
+from rushlight._codegen.types import Type, bf16, f16, f32, f64, of
+
+FLOATS = (f32, f64, f16, bf16)
+SINGLES = (f32, f16, bf16)  # for functions that compute in float64 what float32 needs
+LANES = 32  # of the vectors of such functions: several registers, so that one need not wait
+
+
+class Pointwise(dict):
+    """dtype -> the ufunc of a function of `arrays` arrays of that dtype and as many numbers as
+    `numbers` says, which are given as what the function computes in: float32, of float64 itself.
+    None for dtypes that it is not made for. Half types are computed in float32 and rounded once.
+
+    >>> from rushlight._codegen.kernels.arithmetic import add
+    >>> x = np.arange(3, dtype=np.float32)
+    >>> Pointwise(add, 2)[x.dtype](x, x)
+    array([0., 2., 4.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        arrays: int = 1,
+        numbers: int = 0,
+        grain: int = COSTLY,
+        output: Type | None = None,
+        types: tuple[Type, ...] = FLOATS,
+        vectors: bool = False,
+    ) -> None:
+        self.function, self.arrays, self.numbers = function, arrays, numbers
+        self.grain, self.output, self.types = grain, output, types
+        self.vectors = vectors  # of two arrays: the function is written for vectors
+
+    def __missing__(self, dtype: np.dtype) -> np.ufunc | None:
+        t = of(dtype)
+        self[dtype] = made = None if t not in self.types or t is None else self._made(t)
+        return made
+
+    def _made(self, t: Type) -> np.ufunc:
+        output = self.output or t
+        if self.vectors:
+            address = loop_of_vectors.address(F=self.function, T=t, L=LANES)
+        else:
+            address = loop.address(
+                F=self.function,
+                TYPES=(t,) * self.arrays,
+                B=output,
+                NUMBERS=self.numbers,
+                GRAIN=self.grain,
+            )
+        dtypes = [t.np] * self.arrays + [t.loaded.np] * self.numbers + [output.np]
+        hushed, plan = spread.hushed(address)
+        count = self.arrays + self.numbers
+        return ufuncs.make(self.function.__name__, [(hushed, dtypes)], count, 1, data=[plan])

@@ -1,0 +1,138 @@
+"""Maxima and averages over windows of images [N, H, W, C]: a vector holds neighbouring channels."""
+
+from __future__ import annotations
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.pool import lowest
+from rushlight._codegen.kernels.rows import rows_of, width
+from rushlight._codegen.language import (
+    inline,
+    iota,
+    lanes,
+    load,
+    parallel,
+    select,
+    splat,
+    store,
+    unroll,
+)
+from rushlight._codegen.types import Ptr, i32, i64
+
+SIDE = 2  # vectors of channels that are taken together
+
+
+@inline
+def inside(start, k, d, n):
+    """The first and one more than the last of the k elements of a window, d apart, that are in
+    [0, n)."""
+    first = select(start < 0, (0 - start + (d - 1)) // d, i64(0))
+    last = select(start < n, (n - start + (d - 1)) // d, i64(0))
+    return first, min(k, last)
+
+
+@inline
+def largest(PLACES, V, p, C, W, dh, dw, y0, y1, x0, x1, corner, mask, T):
+    """The largest elements of a window that begins at p, `corner` in the plane, in V vectors of
+    channels; and where. Of several NaNs the last counts."""
+    L = width(T)
+    best = [splat(T.loaded(lowest(T)), L) for _ in range(V)]
+    place = [splat(i32(corner + y0 * dh * W + x0 * dw), L) for _ in range(V)]
+    for a in range(y0, y1):
+        for b in range(x0, x1):
+            spot = a * dh * W + b * dw
+            for k in unroll(V):
+                at = p + (spot * C + k * L)
+                v = load(at, L) if mask is None else load(at, L, mask)
+                take = (v > best[k]) | (v != v)
+                best[k] = select(take, v, best[k])
+                if PLACES:
+                    place[k] = select(take, splat(i32(corner + spot), L), place[k])
+    return best, place
+
+
+@kernel
+def max_windows(PLACES, x: Ptr[T], out: Ptr[T], places: Ptr[i64], images: i64, C: i64,
+                H: i64, W: i64, oh: i64, ow: i64, kh: i64, kw: i64,
+                sh: i64, sw: i64, ph: i64, pw: i64, dh: i64, dw: i64):  # fmt: skip
+    """The largest element of each window, and its place in the plane."""
+    L = width(T)
+    wide = C - C % (SIDE * L)
+    for lo, hi in parallel(images * oh, rows_of(ow * kh * kw * C)):
+        for r in range(lo, hi):
+            y = r % oh * sh - ph
+            image = x + r // oh * H * W * C
+            y0, y1 = inside(y, kh, dh, H)
+            for j in range(ow):
+                left, to = j * sw - pw, (r * ow + j) * C
+                x0, x1 = inside(left, kw, dw, W)
+                corner = y * W + left
+                p = image + corner * C
+                for c in range(0, wide, SIDE * L):
+                    best, place = largest(
+                        PLACES, SIDE, p + c, C, W, dh, dw, y0, y1, x0, x1, corner, None, T
+                    )
+                    for k in unroll(SIDE):
+                        store(out + (to + c + k * L), best[k])
+                        if PLACES:
+                            store(places + (to + c + k * L), i64(place[k]))
+                for c in range(wide, C, L):
+                    here = iota(i64, L) < C - c
+                    best, place = largest(
+                        PLACES, 1, p + c, C, W, dh, dw, y0, y1, x0, x1, corner, here, T
+                    )
+                    store(out + (to + c), best[0], here)
+                    if PLACES:
+                        store(places + (to + c), i64(place[0]), here)
+
+
+@kernel
+def averages(x: Ptr[T], counts: Ptr[R], out: Ptr[T], images: i64, C: i64,
+             H: i64, W: i64, oh: i64, ow: i64, kh: i64, kw: i64,
+             sh: i64, sw: i64, ph: i64, pw: i64):  # fmt: skip
+    """The sum of each window divided by its count; counts [oh, ow]."""
+    L = width(T)
+    for lo, hi in parallel(images * oh, rows_of(ow * kh * kw * C)):
+        for r in range(lo, hi):
+            y = r % oh * sh - ph
+            p = x + (r // oh * H + y) * W * C
+            y0, y1 = inside(y, kh, i64(1), H)
+            for j in range(ow):
+                left = j * sw - pw
+                x0, x1 = inside(left, kw, i64(1), W)
+                by = counts[r % oh * ow + j]
+                for c in range(0, C, L):
+                    here = iota(i64, L) < C - c
+                    s = splat(T.loaded(0), L)
+                    for a in range(y0, y1):
+                        for b in range(x0, x1):
+                            s = s + load(p + ((a * W + left + b) * C + c), L, here)
+                    store(out + ((r * ow + j) * C + c), s / by, here)
+
+
+@kernel
+def averages_gradient(APART, TILED, g: Ptr[R], counts: Ptr[R], out: Ptr[R], images: i64, C: i64,
+                      H: i64, W: i64, oh: i64, ow: i64, kh: i64, kw: i64,
+                      sh: i64, sw: i64, ph: i64, pw: i64):  # fmt: skip
+    """g / counts added to all elements of each window; APART, TILED: as above."""
+    L = width(R)
+    size = H * W * C
+    for lo, hi in parallel(images, 1):
+        for n in range(lo, hi):
+            if not TILED:
+                for i in lanes(n * size, n * size + size):
+                    out[i] = R(0)
+            for o in range(oh):
+                y = o * sh - ph
+                y0, y1 = inside(y, kh, i64(1), H)
+                for j in range(ow):
+                    left = j * sw - pw
+                    x0, x1 = inside(left, kw, i64(1), W)
+                    corner = ((n * H + y) * W + left) * C
+                    by = counts[o * ow + j]
+                    for c in range(0, C, L):
+                        here = iota(i64, L) < C - c
+                        v = load(g + (((n * oh + o) * ow + j) * C + c), L, here) / by
+                        for a in range(y0, y1):
+                            for b in range(x0, x1):
+                                q = out + (corner + (a * W + b) * C + c)
+                                store(q, v if APART else load(q, L, here) + v, here)

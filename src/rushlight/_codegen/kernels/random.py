@@ -1,0 +1,320 @@
+"""Random numbers from the Mersenne Twister (MT19937: Matsumoto and Nishimura, 1998).
+
+The state is NumPy's own, by its address: 624 words of 32 bits and the place of the next one. Words
+are made 624 at a time, sixteen side by side: word k depends on words k, k + 1 and k + 397 (which is
+k - 227 of the new ones), so that vectors never meet their own results.
+"""
+
+from __future__ import annotations
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.language import (
+    array,
+    bits,
+    fma,
+    inline,
+    iota,
+    lanes,
+    load,
+    parallel,
+    routine,
+    select,
+    shuffle,
+    splat,
+    sqrt,
+    store,
+    trunc,
+    unroll,
+)
+from rushlight._codegen.types import Ptr, f32, f64, i32, i64, u32, u64
+from rushlight.rng.box_muller import _COS, _LOG, _LOG2_HIGH, _LOG2_LOW, _QUARTER_PI, _SIN
+
+N, M = 624, 397
+L = 16
+LOW_53 = (1 << 53) - 1
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+@inline
+def mixed(word, following, far):
+    """The new word at k, of the old ones at k and k + 1 and the one at k + 397."""
+    y = (word & 0x80000000) | (following & 0x7FFFFFFF)
+    return far ^ (y >> 1) ^ ((0 - (y & 1)) & 0x9908B0DF)
+
+
+@routine(apart=True)
+def twist(key: Ptr[u32]):
+    """The next 624 words in place of the last."""
+    for k in range(0, N - M - L + 1, L):
+        store(key + k, mixed(load(key + k, L), load(key + k + 1, L), load(key + k + M, L)))
+    for k in range((N - M) // L * L, N - M):
+        key[k] = mixed(key[k], key[k + 1], key[k + M])
+    for k in range(N - M, N - L, L):
+        store(key + k, mixed(load(key + k, L), load(key + k + 1, L), load(key + k - (N - M), L)))
+    for k in range(N - M + (M - 1) // L * L, N - 1):
+        key[k] = mixed(key[k], key[k + 1], key[k - (N - M)])
+    key[N - 1] = mixed(key[N - 1], key[0], key[M - 1])
+
+
+@inline
+def tempered(word):
+    a = word ^ (word >> 11)
+    b = a ^ ((a << 7) & 0x9D2C5680)
+    c = b ^ ((b << 15) & 0xEFC60000)
+    return c ^ (c >> 18)
+
+
+@inline
+def each_word(state, n, F):
+    """F(i, word) for the next n words."""
+    key = bits(state, Ptr[u32])
+    place = i64(key[N])
+    i = i64(0)
+    while i < n:
+        if place == N:
+            twist(key)
+            place = i64(0)
+        m = min(N - place, n - i)
+        for j in lanes(0, m):
+            F(i + j, tempered(key[place + j]))
+        i += m
+        place += m
+    key[N] = u32(place)
+
+
+@inline
+def each_pair(state, n, F):
+    """F(i, word) for the next n words of 64 bits, each made of two, the high one first."""
+    key = bits(state, Ptr[u32])
+    place = i64(key[N])
+    buffer = array(u32, N + L)  # the words of a block, after the one left over from the last
+    pairs = bits(buffer, Ptr[u64])
+    left = i64(0)
+    i = i64(0)
+    while i < n:
+        if place == N:
+            twist(key)
+            place = i64(0)
+        m = min(N - place, 2 * (n - i) - left)
+        for j in lanes(0, m):
+            buffer[left + j] = tempered(key[place + j])
+        place += m
+        m += left
+        for j in lanes(0, m >> 1):
+            w = pairs[j]
+            F(i + j, (w << 32) | (w >> 32))
+        i += m >> 1
+        left = m & 1
+        if left > 0:
+            buffer[0] = buffer[m - 1]
+    key[N] = u32(place)
+
+
+@kernel
+def words(state: i64, out: Ptr[u64], n: i64):
+    each_word(state, n, lambda i, w: store(out + i, u64(w)))
+
+
+@kernel
+def wide_words(state: i64, out: Ptr[u64], n: i64):
+    each_pair(state, n, lambda i, w: store(out + i, w))
+
+
+# -- uniform numbers -------------------------------------------------------------------------------
+
+
+@inline
+def unit(w):
+    """The low 24 bits of 32, times 2**-24."""
+    return f32(i32(w & 0xFFFFFF)) * 2.0**-24
+
+
+@inline
+def unit_wide(w):
+    """The low 53 bits of 64, times 2**-53."""
+    return f64(i64(w & LOW_53)) * 2.0**-53
+
+
+@kernel
+def floats(state: i64, out: Ptr[f32], n: i64):
+    each_word(state, n, lambda i, w: store(out + i, unit(w)))
+
+
+@kernel
+def doubles(state: i64, out: Ptr[f64], n: i64):
+    each_pair(state, n, lambda i, w: store(out + i, unit_wide(w)))
+
+
+@inline
+def between(u, width, low, high):
+    """Where rounding gives `high` there stands `low`."""
+    x = fma(u, width, low)
+    return select(x == high, low, x)
+
+
+@kernel
+def floats_between(state: i64, out: Ptr[f32], n: i64, width: f32, low: f32, high: f32):
+    each_word(state, n, lambda i, w: store(out + i, between(unit(w), width, low, high)))
+
+
+@kernel
+def doubles_between(state: i64, out: Ptr[f64], n: i64, width: f64, low: f64, high: f64):
+    each_pair(state, n, lambda i, w: store(out + i, between(unit_wide(w), width, low, high)))
+
+
+@kernel
+def hits(state: i64, out: Ptr[T], n: i64, below: i64, value: f64):
+    """`value` where the low 53 bits of 64 are less than `below`, else 0."""
+    v = T.loaded(value)
+    each_pair(
+        state, n, lambda i, w: store(out + i, select(i64(w & LOW_53) < below, v, T.loaded(0)))
+    )
+
+
+# -- integers --------------------------------------------------------------------------------------
+
+
+@inline
+def remainder(w, span, inverse):
+    """w % span by a quotient that may be one off; all products are exact."""
+    wide = f64(w)
+    r = fma(trunc(wide * inverse), 0 - span, wide)
+    r = select(r < 0, r + span, r)
+    return select(r >= span, r - span, r)
+
+
+@kernel
+def integers(state: i64, out: Ptr[i64], n: i64, low: i64, span: f64, inverse: f64):
+    """low + word % span, for spans below 2**32."""
+    each_word(state, n, lambda i, w: store(out + i, low + i64(remainder(w, span, inverse))))
+
+
+@kernel
+def order(state: i64, out: Ptr[i64], n: i64):
+    """0 to n - 1 in Fisher and Yates' order: i changes places with i + word % (n - i)."""
+    key = bits(state, Ptr[u32])
+    place = i64(key[N])
+    target = array(i64, N)
+    for i in lanes(0, n):
+        out[i] = i
+    i = i64(0)
+    while i < n - 1:
+        if place == N:
+            twist(key)
+            place = i64(0)
+        m = min(N - place, n - 1 - i)
+        for j in lanes(0, m):
+            w, left = f64(tempered(key[place + j])), f64(n - i - j)
+            # A quotient of 32 bits by 32, rounded to 53, is never rounded up to an integer.
+            target[j] = i + j + i64(fma(trunc(w / left), 0 - left, w))
+        for j in range(m):
+            here, there = out[i + j], out[target[j]]
+            out[target[j]] = here
+            out[i + j] = there
+        i += m
+        place += m
+    key[N] = u32(place)
+
+
+@kernel
+def pairs_apart(x: Ptr[f64], rest: Ptr[f64], angle: Ptr[f64], n: i64):
+    """Of uniform numbers, n pairs in blocks of 8 and 8: 1 less the first, 2 pi times the second."""
+    for i in range(0, n, 8):
+        store(rest + i, 1 - load(x + 2 * i, 8))
+        store(angle + i, load(x + (2 * i + 8), 8) * TWO_PI)
+
+
+@kernel
+def pairs_together(log: Ptr[f64], cosine: Ptr[f64], sine: Ptr[f64], x: Ptr[f64], n: i64,
+                   mean: f64, std: f64):  # fmt: skip
+    """The blocks of normal numbers."""
+    for i in range(0, n, 8):
+        radius = sqrt(load(log + i, 8) * -2)
+        store(x + 2 * i, fma(radius * load(cosine + i, 8), std, mean))
+        store(x + (2 * i + 8), fma(radius * load(sine + i, 8), std, mean))
+
+
+# -- normal numbers: see box_muller.py, whose operations these are, in its order -------------------
+
+
+@inline
+def log_of(u):
+    """log(u) of u in (0, 1]."""
+    raw = bits(u, i32)
+    e = (raw >> 23) - 126
+    x = bits((raw & 0x007FFFFF) | 0x3F000000, f32)
+    low = x < 0.5**0.5
+    e = select(low, e - 1, e)
+    x = select(low, x + x, x) - 1
+    z = x * x
+    y = splat(f32(_LOG[0]), L)
+    for c in unroll(_LOG[1:]):
+        y = fma(y, x, c)
+    y = y * x
+    exponent = f32(e)
+    y = fma(y, z, exponent * _LOG2_LOW)
+    y = y - z * 0.5
+    return fma(exponent, splat(f32(_LOG2_HIGH), L), x + y)
+
+
+@inline
+def cos_sin(angle):
+    """cos(angle) and sin(angle) of an angle in [0, 2 pi]."""
+    octant = (i32(angle * FOUR_BY_PI) + 1) & -2
+    turns = f32(octant)
+    x = angle
+    for part in unroll(_QUARTER_PI):
+        x = fma(turns, splat(f32(part), L), x)
+    z = x * x
+    sine, cosine = splat(f32(_SIN[0]), L), splat(f32(_COS[0]), L)
+    for k in unroll((1, 2)):
+        sine, cosine = fma(sine, z, _SIN[k]), fma(cosine, z, _COS[k])
+    sine = fma(sine * z, x, x)
+    cosine = fma(cosine * z, z, 0 - z * 0.5) + 1
+    swap = (octant & 2) != 0
+    c = select(swap, sine, cosine)
+    s = select(swap, cosine, sine)
+    s = select((octant & 4) != 0, -s, s)
+    c = select(((octant + 2) & 4) != 0, -c, c)
+    return c, s
+
+
+FOUR_BY_PI = 4 / 3.141592653589793
+TWO_PI = 2 * 3.141592653589793
+FIRST, SECOND = (tuple(range(a, a + 8)) + tuple(range(a + 16, a + 24)) for a in (0, 8))
+
+
+@kernel
+def normals(x: Ptr[f32], n: i64, mean: f32, std: f32):
+    """As `made_normal`."""
+    made_normal(x, n, mean, std)
+
+
+@kernel
+def drawn_normals(state: i64, x: Ptr[f32], n: i64, mean: f32, std: f32):
+    """n >= 16 normal numbers: those of n uniform ones in blocks of 16, where those that are left over,
+    and as many before them as make 16, come of 16 more."""
+    tail = array(f32, 16)
+    each_word(state, n, lambda i, w: store(x + i, unit(w)))
+    left = n % 16
+    if left > 0:
+        each_word(state, i64(16), lambda i, w: store(tail + i, unit(w)))
+    made_normal(x, n - left, mean, std)
+    if left > 0:
+        made_normal(tail, i64(16), mean, std)
+        store(x + (n - 16), load(tail, 16))
+
+
+@routine
+def made_normal(x: Ptr[f32], n: i64, mean: f32, std: f32):
+    """Uniform numbers, blocks of 16, into normal ones: j and j + 8 of a block are a pair."""
+    for lo, hi in parallel(n, 16384):
+        for i in range(lo, hi, 2 * L):
+            there = iota(i64, L) < hi - i - L
+            a, b = load(x + i, L), load(x + i + L, L, there)
+            radius = sqrt(log_of(1 - shuffle(a, b, FIRST)) * -2)
+            c, s = cos_sin(shuffle(a, b, SECOND) * TWO_PI)
+            c, s = fma(c * radius, std, mean), fma(s * radius, std, mean)
+            store(x + i, shuffle(c, s, tuple(range(8)) + tuple(range(16, 24))))
+            store(x + i + L, shuffle(c, s, tuple(range(8, 16)) + tuple(range(24, 32))), there)

@@ -1,0 +1,283 @@
+"""Stable sorting and selection of rows, by integers that have the order of the elements.
+
+A key of an element is an integer of 32 or 64 bits: of a floating-point number its bits, all but the
+sign of a negative one turned over; -0 counts as 0, and NaN is above all others. Descending order is
+the order of the keys with all bits turned over.
+"""
+
+from __future__ import annotations
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.rows import rows_of
+from rushlight._codegen.language import (
+    array,
+    bits,
+    gather,
+    inline,
+    iota,
+    lanes,
+    load,
+    parallel,
+    select,
+    some,
+    splat,
+    store,
+    total,
+    typeof,
+    unroll,
+)
+from rushlight._codegen.types import Ptr, Type, b1, f32, f64, i32, i64, u64
+
+MOST = 64  # of so many, the largest are kept in order while a row is read
+DIGIT = 11  # bits in a pass of a radix sort
+KEYS = {f32: i32, f64: i64, i64: i64}
+
+
+def key_type(t: Type) -> Type:
+    """The type of the keys of elements of type `t`."""
+    return KEYS.get(t.loaded, i32)
+
+
+@inline
+def key(v, DOWN, K):
+    """The key of an element, or of a vector of them."""
+    if typeof(v).is_float:
+        raw = bits(v + 0, K)
+        ordered = raw ^ ((raw >> (8 * K.size - 1)) & ((1 << (8 * K.size - 1)) - 1))
+        k = select(v != v, (1 << (8 * K.size - 1)) - 1, ordered)
+    else:
+        k = K(v)
+    return ~k if DOWN else k
+
+
+@inline
+def put(keys, places, k, place, last):
+    """Put a key into its place among keys 1 to last, the largest first, over the last one; keys[0] is
+    not below any."""
+    p = last + 0
+    while keys[p - 1] < k:
+        keys[p] = keys[p - 1]
+        places[p] = places[p - 1]
+        p -= 1
+    keys[p] = k
+    places[p] = place
+
+
+@kernel
+def first_few(DOWN, x: Ptr[T], out: Ptr[T], indices: Ptr[i64], rows: i64, n: i64, k: i64):
+    """The k <= MOST elements of each row with the largest keys, in order, the earlier of equal ones
+    first.
+
+    Of the largest keys of MOST parts of a long row, the k-th is a bound: k elements at least are not
+    below it, and not many more.
+    """
+    K = key_type(T)
+    L = 64 // K.size
+    W = MOST // L
+    least = -(1 << (8 * K.size - 1))
+    for lo, hi in parallel(rows, rows_of(n)):
+        keys, places = array(K, MOST + 1), array(i64, MOST + 1)
+        some_keys = array(K, MOST)
+        for r in range(lo, hi):
+            p = x + r * n
+            keys[0] = (1 << (8 * K.size - 1)) - 1
+            for i in range(1, k + 1):
+                keys[i] = least
+            start = i64(0)
+            if n >= 4 * MOST:
+                best = [splat(K(least), L) for _ in range(W)]
+                for i in range(0, n - n % MOST, MOST):
+                    for w in unroll(W):
+                        v = key(load(p + (i + w * L), L), DOWN, K)
+                        best[w] = select(v > best[w], v, best[w])
+                for w in unroll(W):
+                    store(some_keys + w * L, best[w])
+                for j in range(MOST):
+                    if some_keys[j] > keys[k]:
+                        put(keys, places, some_keys[j], i64(0), k)
+            if keys[k] > least:
+                bound = keys[k] - 1
+                for i in range(1, k + 1):
+                    keys[i] = bound
+            else:
+                for i in range(k):
+                    put(keys, places, key(p[i], DOWN, K), i, i + 1)
+                start = k
+            for i in range(start, n, L):
+                here = iota(i64, L) < n - i
+                v = key(load(p + i, L, here), DOWN, K)
+                bound = keys[k]
+                if some((v > bound) & here):
+                    store(some_keys, v)
+                    for j in range(min(n - i, i64(L))):
+                        if some_keys[j] > keys[k]:
+                            put(keys, places, some_keys[j], i + j, k)
+            for i in range(k):
+                out[r * k + i] = p[places[i + 1]]
+                indices[r * k + i] = places[i + 1]
+
+
+# -- sorting: keys and places together in 64 bits --------------------------------------------------
+
+
+@kernel
+def packed(DOWN, x: Ptr[T], out: Ptr[u64], rows: i64, n: i64, least: i64, shift: i64, cut: i64):
+    """(key - least) >> cut in the upper bits, the place in the lower `shift` ones."""
+    K = key_type(T)
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            p, q = x + r * n, out + r * n
+            for i in lanes(0, n):
+                k = u64(i64(key(p[i], DOWN, K)) - least)
+                q[i] = ((k >> u64(cut)) << u64(shift)) | u64(i)
+
+
+@kernel
+def unpacked(x: Ptr[T], keys: Ptr[u64], out: Ptr[T], indices: Ptr[i64],
+             rows: i64, n: i64, k: i64, mask: u64):  # fmt: skip
+    """The places from the sorted keys [rows, k], and the elements of rows of n there."""
+    for lo, hi in parallel(rows, rows_of(k)):
+        for r in range(lo, hi):
+            p, q = x + r * n, keys + r * k
+            values, places = out + r * k, indices + r * k
+            for i in range(k):
+                at = i64(q[i] & mask)
+                places[i] = at
+                values[i] = p[at]
+
+
+@kernel
+def mended(DOWN, x: Ptr[T], keys: Ptr[u64], bad: Ptr[i64], rows: i64, n: i64, shift: i64, far: i64):
+    """Bring elements with the same upper bits of their keys into the order of their whole keys; bad[0]
+    = 1 where one would have to go further than `far`."""
+    K = key_type(T)
+    mask = (u64(1) << u64(shift)) - 1
+    for lo, hi in parallel(rows, rows_of(n)):
+        for r in range(lo, hi):
+            p, q = x + r * n, keys + r * n
+            for i in range(1, n):
+                word = q[i]
+                if (q[i - 1] ^ word) <= mask:
+                    own = key(p[i64(word & mask)], DOWN, K)
+                    j = i + 0
+                    more = b1(True)
+                    while more:
+                        before = q[j - 1]
+                        more = (before ^ word) <= mask
+                        if more:
+                            more = key(p[i64(before & mask)], DOWN, K) > own
+                        if more:
+                            q[j] = before
+                            j -= 1
+                            more = (j > 0) & (i - j < far)
+                    if i - j >= far:
+                        bad[0] = 1
+                    q[j] = word
+
+
+@kernel
+def by_digits(keys: Ptr[u64], other: Ptr[u64], rows: i64, n: i64, shift: i64, passes: i64):
+    """Sort rows by `passes` digits from bit `shift` on, stable: the least digit first. An odd number
+    of passes leaves the result in `other`."""
+    SIZE = 1 << DIGIT
+    for lo, hi in parallel(rows, rows_of(n)):
+        starts = array(i64, 1 << DIGIT)
+        for r in range(lo, hi):
+            a, b = keys + r * n, other + r * n
+            down = u64(shift)
+            for _ in range(passes):
+                for i in lanes(0, SIZE):
+                    starts[i] = i64(0)
+                for i in range(n):
+                    starts[i64((a[i] >> down) & (SIZE - 1))] += 1
+                total = i64(0)
+                for i in range(SIZE):
+                    count = starts[i]
+                    starts[i] = total
+                    total += count
+                for i in range(n):
+                    w = a[i]
+                    d = i64((w >> down) & (SIZE - 1))
+                    b[starts[d]] = w
+                    starts[d] = starts[d] + 1
+                a, b = b, a
+                down += u64(DIGIT)
+
+
+# -- searching -------------------------------------------------------------------------------------
+
+SEARCHES = 8  # lanes of a vector of searches
+SIDE = 4  # vectors side by side
+
+
+@inline
+def goes_on(u, v, RIGHT):
+    """Whether v comes behind u, which it is compared with."""
+    return ((u <= v) if RIGHT else (u < v)) | (v != v)
+
+
+@kernel
+def search(RIGHT, seq: Ptr[T], x: Ptr[T], out: Ptr[R], rows: i64, n: i64, m: i64, step: i64):
+    """Where each of the m elements of a row goes into the row of n > 0 sorted ones: before (RIGHT:
+    behind) equal ones; NaN goes to the end. `step`: from one sorted row to the next.
+
+    Vectors, since LLVM makes branches of numbers that are chosen, and nobody can predict them.
+    """
+    L = SEARCHES
+    across = (m + (SIDE * L - 1)) // (SIDE * L)
+    for lo, hi in parallel(rows * across, 64):
+        for c in range(lo, hi):
+            r, first = c // across, c % across * (SIDE * L)
+            p, q, w = x + (r * m + first), seq + r * step, out + (r * m + first)
+            here = [iota(i64, L) < m - first - k * L for k in range(SIDE)]
+            v = [load(p + k * L, L, here[k]) for k in range(SIDE)]
+            base = [splat(i64(0), L) for _ in range(SIDE)]
+            left = n + 0
+            while left > 1:
+                half = left // 2
+                for k in unroll(SIDE):
+                    up = goes_on(gather(q + (half - 1), base[k]), v[k], RIGHT)
+                    base[k] = select(up, base[k] + half, base[k])
+                left -= half
+            for k in unroll(SIDE):
+                up = goes_on(gather(q, base[k]), v[k], RIGHT)
+                store(w + k * L, R(select(up, base[k] + 1, base[k])), here[k])
+
+
+# -- runs of equal elements ------------------------------------------------------------------------
+
+STRETCH = 8192  # elements that are looked at together
+
+
+@kernel
+def runs_counted(x: Ptr[T], found: Ptr[i64], n: i64):
+    """found[k] = how many of the k-th STRETCH elements differ from the one before; the first does."""
+    I = i64 if T.loaded.size == 8 else i32
+    L = 64 // I.size
+    for lo, hi in parallel(n, STRETCH):
+        some_new = splat(I(0), L)
+        start = max(lo, i64(1))
+        for i in range(start, hi, L):
+            here = iota(i64, L) < hi - i
+            differ = (load(x + i, L, here) != load(x + (i - 1), L, here)) & here
+            some_new = some_new + select(differ, splat(I(1), L), splat(I(0), L))
+        found[lo // STRETCH] = i64(total(some_new)) + (i64(1) if lo == 0 else i64(0))
+
+
+@kernel
+def runs_placed(PLACES, x: Ptr[T], order: Ptr[i64], before: Ptr[i64], values: Ptr[T], starts: Ptr[i64],
+                inverse: Ptr[i64], n: i64):  # fmt: skip
+    """The first element of each run and where it stands; PLACES: for each element, order[i] of the
+    elements as they stood, its run. before[k]: runs that begin before the k-th STRETCH."""
+    for lo, hi in parallel(n, STRETCH):
+        r = before[lo // STRETCH]
+        for i in range(lo, hi):
+            new = b1(True)
+            if i > 0:
+                new = x[i] != x[i - 1]
+            if new:
+                values[r] = x[i]
+                starts[r] = i
+                r += 1
+            if PLACES:
+                inverse[order[i]] = r - 1

@@ -1,0 +1,294 @@
+"""Update rules of optimizers as kernels: one pass over memory, all parameters in one call.
+
+A rule is a Python function of arrays (see `optim/rules.py`). It is run once on stand-ins that write
+down what it computes; the lines become an inline function of the kernel language, in which every
+operation rounds as NumPy's does and nothing is reordered or contracted, so the numbers are the same,
+bit for bit. The numbers of the rule are not part of the kernel: they come in an array of constants.
+
+>>> import numpy as np
+>>> def rule(xp, p, g, rate):
+...     p -= rate * xp.sqrt(g)
+>>> kernel, constants = prepared(rule, (True, True), (0.5,), np.dtype(np.float32))
+>>> print(kernel.text)
+def rule(a, c):
+    v0, v1 = a[0], a[1]
+    v2 = sqrt(v1)
+    v3 = c[0]
+    v4 = v2 * v3
+    v5 = v0 - v4
+    return [v5]
+>>> constants
+array([0.5], dtype=float32)
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.rows import row_total
+from rushlight._codegen.language import Source, bits, lanes, parallel, select, sqrt, unroll
+from rushlight._codegen.types import HEAD, Header, Ptr, i32, i64, of
+
+GRAIN = 16384  # elements in a chunk
+C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400  # NumPy's flags of an array
+WHOLE = C_CONTIGUOUS | ALIGNED | WRITEABLE
+
+
+class Value:
+    """Something computed in the loop: the number of the line that computes it."""
+
+    __slots__ = ("trace", "line")
+
+    def __init__(self, trace: Trace, line: int) -> None:
+        self.trace, self.line = trace, line
+
+    def _binary(self, sign: str, other: Any, swapped: bool = False) -> Value:
+        a, b = self.line, self.trace.line_of(other)
+        return self.trace.add(sign, b, a) if swapped else self.trace.add(sign, a, b)
+
+    def __add__(self, other: Any) -> Value:
+        return self._binary("{} + {}", other)
+
+    def __sub__(self, other: Any) -> Value:
+        return self._binary("{} - {}", other)
+
+    def __rsub__(self, other: Any) -> Value:
+        return self._binary("{} - {}", other, swapped=True)
+
+    def __mul__(self, other: Any) -> Value:
+        return self._binary("{} * {}", other)
+
+    def __truediv__(self, other: Any) -> Value:
+        return self._binary("{} / {}", other)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return self._binary("{} / {}", other, swapped=True)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Value:
+        return self.trace.add("-{}", self.line)
+
+    def __gt__(self, other: Any) -> Value:
+        return self._binary("{} > {}", other)
+
+    def __lt__(self, other: Any) -> Value:
+        return self._binary("{} < {}", other)
+
+
+class Array(Value):
+    """One of the rule's arrays: in-place operations change which line holds its value."""
+
+    __slots__ = ()
+
+    def _put(self, value: Value) -> Array:
+        self.line = self.trace.line_of(value)
+        return self
+
+    def __iadd__(self, other: Any) -> Array:
+        return self._put(self + other)
+
+    def __isub__(self, other: Any) -> Array:
+        return self._put(self - other)
+
+    def __imul__(self, other: Any) -> Array:
+        return self._put(self * other)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._put(value)
+
+
+class Trace:
+    """What a rule computes, line by line, and the functions of `xp` that it may use."""
+
+    def __init__(self, arrays: int) -> None:
+        self.lines: list[tuple] = [("a",)] * arrays
+        self.constants: list[float] = []
+
+    def add(self, *line: Any) -> Value:
+        self.lines.append(line)
+        return Value(self, len(self.lines) - 1)
+
+    def line_of(self, value: Any) -> int:
+        if isinstance(value, Value):
+            return value.line
+        if type(value) not in (float, int, bool):  # NumPy's own numbers promote otherwise
+            raise TypeError(f"no constant for a loop: {value!r}")
+        self.constants.append(float(value))
+        self.lines.append(("c",))
+        return len(self.lines) - 1
+
+    def sqrt(self, x: Value) -> Value:
+        return self.add("sqrt({})", x.line)
+
+    def abs(self, x: Value) -> Value:
+        return self.add("abs({})", x.line)
+
+    def where(self, test: Value, a: Any, b: Any) -> Value:
+        return self.add("select({}, {}, {})", test.line, self.line_of(a), self.line_of(b))
+
+    def maximum(self, a: Value, b: Value) -> Value:
+        # As NumPy's: a NaN in either comes through, and of two zeros the second.
+        return self.where(self.add("({0} > {1}) | ({0} != {0})", a.line, b.line), a, b)
+
+    def clip(self, x: Value, low: float, high: float) -> Value:
+        raised = self.where(x < low, low, x)
+        return self.where(raised > high, high, raised)
+
+    def sign(self, x: Value) -> Value:
+        # The sum makes 0.0 of -0.0, and leaves NaN what it is.
+        return self.where(x > 0.0, 1.0, self.where(x < 0.0, -1.0, x + 0.0))
+
+    def zeros_like(self, x: Value) -> Value:
+        return Value(self, self.line_of(0.0))
+
+
+class Rule(Source):
+    """A traced rule, an inline function of `arrays` values and `constants` numbers.
+
+    It returns what becomes of the arrays whose places `stores` holds.
+    """
+
+    def __init__(self, lines: list[tuple], arrays: int, stores: tuple) -> None:
+        super().__init__(_names, "inline function", "")
+        self.arrays, self.stores = arrays, tuple(slot for slot, _ in stores)
+        self.constants = 0
+        loaded = ", ".join(f"v{k}" for k in range(arrays))
+        given = ", ".join(f"a[{k}]" for k in range(arrays))
+        body = [f"{loaded} = {given}"]
+        for n, (how, *of_lines) in enumerate(lines[arrays:], arrays):
+            if how == "c":
+                body.append(f"v{n} = c[{self.constants}]")
+                self.constants += 1
+            else:
+                body.append(f"v{n} = " + how.format(*(f"v{line}" for line in of_lines)))
+        body.append(f"return [{', '.join(f'v{line}' for _, line in stores)}]")
+        self.text = "def rule(a, c):\n" + "\n".join("    " + line for line in body)
+
+    def __repr__(self) -> str:
+        return self.text + f"  # {self.stores}"
+
+    def tree(self) -> tuple[Any, str, int]:
+        if self._tree is None:
+            self._tree = (ast.parse(self.text).body[0], "a traced rule", 0)
+        return self._tree
+
+
+def _names() -> None:
+    """Where rules find the words that they use: this module."""
+
+
+_ = select, sqrt, unroll
+_rules: dict[tuple, Rule] = {}
+
+
+def prepared(
+    rule: Callable[..., None], given: tuple[bool, ...], numbers: tuple, dtype: np.dtype
+) -> tuple[Rule, np.ndarray]:
+    """A rule with these numbers, for arrays where `given` says True and None elsewhere.
+
+    Whatever it raises on stand-ins is raised; the kernel's text depends on the numbers only where
+    the rule branches on them.
+    """
+    count = sum(given)
+    trace = Trace(count)
+    there = [Array(trace, k) for k in range(count)]
+    left = iter(there)
+    rule(trace, *(next(left) if g else None for g in given), *numbers)
+    stores = tuple([(k, a.line) for k, a in enumerate(there) if a.line != k])
+    signature = (tuple(trace.lines), stores)
+    found = _rules.get(signature)
+    if found is None:
+        found = _rules.setdefault(signature, Rule(trace.lines, count, stores))
+    wide = np.float64 if dtype.itemsize == 8 else np.float32
+    return found, np.array(trace.constants, wide)
+
+
+@kernel
+def update(RULE, T, objects: Ptr[i64], dtype: i64, constants: Ptr[C], refused: Ptr[i64], n: i64):
+    """A rule on the arrays of n parameters, whose objects' addresses lie side by side in `objects`.
+
+    Arrays of one parameter are C-contiguous, of one size, of the dtype whose object is at `dtype`,
+    writeable and apart from each other; else the parameter is left as it is, and counted in
+    refused[0] and marked in refused[1 + its number].
+    """
+    K = RULE.arrays
+    refused[0] = 0
+    for j in range(n):
+        arrays = [bits(objects[j * K + k], Header) for k in range(K)]
+        at = [a[HEAD] for a in arrays]
+        sizes = []
+        fits = objects[j] != 0
+        for k in unroll(K):
+            size = i64(1)
+            shape = bits(arrays[k][HEAD + 2], Ptr[i64])
+            for d in range(i64(i32(arrays[k][HEAD + 1]))):
+                size = size * shape[d]
+            sizes = sizes + [size]
+            fits = fits & (size == sizes[0])
+            fits = fits & (arrays[k][HEAD + 5] == dtype)
+            fits = fits & (i32(arrays[k][HEAD + 6]) & WHOLE == WHOLE)
+            for other in unroll(k):
+                span = size * T.size
+                fits = fits & ((at[other] + span <= at[k]) | (at[k] + span <= at[other]))
+        refused[1 + j] = i64(0)
+        if fits:
+            data = [bits(a, Ptr[T]) for a in at]
+            for lo, hi in parallel(sizes[0], GRAIN):
+                known = [constants[k] for k in range(RULE.constants)]
+                for i in lanes(lo, hi):
+                    new = RULE([p[i] for p in data], known)
+                    for k in unroll(len(RULE.stores)):
+                        data[RULE.stores[k]][i] = new[k]
+        else:
+            refused[0] += 1
+            refused[1 + j] = i64(1)
+
+
+@kernel
+def lengths(T, objects: Ptr[i64], dtype: i64, parts: Ptr[R], out: Ptr[R], n: i64):
+    """The square roots of the sums of squares of n arrays, whose objects' addresses are given, -1 for an
+    array that is not C-contiguous and of the dtype. `parts`: a number for each chunk of the largest."""
+    for j in range(n):
+        a = bits(objects[j], Header)
+        size = i64(1)
+        shape = bits(a[HEAD + 2], Ptr[i64])
+        for d in range(i64(i32(a[HEAD + 1]))):
+            size = size * shape[d]
+        flags = i32(a[HEAD + 6])
+        if (a[HEAD + 5] == dtype) & (flags & (C_CONTIGUOUS | ALIGNED) == C_CONTIGUOUS | ALIGNED):
+            data = bits(a[HEAD], Ptr[T])
+            for lo, hi in parallel(size, GRAIN):
+                parts[lo // GRAIN] = row_total(data + lo, hi - lo, lambda v: v * v, T)
+            s = R(0)
+            for k in range((size + (GRAIN - 1)) // GRAIN):
+                s += parts[k]
+            out[j] = sqrt(s)
+        else:
+            out[j] = -1
+
+
+def compiled(rule: Rule, dtype: np.dtype) -> Callable[..., None]:
+    """The kernel `update` for one rule and dtype."""
+    t = of(dtype)
+    assert t is not None
+    return update.compiled(RULE=rule, T=t, C=t.loaded)
+
+
+def readable() -> bool:
+    """Whether an array's object is laid out as kernels take it to be."""
+    import ctypes
+
+    probe = np.empty((3, 5))
+    words = (ctypes.c_int64 * (HEAD + 7)).from_address(id(probe))
+    return (
+        words[HEAD] == probe.ctypes.data
+        and words[HEAD + 1] & 0xFFFFFFFF == 2
+        and words[HEAD + 5] == id(probe.dtype)
+        and words[HEAD + 6] & 0xFFFFFFFF == probe.flags.num
+    )

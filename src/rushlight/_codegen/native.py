@@ -1,0 +1,272 @@
+"""LLVM's text to machine code in this process: compiled once per machine, found on disk afterwards.
+
+>>> text = "define i64 @twice(i64 %x) {\\n  %y = add i64 %x, %x\\n  ret i64 %y\\n}"
+>>> (address,) = load("an example", lambda: text, ["twice"])
+>>> import ctypes
+>>> ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(21)
+42
+
+Code stays where it is until the process ends, since its address may be anywhere. llvmlite is loaded
+by the first call, not by the import of this module.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from rushlight._codegen import cache as disk
+
+# Whether functions can be compiled by themselves: where it can be read of an object file what it needs.
+UNITS = sys.platform == "linux"
+PREFIX = "unit."
+QUICK = "; quick\n"  # how a text begins that LLVM spends little time on
+
+_loaded: dict[tuple, tuple[int, ...]] = {}
+_units: set[str] = set()  # functions compiled by themselves that are in the process
+_makers: dict[str, Callable[[], str]] = {}  # their texts
+# LLVM's code generator is entered by one thread at a time. Held while the process forks, so that no
+# child is born with LLVM's own locks taken by a thread that it does not have.
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
+
+
+@cache
+def available() -> bool:
+    """Whether machine code can be made: on CPython, with an llvmlite that reads opaque pointers."""
+    if sys.implementation.name != "cpython":
+        return False
+    try:
+        from llvmlite import __version__  # not the bindings, which take much longer to load
+    except ImportError:
+        return False
+    return tuple(int(part) for part in __version__.split(".")[:2] if part.isdecimal()) >= (0, 45)
+
+
+def load(key: str, text: Callable[[], str], names: Sequence[str]) -> tuple[int, ...]:
+    """The addresses of functions of an LLVM module, compiled for this machine.
+
+    `key` says all that the module's text depends on besides the compiler's own source; `text` is
+    called where neither this process nor the disk has code for it. RuntimeError for text that LLVM
+    does not take, and for a module that calls functions that are not there.
+    """
+    found = _loaded.get((key, *names))
+    if found is None:
+        with _lock:
+            found = _loaded.get((key, *names))
+            if found is None:
+                found = _loaded[(key, *names)] = _load(key, text, names)
+    return found
+
+
+def unit(key: str, text: Callable[[str], str]) -> str:
+    """The name of a function that is compiled by itself once a module is loaded that calls it.
+
+    `key` is as for `load`; `text` gives the module that defines it, from its name.
+    """
+    with _lock:
+        name = PREFIX + _entry(key)
+        _makers[name] = lambda: text(name)
+        return name
+
+
+def _entry(key: str) -> str:
+    import llvmlite
+
+    llvm, _, host = _machine()
+    return disk.key(key, *host, llvmlite.__version__, repr(llvm.llvm_version_info))
+
+
+def _load(key: str, text: Callable[[], str], names: Sequence[str]) -> tuple[int, ...]:
+    entry = _entry(key)
+    code = disk.get(entry)
+    if code is None or not _supplied(code):
+        code = _made(entry, text)
+    return _linked(key, code, names)
+
+
+def _made(entry: str, text: Callable[[], str]) -> bytes:
+    # Let go of here: it takes a while, and Ctrl-C would be lost in a destructor.
+    with _optimised(text()) as module:
+        code = _machine()[1].emit_object(module)
+    disk.put(entry, code)
+    _supplied(code)
+    return code
+
+
+def _supplied(code: bytes) -> bool:
+    """Load the units that an object file calls; False if one is not on disk, and not known here
+    either: the text of the module that calls it must be made anew, which makes it known."""
+    for name in symbols(code)[1]:
+        if not name.startswith(PREFIX) or name in _units:
+            continue
+        entry = name[len(PREFIX) :]
+        found = disk.get(entry)
+        if found is None or not _supplied(found):
+            if name not in _makers:
+                return False
+            found = _made(entry, _makers[name])
+        _machine()[0].add_symbol(name, *_linked(name, found, [name]))
+        _units.add(name)
+    return True
+
+
+def _linked(key: str, code: bytes, names: Sequence[str]) -> tuple[int, ...]:
+    llvm, machine, _ = _machine()
+    # llvmlite's own memory manager puts code and constants into one block. LLVM's lets the system
+    # place them, which in a process full of libraries is further apart than a jump can tell.
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine, use_lmm=True)
+    try:
+        # LLVM ends the process when it cannot find a function. It looks through the libraries of
+        # the process once there is an engine.
+        defined, needed = symbols(code)
+        missing = [name for name in needed if llvm.address_of_symbol(name) is None]
+        if defined is not None:
+            missing += [name for name in names if name not in defined]
+        if missing:
+            raise RuntimeError(f"the native module {key!r} lacks the functions {missing}")
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        return tuple(engine.get_function_address(name) for name in names)
+    finally:
+        # Never disposed of, also not at the end of the process: threads may be inside. (And the
+        # machine, which all engines share, would go with it.)
+        engine.detach()
+
+
+@cache
+def _machine() -> tuple[Any, Any, tuple[str, str]]:
+    """llvmlite's bindings, the machine that code is made for, and that machine's name and features."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()  # for inline assembly
+    name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    if (
+        os.environ.get("RUSHLIGHT_AVX512") == "0"
+    ):  # vectors of 256 bits, as other machines have them
+        features = features.replace("+avx512", "-avx512")
+    if "+avx512f" in features:
+        features += ",-prefer-256-bit"  # LLVM would use half of a vector register otherwise
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=name, features=features, opt=3, jit=True
+    )
+    return llvm, machine, (name, features)
+
+
+def _optimised(text: str) -> Any:
+    module = _parsed(text)
+    _optimise(module, text.startswith(QUICK))
+    return module
+
+
+def _parsed(text: str) -> Any:
+    module = _machine()[0].parse_assembly(text)
+    module.verify()
+    return module
+
+
+def _optimise(module: Any, quick: bool) -> None:
+    llvm, machine, _ = _machine()
+    # Level 1 leaves out what looks for work that kernels do not have (functions to write out within
+    # others, branches that others decide), at two thirds of the time of level 3 for the same code.
+    options = llvm.create_pipeline_tuning_options(speed_level=1)
+    options.loop_vectorization = True
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    if quick:  # a quarter of the time; above all, loops keep what does not change in them
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_loop_rotate_pass()
+        passes.add_loop_unroll_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+    else:
+        passes = builder.getModulePassManager()
+    passes.run(module, builder)
+    for each in (passes, builder, options):  # not in destructors: Ctrl-C would be lost there
+        each.close()
+
+
+def host() -> tuple[str, str]:
+    """The name of this machine's processor and its features, as LLVM calls them."""
+    with _lock:
+        return _machine()[2]
+
+
+def suits() -> bool:
+    """Whether this machine has the instructions that kernels are written with: an x86 without vectors of
+    256 bits, fused multiply-adds and conversions of float16 (before 2013) computes those in calls."""
+    features = host()[1].split(",")
+    x86 = any(f in features for f in ("+sse2", "-sse2"))
+    return not x86 or {"+avx2", "+fma", "+f16c"} <= set(features)
+
+
+def optimised(text: str) -> str:
+    """A module as text after LLVM's passes, for people to read."""
+    with _lock, _optimised(text) as module:
+        return str(module)
+
+
+def assembly(text: str) -> str:
+    """The machine code of a module as text, for people to read."""
+    with _lock, _optimised(text) as module:
+        return _machine()[1].emit_assembly(module)
+
+
+def symbol(name: str, address: int) -> None:
+    """Let modules that are loaded from now on call the function `name`, which stands at `address`."""
+    with _lock:
+        _machine()[0].add_symbol(name, address)
+
+
+def symbols(code: bytes) -> tuple[set[str] | None, set[str]]:
+    """The names that an object file defines and those that it needs; (None, {}) unless 64-bit ELF."""
+    from struct import unpack_from
+
+    if code[:6] != b"\x7fELF\x02\x01":
+        return None, set()
+    defined: set[str] = set()
+    needed: set[str] = set()
+    (table,) = unpack_from("<Q", code, 40)
+    (count,) = unpack_from("<H", code, 60)
+    sections = [unpack_from("<IIQQQQIIQQ", code, table + 64 * i) for i in range(count)]
+    for _, kind, _, _, start, size, link, _, _, _ in sections:
+        if kind != 2:  # the table of symbols
+            continue
+        strings = sections[link][4]
+        for at in range(start + 24, start + size, 24):  # the first entry is none
+            name, info, _, section = unpack_from("<IBBH", code, at)
+            if info >> 4:  # not local to the file
+                text = code[strings + name : code.index(0, strings + name)].decode()
+                (defined if section else needed).add(text)
+    return defined, needed
+
+
+def keep(thing: Any) -> None:
+    """Never free a Python object, also not while the interpreter shuts down: native code points to it.
+
+    A global variable would not do: it is cleared before objects in reference cycles are, and those
+    may hold, or call, what points here.
+    """
+    import ctypes
+
+    ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))(thing)
+
+
+def pointer(capsule: object, name: bytes | None = None) -> int:
+    """The address inside of a capsule, by which C libraries such as NumPy hand out their tables."""
+    import ctypes
+
+    made = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    return made(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, name)

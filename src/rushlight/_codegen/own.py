@@ -1,0 +1,90 @@
+"""Loops of ours for NumPy's ufuncs: which are faster than NumPy's, for which dtypes.
+
+NumPy computes float16, and ml_dtypes bfloat16, one element at a time; ours do it in float32 and
+round once, which for + - * / and sqrt is the same as rounding the exact result (float32 has more
+than twice the bits and two more; S. Figueroa, When is double rounding innocuous?, 1995).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from rushlight._codegen.gate import Loops
+from rushlight._codegen.kernels import arithmetic, math
+from rushlight._codegen.kernels.loops import CHEAP, COSTLY, loop
+from rushlight._codegen.spread import Ours
+from rushlight._codegen.types import NUMBERS, Type, b1, u16
+
+LETTERS = {
+    "f": "f32", "d": "f64", "e": "f16", "E": "bf16", "?": "b1", "l": "i64", "i": "i32",
+}  # fmt: skip
+MIDDLE = 3 * COSTLY // 2
+SMALL = 1024  # from here on loops of ours start for what NumPy computes as well on fewer elements
+
+SAME = "add subtract multiply divide maximum minimum fmax fmin"
+COMPARISONS = "equal not_equal less less_equal greater greater_equal"
+PLAIN = "square reciprocal sqrt absolute negative"
+SMOOTH = "exp log tanh expm1 log1p exp2 log2 log10 arctanh"
+
+
+def address(function: Any, inputs: tuple[Type, ...], output: Type, grain: int) -> Callable[[], int]:
+    known = {"F": function, "TYPES": inputs, "B": output, "NUMBERS": 0, "GRAIN": grain}
+    return partial(loop.address, **known)
+
+
+def ours(function: Any, types: str, grain: int, small: int) -> Ours:
+    inputs, output = types.split("->")
+    kinds = tuple(NUMBERS[LETTERS[c]] for c in inputs)
+    return Ours(address(function, kinds, NUMBERS[LETTERS[output]], grain), small)
+
+
+def table() -> dict[str, dict[str, Ours]]:
+    """name of a ufunc -> types ("ff->f"; E is bfloat16) -> our loop."""
+    found: dict[str, dict[str, Ours]] = {}
+    for name in SAME.split():
+        f = getattr(arithmetic, name)
+        found[name] = {
+            f"{c}{c}->{c}": ours(f, f"{c}{c}->{c}", CHEAP, 0 if c in "eE" else SMALL)
+            for c in "fdeE"
+        }
+    for name in PLAIN.split():
+        f = getattr(arithmetic, name)
+        found[name] = {
+            f"{c}->{c}": ours(f, f"{c}->{c}", CHEAP, 0 if c in "eE" else SMALL) for c in "fdeE"
+        }
+    for name in COMPARISONS.split():
+        f = getattr(arithmetic, name)
+        found[name] = {f"{c}{c}->?": ours(f, f"{c}{c}->?", MIDDLE, 0) for c in "eE"}
+    for name in SMOOTH.split():
+        f = getattr(math, name, None) or getattr(arithmetic, name)
+        found[name] = {f"{c}->{c}": ours(f, f"{c}->{c}", COSTLY, 0) for c in "fdeE"}
+    for name in ("maximum", "minimum"):  # NumPy's with one element for all are slow
+        f = getattr(arithmetic, name)
+        found[name] |= {f"{c}{c}->{c}": ours(f, f"{c}{c}->{c}", CHEAP, SMALL) for c in "li"}
+    for c in "fdeE":
+        found.setdefault("logical_not", {})[f"{c}->?"] = ours(
+            arithmetic.logical_not, f"{c}->?", MIDDLE, 0 if c in "eE" else SMALL
+        )
+        for name in ("logical_and", "logical_or", "logical_xor"):
+            f = getattr(arithmetic, name)
+            found.setdefault(name, {})[f"{c}{c}->?"] = ours(f, f"{c}{c}->?", MIDDLE, 0)
+    for c in "eE":  # a sign is a bit: nothing to compute, nor to round
+        for name in ("negative", "absolute"):
+            f = getattr(arithmetic, name + "_half")
+            known = {"F": f, "TYPES": (u16,), "B": u16, "NUMBERS": 0, "GRAIN": CHEAP}
+            found[name][f"{c}->{c}"] = Ours(partial(loop.address, **known))
+    return found
+
+
+def rows() -> dict[str, Loops]:
+    """name of a ufunc -> the functions of arrays that broadcast."""
+    found: dict[str, Loops] = {}
+    floats, integers = ([NUMBERS[LETTERS[c]] for c in letters] for letters in ("fdEe", "li"))
+    for name in SAME.split():
+        types = floats if name == "divide" else floats + integers
+        found[name] = {t.np: (getattr(arithmetic, name), t, t) for t in types}
+    for name in COMPARISONS.split():
+        found[name] = {t.np: (getattr(arithmetic, name), t, b1) for t in floats + integers}
+    return found

@@ -1,0 +1,1 @@
+"""What compiled kernels need while they run: worker threads and memory."""

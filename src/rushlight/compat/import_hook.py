@@ -1,0 +1,250 @@
+"""The door: programs that `import torch` get Rushlight.
+
+    python -m rushlight script.py --epochs 3        # or, first thing in a program:
+    import rushlight; rushlight.install_as_torch()
+
+`torch` is then this very package: `torch.nn.Linear is rushlight.nn.Linear`. A module of PyTorch that
+is not here raises ModuleNotFoundError, a name that is not here AttributeError, so that programs that
+try and fall back do so; both name the page to look at. Processes that `multiprocessing` starts are
+given the same door.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+import rushlight
+
+__all__ = ["install_as_torch"]
+
+# PyTorch's modules whose names are others here.
+_RENAMED = {
+    "torch._tensor": "rushlight.core.tensor",
+    "torch._jit_internal": "rushlight.jit",
+    "torch.utils._pytree": "rushlight.utils._pytree",
+    "torch.utils._python_dispatch": "rushlight.utils._python_dispatch",
+    "torch.cuda.amp.common": "rushlight.cuda.amp",
+    "torch.optim.lr_scheduler": "rushlight.optim.lr_scheduler",
+    "torch.nn.modules": "rushlight.nn",
+    "torch.amp.autocast_mode": "rushlight.amp",
+    "torch.amp.grad_scaler": "rushlight.amp",
+    "torch.cuda.amp.autocast_mode": "rushlight.cuda.amp",
+    "torch.cuda.amp.grad_scaler": "rushlight.cuda.amp",
+    "torch.nn.utils.clip_grad": "rushlight.nn.utils.clip_grad",
+    "torch._dynamo._trace_wrapped_higher_order_op": "rushlight._dynamo",
+    "torch.nn.attention.flex_attention": "rushlight.nn.flex_attention",
+    "torch.nn._reduction": "rushlight.nn._reduction",
+    "torch.nn.parallel.distributed": "rushlight.nn.parallel",
+    "torch.nn.parallel.scatter_gather": "rushlight.nn.scatter_gather",
+    "torch.optim.adamw": "rushlight.optim.adam",
+    "torchvision.ops.misc": "rushlight.vision.ops",
+}
+_PAGE = "docs/coverage.md lists what Rushlight has"
+
+
+def install_as_torch() -> None:
+    """Make `import torch`, `torch.nn`, `torchvision`... in this process mean Rushlight.
+
+    Calling it again changes nothing. RuntimeError if PyTorch itself is loaded already.
+
+    >>> import rushlight
+    >>> rushlight.install_as_torch()
+    >>> import torch.nn.functional as F
+    >>> F is rushlight.nn.functional
+    True
+    """
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    for name in ("torch", "torchvision"):
+        if name in sys.modules:
+            raise RuntimeError(
+                f"[install_as_torch] {name} is imported already, from {_place(sys.modules[name])}: call "
+                "rushlight.install_as_torch() before anything imports it, or run the program by "
+                "`python -m rushlight script.py`"
+            )
+    sys.meta_path.insert(0, _Finder())
+    # What programs compare with a release of PyTorch; rushlight.version.release is our own.
+    rushlight.__version__ = rushlight.torch_version.TorchVersion(rushlight.version.__version__)
+    rushlight.__name__ = _Name(rushlight.__name__)
+    for name in ("torch.autograd.gradcheck",):
+        # a function has the name of its module: a first import would put the module in its place
+        sys.modules[name] = _Later(name)
+    _open_in_children()
+
+
+def _place(module: ModuleType) -> str:
+    return getattr(module, "__file__", None) or "an unknown place"
+
+
+class _Name(str):
+    """The package's name, which programs compare with "torch"; Python's imports read "rushlight"."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return other == "torch" or str.__eq__(self, other) is True
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
+class _Later(ModuleType):
+    """A module under PyTorch's name that is looked up when it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        parent, _, child = self.__name__.replace("torch", "rushlight", 1).rpartition(".")
+        package = import_module(parent)
+        function = getattr(package, child)
+        module = import_module(f"{parent}.{child}")
+        setattr(package, child, function)
+        return getattr(module, name)
+
+
+class _Finder:
+    """Finds `torch...` and `torchvision...`; stands before every other finder."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        top = fullname.partition(".")[0]
+        if top not in ("torch", "torchvision"):
+            return None
+        module = _module(fullname)
+        if module is None:
+            raise ModuleNotFoundError(
+                f"No module named {fullname!r}: not implemented in Rushlight, which stands for PyTorch "
+                f"here; {_PAGE}",
+                name=fullname,
+            )
+        return ModuleSpec(
+            fullname, _Loader(module), origin=getattr(module, "__file__", None),
+            is_package=hasattr(module, "__path__"),
+        )  # fmt: skip
+
+
+class _Loader:
+    """Hands out a module that exists, and leaves it as it was."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module = module
+        self.own = {k: v for k, v in vars(module).items() if k in ("__spec__", "__loader__")}
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self.module
+
+    def get_code(self, fullname: str) -> Any:
+        """For `python -m rushlight -m torch.utils.collect_env`: the code that runs as the main program."""
+        own = self.own["__spec__"]
+        return own.loader.get_code(own.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import has just written torch's spec into our module: relative imports in it would fail.
+        name = module.__spec__.name if module.__spec__ else ""
+        vars(module).update(self.own)
+        if name.startswith(("torch.nn", "torch.optim.optimizer", "torch._utils")):
+            from rushlight.compat import private_api
+
+            private_api.add(name, module)
+        if any(each.startswith(name + ".") for each in _RENAMED) and not hasattr(
+            module, "__path__"
+        ):
+            module.__path__ = []  # a package in PyTorch: without it, imports of its parts fail
+
+
+def _module(fullname: str) -> ModuleType | None:
+    """Our module for one of PyTorch's; None if there is none."""
+    if fullname in _RENAMED:
+        return _imported(_RENAMED[fullname])
+    top, *parts = fullname.split(".")
+    if fullname == "torch._utils":
+        return _names_in_pickles(fullname)
+    if top == "torchvision":
+        return _imported(".".join(["rushlight", "vision", *parts]))
+    ours = ".".join(["rushlight", *parts])
+    if parts and parts[0] not in rushlight._SUBMODULES:
+        return None  # ours alone: `import torch.methods` must fail as it does in PyTorch
+    if ours in sys.modules:
+        return sys.modules[ours]
+    if len(parts) > 1 and parts[-1].startswith("_"):
+        return None
+    if parts and isinstance(
+        getattr(sys.modules.get(ours.rpartition(".")[0]), parts[-1], None), type
+    ):
+        return None  # `import torch.Tensor`: a class, not a module
+    return _imported(ours)
+
+
+def _imported(name: str) -> ModuleType | None:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and (name == error.name or name.startswith(error.name + ".")):
+            return None
+        raise  # a package that one of our modules needs
+
+
+def _names_in_pickles(module: str) -> ModuleType:
+    """A module of the functions that files of PyTorch's name: `torch._utils._rebuild_tensor_v2`."""
+    from rushlight.serialization.names import plain_names
+
+    made = ModuleType(module, "What checkpoints call by name.")
+    for full, thing in plain_names().items():
+        at, _, name = full.rpartition(".")
+        if at == module:
+            setattr(made, name, getattr(thing, "meaning", thing))
+    return made
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+
+class _Installed:
+    """Unpickled in a new process, before it loads the program, it opens the door there."""
+
+    def __reduce__(self) -> tuple:
+        return install_as_torch, ()
+
+
+def _open_in_children() -> None:
+    import multiprocessing.spawn as spawn
+
+    original = spawn.get_preparation_data
+
+    def get_preparation_data(name: str) -> dict:
+        return {**original(name), "rushlight": _Installed()}
+
+    spawn.get_preparation_data = get_preparation_data
+
+
+# -- running a program -----------------------------------------------------------------------------
+
+
+def run(argv: list[str]) -> None:
+    """Run `script.py args...` or `-m module args...` as the main program, through the door."""
+    install_as_torch()
+    if argv[0] == "-m":
+        import runpy
+
+        sys.argv[:] = argv[1:]
+        sys.path[0] = ""
+        runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
+        return
+    import os
+    import tokenize
+
+    script = argv[0]
+    with tokenize.open(script) as file:  # in the encoding that the file declares
+        source = file.read()
+    sys.argv[:] = argv
+    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    # A module of its own, that stays: classes defined in it can be pickled, also at exit.
+    main = ModuleType("__main__")
+    main.__file__ = script
+    main.__dict__["__builtins__"] = __builtins__
+    sys.modules["__main__"] = main
+    exec(compile(source, script, "exec"), main.__dict__)

@@ -1,0 +1,347 @@
+"""Names that PyTorch does not document and that other people's code takes from its inner modules all the same.
+
+`from torch.nn.modules.transformer import _get_clones`: the door puts them into our modules when a program imports those by
+PyTorch's names (`add`); nothing of Rushlight uses them.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.nn import lazy
+from rushlight.nn.state import IncompatibleKeys
+from rushlight.nn.tuples import ntuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import ModuleType
+
+    from rushlight.core.tensor import Tensor
+
+# torch's module -> what it has more
+NAMES = {
+    "torch.nn.modules.module": "_IncompatibleKeys _addindent",
+    "torch.nn.modules.container": "_addindent",
+    "torch.nn.modules.utils": "_ntuple _list_with_default consume_prefix_in_state_dict_if_present",
+    "torch.nn.modules.activation": (
+        "MultiheadAttention NonDynamicallyQuantizableLinear constant_ xavier_normal_ xavier_uniform_"
+    ),
+    "torch.nn.modules.loss": "PairwiseDistance",
+    "torch.nn.modules.batchnorm": "LazyModuleMixin",
+    "torch.nn.modules.conv": "LazyModuleMixin",
+    "torch.nn.modules.linear": "LazyModuleMixin NonDynamicallyQuantizableLinear",
+    "torch.nn.modules.transformer": (
+        "_get_clones _get_seq_len _detect_is_causal_mask _generate_square_subsequent_mask xavier_uniform_"
+    ),
+    "torch.nn.modules.rnn": "apply_permutation",
+    "torch.nn.modules.pooling": (
+        "_MaxPoolNd _MaxUnpoolNd _AvgPoolNd _LPPoolNd _AdaptiveMaxPoolNd _AdaptiveAvgPoolNd"
+    ),
+    "torch.nn.modules.padding": "_CircularPadNd _ConstantPadNd _ReflectionPadNd _ReplicationPadNd",
+    "torch.nn.functional": "_in_projection _in_projection_packed _canonical_mask _none_or_dtype _get_softmax_dim",
+    "torch.nn.init": "_no_grad_uniform_ _no_grad_normal_ _no_grad_trunc_normal_ _no_grad_fill_ _no_grad_zero_",
+    "torch.optim.optimizer": (
+        "_default_to_fused_or_foreach _disable_dynamo_if_unsupported _get_scalar_dtype _get_value "
+        "_stack_if_compiling _to_scalar _use_grad_for_differentiable _view_as_real"
+    ),
+    "torch._utils": (
+        "_element_size _flatten_dense_tensors _get_all_device_indices _get_device_index _take_tensors "
+        "_unflatten_dense_tensors classproperty is_compiling"
+    ),
+}
+# What is there by attributes once a package is imported: `import torch.nn as nn; nn.functional...`
+_WITH = {"torch.nn": ("torch.nn.functional", "torch.nn.init")}
+
+
+def add(fullname: str, module: ModuleType) -> None:
+    """Give `module`, which a program imports as `fullname`, the names that PyTorch's has more."""
+    for name in NAMES.get(fullname, "").split():
+        vars(module).setdefault(name, globals()[name])
+    for inner in _WITH.get(fullname, ()):
+        add(inner, getattr(module, inner.rpartition(".")[2]))
+
+
+# -- nn.modules ------------------------------------------------------------------------------------
+
+MultiheadAttention, PairwiseDistance = nn.MultiheadAttention, nn.PairwiseDistance
+LazyModuleMixin = lazy.LazyModuleMixin
+constant_, xavier_normal_ = nn.init.constant_, nn.init.xavier_normal_
+xavier_uniform_ = nn.init.xavier_uniform_
+_IncompatibleKeys = IncompatibleKeys
+
+
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Take `prefix` off the keys that begin with it ("module." of a DataParallel), in place.
+
+    >>> state = {"module.weight": 1, "other": 2}
+    >>> consume_prefix_in_state_dict_if_present(state, "module.")
+    >>> state
+    {'other': 2, 'weight': 1}
+    """
+    for key in list(state_dict):
+        if key.startswith(prefix):
+            state_dict[key[len(prefix) :]] = state_dict.pop(key)
+    metadata = getattr(state_dict, "_metadata", None)
+    for key in list(metadata or ()):
+        if key and key.startswith(prefix):
+            metadata[key[len(prefix) :]] = metadata.pop(key)
+        elif key == prefix.rstrip("."):
+            metadata[""] = metadata.pop(key)
+
+
+def _addindent(s_: str, numSpaces: int) -> str:
+    """All lines but the first, further in."""
+    first, *rest = s_.split("\n")
+    return "\n".join([first, *(numSpaces * " " + line for line in rest)])
+
+
+def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple]:
+    def parse(x: Any) -> tuple:
+        return ntuple(x, n)
+
+    parse.__name__ = name
+    return parse
+
+
+def _list_with_default(out_size: Any, defaults: list[int]) -> Any:
+    """`out_size` with the last of `defaults` where it says None."""
+    if isinstance(out_size, int):
+        return out_size
+    if len(defaults) <= len(out_size):
+        raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
+    last = defaults[-len(out_size) :]
+    return [d if v is None else v for v, d in zip(out_size, last, strict=True)]
+
+
+class NonDynamicallyQuantizableLinear(nn.Linear):
+    """A Linear that PyTorch's quantisation leaves alone."""
+
+
+def _get_clones(module: Any, N: int) -> nn.ModuleList:
+    return nn.ModuleList([copy.deepcopy(module) for _ in range(N)])
+
+
+def _get_seq_len(src: Tensor, batch_first: bool) -> int | None:
+    sizes = src.size()
+    return sizes[0] if len(sizes) == 2 else sizes[1 if batch_first else 0]
+
+
+def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+    return nn.Transformer.generate_square_subsequent_mask(sz, device=device, dtype=dtype)
+
+
+def _detect_is_causal_mask(
+    mask: Tensor | None, is_causal: bool | None = None, size: int | None = None
+) -> bool:
+    if is_causal is not None or mask is None:
+        return bool(is_causal)
+    n = mask.size(-2) if size is None else size
+    causal = _generate_square_subsequent_mask(n, dtype=mask.dtype)
+    return mask.size() == causal.size() and bool((mask == causal).all())
+
+
+def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
+    return tensor.index_select(dim, permutation)
+
+
+class _Kinds(type):
+    """A class that a few others count as: PyTorch's common bases, asked about by isinstance."""
+
+    members: tuple[type, ...] = ()
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.members)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, cls.members)
+
+
+def _base_of(name: str, *more: str) -> type:
+    made = _Kinds(f"_{name}Nd", (), {"__doc__": f"{name} of any number of dimensions."})
+    made.members = tuple(getattr(nn, f"{each}{d}d") for each in (name, *more) for d in (1, 2, 3))
+    return made
+
+
+_MaxPoolNd, _MaxUnpoolNd = _base_of("MaxPool"), _base_of("MaxUnpool")
+_AvgPoolNd, _LPPoolNd = _base_of("AvgPool"), _base_of("LPPool")
+_AdaptiveMaxPoolNd = _base_of("AdaptiveMaxPool")
+_AdaptiveAvgPoolNd = _base_of("AdaptiveAvgPool")
+_CircularPadNd, _ConstantPadNd = _base_of("CircularPad"), _base_of("ConstantPad", "ZeroPad")
+_ReflectionPadNd, _ReplicationPadNd = _base_of("ReflectionPad"), _base_of("ReplicationPad")
+
+
+# -- nn.functional, nn.init ------------------------------------------------------------------------
+
+
+def _in_projection_packed(
+    q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None
+) -> list[Tensor]:
+    """The three projections of attention, whose weights stand one above the other."""
+    weights = w.chunk(3)
+    biases = b.chunk(3) if b is not None else (None, None, None)
+    linear = nn.functional.linear
+    return [linear(x, wx, bx) for x, wx, bx in zip((q, k, v), weights, biases, strict=True)]
+
+
+def _in_projection(
+    q: Tensor, k: Tensor, v: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor,
+    b_q: Tensor | None = None, b_k: Tensor | None = None, b_v: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    linear = nn.functional.linear
+    return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
+
+
+def _none_or_dtype(input: Tensor | None) -> Any:
+    return None if input is None else input.dtype
+
+
+def _canonical_mask(
+    mask: Tensor | None, mask_name: str, other_type: Any, other_name: str, target_type: Any,
+    check_other: bool = True,
+) -> Tensor | None:  # fmt: skip
+    """A mask as numbers to add: -inf where a mask of truth values is True."""
+    if mask is None or mask.dtype.is_floating_point:
+        return mask
+    if mask.dtype is not torch.bool:
+        raise AssertionError(
+            f"only bool and floating types of {mask_name} are supported, got {mask.dtype}"
+        )
+    return torch.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
+
+
+def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
+    """The dimension that a softmax without one is taken over."""
+    import warnings
+
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def _quietly(function: Callable) -> Callable:
+    def run(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        with torch.no_grad():
+            return function(tensor, *args, **kwargs)
+
+    return run
+
+
+_no_grad_uniform_ = _quietly(nn.init.uniform_)
+_no_grad_normal_ = _quietly(nn.init.normal_)
+_no_grad_trunc_normal_ = _quietly(nn.init.trunc_normal_)
+_no_grad_fill_ = _quietly(nn.init.constant_)
+_no_grad_zero_ = _quietly(nn.init.zeros_)
+
+
+# -- optim.optimizer -------------------------------------------------------------------------------
+
+
+def _use_grad_for_differentiable(func: Callable) -> Callable:
+    """A step that is recorded where the optimizer is differentiable, and only there."""
+    import functools
+
+    @functools.wraps(func)
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with torch.set_grad_enabled(bool(self.defaults.get("differentiable"))):
+            return func(self, *args, **kwargs)
+
+    return step
+
+
+def _get_value(x: Any) -> Any:
+    return x.item() if isinstance(x, torch.Tensor) else x
+
+
+def _to_scalar(x: Any) -> Any:
+    return x.squeeze() if isinstance(x, torch.Tensor) and x.dim() else x
+
+
+def _stack_if_compiling(x: Any) -> Any:
+    return x
+
+
+def _get_scalar_dtype(is_fused: bool | None = None) -> Any:
+    return torch.float64 if torch.get_default_dtype() is torch.float64 else torch.float32
+
+
+def _default_to_fused_or_foreach(
+    params: Any, differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """(False, False): what is fast on the CPU is chosen inside."""
+    return False, False
+
+
+def _disable_dynamo_if_unsupported(single_tensor_fn: Any = None) -> Callable:
+    return lambda func: func
+
+
+def _view_as_real(params: list, *state_and_grads: list) -> None:
+    """Complex parameters, and what belongs to each, as pairs of real numbers, in place."""
+    for i, p in enumerate(params):
+        if torch.is_complex(p):
+            params[i] = torch.view_as_real(p)
+            for each in state_and_grads:
+                each[i] = torch.view_as_real(each[i])
+
+
+# -- _utils ----------------------------------------------------------------------------------------
+
+
+def _flatten_dense_tensors(tensors: list[Tensor]) -> Tensor:
+    """The elements of all, one after the other."""
+    return torch.cat([t.reshape(-1) for t in tensors])
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
+    """Parts of `flat`, in the shapes of `tensors`: views."""
+    sizes = [t.numel() for t in tensors]
+    return tuple(part.view(t.shape) for part, t in zip(flat.split(sizes), tensors, strict=True))
+
+
+def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
+    """Lists of tensors of one type, each of about `size_limit` bytes."""
+    waiting: dict[Any, tuple[list, int]] = {}
+    for t in tensors:
+        kept, size = waiting.get(t.dtype, ([], 0))
+        if kept and size + t.nbytes > size_limit:
+            yield kept
+            kept, size = [], 0
+        waiting[t.dtype] = [*kept, t], size + t.nbytes
+    for kept, _ in waiting.values():
+        yield kept
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+    if isinstance(device, int):
+        return device
+    where = torch.device(device) if device is not None else torch.device("cpu")
+    if where.type == "cpu" and (allow_cpu or optional):
+        return -1
+    raise ValueError(f"Expected a device with an index, but got: {device}")
+
+
+def _get_all_device_indices() -> list[int]:
+    return []
+
+
+def _element_size(dtype: Any) -> int:
+    return dtype.itemsize
+
+
+class classproperty:
+    """A property of a class: `classproperty(function)`, read from the class or its objects."""
+
+    def __init__(self, func: Callable) -> None:
+        self.fget = func.__func__ if isinstance(func, (classmethod, staticmethod)) else func
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self.fget(type(instance) if owner is None else owner)
+
+
+def is_compiling() -> bool:
+    return torch.compiler.is_compiling()

@@ -1,1 +1,0 @@
-"""The kernels, by family, written in the language of `rushlight.compiler.language`."""

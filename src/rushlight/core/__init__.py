@@ -1,0 +1,1 @@
+"""What everything stands on: the Tensor, its memory, dtypes, devices, shapes, settings; no kernel and no operator."""

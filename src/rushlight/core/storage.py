@@ -1,0 +1,547 @@
+"""The memory beneath tensors: `UntypedStorage` (bytes) and `TypedStorage` (elements of one dtype).
+
+A tensor's memory is that of the NumPy array at the root of its array's chain of bases. Storages are
+objects made when asked for; two of one memory are equal and have one `data_ptr()`.
+
+>>> import rushlight as torch
+>>> t = torch.tensor([1.0, 2.0, 3.0])
+>>> t.untyped_storage() == t[1:].untyped_storage(), t[1:].storage_offset()
+(True, 1)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight._backends.sparse import Sparse
+from rushlight.core import dtypes
+from rushlight.core.device import CPU, META, device
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rushlight.core.tensor import Tensor
+
+
+# -- arrays and their memory -----------------------------------------------------------------------
+
+
+def root(array: np.ndarray) -> np.ndarray:
+    """The array that owns (or first wrapped) the memory of `array`."""
+    while True:
+        base = array.base
+        if not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)  # NumPy's as_strided puts an object in between
+            if not isinstance(base, np.ndarray):
+                return array
+        array = base
+
+
+def address(array: np.ndarray) -> int:
+    """The address of the first element."""
+    return array.__array_interface__["data"][0]
+
+
+def memory(array: np.ndarray) -> np.ndarray:
+    """The whole memory that `array` is part of, as bytes: uint8 [n], without copying."""
+    r = root(array)
+    if isinstance(r, Sparse):
+        raise NotImplementedError("Cannot access storage of SparseTensorImpl")
+    plain = r if type(r) is np.ndarray else r.view(np.ndarray)
+    if plain.flags.c_contiguous:
+        return plain.reshape(-1).view(np.uint8)
+    if plain.flags.f_contiguous:
+        return plain.T.reshape(-1).view(np.uint8)
+    # Another order (channels last), or gaps: all bytes from the first to the last.
+    n = sum((k - 1) * s for k, s in zip(plain.shape, plain.strides, strict=True)) + plain.itemsize
+    first = plain[(slice(0, 1),) * plain.ndim].reshape(-1).view(np.uint8)
+    return np.lib.stride_tricks.as_strided(first, (n,), (1,))
+
+
+def offset(tensor: Tensor) -> int:
+    """Elements from the start of the memory to the first element of `tensor`."""
+    a = tensor._array
+    r = root(a)
+    return 0 if r is a else (address(a) - address(r)) // a.itemsize
+
+
+def strided(
+    memory: np.ndarray, dtype: np.dtype, offset: int, shape: tuple, strides: tuple
+) -> np.ndarray:
+    """An array in `memory` (uint8); offset and strides in elements. RuntimeError when it is too small."""
+    size = dtype.itemsize
+    last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + 1
+    if 0 in shape:
+        last = offset
+        strides = tuple(s if abs(s) < 1 << 40 else 0 for s in strides)
+    if last * size > memory.size or offset < 0:
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, and "
+            f"itemsize {size} requiring a storage size of {last * size} are out of bounds for storage of "
+            f"size {memory.size}"
+        )
+    if 0 in shape:  # NumPy checks strides that are never used
+        return np.ndarray(shape, dtype, memory, offset * size)
+    return np.ndarray(shape, dtype, memory, offset * size, tuple(s * size for s in strides))
+
+
+def mapped(filename: Any, shared: bool | None, nbytes: int) -> np.ndarray:
+    """The first `nbytes` of a file as writable bytes; writes reach the file (longer then, if need be) where it is `shared`."""
+    import os
+
+    try:
+        with open(filename, "ab" if shared else "rb") as file:
+            have = os.fstat(file.fileno()).st_size
+            if have < nbytes and shared:
+                file.truncate(nbytes)
+    except OSError as error:
+        raise RuntimeError(f"unable to open file <{filename}>: {error.strerror}") from error
+    if have < nbytes and not shared:
+        raise RuntimeError(f"file <{filename}> has {have} bytes, {nbytes} are asked for")
+    if nbytes == 0:
+        return np.empty(0, np.uint8)  # nothing cannot be mapped
+    return np.asarray(np.memmap(filename, np.uint8, "r+" if shared else "c", shape=nbytes))
+
+
+# -- storages --------------------------------------------------------------------------------------
+
+
+class UntypedStorage:
+    """Bytes: `UntypedStorage(n)`, `UntypedStorage([1, 2, 255])`, or those beneath a tensor."""
+
+    __slots__ = ("_memory", "_meta", "__weakref__")
+
+    _memory: np.ndarray
+    _meta: bool
+
+    def __init__(self, content: Any = 0, *, device: Any = None) -> None:
+        self._meta = device is not None and _device(device).type == "meta"
+        if isinstance(content, int):
+            self._memory = np.empty(content, np.uint8)
+        elif isinstance(content, UntypedStorage):
+            self._memory = content._memory
+        else:
+            self._memory = np.array([int(v) % 256 for v in content], np.uint8)
+
+    @classmethod
+    def _of(cls, tensor: Tensor) -> UntypedStorage:
+        self = cls.__new__(cls)
+        self._memory = memory(tensor._array)
+        self._meta = tensor.is_meta
+        return self
+
+    def __reduce__(self) -> Any:
+        return _restored, (self._memory.tobytes(),)
+
+    @property
+    def device(self) -> device:
+        return META if self._meta else CPU
+
+    is_cuda = is_hpu = is_sparse = is_sparse_csr = False
+
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return self._memory.size
+
+    size = nbytes
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    __len__ = nbytes
+
+    def element_size(self) -> int:
+        """1: a storage without type holds bytes."""
+        return 1
+
+    def data_ptr(self) -> int:
+        """The address of the first byte; 0 for an empty storage."""
+        return address(self._memory) if self._memory.size and not self._meta else 0
+
+    @property
+    def _cdata(self) -> int:
+        return address(self._memory)
+
+    def get_device(self) -> int:
+        return -1
+
+    def resizable(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, UntypedStorage):
+            return NotImplemented
+        return self._cdata == other._cdata and self._memory.size == other._memory.size
+
+    def __hash__(self) -> int:
+        return hash(self._cdata)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            if index.step not in (None, 1):
+                raise RuntimeError(
+                    f"Trying to slice with a step of {index.step}, but only 1 is supported"
+                )
+            part = UntypedStorage.__new__(UntypedStorage)
+            part._memory, part._meta = self._memory[index], self._meta
+            return part
+        return int(self._memory[_inside(index, self._memory.size)])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not isinstance(index, slice):
+            index = _inside(index, self._memory.size)
+        self._memory[index] = int(value) % 256
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._memory.tolist())
+
+    def tolist(self) -> list[int]:
+        """The bytes as a list of integers."""
+        return self._memory.tolist()
+
+    def fill_(self, value: Any) -> UntypedStorage:
+        self._memory[...] = int(value) % 256
+        return self
+
+    def copy_(self, source: Any, non_blocking: bool = False) -> UntypedStorage:
+        """Overwrite by the bytes of `source`, of the same size."""
+        other = (
+            source._memory
+            if isinstance(source, UntypedStorage)
+            else source._untyped_storage._memory
+        )
+        if other.size != self._memory.size:
+            raise RuntimeError(
+                f"size does not match, self was {self._memory.size} bytes but src was {other.size} bytes"
+            )
+        self._memory[...] = other
+        return self
+
+    def clone(self) -> UntypedStorage:
+        """A storage of its own with the same bytes."""
+        copy = UntypedStorage.__new__(UntypedStorage)
+        copy._memory, copy._meta = self._memory.copy(), self._meta
+        return copy
+
+    def __copy__(self) -> UntypedStorage:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict) -> UntypedStorage:
+        if id(self) not in memo:
+            memo[id(self)] = self.clone()
+        return memo[id(self)]
+
+    def resize_(self, size: int) -> UntypedStorage:
+        """`size` bytes, keeping the first; tensors made before keep the memory they have."""
+        grown = np.empty(size, np.uint8)
+        n = min(size, self._memory.size)
+        grown[:n] = self._memory[:n]
+        self._memory = grown
+        return self
+
+    def new(self) -> UntypedStorage:
+        return UntypedStorage(0)
+
+    def cpu(self) -> UntypedStorage:
+        return self
+
+    def is_pinned(self, device: Any = "cuda") -> bool:
+        return False
+
+    def is_shared(self) -> bool:
+        return _is_shared(self._memory) and not self._meta
+
+    def share_memory_(self) -> UntypedStorage:
+        """Move the bytes to where processes forked from now on see each other's writes."""
+        if not self.is_shared():
+            from rushlight.multiprocessing import shared_memory
+
+            n = self._memory.size
+            moved = shared_memory.bytes_of(shared_memory.block_of(n), n)
+            moved[...] = self._memory
+            self._memory = moved
+        return self
+
+    @classmethod
+    def from_buffer(cls, buffer: Any, byte_order: Any = None, **options: Any) -> UntypedStorage:
+        """A copy of the bytes of a buffer."""
+        return _restored(bytes(buffer))
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The first `nbytes` of a file, mapped into memory; `shared`: writes go to the file, which is made where there is none.
+
+        RuntimeError when the file is shorter and not shared; writes to one that is not shared stay in this process.
+        """
+        self = UntypedStorage(0)
+        self._memory = mapped(filename, shared, nbytes)
+        return self
+
+    def untyped(self) -> UntypedStorage:
+        return self
+
+    def byteswap(self, dtype: dtypes.dtype) -> None:
+        """Turn the bytes of every element around, in place."""
+        size = dtype.itemsize // (2 if dtype.is_complex else 1)
+        if size > 1:
+            self._memory.view(f"u{size}").byteswap(inplace=True)
+
+    def __repr__(self) -> str:
+        lines = "".join(f" {v}\n" for v in self._memory.tolist())
+        return f"{lines}[torch.storage.UntypedStorage(device={self.device}) of size {self._memory.size}]"
+
+
+class TypedStorage:
+    """Elements of one dtype in an `UntypedStorage`; PyTorch calls it deprecated."""
+
+    __slots__ = ("_untyped_storage", "dtype")
+
+    def __init__(
+        self,
+        *content: Any,
+        dtype: dtypes.dtype | None = None,
+        wrap_storage: Any = None,
+        device: Any = None,
+    ) -> None:
+        from rushlight.core import modes
+
+        self.dtype = dtype or modes.get_default_dtype()
+        if wrap_storage is not None:
+            self._untyped_storage = wrap_storage
+        elif content and not isinstance(content[0], int):
+            self._untyped_storage = UntypedStorage(0)
+            values = np.array(list(content[0])).astype(self.dtype.np)
+            self._untyped_storage._memory = values.view(np.uint8)
+        else:
+            n = content[0] if content else 0
+            self._untyped_storage = UntypedStorage(n * self.dtype.itemsize)
+
+    @classmethod
+    def _of(cls, tensor: Tensor) -> TypedStorage:
+        return cls(wrap_storage=UntypedStorage._of(tensor), dtype=tensor.dtype)
+
+    def __reduce__(self) -> Any:
+        return _restored_typed, (self._untyped_storage._memory.tobytes(), self.dtype)
+
+    @property
+    def _elements(self) -> np.ndarray:
+        return self._untyped_storage._memory.view(self.dtype.np)
+
+    def untyped(self) -> UntypedStorage:
+        """The bytes."""
+        return self._untyped_storage
+
+    @property
+    def device(self) -> device:
+        return self._untyped_storage.device
+
+    is_cuda = is_hpu = is_sparse = False
+
+    def size(self) -> int:
+        """The number of elements."""
+        return self._untyped_storage.nbytes() // self.dtype.itemsize
+
+    __len__ = size
+    _size = size
+
+    def nbytes(self) -> int:
+        return self._untyped_storage.nbytes()
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    def data_ptr(self) -> int:
+        return self._untyped_storage.data_ptr()
+
+    @property
+    def _cdata(self) -> int:
+        return self._untyped_storage._cdata
+
+    def get_device(self) -> int:
+        return -1
+
+    def pickle_storage_type(self) -> str:
+        return f"{self.dtype.scalar_name}Storage"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TypedStorage):
+            return NotImplemented
+        return self.dtype is other.dtype and self._untyped_storage == other._untyped_storage
+
+    def __hash__(self) -> int:
+        return hash(self._untyped_storage)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        v = self._elements[_inside(index, self.size())].item()
+        return v if isinstance(v, (int, float, complex, bool)) else float(v)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not isinstance(index, slice):
+            index = _inside(index, self.size())
+        self._elements[index] = value
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[Any]:
+        """The elements as Python numbers."""
+        a = self._elements
+        return (a.astype(np.float32) if a.dtype is dtypes.bfloat16.np else a).tolist()
+
+    def fill_(self, value: Any) -> TypedStorage:
+        self._elements[...] = value
+        return self
+
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
+        """Overwrite by the elements of `source`, converted."""
+        self._elements[...] = source._elements
+        return self
+
+    def clone(self) -> TypedStorage:
+        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
+
+    def __copy__(self) -> TypedStorage:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict) -> TypedStorage:
+        return TypedStorage(wrap_storage=self._untyped_storage.__deepcopy__(memo), dtype=self.dtype)
+
+    def resize_(self, size: int) -> TypedStorage:
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+        return self
+
+    def cpu(self) -> TypedStorage:
+        return self
+
+    def is_shared(self) -> bool:
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        self._untyped_storage.share_memory_()
+        return self
+
+    @property
+    def _dtype(self) -> dtypes.dtype:
+        return self.dtype
+
+    @classmethod
+    def from_buffer(cls, buffer: Any, byte_order: str = "native", **options: Any) -> TypedStorage:
+        """A copy of the elements in a buffer."""
+        made = cls(0, **options)
+        made._untyped_storage = _restored(bytes(buffer))
+        if byte_order not in ("native", __import__("sys").byteorder):
+            made._untyped_storage.byteswap(made.dtype)
+        return made
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """`size` elements of a file, mapped into memory, as `UntypedStorage.from_file`."""
+        made = cls(0)
+        n = size * made.dtype.itemsize
+        made._untyped_storage = UntypedStorage.from_file(filename, shared, n)
+        return made
+
+    def to_dtype(self, dtype: dtypes.dtype) -> TypedStorage:
+        """The elements converted."""
+        made = TypedStorage(0, dtype=dtype)
+        with np.errstate(all="ignore"):
+            made._untyped_storage._memory = self._elements.astype(dtype.np).view(np.uint8)
+        return made
+
+    def is_pinned(self, device: Any = None) -> bool:
+        return False
+
+    def type(self) -> str:
+        return f"torch.{self.dtype.scalar_name}Storage"
+
+    def __repr__(self) -> str:
+        lines = "".join(f" {v}\n" for v in self.tolist())
+        return (
+            f"{lines}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) "
+            f"of size {self.size()}]"
+        )
+
+
+def _declare_conversions() -> None:
+    def declare(name: str, dtype: dtypes.dtype) -> None:
+        def typed(self: TypedStorage) -> TypedStorage:
+            return self if self.dtype is dtype else self.to_dtype(dtype)
+
+        def untyped(self: UntypedStorage) -> TypedStorage:
+            as_bytes = TypedStorage(wrap_storage=self, dtype=dtypes.uint8)
+            return as_bytes.to_dtype(dtype)
+
+        for owner, conversion in ((TypedStorage, typed), (UntypedStorage, untyped)):
+            conversion.__name__ = name
+            conversion.__doc__ = f"The elements converted to {dtype.name}."
+            setattr(owner, name, conversion)
+
+    for name, dtype in dtypes.ALIASES.items():
+        declare({"cfloat": "complex_float", "cdouble": "complex_double"}.get(name, name), dtype)
+    for name, dtype in (
+        ("byte", dtypes.uint8),
+        ("char", dtypes.int8),
+        ("bfloat16", dtypes.bfloat16),
+    ):
+        declare(name, dtype)
+
+
+_declare_conversions()
+
+
+def __getattr__(name: str) -> type:
+    """`FloatStorage`, `LongStorage`...: `TypedStorage` of one dtype."""
+    if name == "Storage":
+        name = "FloatStorage"
+    if name in globals():
+        return globals()[name]
+    for d in dtypes.ALL:
+        if name == f"{d.scalar_name}Storage":
+
+            def __init__(self: Any, *content: Any, dtype: dtypes.dtype = d, **options: Any) -> None:
+                TypedStorage.__init__(self, *content, dtype=dtype, **options)
+
+            body = {"__init__": __init__, "__module__": "torch", "__slots__": ()}
+            globals()[name] = type(name, (TypedStorage,), body)
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def is_shared(tensor: Tensor) -> bool:
+    """Whether forked processes see each other's writes to the memory of `tensor`."""
+    return _is_shared(tensor._array) and not tensor.is_meta
+
+
+def _is_shared(array: np.ndarray) -> bool:
+    base = root(array).base
+    while isinstance(base, memoryview):
+        base = base.obj
+    return type(base).__name__ in ("mmap", "Block")
+
+
+def _inside(index: Any, size: int) -> int:
+    if not isinstance(index, int):
+        raise TypeError(f"can't index a storage with {type(index).__name__}")
+    if not -size <= index < size:
+        raise IndexError(f"index {index} out of range for storage of size {size}")
+    return index
+
+
+def _restored(content: bytes) -> UntypedStorage:
+    storage = UntypedStorage(0)
+    storage._memory = np.frombuffer(content, np.uint8).copy()
+    return storage
+
+
+def _restored_typed(content: bytes, dtype: dtypes.dtype) -> TypedStorage:
+    return TypedStorage(wrap_storage=_restored(content), dtype=dtype)
+
+
+_device = device

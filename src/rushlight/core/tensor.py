@@ -1,0 +1,600 @@
+"""`Tensor`: one array, and where its gradient goes. State and conversion, no mathematics.
+
+The operators are attached by methods.py; what stands here is what a tensor is. An instance has four
+slots: `_array` (a NumPy array: storage, offset, shape and strides in one), `_edge` (where the
+gradient goes, see Note [What an edge is] in autograd/graph.py), `_counter` (the counter shared with
+everything on the same memory, None while there was neither view nor write) and `_grad`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight._backends import sparse
+from rushlight._backends.reference.views import address
+from rushlight.autograd import tensor_hooks
+from rushlight.autograd.graph import INFERENCE, AccumulateGrad, Output, Version, version_of
+from rushlight.autograd.state import thread
+from rushlight.autograd.views import INFERENCE as INFERENCE_VIEW
+from rushlight.autograd.views import View, edge_of
+from rushlight.core import dtypes
+from rushlight.core.device import device
+from rushlight.core.size import Size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+new = object.__new__
+_tuple_of = tuple.__new__
+_CPU = device("cpu")
+_META = device("meta")
+
+
+class TensorType(type):
+    """The metaclass: `isinstance(p, nn.Parameter)` looks at `_is_param`, as PyTorch's does."""
+
+
+class Tensor:
+    """A multi-dimensional array of one dtype that can record what is computed from it.
+
+    >>> import rushlight as torch
+    >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([[2., 4.],
+            [6., 8.]])
+    """
+
+    __slots__ = ("_array", "_edge", "_counter", "_grad", "__dict__", "__weakref__")
+
+    _array: np.ndarray
+    _edge: Any
+    _counter: Version | None
+    _grad: Tensor | None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        from rushlight.ops.factories import legacy
+
+        return legacy.legacy_new(cls, args, kwargs)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        from rushlight.dispatch import overrides
+
+        overrides.intercept(cls)
+
+    # -- shape and type ----------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        return _tuple_of(Size, self._array.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of dimension `dim`."""
+        if dim is None:
+            return _tuple_of(Size, self._array.shape)
+        try:
+            return self._array.shape[dim]
+        except (IndexError, TypeError):
+            return self._array.shape[_existing_dim(self._array, dim)]
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        return dtypes.OF[self._array.dtype]
+
+    @property
+    def device(self) -> device:
+        a = self._array
+        if a.__class__ is np.ndarray:
+            return _CPU
+        return _META if a.__class__.__name__ == "Meta" else _CPU
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._array.size
+
+    nelement = numel
+
+    def __len__(self) -> int:
+        if not self._array.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return self._array.shape[0]
+
+    @property
+    def layout(self) -> Any:
+        a = self._array
+        return dtypes.strided if a.__class__ is np.ndarray else getattr(a, "layout", dtypes.strided)
+
+    @property
+    def itemsize(self) -> int:
+        return self._array.itemsize
+
+    def element_size(self) -> int:
+        """Bytes per element."""
+        return self._array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._array.nbytes
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    is_cpu = property(lambda self: self.device.type == "cpu")
+    is_meta = property(lambda self: self.device.type == "meta")
+    is_cuda = property(lambda self: False)
+    is_mps = is_xpu = is_xla = is_ipu = is_hpu = is_mtia = is_vulkan = is_cuda
+    is_mkldnn = is_quantized = is_nested = is_cuda
+    is_sparse = property(lambda self: self._array.__class__ is sparse.Coo)
+    is_sparse_csr = property(lambda self: self.layout is dtypes.sparse_csr)
+
+    def get_device(self) -> int:
+        """The index of the device; -1 for the CPU."""
+        return -1
+
+    def is_pinned(self, device: Any = None) -> bool:
+        return False
+
+    def is_shared(self) -> bool:
+        from rushlight.core import storage
+
+        return storage.is_shared(self)
+
+    def is_inference(self) -> bool:
+        """Made inside `inference_mode`."""
+        return self._counter is INFERENCE
+
+    name = property(lambda self: None)
+
+    def is_conj(self) -> bool:
+        return False
+
+    is_neg = is_conj
+
+    # -- history -----------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        e = self._edge
+        return e is not None and (e.__class__ is not View or e.wants())
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Say whether this leaf wants its gradient in `.grad`; floating and complex dtypes only."""
+        e = edge_of(self)
+        if e is not None and e.__class__ is not AccumulateGrad:
+            if requires_grad:
+                return self
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a "
+                "computed variable in a subgraph that doesn't require differentiation use "
+                "var_no_grad = var.detach()."
+            )
+        if not requires_grad:
+            self._set_leaf_edge(None)
+            return self
+        d = self.dtype
+        if not (d.is_floating_point or d.is_complex):
+            raise RuntimeError(
+                "only Tensors of floating point and complex dtype can require gradients, got "
+                f"{d}: convert with .float() first"
+            )
+        if self._counter is INFERENCE and not thread.inference:
+            raise RuntimeError(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+            )
+        if e is None:
+            self._set_leaf_edge(AccumulateGrad(self))
+        return self
+
+    def _set_leaf_edge(self, edge: Any) -> None:
+        if self._edge.__class__ is View:
+            self._edge.node = edge
+        else:
+            self._edge = edge
+
+    @property
+    def is_leaf(self) -> bool:
+        e = edge_of(self)
+        return e is None or e.__class__ is AccumulateGrad
+
+    @property
+    def grad_fn(self) -> Any:
+        e = edge_of(self)
+        if e is None or e.__class__ is AccumulateGrad:
+            return None
+        return e.node if e.__class__ is Output else e
+
+    @property
+    def output_nr(self) -> int:
+        e = edge_of(self)
+        return e.nr if e.__class__ is Output else 0
+
+    @property
+    def grad(self) -> Tensor | None:
+        try:
+            g = self._grad
+        except AttributeError:
+            g = None
+        if g is None and not self.is_leaf and not self.retains_grad:
+            import warnings
+
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+                "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
+                "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return g
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(
+                    f"assigned grad expected to be a Tensor or None but got grad of type "
+                    f"'{type(value).__name__}'"
+                )
+            if value is self:
+                raise RuntimeError("can't assign Variable as its own grad")
+            if value._array.dtype != self._array.dtype:
+                raise RuntimeError(
+                    f"assigned grad has data of a different type: grad {value.dtype}, tensor {self.dtype}"
+                )
+            if value._array.shape != self._array.shape:
+                raise RuntimeError(
+                    f"assigned grad has data of a different size: grad {list(value.shape)}, tensor "
+                    f"{list(self.shape)}"
+                )
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    @property
+    def _version(self) -> int:
+        return 0 if self._counter is None else self._counter.n
+
+    @property
+    def _base(self) -> Tensor | None:
+        e = self._edge
+        return e.base if e.__class__ is View else None
+
+    def _is_view(self) -> bool:
+        return self._edge.__class__ is View
+
+    retains_grad = property(tensor_hooks.retains_grad)
+    retain_grad = tensor_hooks.retain_grad
+    register_hook = tensor_hooks.register_hook
+    register_post_accumulate_grad_hook = tensor_hooks.register_post_accumulate_grad_hook
+
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
+        """Add the gradient of this tensor with respect to every leaf of its graph to `leaf.grad`."""
+        import rushlight.autograd.engine  # puts the real method in this one's place
+
+        del rushlight
+        self.backward(gradient, retain_graph, create_graph, inputs)
+
+    def detach(self) -> Tensor:
+        """A tensor on the same memory without history; it shares the version counter."""
+        a = self._array
+        t = new(Tensor)
+        t._array = (
+            a if a.__class__ is np.ndarray or a.__class__ is not _tagged() else a.view(np.ndarray)
+        )
+        t._edge = None
+        t._counter = self._counter or version_of(self)
+        return t if self.__class__ in _plain_classes else t.as_subclass(type(self))
+
+    def detach_(self) -> Tensor:
+        """Cut this tensor off its history."""
+        if self._edge.__class__ is View:
+            raise RuntimeError(
+                "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel"
+                " (DDP) for training, and gradient_as_bucket_view is set as True, gradients are views."
+            )
+        self._edge = None
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory, without history and with a version counter of its own."""
+        t = new(Tensor)
+        t._array, t._edge, t._counter = self._array, None, None
+        if self.__class__ not in _plain_classes:
+            t = t.as_subclass(type(self))
+        return t
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        self._array = _array_for(self.__class__, value._array)
+        e = self._edge
+        if e.__class__ is AccumulateGrad:
+            e.array = self._array
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def item(self) -> Any:
+        """The value of a tensor with one element, as a Python number."""
+        a = self._array
+        if a.size != 1:
+            raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar")
+        if a.__class__ is not np.ndarray and self.is_meta:
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+        v = a.item()
+        return v if isinstance(v, (int, float, complex)) else float(v)
+
+    def tolist(self) -> Any:
+        """The values as nested Python lists (a number for a 0-d tensor)."""
+        a = self._array
+        if self.is_meta:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if a.dtype is dtypes.bfloat16.np:
+            a = a.astype(np.float32)
+        return a.tolist()
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The memory as a NumPy array; no copy. `force`: detach first, and copy where needed."""
+        if force:
+            return self.detach().numpy()
+        if self.requires_grad:
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+            )
+        if self.is_meta:
+            raise TypeError("can't convert meta device type tensor to numpy.")
+        if self._array.dtype is dtypes.bfloat16.np:
+            raise TypeError("Got unsupported ScalarType BFloat16")
+        a = self._array
+        return a if a.__class__ is np.ndarray else a.view(np.ndarray)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        a = self.numpy()
+        if dtype is not None and a.dtype != dtype:
+            return a.astype(dtype)
+        return a.copy() if copy else a
+
+    __array_priority__ = 1000
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return _wrap(np.asarray(array)) if getattr(array, "dtype", None) in dtypes.OF else array
+
+    def __bool__(self) -> bool:
+        a = self._array
+        if a.size != 1:
+            if a.size == 0:
+                raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        if self.is_meta:
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+        return bool(a.reshape(-1)[0])
+
+    def __int__(self) -> int:
+        return int(self._one_element().item())
+
+    def __float__(self) -> float:
+        if self._array.size != 1:
+            self._one_element()  # raises
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self._one_element().item())
+
+    def _one_element(self) -> Tensor:
+        if self._array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return self
+
+    def __index__(self) -> int:
+        d = self.dtype
+        if self._array.size != 1 or d.is_floating_point or d.is_complex:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __iter__(self) -> Any:
+        if not self._array.ndim:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __reversed__(self) -> Tensor:
+        """The tensor with its first dimension in reverse order."""
+        return self.flip(0) if self._array.ndim else self
+
+    def __contains__(self, element: Any) -> bool:
+        if isinstance(element, (Tensor, int, float, complex, bool)):
+            return bool((element == self).any())
+        raise RuntimeError(
+            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+        )
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        from rushlight.core import printing
+
+        return printing.tensor_str(self, contents=tensor_contents)
+
+    def __format__(self, spec: str) -> str:
+        from rushlight.core import printing
+
+        return printing.tensor_format(self, spec)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(type(self)), *self.__dict__})
+
+    # -- memory ------------------------------------------------------------------------------------
+
+    def stride(self, dim: int | None = None) -> Any:
+        """The steps in memory between neighbours, in elements, of all dimensions or of one."""
+        a = self._array
+        size = a.itemsize
+        if a.size:
+            strides = tuple([s // size for s in a.strides])
+        else:  # NumPy gives empty arrays strides of 0
+            from rushlight.core.geometry import contiguous_strides
+
+            strides = contiguous_strides(a.shape)
+        if dim is None:
+            return strides
+        return strides[_existing_dim(a, dim)]
+
+    def storage_offset(self) -> int:
+        """Where the first element is in the storage, in elements."""
+        if self._array.__class__ is np.ndarray and self._array.base is None:
+            return 0
+        from rushlight.core import storage
+
+        return storage.offset(self)
+
+    def untyped_storage(self) -> Any:
+        """The memory beneath, as bytes."""
+        from rushlight.core import storage
+
+        return storage.UntypedStorage._of(self)
+
+    def storage(self) -> Any:
+        """The memory beneath, as elements of this dtype."""
+        from rushlight.core import storage
+
+        return storage.TypedStorage._of(self)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return address(self._array) if self._array.size else 0
+
+    def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
+        """Whether memory order is that of the dimensions (or that of `memory_format`)."""
+        a = self._array
+        if memory_format is dtypes.contiguous_format:
+            return a.flags.c_contiguous
+        from rushlight.core import geometry
+
+        if memory_format is dtypes.channels_last:
+            return geometry.is_channels_last(a.shape, self.stride(), 4)
+        if memory_format is dtypes.channels_last_3d:
+            return geometry.is_channels_last(a.shape, self.stride(), 5)
+        raise RuntimeError("unsupported memory format option " + str(memory_format))
+
+    def __deepcopy__(self, memo: dict) -> Tensor:
+        from rushlight import serialization
+
+        return serialization.deepcopy_tensor(self, memo)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        from rushlight import serialization
+
+        return serialization.reduce_tensor(self)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    # -- subclasses --------------------------------------------------------------------------------
+
+    @staticmethod
+    def _make_subclass(cls: type, data: Tensor, require_grad: bool = False, **_: Any) -> Any:
+        """A tensor of class `cls` on the memory of `data`, without its history."""
+        t = new(cls)
+        t._array, t._edge, t._counter = _array_for(cls, data._array), None, None
+        if require_grad:
+            t.requires_grad_()
+        return t
+
+    def as_subclass(self, cls: type) -> Any:
+        """The same memory and history as an instance of `cls`."""
+        t = new(cls)
+        t._array, t._edge, t._counter = _array_for(cls, self._array), self._edge, self._counter
+        if t._edge.__class__ is AccumulateGrad:
+            t._edge = AccumulateGrad(t)
+        return t
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        from rushlight.dispatch import overrides
+
+        return overrides.default(cls, func, types, args, kwargs)
+
+
+def _existing_dim(a: np.ndarray, dim: int) -> int:
+    from rushlight.core import geometry
+
+    if not a.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return geometry.wrap_dim(dim, a.ndim)
+
+
+def _array_for(cls: type, a: np.ndarray) -> np.ndarray:
+    """The array a tensor of class `cls` holds: tagged when the class overrides functions."""
+    if cls is Tensor or a.__class__.__name__ == "Meta":
+        return a
+    from rushlight.dispatch import overrides
+
+    own = cls.__torch_function__
+    if overrides._same(own, overrides.disabled):
+        return a if a.__class__ is not overrides.Tagged else a.view(np.ndarray)
+    return a.view(overrides.Tagged)
+
+
+def _tagged() -> type:
+    from rushlight.dispatch import overrides
+
+    return overrides.Tagged
+
+
+def _wrap(array: np.ndarray) -> Tensor:
+    """A plain tensor around an array, without copying."""
+    t = new(Tensor)
+    t._array, t._edge = array, None
+    t._counter = INFERENCE if thread.inference else None
+    return t
+
+
+def _bump(t: Tensor) -> None:
+    """Count one write to the memory of `t`."""
+    if t._counter is not INFERENCE:
+        version_of(t).n += 1
+
+
+_plain_classes: set[type] = {Tensor}  # subclasses whose results are plain tensors join it
+__all__ = ["INFERENCE_VIEW", "Tensor"]

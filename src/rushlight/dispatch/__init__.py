@@ -1,0 +1,1 @@
+"""How an operator is declared, called and recorded."""

@@ -1,0 +1,583 @@
+"""The general way through a call of an operator: everything the straight-line functions leave out.
+
+Python numbers and promotion, devices, tensor subclasses and modes, `out=` and in-place forms,
+several outputs, lists of tensors. See Note [Two ways through a call] in registry.py; inplace.py and
+recording.py are its other parts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight._backends import cpu as xp
+from rushlight._backends import meta, sparse
+from rushlight.autograd.graph import new, version_of
+from rushlight.autograd.state import scope, thread
+from rushlight.autograd.views import MULTI, View
+from rushlight.core import dtypes, geometry, modes, storage
+from rushlight.core.tensor import INFERENCE, Tensor, _array_for, _wrap
+from rushlight.dispatch import overrides, promotion
+from rushlight.dispatch.record import NUMBERS, record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rushlight.dispatch.registry import Op
+
+unknown = object()
+
+
+class Built:
+    """The functions of one operator: the public one, the one behind a Python operator, the slow ones."""
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.function: Any = None  # the public function
+        self.method: Any = None  # the same, or with sizes as separate arguments: `x.view(2, 3)`
+        self.operator: Any = None  # behind a Python operator
+        self.inplace: Any = None  # the method `name_`
+        self.quiet: Any = unknown  # the straight way inside inference_mode, or None
+
+    def slow(self, *values: Any) -> Any:
+        """The general call; `values` in the order of the parameters, then `out`."""
+        if thread.inference and scope["rare"] == scope["inference"]:  # nothing else is special
+            if self.quiet is unknown:
+                from rushlight.dispatch import specialise
+
+                self.quiet = specialise.compile_quiet(self.op, self)
+            if self.quiet is not None:
+                n = self.op.n_positional
+                return self.quiet(
+                    *values[:n], **dict(zip((*self.op.params[n:], "out"), values[n:], strict=False))
+                )
+        if not scope["rare"] and self.op.elementwise:
+            if len(self.op.inputs) == 1:
+                result = promotion.of_integers(self, *values)
+            else:
+                result = promotion.with_numbers(self, values)
+                if result is None and self.op.variant is not None:
+                    result = promotion.by_variant(self, values)
+            if result is not None:
+                return result
+        return call(self.op, values)
+
+    def slow_operator(self, input: Any, other: Any) -> Any:
+        """`input <op> other`: NotImplemented for what is not a number nor a tensor."""
+        op = self.op
+        if input.__class__ is Tensor and other.__class__ is Tensor and self.operator is not None:
+            if (result := promotion.of_tensors(self, input, other)) is not None:
+                return result
+        elif input.__class__ is Tensor and (other.__class__ is float or other.__class__ is int):
+            if (result := promotion.of_number(self, input, other)) is not None:
+                return result
+        values = [input, other, *(op.defaults[s] for s in op.params[2:])]
+        if not isinstance(other, (Tensor, *NUMBERS)) or not isinstance(input, (Tensor, *NUMBERS)):
+            odd = other if isinstance(input, Tensor) else input
+            if not hasattr(odd, "__torch_function__"):
+                return NotImplemented
+            try:
+                return call(op, values)
+            except TypeError:  # declined: the other operand's own operator gets its turn
+                return NotImplemented
+        if isinstance(other, Tensor) and isinstance(input, Tensor):
+            return self.slow(*values)
+        return call(op, values)
+
+
+# -- binding ---------------------------------------------------------------------------------------
+
+
+def bind(op: Op, args: tuple, kwargs: dict) -> tuple[list, Any]:
+    """The values of all parameters in order, and `out`."""
+    out = kwargs.pop("out", None)
+    if "axis" in kwargs and "axis" not in op.params and "dim" in op.params:
+        kwargs["dim"] = kwargs.pop("axis")
+    if "keepdims" in kwargs and "keepdim" in op.params:
+        kwargs["keepdim"] = kwargs.pop("keepdims")
+    if len(args) > op.n_positional:
+        raise TypeError(
+            f"{op.name}() takes {op.n_positional} positional argument"
+            f"{'s' if op.n_positional != 1 else ''} but {len(args)} were given"
+        )
+    values = list(args)
+    for p in op.params[len(args) :]:
+        if p in kwargs:
+            values.append(kwargs.pop(p))
+        elif p in op.defaults:
+            values.append(op.defaults[p])
+        else:
+            raise TypeError(
+                f'{op.name}() missing 1 required positional arguments: "{p}"'
+                f" (position {op.params.index(p) + 1})"
+            )
+    if kwargs:
+        name = next(iter(kwargs))
+        if name in op.params:
+            raise TypeError(f"{op.name}() got multiple values for argument '{name}'")
+        raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}'")
+    return values, out
+
+
+def plain_function(op: Op) -> Callable:
+    """The public function of an operator that only has the general way."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        values, out = bind(op, args, kwargs)
+        return call(op, (*values, out) if op.has_out else values)
+
+    return dressed(function, op)
+
+
+def varargs_method(op: Op, function: Callable) -> Callable:
+    """The method that takes its sizes one by one too: `x.view(2, 3)`, `x.view((2, 3))`."""
+    at = op.params.index(op.varargs)
+
+    only = len(op.params) == 2
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if only and args and args[0].__class__ is int and not kwargs:
+            return function(self, args)
+        if len(args) >= at and args and not isinstance(args[0], (tuple, list)):
+            if not (len(args) == 1 and args[0] is None):
+                args = (*args[: at - 1], args[at - 1 :])
+        return function(self, *args, **kwargs)
+
+    return dressed(method, op)
+
+
+def composite_function(op: Op) -> Callable:
+    """The public function of an operator that is written in other operators."""
+    declared = op.declared
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if scope["rare"] or "out" in kwargs or "axis" in kwargs or "keepdims" in kwargs:
+            values, out = bind(op, args, kwargs)
+            return call_composite(op, values, out)
+        for a in args:
+            if isinstance(a, Tensor):
+                if a._array.__class__ is overrides.Tagged:
+                    break
+            elif overrides.overriding(a):
+                break
+        else:
+            return declared(*args, **kwargs)
+        values, out = bind(op, args, kwargs)
+        return call_composite(op, values, out)
+
+    return dressed(function, op)
+
+
+def call_composite(op: Op, values: list, out: Any) -> Any:
+    if (handled := overrides.dispatch(op.function, op, values, out)) is not overrides.NOTHING:
+        return handled
+    if scope["rare"]:
+        for enter in around_composites:
+            if (run := enter(op, values, out)) is not None:
+                return run()
+    if sparse.made and some_sparse(values, out):
+        from rushlight.ops.sparse import calls as sparse_calls
+
+        if op.path in sparse_calls.TABLE or op.path in sparse_calls.VALUEWISE:
+            return sparse_calls.call(op, dict(zip(op.params, values, strict=True)), out)
+    n = op.n_positional
+    result = op.declared(*values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
+    if out is None:
+        return result
+    return write_out(op, out, result, [v for v in values if isinstance(v, Tensor)])
+
+
+def dressed(function: Callable, op: Op) -> Callable:
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = op.declared.__doc__
+    function.__module__ = op.declared.__module__
+    function.__wrapped__ = op.declared
+    function.op = op
+    return function
+
+
+# -- the general call ------------------------------------------------------------------------------
+
+
+def call(op: Op, values: Sequence) -> Any:
+    """Call `op` on the values of its parameters (and `out`, where it has one)."""
+    n = len(op.params)
+    out = values[n] if len(values) > n else None
+    values = list(values[:n])
+    function = op.face or op.function
+    if (handled := overrides.dispatch(function, op, values, out)) is not overrides.NOTHING:
+        return handled
+    if scope["rare"]:
+        for enter in around:
+            if (run := enter(op, values, out)) is not None:
+                return run()
+    return execute(op, values, out)
+
+
+# Modes that stand around every call (profiler, autocast): each a function of (op, values, out) that
+# returns None, or a function that makes the call. They raise `scope["rare"]` while they are on.
+around: list[Callable] = []
+# The same for what is written in operators: autocast knows some by name, a profile shows what they call.
+around_composites: list[Callable] = []
+
+
+# `torch.div(7, 2)` is a tensor: the first operand of these may be a number too.
+NUMBER_FIRST = frozenset("add sub mul div true_divide floor_divide".split())
+
+
+# Their last parameter was once their second: `p.add_(-lr, grad)`, `v.addcmul_(1 - beta, grad, grad)`.
+NUMBER_SECOND = frozenset("add sub addcmul addcdiv".split())
+
+
+def ordered(op: Op, values: list) -> list:
+    """The values of all parameters, where the call had them in PyTorch's older order too."""
+    if (
+        op.name in NUMBER_SECOND
+        and isinstance(values[-1], Tensor)
+        and isinstance(values[1], NUMBERS)
+    ):
+        return [values[0], *values[2:], values[1]]
+    return values
+
+
+def execute(op: Op, values: list, out: Any) -> Any:
+    named = dict(zip(op.params, ordered(op, values), strict=True))
+    if op.name in NUMBER_FIRST and isinstance(named["input"], NUMBERS):
+        number = named["input"]
+        named["input"] = _wrap(np.array(number, modes.scalar_dtype(number).np))
+    if sparse.made and op.where != "_sparse" and some_sparse(values, out):
+        from rushlight.ops.sparse import calls as sparse_calls
+
+        return sparse_calls.call(op, named, out)
+    if op.variant is not None and (other := op.taken_over(named)) is not None:
+        return execute(other, [named[p] for p in other.params], out)
+    tensors = input_tensors(op, named)
+    if out is not None and thread.grad and any(t is not None and t.requires_grad for t in tensors):
+        raise RuntimeError(
+            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad."
+        )
+    results = forward(op, named)
+    wrapped = wrap(op, named, results)
+    if (
+        op.differentiable
+        and thread.grad
+        and any(t is not None and t._edge is not None for t in tensors)
+    ):
+        record(op, named, wrapped)
+    result = packaged(op, wrapped)
+    return result if out is None else write_out(op, out, result, tensors)
+
+
+def some_sparse(values: Sequence, out: Any = None) -> bool:
+    """Whether there are sparse tensors among the arguments of a call."""
+    for v in (*values, out):
+        if isinstance(v, Tensor):
+            if isinstance(v._array, sparse.Sparse):
+                return True
+        elif v.__class__ in (list, tuple) and some_sparse(v):
+            return True
+    return False
+
+
+def input_tensors(op: Op, named: dict) -> list:
+    """All tensors among the inputs, lists flattened; None for what is no tensor."""
+    flat: list = []
+    for i in op.inputs:
+        v = named[i]
+        if i in op.lists:
+            if not isinstance(v, (list, tuple)):
+                raise TypeError(
+                    f"{op.name}(): argument '{i}' (position {op.params.index(i) + 1}) must be tuple of "
+                    f"Tensors, not {kind(v)}"
+                )
+            for k, t in enumerate(v):
+                if not isinstance(t, Tensor) and t is not None:
+                    raise TypeError(
+                        f"expected Tensor as element {k} in argument {op.params.index(i)}, "
+                        f"but got {kind(t)}"
+                    )
+            flat += v
+        else:
+            flat.append(v if isinstance(v, Tensor) else None)
+    return flat
+
+
+def kind(v: Any) -> str:
+    return "Tensor" if isinstance(v, Tensor) else type(v).__name__
+
+
+def not_a_tensor(op: Op, name: str, v: Any) -> TypeError:
+    return TypeError(
+        f"{op.name}(): argument '{name}' (position {op.params.index(name) + 1}) must be Tensor, "
+        f"not {kind(v)}"
+    )
+
+
+def forward(op: Op, named: dict, space: Any = xp) -> Any:
+    """Arrays of the inputs, promoted; the forward's arrays. `space`: where kernels are looked up."""
+    arrays: dict[str, Any] = {}
+    on_meta = False
+    on_cpu = None
+    for i in op.inputs:
+        v = named[i]
+        if i in op.lists:
+            arrays[i] = [None if t is None else t._array for t in v]
+            found = arrays[i]
+        elif isinstance(v, Tensor):
+            found = [v._array]
+            arrays[i] = v._array
+        elif v is None and "None" in str(op.declared.__annotations__.get(i)):
+            arrays[i] = None
+            continue
+        elif op.elementwise and i in op.numbers and isinstance(v, NUMBERS):
+            arrays[i] = v
+            continue
+        else:
+            raise not_a_tensor(op, i, v)
+        for a in found:
+            if a.__class__ is meta.Meta:
+                on_meta = True
+            elif a is not None and a.ndim:
+                on_cpu = a
+    if on_meta and on_cpu is not None and op.elementwise:
+        raise RuntimeError(
+            f"[{op.name}] Expected all tensors to be on the same device, but found at least two devices,"
+            " meta and cpu!"
+        )
+    if op.promote is not None:
+        if all(isinstance(a, NUMBERS) for a in arrays.values()):
+            raise not_a_tensor(op, op.inputs[0], named[op.inputs[0]])
+        promote(op, arrays)
+    for i, a in arrays.items():
+        if a.__class__ is overrides.Tagged:
+            arrays[i] = a.view(np.ndarray)
+        elif a.__class__ is list:
+            arrays[i] = [b.view(np.ndarray) if b.__class__ is overrides.Tagged else b for b in a]
+    values = [arrays[p] if p in arrays else named[p] for p in op.params]
+    with np.errstate(all="ignore"):
+        return meta.forward(op, values, run) if on_meta else run(op, values, space)
+
+
+def run(op: Op, values: list, space: Any = xp) -> Any:
+    """The forward on arrays, with NumPy's complaints turned into PyTorch's."""
+    try:
+        if op.has_body:
+            n = op.n_positional
+            return op.declared(
+                space, *values[:n], **dict(zip(op.params[n:], values[n:], strict=True))
+            )
+        return getattr(space, op.kernel)(*[v for p, v in zip(op.params, values) if p in op.inputs])
+    except ValueError as e:
+        if "broadcast" not in str(e):
+            raise
+        shapes = [np.shape(v) for p, v in zip(op.params, values, strict=True) if p in op.inputs]
+        geometry.broadcast_shapes(*shapes)  # raises PyTorch's error
+        raise
+    except TypeError as e:
+        if "ufunc" not in str(e) and "not supported for" not in str(e):
+            raise
+        a = next(v for v in values if isinstance(v, np.ndarray))
+        name = dtypes.OF[a.dtype].scalar_name
+        raise RuntimeError(f"\"{op.name}_cpu\" not implemented for '{name}'") from None
+
+
+def common_dtype(op: Op, arrays: dict[str, Any]) -> dtypes.dtype:
+    """The dtype in which an elementwise operator computes, by PyTorch's promotion."""
+    dim = zero = wrapped = None
+    for v in arrays.values():
+        for a in v if v.__class__ is list else (v,):
+            if a is None:
+                continue
+            if isinstance(a, np.ndarray):
+                d = dtypes.OF[a.dtype]
+                if a.ndim:
+                    dim = d if dim is None else dtypes.promote_types(dim, d)
+                else:
+                    zero = d if zero is None else dtypes.promote_types(zero, d)
+            else:
+                d = modes.scalar_dtype(a if not isinstance(a, (np.number, np.bool_)) else a.item())
+                wrapped = d if wrapped is None else dtypes.promote_types(wrapped, d)
+    return dtypes.result_dtype(dim, zero, wrapped)
+
+
+def promote(op: Op, arrays: dict[str, Any]) -> None:
+    d = common_dtype(op, arrays)
+    if op.promote == "float" and d.kind < 2:
+        d = modes.get_default_dtype()
+    if op.accepts is not None and "bifc"[d.kind] not in op.accepts:
+        raise RuntimeError(f"\"{op.name}_cpu\" not implemented for '{d.scalar_name}'")
+    for i, a in arrays.items():
+        if a.__class__ is list:
+            arrays[i] = [b if b.dtype is d.np else xp.cast(b, d.np) for b in a]
+        elif isinstance(a, np.ndarray):
+            if a.dtype is not d.np:
+                arrays[i] = xp.cast(a, d.np)
+        elif a is not None:
+            arrays[i] = xp.number(a, d.np)
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+def wrap(op: Op, named: dict, results: Any) -> list[Tensor]:
+    """The forward's arrays as plain tensors (views linked to their source), not yet recorded."""
+    several = op.outputs is not None
+    arrays = results if several else (results,)
+    source = named[op.inputs[0]] if op.view else None
+    wrapped = []
+    inference = INFERENCE if thread.inference else None
+    for nr, a in enumerate(arrays):
+        if a is None:
+            wrapped.append(None)
+            continue
+        t = new(Tensor)
+        t._array = a if isinstance(a, (np.ndarray, sparse.Sparse)) else np.asarray(a)
+        t._edge, t._counter = None, inference
+        if source is not None and source._counter is INFERENCE:
+            t._counter = INFERENCE
+        elif source is not None:
+            args = tuple(named[s] for s in op.statics)
+            make = nth(op, nr) if several else op
+            t._edge = View(source, make, args, None, MULTI if several and thread.grad else None)
+            t._counter = source._counter
+        wrapped.append(t)
+    return wrapped
+
+
+def nth(op: Op, nr: int) -> Callable:
+    def make(base: Tensor, *args: Any) -> Tensor:
+        return op(base, *args)[nr]
+
+    return make
+
+
+def packaged(op: Op, wrapped: list) -> Any:
+    if op.outputs is None:
+        return wrapped[0]
+    if op.outputs == "list":
+        return tuple(wrapped)
+    return named_tuple(op)(wrapped)
+
+
+_tuples: dict[str, Any] = {}
+
+
+def named_tuple(op: Op) -> Any:
+    """`torch.return_types.max` and its like: a tuple whose fields have names."""
+    if op.path not in _tuples:
+        from rushlight.core import return_types
+
+        # a path such as `_dim.max` stands for one form of a public function
+        name = op.name if op.where[:1] == "_" else op.path.replace(".", "_")
+        _tuples[op.path] = return_types.make(name, op.outputs)
+    return _tuples[op.path]
+
+
+def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
+    """Put a result into `out=`: resized when the shape differs, cast when PyTorch would."""
+    outs = out if isinstance(out, (tuple, list)) else (out,)
+    results = result if isinstance(result, (tuple, list)) else (result,)
+    if len(outs) != len(results):
+        raise TypeError(f"{op.name}(): out= has {len(outs)} tensors, the result has {len(results)}")
+    for o, r in zip(outs, results, strict=True):
+        if not isinstance(o, Tensor):
+            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {kind(o)}")
+        if thread.grad and (o.requires_grad or r.requires_grad):
+            raise RuntimeError(
+                f"{op.name}(): functions with out=... arguments don't support automatic "
+                "differentiation, but one of the arguments requires grad."
+            )
+        if op.name in SAME_DTYPE and r.dtype is not o.dtype:
+            raise RuntimeError(
+                f"Expected out tensor to have dtype {r.dtype.name}, but got {o.dtype.name} instead"
+            )
+        if not dtypes.can_cast(r.dtype, o.dtype):
+            raise RuntimeError(
+                f"result type {r.dtype.scalar_name} can't be cast to the desired output type "
+                f"{o.dtype.scalar_name}"
+            )
+    if op.elementwise or op.name in APART:
+        for o in outs:
+            check_apart(op, o._array, inputs)
+    for o, r in zip(outs, results, strict=True):
+        if o._array.shape != r._array.shape:
+            if o._array.size:
+                import warnings
+
+                warnings.warn(
+                    f"An output with one or more elements was resized since it had shape "
+                    f"{list(o._array.shape)}, which does not match the required output shape "
+                    f"{list(r._array.shape)}. This behavior is deprecated; resize the output to zero "
+                    "elements first.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+            give_shape(o, r._array.shape)
+        with np.errstate(all="ignore"):
+            np.copyto(o._array, r._array, casting="unsafe")
+        bump(o)
+    return (
+        out
+        if isinstance(out, Tensor) or not hasattr(type(result), "_fields")
+        else type(result)(outs)
+    )
+
+
+def give_shape(t: Tensor, shape: tuple, strides: tuple | None = None) -> None:
+    """Give `t` another shape on its memory; new memory, beginning with the old, when that is too small."""
+    a = t._array
+    if a.shape == shape and strides is None:
+        return
+    strides = geometry.contiguous_strides(shape) if strides is None else strides
+    if a.__class__ is meta.Meta:
+        t._array = meta.empty(shape, a.dtype, tuple(s * a.itemsize for s in strides))
+        return
+    at = storage.offset(t)
+    n = 0 if 0 in shape else 1 + sum((k - 1) * s for k, s in zip(shape, strides, strict=True))
+    memory = storage.memory(a)
+    if (at + n) * a.itemsize > memory.size:
+        memory = grown(memory, (at + n) * a.itemsize)
+    t._array = _array_for(t.__class__, storage.strided(memory, a.dtype, at, shape, strides))
+
+
+def grown(memory: np.ndarray, n: int) -> np.ndarray:
+    """`n` bytes that begin with `memory`."""
+    grown = np.empty(n, np.uint8)
+    grown[: memory.size] = memory
+    return grown
+
+
+# Operators that read at places other than those they write: `out=` may not be an input of theirs.
+APART = {"cat", "stack", "gather", "take", "index_select", "masked_select", "scatter", "kthvalue"}
+SAME_DTYPE = {"gather", "aminmax", "complex", "polar"}  # operators that do not convert into `out=`
+
+
+def check_apart(op: Op, out: Any, inputs: Sequence) -> None:
+    """RuntimeError when elements of `out=` share memory with each other, or with an input."""
+    if 0 in out.strides and geometry.has_internal_overlap(out.shape, out.strides):
+        raise RuntimeError(
+            f"{op.name}(): unsupported operation: more than one element of the written-to tensor refers "
+            "to a single memory location. Please clone() the tensor before performing the operation."
+        )
+    for t in inputs:
+        for x in t if t.__class__ in (list, tuple) else (t,):
+            if not isinstance(x, Tensor):
+                continue
+            a = x._array
+            same = a.shape == out.shape and a.strides == out.strides
+            if same and op.elementwise and xp.address(a) == xp.address(out):
+                continue
+            if a is out or a.flags.forc and out.flags.forc and np.may_share_memory(a, out):
+                raise RuntimeError(
+                    f"{op.name}(): unsupported operation: some elements of the input tensor and the "
+                    "written-to tensor refer to a single memory location. Please clone() the tensor "
+                    "before performing the operation."
+                )
+
+
+def bump(t: Tensor) -> None:
+    """Count one write to the memory of `t`."""
+    if t._counter is not INFERENCE:
+        version_of(t).n += 1

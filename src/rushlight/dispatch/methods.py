@@ -1,0 +1,190 @@
+"""Attaches the operators to `Tensor`: methods, in-place methods, and Python's operators.
+
+`ops/index.py` (generated) says which family file each name is in. Nothing of a family is imported
+before one of its names is used: a method is a small placeholder until then.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.dispatch import index
+
+# Python operator -> (operator, which form of it)
+OPERATORS = {
+    "__add__": "add", "__sub__": "sub", "__mul__": "mul", "__truediv__": "div",
+    "__floordiv__": "floor_divide", "__mod__": "remainder", "__pow__": "pow", "__matmul__": "matmul",
+    "__and__": "bitwise_and", "__or__": "bitwise_or", "__xor__": "bitwise_xor",
+    "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
+    "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
+}  # fmt: skip
+UNARY = {"__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__invert__": "bitwise_not"}
+# In-place methods that are functions of the top namespace too.
+WRITING = frozenset(
+    "abs_ acos_ acosh_ addmv_ alpha_dropout_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ "
+    "as_strided_ asin_ asinh_ atan_ atanh_ ceil_ celu_ clamp_ clamp_max_ clamp_min_ clip_ "
+    "conj_physical_ cos_ cosh_ deg2rad_ detach_ dropout_ erf_ erfc_ exp2_ exp_ expm1_ "
+    "feature_alpha_dropout_ feature_dropout_ fill_ fix_ floor_ frac_ gcd_ i0_ index_put_ lcm_ "
+    "ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ "
+    "resize_as_ round_ rrelu_ rsqrt_ selu_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ "
+    "trunc_ xlogy_ zero_".split()
+)
+INDEXING = {"__getitem__": "getitem", "__setitem__": "setitem", "__delitem__": "delitem"}
+
+PROPERTIES = {
+    "T": "Tensor.numpy_T", "mT": "Tensor.matrix_T", "H": "Tensor.matrix_H", "mH": "Tensor.matrices_H",
+    "real": "real", "imag": "imag",
+}  # fmt: skip
+
+
+def load(path: str) -> Any:
+    """The operator or plain function behind a public path, its family imported if need be."""
+    family = import_module(f"rushlight.ops.{index.FUNCTIONS[path]}")
+    from rushlight.dispatch.registry import ALIASES, OPS, PUBLIC
+
+    del family
+    return OPS.get(path) or ALIASES.get(path) or PUBLIC[path][0]
+
+
+def function(path: str) -> Any:
+    """The public function behind a path such as `add` or `nn.functional.relu`."""
+    from rushlight.dispatch.registry import Op
+
+    found = load(path)
+    if not isinstance(found, Op):
+        return found
+    made = found.function
+    if not found.where.startswith(("internal", "_", "Tensor")):
+        # Where a pickle finds it again: models keep functions, `self.activation = torch.tanh`.
+        made.__module__ = f"rushlight.{found.where}" if found.where else "rushlight"
+        made.__qualname__ = found.path.rpartition(".")[2]
+    return made
+
+
+class Lazy:
+    """A method that is not there yet: the first use loads it and puts it in its own place."""
+
+    __slots__ = ("name", "path", "form")
+
+    def __init__(self, name: str, path: str, form: str) -> None:
+        self.name, self.path, self.form = name, path, form
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        found = load(self.path)
+        if hasattr(found, "build"):
+            built = found.build()
+            if self.form == "operator":
+                made = built.operator or operator(built)
+            elif self.form == "reversed":
+                made = reversed_operator(built)
+            elif self.form == "inplace operator":
+                made = inplace_operator(built, self.name)
+            elif self.form == "inplace":
+                made = built.inplace
+            elif self.form == "method":
+                made = built.method
+            else:
+                made = built.function
+        else:
+            made = found
+        setattr(Tensor, self.name, made)
+        return made.__get__(instance, owner)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__get__(None, Tensor)(*args, **kwargs)
+
+
+class Absent:
+    """PyTorch has this attribute and we have not: says so, without making other attributes slower."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        raise AttributeError(
+            f"'Tensor' object has no attribute {self.name!r}: not implemented here; docs/coverage.md says "
+            "why"
+        )
+
+
+def lazy_property(name: str, path: str) -> property:
+    """An attribute that is computed: `x.T`. The first use loads it and puts it in its own place."""
+
+    def set_part(self: Tensor, value: Any) -> None:  # x.real = v
+        getattr(self, name).copy_(value)
+
+    setter = set_part if path == name else None
+
+    def get(self: Tensor) -> Tensor:
+        found = function(path)
+        setattr(Tensor, name, property(found, setter))
+        return found(self)
+
+    return property(get, setter)
+
+
+def operator(built: Any) -> Any:
+    def method(self: Tensor, other: Any) -> Any:
+        return built.slow_operator(self, other)
+
+    return method
+
+
+def reversed_operator(built: Any) -> Any:
+    """`other <op> self` where `other` is no tensor."""
+
+    def method(self: Tensor, other: Any) -> Any:
+        return built.slow_operator(other, self)
+
+    return method
+
+
+def inplace_operator(built: Any, name: str) -> Any:
+    inplace = built.inplace
+
+    def method(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, (Tensor, int, float, complex)) and not hasattr(other, "dtype"):
+            return NotImplemented
+        return inplace(self, other)
+
+    method.__name__ = name
+    return method
+
+
+def attach() -> None:
+    """Put a placeholder on Tensor for every method in the index."""
+    for name, path in index.METHODS.items():
+        setattr(Tensor, name, Lazy(name, path, "method"))
+    for name, path in index.INPLACE.items():
+        setattr(Tensor, name, Lazy(name, path, "inplace"))
+    names = index.FUNCTIONS
+    for dunder, path in OPERATORS.items():
+        if path not in names:
+            continue
+        setattr(Tensor, dunder, Lazy(dunder, path, "operator"))
+        if dunder not in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+            r, i = f"__r{dunder[2:]}", f"__i{dunder[2:]}"
+            if r not in index.METHODS:
+                of = {"__rsub__": "rsub"}.get(r, path)
+                straight = of == "rsub" or dunder in ("__add__", "__mul__")
+                setattr(Tensor, r, Lazy(r, of, "operator" if straight else "reversed"))
+            if path + "_" in index.INPLACE:
+                setattr(Tensor, i, Lazy(i, path, "inplace operator"))
+    for dunder, path in UNARY.items():
+        if path in names:
+            setattr(Tensor, dunder, Lazy(dunder, path, "function"))
+    for dunder, path in INDEXING.items():
+        if f"Tensor.{path}" in names:
+            setattr(Tensor, dunder, Lazy(dunder, f"Tensor.{path}", "function"))
+    for name, path in PROPERTIES.items():
+        if path in names:
+            setattr(Tensor, name, lazy_property(name, path))
+    for name in getattr(index, "ABSENT", "").split():
+        setattr(Tensor, name, Absent(name))
+
+
+attach()

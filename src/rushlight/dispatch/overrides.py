@@ -1,0 +1,279 @@
+"""The override protocol: `__torch_function__` of tensor subclasses and other objects, function modes.
+
+Note [How a subclass is noticed without looking]
+    The straight-line functions test one thing about an input: that its array is exactly a NumPy
+    array. So a tensor whose class overrides `__torch_function__` holds its memory as a `Tagged`
+    array, and lands on the general way, where this module is asked; all other calls pay nothing.
+
+    Methods and properties behind which no operator stands (`x.shape`, `x.size()`, `x.tolist()`) look
+    at nothing at all. They are asked for where the subclass is made: it gets descriptors of its own
+    for them, and `Tensor` keeps its bare ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight.autograd.state import scope, thread
+from rushlight.core import dtypes
+from rushlight.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from rushlight.dispatch.registry import Op
+
+
+class Tagged(np.ndarray):
+    """The memory of a tensor whose class overrides `__torch_function__`."""
+
+
+NOTHING = object()
+
+
+def overriding(x: Any) -> bool:
+    """Whether `x` has a `__torch_function__` of its own that is not disabled."""
+    cls = type(x)
+    if cls is Tensor or thread.function_disabled:
+        return False
+    own = getattr(cls, "__torch_function__", None)
+    return own is not None and own is not disabled and not _same(own, disabled)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return getattr(a, "__func__", a) is getattr(b, "__func__", b)
+
+
+def disabled(cls: type, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+    """Assign it to `__torch_function__` of a subclass whose results are to be plain tensors."""
+    raise RuntimeError("disabled")
+
+
+def dispatch(function: Callable, op: Op, values: list, out: Any) -> Any:
+    """Ask modes and overriding arguments; NOTHING when the call is an ordinary one."""
+    if not thread.function_modes:
+        for v in values:
+            cls = v.__class__
+            if cls is Tensor or cls is int or cls is float or v is None:
+                continue
+            if cls is tuple or cls is list:
+                if any(overriding(x) for x in v):
+                    break
+            elif overriding(v):
+                break
+        else:
+            if out is None or out.__class__ is Tensor or not overriding(out):
+                return NOTHING
+    n = op.n_positional
+    args = tuple(values[:n])
+    while args and len(args) > 1 and op.defaults.get(op.params[len(args) - 1], NOTHING) is args[-1]:
+        args = args[:-1]
+    kwargs = {
+        p: v for p, v in zip(op.params[n:], values[n:]) if v is not op.defaults.get(p, NOTHING)
+    }
+    if out is not None:
+        kwargs["out"] = out
+    return call_overrides(function, args, kwargs)
+
+
+_PLAIN = frozenset({Tensor, int, float, bool, complex, str, type(None), dtypes.dtype})
+
+
+# Plain functions of the top namespace that are asked about as a whole. The others (`reshape`, `split`,
+# `where`...) ask on their general way, or in the operators they call, and pay nothing.
+WHOLE = frozenset(
+    "allclose atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod chain_matmul "
+    "column_stack combinations dsplit dstack einsum equal hsplit hstack istft lobpcg meshgrid pca_lowrank "
+    "repeat_interleave row_stack stft svd_lowrank tensor_split unravel_index vsplit vstack".split()
+)
+
+
+def overridable(function: Callable, quick: Callable | None = None) -> Callable:
+    """A plain function (no operator) that asks modes and overriding arguments first.
+
+    `quick(tensor)`: the result of a call with just a tensor, or None where there is more to it.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and args[0].__class__ is Tensor and not scope["rare"]:
+            if quick is not None and not kwargs and (result := quick(args[0])) is not None:
+                return result
+            return function(*args, **kwargs)
+        if thread.function_modes:
+            got = call_overrides(call, args, kwargs)
+            if got is not NOTHING:
+                return got
+        for a in (*args, *kwargs.values()) if kwargs else args:
+            if a.__class__ not in _PLAIN and asks(a):
+                return call_overrides(call, args, kwargs)
+        return function(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = function.__name__
+    call.__doc__, call.__module__ = function.__doc__, function.__module__
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    return call
+
+
+def asks(a: Any) -> bool:
+    """Whether an argument, or an element of it, is overriding."""
+    if a.__class__ is list or a.__class__ is tuple:
+        return any(v.__class__ not in _PLAIN and overriding(v) for v in a)
+    return isinstance(a, (tuple, list)) and any(map(overriding, a)) or overriding(a)
+
+
+def arguments(args: tuple, kwargs: dict) -> list:
+    """All arguments, lists and tuples opened."""
+    flat: list = []
+    for v in (*args, *kwargs.values()):
+        if isinstance(v, (tuple, list)):
+            flat += v
+        else:
+            flat.append(v)
+    return flat
+
+
+def call_overrides(function: Callable, args: tuple, kwargs: dict) -> Any:
+    """Ask the modes and all arguments; NOTHING when there is none to ask."""
+    relevant = arguments(args, kwargs)
+    if not thread.function_modes and not any(map(overriding, relevant)):
+        return NOTHING
+    result = ask(function, relevant, args, kwargs)
+    if result is not NOTHING:
+        return result
+    asked = [f"mode object {mode!r}" for mode in thread.function_modes[-1:]]
+    asked += dict.fromkeys(f"tensor subclass {type(v)!r}" for v in relevant if overriding(v))
+    raise TypeError(
+        f"Multiple dispatch failed for 'torch.{getattr(function, '__name__', function)}'; all "
+        "__torch_function__ handlers returned NotImplemented:\n\n"
+        + "\n".join(f"  - {a}" for a in asked)
+    )
+
+
+def ask(function: Callable, relevant: Iterable, args: tuple, kwargs: dict) -> Any:
+    """The innermost mode first, then the arguments from the left, subclasses before their bases.
+
+    NOTHING when all of them decline by NotImplemented.
+    """
+    owners: list = []
+    for v in relevant:
+        if overriding(v) and type(v) not in [type(o) for o in owners]:
+            at = next(
+                (i for i, o in enumerate(owners) if issubclass(type(v), type(o))), len(owners)
+            )
+            owners.insert(at, v)
+    types = tuple(type(o) for o in owners)
+    if thread.function_modes:
+        modes = thread.function_modes
+        mode, thread.function_modes = modes[-1], modes[:-1]
+        try:
+            result = mode.__torch_function__(function, types, args, kwargs)
+        finally:
+            thread.function_modes = modes
+        if result is not NotImplemented:
+            return result
+    for owner in owners:
+        # looked up on the object: a function that is no class method gets it as `self`
+        result = owner.__torch_function__(function, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    return NOTHING
+
+
+def default(cls: type, function: Callable, types: tuple, args: tuple, kwargs: dict | None) -> Any:
+    """`Tensor.__torch_function__`: run the call itself, give the results the subclass."""
+    if not all(issubclass(cls, t) for t in types):
+        return NotImplemented
+    was, thread.function_disabled = thread.function_disabled, True
+    try:
+        result = function(*args, **(kwargs or {}))
+    finally:
+        thread.function_disabled = was
+    return result if function in nowrap() else converted(result, cls)
+
+
+def nowrap() -> set:
+    """Getters that return a tensor as it is: a gradient, a base."""
+    return {vars(Tensor)[name].__get__ for name in ("_base", "grad")}
+
+
+def converted(result: Any, cls: type) -> Any:
+    if isinstance(result, Tensor):
+        return result if cls is Tensor or isinstance(result, cls) else result.as_subclass(cls)
+    if result.__class__ is tuple or result.__class__ is list or hasattr(result, "_fields"):
+        return type(result)([converted(r, cls) for r in result])
+    return result
+
+
+# -- methods and properties of subclasses ----------------------------------------------------------
+
+
+class AskedMethod:
+    """A method of `Tensor` in a subclass that overrides functions: the override is asked first."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        method = getattr(Tensor, self.name)
+        if instance is None or thread.function_disabled:
+            return method if instance is None else method.__get__(instance, owner)
+
+        def ask(*args: Any, **kwargs: Any) -> Any:
+            got = call_overrides(method, (instance, *args), kwargs)
+            return method(instance, *args, **kwargs) if got is NOTHING else got
+
+        return ask
+
+
+class AskedProperty:
+    """A property of `Tensor` in a subclass that overrides functions."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        bare = vars(Tensor)[self.name]
+        return bare if instance is None else asked(bare.__get__, instance)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        asked(vars(Tensor)[self.name].__set__, instance, value)
+
+    def __delete__(self, instance: Any) -> None:
+        asked(vars(Tensor)[self.name].__delete__, instance)
+
+
+def asked(function: Callable, *args: Any) -> Any:
+    got = NOTHING if thread.function_disabled else call_overrides(function, args, {})
+    return function(*args) if got is NOTHING else got
+
+
+# Python's own methods that are asked about; operators ask for themselves.
+PYTHON_METHODS = frozenset(
+    "__len__ __repr__ __bool__ __int__ __float__ __complex__ __index__ __contains__ __format__ "
+    "__reversed__ __array__ __deepcopy__ __reduce_ex__ __dlpack__ __dlpack_device__".split()
+)
+NOT_ASKED = frozenset(("as_subclass",))
+
+
+def intercept(cls: type) -> None:
+    """Give a new subclass of `Tensor` descriptors that ask its `__torch_function__`."""
+    own = cls.__torch_function__  # type: ignore[attr-defined]
+    if _same(own, disabled) or any("_asked" in vars(c) for c in cls.__mro__[1:]):
+        return
+    before = set()
+    for c in cls.__mro__[: cls.__mro__.index(Tensor)]:
+        before |= vars(c).keys()
+    cls._asked = True  # type: ignore[attr-defined]
+    for name, value in vars(Tensor).items():
+        if name in before or name in NOT_ASKED:
+            continue
+        if isinstance(value, property):
+            setattr(cls, name, AskedProperty(name))
+        elif name in PYTHON_METHODS or (name[0] != "_" and hasattr(value, "__get__")):
+            setattr(cls, name, AskedMethod(name))

@@ -1,0 +1,431 @@
+"""Recording a call on the general way: the node, what it saves, and how it runs its rules.
+
+The straight-line functions of generate.py record the commonest calls themselves, with the same edges
+and the same rules.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight._backends import cpu as xp
+from rushlight.autograd.graph import Hooks, Node, Output, freed, new, stale, version_of
+from rushlight.autograd.state import thread
+from rushlight.autograd.views import View, edge_of
+from rushlight.core import dtypes
+from rushlight.core.tensor import INFERENCE, Tensor
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.registry import Op
+
+NUMBERS = (int, float, complex, bool, np.number, np.bool_)
+
+
+def save(t: Tensor, is_result: bool) -> Saved | SavedResult | Packed:
+    """What keeps a tensor for backward."""
+    if thread.saved_hooks:
+        return Packed(t, is_result)
+    return SavedResult(t) if is_result else Saved(t)
+
+
+class Saved:
+    """An input kept for backward, with the version it had."""
+
+    __slots__ = ("tensor", "seen")
+
+    def __init__(self, t: Tensor) -> None:
+        version = t._counter
+        if version is None:
+            self.tensor, self.seen = t, 0
+            return
+        refuse_inference(version)
+        self.tensor, self.seen = t, version.n
+
+    def unpack(self, node: Node, name: str, edge: Any) -> Tensor:
+        """The tensor as it was; RuntimeError when it was written to since."""
+        t = self.tensor
+        version = t._counter
+        if version is not None and version.n != self.seen:
+            stale(node, name, t.shape, t.dtype, version.n, self.seen)
+        return t
+
+
+class SavedResult:
+    """The memory of a result, with its version: the tensor would hold the node that holds it."""
+
+    __slots__ = ("array", "version", "seen")
+
+    def __init__(self, t: Tensor) -> None:
+        refuse_inference(t._counter)
+        self.array, self.version = t._array, version_of(t)
+        self.seen = self.version.n
+
+    def unpack(self, node: Node, name: str, edge: Any) -> Tensor:
+        """A tensor as the result was, with this edge; RuntimeError when it was written to since."""
+        if self.version.n != self.seen:
+            stale(node, name, self.array.shape, self.array.dtype, self.version.n, self.seen)
+        t = new(Tensor)
+        t._array, t._counter, t._edge = self.array, self.version, edge
+        return t
+
+
+class Packed:
+    """What a hook made of a tensor (`saved_tensors_hooks`), and the hook that undoes it."""
+
+    __slots__ = ("packed", "unpack_hook", "edge")
+
+    def __init__(self, t: Tensor, is_result: bool) -> None:
+        refuse_inference(t._counter)
+        pack, self.unpack_hook = thread.saved_hooks[-1]
+        hooks, thread.saved_hooks = thread.saved_hooks, ()
+        try:
+            self.packed = pack(t.detach() if is_result else t)
+        finally:
+            thread.saved_hooks = hooks
+        self.edge = None if is_result else edge_of(t)
+
+    def unpack(self, node: Node, name: str, edge: Any) -> Tensor:
+        """What the hook makes of it, with this edge or the one the tensor had."""
+        got = self.unpack_hook(self.packed)
+        if not isinstance(got, Tensor):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor")
+        edge = edge if edge is not None else self.edge
+        if edge is None or got._edge is edge:
+            return got
+        t = new(Tensor)
+        t._array, t._counter, t._edge = got._array, got._counter, edge
+        return t
+
+
+def refuse_inference(version: Any) -> None:
+    if version is INFERENCE:
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. To work around you can make a clone "
+            "to get a normal tensor and use it in autograd."
+        )
+
+
+class OutputInfo:
+    """Shape and dtype of one of several outputs, for the zeros of an unused one."""
+
+    __slots__ = ("shape", "kind", "version")
+
+    def __init__(self, a: Any) -> None:
+        self.shape, self.kind, self.version = a.shape, a.dtype, None
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        return dtypes.OF[self.kind]
+
+
+def record(op: Op, named: dict, wrapped: list) -> None:
+    """Make the node of a call and hang it on its results."""
+    node = make_node(op, named, wrapped)
+    if node is None:
+        return
+    several, named_outputs = len(wrapped) > 1, op.outputs.__class__ is tuple
+    for nr, t in enumerate(wrapped):
+        if t is None or t._array.dtype.kind not in "fcV":
+            continue
+        if named_outputs and not differentiable_output(op, nr):
+            continue
+        edge = Output(node, nr) if several else node
+        if t._edge.__class__ is View:
+            t._edge.node = edge
+        else:
+            t._edge = edge
+
+
+@functools.cache
+def differentiable_output(op: Op, nr: int) -> bool:
+    g = f"g_{op.outputs[nr]}"
+    return any(
+        g in names or (nr == 0 and "g" in names)
+        for _, names in ((op.rule_all,) if op.rule_all else op.rules.values())
+    )
+
+
+STATIC, INPUT, OUTPUT, LIST, SHAPE, DTYPE = range(6)
+
+
+def plan(op: Op, want: tuple[str, ...]) -> list[tuple[str, int, Any]]:
+    """What the rules of the inputs `want` read, each with what it is and of which input or output."""
+    found = op.plans.get(want)
+    if found is None:
+        found = op.plans[want] = []
+        for n in op.saved_names(want):
+            if isinstance(op.outputs, tuple) and n[:2] == "g_" and n[2:] in op.outputs:
+                continue  # a gradient: it comes, it is not saved
+            what, of = STATIC, None
+            if n in op.lists:
+                what = LIST
+            elif n in op.inputs:
+                what = INPUT
+            elif n == "result":
+                what, of = OUTPUT, 0
+            elif isinstance(op.outputs, tuple) and n in op.outputs:
+                what, of = OUTPUT, op.outputs.index(n)
+            elif n.endswith(("_shape", "_dtype")) and n not in op.statics:
+                what, of = (SHAPE if n.endswith("_shape") else DTYPE), n[:-6]
+            elif n not in op.statics:
+                continue  # the gradient of an output
+            found.append((n, what, of))
+    return found
+
+
+def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node | None:
+    """The general node of a call: edges, what the wanted rules read, traces."""
+    want, edges, fix = [], [], []
+    rules = op.inputs if op.rule_all else op.rules
+    for i in op.inputs:
+        v = named[i]
+        ruled = i in rules
+        for t in v if i in op.lists else (v,):
+            e = t._edge if ruled and isinstance(t, Tensor) else None
+            if e.__class__ is View:
+                e = e.resolve()
+            edges.append(e)
+            if e is None:
+                fix.append(None)
+                continue
+            fix.append((t._array.shape, t._array.dtype))
+            if i not in want:
+                want.append(i)
+    if not want:
+        return None
+    name = op._node
+    if name.__class__ is not str:
+        name = op.node_name(named if op.names_node else None)
+    if op.scalar_nodes:  # PowBackward0 of `x ** 2`, PowBackward2 of `2 ** x`
+        for at, i in enumerate(reversed(op.inputs)):
+            if isinstance(named[i], NUMBERS) and at < len(op.scalar_nodes):
+                name = op.scalar_nodes[at]
+                break
+    node = new(op.classes(name)[1])
+    node.edges, node.fix, node.hooks, node.result_version = tuple(edges), tuple(fix), None, None
+    node.outputs = [None if t is None else OutputInfo(t._array) for t in wrapped]
+    saved: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    for n, what, of in plan(op, tuple(want)):
+        if what == STATIC:
+            values[n] = named[n]
+        elif what == INPUT:
+            v = named[n]
+            if isinstance(v, Tensor):
+                saved[n] = save(v, False)
+            else:
+                values[n] = v
+        elif what == OUTPUT:
+            saved[n] = save(wrapped[of], True)
+        elif what == LIST:
+            saved[n] = [save(t, False) for t in named[n]]
+        elif what == SHAPE:
+            v = named[of]
+            if of in op.lists:
+                values[n] = [t._array.shape for t in v]
+            else:
+                values[n] = v._array.shape if isinstance(v, Tensor) else ()
+        else:
+            v = named[of]
+            if of in op.lists:
+                values[n] = [t.dtype for t in v]
+            else:
+                values[n] = v.dtype if isinstance(v, Tensor) else None
+    node.saved, node.statics = saved or None, (values, bool(saved))
+    if thread.anomaly:
+        from rushlight.autograd import anomaly_mode
+
+        node.hooks = Hooks()
+        anomaly_mode.trace(node)
+    return node
+
+
+class OpNode(Node):
+    """A node that an operator recorded."""
+
+    __slots__ = ()
+    op: Op
+    saved_layout: tuple[list, list] = ([], [])
+
+
+class GeneralNode(OpNode):
+    """The node of a call that took the general way: reads its rules name by name."""
+
+    __slots__ = ()
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        return len(self.outputs)
+
+    def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
+        op = self.op
+        values, has_saved = self.statics
+        env = dict(values)
+        if has_saved:
+            if self.saved is None:
+                freed(self)
+            for n, s in self.saved.items():
+                edge = None
+                if n == "result":
+                    edge = self if len(self.outputs) == 1 else Output(self, 0)
+                elif isinstance(op.outputs, tuple) and n in op.outputs:
+                    nr = op.outputs.index(n)
+                    edge = Output(self, nr) if differentiable_output(op, nr) else None
+                if s.__class__ is list:
+                    env[n] = [x.unpack(self, n, None) for x in s]
+                else:
+                    env[n] = s.unpack(self, n, edge)
+            if not keep:
+                self.saved = None
+        if op.conjugates:
+            for n, v in env.items():
+                env[n] = conjugated(v)
+        if len(self.outputs) > 1:
+            self.spread(env, g)
+        else:
+            env["g"] = g if op.outputs != "list" else [g]
+        if op.rule_all:
+            rule, names = op.rule_all
+            at = 0
+            needs: list = []
+            for i in op.inputs:
+                k = self.width(i) if i in op.lists else 1
+                part = [e is not None for e in edges[at : at + k]]
+                needs.append(part if i in op.lists else part[0])
+                at += k
+            env["needs"] = tuple(needs)
+            got = rule(**{n: env[n] for n in names})
+            flat: list = []
+            for i, x in zip(op.inputs, got, strict=True):
+                if i in op.lists:
+                    flat += x if x is not None else [None] * self.width(i)
+                else:
+                    flat.append(x)
+            return fit(tuple(flat), self.fix)
+        flat = []
+        at = 0
+        for i in op.inputs:
+            if i in op.lists:
+                k = self.width(i)
+                if i in op.rules and any(e is not None for e in edges[at : at + k]):
+                    rule, names = op.rules[i]
+                    flat += rule(**{n: env[n] for n in names})
+                else:
+                    flat += [None] * k
+                at += k
+                continue
+            if edges[at] is not None and i in op.rules:
+                rule, names = op.rules[i]
+                flat.append(rule(**{n: env[n] for n in names}))
+            else:
+                flat.append(None)
+            at += 1
+        return fit(tuple(flat), self.fix)
+
+    def width(self, name: str) -> int:
+        """How many edges the list input `name` has."""
+        return len(self.edges) - (len(self.op.inputs) - 1)
+
+    def spread(self, env: dict, g: list) -> None:
+        """Name the gradients of several outputs; one that nobody sent is zeros."""
+        op = self.op
+        if op.outputs == "list":
+            env["g"] = [
+                x if x is not None else zeros(info.shape, info.dtype)
+                for x, info in zip(g, self.outputs, strict=True)
+            ]
+            return
+        asked = {n for _, names in op.rules.values() for n in names}
+        if op.rule_all:
+            asked |= set(op.rule_all[1])
+        for name, x, info in zip(op.outputs, g, self.outputs, strict=True):
+            if f"g_{name}" in asked:
+                env[f"g_{name}"] = x if x is not None else zeros(info.shape, info.dtype)
+        if "g" in asked:
+            info = self.outputs[0]
+            env["g"] = g[0] if g[0] is not None else zeros(info.shape, info.dtype)
+
+
+def conjugated(v: Any) -> Any:
+    if isinstance(v, Tensor):
+        return v.conj_physical() if v._array.dtype.kind == "c" else v
+    return v.conjugate() if v.__class__ is complex else v
+
+
+def d0(value: Any, dtype: dtypes.dtype) -> Tensor:
+    """A Python number as a 0-d tensor."""
+    t = new(Tensor)
+    t._array, t._edge, t._counter = xp.number(value, dtype.np), None, None
+    return t
+
+
+def zeros(shape: tuple, dtype: dtypes.dtype) -> Tensor:
+    t = new(Tensor)
+    t._array, t._edge, t._counter = np.zeros(shape, dtype.np), None, None
+    return t
+
+
+def fit(gradients: tuple, fix: tuple) -> tuple:
+    """Bring every gradient to the shape and dtype of its input: undoes broadcasting and promotion."""
+    fitted = []
+    for g, want in zip(gradients, fix, strict=True):
+        if g is not None and want is not None:
+            shape, dtype = want
+            if g._array.shape != shape:
+                g = g.sum_to_size(shape)
+            if g._array.dtype is not dtype and g._array.dtype != dtype:
+                d = dtypes.OF[dtype]
+                if g.dtype.is_complex and not d.is_complex:
+                    g = g.real
+                if g.dtype is not d:
+                    g = g.to(d)
+        fitted.append(g)
+    return tuple(fitted)
+
+
+def saved_attribute(node: OpNode, name: str) -> Any:
+    """`grad_fn._saved_other` and its like: what the node saved under a rule's name."""
+    op = node.op
+    if isinstance(node, GeneralNode):
+        values, has_saved = node.statics
+        if name in values:
+            return as_saved(op, name, values[name])
+        if has_saved:
+            if node.saved is None:
+                freed(node)
+            if name in node.saved:
+                s = node.saved[name]
+                edge = node if name == "result" else None
+                if s.__class__ is list:
+                    return tuple(x.unpack(node, name, None) for x in s)
+                return s.unpack(node, name, edge)
+        raise AttributeError(f"{node.name()} saved no {name!r}")
+    tensors, statics = node.saved_layout
+    if name in statics:
+        return as_saved(op, name, node.statics[statics.index(name)])
+    if name in tensors:
+        if node.saved is None:
+            freed(node)
+        at = 0
+        for n in tensors:
+            if n == name:
+                break
+            at += 1 if n == "result" else 2
+        value = node.saved[at]
+        if name == "result":
+            t = new(Tensor)
+            t._array, t._edge, t._counter = value, node, node.result_version
+            return t
+        return value
+    raise AttributeError(f"{node.name()} saved no {name!r}")
+
+
+def as_saved(op: Op, name: str, value: Any) -> Any:
+    if name in op.inputs and isinstance(value, (int, float, complex)):
+        t = new(Tensor)
+        t._array, t._edge, t._counter = np.asarray(value), None, None
+        return t
+    return value

@@ -1,0 +1,307 @@
+"""Operators: declared once, called everywhere.
+
+A declaration holds the forward and one gradient rule per input:
+
+    @elementwise(kernel="multiply")
+    def mul(input: Array, other: Array):
+        '''The product of `input` and `other`, with broadcasting.'''
+    mul.grad(input=lambda g, other: g * conj(other), other=lambda g, input: g * conj(input))
+
+Parameters annotated `Array` (`Array | None`, `Arrays` for a list) are tensors, all others are static.
+The names a rule takes are what a call saves for backward: `g` (the gradient of the output), an input,
+`result` or the names of the outputs, `<input>_shape`, `<input>_dtype`, and any static argument.
+
+Note [Rules and complex numbers]
+    The gradient of a holomorphic f is g * conj(f'(z)). Since conj(f'(z)) = f'(conj(z)) for functions
+    that are real on the real line, an elementwise rule written for real numbers is right for complex
+    ones when what it saved is conjugated first; that is done for it, on the general way. Rules that
+    do their own conjugation say `holomorphic=False`.
+
+Note [Two ways through a call]
+    `specialise.py` writes for each operator, when it is first used, a straight-line function for the
+    commonest call: plain NumPy arrays, one dtype, no hooks, no profiler. Whatever it does not handle
+    it hands to `Op.slow` below, which knows everything: Python scalars, promotion, other devices,
+    tensor subclasses, modes, several outputs, saved-tensor hooks. Both record the same graph.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rushlight.dispatch import general
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Array = Any  # annotation of an input that is a tensor
+Arrays = Any  # annotation of an input that is a list of tensors
+Dims = Any  # annotation of dimensions: an int or several
+Sizes = Any  # annotation of a shape, which a method takes one by one too: `x.view(2, 3)`
+DType = Any
+MemoryFormat = Any
+
+OPS: dict[str, Op] = {}
+ALIASES: dict[str, Op] = {}  # further public paths of operators
+PUBLIC: dict[str, tuple[Any, bool]] = {}  # plain functions: path -> (function, is it a method)
+
+
+def public(
+    where: str = "", *, name: str | None = None, method: bool = False,
+    overridable: bool = False, quick: Callable | None = None,
+) -> Callable:  # fmt: skip
+    """Put a plain function (one that is no operator: `zeros`, `manual_seed`) under its public name.
+
+    `where`: as for operators, "" the top namespace, "Tensor" a method only; `method`: both.
+    `overridable`: tensor subclasses and function modes are asked first, see there for `quick`.
+    """
+
+    def declare(function: Callable) -> Callable:
+        if overridable or (not where and function.__name__ in general.overrides.WHOLE):
+            function = general.overrides.overridable(function, quick)
+        path = f"{where}.{name or function.__name__}" if where else name or function.__name__
+        PUBLIC[path] = (function, method or where == "Tensor")
+        return function
+
+    return declare
+
+
+def capital(word: str) -> str:
+    """A word as it stands in the name of a node: `log1p` is Log1P, `pool2d` is Pool2D."""
+    return "".join(c.upper() if k == 0 or word[k - 1].isdigit() else c for k, c in enumerate(word))
+
+
+class Op:
+    """One operator: its forward, its gradient rules, and what is known about both."""
+
+    def __init__(
+        self,
+        declared: Callable,
+        *,
+        kernel: str | None = None,
+        promote: str | None = None,
+        elementwise: bool = False,
+        view: bool = False,
+        outputs: tuple[str, ...] | str | None = None,
+        inplace: bool = False,
+        out: bool = True,
+        name: str | None = None,
+        where: str = "",
+        node: str | tuple[str, str] | Callable | None = None,
+        composite: bool = False,
+        method: bool | None = None,
+        holomorphic: bool | None = None,
+        accepts: str | None = None,
+        variant: Callable | None = None,
+        scalar_nodes: tuple[str, ...] = (),
+        numbers: tuple[str, ...] | None = None,
+        direct: bool | str = False,
+    ) -> None:
+        self.declared = declared
+        self.name = name or declared.__name__
+        self.where, self.kernel, self.promote = where, kernel, promote
+        self.elementwise, self.view, self.outputs = elementwise, view, outputs
+        self.has_inplace, self.has_out, self.composite = inplace, out and not view, composite
+        self.path = f"{where}.{self.name}" if where else self.name
+        self._node = node
+        # kinds of common dtype that an elementwise operator takes ("b" truth values, "i" integers,
+        # "f" floating, "c" complex); None: what its kernel takes
+        self.accepts = accepts
+        # function of the arguments: the operator that takes over when a static one is unusual
+        self.variant = variant
+        # the forward is one kernel of the back end, which can write over its first argument (`out=`); its
+        # name where it has the same arguments
+        self.direct = direct
+        # names of the node when the second, or the first, input is a Python number
+        self.scalar_nodes = scalar_nodes
+        # Tensor has a method of this name: so by default for what stands in the top namespace
+        self.method = (where in ("", "Tensor")) if method is None else method
+        # rules written for real numbers are right for complex ones when they read conjugates
+        self.conjugates = elementwise if holomorphic is None else holomorphic
+        code = declared.__code__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        self.has_body = names[:1] == ("xp",) or composite
+        first = 1 if names[:1] == ("xp",) else 0
+        self.params = names[first:]
+        self.n_positional = code.co_argcount - first
+        defaults = declared.__defaults__ or ()
+        self.defaults = dict(zip(names[code.co_argcount - len(defaults) :], defaults))
+        self.defaults.update(declared.__kwdefaults__ or {})
+        notes = declared.__annotations__
+        self.inputs = tuple(p for p in self.params if str(notes.get(p, "")).startswith("Array"))
+        # inputs of an elementwise operator that may be Python numbers: all but the first
+        self.numbers = self.inputs[1:] if numbers is None else numbers
+        self.lists = frozenset(p for p in self.inputs if str(notes[p]).startswith("Arrays"))
+        self.statics = tuple(p for p in self.params if p not in self.inputs)
+        self.varargs = next(
+            (p for p in self.params[1:2] if str(notes.get(p, "")).startswith("Size")), None
+        )
+        self.rules: dict[str, tuple[Callable, tuple[str, ...]]] = {}
+        self.rule_all: tuple[Callable, tuple[str, ...]] | None = None
+        self._readers: dict[tuple[str, ...] | None, dict[str, list[str]]] = {}
+        self.plans: dict[tuple[str, ...], list] = {}  # see recording.plan
+        self.node_classes: dict[str, tuple[type, type]] = {}
+        self.built: general.Built | None = None
+        self.face: Callable | None = (
+            None  # the plain function that calls it: `max` for max over a dim
+        )
+        before = OPS.get(self.path)
+        # An import that Ctrl-C stopped is done again, in another module of the same name.
+        if before is not None and (
+            before.declared.__module__ != declared.__module__
+            or before.declared.__globals__ is declared.__globals__
+        ):
+            raise TypeError(f"[{self.path}] is declared twice")
+        OPS[self.path] = self
+
+    # -- declaring ---------------------------------------------------------------------------------
+
+    def grad(self, **rules: Callable) -> Op:
+        """Declare a gradient rule for each input named."""
+        for wrt, rule in rules.items():
+            if wrt not in self.inputs:
+                raise TypeError(f"[{self.path}] gradient rule for {wrt!r}, inputs: {self.inputs}")
+            self.rules[wrt] = (rule, self._names(rule, wrt))
+        return self
+
+    def grad_all(self, rule: Callable) -> Op:
+        """Declare one rule for all inputs: returns a tuple of gradients, may name `needs`."""
+        self.rule_all = (rule, self._names(rule, "*", "needs"))
+        return self
+
+    def alias(self, *paths: str) -> Op:
+        """Further public names: `acos.alias("arccos")`, `sigmoid.alias("special.expit")`."""
+        for path in paths:
+            ALIASES[path] = self
+        return self
+
+    def _names(self, rule: Callable, wrt: str, *more: str) -> tuple[str, ...]:
+        code = rule.__code__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        known = {"g", "result", *self.params, *more}
+        known |= {f"{i}_shape" for i in self.inputs} | {f"{i}_dtype" for i in self.inputs}
+        if isinstance(self.outputs, tuple):
+            known |= set(self.outputs) | {f"g_{o}" for o in self.outputs}
+        if not known.issuperset(names):
+            raise TypeError(
+                f"[{self.path}] bad gradient rule {wrt}={names}: may only name {sorted(known)}"
+            )
+        return names
+
+    # -- what follows from the declaration ---------------------------------------------------------
+
+    @property
+    def differentiable(self) -> bool:
+        return bool(self.rules) or self.rule_all is not None
+
+    def node_name(self, statics: dict | None = None) -> str:
+        """The name of the recorded node: PyTorch's, from the operator's unless declared."""
+        if callable(self._node):
+            return self._node(**(statics or {}))
+        if self._node.__class__ is tuple:  # without and with `dim`: SumBackward0, SumBackward1
+            return self._node[bool(statics) and statics["dim"] is not None]
+        if self._node:
+            return self._node
+        words = (self.where.removeprefix("nn.functional") + "_" + self.name).split("_")
+        self._node = "".join(map(capital, words)) + "Backward0"
+        return self._node
+
+    @property
+    def names_node(self) -> bool:
+        """The node's name depends on the static arguments."""
+        return callable(self._node) or self._node.__class__ is tuple
+
+    @property
+    def node_pair(self) -> bool:
+        """One node name without `dim`, another with it."""
+        return self._node.__class__ is tuple
+
+    def wanted(self) -> tuple[str, ...]:
+        """The inputs that can have a gradient."""
+        return self.inputs if self.rule_all else tuple(i for i in self.inputs if i in self.rules)
+
+    def saved_names(self, only: tuple[str, ...] | None = None) -> dict[str, list[str]]:
+        """What the rules of the inputs `only` (default: all) read: name -> the inputs they are of."""
+        readers = self._readers.get(only)
+        if readers is not None:
+            return readers
+        readers = self._readers[only] = {}
+        for wrt in self.wanted() if only is None else only:
+            _, names = self.rule_all or self.rules[wrt]
+            for n in names:
+                if n not in ("g", "needs"):
+                    readers.setdefault(n, []).append(wrt)
+        return readers
+
+    def classes(self, name: str) -> tuple[type, type, type]:
+        """The node classes under one name: (straight-line, general, for a number as second input)."""
+        found = self.node_classes.get(name)
+        if found is None:
+            from rushlight.dispatch import nodes
+
+            found = nodes.node_class(self, name)
+        return found
+
+    def taken_over(self, named: dict) -> Op | None:
+        """The operator that takes over for unusual static arguments, or None."""
+        other = None if self.variant is None else self.variant(**named)
+        # a name of an operator may stand for its function by now: see `build`
+        return getattr(other, "op", other)
+
+    # -- calling: the first call generates the functions and puts them in place --------------------
+
+    def build(self) -> general.Built:
+        if self.built is None:
+            from rushlight.dispatch import specialise
+
+            self.built = specialise.build(self)
+            name = self.declared.__name__  # here, and wherever it was imported from here
+            for module in tuple(sys.modules.values()):
+                if getattr(module, "__dict__", {}).get(name) is self:
+                    setattr(module, name, self.built.function)
+        return self.built
+
+    @property
+    def function(self) -> Callable:
+        """The public function."""
+        return self.build().function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return (self.built or self.build()).function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<operator {self.path}>"
+
+
+def elementwise(
+    kernel: str | None = None, promote: str | None = "same", **options: Any
+) -> Callable[[Callable], Op]:
+    """Declare an operator that works element by element, with broadcasting and promotion.
+
+    `promote`: "same" (result in the common dtype), "float" (integers become the default float
+    dtype), "bool" (compares in the common dtype), None (arrays are handed over as they are).
+    """
+    options.setdefault("inplace", True)
+
+    def declare(function: Callable) -> Op:
+        return Op(function, kernel=kernel, promote=promote, elementwise=True, **options)
+
+    return declare
+
+
+def op(**options: Any) -> Callable[[Callable], Op]:
+    """Declare any other operator: `def name(xp, input: Array, ...)`, arrays in, array(s) out."""
+
+    def declare(function: Callable) -> Op:
+        return Op(function, **options)
+
+    return declare
+
+
+def composite(function: Callable | None = None, **options: Any) -> Any:
+    """Declare an operator that is written in other operators: tensors in, tensors out."""
+
+    def declare(function: Callable) -> Op:
+        return Op(function, composite=True, **options)
+
+    return declare if function is None else declare(function)

@@ -1,0 +1,445 @@
+"""`torch.func`: functions of functions, `grad`, `vjp`, `jacrev`, `vmap`..., and modules called as functions.
+
+>>> import rushlight as torch
+>>> from rushlight.func import grad, vmap
+>>> vmap(grad(torch.sin))(torch.zeros(3))
+tensor([1., 1., 1.])
+
+`vmap` calls the function once for each element and stacks the results.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import rushlight as torch
+from rushlight.core.stub import stub
+from rushlight.core.tensor import Tensor
+from rushlight.func.rearrangement import rearrange
+from rushlight.nn.utils.stateless import functional_call
+from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "debug_unwrap",
+    "functional_call",
+    "functionalize",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "rearrange",
+    "replace_all_batch_norm_modules_",
+    "stack_module_state",
+    "vjp",
+    "vmap",
+]
+
+
+# -- derivatives -----------------------------------------------------------------------------------
+
+
+def _fresh(tree: Any) -> Any:
+    """The tensors of a tree as ones that gradients can be asked of, part of the caller's graph still."""
+
+    def fresh(x: Any) -> Any:
+        if not isinstance(x, Tensor):
+            return x
+        if x.requires_grad:
+            return x.view_as(x)
+        return x.detach().requires_grad_() if x.is_floating_point() or x.is_complex() else x
+
+    return tree_map(fresh, tree)
+
+
+def _released(tree: Any, inner: list[Tensor]) -> Any:
+    """Results, cut from the graph unless they depend on tensors that the caller wants gradients of."""
+    own = {id(x) for x in inner if x.is_leaf}
+    recording = torch.is_grad_enabled()
+
+    def release(x: Any) -> Any:
+        if not isinstance(x, Tensor) or not x.requires_grad:
+            return x
+        return x if recording and _reaches_others(x, own) else x.detach()
+
+    return tree_map(release, tree)
+
+
+def _reaches_others(x: Tensor, own: set[int]) -> bool:
+    """Whether the graph of `x` ends in a leaf that is not one of `own`."""
+    if x.grad_fn is None:
+        return id(x) not in own
+    seen, ahead = set(), [x.grad_fn]
+    while ahead:
+        node = ahead.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if (leaf := getattr(node, "variable", None)) is not None and id(leaf) not in own:
+            return True
+        ahead += [n for n, _ in node.next_functions if n is not None]
+    return False
+
+
+def _chosen(args: tuple, argnums: Any, of: str) -> tuple[tuple, Any]:
+    """The arguments, those of `argnums` made fresh; and the chosen ones, in the form of `argnums`."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for n in numbers:
+        if not -len(args) <= n < len(args):
+            raise RuntimeError(f"{of}: Got argnum={n}, but only {len(args)} positional inputs")
+    made = list(args)
+    for n in numbers:
+        made[n] = _fresh(args[n])
+    chosen = made[argnums] if isinstance(argnums, int) else tuple(made[n] for n in numbers)
+    return tuple(made), chosen
+
+
+def _gradients(outputs: list[Tensor], inputs: Any, cotangents: list | None) -> Any:
+    """The gradients of a tree of tensors; zeros where the outputs do not depend on them."""
+    leaves, spec = tree_flatten(inputs)
+    wanted = [x for x in leaves if isinstance(x, Tensor) and x.requires_grad]
+    pairs = [
+        (o, None if cotangents is None else c)
+        for o, c in zip(outputs, cotangents or outputs, strict=True)
+        if o.requires_grad
+    ]
+    found: Any = [None] * len(wanted)
+    if pairs and wanted:
+        found = torch.autograd.grad(
+            [o for o, _ in pairs], wanted, None if cotangents is None else [c for _, c in pairs],
+            retain_graph=True, create_graph=True, allow_unused=True,
+        )  # fmt: skip
+    rest = iter(zip(wanted, found, strict=True))
+    made = []
+    for x in leaves:
+        if isinstance(x, Tensor) and x.requires_grad:
+            x, g = next(rest)
+            made.append(torch.zeros_like(x) if g is None else g)
+        else:
+            made.append(torch.zeros_like(x) if isinstance(x, Tensor) else None)
+    return tree_unflatten(made, spec)
+
+
+def grad_and_value(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
+    """A function that returns (the gradient of `func`, its value), or with `has_aux` (gradient, (value, aux))."""
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> tuple:
+        with torch.enable_grad():
+            made, chosen = _chosen(args, argnums, "grad_and_value")
+            value = func(*made, **kwargs)
+            value, aux = _with_aux(value, has_aux, "grad_and_value")
+            if not isinstance(value, Tensor):
+                raise RuntimeError(
+                    "grad_and_value(f)(*args): Expected f(*args) to return a single tensor, got "
+                    f"{type(value)}"
+                )
+            if value.dim() != 0:
+                raise RuntimeError(
+                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor "
+                    f"with {value.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+                )
+            gradient = _gradients([value], chosen, None)
+        gradient, value, aux = _released((gradient, value, aux), _tensors(chosen))
+        return gradient, (value, aux) if has_aux else value
+
+    return wrapper
+
+
+def _tensors(tree: Any) -> list[Tensor]:
+    return [x for x in tree_leaves(tree) if isinstance(x, Tensor)]
+
+
+def _with_aux(result: Any, has_aux: bool, of: str) -> tuple[Any, Any]:
+    if not has_aux:
+        return result, None
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise RuntimeError(
+            f"{of}(f)(*args): output of function f should be a tuple: (output, aux) if has_aux is True"
+        )
+    return result
+
+
+def grad(func: Callable, argnums: Any = 0, has_aux: bool = False) -> Callable:
+    """A function that returns the gradient of `func`, which returns one number, by the arguments of `argnums`.
+
+    >>> import rushlight as torch
+    >>> torch.func.grad(torch.func.grad(lambda x: x**3))(torch.tensor(2.0))
+    tensor(12.)
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        gradient, value = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return wrapper
+
+
+def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+    """(func(*primals), a function from cotangents to the tuple of their products with the Jacobians)."""
+    with torch.enable_grad():
+        made = _fresh(primals)
+        value, aux = _with_aux(func(*made), has_aux, "vjp")
+    outputs, spec = tree_flatten(value)
+
+    def vjp_fn(*cotangents: Any, **options: Any) -> Any:
+        given = cotangents[0] if len(cotangents) == 1 else cotangents
+        leaves, form = tree_flatten(given)
+        if form != spec:
+            raise RuntimeError(
+                f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to "
+                f"the function. cotangents: {form}, primal output: {spec}"
+            )
+        with torch.enable_grad():
+            found = _gradients(outputs, made, leaves)
+        return _released(found, _tensors(made))
+
+    released = _released(value, _tensors(made))
+    return (released, vjp_fn, aux) if has_aux else (released, vjp_fn)
+
+
+@stub("emulated", "Tangents come from two backward passes.")
+def jvp(
+    func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False
+) -> tuple:
+    """(func(*primals), the Jacobian times the tangents), by two backwards."""
+    if len(primals) != len(tangents):
+        raise RuntimeError("Expected primals and tangents to have the same python structure.")
+    with torch.enable_grad():
+        made = _fresh(tuple(primals))
+        value, aux = _with_aux(func(*made), has_aux, "jvp")
+        outputs, spec = tree_flatten(value)
+        us = [torch.zeros_like(o).requires_grad_() for o in outputs]
+        gradients = _tensors(_gradients(outputs, made, us))
+        found = _gradients(gradients, us, _tensors(tuple(tangents)))
+    inner = [*_tensors(made), *us]
+    out = (_released(value, inner), _released(tree_unflatten(found, spec), inner))
+    return (*out, aux) if has_aux else out
+
+
+@stub("emulated", "One backward pass for each element of the output.")
+def jacrev(
+    func: Callable, argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable:  # fmt: skip
+    """A function that returns the Jacobian: shape (*output, *input) for each output and each input.
+
+    >>> import rushlight as torch
+    >>> torch.func.jacrev(lambda x: x * x)(torch.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with torch.enable_grad():
+            made, chosen = _chosen(args, argnums, "jacrev")
+            value, aux = _with_aux(func(*made, **kwargs), has_aux, "jacrev")
+            outputs, spec = tree_flatten(value)
+            jacobian = tree_unflatten([_rows(o, chosen) for o in outputs], spec)
+        jacobian, aux = _released((jacobian, aux), _tensors(chosen))
+        return (jacobian, aux) if has_aux else jacobian
+
+    return wrapper
+
+
+def _rows(output: Tensor, chosen: Any) -> Any:
+    """The Jacobian of one output, a tree of the form of `chosen`."""
+    flat = output.reshape(-1)
+    rows = [_gradients([flat[k]], chosen, None) for k in range(flat.numel())]
+    if not rows:
+        return tree_map(lambda x: x.new_zeros((*output.shape, *x.shape)), chosen)
+    return tree_map(
+        lambda x, *each: torch.stack(each).reshape((*output.shape, *x.shape)), chosen, *rows
+    )
+
+
+@stub("emulated", "The rows come from backward passes, as in `jacrev`.")
+def jacfwd(
+    func: Callable, argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable:
+    """As `jacrev`; here computed by it too."""
+    return jacrev(func, argnums, has_aux=has_aux)
+
+
+@stub("emulated", "The rows come from backward passes, as in `jacrev`.")
+def hessian(func: Callable, argnums: Any = 0) -> Callable:
+    """A function that returns the matrix of second derivatives: the Jacobian of the Jacobian."""
+    return jacfwd(jacrev(func, argnums), argnums)
+
+
+# -- vmap ------------------------------------------------------------------------------------------
+
+
+@stub("emulated", "The function is called once for each element, and the results are stacked.")
+def vmap(
+    func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error",
+    *, chunk_size: int | None = None,
+) -> Callable:  # fmt: skip
+    """A function that maps `func` over a dimension of its arguments, and stacks the results.
+
+    `in_dims`: for each argument (or each place in it) the dimension, or None for all of it each
+    time. `out_dims`: where the new dimension of each result stands.
+
+    >>> import rushlight as torch
+    >>> a, b = torch.ones(5, 3), torch.ones(5, 3)
+    >>> torch.func.vmap(torch.dot)(a, b)
+    tensor([3., 3., 3., 3., 3.])
+    """
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        leaves, spec = tree_flatten(args)
+        dims = _broadcast(in_dims, args)
+        sizes = {
+            x.shape[d]
+            for x, d in zip(leaves, dims, strict=True)
+            if d is not None and _has_dimension(x, d)
+        }
+        more, more_spec = tree_flatten(kwargs)  # keyword arguments are always mapped over dim 0
+        sizes |= {x.shape[0] for x in more if isinstance(x, Tensor)}
+        if not sizes:
+            raise ValueError(
+                "vmap: Expected at least one Tensor to vmap over: in_dims names no dimension"
+            )
+        if len(sizes) > 1:
+            raise ValueError(
+                "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+                f"{sorted(sizes)} for the mapped dimension"
+            )
+        results = []
+        for k in range(sizes.pop()):
+            each = [x if d is None else x.select(d, k) for x, d in zip(leaves, dims, strict=True)]
+            named = [x.select(0, k) if isinstance(x, Tensor) else x for x in more]
+            results.append(func(*tree_unflatten(each, spec), **tree_unflatten(named, more_spec)))
+        return _stacked(results, out_dims)
+
+    return wrapper
+
+
+def _has_dimension(x: Any, d: int) -> bool:
+    if not isinstance(x, Tensor):
+        raise ValueError(
+            f"vmap: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over "
+            "non-Tensor arguments, please use None as the respective in_dim"
+        )
+    if not -x.dim() <= d < x.dim():
+        raise ValueError(
+            f"vmap: Got in_dim={d} for some input, but that input is a Tensor of dimensionality {x.dim()}"
+            f" so expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
+        )
+    return True
+
+
+def _broadcast(dims: Any, tree: Any) -> list:
+    """The entry of `dims` for each leaf of `tree`: an int or None stands for everything below it."""
+    if dims is None or isinstance(dims, int):
+        return [dims for _ in tree_leaves(tree)]
+    if isinstance(tree, dict) and isinstance(dims, dict) and tree.keys() == dims.keys():
+        return [d for key in tree for d in _broadcast(dims[key], tree[key])]
+    if (
+        isinstance(tree, (list, tuple))
+        and isinstance(dims, (list, tuple))
+        and len(tree) == len(dims)
+    ):
+        return [d for entry, part in zip(dims, tree, strict=True) for d in _broadcast(entry, part)]
+    raise ValueError(
+        f"vmap: in_dims is not compatible with the structure of inputs: in_dims={dims}, and the inputs are "
+        f"{tree_map(type, tree)}"
+    )
+
+
+def _stacked(results: list, out_dims: Any) -> Any:
+    if not results:
+        raise RuntimeError(
+            "vmap: the mapped dimension has size 0, so the function was never called"
+        )
+    columns = [tree_flatten(r) for r in results]
+    spec = columns[0][1]
+    for x in columns[0][0]:
+        if not isinstance(x, Tensor):
+            raise ValueError(
+                f"vmap: `func` must only return Tensors, got type {type(x)}. Did you mean to set out_dims= "
+                "to None for output?"
+            )
+    first = tree_unflatten(columns[0][0], spec)
+    dims = _broadcast(out_dims, first)
+    made = [
+        each[0] if d is None else torch.stack(each, d)
+        for d, *each in zip(dims, *[leaves for leaves, _ in columns], strict=True)
+    ]
+    return tree_unflatten(made, spec)
+
+
+@stub("emulated", "Tangents come from two backward passes.")
+def linearize(func: Callable, *primals: Any) -> tuple:
+    """(func(*primals), a function from tangents to the Jacobian's product with them)."""
+    with torch.enable_grad():
+        made = _fresh(primals)
+        outputs, spec = tree_flatten(func(*made))
+        us = [torch.zeros_like(o).requires_grad_() for o in outputs]
+        gradients = _tensors(_gradients(outputs, made, us))
+    inner = [*_tensors(made), *us]
+
+    def jvp_fn(*tangents: Any) -> Any:
+        with torch.enable_grad():
+            found = _gradients(gradients, us, _tensors(tangents))
+        return _released(tree_unflatten(found, spec), inner)
+
+    return _released(tree_unflatten(outputs, spec), inner), jvp_fn
+
+
+@stub("identity", "Writes in place stay as they are.")
+def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
+    """`func`: a function whose writes in place stay inside needs no rewriting here."""
+    return func
+
+
+@stub("identity", "Transforms hand plain tensors to functions.")
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """The tensor: transforms here hand plain tensors to functions."""
+    return tensor
+
+
+# -- modules ---------------------------------------------------------------------------------------
+
+
+def stack_module_state(models: list) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """(parameters, buffers) of several modules of one class, stacked by name: for `vmap` over models."""
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if len({m.training for m in models}) > 1:
+        raise RuntimeError(
+            "stack_module_state: Expected all models to have the same training/eval mode."
+        )
+    if any(type(m) is not type(models[0]) for m in models):
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+
+    def stacked(of: str) -> dict[str, Tensor]:
+        tables = [dict(getattr(m, of)()) for m in models]
+        made = {}
+        for name, first in tables[0].items():
+            each = torch.stack([table[name] for table in tables]).detach()
+            made[name] = each.requires_grad_(first.requires_grad)
+        return made
+
+    return stacked("named_parameters"), stacked("named_buffers")
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Let all batch norms of a module, in place, use the statistics of the batch alone."""
+    from rushlight.nn.batchnorm import _BatchNorm
+
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -1,0 +1,334 @@
+"""`torch.masked`: reductions that leave out elements where a mask is False.
+
+The mask is broadcast to the input; None takes everything. Where nothing is left, the result is the
+identity of the operation: 0 for a sum, 1 for a product, -inf for a maximum, nan for a mean.
+
+>>> import rushlight as torch
+>>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+>>> torch.masked.sum(x, 1, mask=torch.tensor([True, False]))
+tensor([1., 3.])
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import TYPE_CHECKING, Any
+
+import rushlight as torch
+from rushlight.core import dtypes, geometry
+
+if TYPE_CHECKING:
+    from rushlight.core.tensor import Tensor
+
+    Dims = int | tuple[int, ...] | None
+    Bool = builtins.bool
+
+__all__ = [
+    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean",
+    "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
+]  # fmt: skip
+
+
+def _mask(input: Tensor, mask: Tensor | None) -> Tensor | None:
+    """The mask as bool, broadcast to `input`."""
+    if mask is None:
+        return None
+    if mask.dtype is not dtypes.bool_:
+        mask = mask != 0
+    return mask if mask.shape == input.shape else mask.expand(input.shape)
+
+
+def _fill(input: Tensor, mask: Tensor | None, value: Any) -> Tensor:
+    """`input` with `value` where the mask is False."""
+    mask = _mask(input, mask)
+    return input if mask is None else input.masked_fill(mask.logical_not(), value)
+
+
+def _over(dim: Any, ndim: int) -> tuple[int, ...]:
+    """The dimensions reduced over; None and () mean all."""
+    if dim is None or dim == () or dim == []:
+        return tuple(range(ndim))
+    return tuple(sorted(geometry.wrap_dims(dim, ndim))) if ndim else ()
+
+
+def _extreme(name: str, dtype: Any) -> Any:
+    """The identity of a maximum (`amax`) or a minimum in a dtype."""
+    largest = name.endswith("min")
+    if dtype.is_floating_point:
+        return float("inf") if largest else float("-inf")
+    if dtype is dtypes.bool_ or dtype.is_complex:
+        raise NotImplementedError(f"identity of {name} on {dtype} input")
+    info = torch.iinfo(dtype)
+    return info.max if largest else info.min
+
+
+def _cast(input: Tensor, dtype: Any) -> Tensor:
+    return input if dtype is None or dtype is input.dtype else input.to(dtype)
+
+
+def _count(input: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: Bool) -> Tensor:
+    """How many elements take part."""
+    ones = torch.ones(input.shape, dtype=dtypes.int64)
+    return _fill(ones, mask, 0).sum(dims, keepdim)
+
+
+# -- reductions ------------------------------------------------------------------------------------
+
+
+def sum(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: Bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The sum of what the mask leaves; integers give int64."""
+    return _fill(input, mask, 0).sum(_over(dim, input.ndim), bool(keepdim), dtype=dtype)
+
+
+def prod(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: Bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The product of what the mask leaves; integers give int64."""
+    result = _fill(input, mask, 1)
+    over = _over(dim, input.ndim)
+    if not over:
+        integer = not (result.dtype.is_floating_point or result.dtype.is_complex)
+        return _cast(result, dtypes.int64 if dtype is None and integer else dtype)
+    if len(over) == input.ndim and not keepdim:
+        return result.prod(dtype=dtype)
+    for d in reversed(over):
+        result = result.prod(d, bool(keepdim), dtype=dtype)
+    return result
+
+
+def mean(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: Bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The mean of what the mask leaves; nan of nothing. ValueError for integers without `dtype`."""
+    wanted = input.dtype if dtype is None else dtype
+    if not (wanted.is_floating_point or wanted.is_complex):
+        which = "Input" if dtype is None else "Optional"
+        raise ValueError(
+            f"mean(): Could not infer output dtype. {which} dtype must be either a floating point or "
+            f"complex dtype. Got: {wanted}"
+        )
+    over = _over(dim, input.ndim)
+    if mask is None:
+        return input.mean(over, bool(keepdim), dtype=dtype)
+    total = sum(input, over, keepdim=keepdim, dtype=dtype, mask=mask)
+    return total / _count(input, mask, over, bool(keepdim))
+
+
+def amax(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: Bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The maximum of what the mask leaves; the least number of nothing."""
+    input = _cast(input, dtype)
+    filled = _fill(input, mask, _extreme("amax", input.dtype))
+    return filled.amax(_over(dim, input.ndim), bool(keepdim))
+
+
+def amin(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: Bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The minimum of what the mask leaves; the largest number of nothing."""
+    input = _cast(input, dtype)
+    filled = _fill(input, mask, _extreme("amin", input.dtype))
+    return filled.amin(_over(dim, input.ndim), bool(keepdim))
+
+
+def argmax(
+    input: Tensor, dim: int | None = None, *, keepdim: Bool = False, dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Where the maximum of what the mask leaves is, in the dtype of the input (as PyTorch has it)."""
+    filled = _fill(input, mask, _extreme("argmax", input.dtype))
+    return filled.argmax(dim, bool(keepdim)).to(input.dtype if dtype is None else dtype)
+
+
+def argmin(
+    input: Tensor, dim: int | None = None, *, keepdim: Bool = False, dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Where the minimum of what the mask leaves is, in the dtype of the input (as PyTorch has it)."""
+    filled = _fill(input, mask, _extreme("argmin", input.dtype))
+    return filled.argmin(dim, bool(keepdim)).to(input.dtype if dtype is None else dtype)
+
+
+def median(
+    input: Tensor,
+    dim: int = -1,
+    *,
+    keepdim: Bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The lower median over one dimension of what the mask leaves; nan of nothing."""
+    input = _cast(input, dtype)
+    if input.dtype.is_floating_point:
+        return _fill(input, mask, float("nan")).nanmedian(dim, bool(keepdim)).values
+    kept = _mask(input, mask)
+    if kept is not None and not kept.any(dim).all():
+        raise ValueError(
+            "masked median expects no fully masked out rows if dtype is not floating point"
+        )
+    return (
+        _fill(input.to(dtypes.float64), mask, float("nan"))
+        .nanmedian(dim, bool(keepdim))
+        .values.to(input.dtype)
+    )
+
+
+def logsumexp(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: Bool = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """`torch.logsumexp` of what the mask leaves; -inf of nothing."""
+    result_dtype = input.dtype if dtype is None else dtype
+    x = (
+        input
+        if input.is_floating_point() or input.is_complex()
+        else input.to(torch.get_default_dtype())
+    )
+    result = _fill(x, mask, float("-inf")).logsumexp(_over(dim, input.ndim), bool(keepdim))
+    return _cast(result, result_dtype)
+
+
+def norm(
+    input: Tensor, ord: float | None = 2.0, dim: Dims = None, *, keepdim: Bool = False, dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """`linalg.vector_norm` of what the mask leaves; 0 of nothing (inf for `ord` = -inf)."""
+    ord = 2.0 if ord is None else ord
+    input = _cast(input, dtype)
+    filled = _fill(input, mask, float("inf") if ord < 0 else 0)
+    return torch.linalg.vector_norm(filled, ord, _over(dim, input.ndim), bool(keepdim))
+
+
+def var(
+    input: Tensor, dim: Dims = None, unbiased: Bool | None = None, *, correction: float | None = None,
+    keepdim: Bool = False, dtype: Any = None, mask: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The variance of what the mask leaves, by n - `correction`; see `torch.var`."""
+    if unbiased is not None and correction is not None:
+        raise ValueError("Only one of unbiased and correction may be given")
+    if correction is None:
+        correction = 1.0 if unbiased is None or unbiased else 0.0
+    if dtype is None and not (input.dtype.is_floating_point or input.dtype.is_complex):
+        dtype = dtypes.float32
+    x = _cast(input, dtype)
+    over = _over(dim, x.ndim)
+    n = _count(x, mask, over, True)
+    d = _fill(x - sum(x, over, keepdim=True, mask=mask) / n, mask, 0)
+    squares = d * d.conj() if d.is_complex() else d * d
+    total = squares.sum(over, bool(keepdim))  # of complex numbers complex, as PyTorch has it
+    left = (n if keepdim else n.reshape(total.shape)) - correction
+    return (total / left.clamp(min=0)).to(x.dtype)
+
+
+def std(
+    input: Tensor, dim: Dims = None, unbiased: Bool | None = None, *, correction: float | None = None,
+    keepdim: Bool = False, dtype: Any = None, mask: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The square root of `var`."""
+    return var(
+        input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask
+    ).sqrt()
+
+
+# -- the shape stays -------------------------------------------------------------------------------
+
+
+def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """The running sum of what the mask leaves."""
+    return _fill(input, mask, 0).cumsum(dim, dtype=dtype or input.dtype)
+
+
+def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """The running product of what the mask leaves."""
+    return _fill(input, mask, 1).cumprod(dim, dtype=dtype or input.dtype)
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """The softmax over what the mask leaves; 0 elsewhere."""
+    input = _cast(input, dtype)
+    return torch.nn.functional.softmax(_fill(input, mask, float("-inf")), dim)
+
+
+def log_softmax(
+    input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None
+) -> Tensor:
+    """The logarithm of the softmax over what the mask leaves; -inf elsewhere."""
+    input = _cast(input, dtype)
+    return torch.nn.functional.log_softmax(_fill(input, mask, float("-inf")), dim)
+
+
+def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """`softmax` of -input."""
+    return softmax(-_cast(input, dtype), dim, mask=mask)
+
+
+def normalize(
+    input: Tensor,
+    ord: float,
+    dim: int,
+    *,
+    eps: float = 1e-12,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """What the mask leaves divided by its norm over `dim` (at least `eps`); 0 elsewhere."""
+    length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
+    return _fill(_cast(input, dtype), mask, 0) / length.clamp(min=eps)
+
+
+def logaddexp(
+    input: Tensor, other: Tensor, *, dtype: Any = None, input_mask: Tensor | None = None,
+    other_mask: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """`torch.logaddexp`, an element that is masked out counting as -inf."""
+    least = float("-inf")
+    return torch.logaddexp(
+        _fill(_cast(input, dtype), input_mask, least), _fill(_cast(other, dtype), other_mask, least)
+    )
+
+
+_TENSORS = ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _TENSORS:
+        from rushlight.masked import maskedtensor
+
+        return getattr(maskedtensor, name)
+    raise AttributeError(f"module 'rushlight.masked' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *_TENSORS]

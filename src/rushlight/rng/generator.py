@@ -1,0 +1,297 @@
+"""`Generator`: the source of random numbers, bit for bit PyTorch's CPU generator.
+
+It is a Mersenne Twister (MT19937: Matsumoto and Nishimura, 1998; 624 words of 32 bits), run by NumPy's own bit generator
+in compiled code. `random.seed(5)` of NumPy's legacy interface and `manual_seed(5)` here and in PyTorch start the same
+stream. What is made of the stream (uniform, normal, ...) stands in `sampling`.
+
+>>> Generator().manual_seed(0).words(3).tolist()
+[2357136044, 2546248239, 3071714933]
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight._backends import cpu as xp
+from rushlight.core.device import device as Device
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.core.tensor import Tensor
+
+DEFAULT_SEED = (
+    67280421310721  # the largest prime factor of 2**128 + 1; what an unseeded PyTorch starts from
+)
+
+# PyTorch's state, as `get_state` hands it out: 5056 bytes, the words of the twister widened to 64 bits.
+STATE_BYTES = 5056
+_N = 624
+_STATE = np.dtype(
+    {
+        "names": [
+            "seed",
+            "left",
+            "seeded",
+            "next",
+            "words",
+            "x",
+            "y",
+            "rho",
+            "y_valid",
+            "z",
+            "z_valid",
+        ],
+        "formats": [
+            "<u8",
+            "<i4",
+            "<i4",
+            "<u8",
+            ("<u8", _N),
+            "<f8",
+            "<f8",
+            "<f8",
+            "<i4",
+            "<f4",
+            "u1",
+        ],
+        "offsets": [0, 8, 12, 16, 24, 5016, 5024, 5032, 5040, 5048, 5052],
+        "itemsize": STATE_BYTES,
+    }
+)
+
+_FEW = 256  # fewer words than these come from NumPy without a look for something faster
+
+
+class Generator:
+    """A stream of random numbers with a state of its own: `Generator("cpu")`.
+
+    Starts from PyTorch's default seed. Copies (`copy`, `pickle`, `clone_state`) go on with the same numbers,
+    independently. RuntimeError for a device that Rushlight has no generator for.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_draw",
+        "_engine",
+        "_place",
+        "_seed",
+        "_started",
+        "device",
+        "spare",
+        "spare_float",
+    )
+
+    device: Device
+    spare: (
+        float | None
+    )  # the second half of the last scalar Box-Muller pair: the next scalar normal
+    spare_float: (
+        float | None
+    )  # as `spare`, in float32: kept for the exchange of states, never used on a CPU
+    _engine: Any
+    _draw: Callable[[int], np.ndarray] | None
+    _place: tuple[Any, int] | None
+
+    def __init__(self, device: Device | str = "cpu") -> None:
+        self.device = Device(device)
+        if self.device.type != "cpu":
+            raise RuntimeError(
+                f"Cannot get a generator for device type {self.device.type!r}: Rushlight has CPU generators only"
+            )
+        self._start(DEFAULT_SEED)
+
+    def __repr__(self) -> str:
+        return f"<torch._C.Generator object at {id(self):#x}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (str(self.device), self.state_bytes())
+
+    def _start(self, seed: int) -> None:
+        """The state right after seeding. The engine is made at the first draw, so that seeding costs nothing."""
+        self._seed = seed
+        self._engine = None
+        self._draw = None
+        self._place = None
+        self._started = False
+        self.spare = None
+        self.spare_float = None
+
+    # -------------------------------------------------------------------------------------------------- seeds
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Starts the stream of `seed`, an integer in [-2**63, 2**64); negative ones count from 2**64. Returns itself.
+
+        The stream depends on the low 32 bits, `initial_seed()` gives all of them. ValueError out of that range.
+        """
+        seed = int(seed)
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise ValueError(
+                f"Overflow when unpacking long long: manual_seed wants a seed in [-2**63, 2**64), got {seed}"
+            )
+        self._start(seed % (1 << 64))
+        return self
+
+    def seed(self) -> int:
+        """Starts a stream from a seed that the operating system makes up, and returns that seed."""
+        seed = int.from_bytes(os.urandom(8), "little")
+        self._start(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """The seed that this stream was started from."""
+        return self._seed
+
+    def get_offset(self) -> int:
+        """RuntimeError: only generators of accelerators count their draws."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def set_offset(self, offset: int) -> None:
+        """RuntimeError: only generators of accelerators count their draws."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    # ------------------------------------------------------------------------------------------------- states
+
+    def state_bytes(self) -> np.ndarray:
+        """The whole state as uint8 [5056], in the layout of PyTorch's `get_state()`: either reads the other's."""
+        state = np.zeros((), _STATE)
+        if self._engine is None:
+            self._make_engine()
+        inner = self._engine.state["state"]
+        position = inner["pos"]
+        state["seed"], state["seeded"], state["words"] = self._seed, 1, inner["key"]
+        state["left"], state["next"] = (_N + 1 - position, position) if self._started else (1, 0)
+        if self.spare is not None:
+            state["y"], state["y_valid"] = self.spare, 1
+        if self.spare_float is not None:
+            state["z"], state["z_valid"] = self.spare_float, 1
+        return np.frombuffer(state.tobytes(), np.uint8).copy()
+
+    def load_state_bytes(self, state: np.ndarray) -> Generator:
+        """Takes over a state of `state_bytes()` or of PyTorch's `get_state()`: uint8 [5056]. Returns itself.
+
+        TypeError for another dtype, RuntimeError for another size or contents no generator can have.
+        """
+        if state.dtype != np.uint8:
+            raise TypeError(f"RNG state must be a torch.ByteTensor, got {state.dtype}")
+        if state.size != STATE_BYTES:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG state size to be {state.size}"
+            )
+        read = np.frombuffer(state.tobytes(), _STATE)[0]
+        left, position = int(read["left"]), int(read["next"])
+        # With left == 1 the next draw makes 624 new words, wherever `next` points: 0 after seeding, 624 after draws.
+        whole = (left == 1 and position <= _N) or (left > 1 and left + position == _N + 1)
+        if not (whole and read["seeded"] == 1):
+            raise RuntimeError(
+                f"Invalid mt19937 state: left={left}, next={position}, seeded={int(read['seeded'])}"
+            )
+        self._start(int(read["seed"]))
+        self._make_engine()
+        self._started = position != 0
+        self._engine.state = {
+            "bit_generator": "MT19937",
+            "state": {"key": read["words"].astype(np.uint32), "pos": _N + 1 - left},
+        }
+        self.spare = float(read["y"]) if read["y_valid"] else None
+        self.spare_float = float(read["z"]) if read["z_valid"] else None
+        return self
+
+    def get_state(self) -> Tensor:
+        """The whole state as a tensor, uint8 [5056]; PyTorch's `set_state` reads it too."""
+        from rushlight.core.tensor import _wrap
+
+        return _wrap(self.state_bytes())
+
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Goes on from a state of `get_state()`, ours or PyTorch's. Returns itself."""
+        array = getattr(new_state, "_array", None)
+        if array is None:
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
+        return self.load_state_bytes(array)
+
+    def graphsafe_set_state(self, state: Generator) -> Generator:
+        """Goes on from where another generator stands."""
+        return self.load_state_bytes(state.state_bytes())
+
+    def clone_state(self) -> Generator:
+        """A new generator that goes on with the same numbers."""
+        return _restored(str(self.device), self.state_bytes())
+
+    graphsafe_get_state = clone_state
+
+    def _make_engine(self) -> None:
+        # Imported at the first draw: numpy.random costs 10 ms, a third of what `import rushlight` may.
+        from numpy.random import MT19937
+
+        self._engine = MT19937(0)
+        # Seeding by an integer as in 2002; MT19937(seed) itself would hash the seed.
+        self._engine._legacy_seeding(self._seed & 0xFFFFFFFF)
+        self._draw = self._engine.random_raw
+
+    # -------------------------------------------------------------------------------------------------- draws
+
+    def engine(self) -> Any:
+        """NumPy's bit generator, for who draws from it."""
+        if self._draw is None:
+            self._make_engine()
+        self._started = True
+        return self._engine
+
+    def place(self) -> tuple[Any, int]:
+        """For who draws natively: the lock to hold meanwhile, and where the engine's state is in memory."""
+        self._started = True
+        if (place := self._place) is None:
+            engine = self.engine()
+            place = self._place = engine.lock, engine.ctypes.state_address
+        return place
+
+    def words(self, n: int) -> np.ndarray:
+        """The next `n` words of 32 bits, as uint64 [n]."""
+        if n == 0:
+            return np.empty(0, np.uint64)
+        if n > _FEW:
+            return xp.random_words(self, n)
+        if self._draw is None:
+            self._make_engine()
+        self._started = True
+        return self._draw(n)  # type: ignore[misc]
+
+    def wide_words(self, n: int) -> np.ndarray:
+        """The next `n` words of 64 bits, each made of two of 32 bits, the high one first, as uint64 [n]."""
+        return xp.random_wide_words(self, n)
+
+    def doubles(self, n: int, out: np.ndarray | None = None) -> np.ndarray:
+        """The next `n` numbers in [0, 1), float64 [n]: the low 53 bits of 64, times 2**-53; into `out` where given."""
+        if out is None:
+            out = np.empty(n)
+        xp.random_doubles(self, out)
+        return out
+
+    def floats(self, n: int, out: np.ndarray | None = None) -> np.ndarray:
+        """The next `n` numbers in [0, 1), float32 [n]: the low 24 bits of 32, times 2**-24; into `out` where given."""
+        if out is None:
+            out = np.empty(n, np.float32)
+        xp.random_floats(self, out)
+        return out
+
+    def position(self) -> Any:
+        """Where the stream stands, for `go_back`."""
+        if self._engine is None:
+            self._make_engine()
+        return self._engine.state, self._started
+
+    def go_back(self, position: Any) -> None:
+        """Goes back to where the stream stood at a `position()` of this generator. `spare` is left alone."""
+        self._engine.state, self._started = position
+
+
+def _restored(device: str, state: np.ndarray) -> Generator:
+    """What a pickle or a copy of a generator calls."""
+    return Generator(device).load_state_bytes(state)
+
+
+default_generator = Generator()

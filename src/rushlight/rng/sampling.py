@@ -1,0 +1,492 @@
+"""Random numbers of a given distribution into an array: PyTorch's CPU samplers, number for number.
+
+Every function takes a NumPy array and a `Generator`, fills the array and leaves the generator in the state that PyTorch's
+would be in. An array that is not contiguous is filled in the order in which PyTorch's element-wise loops walk through
+memory. A call that raises has drawn nothing.
+
+What is equal bit for bit, with PyTorch 2.13 for x86-64 as the reference: everything in this file, for every dtype. The
+logarithms and exponentials behind float64 results are those of the C library, as in PyTorch, so there another version of
+that library may change the last bit; NumPy's own, which are faster and differ in the last bit now and then, serve where
+the result is rounded to float32 or less.
+
+>>> out = np.empty(3, np.float32)
+>>> uniform_(out, 0.0, 1.0, Generator().manual_seed(0))
+>>> out
+array([0.4962566 , 0.7682218 , 0.08847743], dtype=float32)
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+
+from rushlight._backends import cpu as xp
+from rushlight._backends.reference.random import shuffled
+from rushlight.rng.fma import fused
+from rushlight.rng.generator import Generator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+# The bits of the significand: integers up to 2**digits are exact.
+_DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+# C++ names, as PyTorch's messages have them.
+_NAMES = {
+    "bool": "Bool",
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "uint16": "UInt16",
+    "uint32": "UInt32",
+    "uint64": "UInt64",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "float32": "Float",
+    "float64": "Double",
+    "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}
+_CHUNK = 1 << 14  # elements at a time, where scratch arrays are needed: they stay in the cache
+_WIDE = 1 << 28  # from this range on, an integer is made of 64 bits
+_HUGE = (2**32 - 1) // 20  # from this length on, randperm draws 64 bits per element
+
+
+# ------------------------------------------------------------------------------------------------------ writing
+
+
+def memory_order(out: np.ndarray) -> tuple[int, ...]:
+    """The dimensions of `out`, slowest first, in the order of PyTorch's element-wise loops over it.
+
+    The dimension with the smallest stride moves fastest; of equal strides, the later dimension.
+    """
+    if out.flags.c_contiguous:
+        return tuple(range(out.ndim))
+    fast_first = list(range(out.ndim))[::-1]
+    for i in range(1, out.ndim):
+        here = i
+        for other in range(i - 1, -1, -1):
+            a, b = fast_first[other], fast_first[here]
+            if out.strides[a] == 0 or out.strides[b] == 0:
+                continue
+            if (out.strides[a], out.shape[a]) <= (out.strides[b], out.shape[b]):
+                break
+            fast_first[other], fast_first[here] = b, a
+            here = other
+    return tuple(fast_first[::-1])
+
+
+def _write(out: np.ndarray, values: np.ndarray) -> None:
+    """Puts `values` [n] into `out`, converted as C++ does it: float64 goes to the half types by way of float32."""
+    if out.flags.c_contiguous and (values.dtype is out.dtype or values.dtype.kind == "b"):
+        out.reshape(-1)[...] = values
+        return
+    view = out.transpose(memory_order(out))
+    with np.errstate(all="ignore"):
+        if out.dtype.itemsize == 2 and values.dtype == np.float64 and is_floating(out.dtype):
+            values = values.astype(np.float32)
+        np.copyto(view, values.reshape(view.shape), casting="unsafe")
+
+
+def is_floating(dtype: np.dtype) -> bool:
+    """Whether `dtype` is a real floating-point type, bfloat16 among them."""
+    return dtype.kind == "f" or dtype.kind == "V" and dtype == _BFLOAT16
+
+
+def _as_real(out: np.ndarray) -> np.ndarray:
+    """Complex `out` as a real array with one more dimension, of size 2; in the same memory."""
+    return out[..., None].view(np.float32 if out.dtype == np.complex64 else np.float64)
+
+
+def _refuse(kernel: str, out: np.ndarray) -> None:
+    raise NotImplementedError(f'"{kernel}" not implemented for {_NAMES[out.dtype.name]!r}')
+
+
+# -------------------------------------------------------------------------------------------------- arithmetic
+
+
+def _function(name: str, dtype: np.dtype, n: int) -> Callable[[np.ndarray], np.ndarray]:
+    """The function `name` of float64 arrays of size `n`, good enough for results of `dtype`."""
+    if dtype == np.float64 or n < 16:
+        return lambda x: xp.by_c_library(name, x)
+    return getattr(np, name)  # an error in the last of 53 bits does not survive rounding to 24
+
+
+# ----------------------------------------------------------------------------------------- uniform and normal
+
+
+def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> None:
+    """Uniform numbers of [`low`, `high`): 24 random bits, 53 for float64. Floating-point or complex `out`.
+
+    Computed in float32, in float64 for float64. Where rounding gives `high` there stands `low`. RuntimeError for bounds
+    that the dtype cannot hold, for `low > high`, and where the difference is not finite.
+    """
+    low, high = float(low), float(high)
+    if out.dtype.kind == "c":
+        out = _as_real(out)
+    if not is_floating(out.dtype):
+        _refuse("check_uniform_bounds", out)
+    top = float(ml_dtypes.finfo(out.dtype).max)
+    for bound, value in (("from", low), ("to", high)):
+        if not -top <= value <= top:
+            raise RuntimeError(
+                f"{bound} is out of bounds for {out.dtype.name}: uniform_ wants |{bound}| <= {top:g}, got {value:g}"
+            )
+    if low > high:
+        raise RuntimeError(
+            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
+        )
+    if high - low > top:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{_NAMES[out.dtype.name]}>::max(), "
+            f"but found to={high:g} and from={low:g} which result in to-from to exceed the limit"
+        )
+    double, single = out.dtype == np.float64, out.dtype == np.float32
+    direct = (double or single) and out.flags.c_contiguous
+    u = out.reshape(-1) if direct else np.empty(out.size, np.float64 if double else np.float32)
+    if low == 0.0 and high == 1.0:
+        (generator.doubles if double else generator.floats)(out.size, u)
+    else:
+        xp.random_between(generator, u, low, high)
+    if direct:
+        return
+    if not (double or single):
+        least, most = (np.float32(bound).astype(out.dtype) for bound in (low, high))
+        for at in range(0, u.size, _CHUNK):
+            some = u[at : at + _CHUNK]
+            reached = some.astype(out.dtype) == most
+            if reached.any():
+                some[reached] = least
+    _write(out, u)
+
+
+@np.errstate(all="ignore")
+def normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
+    """Normal numbers, floating-point or complex (where `std` is that of the complex number).
+
+    Contiguous arrays of 16 elements or more are filled with uniform numbers and transformed in blocks of 16; the last 16
+    are drawn anew where they are not a block. All others are drawn in pairs of float64, whose second half waits in the
+    generator for the next call. RuntimeError for a negative `std`.
+    """
+    mean, std = float(mean), float(std)
+    if not std >= 0.0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if out.dtype.kind == "c":
+        out = _as_real(out)
+        std /= math.sqrt(2.0)
+    if not is_floating(out.dtype):
+        _refuse("normal_kernel_cpu", out)
+    if out.size >= 16 and out.flags.c_contiguous:
+        _normal_blocks(out.reshape(-1), mean, std, generator)
+    elif out.size:
+        z = scalar_normals(out.size, generator, out.dtype)
+        _write(out, fused(z, std, mean))
+
+
+def few_normals(n: int, generator: Generator) -> list[float]:
+    """`scalar_normals` for a few numbers, one by one."""
+    z = [] if generator.spare is None or not n else [generator.spare]
+    pairs = (n - len(z) + 1) // 2
+    words = generator.words(4 * pairs).tolist()
+    u = [((words[k] & 0x1FFFFF) << 32 | words[k + 1]) * 2.0**-53 for k in range(0, 4 * pairs, 2)]
+    for k in range(0, 2 * pairs, 2):
+        radius, angle = math.sqrt(-2.0 * math.log1p(-u[k + 1])), 2.0 * math.pi * u[k]
+        z += (radius * math.cos(angle), radius * math.sin(angle))
+    if n:
+        generator.spare = z.pop() if len(z) > n else None
+    return z
+
+
+def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
+    double, single = out.dtype == np.float64, out.dtype == np.float32
+    if single:
+        return xp.random_normal_floats(generator, out, mean, std)
+    n, whole = out.size, out.size // 16 * 16
+    # The half types never draw the numbers that the last block replaces; the others do.
+    u = out if double else np.empty(whole, np.float32)
+    draw = generator.doubles if double else generator.floats
+    draw(u.size, u)
+    tail = None if whole == n else draw(16)
+    (xp.random_wide_normals if double else xp.random_normals)(u[:whole], mean, std, tail)
+    if u is not out:
+        out[:whole] = u
+    if tail is not None:
+        out[n - 16 :] = tail
+    return None
+
+
+def scalar_normals(n: int, generator: Generator, dtype: np.dtype) -> np.ndarray:
+    """`n` standard normal numbers, float64 [n], one after the other as scalar code draws them; exact enough for `dtype`.
+
+    Two uniform numbers make two normal ones. The second is kept in the generator, and is the first of the next call.
+    """
+    if n < 16:
+        return np.array(few_normals(n, generator))
+    z = np.empty(n + 2)
+    waiting = 0 if generator.spare is None else 1
+    pairs = (n - waiting + 1) // 2
+    z[0] = generator.spare or 0.0
+    if pairs > 0:
+        u = generator.doubles(2 * pairs)
+        log1p, cos, sin = (_function(name, dtype, n) for name in ("log1p", "cos", "sin"))
+        radius = np.sqrt(-2.0 * log1p(-u[1::2]))
+        angle = 2.0 * math.pi * u[0::2]
+        z[waiting : waiting + 2 * pairs : 2] = radius * cos(angle)
+        z[waiting + 1 : waiting + 1 + 2 * pairs : 2] = radius * sin(angle)
+    if n:
+        generator.spare = None
+        if waiting + 2 * pairs > n:
+            # Whoever comes next may want every bit of it.
+            radius_of_last = math.sqrt(-2.0 * math.log1p(-float(u[-1])))
+            generator.spare = radius_of_last * math.sin(2.0 * math.pi * float(u[-2]))
+    return z[:n]
+
+
+# --------------------------------------------------------------------------------------------------- integers
+
+
+def random_(
+    out: np.ndarray, generator: Generator, low: int | None = None, high: int | None = None
+) -> None:
+    """Integers of [`low`, `high`), of any dtype but the complex ones.
+
+    Without bounds: all non-negative integers that the dtype holds exactly. `low` alone: up to the largest of the dtype.
+    The remainder of 32 random bits, or of 64 where the range has 2**28 values or more. RuntimeError for an empty range
+    and for bounds that the dtype cannot hold.
+    """
+    kind = out.dtype.kind
+    if kind == "c":
+        _refuse("random_kernel_cpu", out)
+    floating = is_floating(out.dtype)
+    if low is None and high is None:
+        _random_all(out, generator)
+        return
+    low = 0 if low is None else int(low)
+    if floating:
+        low = _inward(low, 1, out.dtype)
+        high = None if high is None else _inward(int(high), -1, out.dtype)
+    least, most = _integers_of(out.dtype)
+    if high is None:
+        last = most
+        if floating and low > -(1 << 63):
+            last = 1 << _DIGITS[out.dtype.name]
+        if low > last or (floating and low == last):
+            raise RuntimeError(
+                f"random_ expects 'from' to be less than or equal to 'to_inc' but got from={low} > to_inc={last}"
+            )
+    else:
+        last = int(high) - 1
+        if low > last:
+            raise RuntimeError(
+                f"random_ expects 'from' to be less than 'to', but got from={low} >= to={last + 1}"
+            )
+    for bound, value in (("from", low), ("to - 1", last)):
+        if not least <= value <= most:
+            raise RuntimeError(
+                f"{bound} is out of bounds for {out.dtype.name}: {value} is not in [{least}, {most}]"
+            )
+    span = last - low + 1
+    if span < _WIDE:
+        direct = out.dtype == np.int64 and out.flags.c_contiguous
+        words = out if direct else np.empty(out.size, np.int64)
+        xp.random_integers(generator, words, low, span)
+        if not direct:
+            if out.dtype.itemsize == 2 and floating:
+                words = words.astype(np.float32)
+            _write(out, words)
+        return
+    words = generator.wide_words(out.size)
+    if span < 1 << 64:
+        words %= np.uint64(span)
+    else:
+        low = 0
+    if low:
+        words += np.uint64(low % (1 << 64))  # wraps, so that negative bounds come out right
+    if floating or kind == "i":
+        words = words.view(np.int64)
+    if out.dtype.itemsize == 2 and floating:
+        words = words.astype(np.float32)
+    _write(out, words)
+
+
+def _random_all(out: np.ndarray, generator: Generator) -> None:
+    dtype = out.dtype
+    if dtype.name in ("uint16", "uint32", "uint64"):
+        _refuse("random_kernel_cpu", out)
+    words = (generator.wide_words if dtype.name in ("int64", "float64") else generator.words)(
+        out.size
+    )
+    if is_floating(dtype):
+        words %= np.uint64((1 << _DIGITS[dtype.name]) + 1)
+    else:
+        bits = 1 if dtype.kind == "b" else 8 * dtype.itemsize - (dtype.kind == "i")
+        words &= np.uint64((1 << bits) - 1)
+    _write(out, words.view(np.int64))
+
+
+def _inward(bound: int, step: int, dtype: np.dtype) -> int:
+    """`bound`, moved inward by one spacing of the floating-point `dtype` where its neighbour rounds outwards past it."""
+    near = (
+        float(bound + step)
+        if dtype == np.float64
+        else float(np.float32(bound + step).astype(dtype))
+    )
+    neighbour = (
+        int(near) if abs(near) < 2.0**63 else -(1 << 63)
+    )  # what the processor makes of an overflow
+    if neighbour >= bound if step > 0 else neighbour < bound:
+        return bound
+    return neighbour + step * (1 << max(abs(bound + step).bit_length() - _DIGITS[dtype.name], 0))
+
+
+@functools.cache
+def _integers_of(dtype: np.dtype) -> tuple[int, int]:
+    """The least and the largest integer that bounds of `dtype` may be."""
+    if dtype.kind == "b":
+        return 0, 1
+    if is_floating(dtype):
+        most = min(int(float(ml_dtypes.finfo(dtype).max)), (1 << 63) - 1)
+        return (-(1 << 63) if most == (1 << 63) - 1 else -most), most
+    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    return least, min(most, (1 << 63) - 1)
+
+
+def randperm(n: int, generator: Generator, dtype: np.dtype | type = np.int64) -> np.ndarray:
+    """The numbers 0 to `n` - 1 in random order, as `dtype` [n]: Fisher and Yates' shuffle.
+
+    Element i changes places with element i + (word % (n - i)), for i = 0, 1, ... RuntimeError for a negative `n` and one
+    that the dtype cannot count to.
+    """
+    dtype = np.dtype(dtype)
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    if n <= 64 and dtype.kind == "i":
+        words = generator.words(max(n - 1, 0)).tolist()
+        return np.array(shuffled(n, [i + w % (n - i) for i, w in enumerate(words)]), dtype)
+    if dtype.kind in "bc":
+        raise NotImplementedError(f'"randperm" not implemented for {_NAMES[dtype.name]!r}')
+    if is_floating(dtype):
+        if n > (1 << _DIGITS[dtype.name]) + 1:
+            raise RuntimeError(
+                f"n cannot be greater than 2^{_DIGITS[dtype.name]}+1 for {_NAMES[dtype.name]} type, got {n}."
+            )
+    elif n - 1 > np.iinfo(dtype).max:
+        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow: {n}")
+    if n < 2:
+        return np.zeros(n, dtype)
+    if n >= _HUGE:
+        return _shuffle_huge(n, generator).astype(dtype)
+    return xp.random_order(generator, n).astype(dtype, copy=False)
+
+
+def _shuffle_huge(n: int, generator: Generator) -> np.ndarray:
+    """For lengths where a remainder of 32 bits would favour small numbers: Fisher-Yates from the inside out."""
+    order = np.empty(n, np.int64)
+    for at in range(0, n, 1 << 20):
+        count = min(1 << 20, n - at)
+        draws = generator.wide_words(count) % np.arange(at + 1, at + 1 + count, dtype=np.uint64)
+        for i, j in enumerate(draws.tolist(), at):
+            order[i] = order[j] if j != i else i
+            order[j] = i
+    return order
+
+
+# ---------------------------------------------------------------------- one draw of 64 bits for each element
+
+
+def bernoulli_(
+    out: np.ndarray, p: float | np.ndarray, generator: Generator, value: float = 1
+) -> None:
+    """Ones with probability `p`, zeros otherwise; `p` a number, or a floating-point array that broadcasts to `out`.
+    For a number, `value` may stand in place of the ones.
+
+    A number or float64 probabilities are compared with 53 random bits, others with 24. RuntimeError for `p` outside of
+    [0, 1].
+    """
+    if out.dtype.kind == "c" or out.dtype.kind == "u" and out.dtype.itemsize > 1:
+        _refuse("bernoulli_scalar_cpu_", out)
+    if not isinstance(p, np.ndarray):
+        p = float(p)
+        if not 0.0 <= p <= 1.0:
+            raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+        # u < p for u = k / 2**53 is k < p * 2**53, and the right side is exact.
+        hits = out if out.flags.c_contiguous else np.empty(out.size, bool)
+        below = math.ceil(p * 2.0**53)
+        if hits is out:
+            xp.random_hits(generator, out, below, value)
+        else:
+            xp.random_hits(generator, hits, below)
+            _write(out, hits)
+            if value != 1:
+                out *= out.dtype.type(value)
+        return
+    if not is_floating(p.dtype):
+        raise NotImplementedError(
+            f'"bernoulli_tensor_cpu_p_" not implemented for {_NAMES[p.dtype.name]!r}'
+        )
+    if p.size and not ((p >= 0).all() and (p <= 1).all()):
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+    p = np.broadcast_to(p, out.shape)
+    order = memory_order(out)
+    view = out.transpose(order)
+    u = (generator.doubles if p.dtype == np.float64 else generator.floats)(out.size)
+    np.copyto(view, u.reshape(view.shape) < p.transpose(order).astype(u.dtype), casting="unsafe")
+
+
+@np.errstate(all="ignore")
+def exponential_(out: np.ndarray, rate: float, generator: Generator) -> None:
+    """Exponential numbers of mean 1 / `rate`: -log(1 - u) / rate. RuntimeError for a rate not above 0."""
+    if not is_floating(out.dtype):
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. "
+            f"dtype must be a floating point but you specified {_NAMES.get(out.dtype.name)}"
+        )
+    if not rate > 0.0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
+    u = generator.doubles(out.size)
+    _write(out, (-1.0 / rate) * _function("log1p", out.dtype, u.size)(-u))
+
+
+@np.errstate(all="ignore")
+def cauchy_(out: np.ndarray, median: float, sigma: float, generator: Generator) -> None:
+    """Cauchy numbers: median + sigma tan(pi (u - 1/2)). RuntimeError for a `sigma` not above 0."""
+    if not is_floating(out.dtype):
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. "
+            f"dtype must be a floating point but you specified {out.dtype.name}"
+        )
+    if not sigma > 0.0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    u = generator.doubles(out.size)
+    u -= 0.5
+    u *= math.pi
+    _write(out, fused(_function("tan", out.dtype, u.size)(u), float(sigma), float(median)))
+
+
+@np.errstate(all="ignore")
+def log_normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
+    """Numbers whose logarithm is normal. RuntimeError for a `std` not above 0."""
+    if not std > 0.0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+    if not is_floating(out.dtype):
+        _refuse("log_normal_cpu", out)
+    z = fused(scalar_normals(out.size, generator, out.dtype), float(std), float(mean))
+    _write(out, _function("exp", out.dtype, z.size)(z))
+
+
+@np.errstate(all="ignore")
+def geometric_(out: np.ndarray, p: float, generator: Generator) -> None:
+    """How many trials of probability `p` until the first success. RuntimeError for `p` outside of (0, 1)."""
+    if not 0.0 < p < 1.0:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    if out.dtype.kind in "bc" or out.dtype.name in ("uint16", "uint32", "uint64"):
+        _refuse("geometric_cpu", out)
+    u = generator.doubles(out.size)
+    # The last bit of the logarithm is lost in the ceiling.
+    _write(out, np.ceil(np.log(u) / math.log1p(-p)))
