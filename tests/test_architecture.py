@@ -321,5 +321,5 @@ def test_import_reads_little_more_than_numpy():
     for each in read:
         name, file = each.split(maxsplit=1)
         lines[name] = len(pathlib.Path(file).read_text(encoding="utf-8").splitlines())
-    assert "rushlight.tensor" in lines
+    assert "rushlight.core.tensor" in lines
     assert len(lines) <= 28 and sum(lines.values()) <= 7000, lines

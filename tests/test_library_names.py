@@ -39,7 +39,7 @@ assert not isinstance(torch.ones(1), fx.Proxy)
 assert PRINT_OPTS.threshold == 1000
 assert issubclass(_MultiProcessingDataLoaderIter, _BaseDataLoaderIter)
 import rushlight.core.geometry  # what is imported late still finds its package
-from rushlight import fused
+from rushlight.rng import fma
 print("ok")
 """
 

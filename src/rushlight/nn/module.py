@@ -15,6 +15,16 @@ from typing import Any
 import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.nn import convert, hooks, registration, state
+from rushlight.nn.hooks import (  # noqa: F401 - their public place is beside Module
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from rushlight.nn.parameter import Buffer, Parameter, clear_grad
 from rushlight.utils.hooks import RemovableHandle
 

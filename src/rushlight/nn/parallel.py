@@ -6,6 +6,12 @@ from typing import Any, NoReturn
 
 from rushlight.core.stub import stub
 from rushlight.nn.module import Module
+from rushlight.nn.scatter_gather import (  # noqa: F401  # public here
+    gather,
+    parallel_apply,
+    replicate,
+    scatter,
+)
 
 __all__ = ["DataParallel"]
 
