@@ -61,8 +61,7 @@ def cumprod_backward(g: Tensor, input: Tensor, result: Tensor, dim: int, dtype: 
         x, result = x.conj(), result.conj()
     if not has_zero(x):
         return (from_the_end(g * result, dim) / x).to(input.dtype)
-    from rushlight import eye
-    from rushlight.core import tensor
+    from rushlight import eye, tensor
 
     dim %= x.ndim
     n = x.shape[dim]

@@ -260,7 +260,7 @@ def bucketize(
 def as_tensor(value: Any, like: Tensor) -> Tensor:
     if hasattr(value, "_array"):
         return value
-    from rushlight.core import tensor
+    from rushlight import tensor
 
     return tensor(value)
 

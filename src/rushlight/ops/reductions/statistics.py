@@ -365,7 +365,7 @@ def nanquantile(
 
 def check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
     """`q` as a tensor of the dtype of `input`."""
-    from rushlight.core import tensor
+    from rushlight import tensor
 
     if not input.numel():
         raise RuntimeError(
@@ -529,7 +529,7 @@ def cov(
     other = x if w is None else x * w
     c = x @ (other.t().conj() if x.is_complex() else other.t())
     if norm.__class__ is int:  # a tensor, so that 0 divides
-        from rushlight.core import tensor
+        from rushlight import tensor
 
         norm = tensor(norm)
     return (c / norm).squeeze()
