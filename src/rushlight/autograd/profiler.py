@@ -1,7 +1,8 @@
 """The profiler: what ran, how long, on which shapes. It costs nothing while it is off.
 
 While a profile is on, calls take the general way, which asks `general.around`; the walk back hands
-each node to the profiler. So an operator or a node never mentions it.
+each node to the profiler. So an operator or a node never mentions it. Events have the names that they
+have in PyTorch: `profiler_names`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.profiler_events import EventList, FunctionEvent, FunctionEventAvg
+from rushlight.autograd.profiler_names import names
 from rushlight.autograd.state import rare, thread
 from rushlight.core.stub import declare, stub
 from rushlight.core.tensor import Tensor
@@ -57,6 +59,22 @@ class Recording:
             event.cpu_memory_usage = sum(
                 t.nbytes for t in results if isinstance(t, Tensor) and t._base is None
             )
+        if self.memory and event.cpu_children:
+            event.cpu_memory_usage = sum(child.cpu_memory_usage for child in event.cpu_children)
+
+    def around(self, names: list[str], values: list, run: Callable, inplace: bool = False) -> Any:
+        """`run()`, as events of these names, each inside of the one before; `inplace`: it makes no memory."""
+        stack = self.open.__dict__.setdefault("stack", [])
+        if stack and names and stack[-1].name == "aten::" + names[0]:
+            names = names[1:]  # a function and the operator behind it have one name
+        events = [self.enter("aten::" + name, values) for name in names]
+        result = None
+        try:
+            result = run()
+        finally:
+            for event in reversed(events):
+                self.leave(event, None if inplace else result)
+        return result
 
 
 _on: list[Recording] = []  # the profiles that are on; the newest records
@@ -78,22 +96,28 @@ def user_stack() -> list[str]:
 
 
 def _around(op: Any, values: list, out: Any) -> Callable | None:
-    """Stands around every call while a profile is on."""
+    """Stands around every call of an operator while a profile is on."""
     if not _on:
         return None
     recording = _on[-1]
     inplace = out is not None and bool(values) and out is values[0]
 
-    def run() -> Any:
-        event = recording.enter("aten::" + op.path.split(".")[-1] + "_" * inplace, values)
-        result = None
-        try:
-            result = execute_inplace(op, values) if inplace else general.execute(op, values, out)
-        finally:
-            recording.leave(event, None if inplace else result)
-        return result
+    def call() -> Any:
+        return execute_inplace(op, values) if inplace else general.execute(op, values, out)
 
-    return run
+    return lambda: recording.around(names(op, values, inplace), values, call, inplace)
+
+
+def _around_composite(op: Any, values: list, out: Any) -> Callable | None:
+    """Stands around every call of what is written in operators while a profile is on."""
+    if not _on:
+        return None
+    recording = _on[-1]
+
+    def call() -> Any:
+        return general.execute_composite(op, values, out)
+
+    return lambda: recording.around(names(op, values), values, call)
 
 
 def run_node(node: Any, run: Callable) -> Any:
@@ -114,6 +138,7 @@ def start(recording: Recording) -> None:
     _on.append(recording)
     if len(_on) == 1:
         general.around.append(_around)
+        general.around_composites.append(_around_composite)
         thread.__class__.node_watch = staticmethod(run_node)
     rare(+1)
 
@@ -123,6 +148,7 @@ def stop(recording: Recording) -> None:
     rare(-1)
     if not _on:
         general.around.remove(_around)
+        general.around_composites.remove(_around_composite)
         thread.__class__.node_watch = None
 
 

@@ -176,6 +176,10 @@ def call_composite(op: Op, values: list, out: Any) -> Any:
         for enter in around_composites:
             if (run := enter(op, values, out)) is not None:
                 return run()
+    return execute_composite(op, values, out)
+
+
+def execute_composite(op: Op, values: list, out: Any) -> Any:
     if sparse.made and some_sparse(values, out):
         from rushlight.ops.sparse import calls as sparse_calls
 

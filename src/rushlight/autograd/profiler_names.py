@@ -1,0 +1,242 @@
+"""The names of operators in profiles: those that PyTorch's operators have there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PREFIXES = ("linalg", "special", "fft")  # `linalg.inv` is aten::linalg_inv
+
+# The path of an operator -> its names, the outermost first, where it is not the last part of the path. An
+# operator of ours may do the work of several that call each other. "": PyTorch has no operator for it.
+NAMES = {
+    **dict.fromkeys(
+        "Tensor.__rtruediv__ _all.segment_table internal.circular_pad1d_gradient internal.circular_pad2d_gradient "
+        "internal.circular_pad3d_gradient internal.permutation_of internal.pinv internal.products_added "
+        "nn.functional.gaussian_nll_loss nn.functional.gumbel_softmax nn.functional.interpolate "
+        "nn.functional.linear_cross_entropy nn.functional.local_response_norm nn.functional.lp_pool1d "
+        "nn.functional.lp_pool2d nn.functional.lp_pool3d nn.functional.max_unpool1d "
+        "nn.functional.multi_head_attention_forward nn.functional.multilabel_soft_margin_loss "
+        "nn.functional.normalize nn.functional.softmin nn.functional.softsign nn.functional.tanhshrink "
+        "nn.functional.triplet_margin_with_distance_loss nn.functional.upsample nn.functional.upsample_bilinear "
+        "nn.functional.upsample_nearest".split(),
+        "",
+    ),
+    # random numbers
+    "Tensor._sample_dirichlet_draw": "_sample_dirichlet",
+    "Tensor.bernoulli_draw": "bernoulli",
+    "Tensor.bernoulli_from": "bernoulli",
+    "Tensor.bernoulli_number": "bernoulli",
+    "Tensor.bernoulli_tensor": "bernoulli",
+    "Tensor.binomial_draw": "binomial",
+    "Tensor.normal_1": "normal",
+    "Tensor.normal_2": "normal",
+    "Tensor.normal_3": "normal",
+    "Tensor.poisson_draw": "poisson",
+    "Tensor.random_0": "random",
+    "Tensor.random_1": "random",
+    "Tensor.random_2": "random",
+    "Tensor.standard_gamma_draw": "_standard_gamma",
+    # arithmetic
+    "Tensor.fill_diagonal": "fill_diagonal_",
+    "Tensor.fill_number": "fill",
+    "Tensor.fill_number_": "fill_",
+    "Tensor.fill_tensor": "fill",
+    "Tensor.fill_tensor_": "fill_",
+    "_add_scaled": "add",
+    "_clamp_max_tensor": "clamp_max",
+    "_clamp_min_tensor": "clamp_min",
+    "_clamp_tensors": "clamp",
+    "_close": "isclose",
+    "_conjugates": "_conj",
+    "_div_half": "div",
+    "_div_rounded": "div",
+    "_lerp_half": "lerp",
+    "_load_exponent": "ldexp",
+    "_mul_half": "mul",
+    "_round_decimals": "round",
+    "_rsub_scaled": "rsub",
+    "_square_bool": "square",
+    "_sub_scaled": "sub",
+    # views, indices
+    "_all.unique": "_unique2",
+    "aten.basic_new": "unsqueeze",
+    "aten.basic_new_select": "select",
+    "aten.basic_new_slice": "slice",
+    "aten.basic_select": "select",
+    "aten.basic_slice": "slice",
+    "aten.conj_copy": "conj_physical",
+    "aten.diagonal_place": "diagonal_backward",
+    "aten.gather_back": "gather_backward",
+    "aten.index_back": "_index_put_impl_",
+    "aten.index_fill_tensor": "index_fill",
+    "aten.index_fill_value": "index_fill",
+    "aten.laid_out": "clone",
+    "aten.masked_fill_tensor": "masked_fill",
+    "aten.masked_place": "masked_select_backward",
+    "aten.place": "slice_backward",
+    "aten.repeat_each": "repeat",
+    "aten.restride": "as_strided",
+    "aten.scatter_combine": "scatter_reduce",
+    "aten.scatter_src": "scatter",
+    "aten.scatter_value": "scatter",
+    "aten.slices_back": "index_select_backward",
+    "aten.take_back": "put_",
+    "aten.unfold_back": "unfold_backward",
+    "aten.view_dtype": "view",
+    "internal.pick_places": "gather",
+    # products, decompositions, transforms
+    "internal.all_products": "mul",
+    "internal.c2c": "_fft_c2c",
+    "internal.c2r": "_fft_c2r",
+    "internal.convolution_weight": "convolution_backward",
+    "convolution": "convolution _convolution",
+    "internal.eigvals": "_linalg_eigvals",
+    "internal.eigvalsh": "_linalg_eigh",
+    "internal.frames": "as_strided",
+    "internal.overlap_add": "unfold_backward",
+    "internal.r2c": "_fft_r2c",
+    "internal.resized": "constant_pad_nd",
+    "internal.svdvals": "_linalg_svd",
+    "lu": "_lu_with_info",
+    "nn.functional.grouped_mm": "_grouped_mm",
+    # layers
+    "_attention": "scaled_dot_product_attention _scaled_dot_product_flash_attention_for_cpu",
+    "_attention_backward": "_scaled_dot_product_flash_attention_for_cpu_backward",
+    "_batch_norm": "batch_norm _batch_norm_impl_index native_batch_norm",
+    "_batch_norm_backward": "native_batch_norm_backward",
+    "_embedding": "embedding index_select",
+    "_embedding_bag": "embedding_bag _embedding_bag",
+    "_embedding_sparse": "embedding index_select",
+    "_group_norm": "group_norm native_group_norm",
+    "_group_norm_backward": "native_group_norm_backward",
+    "_layer_norm": "layer_norm native_layer_norm",
+    "_layer_norm_backward": "native_layer_norm_backward",
+    "_native_group_norm": "native_group_norm",
+    "_native_layer_norm": "native_layer_norm",
+    "_rms_norm": "rms_norm _fused_rms_norm",
+    "_rms_norm_backward": "_fused_rms_norm_backward",
+    "internal.adaptive_avg_pool2d_gradient": "_adaptive_avg_pool2d_backward",
+    "internal.adaptive_avg_pool3d_gradient": "_adaptive_avg_pool3d_backward",
+    "internal.affine_grid_gradient": "affine_grid_generator_backward",
+    "internal.circular_pad1d": "_pad_circular",
+    "internal.circular_pad2d": "_pad_circular",
+    "internal.circular_pad3d": "_pad_circular",
+    "internal.grid_taps": "grid_sampler_2d_backward",
+    "nn.functional._elu": "elu",
+    "nn.functional._glu": "glu",
+    "nn.functional._hardsigmoid": "hardsigmoid",
+    "nn.functional._hardswish": "hardswish",
+    "nn.functional._hardtanh": "hardtanh",
+    "nn.functional._leaky_relu": "leaky_relu",
+    "nn.functional._logsigmoid": "log_sigmoid log_sigmoid_forward",
+    "nn.functional._mish": "mish",
+    "nn.functional._silu": "silu",
+    "nn.functional._threshold": "threshold",
+    "nn.functional.adaptive_max_pool1d_with_indices": "adaptive_max_pool1d",
+    "nn.functional.adaptive_max_pool2d_with_indices": "adaptive_max_pool2d",
+    "nn.functional.adaptive_max_pool3d_with_indices": "adaptive_max_pool3d",
+    "nn.functional.affine_grid": "affine_grid_generator",
+    "nn.functional.dropout1d": "feature_dropout",
+    "nn.functional.dropout2d": "feature_dropout",
+    "nn.functional.dropout3d": "feature_dropout",
+    "nn.functional.fold": "col2im",
+    "nn.functional.fractional_max_pool2d_with_indices": "fractional_max_pool2d",
+    "nn.functional.fractional_max_pool3d_with_indices": "fractional_max_pool3d",
+    "nn.functional.grid_sample": "grid_sampler",
+    "nn.functional.logsigmoid": "log_sigmoid",
+    "nn.functional.unfold": "im2col",
+    # losses
+    "nn.functional._bce_with_logits": "binary_cross_entropy_with_logits",
+    "nn.functional._binary_cross_entropy": "binary_cross_entropy",
+    "nn.functional._class_entropy": "cross_entropy_loss nll_loss nll_loss_forward",
+    "nn.functional._class_entropy_backward": "nll_loss_backward",
+    "nn.functional._huber_loss": "huber_loss",
+    "nn.functional._mse_loss": "mse_loss",
+    "nn.functional._nll_loss": "nll_loss nll_loss_forward",
+    "nn.functional._nll_loss_backward": "nll_loss_backward",
+    "nn.functional._reduced_bce_with_logits": "binary_cross_entropy_with_logits",
+    "nn.functional._smooth_l1_loss": "smooth_l1_loss",
+    "nn.functional.cross_entropy": "cross_entropy_loss",
+    # sparse tensors
+    "_sparse.add_dense": "add",
+    "_sparse.adjoint_mm": "mm",
+    "_sparse.assemble": "_sparse_coo_tensor_unsafe",
+    "_sparse.assemble_compressed": "_sparse_compressed_tensor_unsafe",
+    "_sparse.coo_of": "to_sparse",
+    "_sparse.csr_of": "to_sparse_csr",
+    "_sparse.dense_addmm": "addmm",
+    "_sparse.dense_addmm_masked": "addmm",
+    "_sparse.dense_mm": "mm",
+    "_sparse.mm_sparse": "_sparse_sparse_matmul",
+    "_sparse.sampled": "sparse_sampled_addmm",
+    "_sparse.taken": "index_select",
+    "_sparse.values_of": "_values",
+}  # fmt: skip
+
+
+def names(op: Any, values: list, inplace: bool = False) -> list[str]:
+    """The names of a call of `op`, the outermost first; `values` are those of its parameters."""
+    path = op.path
+    if path in BY_VALUES:
+        found = BY_VALUES[path](dict(zip(op.params, values, strict=False)))
+    elif path in NAMES:
+        found = NAMES[path]
+    elif path.endswith("_gradient"):
+        found = path.rpartition(".")[2].replace("_gradient", "_backward")
+    else:
+        where, _, name = path.rpartition(".")
+        found = f"{where}_{name}" if where in PREFIXES else name
+    listed = found.split()
+    if inplace and listed and not listed[0].endswith("_"):
+        listed[0] += "_"
+    return listed
+
+
+def product(a: Any, b: Any) -> str:
+    """The operator that multiplies: a matrix that the rows of a batch share is one product of matrices."""
+    n, m = a.dim(), b.dim()
+    if m == 1:
+        return "dot" if n == 1 else "mv"
+    return "mm" if m == 2 else "bmm"
+
+
+def matmul(values: dict) -> str:
+    return f"matmul {product(values['input'], values['other'])}"
+
+
+def product_of_gradient(values: dict) -> str:
+    return product(values["input"], values["other"])
+
+
+def linear(values: dict) -> str:
+    if values.get("bias") is not None:
+        return "linear addmm"
+    return f"linear matmul {'mv' if values['input'].dim() == 1 else 'mm'}"
+
+
+def pool_backward(values: dict) -> str:
+    return f"max_pool{max(len(values['sizes']), 2)}d_with_indices_backward"
+
+
+def recurrent(values: dict) -> str:
+    kind = values["kind"]
+    if kind == "lstm":
+        return "lstm mkldnn_rnn_layer"
+    return "gru" if kind == "gru" else f"rnn_{kind}"
+
+
+def recurrent_backward(values: dict) -> str:
+    return "mkldnn_rnn_layer_backward" if values["kind"] == "lstm" else ""
+
+
+# Operators that PyTorch has several for: functions of {parameter: value}.
+BY_VALUES = {
+    "_recurrent_layer": recurrent,
+    "_recurrent_layer_backward": recurrent_backward,
+    "internal.add_places": pool_backward,
+    "internal.adjoint_times": product_of_gradient,
+    "internal.times_adjoint": product_of_gradient,
+    "matmul": matmul,
+    "nn.functional._slope": lambda values: values["of"].removesuffix("_tanh") + "_backward",
+    "nn.functional.linear": linear,
+}

@@ -1,0 +1,148 @@
+"""What a profile shows: PyTorch's operators under PyTorch's names, those that others call inside of these."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import pytest
+
+import rushlight as torch
+import rushlight.nn.functional as F
+import rushlight.ops
+from rushlight.autograd import profiler_names
+from rushlight.dispatch.registry import OPS
+
+
+def tree(function, *, backward=False, **options) -> list:
+    """The operators that `function()` calls as nested lists [name, inner, ...], or those of its backward."""
+    with torch.profiler.profile(**options) as profile:
+        result = function()
+    if backward:
+        with torch.profiler.profile(**options) as profile:
+            result.sum().backward()
+
+    def shown(event):
+        return [event.name.removeprefix("aten::"), *map(shown, event.cpu_children)]
+
+    return [shown(event) for event in profile.events() if event.cpu_parent is None]
+
+
+def names(function, **options) -> set[str]:
+    def flat(listed):
+        return {listed[0]}.union(*map(flat, listed[1:]))
+
+    return set().union(*map(flat, tree(function, **options)))
+
+
+def rand(*shape):
+    return torch.rand(*shape, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "inner"),
+    [
+        (((5, 4), (4, 6)), "mm"),
+        (((5, 4), (4,)), "mv"),
+        (((4,), (4,)), "dot"),
+        (((4,), (4, 6)), "mm"),
+        (((2, 5, 4), (4, 6)), "mm"),
+        (((2, 5, 4), (2, 4, 3)), "bmm"),
+        (((5, 4), (2, 4, 3)), "bmm"),
+    ],
+)
+def test_matmul_shows_the_product_inside(shapes, inner):
+    a, b = (rand(*shape) for shape in shapes)
+    assert tree(lambda: a @ b) == [["matmul", [inner]]]
+
+
+def test_gradients_of_products_are_products():
+    a, b = rand(5, 4), rand(4, 6)
+    assert {"mm"} == names(lambda: a @ b, backward=True) & {"mm", "bmm", "times_adjoint"}
+    a, b = rand(2, 5, 4), rand(2, 4, 6)
+    assert {"bmm"} == names(lambda: a @ b, backward=True) & {"mm", "bmm", "times_adjoint"}
+
+
+@pytest.mark.parametrize(
+    ("call", "want"),
+    [
+        (lambda x: F.linear(x, torch.ones(2, 4), torch.ones(2)), ["linear", ["addmm"]]),
+        (lambda x: F.linear(x, torch.ones(2, 4)), ["linear", ["matmul", ["mm"]]]),
+        (lambda x: F.softmax(x, 1), ["softmax", ["_softmax"]]),
+        (lambda x: F.layer_norm(x, (4,)), ["layer_norm", ["native_layer_norm"]]),
+        (
+            lambda x: F.conv2d(x.view(1, 1, 5, 4), torch.ones(1, 1, 2, 2)),
+            ["conv2d", ["convolution", ["_convolution"]]],
+        ),
+        (
+            lambda x: F.max_pool2d(x.view(1, 1, 5, 4), 2),
+            ["max_pool2d", ["max_pool2d_with_indices"]],
+        ),
+        (
+            lambda x: F.embedding(torch.tensor([0, 1]), x),
+            ["embedding", ["index_select"]],
+        ),
+        (
+            lambda x: F.batch_norm(x, None, None, training=True),
+            ["batch_norm", ["_batch_norm_impl_index", ["native_batch_norm"]]],
+        ),
+        (lambda x: torch.linalg.inv(x[:4]), ["linalg_inv", ["linalg_inv_ex"]]),
+        (lambda x: torch.fft.rfft(x), ["fft_rfft", ["_fft_r2c"]]),
+        (lambda x: torch.special.entr(x), ["special_entr"]),
+        (lambda x: x[0], ["select"]),
+        (lambda x: x[1:], ["slice"]),
+        (lambda x: F.silu(x), ["silu"]),
+        (lambda x: torch.add(x, x, alpha=2), ["add"]),
+        (lambda x: x.detach().mul_(2), ["mul_"]),
+    ],
+)
+def test_operators_inside_of_others(call, want):
+    x = rand(5, 4)
+    assert tree(lambda: call(x))[-1] == want
+
+
+def test_functions_that_are_no_operators_show_what_they_call():
+    shown = tree(lambda: F.normalize(rand(3, 4)))
+    assert "normalize" not in [name for name, *_ in shown]
+    assert ["norm", ["linalg_vector_norm"]] in shown
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (F.silu, "silu_backward"),
+        (lambda x: F.gelu(x, approximate="tanh"), "gelu_backward"),
+        (lambda x: F.avg_pool2d(x[None, None], 2), "avg_pool2d_backward"),
+        (lambda x: F.max_pool2d(x[None, None], 2), "max_pool2d_with_indices_backward"),
+        (
+            lambda x: F.interpolate(x[None, None], scale_factor=2, mode="bilinear"),
+            "upsample_bilinear2d_backward",
+        ),
+        (lambda x: F.layer_norm(x, (4,)), "native_layer_norm_backward"),
+        (lambda x: x.unfold(0, 2, 1), "unfold_backward"),
+    ],
+)
+def test_backward_has_the_names_of_pytorch(call, name):
+    x = rand(5, 4)
+    assert name in names(lambda: call(x), backward=True)
+
+
+def test_memory_of_what_runs_inside_counts_once():
+    x = torch.rand(5, 4)
+    with (
+        torch.profiler.profile(profile_memory=True) as profile,
+        torch.profiler.record_function("block"),
+    ):
+        y = F.softmax(x, 1)
+        y.mul_(2)
+        y.view(-1)
+    found = {e.key: (e.cpu_memory_usage, e.self_cpu_memory_usage) for e in profile.key_averages()}
+    assert found["aten::_softmax"] == (80, 80)
+    assert found["aten::softmax"] == found["block"] == (80, 0)
+    assert found["aten::mul_"] == found["aten::view"] == (0, 0)
+
+
+def test_names_stand_for_operators_that_exist():
+    for found in pkgutil.walk_packages(rushlight.ops.__path__, "rushlight.ops."):
+        importlib.import_module(found.name)
+    assert {*profiler_names.NAMES, *profiler_names.BY_VALUES} - {*OPS} == set()
