@@ -80,6 +80,7 @@ LAZY = {
     ("ops", "linalg"): "as above",
     ("ops", "autograd.grad_mode"): "functions that look at values without recording that",
     ("core.settings", "_codegen"): "set_flush_denormal() is a matter of machine code",
+    ("core.storage", "ops.layout.memory"): "share_memory_() moves tensors, too",
     ("core.tensor", "autograd.engine"): "Tensor.backward",
     ("core.tensor", "dispatch"): "constructors of the class and subclasses that override functions",
     ("core.tensor", "ops"): "constructors of the class",

@@ -76,6 +76,65 @@ def test_queues(tmp_path):
     )
 
 
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_what_a_process_is_given_stays_shared(tmp_path, method):
+    """Views, parameters and modules that nobody moved to shared memory before; and two tensors of one memory."""
+    out = run(
+        tmp_path,
+        f"""
+        def add(x, y, whole, parameter, module):
+            with torch.no_grad():
+                for t in (x, y, parameter, *module.parameters()):
+                    t.add_(1)
+                whole[0] = 5
+
+        if __name__ == "__main__":
+            context = mp.get_context("{method}")
+            x, y = torch.zeros(3), torch.zeros(3)
+            parameter = torch.nn.Parameter(torch.zeros(2))
+            module = torch.nn.Linear(1, 1)
+            before = module.weight.item()
+            process = context.Process(target=add, args=(x[1:], y[:1], y, parameter, module))
+            process.start()
+            process.join()
+            print(x.tolist(), y.tolist(), parameter.tolist(), module.weight.item() - before == 1)
+        """,
+    )
+    assert out == ["[0.0, 1.0, 1.0] [5.0, 0.0, 0.0] [1.0, 1.0] True"]
+
+
+def test_all_that_is_on_a_memory_moves():
+    """Base, views and storages."""
+    x = torch.ones(4, requires_grad=True)
+    y = x * 2
+    view, storage = y[1:], y.untyped_storage()
+    view.detach().share_memory_()
+    assert y.is_shared() and view.is_shared() and storage.is_shared()
+    with torch.no_grad():
+        y.detach()[3] = 7
+    assert view.tolist() == [2, 2, 7] and storage.data_ptr() == y.data_ptr()
+    product = y * y
+    product.sum().backward()
+    assert x.grad.tolist() == [8, 8, 8, 28]
+
+
+def test_a_storage_takes_its_tensors_along():
+    x = torch.arange(4)
+    storage = x[1:].untyped_storage()
+    storage.share_memory_()
+    assert x.is_shared() and len(storage) == 32 and storage.data_ptr() == x.data_ptr()
+    assert x.tolist() == [0, 1, 2, 3]
+
+
+def test_two_messages_about_one_memory_give_one_memory():
+    from multiprocessing.reduction import ForkingPickler
+
+    x = torch.zeros(4)
+    first, second = (ForkingPickler.loads(dumps(x[k:])) for k in (0, 1))
+    first[1] = 3
+    assert second[0] == 3 and x[1] == 3
+
+
 def dumps(tensor):
     from multiprocessing.reduction import ForkingPickler
 

@@ -254,14 +254,11 @@ class UntypedStorage:
         return _is_shared(self._memory) and not self._meta
 
     def share_memory_(self) -> UntypedStorage:
-        """Move the bytes to where processes forked from now on see each other's writes."""
+        """As `Tensor.share_memory_`."""
         if not self.is_shared():
-            from rushlight.multiprocessing import shared_memory
+            from rushlight.ops.layout.memory import share
 
-            n = self._memory.size
-            moved = shared_memory.bytes_of(shared_memory.block_of(n), n)
-            moved[...] = self._memory
-            self._memory = moved
+            share(self)
         return self
 
     @classmethod

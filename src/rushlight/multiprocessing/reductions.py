@@ -1,15 +1,14 @@
 """Tensors on their way to another process: both sides see the same memory, as with PyTorch.
 
 What travels is a descriptor of shared memory, and where in it the tensor lies. A tensor that is not
-in shared memory moves there when it is sent; one that has views, which would stay behind, is copied
-there instead: call `share_memory_()` before making views.
+in shared memory moves there when it is sent, and so do all others on its memory.
 """
 
 from __future__ import annotations
 
-import sys
-from multiprocessing import reduction
+from multiprocessing import context, reduction
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from rushlight.core import dtypes, storage
 from rushlight.core.tensor import Tensor, _wrap
@@ -39,31 +38,34 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
         )
     if tensor.is_meta or not tensor.numel() or tensor.layout is not dtypes.strided:
         return copying.reduce_tensor(tensor)
-    if not storage.is_shared(tensor):
-        if not _alone(tensor):
-            kind, leaf, state = type(tensor), tensor.requires_grad, tensor.__dict__
-            tensor = tensor.detach().clone()
-            tensor.share_memory_()
-            return _sent(tensor, kind, leaf, state)
-        tensor.share_memory_()
-    return _sent(tensor, type(tensor), tensor.requires_grad, tensor.__dict__)
+    return _sent(tensor.share_memory_())
 
 
-def _alone(tensor: Tensor) -> bool:
-    """Whether nothing else has its memory: the array is its own root, and only the tensor holds it."""
-    array = tensor._array
-    return array.base is None and sys.getrefcount(array) <= 3  # the tensor, `array`, the call
-
-
-def _sent(tensor: Tensor, kind: type, requires_grad: bool, state: dict) -> tuple[Any, ...]:
+def _sent(tensor: Tensor) -> tuple[Any, ...]:
+    kind, requires_grad, state = type(tensor), tensor.requires_grad, dict(tensor.__dict__)
     block = _block(tensor)
     if block is None:  # a mapped file, or a system without descriptors
         _, content, order, _, _ = copying.reduce_tensor(tensor.detach())[1]
-        return copying.rebuild, (kind, content, order, requires_grad, dict(state))
+        return copying.rebuild, (kind, content, order, requires_grad, state)
     size = storage.memory(tensor._array).size
     place = (tensor.dtype.name, storage.offset(tensor), tuple(tensor.shape), tensor.stride())
-    descriptor = reduction.DupFd(block.descriptor)
-    return rebuild, (kind, descriptor, size, place, requires_grad, dict(state))
+    return rebuild, (kind, _descriptor(block), size, place, requires_grad, state)
+
+
+# What each process that is being started was given: its descriptors must be open until it has them, and no
+# descriptor may be given to it twice.
+_given: WeakKeyDictionary[Any, dict[shared_memory.Block, Any]] = WeakKeyDictionary()
+
+
+def _descriptor(block: shared_memory.Block) -> Any:
+    """What becomes the descriptor of `block` in the process that the pickle is for."""
+    process = context.get_spawning_popen()
+    if process is None:
+        return reduction.DupFd(block.descriptor)
+    blocks = _given.setdefault(process, {})
+    if block not in blocks:
+        blocks[block] = reduction.DupFd(block.descriptor)
+    return blocks[block]
 
 
 def rebuild(
@@ -71,7 +73,7 @@ def rebuild(
 ) -> Tensor:
     """The tensor on the other side, on the same memory."""
     name, offset, shape, strides = place
-    block = shared_memory.mapped(descriptor.detach(), size)
+    block = shared_memory.received(descriptor.detach(), size)
     memory = shared_memory.bytes_of(block, size)
     dtype = getattr(dtypes, f"{name}_" if name == "bool" else name)
     made = _wrap(storage.strided(memory, dtype.np, offset, shape, strides))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -37,7 +38,27 @@ def mapped(descriptor: int, size: int) -> Block:
     """The block behind a descriptor, which belongs to the block from now on."""
     block = Block(descriptor, max(size, 1))
     block.descriptor = descriptor
+    _blocks[_identity(descriptor)] = block
     return block
+
+
+def received(descriptor: int, size: int) -> Block:
+    """As `mapped`, for a descriptor from another process: the block that is mapped already where there is one."""
+    block = _blocks.get(_identity(descriptor))
+    if block is None:
+        return mapped(descriptor, size)
+    if descriptor != block.descriptor:
+        os.close(descriptor)
+    return block
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    """The file behind a descriptor, which is the same in all processes."""
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+_blocks: WeakValueDictionary[tuple[int, int], Block] = WeakValueDictionary()
 
 
 def bytes_of(block: Block, size: int) -> np.ndarray:

@@ -16,9 +16,11 @@ Convert = Callable[[Tensor], Tensor]
 
 
 class Devices:
-    """The methods of `Module` that name a device."""
+    """The methods of `Module` that name a device, or memory."""
 
     _apply: Callable[..., Any]
+    parameters: Callable[..., Any]
+    buffers: Callable[..., Any]
 
     def cpu(self) -> Any:
         """Move everything to the CPU."""
@@ -39,6 +41,13 @@ class Devices:
     def xpu(self, device: Any = None) -> Any:
         """AssertionError: there is no such device."""
         return self._apply(lambda t: t.xpu(device))
+
+    def share_memory(self) -> Any:
+        """Move everything into memory that other processes can see."""
+        for t in (*self.parameters(), *(p.grad for p in self.parameters()), *self.buffers()):
+            if t is not None:
+                t.share_memory_()
+        return self
 
 
 def apply(module: Module, fn: Convert, recurse: bool) -> Module:

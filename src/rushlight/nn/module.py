@@ -437,10 +437,6 @@ class Module(convert.Devices):
         """Move to a device without copying values; what is there then is undefined."""
         return self._apply(lambda t: rushlight.empty_like(t, device=device), recurse=recurse)
 
-    def share_memory(self) -> Any:
-        """Move everything into memory that other processes can see."""
-        return self._apply(lambda t: t.share_memory_())
-
     def train(self, mode: bool = True) -> Any:
         """Set training mode in the whole tree: Dropout drops, BatchNorm uses the batch."""
         if not isinstance(mode, bool):

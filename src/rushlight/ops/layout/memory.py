@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from operator import index
 from typing import Any
 
 import numpy as np
 
 from rushlight._backends import meta
+from rushlight.autograd.graph import AccumulateGrad
 from rushlight.core import dtypes, geometry, storage
+from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor, _array_for, _wrap
 from rushlight.dispatch import general
 from rushlight.dispatch.registry import public
@@ -101,24 +105,53 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
 def share_memory_(self: Tensor) -> Tensor:
     """Move the memory to where processes that it is sent to, or that are forked, see each other's writes.
 
-    Views made before stay on the old memory.
+    Every tensor on the memory moves with it; a NumPy array on it stays where it was.
     """
-    a = self._array
-    if a.__class__ is meta.Meta or storage.is_shared(self):
-        return self
-    from rushlight.multiprocessing import shared_memory
-
-    old = storage.memory(a)
-    moved = shared_memory.bytes_of(shared_memory.block_of(old.size), old.size)
-    moved[...] = old
-    strides = tuple(s // a.itemsize for s in a.strides)
-    _put_on(self, storage.strided(moved, a.dtype, storage.offset(self), a.shape, strides))
+    if self._array.__class__ is not meta.Meta and not storage.is_shared(self):
+        share(self)
     return self
 
 
-def _put_on(t: Tensor, array: np.ndarray) -> None:
-    """Let `t` have other memory, history untouched."""
-    t.data = _wrap(array)
+def share(holder: Tensor | UntypedStorage) -> None:
+    """Move the memory of `holder` to a block of shared memory, with all tensors and storages that are on it."""
+    from rushlight.multiprocessing import shared_memory
+
+    old = storage.root(_bytes(holder))
+    content = storage.memory(old)
+    moved = shared_memory.bytes_of(shared_memory.block_of(content.size), content.size)
+    moved[...] = content
+    for each in [holder] if _alone(holder) else [holder, *_others(holder)]:
+        if isinstance(each, UntypedStorage):
+            at = storage.address(each._memory) - storage.address(old)
+            each._memory = moved[at : at + each._memory.size]
+            continue
+        a = each._array
+        strides = tuple(s // a.itemsize for s in a.strides)
+        each.data = _wrap(storage.strided(moved, a.dtype, storage.offset(each), a.shape, strides))
+
+
+def _bytes(holder: Any) -> np.ndarray:
+    return holder._memory if isinstance(holder, UntypedStorage) else getattr(holder, "_array", None)
+
+
+def _alone(holder: Any) -> bool:
+    """Whether it is certain that nothing else holds the memory."""
+    if isinstance(holder, UntypedStorage) or holder._array.base is not None:
+        return False
+    return sys.getrefcount(holder._array) == 2 + (holder._edge.__class__ is AccumulateGrad)
+
+
+def _others(holder: Any) -> list[Any]:
+    """The other tensors and storages of this process on the memory of `holder`."""
+    memory = storage.root(_bytes(holder))
+    return [
+        each
+        for each in gc.get_objects()
+        if issubclass(type(each), (Tensor, UntypedStorage))
+        and each is not holder
+        and isinstance(a := _bytes(each), np.ndarray)
+        and storage.root(a) is memory
+    ]
 
 
 @public("Tensor", overridable=True)
