@@ -672,10 +672,10 @@ def test_checkpoint_computes_again(reentrant):
 def test_profiler_is_free_when_off():
     from rushlight.dispatch import general
 
-    before, around = general.scope["rare"], list(general.around)
+    before, around = general.active.modes, list(general.around)
     with torch.profiler.profile(record_shapes=True, profile_memory=True) as prof:
         (torch.ones(2, 3, requires_grad=True) * 2).sum().backward()
-    assert general.scope["rare"] == before == 0 and general.around == around
+    assert general.active.modes == before == 0 and general.around == around
     table = prof.key_averages(group_by_input_shape=True).table(sort_by="cpu_time_total")
     assert "aten::mul" in table and "[[2, 3], []]" in table and "MulBackward0" in table
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from rushlight.autograd.state import rare, thread
+from rushlight.autograd.state import count_mode, thread
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import methods, overrides
@@ -72,12 +72,12 @@ class TorchFunctionMode:
 
     def __enter__(self) -> Any:
         thread.function_modes = (*thread.function_modes, self)
-        rare(+1)  # every call takes the general way, where modes are asked
+        count_mode(+1)  # every call takes the general way, where modes are asked
         return self
 
     def __exit__(self, *exception: Any) -> None:
         thread.function_modes = thread.function_modes[:-1]
-        rare(-1)
+        count_mode(-1)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):

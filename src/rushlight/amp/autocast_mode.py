@@ -14,7 +14,7 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
-from rushlight.autograd.state import rare
+from rushlight.autograd.state import count_mode
 from rushlight.core import dtypes
 from rushlight.core.device import device
 from rushlight.core.tensor import Tensor
@@ -170,7 +170,7 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
     if enabled == _state.enabled:
         return
     _state.enabled = enabled
-    rare(+1 if enabled else -1)
+    count_mode(+1 if enabled else -1)
     if enabled and _enter not in general.around:
         # before the profiler: what it sees is the call that is made
         general.around.insert(0, _enter)

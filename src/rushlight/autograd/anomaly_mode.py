@@ -9,7 +9,7 @@ import numpy as np
 from rushlight._backends.sparse import Sparse
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.graph import Node, hooks_of
-from rushlight.autograd.state import rare, thread
+from rushlight.autograd.state import count_mode, thread
 
 _running: list[Node] = []  # the nodes whose backward is running, innermost last
 
@@ -86,7 +86,7 @@ def explain(node: Node) -> None:
 
 
 def _switch(mode: bool, check_nan: bool) -> None:
-    rare(int(mode) - int(thread.anomaly))
+    count_mode(int(mode) - int(thread.anomaly))
     thread.anomaly, thread.anomaly_nan = mode, check_nan
 
 

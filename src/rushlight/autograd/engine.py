@@ -21,7 +21,7 @@ from numpy import array, ones_like
 from rushlight._backends import llvm, sparse
 from rushlight._backends.reference.views import strided
 from rushlight.autograd.graph import AccumulateGrad, Output, new, version_of
-from rushlight.autograd.state import scope, thread
+from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import geometry
 from rushlight.core.stub import declare
@@ -74,8 +74,8 @@ def run(
     g = gx = None
 
     recording, thread.grad = thread.grad, create_graph
-    anomaly = scope["rare"] and thread.anomaly
-    rare = captures is not None or (scope["rare"] and (anomaly or thread.node_watch is not None))
+    anomaly = active.modes and thread.anomaly
+    rare = captures is not None or (active.modes and (anomaly or thread.node_watch is not None))
     add = Tensor.__add__ if not sparse.made else plus
     leaves: list = []
     try:

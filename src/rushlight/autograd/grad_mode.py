@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from rushlight.autograd.state import rare, thread
+from rushlight.autograd.state import count_mode, thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,11 +149,11 @@ class inference_mode(Switch):
         self.before.append((thread.grad, thread.inference))
         thread.grad = thread.grad and not self.mode if self.mode else True
         thread.inference = self.mode
-        rare(+1, inference=True)
+        count_mode(+1, inference=True)
 
     def __exit__(self, *exc: object) -> None:
         thread.grad, thread.inference = self.before.pop()
-        rare(-1, inference=True)
+        count_mode(-1, inference=True)
 
 
 def is_grad_enabled() -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.profiler_events import EventList, FunctionEvent, FunctionEventAvg
 from rushlight.autograd.profiler_names import names
-from rushlight.autograd.state import rare, thread
+from rushlight.autograd.state import count_mode, thread
 from rushlight.core.stub import declare, stub
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
@@ -140,12 +140,12 @@ def start(recording: Recording) -> None:
         general.around.append(_around)
         general.around_composites.append(_around_composite)
         thread.__class__.node_watch = staticmethod(run_node)
-    rare(+1)
+    count_mode(+1)
 
 
 def stop(recording: Recording) -> None:
     _on.remove(recording)
-    rare(-1)
+    count_mode(-1)
     if not _on:
         general.around.remove(_around)
         general.around_composites.remove(_around_composite)

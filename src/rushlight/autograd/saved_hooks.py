@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.graph import Node, Output, RemovableHandle
-from rushlight.autograd.state import rare, thread
+from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import edge_of
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
@@ -42,11 +42,11 @@ class saved_tensors_hooks(Switch):
         if thread.saved_hooks_error is not None:
             raise RuntimeError(thread.saved_hooks_error)
         thread.saved_hooks = (*thread.saved_hooks, (self.pack_hook, self.unpack_hook))
-        rare(+1)
+        count_mode(+1)
 
     def __exit__(self, *exc: object) -> None:
         thread.saved_hooks = thread.saved_hooks[:-1]
-        rare(-1)
+        count_mode(-1)
 
 
 class save_on_cpu(saved_tensors_hooks):

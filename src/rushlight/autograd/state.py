@@ -25,15 +25,28 @@ class ThreadState(threading.local):
 
 thread = ThreadState()
 
-# The globals of all generated operator functions (dispatch/specialise.py fills in the rest). `rare` counts
-# the modes that are on in any thread: when it is not zero, every call takes the general way.
-# `inference` counts those among them that are only `inference_mode`.
-scope: dict[str, Any] = {"rare": 0, "inference": 0}
-_scope_lock = threading.Lock()
+# What generated functions see as globals; dispatch/nodes.py fills it in.
+scope: dict[str, Any] = {}
 
 
-def rare(change: int, inference: bool = False) -> None:
+class Active:
+    """How many modes are on, in all threads together. While `modes` is not zero, no call takes a fast path.
+
+    `inference` counts those among them that are only `inference_mode`.
+    """
+
+    __slots__ = ("inference", "modes")
+
+    def __init__(self) -> None:
+        self.modes = self.inference = 0
+
+
+active = Active()
+_lock = threading.Lock()
+
+
+def count_mode(change: int, inference: bool = False) -> None:
     """Count a mode that goes on (+1) or off (-1), from any thread."""
-    with _scope_lock:
-        scope["rare"] += change
-        scope["inference"] += change * inference
+    with _lock:
+        active.modes += change
+        active.inference += change * inference

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight.autograd.state import scope, thread
+from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor, _wrap
 
@@ -25,7 +25,7 @@ def fused(kernel: str, rule: Callable, g: Tensor, *args: Any) -> Any:
     With `create_graph` the rule, in operators, is what can be differentiated again; modes see its
     operators; and it takes whatever is no array.
     """
-    if not thread.grad and not scope["rare"]:
+    if not thread.grad and not active.modes:
         a = g._array
         if a.__class__ is np.ndarray and a.dtype in FLOATS:
             d, arrays = a.dtype, [a]

@@ -14,7 +14,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import meta, sparse
 from rushlight.autograd.graph import new, version_of
-from rushlight.autograd.state import scope, thread
+from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import MULTI, View
 from rushlight.core import dtypes, geometry, modes, storage
 from rushlight.core.tensor import INFERENCE, Tensor, _array_for, _wrap
@@ -42,7 +42,7 @@ class Built:
 
     def slow(self, *values: Any) -> Any:
         """The general call; `values` in the order of the parameters, then `out`."""
-        if thread.inference and scope["rare"] == scope["inference"]:  # nothing else is special
+        if thread.inference and active.modes == active.inference:  # nothing else is special
             if self.quiet is unknown:
                 from rushlight.dispatch import specialise
 
@@ -52,7 +52,7 @@ class Built:
                 return self.quiet(
                     *values[:n], **dict(zip((*self.op.params[n:], "out"), values[n:], strict=False))
                 )
-        if not scope["rare"] and self.op.elementwise:
+        if not active.modes and self.op.elementwise:
             if len(self.op.inputs) == 1:
                 result = promotion.of_integers(self, *values)
             else:
@@ -152,7 +152,7 @@ def composite_function(op: Op) -> Callable:
     declared = op.declared
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        if scope["rare"] or "out" in kwargs or "axis" in kwargs or "keepdims" in kwargs:
+        if active.modes or "out" in kwargs or "axis" in kwargs or "keepdims" in kwargs:
             values, out = bind(op, args, kwargs)
             return call_composite(op, values, out)
         for a in args:
@@ -172,7 +172,7 @@ def composite_function(op: Op) -> Callable:
 def call_composite(op: Op, values: list, out: Any) -> Any:
     if (handled := overrides.dispatch(op.function, op, values, out)) is not overrides.NOTHING:
         return handled
-    if scope["rare"]:
+    if active.modes:
         for enter in around_composites:
             if (run := enter(op, values, out)) is not None:
                 return run()
@@ -212,7 +212,7 @@ def call(op: Op, values: Sequence) -> Any:
     function = op.face or op.function
     if (handled := overrides.dispatch(function, op, values, out)) is not overrides.NOTHING:
         return handled
-    if scope["rare"]:
+    if active.modes:
         for enter in around:
             if (run := enter(op, values, out)) is not None:
                 return run()
@@ -220,7 +220,7 @@ def call(op: Op, values: Sequence) -> Any:
 
 
 # Modes that stand around every call (profiler, autocast): each a function of (op, values, out) that
-# returns None, or a function that makes the call. They raise `scope["rare"]` while they are on.
+# returns None, or a function that makes the call. They raise `active.modes` while they are on.
 around: list[Callable] = []
 # The same for what is written in operators: autocast knows some by name, a profile shows what they call.
 around_composites: list[Callable] = []

@@ -9,7 +9,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import llvm, meta, sparse
 from rushlight.autograd.graph import new
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history, rebase
 from rushlight.core import dtypes
 from rushlight.core.tensor import INFERENCE, Tensor
@@ -22,7 +22,6 @@ from rushlight.dispatch.general import (
     input_tensors,
     not_a_tensor,
     ordered,
-    scope,
     some_sparse,
 )
 from rushlight.dispatch.record import make_node
@@ -87,7 +86,7 @@ def inplace(op: Op, values: list) -> Tensor:
     function = getattr(Tensor, label, op.function)
     if (handled := overrides.dispatch(function, op, values, None)) is not overrides.NOTHING:
         return handled
-    if scope["rare"]:
+    if active.modes:
         for enter in around:
             if (run_it := enter(op, values, t)) is not None:
                 return run_it()
@@ -162,7 +161,7 @@ def updated(kernel: str, sign: int, values: list) -> bool:
     """Whether `t.name_(*tensors, number)`, of float tensors of one shape where nothing is recorded and
     in no mode, was carried out by its kernel; if not, nothing was done."""
     *tensors, number = values
-    if scope["rare"] or (number.__class__ is not float and number.__class__ is not int):
+    if active.modes or (number.__class__ is not float and number.__class__ is not int):
         return False
     t = values[0]
     arrays = [getattr(x, "_array", None) for x in tensors]
@@ -187,7 +186,7 @@ def updated(kernel: str, sign: int, values: list) -> bool:
 def written_directly(op: Op, t: Tensor, args: tuple) -> bool:
     """Whether `t.name_(*numbers)`, of a tensor without history and in no mode, was carried out by the
     kernel of an operator of one input; if not, nothing was done."""
-    if scope["rare"] or t.__class__ is not Tensor or t._edge is not None:
+    if active.modes or t.__class__ is not Tensor or t._edge is not None:
         return False
     a = t._array
     if a.__class__ is not np.ndarray or a.dtype not in FLOATS or t._counter is INFERENCE:
@@ -213,7 +212,7 @@ def written_directly(op: Op, t: Tensor, args: tuple) -> bool:
 def plainly(t: Any, *others: Any) -> bool:
     """Whether to write to `t` what is read from `others` concerns nobody else: plain tensors without
     history and in no mode, whose memory is not that of `t`."""
-    if t.__class__ is not Tensor or t._edge is not None or scope["rare"]:
+    if t.__class__ is not Tensor or t._edge is not None or active.modes:
         return False
     a = t._array
     if a.__class__ is not np.ndarray or t._counter is INFERENCE or 0 in a.strides:

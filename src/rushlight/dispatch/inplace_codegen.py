@@ -47,7 +47,7 @@ def compile_inplace(op: Op, built: general.Built) -> Any:
     name = f"{op.name}_"
     everything = ", ".join(op.params)
     again = f"        return slow_inplace({everything})"
-    tests = [f"a_{x}.__class__ is not ndarray", "rare", f"{x}._counter is INFERENCE"]
+    tests = [f"a_{x}.__class__ is not ndarray", "active.modes", f"{x}._counter is INFERENCE"]
     tests += [f"{s} is not d_{s}" for s in op.statics]
     tests.append(f"{x}._edge is not None and (thread.grad or 0 in a_{x}.strides)")
     lines = [f"def {name}({signature(op, out=False)}):", f"    a_{x} = {x}._array"]
@@ -115,7 +115,7 @@ def compile_direct(op: Op, built: general.Built) -> Any:
     old = x in op.saved_names()
     again = f"        return slow_inplace({', '.join(op.params)})"
     kinds = "floats" if halves(op, want) else "(f32, f64)"
-    tests = [f"a_{x}.__class__ is not ndarray", "rare", f"{x}.__class__ is not Tensor"]
+    tests = [f"a_{x}.__class__ is not ndarray", "active.modes", f"{x}.__class__ is not Tensor"]
     tests += [f"a_{x}.dtype not in floats", "not llvm.active", f"{x}._counter is INFERENCE"]
     tests += [f"{s}.__class__ is not float and {s}.__class__ is not int" for s in op.statics]
     arguments = [

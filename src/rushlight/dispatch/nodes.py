@@ -13,7 +13,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
 from rushlight.autograd.graph import freed, new, stale, version_of
-from rushlight.autograd.state import scope, thread
+from rushlight.autograd.state import active, scope, thread
 from rushlight.autograd.views import DEFAULT, NO_GRAD, View
 from rushlight.core import dtypes
 from rushlight.core.tensor import INFERENCE, Tensor
@@ -22,8 +22,7 @@ from rushlight.dispatch.record import GeneralNode, OpNode, fit, saved_attribute
 if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op
 
-# What every generated function sees. `rare` counts the modes (profiler, anomaly, inference, ...) that
-# are on in any thread: when it is not zero, all calls take the slow way.
+# What every generated function sees.
 scope |= {
     "ndarray": np.ndarray,
     "asarray": np.asarray,
@@ -38,6 +37,7 @@ scope |= {
     "DEFAULT": DEFAULT,
     "NO_GRAD": NO_GRAD,
     "thread": thread,
+    "active": active,
     "INFERENCE": INFERENCE,
     "version_of": version_of,
     "xp": xp,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.autograd.state import scope, thread
+from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
 
@@ -97,7 +97,7 @@ def overridable(function: Callable, quick: Callable | None = None) -> Callable:
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and args[0].__class__ is Tensor and not scope["rare"]:
+        if len(args) == 1 and args[0].__class__ is Tensor and not active.modes:
             if quick is not None and not kwargs and (result := quick(args[0])) is not None:
                 return result
             return function(*args, **kwargs)

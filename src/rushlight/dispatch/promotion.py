@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight.autograd.state import scope, thread
+from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, modes
 from rushlight.core.tensor import Tensor, _wrap
 
@@ -31,7 +31,7 @@ SAME = ("same", "bool")
 def of_tensors(built: Built, input: Tensor, other: Tensor) -> Any:
     """Two tensors of different dtypes: what is cast must need no gradient, since the cast is not recorded."""
     a, b = input._array, other._array
-    if scope["rare"] or built.op.promote not in SAME or a.dtype is b.dtype:
+    if active.modes or built.op.promote not in SAME or a.dtype is b.dtype:
         return None
     if not (a.__class__ is b.__class__ is ndarray and a.ndim and b.ndim):
         return None
@@ -52,7 +52,7 @@ def of_tensors(built: Built, input: Tensor, other: Tensor) -> Any:
 def of_number(built: Built, input: Tensor, number: Any) -> Any:
     """A tensor of integers, bools or a half type, and a Python number."""
     op, a = built.op, input._array
-    if a.__class__ is not ndarray or scope["rare"] or not a.ndim or op.kernel is None:
+    if a.__class__ is not ndarray or active.modes or not a.ndim or op.kernel is None:
         return None
     if not op.elementwise or op.promote is None or input._edge is not None and thread.grad:
         return None
@@ -100,7 +100,7 @@ def of_integers(built: Built, input: Tensor, *rest: Any) -> Any:
     if op.promote != "float" or len(op.inputs) > 1 or input.__class__ is not Tensor:
         return None
     a = input._array
-    if a.__class__ is not ndarray or scope["rare"] or not a.ndim or a.dtype.kind not in "biu":
+    if a.__class__ is not ndarray or active.modes or not a.ndim or a.dtype.kind not in "biu":
         return None
     if op.has_out:
         *rest, out = rest
@@ -114,7 +114,7 @@ def of_integers(built: Built, input: Tensor, *rest: Any) -> Any:
 def with_numbers(built: Built, values: tuple) -> Any:
     """An operator whose further inputs may be numbers (`lerp`), of floating-point tensors of one dtype."""
     op = built.op
-    if op.kernel is None or not op.elementwise or op.promote != "same" or scope["rare"]:
+    if op.kernel is None or not op.elementwise or op.promote != "same" or active.modes:
         return None
     n = len(op.inputs)
     if n < 3 or len(op.params) > n or values[n:] != (None,) * len(values[n:]):

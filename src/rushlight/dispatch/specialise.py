@@ -175,7 +175,7 @@ def function_source(op: Op, quiet: bool = False) -> str:
     if op.kernel:
         tests += [f"{s} is not d_{s}" for s in op.statics]
     if not quiet:
-        tests.append("rare")
+        tests.append("active.modes")
     lines += [f"    if {' or '.join(tests)}:", f"        return slow({everything})"]
     if op.kernel:
         call = f"kernel({', '.join('a_' + i for i in ins)})"
@@ -216,7 +216,7 @@ def composite_function(op: Op) -> Any:
         lines.append("    if axis is not None: dim = axis")
     if "keepdim" in op.statics:
         lines.append("    if keepdims is not None: keepdim = keepdims")
-    tests = ["rare"] + (["out is not None"] if op.has_out else [])
+    tests = ["active.modes"] + (["out is not None"] if op.has_out else [])
     for p in op.params:
         note = str(op.declared.__annotations__.get(p, "Any"))
         if note.startswith(("Array", "Tensor")) and p not in op.lists:
@@ -406,7 +406,7 @@ def compile_operator(op: Op, built: general.Built) -> Any:
     """`a <op> b`: as the function, without keyword arguments, and quick with Python numbers."""
     x, y = op.inputs
     tests = [f"a_{x}.__class__ is not ndarray", f"a_{y}.__class__ is not ndarray"]
-    tests += dtype_test(op, [f"a_{x}", f"a_{y}"]) + ["rare"]
+    tests += dtype_test(op, [f"a_{x}", f"a_{y}"]) + ["active.modes"]
     lines = [
         f"def {op.name}({x}, {y}):",
         f"    c = {y}.__class__",
@@ -446,7 +446,7 @@ def scalar_lines(op: Op) -> list[str]:
     kinds += ")" if op.promote == "float" else f" and (c is float or a_{x}.dtype is not i64))"
     return [
         f"    a_{x} = {x}._array",
-        f"    if a_{x}.__class__ is not ndarray or {kinds} or rare:",
+        f"    if a_{x}.__class__ is not ndarray or {kinds} or active.modes:",
         f"        return slow_operator({x}, {y})",
         "    try:",
         f"        r = kernel(a_{x}, {y})",

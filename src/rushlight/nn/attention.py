@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import rushlight
-from rushlight.autograd.state import scope
+from rushlight.autograd.state import active
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
@@ -134,7 +134,7 @@ class MultiheadAttention(Module):
             and self._qkv_same_embed_dim
             and self.bias_k is None
             and not self.add_zero_attn
-            and not scope["rare"]
+            and not active.modes
         ):
             dropout = self.dropout if self.training else 0.0
             out = self.out_proj

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import llvm
-from rushlight.autograd.state import scope
+from rushlight.autograd.state import active
 from rushlight.core.tensor import INFERENCE, Tensor, _bump
 from rushlight.optim import rules
 
@@ -161,7 +161,7 @@ def changed(rule: rules.Rule, tensors: list[Tensor], *numbers: float) -> bool:
         return False
     for t in tensors:
         plain = t._array.__class__ is np.ndarray and t._edge is None and t._counter is not INFERENCE
-        if not plain or t._array.dtype.char not in "fd" or scope["rare"]:
+        if not plain or t._array.dtype.char not in "fd" or active.modes:
             return False
     batch = Batch()
     for t in tensors:

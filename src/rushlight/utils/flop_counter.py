@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from rushlight.autograd.state import rare, thread
+from rushlight.autograd.state import count_mode, thread
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
 from rushlight.dispatch.registry import OPS
@@ -229,11 +229,11 @@ class FlopCounterMode:
             for entered in _ENTERED:
                 entered.insert(0, _around)  # before autocast, which makes the calls itself
             thread.node_watch = _watch  # of this thread; the profiler's is the class's
-        rare(+1)
+        count_mode(+1)
         return self
 
     def __exit__(self, *error: object) -> None:
-        rare(-1)
+        count_mode(-1)
         _on.remove(self)
         if not _on:
             for entered in _ENTERED:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.autograd.state import scope, thread
+from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, modes
 from rushlight.core.device import check_available
 from rushlight.core.device import device as Device
@@ -208,7 +208,7 @@ def factory(
 
     def declare(function: Callable) -> Callable:
         def call(*args: Any, **kwargs: Any) -> Any:
-            if fill is not None and args and not scope["rare"] and modes.here.device is None:
+            if fill is not None and args and not active.modes and modes.here.device is None:
                 if not kwargs or kwargs == WANTS_GRAD:
                     shape = sizes(call.__name__, args)
                     try:

@@ -79,7 +79,7 @@ def detach_(input):
 @public("Tensor")
 def contiguous(self, memory_format=dtypes.contiguous_format):
     """The tensor itself if it lies in memory in that order, else a copy that does."""
-    if self._array.__class__ is not np.ndarray or general.scope["rare"]:
+    if self._array.__class__ is not np.ndarray or general.active.modes:
         got = overrides.call_overrides(contiguous, (self, memory_format), {})
         if got is not overrides.NOTHING:
             return got
@@ -145,7 +145,7 @@ def to(self, *args, **kwargs):
     tensor([1., 2.], dtype=torch.float16)
     """
     a = self._array
-    if len(args) == 1 and not kwargs and a.__class__ is np.ndarray and not general.scope["rare"]:
+    if len(args) == 1 and not kwargs and a.__class__ is np.ndarray and not general.active.modes:
         first = args[0]  # the commonest calls
         if first.__class__ is dtypes.dtype:
             return self if first.np is a.dtype else convert(self, first)
@@ -200,7 +200,7 @@ def _declare_conversions() -> None:
 
         def conversion(self, memory_format=None):
             a = self._array
-            if a.__class__ is not np.ndarray or general.scope["rare"]:
+            if a.__class__ is not np.ndarray or general.active.modes:
                 got = overrides.call_overrides(conversion, (self,), {})
                 if got is not overrides.NOTHING:
                     return got
@@ -312,7 +312,7 @@ def free(t: Tensor) -> bool:
         t._edge is None
         and t._array.__class__ is np.ndarray
         and t._counter is not INFERENCE
-        and not general.scope["rare"]
+        and not general.active.modes
     )
 
 

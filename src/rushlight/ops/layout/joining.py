@@ -39,7 +39,7 @@ def quick_list(op: Op, kernel: str, direct: Any) -> Any:
     def function(tensors: Any, dim: int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
         if axis is not None:
             dim = axis
-        if out is None and not general.scope["rare"] and tensors.__class__ in (list, tuple):
+        if out is None and not general.active.modes and tensors.__class__ in (list, tuple):
             try:
                 arrays = [t._array for t in tensors]
             except AttributeError:
@@ -107,7 +107,7 @@ def recorded_as(op: Op) -> tuple[type, list]:
 def quick_views(op: Op, input: Tensor, *args: Any) -> tuple[Tensor, ...]:
     """The results of an operator that gives several views: short for the commonest call."""
     a = input._array
-    if a.__class__ is not ndarray or general.scope["rare"] or input._counter is INFERENCE:
+    if a.__class__ is not ndarray or general.active.modes or input._counter is INFERENCE:
         return general.call(op, (input, *args))
     arrays = op.declared(xp, a, *args)
     if not arrays:

@@ -94,7 +94,7 @@ def reshape(input: Tensor, shape: Sizes) -> Tensor:
     tensor([0, 2, 4, 1, 3, 5])
     """
     a = input._array
-    if a.__class__ is not ndarray or general.scope["rare"]:
+    if a.__class__ is not ndarray or general.active.modes:
         got = overrides.call_overrides(reshape, (input, shape), {})
         if got is not overrides.NOTHING:
             return got
@@ -141,7 +141,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     torch.Size([2, 12])
     """
     a = input._array
-    if a.__class__ is not ndarray or general.scope["rare"]:
+    if a.__class__ is not ndarray or general.active.modes:
         got = overrides.call_overrides(flatten, (input, start_dim, end_dim), {})
         if got is not overrides.NOTHING:
             return got

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight.autograd.state import scope, thread
+from rushlight.autograd.state import active, thread
 from rushlight.core.tensor import INFERENCE, Tensor, _bump, _wrap
 from rushlight.dispatch.fused_rules import FLOATS
 from rushlight.dispatch.registry import Array, composite, op
@@ -137,7 +137,7 @@ def plain(t: Any) -> bool:
         and t._array.__class__ is np.ndarray
         and t._edge is None
         and t._counter is not INFERENCE
-        and not scope["rare"]
+        and not active.modes
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.autograd.state import scope
+from rushlight.autograd.state import active
 from rushlight.core import dtypes
 from rushlight.core.tensor import _wrap
 from rushlight.dispatch.registry import Array, composite
@@ -36,7 +36,7 @@ def mask_for(input: Tensor, p: float, feature: bool) -> Tensor:
 def scaled_mask(input: Tensor, p: float, feature: bool) -> Tensor:
     """`mask_for` divided by 1 - p, in one pass over an ordinary array."""
     a = input._array
-    if a.__class__ is not np.ndarray or scope["rare"] or not input.is_floating_point():
+    if a.__class__ is not np.ndarray or active.modes or not input.is_floating_point():
         return mask_for(input, p, feature).div_(1 - p)
     if feature:
         mask = input.new_empty((*a.shape[:2], *([1] * (a.ndim - 2))))
@@ -122,7 +122,7 @@ def functional(kind: Any, input: Any, p: float, training: bool, inplace: bool) -
 @composite(where="nn.functional", name="dropout", inplace=False)
 def functional_dropout(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False):
     """As `torch.dropout`; `inplace`: into the input's memory."""
-    if inplace or scope["rare"]:
+    if inplace or active.modes:
         return functional(dropout, input, p, training, inplace)
     check(p)
     return dropped(input, p, training, False)

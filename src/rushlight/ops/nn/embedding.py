@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.sparse import note
-from rushlight.autograd.state import scope, thread
+from rushlight.autograd.state import active, thread
 from rushlight.core.tensor import Tensor as _Tensor
 from rushlight.core.tensor import _wrap
 from rushlight.dispatch.registry import Array, composite, op, public
@@ -403,7 +403,7 @@ def one_hot(input: Array, num_classes: int = -1):
         return input.new_empty((*input.shape, num_classes))
     if input.is_meta and num_classes > 0:
         return input.new_empty((*input.shape, num_classes))
-    if input.__class__ is _Tensor and not scope["rare"]:
+    if input.__class__ is _Tensor and not active.modes:
         from rushlight._backends import cpu as xp
 
         a = input._array

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import llvm
-from rushlight.autograd.state import scope, thread
+from rushlight.autograd.state import active, thread
 from rushlight.core.dtypes import bfloat16, int64, uint8
 from rushlight.core.tensor import _wrap
 from rushlight.dispatch.registry import Array, composite, op
@@ -209,7 +209,7 @@ def in_one(input: Any, target: Any, weight: Any, reduction: str) -> bool:
             and weight._edge is None
         )
         and reduction in ("mean", "sum", "none")
-        and not scope["rare"]
+        and not active.modes
     )
 
 

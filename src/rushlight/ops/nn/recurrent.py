@@ -12,7 +12,7 @@ from typing import Any
 from numpy import ndarray
 
 from rushlight._backends import cpu as xp
-from rushlight.autograd.state import scope, thread
+from rushlight.autograd.state import active, thread
 from rushlight.core.tensor import _wrap
 from rushlight.dispatch.registry import Array, op, public
 from rushlight.ops.linalg.matmul import linear
@@ -66,7 +66,7 @@ def through_time(
     x [sum of sizes, features], where `sizes[t]` sequences reach step t."""
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
     low = None
-    if scope["rare"] > scope["inference"]:  # is it autocast?
+    if active.modes > active.inference:  # is it autocast?
         low = linear(x[:0], w_ih, b_ih).dtype
         if step is lstm_step and low is not x.dtype and w_hr is None:
             x, w_ih, w_hh = x.to(low), w_ih.to(low), w_hh.to(low)
@@ -170,7 +170,7 @@ def recurrent_layer_gradients(
             third,
         )  # fmt: skip
         rest = (kind, sizes, reverse, needs[0], needs[5])
-        if scope["rare"] or any(t is not None and t._array.__class__ is not ndarray for t in given):
+        if active.modes or any(t is not None and t._array.__class__ is not ndarray for t in given):
             found = recurrent_layer_backward(*given, *rest)
         else:  # as the operator would, which costs as much as a small step
             arrays = (None if t is None else t._array for t in given)
@@ -344,7 +344,7 @@ def one_step(
     check_step(input, states, w_ih, w_hh)
     d, n = input._array.dtype, input._array.shape[0]
     same = (
-        n > 0 and input._array.ndim == 2 and scope["rare"] <= scope["inference"]
+        n > 0 and input._array.ndim == 2 and active.modes <= active.inference
     )  # else perhaps autocast
     keep = False
     for t in (w_ih, w_hh, *states):

@@ -38,7 +38,7 @@ def normalized(img: Tensor, mean: Any, std: Any) -> Tensor | None:
     The arithmetic of the operators, plane by plane, without making tensors of mean and std.
     """
     a = img._array
-    if img.__class__ is not Tensor or img.requires_grad or general.scope["rare"]:
+    if img.__class__ is not Tensor or img.requires_grad or general.active.modes:
         return None
     if a.__class__ is not np.ndarray or a.dtype.char not in "fd" or not a.flags.c_contiguous:
         return None
