@@ -33,6 +33,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter, _MultiProcessingDat
 from torchvision.ops.misc import FrozenBatchNorm2d
 
 assert torch.torch is torch and torch.__name__ == "torch" and torch.__name__ != "numpy"
+assert {"torch": 1}[torch.__name__] == 1 and torch.__name__ in {"torch", "jax"}
 assert "USE_MKL" in torch.__config__.show() and torch.__config__.parallel_info()
 assert not is_fake(torch.ones(1)) and get_proxy_mode() is None and not rpc.is_available()
 assert not isinstance(torch.ones(1), fx.Proxy)

@@ -642,3 +642,31 @@ def test_out():
     out = torch.empty(2, 2)
     assert torch.mm(s, d, out=out) is out
     same(out, s.to_dense() @ d)
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+def test_zeros_of_a_sparse_layout_store_nothing(layout):
+    """What has no other value than zero can be made sparse; what fills all elements raises."""
+    x = torch.ones(2, 3)
+    for t in (
+        torch.zeros(2, 3, layout=layout),
+        torch.empty(2, 3, layout=layout),
+        torch.zeros_like(x, layout=layout),
+        torch.zeros_like(x.to_sparse(), layout=layout),
+        torch.zeros_like(x.to_sparse_csr(), layout=layout),
+        x.new_zeros(2, 3, layout=layout),
+        x.to_sparse(layout=layout).new_zeros(2, 3),
+    ):
+        assert t.layout is layout and t._nnz() == 0 and t.shape == (2, 3)
+        assert torch.equal(t.to_dense(), torch.zeros(2, 3))
+    assert (
+        torch.zeros(2, 3, layout=layout, dtype=torch.int32, requires_grad=False).dtype
+        is torch.int32
+    )
+    assert torch.zeros(2, 3, layout=layout, requires_grad=True).requires_grad
+    for make in (torch.ones, torch.rand):
+        with pytest.raises(NotImplementedError, match="sparse"):
+            make(2, 3, layout=layout)
+    with pytest.raises(RuntimeError, match="does not match layout of out"):
+        torch.zeros(2, 3, layout=layout, out=x)
+    assert torch.zeros_like(x.to_sparse(), layout=torch.strided).layout is torch.strided

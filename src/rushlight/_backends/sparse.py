@@ -181,6 +181,26 @@ def own(a: Sparse) -> Sparse:
     )
 
 
+LAYOUTS = (dtypes.sparse_coo, dtypes.sparse_csr, dtypes.sparse_csc)
+
+
+def zeros(shape: tuple, dtype: np.dtype, layout: Any) -> Sparse:
+    """Zeros in one of LAYOUTS: no element is stored."""
+    values = np.zeros(0, dtype)
+    if layout is dtypes.sparse_coo:
+        return Coo(np.zeros((len(shape), 0), np.int64), values, shape, True)
+    if len(shape) < 2:
+        raise RuntimeError(
+            "Only batched sparse compressed (non-block) tensors are supported, but got size "
+            f"{list(shape)}"
+        )
+    if len(shape) > 2:
+        raise NotImplementedError(f"batches of compressed matrices, as of size {list(shape)}")
+    by_column = layout is dtypes.sparse_csc
+    pointers = np.zeros(shape[int(by_column)] + 1, np.int64)
+    return Csr(pointers, np.zeros(0, np.int64), values, shape, by_column)
+
+
 # -- coordinates -----------------------------------------------------------------------------------
 
 

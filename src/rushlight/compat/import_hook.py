@@ -81,16 +81,18 @@ def _place(module: ModuleType) -> str:
 
 
 class _Name(str):
-    """The package's name, which programs compare with "torch"; Python's imports read "rushlight"."""
+    """The package's name: programs compare it with "torch" and look it up; Python's imports read its text, "rushlight"."""
 
     __slots__ = ()
-    __hash__ = str.__hash__
 
     def __eq__(self, other: object) -> bool:
-        return other == "torch" or str.__eq__(self, other) is True
+        return other == "torch"
 
     def __ne__(self, other: object) -> bool:
-        return not self == other
+        return other != "torch"
+
+    def __hash__(self) -> int:
+        return hash("torch")
 
 
 class _Later(ModuleType):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends import sparse
 from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, modes
 from rushlight.core.device import check_available
@@ -104,9 +105,7 @@ def check_options(name: str, layout: Any, pin_memory: bool) -> None:
             raise TypeError(
                 f"{name}(): argument 'layout' must be torch.layout, not {type(layout).__name__}"
             )
-        raise RuntimeError(
-            f"[{name}] layout {layout} is not supported: Rushlight has strided tensors only"
-        )
+        sparse.refuse(name, "SparseCPU" if layout is dtypes.sparse_coo else "SparseCsrCPU")
     if pin_memory:
         raise RuntimeError(
             "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator "

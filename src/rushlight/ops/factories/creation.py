@@ -1,7 +1,7 @@
 """New tensors of a given shape: `zeros`, `full`, `empty_strided`, `ones_like`, `Tensor.new_zeros`...
 
 Every function takes `dtype=` (default: `get_default_dtype()`, for the `_like` and `new_` functions
-that of the tensor), `device=`, `requires_grad=`, `layout=` (strided only) and `pin_memory=` (needs an
+that of the tensor), `device=`, `requires_grad=`, `layout=` (sparse only for zeros and empty) and `pin_memory=` (needs an
 accelerator); the functions of the top namespace also `out=`.
 """
 
@@ -142,10 +142,16 @@ def made(
 ) -> Tensor:  # fmt: skip
     """What all of these functions do; `fill(shape, dtype)` is NumPy's."""
     if out is not None:
+        if layout is not None and layout is not out.layout:
+            raise RuntimeError(
+                f"layout {layout} does not match layout of out parameter ({out.layout})"
+            )
         return filled_out(name, fill, shape, out, dtype)
+    d = element_type(name, dtype)
+    if layout in sparse.LAYOUTS and name in ("zeros", "empty"):
+        return sparse_zeros(name, shape, d, layout, device, requires_grad)
     if layout is not None or pin_memory:
         check_options(name, layout, pin_memory)
-    d = element_type(name, dtype)
     if (device is not None or modes.here.device is not None) and on_meta(device):
         return finished(meta.empty(shape, d), requires_grad)
     try:
@@ -153,6 +159,16 @@ def made(
     except (ValueError, MemoryError) as e:
         raise too_large(shape, d, e) from None
     return finished(array, True) if requires_grad else _wrap(array)
+
+
+def sparse_zeros(
+    name: str, shape: Shape, d: np.dtype, layout: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    """A sparse tensor that stores no element: that is what `empty` makes, too."""
+    if on_meta(device):
+        sparse.refuse(name, "SparseMeta")
+    made: Any = sparse.zeros(shape, d, layout)
+    return finished(made, requires_grad)
 
 
 def filled_out(name: str, fill: Callable, shape: Shape, out: Tensor, dtype: Any = None) -> Tensor:
@@ -324,6 +340,8 @@ def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=Non
 
 # -- shape of a tensor -----------------------------------------------------------------------------
 
+ZEROS_LIKE = ("zeros_like", "empty_like")
+
 
 def like(
     name: str, fill: Callable | None, input: Any, dtype: Any, layout: Any, device: Any,
@@ -336,15 +354,19 @@ def like(
         raise TypeError(
             f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
         ) from None
+    d = a.dtype if dtype is None else element_type(name, dtype)
     if isinstance(a, sparse.Sparse):
-        if a.__class__ is not sparse.Coo or name not in ("zeros_like", "empty_like"):
+        layout = a.layout if layout is None else layout
+        if a.__class__ is sparse.Coo and layout is dtypes.sparse_coo and name in ZEROS_LIKE:
+            empty: Any = sparse.Coo(a.indices[:, :0], a.values[:0].astype(d), a.shape, True)
+            return finished(empty, requires_grad)
+        if a.__class__ is not sparse.Coo and (name != "zeros_like" or layout is dtypes.strided):
             sparse.refuse(name, a.backend)
-        d = a.dtype if dtype is None else element_type(name, dtype)
-        empty: Any = sparse.Coo(a.indices[:, :0], a.values[:0].astype(d), a.shape)
-        return finished(empty, True) if requires_grad else _wrap(empty)
+        a = np.empty(a.shape, a.dtype)
+    if layout in sparse.LAYOUTS and name in ZEROS_LIKE:
+        return sparse_zeros(name, a.shape, d, layout, device, requires_grad)
     if layout is not None or pin_memory:
         check_options(name, layout, pin_memory)
-    d = a.dtype if dtype is None else element_type(name, dtype)
     strides = preserved(a, memory_format)
     if on_meta(device) if device is not None else a.__class__ is meta.Meta:
         steps = geometry.contiguous_strides(a.shape) if strides is None else strides
@@ -431,10 +453,13 @@ def new_one(
     name: str, self: Tensor, fill: Callable, shape: Shape, dtype: Any, layout: Any, device: Any,
     pin_memory: bool, requires_grad: bool,
 ) -> Tensor:  # fmt: skip
-    if layout is not None or pin_memory:
-        check_options(name, layout, pin_memory)
     a = self._array
     d = a.dtype if dtype is None else element_type(name, dtype)
+    layout = a.layout if layout is None and isinstance(a, sparse.Sparse) else layout
+    if layout in sparse.LAYOUTS and name in ("new_zeros", "new_empty"):
+        return sparse_zeros(name, shape, d, layout, device, requires_grad)
+    if layout is not None or pin_memory:
+        check_options(name, layout, pin_memory)
     if on_meta(device) if device is not None else a.__class__ is meta.Meta:
         return finished(meta.empty(shape, d), requires_grad)
     try:

@@ -418,7 +418,6 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 
 public("Tensor", name="setitem")(setitem)
 setitem.__name__ = "__setitem__"
-setitem.__name__ = "__setitem__"
 
 
 def quick_write(a: np.ndarray, index: Any, value: Any) -> bool:
