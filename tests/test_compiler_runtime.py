@@ -939,6 +939,64 @@ else:
     assert printed == "1"
 
 
+WORK = """
+import numpy as np
+import rushlight as torch
+from rushlight._backends import cpu, llvm
+from rushlight._codegen import spread
+F = torch.nn.functional
+def array(n): return torch.from_numpy(np.linspace(-1, 1, n, dtype=np.float32))
+small, large = array(1000), array(1_000_000)
+def plain(): return cpu.erf.__module__ == "rushlight._backends.reference.special"
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "F.gelu(large)",
+        "torch.erf(large)",
+        "torch.randn(1_000_000)",
+        "large.cumsum(0)",
+        "large + large",
+        "large * 2",
+        "small[:, None] * small",
+        "large.mul_(2)",
+        "torch.exp(large, out=large)",
+        "torch.cat([large, large])",
+        "large.to(torch.float16)",
+        "large.sum()",
+        "large + torch.tensor(1)",
+    ],
+)
+def test_machine_code_comes_with_the_first_large_array(call):
+    code = f"{WORK}{call.replace('large', 'small')}\n" if "large" in call else WORK
+    code += f"assert not llvm.active\n{call}\nassert llvm.active\nassert not plain()"
+    python(code, RUSHLIGHT_COMPILED="")
+
+
+def test_machine_code_comes_with_many_small_calls():
+    code = (
+        f"{WORK}erf = torch.erf(small)\n"
+        "for _ in range(llvm.ENOUGH // llvm.CALL):\n    small + small\n    if llvm.active: break\n"
+        "assert llvm.active\n"
+        "assert torch.allclose(torch.erf(small), erf) and not plain()"
+    )
+    python(code, RUSHLIGHT_COMPILED="")
+
+
+@pytest.mark.parametrize("asked", ["0", ""])
+def test_without_machine_code_nothing_stands_before_the_reference(asked):
+    code = (
+        f"{WORK}if {asked!r} != '0': spread.available = lambda: False\n"
+        "torch.erf(small), small + small\n"
+        "torch.erf(large), F.gelu(large), large + large\n"
+        "assert not llvm.active and plain() and cpu.add is np.add and not hasattr(cpu.cast, '__wrapped__')\n"
+        "assert torch.add.__closure__[torch.add.__code__.co_freevars.index('kernel')].cell_contents is np.add"
+    )
+    python(code, RUSHLIGHT_COMPILED=asked)
+
+
 @pytest.mark.parametrize(
     ("features", "suits"),
     [

@@ -72,6 +72,7 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     zeros,
 )
 
+from rushlight._backends import llvm
 from rushlight.core import dtypes
 
 
@@ -217,5 +218,10 @@ def __getattr__(name: str) -> Any:
     file = _files().get(name)
     if file is None:
         raise AttributeError(f"the NumPy back end has no kernel {name!r}")
-    kernel = globals()[name] = getattr(import_module(f"rushlight._backends.{file}"), name)
+    kernel = getattr(import_module(f"rushlight._backends.{file}"), name)
+    kernel = globals()[name] = llvm.counted(name, kernel)
     return kernel
+
+
+for _name in ("cast", "where"):
+    globals()[_name] = llvm.counted(_name, globals()[_name])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import meta, sparse
+from rushlight._backends import llvm, meta, sparse
 from rushlight.autograd.graph import new, version_of
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import MULTI, View
@@ -366,6 +366,8 @@ def forward(op: Op, named: dict, space: Any = xp) -> Any:
 
 def run(op: Op, values: list, space: Any = xp) -> Any:
     """The forward on arrays, with NumPy's complaints turned into PyTorch's."""
+    if not llvm.active:
+        llvm.work(llvm.largest(values))
     try:
         if op.has_body:
             n = op.n_positional

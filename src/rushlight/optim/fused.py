@@ -10,7 +10,6 @@ arrays that the loop does not take, NumPy runs the rule.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -21,12 +20,6 @@ from rushlight.autograd.state import active
 from rushlight.core.tensor import INFERENCE, Tensor, _bump
 from rushlight.optim import rules
 
-# The NumPy work after which compiling has paid for itself, about a tenth of a second: elements that a
-# rule went over, and what each of its calls costs besides, in elements.
-WORTH_IT = 40_000_000
-CALL = 4000
-
-_done = 0
 _available: bool | None = None  # not known yet
 _refused: set[tuple] = set()  # kinds of rules that could not be traced or compiled
 _KINDS = frozenset("fde")  # dtype.char
@@ -34,28 +27,25 @@ _KINDS = frozenset("fde")  # dtype.char
 
 def runner() -> Callable[..., None]:
     """What runs the rules of one step: `run(rule, tensors, *numbers)`, then perhaps `finish()`."""
-    return Batch() if (llvm.active or _done >= WORTH_IT) and available() else counted
+    return Batch() if available() else counted
 
 
 def available() -> bool:
-    """Whether there is machine code to be had."""
+    """Whether rules run as machine code."""
     global _available
+    if not llvm.active:
+        return False
     if _available is None:
-        from rushlight._codegen import native
+        from rushlight._codegen.kernels import update
 
-        _available = False
-        if os.environ.get("RUSHLIGHT_COMPILED") != "0" and native.available():
-            from rushlight._codegen.kernels import update
-
-            _available = update.readable()
+        _available = update.readable()
     return _available
 
 
 def counted(rule: rules.Rule, tensors: tuple[Tensor | None, ...], *numbers: Any) -> None:
     """Run a rule by NumPy, and count it."""
-    global _done
     arrays = [None if t is None else t._array for t in tensors]
-    _done += arrays[0].size + CALL
+    llvm.work(arrays[0].size)
     rules.on_arrays(rule, arrays, numbers)
 
 
@@ -137,7 +127,7 @@ def in_order(arrays: list) -> list:
 
 def lengths(tensors: list[Tensor]) -> np.ndarray | None:
     """The norms of contiguous tensors of one dtype in one call; None where they are not that."""
-    if len(tensors) < 2 or not (llvm.active and available()):
+    if len(tensors) < 2 or not available():
         return None
     arrays = [t._array for t in tensors]
     d = arrays[0].dtype
@@ -157,7 +147,7 @@ def lengths(tensors: list[Tensor]) -> np.ndarray | None:
 def changed(rule: rules.Rule, tensors: list[Tensor], *numbers: float) -> bool:
     """Run a rule of one array on tensors in place, in one call; False, and nothing done, where that is not
     for machine code."""
-    if len(tensors) < 2 or not (llvm.active and available()):
+    if len(tensors) < 2 or not available():
         return False
     for t in tensors:
         plain = t._array.__class__ is np.ndarray and t._edge is None and t._counter is not INFERENCE

@@ -1,9 +1,11 @@
 """The compiled back end: the reference's kernels, some of them replaced by machine code.
 
 It is the reference (`cpu.py`) with the kernels of `FAMILIES` and `SPREAD` put in their places, by
-`activate()`, which happens by itself once a process has done enough work to gain by it (LLVM takes
-about a tenth of a second to load), or at import with RUSHLIGHT_COMPILED=1, or never with
-RUSHLIGHT_COMPILED=0. Work is counted, not timed, so that a program does the same in every run.
+`activate()`, which happens by itself with the first call of a kernel on a large array, or once a
+process has done enough work on small ones to gain by it (LLVM takes about a tenth of a second to
+load), or at import with RUSHLIGHT_COMPILED=1, or never with RUSHLIGHT_COMPILED=0. Work is counted, not
+timed, so that a program does the same in every run: until then a function stands before each kernel
+that would be replaced, and counts its calls.
 
 A compiled kernel has the name and the arguments of the reference's, stands in
 `compiled/<family>.py`, takes what it is made for and large enough to pay, and hands all else to the
@@ -13,7 +15,11 @@ reference.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
+from functools import update_wrapper
 from typing import Any
+
+import numpy as np
 
 # family -> the kernels that compiled/<family>.py replaces
 FAMILIES: dict[str, str] = {
@@ -84,24 +90,71 @@ SPREAD = (
     "logical_and logical_not logical_or logical_xor maximum minimum multiply negative not_equal reciprocal "
     "sin sinh sqrt square subtract tan tanh"
 )
+REPLACED = frozenset(SPREAD.split()).union(*(names.split() for names in FAMILIES.values()))
 
-
-# Elements that elementwise kernels go over in about 50 ms; FLOPS multiply-adds of a product, or one
-# random number, count for one or as many as take that time.
+# Work is counted in elements that kernels go over, about a nanosecond each; every call counts CALL more.
+# ENOUGH of it, or a call on LARGE, and the kernels are replaced.
+CALL = 1000
+LARGE = 16384
 ENOUGH = 50_000_000
-FLOPS = 25
-RANDOM = 5
 
 active = False
+_starting = False
 _done = 0
 _refused = os.environ.get("RUSHLIGHT_COMPILED") == "0"
+_counted: dict[str, Any] = {}  # what stands before kernels and counts their calls, by their names
 _cells: list[tuple[str, Any]] = []  # where straight-line functions hold kernels, by name
 
 
 def watch(name: str, cell: Any) -> None:
-    """Put the compiled kernel of that name into a cell of a function, when there is one."""
-    if not active:
+    """Count the calls of a kernel that a function holds in a cell, and put the compiled one there when
+    there is one."""
+    if not active and not _refused:
         _cells.append((name, cell))
+        cell.cell_contents = counted(name, cell.cell_contents)
+
+
+def counted(name: str, kernel: Any) -> Any:
+    """A kernel of the reference, with what counts its calls before it if it would be replaced."""
+    if active or _refused or name not in REPLACED:
+        return kernel
+    if name not in _counted:
+        _counted[name] = update_wrapper(_counting(kernel), kernel)
+    return _counted[name]
+
+
+def _counting(kernel: Any) -> Callable[..., Any]:
+    def one(a: Any) -> Any:
+        work(a.size if a.__class__ is np.ndarray else 0)
+        return kernel(a)
+
+    def elementwise(a: Any, b: Any) -> Any:
+        result = kernel(a, b)
+        work(result.size)
+        return result
+
+    def several(*args: Any, **options: Any) -> Any:
+        work(largest(args))
+        return kernel(*args, **options)
+
+    if isinstance(kernel, np.ufunc):
+        return one if kernel.nin == 1 else elementwise
+    code = getattr(kernel, "__code__", None)  # NumPy's functions have none
+    if code is None or kernel.__defaults__ or code.co_kwonlyargcount or code.co_argcount != 1:
+        return several
+    return several if code.co_flags & 4 else one  # 4: it takes *args
+
+
+def largest(values: Iterable[Any]) -> int:
+    """The elements of the largest array among these, and in lists among these."""
+    n = 0
+    for each in values:
+        if each.__class__ is np.ndarray:
+            if each.size > n:
+                n = each.size
+        elif each.__class__ is list:
+            n = max(n, largest(each))
+    return n
 
 
 def threshold(size: int) -> int:
@@ -117,19 +170,17 @@ def begin() -> None:
 
 
 def work(elements: int) -> None:
-    """Count work that was done; enough of it activates the compiled back end."""
+    """Count a call on so many elements; a large one, or enough of them, activates the compiled back end."""
     global _done
-    if active or _refused:
-        return
-    _done += elements
-    if _done >= ENOUGH:
+    _done += elements + CALL
+    if elements >= LARGE or _done >= ENOUGH:
         activate()
 
 
 def activate() -> bool:
     """Replace the kernels; False where there is no machine code to be had (or RUSHLIGHT_COMPILED=0)."""
-    global active, _refused
-    if active or _refused:
+    global active, _refused, _starting
+    if active or _refused or _starting:
         return active
     from rushlight._backends import blas, cpu
     from rushlight._codegen import own, spread
@@ -137,24 +188,31 @@ def activate() -> bool:
 
     if not spread.available():
         _refused = True
+        _put({name: function.__wrapped__ for name, function in _counted.items()})
         return False
-    active = True
+    _starting = True
     try:
         ours, rows = own.table(), own.rows()
         twins = {
             name: spread.spread(getattr(cpu, name), ours.get(name), rows.get(name))
             for name in SPREAD.split()
         }
-    except (
-        BaseException
-    ):  # Ctrl-C while LLVM loads: all is as before, and the next work tries again
-        active = False
-        raise
+    finally:  # after Ctrl-C while LLVM loads all is as before, and the next work tries again
+        _starting = False
+    active = True
     blas.use_one_thread()
     memory.install()
-    vars(cpu).update(twins)
     cpu.replace({k: f"llvm.{f}" for f, names in FAMILIES.items() for k in names.split()})
+    _put(twins)
+    return True
+
+
+def _put(kernels: dict[str, Any]) -> None:
+    """Take these kernels from now on; nothing counts any more."""
+    from rushlight._backends import cpu
+
+    vars(cpu).update(kernels)
     for name, cell in _cells:
         cell.cell_contents = getattr(cpu, name)
     _cells.clear()
-    return True
+    _counted.clear()

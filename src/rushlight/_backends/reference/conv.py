@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rushlight._backends.llvm import FLOPS, work
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -147,7 +145,6 @@ def convolve(
         _depthwise(x, w, y, stride, padding, dilation)
     else:
         _by_columns(x, w, y, stride, padding, dilation, groups)
-    work(y.size * w[0].size // FLOPS)
     return biased(y if y.dtype == result_dtype else y.astype(result_dtype), bias)
 
 

@@ -10,11 +10,9 @@ from typing import NoReturn
 
 import numpy as np
 
-from rushlight._backends.llvm import FLOPS, work
 from rushlight.core import dtypes, geometry
 
 F32 = np.dtype(np.float32)
-COUNTED = 512  # elements of a result that are worth counting for `compiled.work`
 BLAS = frozenset(np.dtype(t) for t in (np.float32, np.float64, np.complex64, np.complex128))
 HALF = frozenset((dtypes.float16.np, dtypes.bfloat16.np))
 
@@ -31,8 +29,6 @@ def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         r = a.dot(b)
     except ValueError:
         mismatch(a, b)
-    if r.size >= COUNTED:
-        work(r.size * a.shape[-1] // FLOPS)
     return r
 
 
@@ -68,9 +64,7 @@ def matmul_batched(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             b = b.reshape(b.shape[-2:])
         return a.reshape(-1 if a.size else prod(lead), k).dot(b).reshape(lead + b.shape[1:])
     check_batches(a, b)
-    r = np.matmul(blas_strides(a), blas_strides(b))
-    work(r.size * k // FLOPS)
-    return r
+    return np.matmul(blas_strides(a), blas_strides(b))
 
 
 def prod(shape: tuple[int, ...]) -> int:
@@ -184,8 +178,6 @@ def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.nda
             r = a.dot(weight.T)
         except ValueError:
             mismatch(a, weight.T)
-        if r.size >= COUNTED:
-            work(r.size * a.shape[1] // FLOPS)
     else:
         if a.dtype in HALF and a.dtype == weight.dtype and (bias is None or bias.dtype == a.dtype):
             return rounded(linear(*singles(a, weight, bias)), a.dtype)
