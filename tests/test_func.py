@@ -170,3 +170,42 @@ def test_rearrange_of_lists_and_numbers():
 def test_rearrange_refuses(pattern, lengths, message):
     with pytest.raises(ValueError, match=message):
         torch.func.rearrange(torch.zeros(2, 3, 4), pattern, **lengths)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda x: x + torch.randn(()),
+        lambda x: x + torch.randn(20),
+        lambda x: torch.nn.functional.dropout(x + 1),
+        lambda x: x + torch.randperm(20),
+        lambda x: x + torch.rand(20, generator=torch.default_generator),
+    ],
+)
+def test_random_numbers_under_vmap(draw):
+    """An error, the same for each element, or others for each, as the caller says."""
+    x = torch.zeros(4, 20)
+    torch.manual_seed(0)
+    torch.randn(())  # its second half waits in the generator
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        vmap(draw)(x)
+    state = torch.get_rng_state()
+    same = vmap(draw, randomness="same")(x)
+    assert torch.equal(same, same[:1].expand_as(same))
+    after = torch.get_rng_state()
+    torch.set_rng_state(state)
+    assert torch.equal(draw(x[0]), same[0]) and torch.equal(torch.get_rng_state(), after)
+    different = vmap(draw, randomness="different")(x)
+    assert not torch.equal(different[0], different[1])
+    assert torch.equal(vmap(lambda x: x * 2)(x), x)
+    torch.rand(1)  # outside of vmap again
+
+
+def test_randomness_is_checked():
+    with pytest.raises(RuntimeError, match="Only allowed values for randomness"):
+        vmap(torch.sin, randomness="none")
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        torch.func.jacfwd(lambda x: x * torch.rand(2))(torch.ones(2))
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        inner = vmap(lambda x: x + torch.rand(1), randomness="different")
+        vmap(inner)(torch.ones(2, 3))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import rushlight as torch
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
+from rushlight.func.batching import randomly, vmap
 from rushlight.func.rearrangement import rearrange
 from rushlight.nn.utils.stateless import functional_call
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -266,117 +267,24 @@ def _rows(output: Tensor, chosen: Any) -> Any:
 def jacfwd(
     func: Callable, argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable:
-    """As `jacrev`; here computed by it too."""
-    return jacrev(func, argnums, has_aux=has_aux)
+    """As `jacrev`; here computed by it too. `randomness`: see `vmap`; "different" is a NotImplementedError."""
+    if randomness == "different":
+        raise NotImplementedError(
+            "jacfwd: the function is called once, so that its random numbers are the same for all columns"
+        )
+
+    @functools.wraps(func)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with randomly(randomness):
+            return func(*args, **kwargs)
+
+    return jacrev(called, argnums, has_aux=has_aux)
 
 
 @stub("emulated", "The rows come from backward passes, as in `jacrev`.")
 def hessian(func: Callable, argnums: Any = 0) -> Callable:
     """A function that returns the matrix of second derivatives: the Jacobian of the Jacobian."""
     return jacfwd(jacrev(func, argnums), argnums)
-
-
-# -- vmap ------------------------------------------------------------------------------------------
-
-
-@stub("emulated", "The function is called once for each element, and the results are stacked.")
-def vmap(
-    func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error",
-    *, chunk_size: int | None = None,
-) -> Callable:  # fmt: skip
-    """A function that maps `func` over a dimension of its arguments, and stacks the results.
-
-    `in_dims`: for each argument (or each place in it) the dimension, or None for all of it each
-    time. `out_dims`: where the new dimension of each result stands.
-
-    >>> import rushlight as torch
-    >>> a, b = torch.ones(5, 3), torch.ones(5, 3)
-    >>> torch.func.vmap(torch.dot)(a, b)
-    tensor([3., 3., 3., 3., 3.])
-    """
-
-    @functools.wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        leaves, spec = tree_flatten(args)
-        dims = _broadcast(in_dims, args)
-        sizes = {
-            x.shape[d]
-            for x, d in zip(leaves, dims, strict=True)
-            if d is not None and _has_dimension(x, d)
-        }
-        more, more_spec = tree_flatten(kwargs)  # keyword arguments are always mapped over dim 0
-        sizes |= {x.shape[0] for x in more if isinstance(x, Tensor)}
-        if not sizes:
-            raise ValueError(
-                "vmap: Expected at least one Tensor to vmap over: in_dims names no dimension"
-            )
-        if len(sizes) > 1:
-            raise ValueError(
-                "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
-                f"{sorted(sizes)} for the mapped dimension"
-            )
-        results = []
-        for k in range(sizes.pop()):
-            each = [x if d is None else x.select(d, k) for x, d in zip(leaves, dims, strict=True)]
-            named = [x.select(0, k) if isinstance(x, Tensor) else x for x in more]
-            results.append(func(*tree_unflatten(each, spec), **tree_unflatten(named, more_spec)))
-        return _stacked(results, out_dims)
-
-    return wrapper
-
-
-def _has_dimension(x: Any, d: int) -> bool:
-    if not isinstance(x, Tensor):
-        raise ValueError(
-            f"vmap: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over "
-            "non-Tensor arguments, please use None as the respective in_dim"
-        )
-    if not -x.dim() <= d < x.dim():
-        raise ValueError(
-            f"vmap: Got in_dim={d} for some input, but that input is a Tensor of dimensionality {x.dim()}"
-            f" so expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
-        )
-    return True
-
-
-def _broadcast(dims: Any, tree: Any) -> list:
-    """The entry of `dims` for each leaf of `tree`: an int or None stands for everything below it."""
-    if dims is None or isinstance(dims, int):
-        return [dims for _ in tree_leaves(tree)]
-    if isinstance(tree, dict) and isinstance(dims, dict) and tree.keys() == dims.keys():
-        return [d for key in tree for d in _broadcast(dims[key], tree[key])]
-    if (
-        isinstance(tree, (list, tuple))
-        and isinstance(dims, (list, tuple))
-        and len(tree) == len(dims)
-    ):
-        return [d for entry, part in zip(dims, tree, strict=True) for d in _broadcast(entry, part)]
-    raise ValueError(
-        f"vmap: in_dims is not compatible with the structure of inputs: in_dims={dims}, and the inputs are "
-        f"{tree_map(type, tree)}"
-    )
-
-
-def _stacked(results: list, out_dims: Any) -> Any:
-    if not results:
-        raise RuntimeError(
-            "vmap: the mapped dimension has size 0, so the function was never called"
-        )
-    columns = [tree_flatten(r) for r in results]
-    spec = columns[0][1]
-    for x in columns[0][0]:
-        if not isinstance(x, Tensor):
-            raise ValueError(
-                f"vmap: `func` must only return Tensors, got type {type(x)}. Did you mean to set out_dims= "
-                "to None for output?"
-            )
-    first = tree_unflatten(columns[0][0], spec)
-    dims = _broadcast(out_dims, first)
-    made = [
-        each[0] if d is None else torch.stack(each, d)
-        for d, *each in zip(dims, *[leaves for leaves, _ in columns], strict=True)
-    ]
-    return tree_unflatten(made, spec)
 
 
 @stub("emulated", "Tangents come from two backward passes.")

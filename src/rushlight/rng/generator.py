@@ -63,6 +63,9 @@ _STATE = np.dtype(
     }
 )
 
+# Each is called with a generator before that draws: `func.vmap` allows some draws only.
+watchers: list[Callable[[Generator], None]] = []
+
 _FEW = 256  # fewer words than these come from NumPy without a look for something faster
 
 
@@ -236,16 +239,22 @@ class Generator:
 
     def engine(self) -> Any:
         """NumPy's bit generator, for who draws from it."""
+        self._begin()
+        return self._engine
+
+    def _begin(self) -> None:
+        """What comes before each draw."""
+        for watcher in watchers:
+            watcher(self)
         if self._draw is None:
             self._make_engine()
         self._started = True
-        return self._engine
 
     def place(self) -> tuple[Any, int]:
         """For who draws natively: the lock to hold meanwhile, and where the engine's state is in memory."""
-        self._started = True
+        self._begin()
         if (place := self._place) is None:
-            engine = self.engine()
+            engine = self._engine
             place = self._place = engine.lock, engine.ctypes.state_address
         return place
 
@@ -255,9 +264,7 @@ class Generator:
             return np.empty(0, np.uint64)
         if n > _FEW:
             return xp.random_words(self, n)
-        if self._draw is None:
-            self._make_engine()
-        self._started = True
+        self._begin()
         return self._draw(n)  # type: ignore[misc]
 
     def wide_words(self, n: int) -> np.ndarray:
