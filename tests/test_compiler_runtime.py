@@ -136,10 +136,10 @@ def test_a_builtin_in_a_cycle_is_freed_while_the_interpreter_shuts_down(folder):
     )
     code = (
         "import gc; gc.disable()\n"
-        "from rushlight._codegen import kernel, native\n"
+        "from rushlight._codegen import kernel, native, python_api\n"
         "class Late: pass\n"
         "late = Late()\n"
-        "kernel.python()\n"
+        "python_api.resolve()\n"
         f"(address,) = native.load('give', lambda: {give!r}, ['give'])\n"
         "late.itself = kernel.builtin('give', address, late)\n"
         "print(late.itself() is late)"

@@ -43,7 +43,7 @@ def sources() -> str:
     digest = sha256(__version__.encode())
     here = os.path.dirname(__file__)
     try:
-        for folder in (here, os.path.join(here, "kernels")):
+        for folder in (here, *(os.path.join(here, name) for name in ("kernels", "runtime"))):
             for name in sorted(os.listdir(folder)):
                 if name.endswith(".py"):
                     with open(os.path.join(folder, name), "rb") as file:

@@ -23,13 +23,14 @@ def emit(module: ir.Module) -> str:
     """The module as LLVM's text; its kernel is `@<name of the first function>`."""
     writer = Text()
     for i, function in enumerate(module.functions):
+        exported = function.entry or i == 0
         results = {f.name: f.result for f in module.functions}
         if function.apart:
             result = "void" if function.result is None else function.result.llvm
             parameters = ", ".join(p.type.llvm for p in function.parameters)
             writer.declare(function.name, result, parameters)
             continue
-        Emitter(writer, function, results, Uses(function).once()).define(exported=i == 0)
+        Emitter(writer, function, results, Uses(function).once()).define(exported)
     return writer.text()
 
 

@@ -120,10 +120,10 @@ def recorded(fn: Callable, args: tuple) -> list[Run]:
     """Run `fn` with all compiled kernels recorded, in the order in which they first ran."""
     import gc
 
-    from rushlight._codegen import direct
+    from rushlight._codegen import native_entry
     from rushlight._codegen.kernels.pointwise import Pointwise
 
-    direct.use(False)  # no Python function stands before kernels that are called so
+    native_entry.use(False)  # what runs kernels without a Python function before them
     runs: dict[int, Run] = {}
     undo: list[Callable[[], None]] = []
     # Kernels keep what was compiled, and other code keeps it too: what is recorded is the native
@@ -144,7 +144,7 @@ def recorded(fn: Callable, args: tuple) -> list[Run]:
     finally:
         for each in undo:
             each()
-        direct.use(True)
+        native_entry.use(True)
     return list(runs.values())
 
 

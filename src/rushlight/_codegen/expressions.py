@@ -343,7 +343,9 @@ class Expressions:
                 args.extend(self.value(a.value))
             else:
                 args.append(self.value(a))
-        keywords = {k.arg: self.value(k.value) for k in node.keywords}
+        keywords: dict[str, Any] = {}
+        for k in node.keywords:
+            keywords |= self.value(k.value) if k.arg is None else {k.arg: self.value(k.value)}
         if isinstance(called, Type):
             return self.cast(args[0], called)
         if isinstance(called, language.Word):
@@ -352,6 +354,11 @@ class Expressions:
             return self.called(called, args, keywords)
         if isinstance(called, Lambda):
             return self.applied(called, args)
+        if isinstance(called, ir.Function):
+            self.module.declare(called)
+            types = [p.type for p in called.parameters]
+            given = [self.constant(a, t) for a, t in zip(args, types, strict=True)]
+            return self.result(ir.Call(called.name, tuple(given), called.result))  # type: ignore[arg-type]
         everything = [*args, *keywords.values()]
         if called in (min, max) and any(is_runtime(a) for a in args):
             result = args[0]
@@ -375,16 +382,17 @@ class Expressions:
         if source.kind == "inline function":
             return self.inlined(source, args, keywords)
         tree, _, _ = source.tree()
-        bound = dict(zip((a.arg for a in tree.args.args), args, strict=False)) | keywords
+        rest = [a.arg for a in tree.args.args if a.arg not in keywords]
+        bound = dict(zip(rest, args, strict=False)) | keywords
         parameters = [ir.Var(n, v.type) for n, v in bound.items() if is_runtime(v)]
         known = {n: v for n, v in bound.items() if not is_runtime(v)}
         function = self.module.add(source, parameters, known)
-        call = ir.Call(
-            function.name,
-            tuple(v for v in bound.values() if is_runtime(v)),
-            function.result,  # type: ignore[arg-type]
-        )
-        if function.result is None:
+        given = tuple(v for v in bound.values() if is_runtime(v))
+        return self.result(ir.Call(function.name, given, function.result))  # type: ignore[arg-type]
+
+    def result(self, call: ir.Call) -> Any:
+        """What a call returns: a variable, or None."""
+        if call.type is None:
             self.statements.append(ir.Do(call))
             return None
         return self.let(f"{self.prefix}c{len(self.types)}", call)
@@ -424,6 +432,10 @@ class Expressions:
         t = self.types[name] = Ptr[element]
         self.statements.append(ir.Array(name, element, count))
         return ir.Var(name, t)
+
+    def word_call(self, address: Any, t: Type | None, *args: Any) -> Any:
+        pointer = ir.Op("bits", (address,), Ptr[i64])
+        return self.result(ir.Call("", (pointer, *args), t))  # type: ignore[arg-type]
 
     def word_prefetch(self, pointer: Any) -> None:
         self.statements.append(ir.Do(ir.Op("prefetch", (pointer,), b1)))

@@ -20,14 +20,21 @@ Apart = Callable[[Source, dict[str, Type], dict[str, Any]], str]
 
 
 def read(
-    source: Source, parameters: dict[str, Type], known: dict[str, Any], apart: Apart | None = None
+    source: Source,
+    parameters: dict[str, Type],
+    known: dict[str, Any],
+    apart: Apart | None = None,
+    entry: Callable[[Module], None] | None = None,
 ) -> ir.Module:
     """The module of a kernel: its parameters' types by name, and values of other names it uses.
 
-    `apart` names routines that have modules of their own; without it all stand in this one.
+    `apart` names routines that have modules of their own; without it all stand in this one. `entry`
+    adds to the module what calls the kernel.
     """
     module = Module(apart)
-    module.add(source, [ir.Var(name, t) for name, t in parameters.items()], known)
+    module.add(source, [ir.Var(name, t) for name, t in parameters.items()], known).entry = True
+    if entry is not None:
+        entry(module)
     return ir.Module(module.functions)
 
 
@@ -65,6 +72,11 @@ class Module:
             if not function.apart:
                 Reader(self, source, function, known).function()
         return self.names[key]
+
+    def declare(self, function: ir.Function) -> None:
+        """Let the module call a function that stands elsewhere."""
+        if not any(f.name == function.name for f in self.functions):
+            self.functions.append(function)
 
 
 def told(value: Any) -> bool:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from rushlight._codegen import native
-from rushlight._codegen.direct import makes
 from rushlight._codegen.kernels import broadcast
+from rushlight._codegen.runtime.abi import new_array
 from rushlight._codegen.types import HEAD, Type
 
 LONG = 32768  # and from which other threads of Python may run meanwhile
@@ -277,7 +277,7 @@ def _native() -> tuple[int, int, int, int] | None:
     import ctypes
     from ctypes import PYFUNCTYPE, c_int64, c_void_p
 
-    if not (new := makes()):
+    if not (new := new_array()):
         return None
     try:
         (gate,) = native.load("gate", _text, ["gate"])

@@ -143,7 +143,9 @@ class _Run:
             )
         args = [self.value(a) for a in e.args]
         if isinstance(e, ir.Call):
-            functions = {f.name: f for f in self.module.functions}
+            functions = {f.name: f for f in self.module.functions if not f.apart}
+            if e.name not in functions:
+                raise NotImplementedError(f"{e.name or 'a function at an address'} is native code")
             return _call(self.module, functions[e.name], args)
         if e.name in POINTERS:
             return POINTERS[e.name](e, *args)

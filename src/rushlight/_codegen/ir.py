@@ -62,7 +62,10 @@ class Cast:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Call:
-    """Another function of the module."""
+    """Another function of the module; without a name, the one at the address that is its first argument.
+
+    `type` is None for one that returns nothing.
+    """
 
     name: str
     args: tuple[Expr, ...]
@@ -167,11 +170,12 @@ class Parallel:
 Stmt = Let | Array | Store | Do | For | While | If | Break | Return | Parallel
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Function:
     """A function: parameters, what it returns, and `fast`, LLVM's flags that allow reordering.
 
-    The body of one that is `apart` stands in a module of its own.
+    The body of one that is `apart` stands in a module of its own, or in a library of C. One that is
+    an `entry` is called from outside of the module.
     """
 
     name: str
@@ -180,6 +184,7 @@ class Function:
     body: list[Stmt] = field(default_factory=list)
     fast: str = ""
     apart: bool = False
+    entry: bool = False
 
 
 @dataclass(slots=True)

@@ -18,14 +18,62 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
+from rushlight._codegen import ir
 from rushlight._codegen.language import Source
-from rushlight._codegen.types import HEAD, Header, Type
+from rushlight._codegen.types import Type
 
 
-class Kernel(Source):
+class Entry(Source):
+    """A function of the kernel language that code outside of its module calls by its address."""
+
+    def address(self, **known: Any) -> int:
+        """The address of its machine code, for values of the names that it leaves open."""
+        return self._load(known)[0]
+
+    def _names(self) -> list[str]:
+        return [self.__name__]
+
+    def _load(self, known: dict[str, Any]) -> tuple[int, ...]:
+        from rushlight._codegen import native, python_api
+        from rushlight._codegen.runtime import threads
+
+        threads.start()
+        python_api.resolve()
+        module = self.function.__module__
+        described = f"{module}.{self.__name__}({_listed(known)})"
+        if module.startswith("rushlight."):
+            # The cache's own key covers all sources of the compiler.
+            return native.load(described, lambda: self._text(known, _apart()), self._names())
+        text = self._text(known)
+        return native.load(described + text, lambda: text, self._names())
+
+    def _text(self, known: dict[str, Any], apart: Any = None) -> str:
+        """Its LLVM text, before LLVM's own passes; what it is made from is checked once. Without the
+        routines that are compiled apart, where `apart` names them."""
+        return _emitted(self, _module(self, self._types(known), known, apart))
+
+    def _types(self, known: dict[str, Any]) -> dict[str, Type]:
+        """The types of the parameters that are not known values."""
+        tree, _, _ = self.tree()
+        space = {**self.function.__globals__, **known}
+        for name, cell in zip(
+            self.function.__code__.co_freevars, self.function.__closure__ or (), strict=True
+        ):
+            space.setdefault(name, cell.cell_contents)
+        found = {}
+        for argument in tree.args.args:
+            if argument.arg in known:
+                continue
+            if argument.annotation is None:
+                continue  # a known value with a default
+            expression = ast.fix_missing_locations(ast.Expression(argument.annotation))
+            found[argument.arg] = eval(compile(expression, "<annotation>", "eval"), space)
+        return found
+
+
+class Kernel(Entry):
     """A function that Python calls, compiled for given types and known values."""
 
     def __init__(self, function: Callable, fast: str = "", quick: bool = False) -> None:
@@ -47,14 +95,8 @@ class Kernel(Source):
         return module
 
     def llvm(self, **known: Any) -> str:
-        """Its LLVM text, before LLVM's own passes; what it is made from is checked once."""
-        types = self._types(known)
-        return _emitted(self, _module(self, types, known)) + self._entry(types)
-
-    def _text(self, known: dict[str, Any]) -> str:
-        """The same, less the routines that are compiled apart."""
-        types = self._types(known)
-        return _emitted(self, _module(self, types, known, _apart())) + self._entry(types)
+        """Its LLVM text, before LLVM's own passes."""
+        return self._text(known)
 
     def compiled(self, **known: Any) -> Callable[..., None]:
         """The kernel as a function of arrays (for its pointers) and numbers, in its order.
@@ -68,24 +110,22 @@ class Kernel(Source):
             found = self._compiled[key] = self._compile(known)
         return found
 
-    def address(self, **known: Any) -> int:
-        """The address of the machine code, which takes pointers where Python's takes arrays."""
-        return self._load(known)[0]
+    def _names(self) -> list[str]:
+        return [self.__name__, f"{self.__name__}.call"]
 
-    def _load(self, known: dict[str, Any]) -> tuple[int, ...]:
-        from rushlight._codegen import native
-        from rushlight._codegen.runtime import threads
+    def _text(self, known: dict[str, Any], apart: Any = None) -> str:
+        """The same, with the function for Python's own calls."""
+        from rushlight._codegen.native_entry import call
 
-        threads.start()
-        python()
-        names = [self.__name__, self.__name__ + ".call"]
-        module = self.function.__module__
-        described = f"{module}.{self.__name__}({_listed(known)})"
-        if module.startswith("rushlight."):
-            # The cache's own key covers all sources of the compiler.
-            return native.load(described, lambda: self._text(known), names)
-        text = self.llvm(**known)
-        return native.load(described + text, lambda: text, names)
+        types = self._types(known)
+
+        def entry(module: Any) -> None:
+            kernel = module.functions[0]
+            given = {"KERNEL": kernel, "TYPES": tuple(types.values())}
+            made = module.add(call, [ir.Var(n, t) for n, t in call._types(given).items()], given)
+            made.name, made.entry = f"{self.__name__}.call", True
+
+        return _emitted(self, _module(self, types, known, apart, entry))
 
     def _compile(self, known: dict[str, Any]) -> Callable[..., None]:
         function = builtin(self.__name__, self._load(known)[1])
@@ -96,100 +136,20 @@ class Kernel(Source):
         exec(f"def {self.__name__}({names}):\n    function({names})", space)
         return space[self.__name__]  # type: ignore[return-value]
 
-    def _types(self, known: dict[str, Any]) -> dict[str, Type]:
-        """The types of the parameters that are not known values."""
-        tree, _, _ = self.tree()
-        space = {**self.function.__globals__, **known}
-        for name, cell in zip(
-            self.function.__code__.co_freevars, self.function.__closure__ or (), strict=True
-        ):
-            space.setdefault(name, cell.cell_contents)
-        found = {}
-        for argument in tree.args.args:
-            if argument.arg in known:
-                continue
-            if argument.annotation is None:
-                continue  # a known value with a default
-            expression = ast.fix_missing_locations(ast.Expression(argument.annotation))
-            found[argument.arg] = eval(compile(expression, "<annotation>", "eval"), space)
-        return found
-
-    def _entry(self, types: dict[str, Type]) -> str:
-        """A function for Python's own calls (METH_FASTCALL) that takes objects: the memory of arrays,
-        and numbers. The kernel runs without the interpreter's lock."""
-        lines, given = [], []
-        for k, (name, t) in enumerate(types.items()):
-            lines.append(f"  %{name}.at = getelementptr ptr, ptr %.objects, i64 {k}")
-            lines.append(f"  %{name}.object = load ptr, ptr %{name}.at")
-            value = f"%{name}.object"
-            if t.kind == "p":
-                if t is not Header:
-                    lines.append(f"  %{name}.where = getelementptr i8, ptr {value}, i64 {8 * HEAD}")
-                    lines.append(f"  %{name}.data = load ptr, ptr %{name}.where")
-                    value = f"%{name}.data"
-            elif t.kind == "f":
-                lines.append(f"  %{name}.wide = call double @PyFloat_AsDouble(ptr {value})")
-                value = f"%{name}.wide"
-                if t.llvm != "double":
-                    lines.append(f"  %{name}.given = fptrunc double {value} to {t.llvm}")
-                    value = f"%{name}.given"
-            elif t.kind == "b":
-                lines.append(f"  %{name}.truth = call i32 @PyObject_IsTrue(ptr {value})")
-                lines.append(f"  %{name}.given = icmp sgt i32 %{name}.truth, 0")
-                value = f"%{name}.given"
-            else:
-                lines.append(
-                    f"  %{name}.wide = call i64 @PyLong_AsUnsignedLongLongMask(ptr {value})"
-                )
-                value = f"%{name}.wide"
-                if t.llvm != "i64":
-                    lines.append(f"  %{name}.given = trunc i64 {value} to {t.llvm}")
-                    value = f"%{name}.given"
-            given.append(f"{t.llvm} {value}")
-        return "\n".join(
-            [
-                "declare i64 @PyLong_AsUnsignedLongLongMask(ptr)",
-                "declare double @PyFloat_AsDouble(ptr)",
-                "declare i32 @PyObject_IsTrue(ptr)",
-                "declare i32 @PyErr_BadArgument()",
-                "declare ptr @PyErr_Occurred()",
-                "declare ptr @PyEval_SaveThread()",
-                "declare void @PyEval_RestoreThread(ptr)",
-                "declare void @Py_IncRef(ptr)",
-                f"define ptr @{self.__name__}.call(ptr %.none, ptr %.objects, i64 %.count) {{",
-                f"  %.right = icmp eq i64 %.count, {len(types)}",
-                "  br i1 %.right, label %.convert, label %.wrong",
-                ".wrong:",
-                "  call i32 @PyErr_BadArgument()",
-                "  ret ptr null",
-                ".convert:",
-                *lines,
-                "  %.error = call ptr @PyErr_Occurred()",
-                "  %.good = icmp eq ptr %.error, null",
-                "  br i1 %.good, label %.run, label %.raise",
-                ".raise:",
-                "  ret ptr null",
-                ".run:",
-                "  %.state = call ptr @PyEval_SaveThread()",
-                f"  call void @{self.__name__}({', '.join(given)})",
-                "  call void @PyEval_RestoreThread(ptr %.state)",
-                "  call void @Py_IncRef(ptr %.none)",
-                "  ret ptr %.none",
-                "}",
-                "",
-            ]
-        )
-
 
 def _module(
-    source: Source, types: dict[str, Type], known: dict[str, Any], apart: Any = None
+    source: Source,
+    types: dict[str, Type],
+    known: dict[str, Any],
+    apart: Any = None,
+    entry: Any = None,
 ) -> Any:
     """What is made code of: checked once, at the end."""
     from rushlight._codegen.check import check
     from rushlight._codegen.frontend import read
     from rushlight._codegen.passes import PASSES
 
-    module = read(source, types, known, apart)
+    module = read(source, types, known, apart, entry)
     for step in PASSES:
         step(module)
     check(module)
@@ -241,25 +201,9 @@ def kernel(function: Callable | None = None, *, fast: str = "", quick: bool = Fa
     return Kernel(function, fast, quick)
 
 
-# What the entries of kernels call of CPython's C interface.
-_PYTHON = (
-    "PyLong_AsUnsignedLongLongMask PyFloat_AsDouble PyObject_IsTrue PyErr_BadArgument PyErr_Occurred "
-    "PyEval_SaveThread PyEval_RestoreThread Py_IncRef Py_DecRef PyLong_FromLongLong "
-    "PyLong_AsLongLongAndOverflow PyObject_CallFunctionObjArgs PyTuple_New PyTuple_SetItem"
-)
-
-
-@cache
-def python() -> None:
-    """Let native code call CPython, whatever library it stands in."""
-    import ctypes
-
-    from rushlight._codegen import native
-
-    for name in _PYTHON.split():
-        address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
-        assert address is not None
-        native.symbol(name, address)
+def entry(function: Callable) -> Entry:
+    """Make a function of the kernel language one that is called by its address."""
+    return Entry(function, "entry", "")
 
 
 _METH_FASTCALL = 0x80

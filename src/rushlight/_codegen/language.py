@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from rushlight._codegen import ir
+from rushlight._codegen.types import Type
+
 
 class Word:
     """A function of the language."""
@@ -36,6 +39,7 @@ load = Word("load", "load(p, lanes, mask=None): a vector from consecutive elemen
 store = Word("store", "store(p, vector, mask=None, stream=False): a vector to consecutive elements")
 gather = Word("gather", "gather(p, offsets, mask=None): a vector from elements at offsets")
 array = Word("array", "array(type, count): memory of the function's own")
+call = Word("call", "call(address, type, *args): the function there, which returns a type or None")
 prefetch = Word("prefetch", "prefetch(p): p will be read soon")
 
 # Vectors.
@@ -68,6 +72,11 @@ lanesof = Word("lanesof", "lanesof(x): how many lanes a value has, 0 for a numbe
 SIMPLE = {
     word: word.name for word in (fma, sqrt, floor, ceil, trunc, rint, copysign, select)
 }  # words that are one operation of the representation, on arguments of one type
+
+
+def external(name: str, result: Type | None, *types: Type) -> ir.Function:
+    """A function of C for kernels to call: its name (see `native.symbol`), what it returns and takes."""
+    return ir.Function(name, [ir.Var(f"x{k}", t) for k, t in enumerate(types)], result, apart=True)
 
 
 class Source:

@@ -233,8 +233,10 @@ class Operations:
 
     def call(self, e: ir.Call) -> str:
         result = "void" if e.type is None else e.type.llvm
-        args = ", ".join(f"{a.type.llvm} {self.value(a)}" for a in e.args)
-        return f"call {result} @{e.name}({args})"
+        given = e.args if e.name else e.args[1:]
+        callee = f"@{e.name}" if e.name else self.value(e.args[0])
+        args = ", ".join(f"{a.type.llvm} {self.value(a)}" for a in given)
+        return f"call {result} {callee}({args})"
 
     def of_op(self, e: ir.Op) -> str:
         name, args, t = e.name, e.args, e.type
@@ -288,6 +290,8 @@ class Operations:
         value = self.value(e.args[0])
         if e.type.kind == "p" and e.args[0].type.kind != "p":
             return self.put(f"inttoptr {e.args[0].type.llvm} {value} to ptr")
+        if e.type.kind != "p" and e.args[0].type.kind == "p":
+            return self.put(f"ptrtoint ptr {value} to {e.type.llvm}")
         if e.type.kind == "p" or e.type.llvm == e.args[0].type.llvm:
             return value
         return self.put(f"bitcast {e.args[0].type.llvm} {value} to {e.type.llvm}")

@@ -77,4 +77,4 @@ def expression(e: Any) -> str:
     if isinstance(e, ir.Op) and e.name == "offset":
         return f"{args[0]}[{args[1]}]"
     kind = f"[{e.type}]" if isinstance(e, ir.Op) and e.name in ("splat", "bits", "iota") else ""
-    return f"{e.name}{kind}({', '.join(args)})"
+    return f"{e.name or 'call'}{kind}({', '.join(args)})"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._codegen.runtime.abi import HEAD as HEAD
 from rushlight.core import dtypes
 
 
@@ -106,12 +107,10 @@ class Ptr:
         return _pointers[element]
 
 
-# A NumPy array as the object that it is, for kernels that read its shape and strides themselves:
-# `header[HEAD]` is the address of its memory, then follow its number of dimensions (an i32), and the
-# addresses of its shape and of its strides in bytes (PyArrayObject_fields in NumPy's C API).
-# `bits(header[HEAD], Ptr[T])` makes a pointer of an address.
+# A NumPy array as the object that it is, for kernels that read its shape and strides themselves: its
+# fields are words of 8 bytes at the places that `runtime/abi.py` names. `bits(header[HEAD], Ptr[T])` makes
+# a pointer of the address of its memory.
 Header = Type("Header", "p", 8, "ptr", element=i64)
-HEAD = object.__basicsize__ // 8
 
 
 def vector(element: Type, lanes: int) -> Type:

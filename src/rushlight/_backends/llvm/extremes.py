@@ -8,24 +8,24 @@ import numpy as np
 
 from rushlight._backends.llvm.reduce import PART, fold_known, folded, kind, planned
 from rushlight._backends.reference import reduce as reference
-from rushlight._codegen.direct import ByDtype, direct, refuse
 from rushlight._codegen.kernels import extremes as kernels
-from rushlight._codegen.kernels.arrange import reduction
 from rushlight._codegen.kernels.fold import fold_columns
+from rushlight._codegen.kernels.shape_inference import reduction
+from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import bf16, f16, f32, f64, i32, i64, of, u8
 
 KNOWN = frozenset(t.np for t in (bf16, f16, f32, f64, i32, i64, u8))
 I64 = i64.np
 DEEPEST = 1 << 16  # rows of columns that one thread takes: their partners are other columns
-ARRANGED: Any = reduction, {"LONGEST": PART, "DEEPEST": DEEPEST, "MOST": kernels.PARTS, "FEW": 2}
+INFER: Any = reduction, {"LONGEST": PART, "DEEPEST": DEEPEST, "MOST": kernels.PARTS, "FEW": 2}
 
 
 def calls(small: bool, places: bool, values: bool) -> ByDtype:
-    """The direct calls for each dtype."""
+    """The native entries for each dtype."""
 
     def make(dtype: np.dtype) -> Any:
         if dtype not in KNOWN:
-            return refuse
+            return unbound
         t = of(dtype)
         assert t is not None
         known = {"SMALL": small, "T": t}
@@ -37,9 +37,7 @@ def calls(small: bool, places: bool, values: bool) -> ByDtype:
         elif not values:
             rows, columns, parts = kernels.place_rows, kernels.place_columns, kernels.place_parts
         results = [dtype] * values + [I64] * places
-        return direct(
-            ARRANGED, [dtype], results, (rows, known), (columns, by_columns), (parts, known)
-        )
+        return bind(INFER, [dtype], results, (rows, known), (columns, by_columns), (parts, known))
 
     return ByDtype(make)
 

@@ -13,9 +13,9 @@ import numpy as np
 from rushlight._backends import cpu
 from rushlight._backends.llvm import threshold
 from rushlight._backends.reference import indexing as reference
-from rushlight._codegen.direct import ByDtype, direct, refuse
-from rushlight._codegen.kernels import arrange
 from rushlight._codegen.kernels import index as kernels
+from rushlight._codegen.kernels import shape_inference
+from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import Type, bf16, f16, f32, f64, i32, i64, u8, u16, u32, u64
 from rushlight.core import dtypes
 from rushlight.core.settings import get_num_threads
@@ -46,7 +46,7 @@ def calls(make: Callable[[np.dtype, Type], Any], types: dict[Any, Type]) -> ByDt
 
     def of(dtype: np.dtype) -> Any:
         t = types.get(dtype if dtype in types else dtype.itemsize)
-        return refuse if t is None or dtype.hasobject else make(dtype, t)
+        return unbound if t is None or dtype.hasobject else make(dtype, t)
 
     return ByDtype(of)
 
@@ -56,16 +56,14 @@ def both(kernel: Any, **known: Any) -> tuple:
     return (kernel, {**known, "ONE": True}), (kernel, {**known, "ONE": False})
 
 
-def taking(arrange: Any, kernel: Any) -> ByDtype:
+def taking(infer: Any, kernel: Any) -> ByDtype:
     """Of an array and indices, a result."""
-    return calls(
-        lambda d, u: direct((arrange, {}), [d, I64], [d], *both(kernel, U=u, I=i64)), UNITS
-    )
+    return calls(lambda d, u: bind((infer, {}), [d, I64], [d], *both(kernel, U=u, I=i64)), UNITS)
 
 
 def pairing(d: np.dtype, u: Type) -> Any:
     arrays = [d, I64, I64]
-    return direct((arrange.taken_in_pairs, {}), arrays, [d], (kernels.take_pairs, {"U": u}))
+    return bind((shape_inference.taken_in_pairs, {}), arrays, [d], (kernels.take_pairs, {"U": u}))
 
 
 def putting(add: bool) -> ByDtype:
@@ -74,7 +72,7 @@ def putting(add: bool) -> ByDtype:
     def make(d: np.dtype, t: Type) -> Any:
         fill = kernels.fill_slices, {"ADD": add, "T": t, "I": i64}
         runs = *both(kernels.put_slices, ADD=add, T=t, V=t, I=i64), fill
-        return direct((arrange.slices_put, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
+        return bind((shape_inference.slices_put, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
 
     return calls(make, WIDE_ADDED if add else UNITS)
 
@@ -87,20 +85,20 @@ def writing(how: str) -> ByDtype:
         runs = [
             form for same in (False, True) for form in both(kernels.write_along, **known, SAME=same)
         ]
-        return direct((arrange.scattered, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
+        return bind((shape_inference.scattered, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
 
     return calls(make, UNITS if how == "put" else WIDE_ADDED)
 
 
 def filling(d: np.dtype, t: Type) -> Any:
-    arranged = arrange.masked, {"SIZE": d.itemsize}
-    return direct(arranged, [d, BOOL, d], [], (kernels.fill_masked, {"T": t}))
+    infer = shape_inference.masked, {"SIZE": d.itemsize}
+    return bind(infer, [d, BOOL, d], [], (kernels.fill_masked, {"T": t}))
 
 
 WIDE_ADDED = {d: t for d, t in ADDED.items() if d not in HALVES}  # halves: see `widely`
 TAKE, GATHER = (
-    taking(arrange.taken, kernels.take_slices),
-    taking(arrange.gathered, kernels.gather_along),
+    taking(shape_inference.taken, kernels.take_slices),
+    taking(shape_inference.gathered, kernels.gather_along),
 )
 PAIRS = calls(pairing, UNITS)
 PUT, ADD = putting(False), putting(True)

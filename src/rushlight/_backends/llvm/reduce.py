@@ -15,11 +15,11 @@ import numpy as np
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.operands import takes
 from rushlight._backends.reference import reduce as reference
-from rushlight._codegen.direct import ByDtype, direct, refuse
 from rushlight._codegen.kernels import fold as folds
 from rushlight._codegen.kernels import reduce as kernels
-from rushlight._codegen.kernels.arrange import reduction
-from rushlight._codegen.kernels.arrange import variance as variance_arranged
+from rushlight._codegen.kernels.shape_inference import reduction
+from rushlight._codegen.kernels.shape_inference import variance as infer_variance
+from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import Type, b1, bf16, f16, f32, f64, i32, i64, of, u8
 
 SMALL = threshold(64)  # elements from which it pays to plan
@@ -137,43 +137,43 @@ def fold_of(name: str, first: bool, rows: bool, t: Type, to: Type, a: Type) -> A
     return kernel.compiled(**fold_known(name, first, t, to, a))
 
 
-ARRANGED: Any = reduction, {"LONGEST": PART, "DEEPEST": DEEP, "MOST": folds.PARTS, "FEW": FEW}
+INFER: Any = reduction, {"LONGEST": PART, "DEEPEST": DEEP, "MOST": folds.PARTS, "FEW": FEW}
 
 
 def sums_by_dtype(mean: bool) -> ByDtype:
-    """The direct calls for sums, or means."""
+    """The native entries for sums, or means."""
 
     def make(dtype: np.dtype) -> Any:
         t = of(dtype)
         if t is None or t not in (f32, f64, f16, bf16):
-            return refuse if mean or dtype not in WHOLE else folds_of("sum", dtype)
+            return unbound if mean or dtype not in WHOLE else folds_of("sum", dtype)
         known = {"MEAN": mean, "T": t, "R": t}
         runs = (kernels.sum_rows, known), (kernels.sum_columns, known), (kernels.sum_parts, known)
-        return direct(ARRANGED, [dtype], [dtype], *runs)
+        return bind(INFER, [dtype], [dtype], *runs)
 
     return ByDtype(make)
 
 
 def folds_of(name: str, dtype: np.dtype) -> Any:
-    """The direct call for a fold whose result is int64, or of the floating dtype."""
+    """The native entry for a fold whose result is int64, or of the floating dtype."""
     if dtype not in KNOWN:
-        return refuse
+        return unbound
     t = of(dtype)
     to = t if name == "product" and dtype in FLOATING else i64
     assert t is not None and to is not None
     known = fold_known(name, True, u8 if t is b1 else t, to, to.loaded)
     runs = (folds.fold_rows, known), (folds.fold_columns, known), (folds.fold_parts, known)
-    return direct(ARRANGED, [dtype], [to.np], *runs)
+    return bind(INFER, [dtype], [to.np], *runs)
 
 
 def variances(dtype: np.dtype) -> Any:
-    """The direct call for variances and means."""
+    """The native entry for variances and means."""
     if dtype not in FLOATING:
-        return refuse
-    arranged = variance_arranged, {"LONGEST": PART, "DEEPEST": folds.PIECE}
+        return unbound
+    infer = infer_variance, {"LONGEST": PART, "DEEPEST": folds.PIECE}
     known = {"T": of(dtype)}
     runs = (kernels.variance_rows, known), (kernels.variance_columns, known)
-    return direct(arranged, [dtype], [dtype, dtype], *runs)
+    return bind(infer, [dtype], [dtype, dtype], *runs)
 
 
 VARIANCE = ByDtype(variances)

@@ -9,9 +9,9 @@ import numpy as np
 
 from rushlight._backends.llvm import threshold
 from rushlight._backends.reference import reduce as reference
-from rushlight._codegen.direct import ByDtype, direct, refuse
 from rushlight._codegen.kernels import scan as kernels
-from rushlight._codegen.kernels.arrange import scanned
+from rushlight._codegen.kernels.shape_inference import scanned
+from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import Type, bf16, f16, f32, f64, i32, i64, u8
 from rushlight.core import dtypes
 
@@ -34,11 +34,11 @@ def sums(times: bool) -> ByDtype:
 
     def make(dtype: np.dtype) -> Any:
         if dtype not in SUMMED:
-            return refuse
+            return unbound
         t, wide = SUMMED[dtype]
         to = i64 if wide is i64 else t
         known = {"TIMES": times, "W": wide, "T": t, "R": to}
-        return direct((scanned, {}), [dtype], [to.np], (kernels.running, known))
+        return bind((scanned, {}), [dtype], [to.np], (kernels.running, known))
 
     return ByDtype(make)
 
@@ -48,9 +48,9 @@ def extremes(least: bool) -> ByDtype:
 
     def make(dtype: np.dtype) -> Any:
         if dtype not in SUMMED:
-            return refuse
+            return unbound
         known = {"LEAST": least, "T": SUMMED[dtype][0]}
-        return direct((scanned, {}), [dtype], [dtype, INT64], (kernels.running_extreme, known))
+        return bind((scanned, {}), [dtype], [dtype, INT64], (kernels.running_extreme, known))
 
     return ByDtype(make)
 

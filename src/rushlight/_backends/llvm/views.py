@@ -9,9 +9,9 @@ import numpy as np
 
 from rushlight._backends.llvm import threshold
 from rushlight._backends.reference import views as reference
-from rushlight._codegen.direct import ByDtype, ListOf, direct, refuse
-from rushlight._codegen.kernels import arrange
 from rushlight._codegen.kernels import copy as kernels
+from rushlight._codegen.kernels import shape_inference
+from rushlight._codegen.native_entry import ByDtype, ListOf, bind, unbound
 
 BYTES = max(1, threshold(1 << 13))  # from which a kernel takes less time than NumPy's copy
 UNITS = kernels.UNITS
@@ -19,13 +19,13 @@ LINE = 64  # bytes of a cache line
 
 
 def copies(dtype: np.dtype) -> Any:
-    """The direct call that copies an array into another."""
+    """The native entry that copies an array into another."""
     unit = UNITS.get(dtype.itemsize)
     if unit is None or dtype.hasobject:
-        return refuse
-    arranged = arrange.copied, {"SIZE": unit.size}
+        return unbound
+    infer = shape_inference.copied, {"SIZE": unit.size}
     runs = (kernels.move_over, {"U": unit}), (kernels.copy, {"U": unit})
-    return direct(arranged, [dtype, dtype], [], *runs)
+    return bind(infer, [dtype, dtype], [], *runs)
 
 
 COPY = ByDtype(copies)
@@ -89,9 +89,9 @@ def joins(stack: bool) -> ByDtype:
     def make(dtype: np.dtype) -> Any:
         unit = UNITS.get(dtype.itemsize)
         if unit is None or dtype.hasobject:
-            return refuse
-        arranged = arrange.joined, {"STACK": stack}
-        return direct(arranged, [ListOf(dtype)], [dtype], (kernels.join, {"U": unit}))
+            return unbound
+        infer = shape_inference.joined, {"STACK": stack}
+        return bind(infer, [ListOf(dtype)], [dtype], (kernels.join, {"U": unit}))
 
     return ByDtype(make)
 
@@ -138,11 +138,11 @@ def narrow(arrays: list, axis: Any, more: int) -> np.ndarray | None:
 
 
 def rolls(dtype: np.dtype) -> Any:
-    """The direct call for one dimension."""
+    """The native entry for one dimension."""
     unit = UNITS.get(dtype.itemsize)
     if unit is None or dtype.hasobject:
-        return refuse
-    return direct((arrange.turned_round, {}), [dtype], [dtype], (kernels.roll, {"U": unit}))
+        return unbound
+    return bind((shape_inference.turned_round, {}), [dtype], [dtype], (kernels.roll, {"U": unit}))
 
 
 ROLL = ByDtype(rolls)
@@ -189,9 +189,9 @@ def triangles(lower: bool) -> ByDtype:
     def make(dtype: np.dtype) -> Any:
         unit = UNITS.get(dtype.itemsize)
         if unit is None or dtype.hasobject:
-            return refuse
+            return unbound
         run = kernels.triangle, {"LOWER": lower, "U": unit}
-        return direct((arrange.triangular, {}), [dtype], [dtype], run)
+        return bind((shape_inference.triangular, {}), [dtype], [dtype], run)
 
     return ByDtype(make)
 

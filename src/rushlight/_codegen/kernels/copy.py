@@ -9,8 +9,8 @@ source, which is transposed in registers, a square at a time.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels.arrange import COUNT, item_of, size_of
 from rushlight._codegen.kernels.rows import rows_of
+from rushlight._codegen.kernels.shape_inference import COUNT, item_of, size_of
 from rushlight._codegen.language import (
     array,
     bits,
@@ -290,7 +290,7 @@ def copy(out: Header, a: Header, bad: Ptr[i64], size: i64, U):
 
 @kernel
 def join(items: Header, out: Ptr[U], rows: i64, length: i64):
-    """Arrays of a list side by side, as `arrange.joined` has looked at them: `rows` rows of `length`
+    """Arrays of a list side by side, as `shape_inference.joined` has looked at them: `rows` rows of `length`
     elements, a piece of each array after that of the one before."""
     for lo, hi in parallel(rows * length, PIECE):
         q = lo + 0

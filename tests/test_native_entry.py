@@ -1,4 +1,4 @@
-"""Direct calls (_codegen/direct.py): what they take, what they leave alone, what they keep."""
+"""Native entries (_codegen/native_entry.py): what they take, what they leave alone, what they keep."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from guard import guarded
 from rushlight._backends import llvm
 from rushlight._backends.llvm import extremes, indexing, reduce, scan
 from rushlight._backends.reference import reduce as reference
-from rushlight._codegen import direct
+from rushlight._codegen import native_entry
+from rushlight._codegen.runtime import abi
 
 F32, I64 = np.dtype("f4"), np.dtype("i8")
 
 
 @pytest.fixture(autouse=True)
 def active():
-    if not llvm.activate() or not direct.makes():
+    if not llvm.activate() or not abi.available():
         pytest.skip(
-            "direct calls are off with RUSHLIGHT_COMPILED=0, and where NumPy's objects differ"
+            "native entries are off with RUSHLIGHT_COMPILED=0, and where NumPy's objects differ"
         )
 
 
@@ -94,7 +95,7 @@ def test_an_error_while_compiling_goes_to_the_caller(monkeypatch):
         raise KeyboardInterrupt
 
     known = {"MEAN": False, "T": reduce.f32, "R": reduce.f32}
-    call = direct.direct(reduce.ARRANGED, [F32], [F32], (kernels.sum_rows, known))
+    call = native_entry.bind(reduce.INFER, [F32], [F32], (kernels.sum_rows, known))
     monkeypatch.setattr(kernels.sum_rows, "address", interrupted)
     with pytest.raises(KeyboardInterrupt):
         call(np.ones(3, F32), None, False)
@@ -105,11 +106,11 @@ def test_an_error_while_compiling_goes_to_the_caller(monkeypatch):
 def test_they_can_be_turned_off():
     a = np.ones(3, F32)
     try:
-        direct.use(False)
+        native_entry.use(False)
         assert reduce.SUM[F32](a, None, False) is None
         assert rushlight.from_numpy(a).sum() == 3
     finally:
-        direct.use(True)
+        native_entry.use(True)
     assert reduce.SUM[F32](a, None, False) == 3
 
 

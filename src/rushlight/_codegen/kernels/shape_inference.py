@@ -1,46 +1,47 @@
-"""What stands before kernels in direct calls: shapes read, arguments checked, results planned.
+"""Argument checks and the shapes of results, for native entries.
 
-See `_codegen/direct.py` for what a plan is.
+See `_codegen/native_entry.py` for what a plan is.
 """
 
 from __future__ import annotations
 
-from rushlight._codegen.direct import DIMS, NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.language import bits, inline
-from rushlight._codegen.types import HEAD, Header, Ptr, i32, i64
+from rushlight._codegen.native_entry import DIMS, NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
+from rushlight._codegen.runtime import abi
+from rushlight._codegen.types import Header, Ptr, i32, i64
 
 
 @inline
 def dims_of(a):
-    return i64(bits(a + HEAD + 1, Ptr[i32])[0])
+    return i64(bits(a + abi.NDIM, Ptr[i32])[0])
 
 
 @inline
 def shape_of(a):
-    return bits(a[HEAD + 2], Ptr[i64])
+    return bits(a[abi.SHAPE], Ptr[i64])
 
 
 @inline
 def in_order(a):
     """Whether an array is C-contiguous."""
-    return (bits(a + HEAD + 6, Ptr[i32])[0] & 1) != 0
+    return (bits(a + abi.FLAGS, Ptr[i32])[0] & abi.C_CONTIGUOUS) != 0
 
 
 @inline
 def writeable(a):
-    return (bits(a + HEAD + 6, Ptr[i32])[0] & 1024) != 0
+    return (bits(a + abi.FLAGS, Ptr[i32])[0] & abi.WRITEABLE) != 0
 
 
 @inline
 def strides_of(a):
-    return bits(a[HEAD + 3], Ptr[i64])
+    return bits(a[abi.STRIDES], Ptr[i64])
 
 
 @inline
 def reach_of(a, itemsize):
     """The memory of an array that is not empty: (its first address, the one behind its last)."""
-    low, high = a[HEAD], a[HEAD] + itemsize
+    low, high = a[abi.DATA], a[abi.DATA] + itemsize
     for k in range(dims_of(a)):
         far = (shape_of(a)[k] - 1) * strides_of(a)[k]
         if far < 0:
@@ -415,24 +416,24 @@ def masked(SIZE, z: Header, mask: Header, value: Header, plan: Ptr[i64]):
                 plan[RUN] = 1
 
 
-# A list of Python: how many items there are, and the address of their addresses.
-COUNT, ITEMS = HEAD, HEAD + 1
+COUNT = abi.LIST_SIZE  # of a list of Python
 
 
 @inline
 def item_of(items, k):
     """The k-th item of a list, to be read as a Header."""
-    return bits(bits(items[ITEMS], Ptr[i64])[k], Ptr[i64])
+    return bits(bits(items[abi.LIST_ITEMS], Ptr[i64])[k], Ptr[i64])
 
 
 @inline
 def listed(items, plan, k):
     """Whether the k-th item of a list is an array of the dtype that the plan tells, in order."""
     a = item_of(items, k)
-    fits = a[1] == plan[NUMBERS]
+    fits = a[abi.TYPE] == plan[NUMBERS]
     if fits:
-        flags = bits(a + HEAD + 6, Ptr[i32])[0]
-        fits = (a[HEAD + 5] == plan[NUMBERS + 1]) & ((flags & 257) == 257)  # aligned, C-contiguous
+        whole = abi.ALIGNED | abi.C_CONTIGUOUS
+        flags = bits(a + abi.FLAGS, Ptr[i32])[0]
+        fits = (a[abi.DTYPE] == plan[NUMBERS + 1]) & ((flags & whole) == whole)
     return fits
 
 

@@ -1,0 +1,280 @@
+"""Native entries: builtin functions of Python that check arguments, make results and run kernels.
+
+They are written in the kernel language; what they assume of Python's objects stands in `runtime/abi.py`.
+`call` is the entry of every kernel: it takes the memory of arrays, and numbers. `bind` makes one for whole
+arrays, of a function that infers the results' shape and of the kernels that compute them:
+
+    total = bind((reduction, {}), [f32], [f32], (sum_rows, {"T": f32}), (sum_columns, {"T": f32}))
+    total(array, dim, keepdim)  # the result, or None for what it is not made for
+
+Shape inference is a kernel that takes the arrays (as Header), whole numbers, and a plan. It writes which of
+the runs (1, 2...; 0 for none), how much work that is, the shape of the results, and the numbers that
+the run takes. A run is a kernel of pointers (of the arrays, or their Header, of the results, and
+perhaps of one more number, which it sets where something was wrong) and of numbers; it is compiled
+at its first use. Without results a call returns True when it has run.
+
+A list of arrays is told by `ListOf(dtype)`: shape inference and the runs get the list itself (Header), and
+the plan's first two numbers are what each array must have as its type and its dtype
+(`kernels/shape_inference.py`, `listed`).
+
+Before shape inference it is checked that arrays are plain, aligned and of the dtypes said, and that the
+other arguments are ints, bools, or None, which is NONE for it. Nothing else may be taken for granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rushlight._codegen.kernel import Kernel, builtin, entry
+from rushlight._codegen.language import array, bits, inline, unroll
+from rushlight._codegen.language import call as call_address
+from rushlight._codegen.python_api import (
+    Object,
+    Py_DecRef,
+    Py_IncRef,
+    PyErr_BadArgument,
+    PyErr_Occurred,
+    PyEval_RestoreThread,
+    PyEval_SaveThread,
+    PyFloat_AsDouble,
+    PyLong_AsLongLongAndOverflow,
+    PyLong_AsUnsignedLongLongMask,
+    PyLong_FromLongLong,
+    PyObject_CallOneArg,
+    PyObject_IsTrue,
+    PyTuple_New,
+    PyTuple_SetItem,
+)
+from rushlight._codegen.runtime.abi import ALIGNED, DATA, DTYPE, FLAGS, TYPE
+from rushlight._codegen.types import Header, Ptr, i32, i64
+
+DIMS = 8  # of a result
+# A plan: the run, how many elements it goes over, the result's dimensions, its shape; numbers.
+RUN, WORK, NDIM, SHAPE = 0, 1, 2, 3
+NUMBERS = SHAPE + DIMS
+PLAN = NUMBERS + 8
+NONE = -(1 << 62)
+LONG = 32768  # elements from which other threads of Python may run meanwhile
+
+# What an entry is bound to, an array of addresses: whether it is in use, what stands at fixed places, then
+# the dtypes of arrays and of results, then the runs (0 before they are compiled).
+USED, ARRAY, NEW, INT, BOOL, NOTHING, YES, LIST, COMPILE, FIXED = range(10)
+
+
+@inline
+def converted(o, T):
+    """An object as a kernel's argument; an exception is set where it is none."""
+    if T is Header:
+        value = bits(o, Header)
+    elif T.kind == "p":
+        value = bits(bits(o, Ptr[i64])[DATA], T)
+    elif T.kind == "f":
+        value = T(PyFloat_AsDouble(o))
+    elif T.kind == "b":
+        value = PyObject_IsTrue(o) > 0
+    else:
+        value = T(PyLong_AsUnsignedLongLongMask(o))
+    return value
+
+
+@entry
+def call(KERNEL, TYPES, self: Object, objects: Ptr[Object], count: i64):
+    """Run a kernel, without the interpreter's lock; returns what it is bound to: None."""
+    if count != len(TYPES):
+        PyErr_BadArgument()
+        return Object(0)
+    given = [converted(objects[k], TYPES[k]) for k in range(len(TYPES))]
+    if PyErr_Occurred() != 0:
+        return Object(0)
+    thread = PyEval_SaveThread()
+    KERNEL(*given)
+    PyEval_RestoreThread(thread)
+    Py_IncRef(self)
+    return self
+
+
+@inline
+def new_reference(o):
+    Py_IncRef(o)
+    return o
+
+
+@inline
+def plain(o, table, dtype):
+    """Whether an object is an aligned array of a dtype."""
+    fits = bits(o, Ptr[i64])[TYPE] == table[ARRAY]
+    if fits:
+        flags = bits(bits(o, Ptr[i64]) + FLAGS, Ptr[i32])[0]
+        fits = (bits(o, Ptr[i64])[DTYPE] == dtype) & ((flags & ALIGNED) != 0)
+    return fits
+
+
+@entry
+def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Object], count: i64):
+    """Infer, make results, run. KINDS has "a" for an array, "l" for a list of arrays, "n" for a number; RUNS
+    tells of each run whether it takes headers, whether it says what is wrong, and how many numbers."""
+    ARRAYS = len([k for k in KINDS if k != "n"])
+    table = bits(self[DATA], Ptr[i64])
+    nothing = table[NOTHING]
+    if (table[USED] == 0) | (count != len(KINDS)):
+        return new_reference(nothing)
+    plan, wrong, beyond = array(i64, PLAN), array(i64, 1), array(i32, 1)
+    wrong[0] = 0
+    given = []
+    for k in unroll(len(KINDS)):
+        o = objects[k]
+        if KINDS[k] == "a":
+            if not plain(o, table, table[FIXED + k]):
+                return new_reference(nothing)
+            given = given + [bits(o, Header)]
+        elif KINDS[k] == "l":
+            if bits(o, Ptr[i64])[TYPE] != table[LIST]:
+                return new_reference(nothing)
+            plan[NUMBERS] = table[ARRAY]
+            plan[NUMBERS + 1] = table[FIXED + k]
+            given = given + [bits(o, Header)]
+        else:
+            number = i64(NONE)
+            if o != nothing:
+                kind = bits(o, Ptr[i64])[TYPE]
+                if (kind != table[INT]) & (kind != table[BOOL]):
+                    return new_reference(nothing)
+                number = PyLong_AsLongLongAndOverflow(o, beyond)
+                if beyond[0] != 0:
+                    return new_reference(nothing)
+            given = given + [number]
+    INFER(*given, plan, **dict(KNOWN))
+    run = plan[RUN]
+    if run == 0:
+        return new_reference(nothing)
+    at = run + (FIXED + ARRAYS + RESULTS - 1)
+    address = table[at]
+    if address == 0:
+        which = PyLong_FromLongLong(run)
+        compiled = PyObject_CallOneArg(table[COMPILE], which)
+        Py_DecRef(which)
+        if compiled == 0:  # an exception goes on to the caller
+            return Object(0)
+        Py_DecRef(compiled)
+        address = table[at]
+    made = []
+    for k in unroll(RESULTS):
+        dtype = new_reference(table[FIXED + ARRAYS + k])
+        out = call_address(
+            table[NEW], Object, table[ARRAY], dtype, i32(plan[NDIM]), plan + SHAPE, i64(0), i64(0),
+            i32(0), i64(0),
+        )  # fmt: skip
+        if out == 0:
+            for other in unroll(made):
+                Py_DecRef(other)
+            return Object(0)
+        made = made + [out]
+    memory = [bits(a, Ptr[i64])[DATA] for a in given[:ARRAYS]]
+    into = [bits(out, Ptr[i64])[DATA] for out in made]
+    numbers = [plan[NUMBERS + k] for k in range(max([form[2] for form in RUNS]))]
+    thread = i64(0)
+    if plan[WORK] >= LONG:
+        thread = PyEval_SaveThread()
+    for k in unroll(len(RUNS)):
+        HEADERS, TELLS, TAKES = RUNS[k]
+        arrays = given[:ARRAYS] if HEADERS else memory
+        if run == k + 1:
+            call_address(address, None, *arrays, *into, *([wrong] * TELLS), *numbers[:TAKES])
+    if thread != 0:
+        PyEval_RestoreThread(thread)
+    if wrong[0] != 0:
+        for out in unroll(made):
+            Py_DecRef(out)
+        return new_reference(nothing)
+    if RESULTS == 0:
+        return new_reference(table[YES])
+    if RESULTS == 1:
+        return made[0]
+    several = PyTuple_New(RESULTS)
+    if several != 0:
+        for k in unroll(RESULTS):
+            PyTuple_SetItem(several, k, made[k])
+    return several
+
+
+class ListOf:
+    """A list of arrays of one dtype."""
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self.dtype = dtype
+
+
+def unbound(*_: Any) -> None:
+    """The entry that takes nothing: what is behind it does all."""
+
+
+_tables: list[Any] = []  # of all bound entries
+_used = True
+
+
+def use(some: bool) -> None:
+    """Whether bound entries do anything, or leave all to what stands behind them."""
+    global _used
+    _used = some
+    for table in _tables:
+        table[USED] = some
+
+
+def bind(
+    infer: tuple[Kernel, dict[str, Any]],
+    arrays: Sequence[np.dtype | ListOf],
+    results: Sequence[np.dtype],
+    *runs: tuple[Kernel, dict[str, Any]],
+) -> Callable[..., Any]:
+    """The builtin function for arrays and results of these dtypes; kernels with their known values."""
+    from rushlight._codegen import native
+    from rushlight._codegen.runtime import abi
+
+    if not abi.available():
+        return unbound
+    types = list(infer[0]._types(infer[1]).values())
+    assert types[: len(arrays)] == [Header] * len(arrays)
+    numbers = len(types) - len(arrays) - 1
+    forms = []
+    for kernel, known in runs:
+        types = list(kernel._types(known).values())
+        pointers = sum(t.kind == "p" for t in types)
+        tells = pointers - len(arrays) - len(results)
+        assert tells in (0, 1), f"{kernel} takes other pointers than arrays and results"
+        forms.append((types[0] is Header, tells == 1, len(types) - pointers))
+    code = bound.address(
+        KINDS="".join("l" if isinstance(a, ListOf) else "a" for a in arrays) + numbers * "n",
+        RESULTS=len(results),
+        RUNS=tuple(forms),
+        INFER=infer[0],
+        KNOWN=tuple(infer[1].items()),
+    )
+    descrs = [a.dtype if isinstance(a, ListOf) else a for a in arrays]
+    first = FIXED + len(arrays) + len(results)
+
+    def compile_run(run: int) -> None:
+        kernel, known = runs[run - 1]
+        table[first + run - 1] = kernel.address(**known)
+
+    fixed = (np.ndarray, int, bool, None, True, list, compile_run)
+    addresses = [id(each) for each in (*fixed, *descrs, *results)]
+    table = np.array(
+        [_used, addresses[0], abi.new_array(), *addresses[1:], *[0] * len(runs)], np.int64
+    )
+    native.keep((compile_run, descrs, tuple(results)))
+    _tables.append(table)
+    return builtin(infer[0].__name__, code, table)
+
+
+class ByDtype(dict):
+    """dtype -> what is made for it at the first use."""
+
+    def __init__(self, make: Callable[[np.dtype], Callable[..., Any]]) -> None:
+        self.make = make
+
+    def __missing__(self, dtype: np.dtype) -> Callable[..., Any]:
+        found = self[dtype] = self.make(dtype)
+        return found

@@ -1,0 +1,287 @@
+"""What native code assumes of the objects of CPython and NumPy, and the probes of each assumption.
+
+Native code reads fields of these objects at fixed offsets, and calls functions of NumPy by their place in
+a table. No other file says where such a field is. Each probe compares what is read at these offsets with
+what Python says of the same object; it runs at its first use in a process. Where one fails, the compiled
+back end leaves all calls to the reference (`available()`), the entries before ufuncs are not put in
+(`vectorcall_slot`), and a gradient is copied instead of handed over (`calibrated`).
+
+Offsets are in words of 8 bytes, unless said otherwise.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+# Any object (PyObject): its type is the last word of its header. Then follow an object's own fields.
+HEAD = object.__basicsize__ // 8
+TYPE = HEAD - 1
+
+# An array (PyArrayObject_fields in numpy/ndarraytypes.h). The number of dimensions and the flags are of
+# 32 bits, strides are in bytes. A function of CPython that is bound to an array (`Method`) gets it.
+DATA, NDIM, SHAPE, STRIDES, BASE, DTYPE, FLAGS = range(HEAD, HEAD + 7)
+ARRAY_SIZE = HEAD + 7
+C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+
+# A float (PyFloatObject): a double. A list (PyListObject): the number of items, and where they are.
+FLOAT_VALUE = HEAD
+LIST_SIZE, LIST_ITEMS = HEAD, HEAD + 1
+
+# A ufunc (PyUFuncObject in numpy/ufuncobject.h): inputs, outputs and operands are three numbers of 32 bits.
+UFUNC_COUNTS, UFUNC_LOOPS, UFUNC_DATA = HEAD, HEAD + 2, HEAD + 3
+UFUNC_NTYPES, UFUNC_TYPES, UFUNC_USERLOOPS, UFUNC_RESOLVER = (
+    HEAD + 4,
+    HEAD + 6,
+    HEAD + 10,
+    HEAD + 16,
+)
+USERLOOP_FIELDS = 4  # PyUFunc_Loop1d: the loop, its data, the dtypes' numbers, the next one
+_VECTORCALL_OFFSET = (
+    HEAD + 5
+)  # of a type (PyTypeObject): where its objects have the function to call
+_HAVE_VECTORCALL = 1 << 11  # of a type's flags
+
+# NumPy's tables of functions.
+_NEW_FROM_DESCR, _SET_HANDLER, _GET_HANDLER, _DEFAULT_HANDLER = 94, 304, 305, 306
+_UFUNC_FROM_LOOPS, _UFUNC_REGISTER = 1, 2
+
+# A handler of memory (PyDataMem_Handler): a name of 127 bytes, a version, and five words: the context,
+# malloc, calloc, realloc and free.
+HANDLER_NAME, HANDLER_VERSION, HANDLER_WORDS = 127, 1, 5
+
+
+def word(at: int) -> int:
+    """The word of 8 bytes at an address."""
+    import ctypes
+
+    return ctypes.c_int64.from_address(at).value
+
+
+def field(thing: object, offset: int) -> int:
+    """A field of an object."""
+    return word(id(thing) + 8 * offset)
+
+
+def half(thing: object, offset: int, which: int = 0) -> int:
+    """A field of 32 bits."""
+    import ctypes
+
+    return ctypes.c_int32.from_address(id(thing) + 8 * offset + 4 * which).value
+
+
+def pointer(capsule: object, name: bytes | None = None) -> int:
+    """The address inside of a capsule, by which C libraries such as NumPy hand out their tables."""
+    import ctypes
+
+    made = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    return made(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, name)
+
+
+# -- probes ----------------------------------------------------------------------------------------
+
+
+@cache
+def available() -> bool:
+    """Whether objects are laid out as native code takes them to be."""
+    if sys.implementation.name != "cpython" or np.dtype(np.intp).itemsize != 8:
+        return False
+    return arrays_hold() and numbers_hold() and new_array() != 0 and ufuncs_hold()
+
+
+@cache
+def arrays_hold() -> bool:
+    """Whether the fields of an array are where native code reads them."""
+    whole = np.zeros((2, 3), np.float32)
+    a = whole[:, :2]
+    locked = np.zeros(3)
+    locked.flags.writeable = False
+    odd = np.zeros(9, np.uint8)[1:].view(np.float64)
+    if field(a, TYPE) != id(np.ndarray) or half(a, NDIM) != 2:
+        return False
+    shape, strides = field(a, SHAPE), field(a, STRIDES)
+    return (
+        field(a, DATA) == a.ctypes.data
+        and [word(shape), word(shape + 8)] == [*a.shape]
+        and [word(strides), word(strides + 8)] == [*a.strides]
+        and field(a, BASE) == id(whole)
+        and field(a, DTYPE) == id(a.dtype)
+        and all(_flags(each) for each in (whole, a, whole.T, locked, odd))
+    )
+
+
+def _flags(a: np.ndarray) -> bool:
+    said = a.flags
+    bits = (C_CONTIGUOUS, said.c_contiguous), (ALIGNED, said.aligned), (WRITEABLE, said.writeable)
+    return all(bool(half(a, FLAGS) & bit) is yes for bit, yes in bits)
+
+
+@cache
+def numbers_hold() -> bool:
+    """Whether the fields of floats and lists are where native code reads them, and types are pointers."""
+    import ctypes
+
+    number, items = 2.5, [7.25, "a"]
+    if (field(number, TYPE), field(items, TYPE), field(7, TYPE)) != (id(float), id(list), id(int)):
+        return False
+    if ctypes.c_double.from_address(id(number) + 8 * FLOAT_VALUE).value != number:
+        return False
+    if field(items, LIST_SIZE) != len(items):
+        return False
+    at = field(items, LIST_ITEMS)
+    return [word(at), word(at + 8)] == [id(each) for each in items]
+
+
+@cache
+def new_array() -> int:
+    """The address of PyArray_NewFromDescr; 0 where what stands there makes another array."""
+    import ctypes
+    from ctypes import c_int, c_void_p, py_object
+
+    from numpy._core._multiarray_umath import _ARRAY_API
+
+    address = word(pointer(_ARRAY_API) + 8 * _NEW_FROM_DESCR)
+    dtype, shape = np.dtype(np.float32), (ctypes.c_int64 * 2)(2, 3)
+    types = (py_object, py_object, c_int, c_void_p, c_void_p, c_void_p, c_int, c_void_p)
+    make = ctypes.PYFUNCTYPE(py_object, *types)(address)
+    ctypes.PYFUNCTYPE(None, py_object)(("Py_IncRef", ctypes.pythonapi))(dtype)  # taken by the call
+    made = make(np.ndarray, dtype, 2, ctypes.addressof(shape), None, None, 0, None)
+    right = made.__class__ is np.ndarray and made.shape == (2, 3) and made.dtype is dtype
+    return address if right and made.flags.c_contiguous and made.flags.owndata else 0
+
+
+@cache
+def ufuncs_hold() -> bool:
+    """Whether the fields of a ufunc are where native code reads and writes them."""
+    return _ufunc_holds(np.multiply) and _ufunc_holds(np.exp)
+
+
+def _ufunc_holds(ufunc: np.ufunc) -> bool:
+    import ctypes
+
+    counts = tuple(half(ufunc, UFUNC_COUNTS, i) for i in range(3))
+    if counts != (ufunc.nin, ufunc.nout, ufunc.nargs) or half(ufunc, UFUNC_NTYPES) != ufunc.ntypes:
+        return False
+    numbers = ctypes.string_at(field(ufunc, UFUNC_TYPES), ufunc.ntypes * ufunc.nargs)
+    # Two ufuncs with the usual way to choose a loop have the same function there.
+    usual = {field(f, UFUNC_RESOLVER) for f in (np.exp, np.arctan2)}
+    if len(usual) != 1 or 0 in usual:
+        return False
+    letters = "".join(ufunc.types).replace("->", "")
+    return letters == "".join(np.dtype("?bBhHiIlLqQfdgFDGOSUVMme"[n]).char for n in numbers)
+
+
+@cache
+def vectorcall_slot() -> int:
+    """The offset in bytes of the function that Python calls for a ufunc; 0 where it is not known."""
+    if not np.ufunc.__flags__ & _HAVE_VECTORCALL:
+        return 0
+    offset = field(np.ufunc, _VECTORCALL_OFFSET)
+    if not 0 < offset < np.ufunc.__basicsize__ or offset % 8:
+        return 0
+    functions = {word(id(f) + offset) for f in (np.add, np.exp, np.frexp)}
+    return offset if len(functions) == 1 and 0 not in functions else 0
+
+
+# -- NumPy's functions -----------------------------------------------------------------------------
+
+
+@cache
+def ufunc_functions() -> tuple[Any, Any]:
+    """PyUFunc_FromFuncAndData and PyUFunc_RegisterLoopForType, to be called from Python."""
+    from ctypes import PYFUNCTYPE, c_char_p, c_int, c_void_p, py_object
+
+    from numpy._core._multiarray_umath import _UFUNC_API
+
+    table = pointer(_UFUNC_API)
+    make = (c_void_p, c_void_p, c_void_p, c_int, c_int, c_int, c_int, c_char_p, c_char_p, c_int)
+    from_loops = PYFUNCTYPE(py_object, *make)(word(table + 8 * _UFUNC_FROM_LOOPS))
+    register = PYFUNCTYPE(c_int, py_object, c_int, c_void_p, c_void_p, c_void_p)
+    return from_loops, register(word(table + 8 * _UFUNC_REGISTER))
+
+
+@cache
+def handler_functions() -> tuple[Any, Any, object, int] | None:
+    """What sets NumPy's handler of memory, what gives the one in use, NumPy's own, and the address of
+    its five words; None where handlers are not as this file takes them to be."""
+    import ctypes
+
+    from numpy._core._multiarray_umath import _ARRAY_API
+
+    table = pointer(_ARRAY_API)
+    change = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(word(table + 8 * _SET_HANDLER))
+    current = ctypes.PYFUNCTYPE(ctypes.py_object)(word(table + 8 * _GET_HANDLER))
+    own = ctypes.py_object.from_address(word(table + 8 * _DEFAULT_HANDLER)).value
+    if type(own).__name__ != "PyCapsule":
+        return None
+    at = pointer(own, b"mem_handler")
+    named = ctypes.string_at(at) == b"default_allocator"
+    version = ctypes.c_uint8.from_address(at + HANDLER_NAME).value
+    if not named or version != HANDLER_VERSION or type(current()).__name__ != "PyCapsule":
+        return None
+    return change, current, own, at + HANDLER_NAME + 1
+
+
+# -- reference counts ------------------------------------------------------------------------------
+
+
+def calibrated(alone: Callable[[int], bool], shared: Callable[[int], bool]) -> int:
+    """The count up to which a reading of reference counts means "nobody else has it".
+
+    `alone(n)` and `shared(n)` make that reading of something that nobody else has and of something
+    that one more name holds, and say whether it is at most n. 0, so that nothing counts as alone,
+    where no count tells the two apart.
+    """
+    for most in range(1, 8):
+        if alone(most):
+            return 0 if shared(most) else most
+    return 0
+
+
+def only_tensor_holds(tensor: Any, array: int, base: int) -> bool:
+    """Whether a tensor's array, and the memory beneath it, are held by nothing but the tensor; `array`
+    and `base` are the counts that this reads then (`holders`)."""
+    a = tensor._array
+    b = a.base
+    if b is None:
+        return getrefcount(a) <= array and a.flags.owndata
+    return (
+        getrefcount(a) <= array
+        and b.__class__ is np.ndarray
+        and getrefcount(b) <= base
+        and b.flags.owndata
+    )
+
+
+class _Holder:
+    """Stands for a tensor."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+
+@cache
+def holders() -> tuple[int, int]:
+    """The counts of an array that only its tensor holds, and of memory that only its view holds, as
+    `only_tensor_holds` reads them."""
+
+    def whole(other: bool) -> Callable[[int], bool]:
+        holder = _Holder(np.zeros(2))
+        held = holder._array if other else None
+        return lambda most: only_tensor_holds(holder, most, 0) and (held is None or other)
+
+    def view(other: bool) -> Callable[[int], bool]:
+        memory = np.zeros(2)
+        holder = _Holder(memory[:1])
+        held = memory if other else None
+        del memory
+        return lambda most: only_tensor_holds(holder, 8, most) and (held is None or other)
+
+    return calibrated(whole(False), whole(True)), calibrated(view(False), view(True))
