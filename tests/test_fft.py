@@ -219,3 +219,17 @@ def test_other_windows():
     close(torch.signal.windows.exponential(5, tau=2, dtype=f64), np.exp(-abs(k - 2) / 2))
     close(torch.signal.windows.general_cosine(5, a=[1.0], dtype=f64), np.ones(5))
     assert torch.signal.windows.nuttall(5, requires_grad=True).requires_grad
+
+
+def test_stft_aligned_to_the_window():
+    x, w = torch.arange(32.0), torch.ones(4)
+    r = torch.stft(
+        x, 8, 4, 4, window=w, center=False, return_complex=True, align_to_window=True
+    )  # fmt: skip
+    assert r.shape == (5, 8)
+    assert torch.allclose(r[0].real, x.reshape(8, 4).sum(1))
+    assert torch.stft(x, 8, 4, 4, window=w, center=False, return_complex=True).shape == (5, 7)
+    with pytest.raises(
+        RuntimeError, match="align_to_window should only be set when center = false"
+    ):
+        torch.stft(x, 8, return_complex=True, align_to_window=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 import rushlight as torch
@@ -137,3 +139,53 @@ def test_marks_for_other_profilers():
         with pytest.raises(RuntimeError, match=block.__name__), block():
             pass
     assert not profiler.kineto_available()
+
+
+def test_arguments_that_cannot_be_honoured_are_refused():
+    for make in (
+        torch.hann_window,
+        torch.kaiser_window,
+        lambda n, **o: torch.tril_indices(n, n, **o),
+    ):
+        with pytest.raises(RuntimeError, match="pin_memory=True requires"):
+            make(3, pin_memory=True)
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(ValueError, match="determinism_check should be one of"):
+        torch.utils.checkpoint.checkpoint(
+            torch.exp, x, use_reentrant=False, determinism_check="never"
+        )
+    with pytest.raises(RuntimeError, match="strict=True.*independent of the inputs"):
+        torch.func.jvp(lambda x: torch.ones(2), (x,), (x,), strict=True)
+
+
+def test_order_of_dimensions_that_is_ambiguous():
+    assert torch.ones(2, 3, 2, 2).dim_order(ambiguity_check=True) == (0, 1, 2, 3)
+    x = torch.ones(2, 3, 1, 4)
+    assert x.dim_order() == (0, 1, 2, 3)
+    with pytest.raises(RuntimeError, match="does not have unique dim order"):
+        x.dim_order(ambiguity_check=True)
+    assert x.dim_order(ambiguity_check=[torch.contiguous_format]) == (0, 1, 2, 3)
+    with pytest.raises(RuntimeError, match="does not have unique dim order"):
+        torch.ones(2, 1, 2, 2).dim_order(ambiguity_check=[torch.contiguous_format])
+    with pytest.raises(TypeError, match="a bool or a list of memory formats"):
+        x.dim_order(ambiguity_check="yes")
+
+
+def test_bytes_of_a_buffer_in_another_order():
+    data = bytes([0, 1, 0, 2])
+    other = "big" if sys.byteorder == "little" else "little"
+    made = torch.UntypedStorage.from_buffer(data, byte_order=other, dtype=torch.int16)
+    assert made.tolist() == [1, 0, 2, 0]
+    assert torch.UntypedStorage.from_buffer(data).tolist() == [0, 1, 0, 2]
+
+
+def test_formulas_for_operators_of_aten():
+    from rushlight.utils.flop_counter import _FORMULAS, FlopCounterMode, register_flop_formula
+
+    try:
+        register_flop_formula(torch.ops.aten.sin, get_raw=True)(lambda x: x.numel())
+        with FlopCounterMode(display=False) as counter:
+            torch.sin(torch.ones(5))
+        assert counter.get_total_flops() == 5
+    finally:
+        _FORMULAS.pop("sin", None)

@@ -670,3 +670,14 @@ def test_zeros_of_a_sparse_layout_store_nothing(layout):
     with pytest.raises(RuntimeError, match="does not match layout of out"):
         torch.zeros(2, 3, layout=layout, out=x)
     assert torch.zeros_like(x.to_sparse(), layout=torch.strided).layout is torch.strided
+
+
+def test_dimensions_of_the_entries():
+    x = torch.eye(4).reshape(4, 2, 2)
+    s = x.to_sparse(dense_dim=1)
+    assert (s.sparse_dim(), s.dense_dim()) == (2, 1)
+    assert torch.equal(s.to_dense(), x)
+    with pytest.raises(NotImplementedError, match="dense_dim"):
+        x.to_sparse_csr(dense_dim=1)
+    with pytest.raises(RuntimeError, match="SparseCsr with blocksize argument"):
+        x[0].to_sparse(layout=torch.sparse_csr, blocksize=(1, 1))

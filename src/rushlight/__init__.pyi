@@ -1465,7 +1465,7 @@ def std(input: Tensor, dim: _Ints | None = None, unbiased: _bool | None = None, 
     """The square root of `var`. Its gradient where it is 0 is 0, not nan."""
 def std_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: _bool = False, *, correction: _float | None = None, axis: Any = None) -> Any:
     """(standard deviation, mean) over `dim`; see `std`."""
-def stft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: Tensor | None = None) -> Tensor:
+def stft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
     """The transforms of windowed pieces of a signal: [time] or [batch, time] gives [..., freq, frame]."""
 def sub(input: Tensor, other: Tensor | _Number, alpha: _Number = 1, *, out: Any = None) -> Tensor:
     """`input - alpha * other`; RuntimeError for bool."""

@@ -11,6 +11,7 @@ objects made when asked for; two of one memory are equal and have one `data_ptr(
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -262,9 +263,14 @@ class UntypedStorage:
         return self
 
     @classmethod
-    def from_buffer(cls, buffer: Any, byte_order: Any = None, **options: Any) -> UntypedStorage:
-        """A copy of the bytes of a buffer."""
-        return _restored(bytes(buffer))
+    def from_buffer(
+        cls, buffer: Any, byte_order: str = "native", *, dtype: Any = None, **options: Any
+    ) -> UntypedStorage:
+        """A copy of the bytes of a buffer, turned into the order of this machine for elements of `dtype`."""
+        made = _restored(bytes(buffer))
+        if dtype is not None and byte_order not in ("native", sys.byteorder):
+            made.byteswap(dtype)
+        return made
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
@@ -432,9 +438,7 @@ class TypedStorage:
     def from_buffer(cls, buffer: Any, byte_order: str = "native", **options: Any) -> TypedStorage:
         """A copy of the elements in a buffer."""
         made = cls(0, **options)
-        made._untyped_storage = _restored(bytes(buffer))
-        if byte_order not in ("native", __import__("sys").byteorder):
-            made._untyped_storage.byteswap(made.dtype)
+        made._untyped_storage = UntypedStorage.from_buffer(buffer, byte_order, dtype=made.dtype)
         return made
 
     @classmethod

@@ -1134,7 +1134,7 @@ class Tensor:
         """beta * input + alpha * mat1 @ mat2, all but `mat2` sparse, with a sparse result."""
     def std(self, dim: _Ints | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
         """The square root of `var`. Its gradient where it is 0 is 0, not nan."""
-    def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: Tensor | None = None) -> Tensor:
+    def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
         """The transforms of windowed pieces of a signal: [time] or [batch, time] gives [..., freq, frame]."""
     def storage_type(self) -> Any:
         """The class of the typed storage, such as `FloatStorage`."""

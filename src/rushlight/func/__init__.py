@@ -218,6 +218,11 @@ def jvp(
         made = _fresh(tuple(primals))
         value, aux = _with_aux(func(*made), has_aux, "jvp")
         outputs, spec = tree_flatten(value)
+        if strict and not all(o.requires_grad for o in outputs):
+            raise RuntimeError(
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This "
+                "is not allowed with strict=True."
+            )
         us = [torch.zeros_like(o).requires_grad_() for o in outputs]
         gradients = _tensors(_gradients(outputs, made, us))
         found = _gradients(gradients, us, _tensors(tuple(tangents)))

@@ -80,7 +80,8 @@ def checkpoint(
 
     `use_reentrant=False` (the better kind) works with any arguments and results, `autograd.grad` and
     nested checkpoints; with True the recomputation is a backward inside the backward. The random
-    generator is put back for the recomputation unless `preserve_rng_state=False`.
+    generator is put back for the recomputation unless `preserve_rng_state=False`. With
+    `determinism_check="none"` tensors may have other shapes and dtypes then.
 
     >>> import rushlight as torch
     >>> x = torch.ones(3, requires_grad=True)
@@ -106,7 +107,12 @@ def checkpoint(
                 "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
             )
         return _Reentrant.apply(function, preserve, *args)
-    return _recomputed(function, args, kwargs, preserve, context_fn, early_stop)
+    if determinism_check not in ("default", "none"):
+        raise ValueError(
+            "determinism_check should be one of ['default', 'none'], but got " + determinism_check
+        )
+    checked = determinism_check == "default"
+    return _recomputed(function, args, kwargs, preserve, context_fn, early_stop, checked)
 
 
 def _recomputed(
@@ -116,6 +122,7 @@ def _recomputed(
     preserve: bool,
     context_fn: Callable | None,
     early_stop: bool,
+    checked: bool,
 ) -> Any:
     early_stop = early_stop if _early_stop is None else _early_stop
     forward_context, recompute_context = (
@@ -145,7 +152,7 @@ def _recomputed(
                 f"tensors saved during recomputation: {len(again)}"
             )
         t = again.pop(k)
-        if (tuple(t.shape), t.dtype) != shapes[k]:
+        if checked and (tuple(t.shape), t.dtype) != shapes[k]:
             raise CheckpointError(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different "
                 f"metadata than during the forward pass.\ntensor at position {k}:\nsaved metadata: "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from rushlight.autograd.state import count_mode, thread
+from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
 from rushlight.dispatch.registry import OPS
@@ -113,6 +114,14 @@ _FORMULAS: dict[str, Callable[[list], tuple[str, int] | None]] = {
 }
 
 
+declare(
+    "no-op",
+    "Formulas get tensors, as with get_raw=True.",
+    __name__,
+    "register_flop_formula(get_raw=)",
+)
+
+
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable:
     """A decorator: the function, called with the arguments of the operators `targets`, tells their operations.
 
@@ -139,7 +148,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable:
 def _path(target: Any) -> str:
     if isinstance(target, str):
         return target
-    op = getattr(target, "op", None)
+    op = getattr(target, "__dict__", {}).get("op")  # `torch.ops.aten.sin` makes any attribute
     return op.path if op is not None else target.__name__.partition(".")[0]
 
 

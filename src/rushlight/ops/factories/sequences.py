@@ -409,22 +409,23 @@ def _int(name: str, value: Any, argument: str, position: int) -> int:
 @factory()
 def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
     """Where the lower triangle of a row x col matrix is: [2, n], the rows and the columns."""
-    return _triangle("tril_indices", row, col, offset, dtype, device, layout, np.less_equal)
+    check_options("tril_indices", layout, pin_memory)
+    return _triangle("tril_indices", row, col, offset, dtype, device, np.less_equal)
 
 
 @factory()
 def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
     """Where the upper triangle of a row x col matrix is: [2, n], the rows and the columns."""
-    return _triangle("triu_indices", row, col, offset, dtype, device, layout, np.greater_equal)
+    check_options("triu_indices", layout, pin_memory)
+    return _triangle("triu_indices", row, col, offset, dtype, device, np.greater_equal)
 
 
 def _triangle(
-    name: str, row: int, col: int, offset: int, dtype: Any, device: Any, layout: Any, test: Any
+    name: str, row: int, col: int, offset: int, dtype: Any, device: Any, test: Any
 ) -> Tensor:
     for n, what in ((row, "row"), (col, "col")):
         if n < 0:
             raise RuntimeError(f"{what} must be non-negative, got{n}")
-    check_options(name, layout, False)
     d = element_type(name, dtype, dtypes.int64.np)
     if d not in (dtypes.int64.np, dtypes.int32.np):
         raise NotImplementedError(f"\"{name}\" not implemented for '{dtypes.OF[d].scalar_name}'")

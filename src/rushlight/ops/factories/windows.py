@@ -14,6 +14,7 @@ import numpy as np
 from rushlight.core import dtypes, modes
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import public
+from rushlight.ops.factories.arguments import check_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -288,12 +289,13 @@ def kaiser(
 # -- the elder functions ---------------------------------------------------------------------------
 
 
-def elder(name, n, periodic, formula, dtype, layout, device, requires_grad):
+def elder(name, n, periodic, formula, dtype, layout, device, pin_memory, requires_grad):
     dtype = modes.get_default_dtype() if dtype is None else dtype
     if not dtype.is_floating_point:
         raise RuntimeError(f"{name} expects floating point dtypes, got: {dtype}")
     if layout not in (None, dtypes.strided):
         raise RuntimeError(f"{name} is not implemented for sparse types, got: {layout}")
+    check_options(name, None, pin_memory)
     if n < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={n}")
     values = np.ones(n) if n < 2 else formula(n, n if periodic else n - 1)
@@ -314,7 +316,7 @@ def hann_window(
     """0.5 - 0.5 cos(2πk / N); N is the length, one less if not `periodic`."""
     return elder(
         "hann_window", window_length, periodic, lambda m, span: cosine_sum(m, span, (0.5, 0.5)),
-        dtype, layout, device, requires_grad,
+        dtype, layout, device, pin_memory, requires_grad,
     )  # fmt: skip
 
 
@@ -334,7 +336,7 @@ def hamming_window(
     """alpha - beta cos(2πk / N); N is the length, one less if not `periodic`."""
     return elder(
         "hamming_window", window_length, periodic,
-        lambda m, span: cosine_sum(m, span, (alpha, beta)), dtype, layout, device, requires_grad,
+        lambda m, span: cosine_sum(m, span, (alpha, beta)), dtype, layout, device, pin_memory, requires_grad,
     )  # fmt: skip
 
 
@@ -352,7 +354,7 @@ def blackman_window(
     """0.42 - 0.5 cos(2πk / N) + 0.08 cos(4πk / N); N is the length, one less if not `periodic`."""
     return elder(
         "blackman_window", window_length, periodic,
-        lambda m, span: cosine_sum(m, span, (0.42, 0.5, 0.08)), dtype, layout, device, requires_grad,
+        lambda m, span: cosine_sum(m, span, (0.42, 0.5, 0.08)), dtype, layout, device, pin_memory, requires_grad,
     )  # fmt: skip
 
 
@@ -369,7 +371,15 @@ def bartlett_window(
 ) -> Tensor:
     """A triangle: 1 - |2k / N - 1|; N is the length, one less if not `periodic`."""
     return elder(
-        "bartlett_window", window_length, periodic, triangle, dtype, layout, device, requires_grad
+        "bartlett_window",
+        window_length,
+        periodic,
+        triangle,
+        dtype,
+        layout,
+        device,
+        pin_memory,
+        requires_grad,
     )
 
 
@@ -388,5 +398,5 @@ def kaiser_window(
     """I₀(beta √(1 - (2k / N - 1)²)) / I₀(beta); N is the length, one less if not `periodic`."""
     return elder(
         "kaiser_window", window_length, periodic, lambda m, span: bessel(m, span, beta),
-        dtype, layout, device, requires_grad,
+        dtype, layout, device, pin_memory, requires_grad,
     )  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.autograd.graph import new
 from rushlight.core import dtypes, geometry
+from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.dispatch import general
 from rushlight.dispatch.inplace import inplace, plainly
@@ -31,6 +32,9 @@ def index_dtype(name: str, index: np.ndarray, what: str = "index") -> None:
 
 
 # -- one index per element -------------------------------------------------------------------------
+
+
+declare("no-op", "The gradient is dense.", "torch", "gather(sparse_grad=)")
 
 
 @op()

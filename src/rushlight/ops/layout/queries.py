@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from rushlight.core import dtypes, modes
@@ -104,8 +105,27 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 @public("Tensor")
 def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-    """The dimensions in the order in which they lie in memory, outermost first."""
+    """The dimensions in the order in which they lie in memory, outermost first.
+
+    With `ambiguity_check` True or a list of memory formats, RuntimeError where dimensions of size 1 or equal
+    strides leave several orders, unless the tensor has exactly one of the formats.
+    """
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+    if not isinstance(ambiguity_check, (bool, list)) or not all(
+        isinstance(each, dtypes.memory_format) for each in formats
+    ):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
     strides = self.stride()
+    if ambiguity_check is not False:
+        several = 1 in self.shape or any(a == b for a, b in itertools.pairwise(strides))
+        if several and sum(self.is_contiguous(memory_format=each) for each in formats) != 1:
+            raise RuntimeError(
+                "The tensor does not have unique dim order, or cannot map to exact one of the given memory "
+                "formats."
+            )
+        last = self._array.ndim == 4 and self.is_contiguous(memory_format=dtypes.channels_last)
+        if several and self.is_contiguous() == last:
+            raise RuntimeError("The tensor does not have unique dim order.")
     return tuple(sorted(range(self._array.ndim), key=lambda d: -strides[d]))
 
 

@@ -454,14 +454,18 @@ def stft(
     normalized: bool = False,
     onesided: bool | None = None,
     return_complex: bool | None = None,
-    align_to_window: Tensor | None = None,
+    align_to_window: bool | None = None,
 ) -> Tensor:
     """The transforms of windowed pieces of a signal: [time] or [batch, time] gives [..., freq, frame].
 
     `n_fft` points a piece, `hop_length` apart (default n_fft // 4); `center` pads the signal by half a
     piece on both sides. `onesided` (default for real signals) keeps the first half of each spectrum.
+    `align_to_window`, only without `center`: the window of the first piece, not the piece, begins with
+    the signal.
     """
     name = "stft"
+    if center and align_to_window is not None:
+        raise RuntimeError("stft align_to_window should only be set when center = false")
     if return_complex is None:
         return_complex = input.is_complex() or (window is not None and window.is_complex())
         if not return_complex:
@@ -492,6 +496,11 @@ def stft(
             f"{name}: expected 0 < win_length <= n_fft, but got win_length={win_length}"
         )
     w = short_time_window(name, window, n_fft, win_length, input)
+    if align_to_window and win_length < n_fft:
+        from rushlight.dispatch.methods import function
+
+        left = (n_fft - win_length) // 2
+        x = function("nn.functional.pad")(x, (left, n_fft - win_length - left))
     pieces = frames(x, n_fft, hop) * w
     if onesided is None:
         onesided = not pieces.is_complex()

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from rushlight.core.geometry import broadcast_shapes, wrap_dim
+from rushlight.core.stub import stub
 from rushlight.dispatch.registry import Array, Arrays, composite, op, public
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.matmul import dot, matmul, vdot
@@ -407,6 +408,7 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
     return svd_lowrank(A, q, niter)
 
 
+@stub("emulated", "One full factorization, not iterations: what steers these has no effect.")
 @public()
 def lobpcg(
     A: Any,

@@ -182,13 +182,18 @@ def to_dense(self, dtype=None, *, masked_grad=None):
     return dense_of(self)
 
 
+LAYOUTS = {
+    dtypes.sparse_coo: "Sparse", dtypes.sparse_csr: "SparseCsr", dtypes.sparse_csc: "SparseCsc",
+}  # fmt: skip
+
+
 @public("Tensor")
 def to_sparse(self: Tensor, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None,
               dense_dim: Any = None) -> Tensor:  # fmt: skip
     """The entries that are not zero, as a sparse tensor.
 
-    `sparse_dim`: how many leading dimensions the coordinates run over (all); or `layout=`
-    torch.sparse_csr or torch.sparse_csc, for matrices.
+    `sparse_dim`: how many leading dimensions the coordinates run over (all), or `dense_dim`: how many
+    they leave; or `layout=` torch.sparse_csr or torch.sparse_csc, for matrices.
 
     >>> import rushlight as torch
     >>> torch.tensor([[0.0, 2.0], [0.0, 0.0]]).to_sparse()
@@ -199,8 +204,13 @@ def to_sparse(self: Tensor, sparse_dim: Any = None, *, layout: Any = None, block
     """
     if isinstance(sparse_dim, dtypes.layout):
         sparse_dim, layout = None, sparse_dim
+    if blocksize is not None and layout in (None, *LAYOUTS):
+        name = LAYOUTS[layout or dtypes.sparse_coo]
+        raise RuntimeError(
+            f"dense_to_sparse: conversion from Strided to {name} with blocksize argument given is not supported"
+        )
     if layout in (dtypes.sparse_csr, dtypes.sparse_csc):
-        return to_rows(self, "to_sparse", layout is dtypes.sparse_csc)
+        return to_rows(self, "to_sparse", layout is dtypes.sparse_csc, dense_dim)
     if layout not in (None, dtypes.sparse_coo):
         raise NotImplementedError(f"[to_sparse] layout {layout} is not implemented: use sparse_coo")
     a: Any = self._array
@@ -217,6 +227,8 @@ def to_sparse(self: Tensor, sparse_dim: Any = None, *, layout: Any = None, block
         raise NotImplementedError(
             f"[to_sparse] sparse tensors live on the CPU, got a tensor on {self.device}"
         )
+    if sparse_dim is None and dense_dim is not None:
+        sparse_dim = self.ndim - dense_dim
     n = self.ndim if sparse_dim is None else sparse_dim
     if not 0 <= n <= self.ndim:
         raise RuntimeError(
@@ -233,8 +245,10 @@ def to_sparse_coo(self: Tensor) -> Tensor:
     return to_sparse(self)
 
 
-def to_rows(t: Tensor, name: str, by_column: bool) -> Tensor:
+def to_rows(t: Tensor, name: str, by_column: bool, dense_dim: int | None = None) -> Tensor:
     a: Any = t._array
+    if dense_dim:
+        raise NotImplementedError(f"{name}: entries with dimensions of their own (dense_dim)")
     if a.__class__ is Csr and a.by_column == by_column:
         return t
     if t.ndim != 2:
@@ -252,13 +266,13 @@ def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
     >>> torch.tensor([[0.0, 2.0], [0.0, 0.0]]).to_sparse_csr().crow_indices()
     tensor([0, 1, 1])
     """
-    return to_rows(self, "to_sparse_csr", False)
+    return to_rows(self, "to_sparse_csr", False, dense_dim)
 
 
 @public("Tensor")
 def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
     """A matrix in compressed columns."""
-    return to_rows(self, "to_sparse_csc", True)
+    return to_rows(self, "to_sparse_csc", True, dense_dim)
 
 
 @public("Tensor")
