@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import sys
 import threading
 import weakref
 
@@ -555,6 +556,13 @@ def test_gradcheck_reaches_parameters_that_a_function_holds():
     x = double(2, 3)
     assert gradcheck(lambda x, *p: m(x).tanh(), (x, *m.parameters()))
     assert gradgradcheck(lambda x, *p: m(x).tanh(), (x, *m.parameters()))
+
+
+def test_gradcheck_is_the_function_after_an_import_of_its_module():
+    import rushlight.autograd.gradcheck
+
+    assert rushlight.autograd.gradcheck is gradcheck
+    assert sys.modules["rushlight.autograd.gradcheck"].gradcheck is gradcheck
 
 
 def test_gradcheck_leaves_inputs_as_they_were():

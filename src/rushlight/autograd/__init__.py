@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 # public name -> the module here that has it; resolved on first use
@@ -36,11 +38,23 @@ _MODULES = (
 )
 
 
+class _Package(ModuleType):
+    """`gradcheck` is the function, also after an import of the submodule of that name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "gradcheck" and isinstance(value, ModuleType):
+            value = value.gradcheck
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
         module = import_module(f"rushlight.autograd.{_NAMES[name]}")
         found = getattr(module, name)
-        globals()[name] = found  # wins over a submodule of the same name (gradcheck)
+        globals()[name] = found
         return found
     if name in _MODULES:
         return import_module(f"rushlight.autograd.{name}")

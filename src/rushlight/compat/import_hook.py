@@ -70,9 +70,6 @@ def install_as_torch() -> None:
     # What programs compare with a release of PyTorch; rushlight.version.release is our own.
     rushlight.__version__ = rushlight.torch_version.TorchVersion(rushlight.version.__version__)
     rushlight.__name__ = _Name(rushlight.__name__)
-    for name in ("torch.autograd.gradcheck",):
-        # a function has the name of its module: a first import would put the module in its place
-        sys.modules[name] = _Later(name)
     _open_in_children()
 
 
@@ -93,20 +90,6 @@ class _Name(str):
 
     def __hash__(self) -> int:
         return hash("torch")
-
-
-class _Later(ModuleType):
-    """A module under PyTorch's name that is looked up when it is used."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        parent, _, child = self.__name__.replace("torch", "rushlight", 1).rpartition(".")
-        package = import_module(parent)
-        function = getattr(package, child)
-        module = import_module(f"{parent}.{child}")
-        setattr(package, child, function)
-        return getattr(module, name)
 
 
 class _Finder:
