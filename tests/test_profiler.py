@@ -142,6 +142,22 @@ def test_memory_of_what_runs_inside_counts_once():
     assert found["aten::mul_"] == found["aten::view"] == (0, 0)
 
 
+def test_times_of_a_table_in_one_unit():
+    from rushlight.autograd.profiler_events import time_text
+
+    assert [time_text(us) for us in (12.0, 3456.0, 1.5e6)] == ["12.000us", "3.456ms", "1.500s"]
+    assert [time_text(1500.0, unit) for unit in ("us", "ms", "s")] == [
+        "1500.000us",
+        "1.500ms",
+        "0.002s",
+    ]
+    with torch.profiler.profile() as profile:
+        torch.ones(2) + 1
+    row = next(r for r in profile.key_averages().table(time_unit="s").splitlines() if "add" in r)
+    assert row.count("s  ") == 3
+    assert "us" not in row
+
+
 def test_names_stand_for_operators_that_exist():
     for found in pkgutil.walk_packages(rushlight.ops.__path__, "rushlight.ops."):
         importlib.import_module(found.name)

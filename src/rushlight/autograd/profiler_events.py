@@ -9,13 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def time_text(us: float) -> str:
-    """Microseconds in a readable unit: `12.000us`, `3.456ms`, `1.500s`."""
-    if us >= 1e6:
-        return f"{us / 1e6:.3f}s"
-    if us >= 1e3:
-        return f"{us / 1e3:.3f}ms"
-    return f"{us:.3f}us"
+def time_text(us: float, unit: str | None = None) -> str:
+    """Microseconds in `unit` ("s", "ms", "us") or in a readable one: `12.000us`, `3.456ms`, `1.500s`."""
+    if unit not in ("s", "ms", "us"):
+        unit = "s" if us >= 1e6 else "ms" if us >= 1e3 else "us"
+    return f"{us / {'s': 1e6, 'ms': 1e3, 'us': 1}[unit]:.3f}{unit}"
 
 
 def memory_text(n: int) -> str:
@@ -173,7 +171,10 @@ class EventList(list):
         top_level_events_only: bool = False,
         time_unit: str | None = None,
     ) -> str:
-        """The events as a text table, sorted by an attribute such as "cpu_time_total"."""
+        """The events as a text table, sorted by an attribute such as "cpu_time_total".
+
+        `time_unit`: "s", "ms" or "us" for the times of all events.
+        """
         events = list(self)
         if top_level_events_only:
             events = [e for e in events if getattr(e, "cpu_parent", None) is None]
@@ -188,10 +189,10 @@ class EventList(list):
         columns = [
             ("Name", name_width, lambda e: shortened(e.key, name_width)),
             ("Self CPU %", 12, lambda e: share(e.self_cpu_time_total, total)),
-            ("Self CPU", 12, lambda e: time_text(e.self_cpu_time_total)),
+            ("Self CPU", 12, lambda e: time_text(e.self_cpu_time_total, time_unit)),
             ("CPU total %", 12, lambda e: share(e.cpu_time_total, total)),
-            ("CPU total", 12, lambda e: time_text(e.cpu_time_total)),
-            ("CPU time avg", 12, lambda e: time_text(e.cpu_time)),
+            ("CPU total", 12, lambda e: time_text(e.cpu_time_total, time_unit)),
+            ("CPU time avg", 12, lambda e: time_text(e.cpu_time, time_unit)),
         ]
         if self.profile_memory:
             columns += [

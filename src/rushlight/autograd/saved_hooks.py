@@ -12,6 +12,7 @@ from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.graph import Node, Output, RemovableHandle
 from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import edge_of
+from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
 
@@ -47,6 +48,9 @@ class saved_tensors_hooks(Switch):
     def __exit__(self, *exc: object) -> None:
         thread.saved_hooks = thread.saved_hooks[:-1]
         count_mode(-1)
+
+
+declare("no-op", "There is one memory.", "torch.autograd.graph", "save_on_cpu(pin_memory=)")
 
 
 class save_on_cpu(saved_tensors_hooks):

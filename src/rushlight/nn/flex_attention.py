@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rushlight as torch
-from rushlight.core.stub import stub
+from rushlight.core.stub import declare, stub
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +70,12 @@ def or_masks(*mask_mods: Callable) -> Callable:
         return result
 
     return or_mask
+
+
+declare(
+    "no-op", "There are no kernels to choose from.", "torch.nn.attention.flex_attention",
+    "flex_attention(kernel_options=)",
+)  # fmt: skip
 
 
 def _check_callable(mask_mods: tuple) -> None:
