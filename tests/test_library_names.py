@@ -394,6 +394,42 @@ def test_flex_attention_of_functions_that_take_one_place_at_a_time():
     assert long.shape == (1, 1, 2048, 2048)  # in one call, not four million
 
 
+@pytest.mark.parametrize(
+    "mask_mod",
+    [
+        lambda b, h, q, kv: (q == 2) & (kv == 1),  # none of the five corners
+        lambda b, h, q, kv: ((q == 2) & (kv == 1)).any() | (q == 5),
+        lambda b, h, q, kv: (q >= kv) & (q.numel() == 1),
+        lambda b, h, q, kv: torch.stack([q, kv]).max() > 3,
+        lambda b, h, q, kv: (torch.arange(6) == q).sum() * q > kv,
+        lambda b, h, q, kv: torch.where(q > 3, kv < 2, kv > h),
+    ],
+)
+def test_a_mask_is_that_of_single_places(mask_mod):
+    """Whether its function can be called with all places at once or not."""
+    from rushlight.nn import flex_attention as flex
+
+    mask = flex.create_mask(mask_mod, 1, 2, 6, 6)
+    for place in np.ndindex(1, 2, 6, 6):
+        assert mask[place] == mask_mod(*map(torch.tensor, place))
+
+
+def test_gradients_go_through_a_score_mod():
+    from rushlight.nn import flex_attention as flex
+
+    torch.manual_seed(0)
+    x, slope = torch.randn(1, 2, 4, 3), torch.tensor([0.5, 2.0], requires_grad=True)
+    out = flex.flex_attention(
+        x, x, x, lambda s, b, h, q, kv: torch.where(q >= kv, s * slope[h], float("-inf"))
+    )
+    out.sum().backward()
+    scores = (x @ x.mT * 3**-0.5 * slope.detach()[:, None, None]).masked_fill(
+        torch.ones(4, 4).tril() == 0, float("-inf")
+    )
+    np.testing.assert_allclose((scores.softmax(-1) @ x).numpy(), out.detach().numpy(), atol=1e-6)
+    assert slope.grad.isfinite().all() and slope.grad.abs().min() > 0
+
+
 def test_gradgradcheck_draws_as_pytorch_does():
     torch.manual_seed(0)
     x = torch.rand(3, 3, dtype=torch.double, requires_grad=True)

@@ -281,3 +281,14 @@ def test_an_absent_attribute_points_to_the_page():
     ):
         with pytest.raises(AttributeError, match=r"docs/coverage\.md"):
             holder.no_such_name
+
+
+def test_an_index_that_overrides_is_asked():
+    class Index(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return function.__name__
+
+    index = torch.tensor([1]).as_subclass(Index)
+    x = torch.arange(6).reshape(2, 3)
+    assert x[index] == x[index, 1] == x[0, index] == "__getitem__"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rushlight as torch
 from rushlight.core.stub import declare, stub
+from rushlight.utils._pytree import tree_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,30 +84,82 @@ def _check_callable(mask_mods: tuple) -> None:
         raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
 
 
+class _NotOneNumber(Exception):
+    """A function was called with all places at once and needs them one by one."""
+
+
+class _Places(torch.Tensor):
+    """A number for each place, `[B, H, Q, KV]`, that passes for a single number.
+
+    Elementwise operators of it and single numbers, conversions, and tables read at it give what single
+    calls would give. All that could tell the difference (a shape, a sum, a truth value) is a _NotOneNumber.
+    """
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        if not cls._same_for_one(function, args, kwargs or {}):
+            raise _NotOneNumber
+        args, kwargs = tree_map(
+            _plain, (args, kwargs or {})
+        )  # what is saved for a backward is no _Places
+        result = function(*args, **kwargs)
+        return result.as_subclass(cls) if isinstance(result, torch.Tensor) else result
+
+    @classmethod
+    def _same_for_one(cls, function: Any, args: tuple, kwargs: dict) -> bool:
+        name = function.__name__
+        if name == "__get__":
+            return function in (torch.Tensor.dtype.__get__, torch.Tensor.device.__get__)
+        if name == "__getitem__":
+            table, index = args
+            index = index if isinstance(index, tuple) else (index,)
+            return (
+                not isinstance(table, cls)
+                and len(index) == table.dim()
+                and all(
+                    type(i) is int or _is_number(i) and i.dtype not in (torch.bool, torch.uint8)
+                    for i in index
+                )
+            )
+        if name in ("new_ones", "new_zeros"):
+            return [*args[1:], kwargs.get("size", ())] in ([()], [(), ()])
+        op = getattr(function, "op", None)
+        return (
+            name in _CONVERSIONS or op is not None and op.elementwise and not name.endswith("_")
+        ) and all(_is_number(x) for x in (*args, *kwargs.values()) if isinstance(x, torch.Tensor))
+
+
+def _plain(x: Any) -> Any:
+    return x.as_subclass(torch.Tensor) if isinstance(x, _Places) else x
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, _Places) or isinstance(x, torch.Tensor) and x.dim() == 0
+
+
+_CONVERSIONS = frozenset(
+    "where bool int long half float double bfloat16 to type_as zeros_like ones_like full_like".split()
+)
+
+
 def _over_places(
     function: Callable, sizes: tuple[int, ...], scores: Tensor | None = None
 ) -> Tensor:
     """`function` of (b, h, q, kv), or of (score, b, h, q, kv), at all places: `[B, H, Q, KV]`.
 
-    Such a function is nearly always made of operations that work on many places at once: it is
-    called with all of them, and the corners of the result are compared with calls of single places.
-    Otherwise it is called for one place after the other.
+    Such a function is nearly always made of operations on single numbers alone: then it is called once,
+    with all places (`_Places`). Otherwise it is called for one place after the other.
     """
     first = () if scores is None else (scores,)
     places = [torch.arange(size) for size in sizes]
     grid = [p.reshape([-1 if d == k else 1 for k in range(4)]) for d, p in enumerate(places)]
     try:
-        together = function(*first, *grid).expand(sizes)
-        with torch.no_grad():
-            for corner in {(0, 0, 0, 0), tuple(n // 2 for n in sizes), tuple(n - 1 for n in sizes),
-                           (0, sizes[1] - 1, 0, sizes[3] - 1), (sizes[0] - 1, 0, sizes[2] - 1, 0)}:  # fmt: skip
-                alone = function(*(s[corner] for s in first), *map(torch.tensor, corner))
-                if alone.shape or not torch.allclose(
-                    alone.double(), together[corner].double(), equal_nan=True
-                ):
-                    raise IndexError
-        return together
-    except (IndexError, RuntimeError, ValueError):  # `table[b][q - kv]`, or `if q > kv:`
+        together = function(*(x.as_subclass(_Places) for x in (*first, *grid)))
+        if _is_number(together):
+            return _plain(together).expand(sizes)
+    except _NotOneNumber:  # `table[b][q - kv]`, or `if q > kv:`
         pass
     score = (0,) * len(first)
     for names in ((None, None, None, 0), (None, None, 0, None), (None, 0, None, None), (0, None, None, None)):  # fmt: skip

@@ -86,6 +86,10 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             return unsqueeze(self, d)
     else:
         index = as_tuple(index)
+    if any(map(overrides.overriding, index)):
+        got = overrides.call_overrides(Tensor.__getitem__, (self, index), {})
+        if got is not overrides.NOTHING:
+            return got
     return by_items(self, index)
 
 
