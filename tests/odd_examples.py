@@ -24,38 +24,37 @@ from odd_draws import (
     some,
 )
 from odd_places import (
-    add_along,
     add_rows,
-    add_slices,
-    bags,
     bincount,
+    cat,
     copy_into,
-    expand,
+    cumulative_extreme,
+    embedding_bag,
     fill_masked,
-    gather_along,
+    gather,
+    gather_gradient,
     index_add_at,
     index_put,
+    index_select,
+    index_select_gradient,
     index_take,
-    joined,
     masked,
+    masked_expand,
+    nonzero,
     out_of_range,
     pad_constant,
     pad_edges,
     put_slices,
-    reduce_along,
-    rolled,
-    running_extreme,
-    search,
-    slices_added,
+    roll,
+    scatter,
+    scatter_reduce,
+    searchsorted,
     sort,
     stacked,
-    take_slices,
-    tiled,
+    tile,
     topk,
     triangle,
     unique,
-    where_set,
-    write_along,
 )
 from rushlight._codegen.kernels.pointwise import Pointwise
 
@@ -243,7 +242,7 @@ def rms_norm_gradients(rng, d):
     return g, a, w, n, eps, needs[:2]
 
 
-def lengths(rng, d):
+def l2_norm(rng, d):
     a = some(rng, (*shape_of(rng, 0, 3), long_or(rng, 1, 7)), d)
     return a, (a.ndim - 1,), bool(rng.integers(2))
 
@@ -285,24 +284,24 @@ def ctc_loss_gradient(rng, d):
     return some(rng, x.shape[1:2], d), x, targets, heard, said, alpha, blank, bool(rng.integers(2))
 
 
-def distances(rng, d):
+def cdist(rng, d):
     lead, k = shape_of(rng, 0, 1), long_or(rng, 1, 3)
     a, b = (some(rng, (*lead, long_or(rng, 1, 5), k), d) for _ in "ab")
     return a, b, float(rng.choice([1, 2, np.inf]))
 
 
-def distances_gradient(rng, d):
-    a, b, p = distances(rng, d)
+def cdist_gradient(rng, d):
+    a, b, p = cdist(rng, d)
     shape = (*a.shape[:-1], b.shape[-2])
     return some(rng, shape, d), np.abs(some(rng, shape, d)), a, b, p
 
 
-def own_distances(rng, d):
-    return distances(rng, d)[0].reshape(-1, 1), float(rng.choice([1, 2, np.inf]))
+def pdist(rng, d):
+    return cdist(rng, d)[0].reshape(-1, 1), float(rng.choice([1, 2, np.inf]))
 
 
-def own_distances_gradient(rng, d):
-    a, p = own_distances(rng, d)
+def pdist_gradient(rng, d):
+    a, p = pdist(rng, d)
     shape = (len(a) * (len(a) - 1) // 2,)
     return some(rng, shape, d), np.abs(some(rng, shape, d)), a, p
 
@@ -342,7 +341,7 @@ def pool(rng, d):
     )
 
 
-def grid_values(rng, d):
+def grid_sample(rng, d):
     n, out = small(rng, 1, 4), (small(rng), long_or(rng, 1, 5))
     grid = np.clip(some(rng, (n, *out, 2), d), -3, 3)
     mode = str(rng.choice(["bilinear", "nearest"]))
@@ -351,8 +350,8 @@ def grid_values(rng, d):
     return x, grid, mode, padding, bool(rng.integers(2))
 
 
-def grid_gradients(rng, d):
-    x, grid, *how = grid_values(rng, d)
+def grid_sample_gradients(rng, d):
+    x, grid, *how = grid_sample(rng, d)
     g = some(rng, (*x.shape[:2], *grid.shape[1:3]), d)
     return g, x, grid, *how, (True, bool(rng.integers(2)))
 
@@ -483,7 +482,7 @@ def along_axis(*rest):
     return make
 
 
-def running(rng, d):
+def cumulative(rng, d):
     a = some(rng, any_shape(rng) or (3,), d)
     return a, axis_of(rng, a), np.add
 
@@ -560,7 +559,7 @@ def cast(rng, d):
     return *one(rng, d), FLOATS[rng.integers(len(FLOATS))]
 
 
-def move_statistics(rng, d):
+def update_running_stats(rng, d):
     n = long_or(rng, int(rng.integers(1, 70)))
     wide = F32 if d.itemsize == 2 else d
     return *(some(rng, (n,), t) for t in (d, d, wide, wide)), 0.1, 1.5
@@ -568,17 +567,17 @@ def move_statistics(rng, d):
 
 NUMBERS = (0.5, 1.5, 0.5)
 NAMED = (
-    adaptive_sums, add_at_places, grid_gradients, grid_values, reduce_along,
-    bags, bincount, expand, running_extreme, search, unique, where_set,
-    put_slices, pad_constant, pad_edges, copy_into, joined, rolled, tiled, triangle,
+    adaptive_sums, add_at_places, grid_sample_gradients, grid_sample, scatter_reduce,
+    embedding_bag, bincount, masked_expand, cumulative_extreme, searchsorted, unique, nonzero,
+    put_slices, pad_constant, pad_edges, copy_into, cat, roll, tile, triangle,
     attention, attention_gradients, convolve, convolve_transposed, convolve_weight, accumulate,
     accumulate_activated, outer_added,
-    linear, add_along, add_rows, add_slices, gather_along, index_add_at, index_put, index_take,
+    linear, gather_gradient, add_rows, gather, index_add_at, index_put, index_take,
     fill_masked,
-    out_of_range, slices_added, take_slices, write_along, batch_norm, batch_norm_gradients,
-    ctc_loss, ctc_loss_gradient, distances, distances_gradient, own_distances, own_distances_gradient,
-    glu, glu_gradient, group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, running,
-    lengths, move_statistics, resample, resample_adjoint, rms_norm, rms_norm_gradients, sum_to,
+    out_of_range, index_select_gradient, index_select, scatter, batch_norm, batch_norm_gradients,
+    ctc_loss, ctc_loss_gradient, cdist, cdist_gradient, pdist, pdist_gradient,
+    glu, glu_gradient, group_norm, group_norm_gradients, layer_norm, layer_norm_gradients, cumulative,
+    l2_norm, update_running_stats, resample, resample_adjoint, rms_norm, rms_norm_gradients, sum_to,
     sort, topk, where, cast,
 )  # fmt: skip
 EXAMPLES = {f.__name__: f for f in NAMED} | {
@@ -590,33 +589,33 @@ EXAMPLES = {f.__name__: f for f in NAMED} | {
     "max_pool": pool, "max_pool_places": pool, "window_averages": averages,
     "window_averages_adjoint": averages_adjoint, "max_by_tables": tables,
     "by_c_library": lambda rng, d: ("log", np.abs(some(rng, (long_or(rng, 1),), F64)) + 0.1),
-    "random_between": drawing([F32, F64], -1.0, 2.0), "random_doubles": drawing([F64]),
-    "random_floats": drawing([F32]), "random_hits": drawing([*FLOATS, *INTEGERS], 1 << 52, 1),
+    "random_uniform": drawing([F32, F64], -1.0, 2.0), "random_doubles": drawing([F64]),
+    "random_floats": drawing([F32]), "random_bernoulli": drawing([*FLOATS, *INTEGERS], 1 << 52, 1),
     "random_integers": drawing([np.dtype(np.int64)], 3, 17), "random_normals": normals(np.float32),
-    "random_wide_normals": normals(np.float64), "random_order": of_generator,
+    "random_wide_normals": normals(np.float64), "random_permutation": of_generator,
     "random_words": of_generator, "random_wide_words": of_generator, "recurrent_layer": recurrent,
     "recurrent_layer_gradients": recurrent_gradients,
-    "cat_plain": joined, "stack_plain": stacked,
-    "argmax": along_axis(False), "argmin": along_axis(True), "total": along_axis(False),
-    "average": along_axis(True), "largest": along_axis(False), "smallest": along_axis(True),
-    "largest_at": along_axis(False), "smallest_at": along_axis(True),
+    "cat_contiguous": cat, "stack_contiguous": stacked,
+    "argmax": along_axis(False), "argmin": along_axis(True), "sum": along_axis(False),
+    "mean": along_axis(True), "amax": along_axis(False), "amin": along_axis(True),
+    "max_with_index": along_axis(False), "min_with_index": along_axis(True),
     "variance": along_axis(False, 1), "logsumexp": along_axis(False), "softmax": softmax(1),
     "log_softmax": softmax(1),
-    "softmax_gradient": softmax(2), "log_softmax_gradient": softmax(2), "class_entropy": classes,
-    "class_entropy_gradient": classes_gradient, "clip_gradient": elements(2, (-0.5, 0.5)),
+    "softmax_gradient": softmax(2), "log_softmax_gradient": softmax(2), "cross_entropy": classes,
+    "cross_entropy_gradient": classes_gradient, "clip_gradient": elements(2, (-0.5, 0.5)),
     "add_scaled": elements(2, (0.5,)), "lerp": elements(3), "clip": elements(1, (-0.5, 0.5)),
     "clip_arrays": elements(3), "power": positive(elements(2)), "reverse_subtract": elements(2),
-    "replace_nonfinite": elements(1, (None, None, None)), "sgn": one, "relu": one,
-    "counted": lambda rng, d: (some(rng, (long_or(rng, int(rng.integers(2, 70))),), d), 0.5, 0.25),
-    "spaced": lambda rng, d: (some(rng, (long_or(rng, int(rng.integers(2, 70))),), d), 0.5, 2.5),
-    "fill_into": lambda rng, d: (*one(rng, d), 3), "squared_distance": same_shape,
-    "product": along_axis(False), "total_of_numbers": along_axis(False),
-    "nonzeros": along_axis(), "random_normal_floats": drawing([F32], 0.5, 2.0, least=16),
-    "digamma": one, "entropy": one, "erfinv": one, "lgamma": one, "ndtr": one, "ndtri": one,
+    "nan_to_num": elements(1, (None, None, None)), "sgn": one, "relu": one,
+    "arange_into": lambda rng, d: (some(rng, (long_or(rng, int(rng.integers(2, 70))),), d), 0.5, 0.25),
+    "linspace_into": lambda rng, d: (some(rng, (long_or(rng, int(rng.integers(2, 70))),), d), 0.5, 2.5),
+    "fill": lambda rng, d: (*one(rng, d), 3), "squared_distance": same_shape,
+    "prod": along_axis(False), "nansum": along_axis(False),
+    "count_nonzero": along_axis(), "random_normal_floats": drawing([F32], 0.5, 2.0, least=16),
+    "digamma": one, "entr": one, "erfinv": one, "lgamma": one, "ndtr": one, "ndtri": one,
     "polygamma": lambda rng, d: (1, *one(rng, d)), "xlog1py": elements(2),
-    "select": masked, "contiguous": one, "row_major": one,
-    "with_wide_number": wide_number, "binary_entropy": positive(elements(2)),
-    "binary_entropy_gradient": positive(elements(3)),
+    "masked_select": masked, "contiguous": one, "row_major": one,
+    "with_wide_number": wide_number, "binary_cross_entropy": positive(elements(2)),
+    "binary_cross_entropy_gradient": positive(elements(3)),
 }  # fmt: skip
 
 

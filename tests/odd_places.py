@@ -14,7 +14,7 @@ def slices(rng, d):
     return shape, axis, index, some(rng, (*shape[:axis], index.size, *shape[axis + 1 :]), d)
 
 
-def take_slices(rng, d):
+def index_select(rng, d):
     shape, axis, index, _ = slices(rng, d)
     return some(rng, shape, d), index.reshape(1, -1) if rng.integers(2) else index, axis
 
@@ -24,7 +24,7 @@ def add_slices(rng, d):
     return some(rng, shape, d), index, axis, values
 
 
-def slices_added(rng, d):
+def index_select_gradient(rng, d):
     shape, axis, index, values = slices(rng, d)
     return shape, index, axis, values
 
@@ -90,12 +90,12 @@ def along(rng, d):
     return shape, dim, index_into(rng, own, shape[dim], np.int64), some(rng, own, d)
 
 
-def gather_along(rng, d):
+def gather(rng, d):
     shape, dim, index, _ = along(rng, d)
     return some(rng, shape, d), index, dim
 
 
-def write_along(rng, d):
+def scatter(rng, d):
     shape, dim, index, values = along(rng, d)
     values = values if rng.integers(3) else some(rng, (), d)
     add = bool(rng.integers(2))
@@ -110,13 +110,13 @@ def write_along(rng, d):
     return some(rng, shape, d), index, dim, values, add
 
 
-def reduce_along(rng, d):
+def scatter_reduce(rng, d):
     shape, dim, index, values = along(rng, d)
     how = ["sum", "mean", "prod", "amax", "amin"][rng.integers(5)]
     return some(rng, shape, d), index, dim, values, how, bool(rng.integers(2))
 
 
-def add_along(rng, d):
+def gather_gradient(rng, d):
     shape, dim, index, values = along(rng, d)
     return shape, index, dim, values
 
@@ -155,7 +155,7 @@ def copy_into(rng, d):
     return some(rng, a.shape, d), a
 
 
-def joined(rng, d):
+def cat(rng, d):
     shape = any_shape(rng) or (3,)
     axis = small(rng, 0, len(shape))
     sizes = [small(rng) for _ in range(small(rng, 1, 4))]
@@ -167,13 +167,13 @@ def stacked(rng, d):
     return [a, *(some(rng, a.shape, d) for _ in range(small(rng, 1, 4)))], small(rng, 0, a.ndim)
 
 
-def rolled(rng, d):
+def roll(rng, d):
     a = some(rng, any_shape(rng) or (3,), d)
     dims = tuple(rng.permutation(a.ndim)[: small(rng, 1, 3)].tolist())
     return a, tuple(int(rng.integers(-20, 20)) for _ in dims), dims
 
 
-def tiled(rng, d):
+def tile(rng, d):
     a = some(rng, shape_of(rng, 0, 3), d)
     return a, tuple(small(rng, 1, 4) for _ in range(a.ndim + int(rng.integers(2))))
 
@@ -189,7 +189,7 @@ def bincount(rng, d):
     return a, weights, small(rng, 0, 20)
 
 
-def search(rng, d):
+def searchsorted(rng, d):
     shape = shape_of(rng, 0, 2)
     n, m = long_or(rng, 1, 17), long_or(rng, 1, 17)
     seq = np.sort(some(rng, (*shape, n) if rng.integers(2) else (n,), d), -1)
@@ -200,7 +200,7 @@ def unique(rng, d):
     return some(rng, any_shape(rng), d), False, True
 
 
-def bags(rng, d):
+def embedding_bag(rng, d):
     rows, n, width = small(rng), small(rng), long_or(rng, 1, 17)
     indices = index_into(rng, (long_or(rng, 1, 40),), rows, np.int64)
     offsets = np.sort(rng.integers(0, indices.size + 1, n))
@@ -214,15 +214,15 @@ def masked(rng, d):
     return a, np.asarray(some(rng, a.shape, F32) > 0)
 
 
-def expand(rng, d):
+def masked_expand(rng, d):
     a, mask = masked(rng, d)
     return a[mask], mask
 
 
-def where_set(rng, d):
+def nonzero(rng, d):
     return (some(rng, any_shape(rng) or (3,), d),)
 
 
-def running_extreme(rng, d):
+def cumulative_extreme(rng, d):
     a, axis, down = sort(rng, d)
     return a, axis, np.minimum if down else np.maximum

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -44,3 +47,24 @@ def test_operators_use_listed_kernels_only(path):
 
 def test_every_listed_kernel_means_something():
     assert not [name for name, meaning in KERNELS.items() if not meaning.strip()]
+
+
+def test_machine_code_reaches_the_tables_that_hold_kernels():
+    """Generated code holds kernels in dictionaries; activation puts the new ones there."""
+    program = """
+from rushlight._backends import cpu, llvm
+table = {f"k_{name}": cpu.kernel(name) for name in ("add", "relu", "address")} | {"k": 1}
+cpu.tables.append(table)
+before = dict(table)
+active = llvm.activate()
+after = {f"k_{name}": cpu.kernel(name) for name in ("add", "relu", "address")} | {"k": 1}
+changed = sorted(name for name in table if table[name] is not before[name])
+assert table == after and changed == (["k_add", "k_relu"] if active else []), changed
+"""
+    env = {k: v for k, v in os.environ.items() if k != "RUSHLIGHT_COMPILED"}
+    subprocess.run([sys.executable, "-c", program], check=True, env=env)
+
+
+def test_a_kernel_that_is_not_there_is_named():
+    with pytest.raises(AttributeError, match="no kernel 'relu7'"):
+        xp.kernel("relu7")

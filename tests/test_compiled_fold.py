@@ -50,7 +50,7 @@ def close(got, want, dtype):
     )
 
 
-PLACES = ("argmax", "argmin", "largest_at", "smallest_at")
+PLACES = ("argmax", "argmin", "max_with_index", "min_with_index")
 
 
 def results(name, args):
@@ -64,16 +64,16 @@ def results(name, args):
 
 def calls(a, axis, keepdims):
     """name -> arguments of the kernels that take this array."""
-    found: dict = {"total": (a, axis, keepdims), "nonzeros": (a, axis)}
+    found: dict = {"sum": (a, axis, keepdims), "count_nonzero": (a, axis)}
     if a.dtype in FLOATS:
-        found |= {"total_of_numbers": (a, axis, keepdims), "average": (a, axis, keepdims)}
+        found |= {"nansum": (a, axis, keepdims), "mean": (a, axis, keepdims)}
     if a.dtype.char != "?":
-        found |= {"largest": (a, axis, keepdims), "smallest": (a, axis, keepdims)}
+        found |= {"amax": (a, axis, keepdims), "amin": (a, axis, keepdims)}
         if axis.__class__ is not tuple:
             found |= dict.fromkeys(PLACES, (a, axis, keepdims))
     with np.errstate(all="ignore"):
         signs = a if a.dtype.char == "?" else np.where(a < 0, -1, 1).astype(a.dtype, copy=False)
-    return found | {"product": (signs.reshape(a.shape), axis, keepdims)}
+    return found | {"prod": (signs.reshape(a.shape), axis, keepdims)}
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
@@ -96,7 +96,7 @@ def test_nan_and_infinity(dtype):
         a[1, 3], a[2, 4], a[3, 5] = np.nan, np.inf, -np.inf
         for axis in (None, 0, 1):
             for name, args in calls(a, axis, False).items():
-                if name != "product":
+                if name != "prod":
                     with np.errstate(all="ignore"):
                         for got, want in results(name, args):
                             close(got, want, dtype)
@@ -105,7 +105,7 @@ def test_nan_and_infinity(dtype):
 def test_what_is_not_dense_is_the_references():
     a = values((40, 50), np.dtype("f4"))
     for b in (a[:, ::2], a[::-1], np.broadcast_to(a[0], (40, 50)), a[:0]):
-        close(compiled_reduce.total(b, 0, False), numpy_reduce.total(b, 0, False), a.dtype)
+        close(compiled_reduce.sum(b, 0, False), numpy_reduce.sum(b, 0, False), a.dtype)
     assert compiled_reduce.plan((2, 3, 4), (48, 16, 4), 4, 1, False) == (
         ((False, 2), (True, 3), (False, 4)),
         (2, 4),
@@ -113,10 +113,10 @@ def test_what_is_not_dense_is_the_references():
     assert compiled_reduce.plan((2, 3, 4), (4, 8, 24), 4, 2, False) is None  # of another order
     assert compiled_reduce.plan((2, 3), (12, 8), 4, 1, False) is None  # with gaps
     wide = values((50,), np.dtype("i8"))
-    close(compiled_reduce.total(wide, None, False), np.asarray(wide.sum()), wide.dtype)
+    close(compiled_reduce.sum(wide, None, False), np.asarray(wide.sum()), wide.dtype)
     limits = np.array([-(2**63), 2**63 - 1] * 40)
-    assert compiled_extremes.largest(limits, None, False) == 2**63 - 1
-    assert compiled_extremes.smallest(limits[::2].copy(), None, False) == -(2**63)
+    assert compiled_extremes.amax(limits, None, False) == 2**63 - 1
+    assert compiled_extremes.amin(limits[::2].copy(), None, False) == -(2**63)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
@@ -126,7 +126,7 @@ def test_stays_inside_of_arrays(dtype):
             a = guarded(values(shape, dtype), side)
             for axis in (None, 0, 1, len(shape) - 1, -1):
                 for name, args in calls(a, axis, False).items():
-                    if name != "product":
+                    if name != "prod":
                         results(name, args)
 
 
@@ -139,7 +139,7 @@ def test_threads_do_not_matter():
             rushlight.set_num_threads(n)
             found.append([
                 np.asarray(getattr(compiled_reduce, name)(a, axis, False)).tobytes()
-                for name in ("total", "total_of_numbers", "product", "average")
+                for name in ("sum", "nansum", "prod", "mean")
                 for axis in (None, 0, 1)
             ])  # fmt: skip
     finally:
@@ -164,7 +164,7 @@ def test_squared_distance(dtype):
 def test_the_dtype_that_is_asked_for(dtype, to):
     """A sum of truth values as a truth value, and all others."""
     a = np.random.default_rng(0).integers(0, 2, (40, 50)).astype(dtype)
-    for name, axis in itertools.product(("total", "product"), (0, 1, None)):
+    for name, axis in itertools.product(("sum", "prod"), (0, 1, None)):
         got = getattr(compiled_reduce, name)(a, axis, False, to)
         want = getattr(numpy_reduce, name)(a, axis, False, to)
         assert got.dtype == want.dtype and np.array_equal(got, want)

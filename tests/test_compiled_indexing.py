@@ -43,11 +43,11 @@ def test_slices(shape, data, seed):
     wide = data.draw(st.sampled_from([np.int64, np.int32]))
     index = guarded(rng.integers(0, shape[axis], k).astype(wide))
     a = whole(rng, shape, data.draw(st.sampled_from(MOVED)))
-    assert np.array_equal(compiled.take_slices(a, index, axis), np.take(a, index, axis))
+    assert np.array_equal(compiled.index_select(a, index, axis), np.take(a, index, axis))
     dtype = data.draw(st.sampled_from([*FLOATS, np.dtype(np.int64), np.dtype(np.int32)]))
     values = whole(rng, (*shape[:axis], k, *shape[axis + 1 :]), dtype)
-    expected = reference.slices_added(shape, index, axis, values)
-    assert np.array_equal(compiled.slices_added(shape, index, axis, values), expected)
+    expected = reference.index_select_gradient(shape, index, axis, values)
+    assert np.array_equal(compiled.index_select_gradient(shape, index, axis, values), expected)
     z = whole(rng, shape, dtype)
     want = z + expected
     key = (*(slice(None),) * axis, index - shape[axis] if seed % 2 else index)
@@ -64,18 +64,18 @@ def test_elements(shape, data, seed):
     own = (*shape[:dim], k, *shape[dim + 1 :])
     index = guarded(rng.integers(0, shape[dim], own))
     a = whole(rng, shape, data.draw(st.sampled_from(MOVED)))
-    expected = reference.gather_along(a, index, dim)
-    assert np.array_equal(compiled.gather_along(a, index, dim), expected)
+    expected = reference.gather(a, index, dim)
+    assert np.array_equal(compiled.gather(a, index, dim), expected)
     values = whole(rng, own, a.dtype)
     for given_values in (values, values.reshape(-1)[:1].reshape(())):
         z, want = guarded(a), a.copy()
-        compiled.write_along(z, index, dim, given_values)
-        reference.write_along(want, index, dim, given_values)
+        compiled.scatter(z, index, dim, given_values)
+        reference.scatter(want, index, dim, given_values)
         assert np.array_equal(z, want)
     dtype = data.draw(st.sampled_from(FLOATS))
     values = whole(rng, own, dtype)
-    expected = reference.add_along(shape, index, dim, values)
-    assert np.array_equal(compiled.add_along(shape, index, dim, values), expected)
+    expected = reference.gather_gradient(shape, index, dim, values)
+    assert np.array_equal(compiled.gather_gradient(shape, index, dim, values), expected)
 
 
 @given(
@@ -131,11 +131,11 @@ def test_reductions(shape, data, seed):
         for include in (True, False):
             got, want = guarded(a), a.copy()
             with np.errstate(all="ignore"):
-                assert compiled.reduce_along(got, index, dim, values, reduce, include)
-                reference.reduce_along(want, index, dim, values, reduce, include)
+                assert compiled.scatter_reduce(got, index, dim, values, reduce, include)
+                reference.scatter_reduce(want, index, dim, values, reduce, include)
             assert np.array_equal(got, want, equal_nan=dtype.kind == "f"), (reduce, include)
     index.reshape(-1)[0] = shape[dim]
-    assert not compiled.reduce_along(got, index, dim, values, "sum", True)
+    assert not compiled.scatter_reduce(got, index, dim, values, "sum", True)
     assert np.array_equal(got, want, equal_nan=dtype.kind == "f")
 
 
@@ -186,10 +186,10 @@ def test_range(n, wide, seed, bad):
         x[rng.integers(n)] = bad
     assert compiled.in_range(x, compiled.index_type(x), 50) is (bad is None)
     if bad is not None:
-        assert compiled.gather_along(np.zeros(50), x, 0) is None
-        assert compiled.take_slices(np.zeros((50, 3)), x, 0) is None
+        assert compiled.gather(np.zeros(50), x, 0) is None
+        assert compiled.index_select(np.zeros((50, 3)), x, 0) is None
         z = np.zeros(50)
-        assert not compiled.write_along(z, x, 0, np.ones(n)) and not z.any()
+        assert not compiled.scatter(z, x, 0, np.ones(n)) and not z.any()
 
 
 @pytest.mark.parametrize("bad", [-1, 100, 1 << 40, -(1 << 63)])
@@ -209,7 +209,7 @@ def test_no_kernel_sees_an_index_out_of_range(bad):
             call()
     # and where an operator did not look, the kernel's caller does
     with pytest.raises((IndexError, ValueError)):
-        compiled.add_slices(np.zeros((100, 8)), i._array.clip(None, 200), 0, np.ones((64, 8)))
+        compiled.index_select_gradient((100, 8), i._array.clip(None, 200), 0, np.ones((64, 8)))
         raise IndexError("a negative index counts from the end")
 
 
@@ -229,9 +229,9 @@ def test_two_threads_give_the_same_bits():
             torch.set_num_threads(threads)
             found.append(
                 [
-                    compiled.slices_added((50, 300), index, 0, values).tobytes(),
-                    compiled.slices_added((5000, 70), index[:300], 1, values).tobytes(),
-                    compiled.add_along((50, 300), wide, 0, values).tobytes(),
+                    compiled.index_select_gradient((50, 300), index, 0, values).tobytes(),
+                    compiled.index_select_gradient((5000, 70), index[:300], 1, values).tobytes(),
+                    compiled.gather_gradient((50, 300), wide, 0, values).tobytes(),
                 ]
             )
     finally:

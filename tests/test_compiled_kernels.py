@@ -20,7 +20,7 @@ from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
 from rushlight._backends.llvm import activation as compiled_activation
 from rushlight._backends.llvm import batch_normalize as compiled_batch_normalize
-from rushlight._backends.llvm import class_entropy as compiled_class_entropy
+from rushlight._backends.llvm import cross_entropy as compiled_cross_entropy
 from rushlight._backends.llvm import elementwise as compiled_elementwise
 from rushlight._backends.llvm import extremes as compiled_extremes
 from rushlight._backends.llvm import loss as compiled_loss
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in .*:RuntimeWarn
 BINDINGS = {
     "activation": compiled_activation,
     "batch_normalize": compiled_batch_normalize,
-    "class_entropy": compiled_class_entropy,
+    "cross_entropy": compiled_cross_entropy,
     "elementwise": compiled_elementwise,
     "extremes": compiled_extremes,
     "loss": compiled_loss,
@@ -233,7 +233,7 @@ OF_ELEMENTS = [
     if pointwise(name) and name not in DIVISIONS + KINDS
 ]
 GIVEN = {0: (), 1: (0.5,), 2: (0.5, 1.5), 3: (1.0, 1.5, 0.5)}
-PROBABILITIES = ("binary_entropy", "binary_entropy_gradient")
+PROBABILITIES = ("binary_cross_entropy", "binary_cross_entropy_gradient")
 
 
 def sized(*arrays):
@@ -351,7 +351,7 @@ def test_signs(a):
 
 @given(arrays(), st.sampled_from((None, 0.5)), st.sampled_from((None, 7.0)))
 def test_replace_nonfinite(a, nan, infinite):
-    compare("replace_nonfinite", a, nan, infinite, None)
+    compare("nan_to_num", a, nan, infinite, None)
 
 
 @given(st.data())
@@ -426,9 +426,9 @@ def test_class_entropy(data):
     scale = sized(a) * (1 if weight is None else sized(weight) * classes)
     args = (a, target, weight, skip, smoothing)
     got, want = (
-        f(*args) for f in (compiled_class_entropy.class_entropy, reference("class_entropy"))
+        f(*args) for f in (compiled_cross_entropy.cross_entropy, reference("cross_entropy"))
     )
-    check("class_entropy", got[:2], want[:2], scale)
+    check("cross_entropy", got[:2], want[:2], scale)
     size = max(1, target.size) * scale
     assert np.allclose(
         got[2:4], want[2:4], rtol=1e-5, atol=1e-2 * size if a.itemsize == 2 else 1e-5 * size
@@ -437,10 +437,10 @@ def test_class_entropy(data):
     wide = np.float32 if a.itemsize == 2 else a.dtype
     g = data.draw(st.one_of(arrays((), wide, special=False), arrays(places, wide, special=False)))
     args = (g, a, target, weight, want[1], skip, smoothing, 0.25)
-    compare("class_entropy_gradient", *args, scale=scale * sized(g))
+    compare("cross_entropy_gradient", *args, scale=scale * sized(g))
 
 
-@pytest.mark.parametrize("way", [compiled_class_entropy.class_entropy, reference("class_entropy")])
+@pytest.mark.parametrize("way", [compiled_cross_entropy.cross_entropy, reference("cross_entropy")])
 @pytest.mark.parametrize("step", [1, 2])
 def test_classes_that_are_ruled_out(way, step):
     """Logits of -inf, also that of the first class; rows with gaps between their numbers."""
@@ -457,7 +457,7 @@ def axes(data, a):
     return data.draw(st.one_of(st.none(), one, some) if a.ndim else st.none())
 
 
-@pytest.mark.parametrize("name", ["total", "average", "largest", "smallest"])
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin"])
 @given(st.data())
 @settings(max_examples=80)
 def test_reductions(name, data):
@@ -465,7 +465,7 @@ def test_reductions(name, data):
     compare(name, a, axes(data, a), data.draw(st.booleans()), scale=sized(a))
 
 
-@pytest.mark.parametrize("name", ["total", "average"])
+@pytest.mark.parametrize("name", ["sum", "mean"])
 @pytest.mark.parametrize("dtype", FLOATS + OTHERS, ids=str)
 def test_sums_in_other_dtypes(name, dtype):
     a = np.ones((5, 6), dtype)
@@ -503,8 +503,8 @@ def test_places(name, data):
 def test_running(data):
     a = data.draw(arrays(special=False))
     axis = data.draw(st.integers(-a.ndim, a.ndim - 1)) if a.ndim else 0
-    compare("running", a, axis, np.add, scale=sized(a))
-    compare("running", a, axis, np.multiply)
+    compare("cumulative", a, axis, np.add, scale=sized(a))
+    compare("cumulative", a, axis, np.multiply)
 
 
 @given(st.data())
@@ -540,7 +540,7 @@ def test_lengths_and_logarithms_of_sums(data):
     a = data.draw(arrays(data.draw(shapes(1))))
     keep = data.draw(st.booleans())
     axes = (data.draw(st.integers(0, a.ndim - 1)),)
-    compare("lengths", a, axes, keep, scale=sized(a))
+    compare("l2_norm", a, axes, keep, scale=sized(a))
     compare("logsumexp", a, axes, keep, scale=sized(a))
 
 
@@ -600,9 +600,9 @@ def test_running_statistics(d):
         random.standard_normal(37).astype(d if d.itemsize > 2 else np.float32) for _ in range(2)
     ]
     places = [guarded(v) for v in given]
-    compiled_batch_normalize.move_statistics(*places, *map(guarded, found), 0.25, 1.5)
-    reference("move_statistics")(*given, *found, 0.25, 1.5)
-    check("move_statistics", tuple(places), tuple(given))
+    compiled_batch_normalize.update_running_stats(*places, *map(guarded, found), 0.25, 1.5)
+    reference("update_running_stats")(*given, *found, 0.25, 1.5)
+    check("update_running_stats", tuple(places), tuple(given))
 
 
 def test_all_kernels_of_these_families_are_tried():

@@ -46,19 +46,21 @@ def test_masks(shape, density, seed):
         shape = (2, *shape[1:], 4096 + seed)
     a = some(rng, shape, MOVED[seed % len(MOVED)])
     mask = guarded(rng.random(shape) < density)
-    assert np.array_equal(masks.select(a, mask), a[mask])
+    assert np.array_equal(masks.masked_select(a, mask), a[mask])
     values = guarded(a[mask])
-    assert np.array_equal(masks.expand(values, mask), numpy_masks.expand(values, mask))
+    assert np.array_equal(
+        masks.masked_expand(values, mask), numpy_masks.masked_expand(values, mask)
+    )
     for x in (mask, a):
-        assert np.array_equal(masks.where_set(x), numpy_masks.where_set(x))
+        assert np.array_equal(masks.nonzero(x), numpy_masks.nonzero(x))
     with pytest.raises(ValueError):
-        masks.expand(np.zeros(int(mask.sum()) + 2), mask)
+        masks.masked_expand(np.zeros(int(mask.sum()) + 2), mask)
 
 
 def test_what_counts_as_set():
     for dtype in (np.float16, np.float32, np.float64):
         x = np.array([0.0, -0.0, np.nan, np.inf, 1e-7, 5e-324, -1], dtype)
-        assert np.array_equal(masks.where_set(x), numpy_masks.where_set(x))
+        assert np.array_equal(masks.nonzero(x), numpy_masks.nonzero(x))
     x = torch.tensor([[0.0, 2.0], [-0.0, float("nan")]])
     assert x.nonzero().tolist() == [[0, 1], [1, 1]]
     assert [i.tolist() for i in torch.where(x != 0)] == [[0, 1], [1, 1]]
@@ -73,8 +75,8 @@ def test_scans(shape, data, seed):
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     for ufunc in (np.add, np.multiply):
         with np.errstate(all="ignore"):
-            want = numpy_reduce.running(a, axis, ufunc)
-        got = scan.running(a, axis, ufunc)
+            want = numpy_reduce.cumulative(a, axis, ufunc)
+        got = scan.cumulative(a, axis, ufunc)
         assert got.dtype == want.dtype and np.array_equal(got, want, equal_nan=dtype.kind == "f")
     if dtype.kind == "f":
         a = np.where(rng.random(shape) < 0.1, dtype.type(np.nan), a)
@@ -82,7 +84,7 @@ def test_scans(shape, data, seed):
     a = guarded(a)
     for ufunc in (np.maximum, np.minimum):
         for got, want in zip(
-            scan.running_extreme(a, axis, ufunc), numpy_reduce.running_extreme(a, axis, ufunc),
+            scan.cumulative_extreme(a, axis, ufunc), numpy_reduce.cumulative_extreme(a, axis, ufunc),
             strict=True,
         ):  # fmt: skip
             assert np.array_equal(got, want, equal_nan=got.dtype.kind == "f")
@@ -100,14 +102,16 @@ def test_bags(n, k, inner, mode, weighted, padding, seed):
     indices = guarded(rng.integers(0, 9, k))
     offsets = guarded(np.sort(np.append(0, rng.integers(0, k + 1, n - 1))))
     factors = some(rng, k, np.float32) if weighted and mode < 2 else None
-    got = bags.bags(weight, indices, offsets, factors, mode, padding)
-    want = numpy_bags.bags(weight, indices, offsets, factors, mode, padding)
+    got = bags.embedding_bag(weight, indices, offsets, factors, mode, padding)
+    want = numpy_bags.embedding_bag(weight, indices, offsets, factors, mode, padding)
     assert np.allclose(got[0], want[0], 1e-6) and got[0].dtype == want[0].dtype
     for a, b in zip(got[1:], want[1:], strict=True):
         assert np.array_equal(a, b)
     if n > 1:  # offsets that go down are refused, and nothing is read
         with pytest.raises(ValueError):
-            bags.bags(weight, indices, np.array([k] + [0] * (n - 1)), factors, mode, padding)
+            bags.embedding_bag(
+                weight, indices, np.array([k] + [0] * (n - 1)), factors, mode, padding
+            )
 
 
 @given(
@@ -144,8 +148,8 @@ def test_searches(n, m, rows, dtype, right, many, seed):
     if a.dtype.kind == "f":
         a[0, 0], a[-1, -1] = np.nan, np.inf
     for kind in (np.int64, np.int32):
-        got = sorting.search(seq, a, right, np.dtype(kind))
-        want = numpy_sorting.search(seq, a, right, np.dtype(kind))
+        got = sorting.searchsorted(seq, a, right, np.dtype(kind))
+        want = numpy_sorting.searchsorted(seq, a, right, np.dtype(kind))
         assert np.array_equal(got, want) and got.dtype == want.dtype
 
 
@@ -179,11 +183,11 @@ def test_two_threads_give_the_same_bits():
         for threads in (1, 2):
             torch.set_num_threads(threads)
             arrays = [
-                *(scan.running(x, d, f) for d in (0, 1) for f in (np.add, np.multiply)),
+                *(scan.cumulative(x, d, f) for d in (0, 1) for f in (np.add, np.multiply)),
                 sorting.bincount(i, w, 0),
-                bags.bags(x, i[:9999] % 300, np.arange(0, 9999, 7), None, 1, -1)[0],
-                masks.select(x, x > 0),
-                masks.where_set(x > 0),
+                bags.embedding_bag(x, i[:9999] % 300, np.arange(0, 9999, 7), None, 1, -1)[0],
+                masks.masked_select(x, x > 0),
+                masks.nonzero(x > 0),
             ]
             found.append([a.tobytes() for a in arrays])
     finally:

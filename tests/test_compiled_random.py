@@ -43,8 +43,8 @@ def both(draw, skip=0):
 @pytest.mark.parametrize("skip", [0, 1, 623, 624])
 @pytest.mark.parametrize("n", SIZES)
 def test_words_are_the_references(n, skip):
-    for name in ("random_words", "random_wide_words", "random_order"):
-        if name == "random_order" and n < 2:
+    for name in ("random_words", "random_wide_words", "random_permutation"):
+        if name == "random_permutation" and n < 2:
             continue
         a, b = both(lambda xp, g, name=name: getattr(xp, name)(g, n), skip)
         assert a == b, name
@@ -65,7 +65,7 @@ def test_uniform_numbers_are_the_references(n, skip):
     cases = [filled("random_floats", n, np.float32), filled("random_doubles", n, np.float64)]
     for dtype in REALS:
         for low, high in ((-2.5, 3.25), (0.0, 0.1), (1.0, 1.0 + 2.0**-22), (-1e30, 1e30)):
-            cases.append(filled("random_between", n, dtype, low, high))
+            cases.append(filled("random_uniform", n, dtype, low, high))
     for draw in cases:
         a, b = both(draw, skip)
         assert a == b
@@ -75,10 +75,10 @@ def test_uniform_numbers_are_the_references(n, skip):
 @pytest.mark.parametrize("n", SIZES)
 def test_hits_are_the_references(n, dtype):
     for below in (0, 1, 1 << 52, 3 << 51, (1 << 53) - 1, 1 << 53):
-        a, b = both(filled("random_hits", n, dtype, below), 1)
+        a, b = both(filled("random_bernoulli", n, dtype, below), 1)
         assert a == b
         if dtype.kind not in "biu":
-            a, b = both(filled("random_hits", n, dtype, below, float(dtype.type(1 / 0.9))))
+            a, b = both(filled("random_bernoulli", n, dtype, below, float(dtype.type(1 / 0.9))))
             assert a == b
 
 

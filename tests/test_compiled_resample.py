@@ -104,10 +104,10 @@ def test_read_at_places_as_the_reference(mode, padding, corners, dtype, side):
         grid.reshape(-1)[1::17] = 30.0 if padding == "reflection" else 1e30
         grid = guarded(grid, side)
         how = (mode, padding, corners)
-        a, b = compiled.grid_values(x, grid, *how), reference.grid_values(x, grid, *how)
+        a, b = compiled.grid_sample(x, grid, *how), reference.grid_sample(x, grid, *how)
         same(a, b)
         g = guarded(rng.standard_normal(b.shape).astype(dtype), side)
-        ours = compiled.grid_gradients(g, x, grid, *how, (True, True))
-        theirs = reference.grid_gradients(g, x, grid, *how, (True, True))
+        ours = compiled.grid_sample_gradients(g, x, grid, *how, (True, True))
+        theirs = reference.grid_sample_gradients(g, x, grid, *how, (True, True))
         for a, b in zip(ours, theirs, strict=True):
             same(a, b)

@@ -25,8 +25,8 @@ BOUNDS = [(0.0, 1.0), (0.1, 0.7), (-3.3, 5e5), (5.0, -5.0), (1e-30, 1e30), (2.5,
 def test_as_the_reference(dtype, n):
     for start, end in BOUNDS:
         step = (end - start) / n
-        for name, arguments in (("counted", (start, step)), ("spaced", (start, end))):
-            if name == "spaced" and n < 2:
+        for name, arguments in (("arange_into", (start, step)), ("linspace_into", (start, end))):
+            if name == "linspace_into" and n < 2:
                 continue
             for side in ("after", "before"):
                 got, want = guarded(np.empty(n, dtype), side), np.empty(n, dtype)
@@ -41,7 +41,7 @@ def test_any_number_of_threads():
     try:
         for count, each in zip((1, 2), out, strict=True):
             torch.set_num_threads(count)
-            sequences.counted(each, 0.1, 0.3)
+            sequences.arange_into(each, 0.1, 0.3)
     finally:
         torch.set_num_threads(before)
     assert out[0].tobytes() == out[1].tobytes()
@@ -50,15 +50,15 @@ def test_any_number_of_threads():
 def test_what_is_not_finite():
     for start, end in ((float("nan"), 1.0), (0.0, float("inf")), (-float("inf"), 0.0)):
         got, want = np.empty(9, np.float32), np.empty(9, np.float32)
-        sequences.spaced(got, start, end)
-        reference.spaced(want, start, end)
+        sequences.linspace_into(got, start, end)
+        reference.linspace_into(want, start, end)
         np.testing.assert_array_equal(got, want)
 
 
 def test_gaps_are_the_references():
     got, want = np.zeros((20, 2)), np.zeros((20, 2))
-    sequences.spaced(got[:, 0], 0.0, 1.0)
-    reference.spaced(want[:, 0], 0.0, 1.0)
+    sequences.linspace_into(got[:, 0], 0.0, 1.0)
+    reference.linspace_into(want[:, 0], 0.0, 1.0)
     assert (got == want).all()
 
 

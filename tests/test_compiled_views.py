@@ -112,20 +112,20 @@ def test_joined_rolled_and_tiled(shape, data, seed):
         own[axis] = n
         parts.append(some(rng, own, dtype))
     parts[-1] = np.asfortranarray(parts[-1])
-    r = views.joined(parts, axis)
+    r = views.cat(parts, axis)
     assert np.array_equal(r, np.concatenate(parts, axis)) and r.flags.c_contiguous
     whole = [np.ascontiguousarray(a) for a in parts]
     for some_parts in (whole, [guarded(a) for a in whole]):
-        got = views.cat_plain(some_parts, axis)
+        got = views.cat_contiguous(some_parts, axis)
         assert np.array_equal(got, r) and got.flags.c_contiguous
-    stacked = views.stack_plain([whole[0], whole[0][::-1].copy()], axis)
+    stacked = views.stack_contiguous([whole[0], whole[0][::-1].copy()], axis)
     assert np.array_equal(stacked, np.stack([whole[0], whole[0][::-1]], axis))
     dims = tuple(data.draw(st.lists(st.integers(0, len(shape) - 1), min_size=1, max_size=3)))
     shifts = tuple(int(rng.integers(-50, 50)) for _ in dims)
     a = parts[0]
-    assert np.array_equal(views.rolled(a, shifts, dims), np.roll(a, shifts, dims))
+    assert np.array_equal(views.roll(a, shifts, dims), np.roll(a, shifts, dims))
     repeats = tuple(int(rng.integers(0, 4)) for _ in range(a.ndim + seed % 2))
-    assert np.array_equal(views.tiled(a, repeats), np.tile(a, repeats))
+    assert np.array_equal(views.tile(a, repeats), np.tile(a, repeats))
 
 
 @given(shape=st.tuples(sizes, sizes, sizes), k=st.integers(-50, 50), lower=st.booleans())

@@ -41,7 +41,7 @@ def test_results_are_those_of_the_way_behind():
     a = np.random.default_rng(0).standard_normal((3, 40, 5)).astype(F32)
     for axis in (None, 0, 1, -1):
         for keep in (False, True):
-            assert np.array_equal(reduce.SUM[F32](a, axis, keep), reduce.total(a, axis, keep))
+            assert np.array_equal(reduce.SUM[F32](a, axis, keep), reduce.sum(a, axis, keep))
             values, places = extremes.LARGEST_AT[F32](a, axis, keep)
             assert np.array_equal(values, a.max(axis, keepdims=keep))
             assert np.array_equal(places, a.argmax(axis, keepdims=keep))
@@ -178,11 +178,14 @@ def test_variances_and_scans(dtype):
             for axis in range(-1, a.ndim):
                 for ufunc in (np.add, np.multiply):
                     b = np.sign(a) if ufunc is np.multiply else a
-                    got, want = scan.running(b, axis, ufunc), reference.running(b, axis, ufunc)
+                    got, want = (
+                        scan.cumulative(b, axis, ufunc),
+                        reference.cumulative(b, axis, ufunc),
+                    )
                     assert got.dtype == want.dtype and np.array_equal(got, want)
                 for ufunc in (np.maximum, np.minimum):
-                    got = scan.running_extreme(a, axis, ufunc)
-                    want = reference.running_extreme(a, axis, ufunc)
+                    got = scan.cumulative_extreme(a, axis, ufunc)
+                    want = reference.cumulative_extreme(a, axis, ufunc)
                     assert all(np.array_equal(g, w) for g, w in zip(got, want, strict=True))
                 if dtype == "i8":
                     continue

@@ -58,7 +58,6 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     not_equal,
     reciprocal,
     repeat,
-    roll,
     sin,
     sinh,
     sqrt,
@@ -67,7 +66,6 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     take,
     tan,
     tanh,
-    tile,
     where,
     zeros,
 )
@@ -110,46 +108,46 @@ def number(value: Any, to: np.dtype) -> np.ndarray:
 # All other kernels, by file (`reference/<family>.py`); each is loaded when it is first used.
 LATER = {
     "activation": (
-        "clip_gradient elu elu_gradient gelu gelu_gradient gelu_slope gelu_tanh glu glu_gradient "
-        "gelu_tanh_gradient gelu_tanh_slope hardshrink hardsigmoid hardsigmoid_gradient "
+        "clip_gradient elu elu_gradient gelu gelu_gradient gelu_tanh glu glu_gradient "
+        "gelu_tanh_gradient hardshrink hardsigmoid hardsigmoid_gradient "
         "hardswish hardswish_gradient hardtanh hardtanh_gradient leaky_relu "
         "leaky_relu_gradient log_sigmoid log_sigmoid_gradient mish mish_gradient prelu "
         "prelu_gradient prelu_weight_gradient relu scaled_softplus scaled_softplus_gradient "
-        "shrink_gradient sigmoid_gradient silu silu_gradient silu_slope softplus softshrink "
+        "shrink_gradient sigmoid_gradient silu silu_gradient softshrink "
         "tanh_gradient threshold"
     ),
     "loss": (
-        "binary_entropy binary_entropy_gradient huber huber_gradient logit_entropy "
-        "logit_entropy_gradient smooth_l1 smooth_l1_gradient squared_distance "
-        "squared_error_gradient"
+        "binary_cross_entropy binary_cross_entropy_gradient huber huber_gradient bce_with_logits "
+        "bce_with_logits_gradient smooth_l1 smooth_l1_gradient squared_distance "
+        "mse_gradient"
     ),
     "conv": ("convolve convolve_transposed convolve_weight"),
     "elementwise": (
-        "above add_product add_quotient add_scaled angle ceil clip clip_arrays copysign "
-        "degrees_to_radians fill_into floor floor_divide fmod frac frexp heaviside hypot "
-        "is_exact is_float isfinite isinf isnan lerp load_exponent logaddexp logaddexp2 logit "
-        "nextafter power radians_to_degrees remainder replace_nonfinite reverse_subtract "
-        "rint round_to rsqrt sgn shift_left shift_right sigmoid sign signbit sinc trunc "
+        "threshold_gradient addcmul addcdiv add_scaled angle ceil clip clip_arrays copysign "
+        "deg2rad fill floor floor_divide fmod frac frexp heaviside hypot "
+        "is_exact is_float isfinite isinf isnan lerp ldexp logaddexp logaddexp2 logit "
+        "nextafter power rad2deg remainder nan_to_num reverse_subtract "
+        "rint round_to rsqrt sgn left_shift right_shift sigmoid sign signbit sinc trunc "
         "trunc_divide with_wide_number"
     ),
     "indexing": (
-        "add_along add_rows add_slices along fill_masked gather_along index_add_at index_put index_take "
-        "out_of_range put_slices reduce_along reduce_at restrided slices_added take_slices write_along"
+        "gather_gradient add_rows along fill_masked gather index_add_at index_put index_take "
+        "out_of_range put_slices scatter_reduce reduce_at as_strided_gradient index_select_gradient index_select scatter"
     ),
     "normalize": (
         "batch_norm batch_norm_gradients group_norm group_norm_gradients layer_norm "
-        "layer_norm_gradients lengths move_statistics rms_norm rms_norm_gradients"
+        "layer_norm_gradients l2_norm update_running_stats rms_norm rms_norm_gradients"
     ),
     "softmax": (
-        "class_entropy class_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient"
+        "cross_entropy cross_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient"
     ),
-    "bags": ("bags"),
-    "masks": ("expand select where_set"),
+    "bags": ("embedding_bag"),
+    "masks": ("masked_expand masked_select nonzero"),
     "attention": ("attention attention_gradients"),
-    "distances": ("distances distances_gradient own_distances own_distances_gradient"),
+    "distances": ("cdist cdist_gradient pdist pdist_gradient"),
     "ctc": ("ctc_loss ctc_loss_gradient"),
     "recurrent": ("recurrent_layer recurrent_layer_gradients"),
-    "pad": ("columns_of columns_sum pad_constant pad_edges pad_edges_adjoint"),
+    "pad": ("im2col col2im pad_constant pad_edges pad_edges_adjoint"),
     "pool": (
         "adaptive_counts adaptive_sums adaptive_tables add_at_places fractional_starts "
         "max_by_tables max_pool max_pool_places places_by_plane put_places "
@@ -160,27 +158,29 @@ LATER = {
         "matmul mm mv outer outer_added times_adjoint vdot"
     ),
     "reduce": (
-        "anywhere argmax argmin average ends_of everywhere kth_index largest largest_at logcumsumexp "
-        "logsumexp median median_index mode_index nonzeros pick product running running_extreme "
-        "segment_of segments smallest smallest_at spread sum_to total total_of_numbers variance widened "
-        "without_nan xor_of_bits"
+        "any argmax argmin mean segment_offsets all kth_index amax max_with_index logcumsumexp "
+        "logsumexp median median_index mode_index count_nonzero pick prod cumulative cumulative_extreme "
+        "segment_ids segment_reduce amin min_with_index expand_reduced sum_to sum nansum variance upcast "
+        "xor_sum"
     ),
     "random": (
-        "by_c_library random_between random_doubles random_floats random_hits random_integers "
-        "random_normal_floats random_normals random_order random_wide_normals random_wide_words random_words"
+        "by_c_library random_uniform random_doubles random_floats random_bernoulli random_integers "
+        "random_normal_floats random_normals random_permutation random_wide_normals random_wide_words random_words"
     ),
-    "sequences": "counted spaced",
+    "sequences": "arange_into linspace_into",
     "resample": (
-        "affine_places affine_places_adjoint grid_gradients grid_taps grid_values resample "
+        "affine_grid affine_grid_adjoint grid_sample_gradients grid_taps grid_sample resample "
         "resample_adjoint taps_of"
     ),
-    "sorting": ("among bincount histc histogram search sort take_along topk unique unique_along"),
+    "sorting": (
+        "isin bincount histc histogram searchsorted sort take_along topk unique unique_along"
+    ),
     "views": (
-        "address cat_plain contiguous copy_into elements flipped joined kept_layout plain reach rolled root "
-        "row_major stack_plain strided tiled triangle"
+        "address cat_contiguous contiguous copy_into element_strides flip cat copy_like plain extent roll root "
+        "row_major stack_contiguous as_strided tile triangle"
     ),
     "special": (
-        "airy_ai entropy erf erfc erfcx erfinv i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e log_ndtr ndtr "
+        "airy_ai entr erf erfc erfcx erfinv i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e log_ndtr ndtr "
         "ndtri spherical_j0 y0 y1"
     ),
     "gamma": ("digamma gammainc gammaincc lgamma mvlgamma polygamma xlog1py xlogy zeta"),
@@ -201,10 +201,21 @@ def _files() -> dict[str, str]:
     return _family
 
 
+# Dictionaries that hold kernels under `k_<kernel>`, the globals of generated code: `llvm.activate` puts the
+# compiled ones there.
+tables: list[dict[str, Any]] = []
+
+
+def kernel(name: str) -> Any:
+    """The implementation of a kernel that calls take now. AttributeError where there is none."""
+    found = globals().get(name)
+    return __getattr__(name) if found is None else llvm.counted(name, found)
+
+
 def replace(files: dict[str, str]) -> None:
-    """Take kernels from other files from now on (`compiled/` does this)."""
-    for kernel in files:
-        globals().pop(kernel, None)
+    """Take kernels from other files from now on (`llvm.activate` does this)."""
+    for name in files:
+        globals().pop(name, None)
     _files().update(files)
 
 
@@ -217,10 +228,10 @@ def __getattr__(name: str) -> Any:
         return module
     file = _files().get(name)
     if file is None:
-        raise AttributeError(f"the NumPy back end has no kernel {name!r}")
-    kernel = getattr(import_module(f"rushlight._backends.{file}"), name)
-    kernel = globals()[name] = llvm.counted(name, kernel)
-    return kernel
+        raise AttributeError(f"the CPU has no kernel {name!r}")
+    found = getattr(import_module(f"rushlight._backends.{file}"), name)
+    found = globals()[name] = llvm.counted(name, found)
+    return found
 
 
 for _name in ("cast", "where"):

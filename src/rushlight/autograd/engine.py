@@ -19,7 +19,7 @@ import numpy as np
 from numpy import array, ones_like
 
 from rushlight._backends import llvm, sparse
-from rushlight._backends.reference.views import strided
+from rushlight._backends.reference.views import as_strided
 from rushlight.autograd.graph import AccumulateGrad, Output, new, version_of
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of
@@ -319,7 +319,7 @@ def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
     if fits:
         result._array = a
     else:
-        result._array = strided(np.empty(a.size, a.dtype), a.shape, want)
+        result._array = as_strided(np.empty(a.size, a.dtype), a.shape, want)
         result._array[...] = a
     return result
 

@@ -152,8 +152,8 @@ UPDATES = {
     "add": ("add_scaled", 1),
     "sub": ("add_scaled", -1),
     "lerp": ("lerp", 1),
-    "addcmul": ("add_product", 1),
-    "addcdiv": ("add_quotient", 1),
+    "addcmul": ("addcmul", 1),
+    "addcdiv": ("addcdiv", 1),
 }
 
 

@@ -153,7 +153,7 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
     if low == 0.0 and high == 1.0:
         (generator.doubles if double else generator.floats)(out.size, u)
     else:
-        xp.random_between(generator, u, low, high)
+        xp.random_uniform(generator, u, low, high)
     if direct:
         return
     if not (double or single):
@@ -382,7 +382,7 @@ def randperm(n: int, generator: Generator, dtype: np.dtype | type = np.int64) ->
         return np.zeros(n, dtype)
     if n >= _HUGE:
         return _shuffle_huge(n, generator).astype(dtype)
-    return xp.random_order(generator, n).astype(dtype, copy=False)
+    return xp.random_permutation(generator, n).astype(dtype, copy=False)
 
 
 def _shuffle_huge(n: int, generator: Generator) -> np.ndarray:
@@ -419,9 +419,9 @@ def bernoulli_(
         hits = out if out.flags.c_contiguous else np.empty(out.size, bool)
         below = math.ceil(p * 2.0**53)
         if hits is out:
-            xp.random_hits(generator, out, below, value)
+            xp.random_bernoulli(generator, out, below, value)
         else:
-            xp.random_hits(generator, hits, below)
+            xp.random_bernoulli(generator, hits, below)
             _write(out, hits)
             if value != 1:
                 out *= out.dtype.type(value)

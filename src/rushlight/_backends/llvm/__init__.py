@@ -30,31 +30,31 @@ FAMILIES: dict[str, str] = {
         "outer_added times_adjoint vdot"
     ),
     "activation": (
-        "clip_gradient elu elu_gradient gelu gelu_gradient gelu_slope gelu_tanh glu glu_gradient "
-        "gelu_tanh_gradient gelu_tanh_slope hardshrink hardsigmoid hardsigmoid_gradient "
+        "clip_gradient elu elu_gradient gelu gelu_gradient gelu_tanh glu glu_gradient "
+        "gelu_tanh_gradient hardshrink hardsigmoid hardsigmoid_gradient "
         "hardswish hardswish_gradient hardtanh hardtanh_gradient leaky_relu "
         "leaky_relu_gradient log_sigmoid log_sigmoid_gradient mish mish_gradient prelu "
         "prelu_gradient prelu_weight_gradient relu scaled_softplus scaled_softplus_gradient "
-        "shrink_gradient sigmoid_gradient silu silu_gradient silu_slope softplus softshrink "
+        "shrink_gradient sigmoid_gradient silu silu_gradient softshrink "
         "tanh_gradient threshold"
     ),
     "elementwise": (
-        "above add_product add_quotient add_scaled cast ceil clip clip_arrays copysign erf erfc "
-        "fill_into floor floor_divide fmod frac hypot isfinite isinf isnan lerp logaddexp power remainder replace_nonfinite "
+        "threshold_gradient addcmul addcdiv add_scaled cast ceil clip clip_arrays copysign erf erfc "
+        "fill floor floor_divide fmod frac hypot isfinite isinf isnan lerp logaddexp power remainder nan_to_num "
         "reverse_subtract rint rsqrt sgn sigmoid sign trunc where with_wide_number xlogy"
     ),
     "indexing": (
-        "add_along add_rows add_slices fill_masked gather_along index_add_at index_put index_take out_of_range "
-        "put_slices reduce_along slices_added take_slices write_along"
+        "gather_gradient add_rows fill_masked gather index_add_at index_put index_take out_of_range "
+        "put_slices scatter_reduce index_select_gradient index_select scatter"
     ),
     "loss": (
-        "binary_entropy binary_entropy_gradient huber huber_gradient logit_entropy "
-        "logit_entropy_gradient smooth_l1 smooth_l1_gradient squared_distance "
-        "squared_error_gradient"
+        "binary_cross_entropy binary_cross_entropy_gradient huber huber_gradient bce_with_logits "
+        "bce_with_logits_gradient smooth_l1 smooth_l1_gradient squared_distance "
+        "mse_gradient"
     ),
-    "batch_normalize": "batch_norm batch_norm_gradients move_statistics",
+    "batch_normalize": "batch_norm batch_norm_gradients update_running_stats",
     "normalize": (
-        "group_norm group_norm_gradients layer_norm layer_norm_gradients lengths "
+        "group_norm group_norm_gradients layer_norm layer_norm_gradients l2_norm "
         "rms_norm rms_norm_gradients"
     ),
     "pool": (
@@ -62,24 +62,24 @@ FAMILIES: dict[str, str] = {
         "window_averages_adjoint"
     ),
     "random": (
-        "by_c_library random_between random_doubles random_floats random_hits random_integers "
-        "random_normal_floats random_normals random_order random_wide_normals random_wide_words random_words"
+        "by_c_library random_uniform random_doubles random_floats random_bernoulli random_integers "
+        "random_normal_floats random_normals random_permutation random_wide_normals random_wide_words random_words"
     ),
     "recurrent": "recurrent_layer recurrent_layer_gradients",
-    "sequences": "counted spaced",
-    "resample": "grid_gradients grid_values resample resample_adjoint",
-    "reduce": "average nonzeros product sum_to total total_of_numbers variance",
-    "extremes": "argmax argmin largest largest_at smallest smallest_at",
-    "sorting": "bincount search sort topk unique",
+    "sequences": "arange_into linspace_into",
+    "resample": "grid_sample_gradients grid_sample resample resample_adjoint",
+    "reduce": "mean count_nonzero prod sum_to sum nansum variance",
+    "extremes": "argmax argmin amax max_with_index amin min_with_index",
+    "sorting": "bincount searchsorted sort topk unique",
     "pad": "pad_constant pad_edges",
-    "bags": "bags",
-    "masks": "expand select where_set",
-    "scan": "running running_extreme",
-    "views": "cat_plain contiguous copy_into joined rolled row_major stack_plain tiled triangle",
+    "bags": "embedding_bag",
+    "masks": "masked_expand masked_select nonzero",
+    "scan": "cumulative cumulative_extreme",
+    "views": "cat_contiguous contiguous copy_into cat roll row_major stack_contiguous tile triangle",
     "ctc": "ctc_loss ctc_loss_gradient",
-    "distances": "distances distances_gradient own_distances own_distances_gradient",
-    "class_entropy": "class_entropy class_entropy_gradient",
-    "special": "digamma entropy erfinv lgamma ndtr ndtri polygamma xlog1py",
+    "distances": "cdist cdist_gradient pdist pdist_gradient",
+    "cross_entropy": "cross_entropy cross_entropy_gradient",
+    "special": "digamma entr erfinv lgamma ndtr ndtri polygamma xlog1py",
     "softmax": "log_softmax log_softmax_gradient logsumexp softmax softmax_gradient",
 }
 
@@ -214,5 +214,7 @@ def _put(kernels: dict[str, Any]) -> None:
     vars(cpu).update(kernels)
     for name, cell in _cells:
         cell.cell_contents = getattr(cpu, name)
+    for table in cpu.tables:
+        table.update({k: cpu.kernel(k[2:]) for k in tuple(table) if k.startswith("k_")})
     _cells.clear()
     _counted.clear()

@@ -31,12 +31,8 @@ def relu(a: Any, out: np.ndarray | None = None) -> Any:
 
 
 gelu = pointwise(elementwise.gelu, reference.gelu)
-gelu_slope = pointwise(elementwise.gelu_slope, reference.gelu_slope)
 gelu_tanh = pointwise(elementwise.gelu_tanh, reference.gelu_tanh)
-gelu_tanh_slope = pointwise(elementwise.gelu_tanh_slope, reference.gelu_tanh_slope)
 silu = pointwise(elementwise.silu, reference.silu)
-silu_slope = pointwise(elementwise.silu_slope, reference.silu_slope)
-softplus = pointwise(elementwise.softplus, reference.softplus)
 mish = pointwise(elementwise.mish, reference.mish)
 log_sigmoid = pointwise(of.log_sigmoid, reference.log_sigmoid)
 hardsigmoid = pointwise(of.hardsigmoid, reference.hardsigmoid, 0, CHEAP)

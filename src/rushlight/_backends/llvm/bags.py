@@ -17,7 +17,7 @@ I64 = np.dtype(np.int64)
 MODES = ("sum", "mean", "most")
 
 
-def bags(
+def embedding_bag(
     weight: Any, indices: Any, offsets: Any, factors: Any, mode: int, padding_idx: int
 ) -> tuple[Any, Any, Any, Any]:
     """(reduced rows, bag of each index, indices in each bag, of a maximum the row it is in)."""
@@ -34,7 +34,7 @@ def bags(
             and (mode == 2 or factors.dtype is not weight.dtype or factors.shape != indices.shape)
         )
     ):
-        return reference.bags(weight, indices, offsets, factors, mode, padding_idx)
+        return reference.embedding_bag(weight, indices, offsets, factors, mode, padding_idx)
     i, starts = np.ascontiguousarray(indices, I64), np.ascontiguousarray(offsets, I64)
     inner = weight.shape[1]
     result, bag = np.empty((n, inner), weight.dtype), np.empty(count, I64)
@@ -45,7 +45,7 @@ def bags(
     run = kernels.bags.compiled(WEIGHTED=factors is not None, MODE=MODES[mode], SIDE=side, T=t)
     run(weight, i, starts, given, result, bag, sizes, places, bad, n, count, inner, padding_idx)
     if bad[0]:
-        return reference.bags(weight, indices, offsets, factors, mode, padding_idx)
+        return reference.embedding_bag(weight, indices, offsets, factors, mode, padding_idx)
     if starts[0]:  # what comes before the first bag
         bag = bag[starts[0] :]
     return result, bag, sizes, places

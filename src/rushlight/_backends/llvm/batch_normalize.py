@@ -136,7 +136,7 @@ def batch_norm_gradients(
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
 
-def move_statistics(
+def update_running_stats(
     running_mean: Any, running_var: Any, mean: Any, var: Any, by: float, unbiased: float
 ) -> None:
     """Running statistics go `by` of the way to those of a batch, the variance times `unbiased`."""
@@ -147,7 +147,7 @@ def move_statistics(
         and mean.dtype is var.dtype
         and mean.dtype.itemsize >= 4
     ):
-        reference.move_statistics(running_mean, running_var, mean, var, by, unbiased)
+        reference.update_running_stats(running_mean, running_var, mean, var, by, unbiased)
         return
     kernel = _moved[running_mean.dtype, mean.dtype]
     kernel(running_mean, running_var, mean, var, n, by, unbiased)

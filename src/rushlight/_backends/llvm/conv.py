@@ -22,7 +22,7 @@ from rushlight._backends.llvm.conv_plans import (  # fmt: skip
 )
 from rushlight._backends.llvm.views import row_major
 from rushlight._backends.reference import conv as reference
-from rushlight._backends.reference.pad import columns_of
+from rushlight._backends.reference.pad import im2col
 from rushlight._codegen.kernels import conv as kernels
 from rushlight._codegen.kernels import gemm
 from rushlight._codegen.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
@@ -233,7 +233,7 @@ def as_columns(
         return x.reshape(n, c, places)
     if any(padding) or max(dilation) > 1 or any(s < k for s, k in zip(stride, kernel, strict=True)):
         return None
-    return columns_of(x, kernel, dilation, padding, stride)
+    return im2col(x, kernel, dilation, padding, stride)
 
 
 def images(a: np.ndarray, n: int, sizes: Ints) -> np.ndarray:

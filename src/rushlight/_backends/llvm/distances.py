@@ -43,10 +43,10 @@ def fits(a: np.ndarray, b: np.ndarray) -> bool:
     return a.ndim > 1 and a.shape[:-2] == b.shape[:-2] and a.shape[-1] == b.shape[-1]
 
 
-def distances(a: Any, b: Any, p: float) -> Any:
+def cdist(a: Any, b: Any, p: float) -> Any:
     """The p-norm distances of all rows of [..., n, k] to all rows of [..., m, k]."""
     if p not in NORMS or not alike(a, b) or not fits(a, b):
-        return reference.distances(a, b, p)
+        return reference.cdist(a, b, p)
     (n, k), m = a.shape[-2:], b.shape[-2]
     out = np.empty((*a.shape[:-1], m), a.dtype)
     kernel = _made["distances", NORMS[p], a.dtype]
@@ -54,7 +54,7 @@ def distances(a: Any, b: Any, p: float) -> Any:
     return out
 
 
-def distances_gradient(g: Any, d: Any, a: Any, b: Any, p: float) -> Any:
+def cdist_gradient(g: Any, d: Any, a: Any, b: Any, p: float) -> Any:
     """The gradient of `distances` d by `a`; g and d may be those of b to `a`, as a view."""
     shape = (*a.shape[:-1], b.shape[-2]) if a.ndim > 1 and b.ndim > 1 else None
     if (
@@ -64,7 +64,7 @@ def distances_gradient(g: Any, d: Any, a: Any, b: Any, p: float) -> Any:
         or g.shape != shape
         or d.shape != shape
     ):
-        return reference.distances_gradient(g, d, a, b, p)
+        return reference.cdist_gradient(g, d, a, b, p)
     (n, k), m = a.shape[-2:], b.shape[-2]
     down, across = m, 1
     back = d.swapaxes(-1, -2)
@@ -77,23 +77,23 @@ def distances_gradient(g: Any, d: Any, a: Any, b: Any, p: float) -> Any:
     return out
 
 
-def own_distances(a: Any, p: float) -> Any:
+def pdist(a: Any, p: float) -> Any:
     """The p-norm distances of the pairs (i, j), i < j, of rows of [n, k]."""
     if p not in NORMS or not alike(a) or a.ndim != 2:
-        return reference.own_distances(a, p)
+        return reference.pdist(a, p)
     n, k = a.shape
     out = np.empty(n * (n - 1) // 2, a.dtype)
     _made["own_distances", NORMS[p], a.dtype](dense(a), turned(a), out, n, k)
     return out
 
 
-def own_distances_gradient(g: Any, d: Any, a: Any, p: float) -> Any:
-    """The gradient of `own_distances` d by `a`."""
+def pdist_gradient(g: Any, d: Any, a: Any, p: float) -> Any:
+    """The gradient of `pdist` d by `a`."""
     if p not in NORMS or not alike(g, d, a) or a.ndim != 2:
-        return reference.own_distances_gradient(g, d, a, p)
+        return reference.pdist_gradient(g, d, a, p)
     n, k = a.shape
     if g.shape != (n * (n - 1) // 2,) or d.shape != g.shape:
-        return reference.own_distances_gradient(g, d, a, p)
+        return reference.pdist_gradient(g, d, a, p)
     out = np.empty(a.shape, a.dtype)
     kernel = _made["own_distances_gradient", NORMS[p], a.dtype]
     kernel(dense(g), dense(d), dense(a), out, n, k)

@@ -130,13 +130,11 @@ frac = pointwise(arithmetic.frac, numpy_elementwise.frac, 0, CHEAP)
 erf = pointwise(math.erf, numpy_special.erf)
 erfc = pointwise(math.erfc, numpy_special.erfc)
 xlogy = pointwise_of_several(arithmetic.xlogy, numpy_gamma.xlogy)
-above = pointwise_of_several(elementwise.above, numpy_elementwise.above, 2, 1, CHEAP)
-add_product = pointwise_of_several(
-    elementwise.add_product, numpy_elementwise.add_product, 3, 1, CHEAP
+threshold_gradient = pointwise_of_several(
+    elementwise.above, numpy_elementwise.threshold_gradient, 2, 1, CHEAP
 )
-add_quotient = pointwise_of_several(
-    elementwise.add_quotient, numpy_elementwise.add_quotient, 3, 1, CHEAP
-)
+addcmul = pointwise_of_several(elementwise.add_product, numpy_elementwise.addcmul, 3, 1, CHEAP)
+addcdiv = pointwise_of_several(elementwise.add_quotient, numpy_elementwise.addcdiv, 3, 1, CHEAP)
 copysign = pointwise_of_several(arithmetic.copy_sign, numpy_elementwise.copysign, 2, 0, CHEAP)
 hypot = pointwise_of_several(arithmetic.hypot, numpy_elementwise.hypot)
 logaddexp = pointwise_of_several(arithmetic.logaddexp, numpy_elementwise.logaddexp)
@@ -241,7 +239,7 @@ def reverse_subtract(a: Any, b: Any) -> Any:
 _replaced = Pointwise(arithmetic.replace_nonfinite, 1, 3, CHEAP)
 
 
-def replace_nonfinite(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+def nan_to_num(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     """NaN and the infinities replaced; None: 0, the largest and the lowest number of the dtype."""
     if a.__class__ is np.ndarray and (u := _replaced[a.dtype]) is not None:
         from rushlight.core.type_info import finfo
@@ -251,7 +249,7 @@ def replace_nonfinite(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
         posinf = info.max if posinf is None else posinf
         neginf = info.min if neginf is None else neginf
         return u(a, *map(number_of(a.dtype, False), (nan, posinf, neginf)))
-    return numpy_elementwise.replace_nonfinite(a, nan, posinf, neginf)
+    return numpy_elementwise.nan_to_num(a, nan, posinf, neginf)
 
 
 # From these; to the narrower integers is NumPy's: what a number becomes that they do not hold, LLVM
@@ -363,7 +361,7 @@ _BITS: dict[int, tuple[np.dtype, Any]] = {1: (np.dtype(np.uint8), u8), 2: (np.dt
          4: (np.dtype(np.uint32), u32), 8: (np.dtype(np.uint64), u64)}  # fmt: skip
 
 
-def fill_into(a: Any, value: Any) -> None:
+def fill(a: Any, value: Any) -> None:
     """`a[...] = value`, a number."""
     if a.__class__ is np.ndarray and a.size >= MANY and a.flags.carray and a.size:
         if a.itemsize in _BITS and a.dtype.isnative:
@@ -372,4 +370,4 @@ def fill_into(a: Any, value: Any) -> None:
                 bits = int(np.full((1,), value, a.dtype).view(unsigned)[0])
             elementwise.fill.compiled(T=t)(a, bits - ((bits >> 63) << 64), a.size)
             return
-    numpy_elementwise.fill_into(a, value)
+    numpy_elementwise.fill(a, value)

@@ -33,7 +33,7 @@ def calls(small: bool, places: bool, values: bool) -> ByDtype:
         by_columns = known
         if not places:
             rows, columns, parts = kernels.extreme_rows, fold_columns, kernels.extreme_parts
-            by_columns = fold_known("smallest" if small else "largest", True, t, t, t.loaded)
+            by_columns = fold_known("amin" if small else "amax", True, t, t, t.loaded)
         elif not values:
             rows, columns, parts = kernels.place_rows, kernels.place_columns, kernels.place_parts
         results = [dtype] * values + [I64] * places
@@ -47,26 +47,26 @@ ARGMAX, ARGMIN = calls(False, True, False), calls(True, True, False)
 LARGEST_AT, SMALLEST_AT = calls(False, True, True), calls(True, True, True)
 
 
-def largest(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+def amax(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The maximum; nan where there is one."""
     r = LARGEST[a.dtype](a, axis, keepdims)
     if r is not None:
         return r
     found = planned(a, axis, keepdims)
     if found is None or a.dtype.char == "?":
-        return reference.largest(a, axis, keepdims)
-    return folded("largest", a, found, kind(a), kind(a))
+        return reference.amax(a, axis, keepdims)
+    return folded("amax", a, found, kind(a), kind(a))
 
 
-def smallest(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+def amin(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The minimum; nan where there is one."""
     r = SMALLEST[a.dtype](a, axis, keepdims)
     if r is not None:
         return r
     found = planned(a, axis, keepdims)
     if found is None or a.dtype.char == "?":
-        return reference.smallest(a, axis, keepdims)
-    return folded("smallest", a, found, kind(a), kind(a))
+        return reference.amin(a, axis, keepdims)
+    return folded("amin", a, found, kind(a), kind(a))
 
 
 def argmax(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
@@ -81,13 +81,13 @@ def argmin(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
     return reference.argmin(a, axis, keepdims) if r is None else r
 
 
-def largest_at(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
+def max_with_index(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
     """(the maximum, where the first is); as `largest` and `argmax`."""
     r = LARGEST_AT[a.dtype](a, axis, keepdims)
-    return (largest(a, axis, keepdims), argmax(a, axis, keepdims)) if r is None else r
+    return (amax(a, axis, keepdims), argmax(a, axis, keepdims)) if r is None else r
 
 
-def smallest_at(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
+def min_with_index(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
     """(the minimum, where the first is); as `smallest` and `argmin`."""
     r = SMALLEST_AT[a.dtype](a, axis, keepdims)
-    return (smallest(a, axis, keepdims), argmin(a, axis, keepdims)) if r is None else r
+    return (amin(a, axis, keepdims), argmin(a, axis, keepdims)) if r is None else r

@@ -144,7 +144,7 @@ def from_start(index: np.ndarray, n: int) -> np.ndarray:
 # -- one index for a slice -------------------------------------------------------------------------
 
 
-def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:
+def index_select(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:
     """The slices of `a` along `axis` that `index`, of any shape, names; None where an index is out of
     range."""
     r = TAKE[a.dtype](a, index, axis)
@@ -158,7 +158,7 @@ def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | Non
         or (unit := UNITS.get(a.dtype.itemsize)) is None
         or not -a.ndim <= axis < a.ndim
     ):
-        return reference.take_slices(a, index, axis)
+        return reference.index_select(a, index, axis)
     n = shape[axis]
     if axis == 0:
         outer, inner = 1, size // n
@@ -169,7 +169,7 @@ def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | Non
         out_shape = (*shape[:axis], *index.shape, *shape[axis + 1 :])
     k = index.size
     if outer * k * inner < (ROWS if outer == 1 else SMALL):
-        return reference.take_slices(a, index, axis)
+        return reference.index_select(a, index, axis)
     out, bad = np.empty(out_shape, a.dtype), np.zeros(1, np.int64)
     run = kernels.take_slices.compiled(ONE=inner == 1, U=unit, I=t)
     run(a, index, out, bad, outer, n, k, inner)
@@ -241,14 +241,8 @@ def put_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, 
 
 
 def added(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray) -> bool:
-    """What `add_slices` does, where a kernel can do it."""
+    """`z` along `axis` at index[k] += the k-th slice of `values`; False where no kernel can do it."""
     return put(z, index, axis, values, True) is True
-
-
-def add_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray) -> None:
-    """`z` along `axis` at index[k] += the k-th slice of `values`, one after the other; in place."""
-    if not added(z, index, axis, values):
-        reference.add_slices(z, index, axis, values)
 
 
 def add_rows(z: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
@@ -302,11 +296,11 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
         if plain(last) and last.dtype.kind == "i" and a.size and last.size >= SMALL // 16:
             if slices_only(key[:-1]):
                 d = len(key) - 1
-                r = take_slices(a, last, d)
+                r = index_select(a, last, d)
                 if r is None and a.shape[d]:
-                    r = take_slices(a, from_start(last, a.shape[d]), d)
+                    r = index_select(a, from_start(last, a.shape[d]), d)
             elif last.size >= SMALL and (found := paired(a.shape, key)) is not None:
-                r = take_slices(merged(a, found[0]), found[1], found[0])
+                r = index_select(merged(a, found[0]), found[1], found[0])
         if r is not None:
             return r
     return reference.index_take(a, key)
@@ -361,12 +355,15 @@ def cleared(shape: Ints, dtype: np.dtype) -> np.ndarray:
     return z
 
 
-def slices_added(shape: Ints, index: np.ndarray, axis: int, values: np.ndarray) -> np.ndarray:
-    """Zeros of `shape`, and slices added as `add_slices` does it."""
+def index_select_gradient(
+    shape: Ints, index: np.ndarray, axis: int, values: np.ndarray
+) -> np.ndarray:
+    """Zeros of `shape`; along `axis` at index[k] += the k-th slice of `values`, one after the other."""
     if values.dtype.itemsize not in UNITS:
-        return reference.slices_added(shape, index, axis, values)
+        return reference.index_select_gradient(shape, index, axis, values)
     z = cleared(shape, values.dtype)
-    add_slices(z, index, axis, values)
+    if not added(z, index, axis, values):
+        reference.index_add_at(z, (*(slice(None),) * axis, index), values)
     return z
 
 
@@ -382,7 +379,7 @@ def sizes(shape: Ints, index: np.ndarray, dim: int) -> tuple[int, int, int, int]
     return prod(shape[:dim]), shape[dim], index.shape[dim], prod(shape[dim + 1 :])
 
 
-def gather_along(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
+def gather(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
     """`result[i][j] = a[i][index[i][j]]` for dim 1, and so on; None where an index is out of range."""
     r = GATHER[a.dtype](a, index, dim)
     if r is not None:
@@ -395,10 +392,10 @@ def gather_along(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | Non
             run = kernels.gather_along.compiled(ONE=found[3] == 1, U=UNITS[a.dtype.itemsize], I=t)
             run(a, index, out, bad, *found)
             return None if bad[0] else out
-    return reference.gather_along(a, index, dim)
+    return reference.gather(a, index, dim)
 
 
-def write_along(
+def scatter(
     z: np.ndarray, index: np.ndarray, dim: int, values: np.ndarray, add: bool = False
 ) -> bool:
     """`z` at the places that `index` names along `dim` = values, or += values, in place; False, and
@@ -406,13 +403,13 @@ def write_along(
     if (WRITE_ADD if add else WRITE)[z.dtype](z, index, values, dim):
         return True
     done = written(z, index, dim, values, "add" if add else "put")
-    return reference.write_along(z, index, dim, values, add) if done is None else done
+    return reference.scatter(z, index, dim, values, add) if done is None else done
 
 
 def written(
     z: np.ndarray, index: np.ndarray, dim: int, values: np.ndarray, how: str
 ) -> bool | None:
-    """`write_along` by a kernel, `how` being its word; None where there is none."""
+    """`scatter` by a kernel, `how` being its word; None where there is none."""
     dtype = z.dtype
     kind = UNITS.get(dtype.itemsize) if how == "put" else ADDED.get(dtype)
     if how == "add" and dtype in HALVES and values.dtype is dtype:
@@ -451,7 +448,7 @@ def written(
 WORDS = {"sum": "add", "mean": "add", "prod": "times", "amax": "most", "amin": "least"}
 
 
-def reduce_along(
+def scatter_reduce(
     z: np.ndarray, index: np.ndarray, dim: int, values: np.ndarray, reduce: str, include: bool
 ) -> bool:
     """`z` at the places that `index` names along `dim`, and `values` there, reduced in place; `include`
@@ -465,7 +462,7 @@ def reduce_along(
         or not z.flags.writeable
         or not in_reach(z, index, values, dim)
     ):
-        return reference.reduce_along(z, index, dim, values, reduce, include)
+        return reference.scatter_reduce(z, index, dim, values, reduce, include)
     if not include:
         first = np.array(reference.identity(reduce, z.dtype)).astype(z.dtype)
         if not written(z, index, dim, first, "put"):
@@ -498,7 +495,7 @@ def in_reach(z: np.ndarray, index: np.ndarray, values: np.ndarray, dim: int) -> 
     )
 
 
-def add_along(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
+def gather_gradient(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
     """Zeros of `shape` with `values` added where `index` says along `dim`."""
     kind = ADDED.get(values.dtype)
     if kind is not None and index.size >= SMALL and values.shape == index.shape:
@@ -515,7 +512,7 @@ def add_along(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray) -> n
             if bad[0]:
                 raise IndexError(f"an index is out of range for dimension {dim} of {shape[dim]}")
             return cpu.cast(z, values.dtype) if halves else z
-    return reference.add_along(shape, index, dim, values)
+    return reference.gather_gradient(shape, index, dim, values)
 
 
 # -- masks -----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight._backends.llvm.elementwise import pointwise_of_several
 from rushlight._backends.llvm.operands import takes
-from rushlight._backends.llvm.reduce import total
+from rushlight._backends.llvm.reduce import sum
 from rushlight._backends.reference import loss as reference
 from rushlight._codegen import types
 from rushlight._codegen.kernels import activations as of
@@ -26,7 +26,7 @@ def squared_distance(a: Any, b: Any) -> Any:
     assert t is not None
     parts = np.empty(-(-a.size // reduce.APART), t.loaded.np)
     reduce.squares_apart.compiled(T=t, R=t.loaded)(a, b, parts, a.size)
-    return total(parts, None, False) if parts.size > 1 else parts.reshape(())
+    return sum(parts, None, False) if parts.size > 1 else parts.reshape(())
 
 
 smooth_l1 = pointwise_of_several(of.smooth_l1, reference.smooth_l1, 2, 1, CHEAP)
@@ -35,14 +35,12 @@ smooth_l1_gradient = pointwise_of_several(
 )
 huber = pointwise_of_several(of.huber, reference.huber, 2, 1, CHEAP)
 huber_gradient = pointwise_of_several(of.huber_gradient, reference.huber_gradient, 3, 1, CHEAP)
-squared_error_gradient = pointwise_of_several(
-    of.squared_error_gradient, reference.squared_error_gradient, 3, 1, CHEAP
+mse_gradient = pointwise_of_several(of.squared_error_gradient, reference.mse_gradient, 3, 1, CHEAP)
+bce_with_logits = pointwise_of_several(of.logit_entropy, reference.bce_with_logits)
+bce_with_logits_gradient = pointwise_of_several(
+    of.logit_entropy_gradient, reference.bce_with_logits_gradient, 3
 )
-logit_entropy = pointwise_of_several(of.logit_entropy, reference.logit_entropy)
-logit_entropy_gradient = pointwise_of_several(
-    of.logit_entropy_gradient, reference.logit_entropy_gradient, 3
-)
-binary_entropy = pointwise_of_several(of.binary_entropy, reference.binary_entropy)
-binary_entropy_gradient = pointwise_of_several(
-    of.binary_entropy_gradient, reference.binary_entropy_gradient, 3
+binary_cross_entropy = pointwise_of_several(of.binary_entropy, reference.binary_cross_entropy)
+binary_cross_entropy_gradient = pointwise_of_several(
+    of.binary_entropy_gradient, reference.binary_cross_entropy_gradient, 3
 )

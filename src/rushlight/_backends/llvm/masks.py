@@ -25,19 +25,19 @@ def kind(a: Any) -> Type | None:
     return u8 if a.dtype is BOOL else of(a.dtype)
 
 
-def counted(x: np.ndarray, t: Type) -> np.ndarray:
+def arange_into(x: np.ndarray, t: Type) -> np.ndarray:
     """How many elements before each chunk are not 0, and how many at all."""
     starts = np.empty(-(-x.size // kernels.CHUNK) + 1, np.int64)
     kernels.counted.compiled(T=t)(x, starts, x.size)
     return starts
 
 
-def where_set(a: np.ndarray) -> np.ndarray:
+def nonzero(a: np.ndarray) -> np.ndarray:
     """The indices of elements that are not 0, in row-major order: int64 [a.ndim, how many]."""
     t = kind(a) if a.size >= SMALL and a.ndim and max(a.shape) < FAR else None
     if t is None:
-        return reference.where_set(a)
-    starts = counted(a, t)
+        return reference.nonzero(a)
+    starts = arange_into(a, t)
     total = int(starts[-1])
     out = np.empty((a.ndim, total), np.int64)
     if a.ndim == 1:
@@ -48,7 +48,7 @@ def where_set(a: np.ndarray) -> np.ndarray:
     return out
 
 
-def select(a: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def masked_select(a: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """The elements where a mask of the same shape is True, in row-major order, as a vector."""
     unit = UNITS.get(a.dtype.itemsize)
     if (
@@ -61,14 +61,14 @@ def select(a: np.ndarray, mask: np.ndarray) -> np.ndarray:
         or not a.flags.c_contiguous
         or not a.flags.aligned
     ):
-        return reference.select(a, mask)
-    starts = counted(mask, u8)
+        return reference.masked_select(a, mask)
+    starts = arange_into(mask, u8)
     out = np.empty(int(starts[-1]), a.dtype)
     kernels.selected.compiled(M=u8, U=unit)(mask, a, starts, out, a.size)
     return out
 
 
-def expand(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def masked_expand(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Zeros of the shape of the mask, with `values` in their order where it is True. ValueError for
     another number of values."""
     unit = UNITS.get(values.dtype.itemsize)
@@ -79,11 +79,11 @@ def expand(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
         or kind(mask) is None
         or values.__class__ is not np.ndarray
     ):
-        return reference.expand(values, mask)
-    starts = counted(mask, u8)
+        return reference.masked_expand(values, mask)
+    starts = arange_into(mask, u8)
     values = np.ascontiguousarray(values)
     if values.shape != (int(starts[-1]),) or not values.flags.aligned:
-        return reference.expand(values, mask)
+        return reference.masked_expand(values, mask)
     out = np.empty(mask.shape, values.dtype)
     kernels.placed.compiled(M=u8, U=unit, CLEAR=True)(mask, values, starts, out, mask.size)
     return out

@@ -227,12 +227,12 @@ def group_norm_gradients(
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
 
-def lengths(a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def l2_norm(a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The square roots of the sums of squares along `axes`."""
     if len(axes) != 1 or axes[0] != a.ndim - 1 or a.ndim < 2 or not known(a) or not (
         a.size and a.flags.carray
     ):  # fmt: skip
-        return reference.lengths(a, axes, keepdims)
+        return reference.l2_norm(a, axes, keepdims)
     n = a.shape[-1]
     out = np.empty((*a.shape[:-1], 1) if keepdims else a.shape[:-1], a.dtype)
     _lengths[(a.dtype,)](a, out, out.size, n)

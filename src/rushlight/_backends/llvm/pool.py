@@ -80,7 +80,7 @@ def whole_places(x: np.ndarray, nd: int) -> tuple[np.ndarray, np.ndarray] | None
     """The maximum of each plane and its place, both [planes, 1]; None with NaNs, of which the last
     counts here."""
     planes = x.reshape(-1, prod(x.shape[x.ndim - nd :]))
-    y = extremes.largest(planes, 1, True)
+    y = extremes.amax(planes, 1, True)
     if x.dtype.kind not in "iu" and np.isnan(y).any():
         return None
     return y, extremes.argmax(planes, 1, True)
@@ -145,7 +145,7 @@ def averages_last(
     y = np.empty((len(rows), *out, rows.shape[3]), x.dtype)
     run = pool_last.averages.compiled(T=t, R=t.loaded)
     sizes = (*rows.shape[1:3], *out, *kernel, *stride, *padding)
-    run(rows, counted(count, out, t.loaded.np), y, len(rows), rows.shape[3], *sizes)
+    run(rows, arange_into(count, out, t.loaded.np), y, len(rows), rows.shape[3], *sizes)
     return back(y)
 
 
@@ -165,7 +165,7 @@ def averages_adjoint_last(
     apart, tiled = meeting(kernel, stride, padding, sizes, out)
     run = pool_last.averages_gradient.compiled(APART=apart, TILED=tiled, R=of(g.dtype))
     numbers = (*sizes, *out, *kernel, *stride, *padding)
-    run(rows, counted(count, out, g.dtype), gx, len(rows), rows.shape[3], *numbers)
+    run(rows, arange_into(count, out, g.dtype), gx, len(rows), rows.shape[3], *numbers)
     return back(gx)
 
 
@@ -191,7 +191,7 @@ def maxima(
         shape = (*x.shape[: x.ndim - nd], *out)
         if not places:
             over = tuple(range(x.ndim - nd, x.ndim))
-            return extremes.largest(x, over, True), np.empty(0, np.int64)
+            return extremes.amax(x, over, True), np.empty(0, np.int64)
         whole = whole_places(x, nd)
         if whole is not None:
             return whole[0].reshape(shape), whole[1].reshape(shape)
@@ -317,7 +317,7 @@ def back_lists(m: int, n: int, k: int, s: int, p: int, dtype: np.dtype) -> resam
     return resample.lists(m, n, at[order], window[order], np.ones(len(at), dtype))
 
 
-def counted(count: np.ndarray | int, out: Ints, dtype: np.dtype) -> np.ndarray:
+def arange_into(count: np.ndarray | int, out: Ints, dtype: np.dtype) -> np.ndarray:
     """By what each window's sum is divided, as an array of `dtype`."""
     return np.ascontiguousarray(np.broadcast_to(np.asarray(count, dtype), out))
 
@@ -339,13 +339,13 @@ def window_averages(
     ):
         return reference.window_averages(x, kernel, stride, padding, out, count)
     if is_whole(sizes, kernel, padding, out) and np.asarray(count).item() == prod(kernel):
-        return reduce.average(x, tuple(range(x.ndim - nd, x.ndim)), True)
+        return reduce.mean(x, tuple(range(x.ndim - nd, x.ndim)), True)
     y = np.empty((*x.shape[: x.ndim - nd], *out), x.dtype)
     t = of(x.dtype)
     assert t is not None
     k = kernel[-1] if kernel[-1] <= kernels.UNROLLED else 0
     run = kernels.averages.compiled(KW=k, S=s, T=t, R=t.loaded)
-    by = counted(count, out, t.loaded.np)
+    by = arange_into(count, out, t.loaded.np)
     run(x, by, y, x.size // prod(sizes), *numbers(sizes, out, kernel, stride, padding))
     return y
 
@@ -369,7 +369,7 @@ def window_averages_adjoint(
         or prod(sizes) >= LARGE
     ):
         return reference.window_averages_adjoint(g, kernel, stride, padding, sizes, count)
-    by = counted(count, out, g.dtype)
+    by = arange_into(count, out, g.dtype)
     if is_whole(sizes, kernel, padding, out):
         gx = np.empty((*g.shape[: g.ndim - nd], *sizes), g.dtype)
         gx[...] = g / by

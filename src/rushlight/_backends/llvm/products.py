@@ -110,7 +110,7 @@ def readable(b: np.ndarray) -> np.ndarray:
     return b if s == b.itemsize or t == b.itemsize else np.ascontiguousarray(b)
 
 
-def product(
+def prod(
     a: np.ndarray,
     b: np.ndarray,
     shape: tuple[int, ...],
@@ -170,7 +170,7 @@ def of_halves(
     if c is not None and c.dtype is dtype and (kernel is None or not once):
         c = converted(c, F32)
     if kernel is None:
-        return product(converted(a, F32), converted(b, F32), shape, row, begin, alpha, c, act)
+        return prod(converted(a, F32), converted(b, F32), shape, row, begin, alpha, c, act)
     if c is None:
         c = np.empty(shape, dtype if once else F32)
     kernel(a, b, c, c if row is None else row, c, begin if row is None else BIAS, alpha)
@@ -246,7 +246,7 @@ def matrices(a: np.ndarray, b: np.ndarray, row: np.ndarray | None = None) -> np.
         few = thin(a, b, np.empty((m, n), dtype if row is None else row.dtype), row)
         if few is not None:
             return few
-    return product(a, b, (m, n), row)
+    return prod(a, b, (m, n), row)
 
 
 def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -291,7 +291,7 @@ def batches(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
         c = thin(a, b, np.empty(shape, dtype))
         if c is not None:
             return c
-    return product(a, b, shape)
+    return prod(a, b, shape)
 
 
 def with_vector(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
@@ -436,7 +436,7 @@ def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.nda
         c = matrices(a.reshape(-1, a.shape[-1]), weight.T, row)
         c = c if c is None else c.reshape(*a.shape[:-1], weight.shape[0])
     elif a.size and weight.size and a.dtype is weight.dtype and a.dtype.char in ELEMENTS:
-        c = product(a, weight.T, (*a.shape[:-1], weight.shape[0]), row)
+        c = prod(a, weight.T, (*a.shape[:-1], weight.shape[0]), row)
     else:
         c = None
     return reference.linear(a, weight, bias) if c is None else rounded(c, a.dtype)
@@ -503,10 +503,10 @@ def onto(
     """beta * input + alpha * (a @ b), of this shape, then `act`; of half types in float32."""
     if beta == 0:
         reference.broadcast_to(input, shape)
-        return product(a, b, shape, None, SCALE, alpha, None, act)
+        return prod(a, b, shape, None, SCALE, alpha, None, act)
     if input.shape == shape[-1:]:
         row = input if beta == 1 else reference.times(input, beta)
-        return product(a, b, shape, sum_row(row), 0, alpha, None, act)
+        return prod(a, b, shape, sum_row(row), 0, alpha, None, act)
     if input.shape != shape:
         input = reference.broadcast_to(input, shape)
     c = np.empty(shape, input.dtype)
@@ -514,7 +514,7 @@ def onto(
         np.copyto(c, input)
     else:
         np.multiply(input, c.dtype.type(beta), out=c)
-    return product(a, b, shape, None, ADD, alpha, c, act)
+    return prod(a, b, shape, None, ADD, alpha, c, act)
 
 
 def accumulate_activated(

@@ -75,7 +75,7 @@ def random_doubles(generator: Any, out: np.ndarray) -> None:
     return drawn(generator, doubles(), out, out.size)
 
 
-def random_between(generator: Any, out: np.ndarray, low: float, high: float) -> None:
+def random_uniform(generator: Any, out: np.ndarray, low: float, high: float) -> None:
     """Numbers in [low, high) into `out`, float32 or float64; `low` where rounding gives `high`."""
     if fits(out, F32):
         width = float(np.float32(high) - np.float32(low))
@@ -84,14 +84,14 @@ def random_between(generator: Any, out: np.ndarray, low: float, high: float) -> 
     if fits(out, F64):
         kernel = kernels.doubles_between.compiled()
         return drawn(generator, kernel, out, out.size, high - low, low, high)
-    return reference.random_between(generator, out, low, high)
+    return reference.random_uniform(generator, out, low, high)
 
 
-def random_hits(generator: Any, out: np.ndarray, below: int, value: float = 1) -> None:
+def random_bernoulli(generator: Any, out: np.ndarray, below: int, value: float = 1) -> None:
     """`value` where the low 53 bits of 64 are less than `below`, else 0; in any dtype."""
     t = of(out.dtype)
     if t is None or not fits(out, out.dtype):
-        return reference.random_hits(generator, out, below, value)
+        return reference.random_bernoulli(generator, out, below, value)
     return drawn(generator, hits(T=t), out, out.size, below, value)
 
 
@@ -162,10 +162,10 @@ def by_c_library(name: str, x: np.ndarray) -> np.ndarray:
     return out
 
 
-def random_order(generator: Any, n: int) -> np.ndarray:
+def random_permutation(generator: Any, n: int) -> np.ndarray:
     """0 to n - 1 in random order, int64 [n], n > 1: Fisher and Yates' shuffle."""
     if n < SMALL:
-        return reference.random_order(generator, n)
+        return reference.random_permutation(generator, n)
     out = np.empty(n, np.int64)
     drawn(generator, order(), out, n)
     return out

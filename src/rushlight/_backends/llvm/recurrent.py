@@ -264,11 +264,11 @@ def recurrent_layer_gradients(
         by_slopes = products.matmul(own, dense(w_hh, dtype))
         dh = np.add(dh, by_slopes, out=dh) if kind == "gru" else by_slopes
     x2 = dense(x, dtype).reshape(rows, -1)
-    sums = reduce.total(slopes, 0, False)
+    sums = reduce.sum(slopes, 0, False)
     found = [
         products.matmul(slopes, dense(w_ih, dtype)).reshape(x.shape) if needs_x else None,
         products.matmul(slopes.T, x2), by_states(own, y.reshape(rows, -1), h, x, sizes, reverse),
-        sums, reduce.total(own, 0, False) if kind == "gru" else sums.copy(),
+        sums, reduce.sum(own, 0, False) if kind == "gru" else sums.copy(),
         dh if needs_h else None, None if c is None else dc,
     ]  # fmt: skip
     if x.dtype is not dtype:
@@ -295,4 +295,4 @@ def by_states(own: Any, y: Any, h: Any, x: Any, sizes: Any, reverse: bool) -> np
     first, later = (own[-n:], own[:-n]) if reverse else (own[:n], own[n:])
     h = dense(h, dtype)
     out = products.matmul(later.T, y[n:] if reverse else y[:-n])
-    return products.product(first.T, h, out.shape, begin=gemm.ADD, c=out)
+    return products.prod(first.T, h, out.shape, begin=gemm.ADD, c=out)

@@ -6,8 +6,10 @@ else is the reference's.
 
 from __future__ import annotations
 
+import builtins
+import math
 from functools import cache, lru_cache
-from math import inf, prod
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -44,7 +46,11 @@ def arranged(a: Any, axis: Any) -> tuple[int, int, int] | None:
     dims = sorted({d % a.ndim for d in (axis if axis.__class__ is tuple else (axis,))})
     if not dims or dims[-1] - dims[0] + 1 != len(dims):
         return None
-    return prod(a.shape[: dims[0]]), prod(a.shape[i] for i in dims), prod(a.shape[dims[-1] + 1 :])
+    return (
+        math.prod(a.shape[: dims[0]]),
+        math.prod(a.shape[i] for i in dims),
+        math.prod(a.shape[dims[-1] + 1 :]),
+    )
 
 
 def shaped(r: np.ndarray, a: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
@@ -113,19 +119,19 @@ FOLDS: dict[
 ] = {  # the step for an element, that for the result of a part, and the start
     "sum": (folds.plus, folds.plus, 0),
     "numbers": (folds.plus_number, folds.plus, 0),
-    "nonzeros": (folds.plus_one, folds.plus, 0),
-    "product": (folds.times, folds.times, 1),
-    "largest": (folds.larger, folds.larger, None),
-    "smallest": (folds.smaller, folds.smaller, None),
+    "count_nonzero": (folds.plus_one, folds.plus, 0),
+    "prod": (folds.times, folds.times, 1),
+    "amax": (folds.larger, folds.larger, None),
+    "amin": (folds.smaller, folds.smaller, None),
 }
 
 
 def fold_known(name: str, first: bool, t: Type, to: Type, a: Type) -> dict[str, Any]:
     """What a kernel of a fold knows: of elements, or of parts that were folded before."""
     step, join, start = FOLDS[name]
-    if name == "largest":
+    if name == "amax":
         start = -inf if a.is_float else LEAST[a]
-    elif name == "smallest":
+    elif name == "amin":
         start = inf if a.is_float else MOST[a]
     return {"STEP": step if first else join, "JOIN": join, "START": start, "A": a, "T": t, "R": to}
 
@@ -159,7 +165,7 @@ def folds_of(name: str, dtype: np.dtype) -> Any:
     if dtype not in KNOWN:
         return unbound
     t = of(dtype)
-    to = t if name == "product" and dtype in FLOATING else i64
+    to = t if name == "prod" and dtype in FLOATING else i64
     assert t is not None and to is not None
     known = fold_known(name, True, u8 if t is b1 else t, to, to.loaded)
     runs = (folds.fold_rows, known), (folds.fold_columns, known), (folds.fold_parts, known)
@@ -178,15 +184,15 @@ def variances(dtype: np.dtype) -> Any:
 
 VARIANCE = ByDtype(variances)
 SUM, MEAN = sums_by_dtype(False), sums_by_dtype(True)
-PRODUCT = ByDtype(lambda dtype: folds_of("product", dtype))
-NONZEROS = ByDtype(lambda dtype: folds_of("nonzeros", dtype))
+PRODUCT = ByDtype(lambda dtype: folds_of("prod", dtype))
+NONZEROS = ByDtype(lambda dtype: folds_of("count_nonzero", dtype))
 
 
 def folded(name: str, a: np.ndarray, found: Any, t: Type, to: Type) -> np.ndarray:
     """An array, whose plan was found, folded with elements of type `to` as result."""
     runs, shape = found
-    by = t if name in ("largest", "smallest") and not t.is_float else to.loaded
-    left = sum(summed for summed, _ in runs)
+    by = t if name in ("amax", "amin") and not t.is_float else to.loaded
+    left = builtins.sum(summed for summed, _ in runs)
     r, outer, inner, first = a, a.size, 1, True
     for summed, n in reversed(runs):
         outer //= n
@@ -224,7 +230,7 @@ def kind(a: np.ndarray) -> Type:
     return u8 if t is b1 else t
 
 
-def total(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
+def sum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The sum. Halves accumulate in float32, integers and bool in int64."""
     if dtype is None:
         r = SUM[a.dtype](a, axis, keepdims)
@@ -234,7 +240,7 @@ def total(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = Non
     whole = d in WHOLE and (dtype is None or dtype is I64)
     found = planned(a, axis, keepdims, None if whole else dtype)
     if found is None:
-        return reference.total(a, axis, keepdims, dtype)
+        return reference.sum(a, axis, keepdims, dtype)
     if whole:
         return folded("sum", a, found, kind(a), i64)
     return added(a, found, a.dtype)
@@ -267,28 +273,26 @@ def sum_of_rows(t: Type, to: Type) -> Any:
     return kernels.sum_rows.compiled(MEAN=False, T=t, R=to)
 
 
-def total_of_numbers(
-    a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
-) -> Any:
+def nansum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The sum, NaN left out."""
     found = planned(a, axis, keepdims, dtype) if getattr(a, "dtype", None) in FLOATING else None
     if found is None:
-        return reference.total_of_numbers(a, axis, keepdims, dtype)
+        return reference.nansum(a, axis, keepdims, dtype)
     return folded("numbers", a, found, kind(a), kind(a))
 
 
-def nonzeros(a: np.ndarray, axis: Any) -> Any:
+def count_nonzero(a: np.ndarray, axis: Any) -> Any:
     """How many elements are not 0; int64."""
     r = NONZEROS[a.dtype](a, axis, False)
     if r is not None:
         return r
     found = planned(a, axis, False)
     if found is None:
-        return reference.nonzeros(a, axis)
-    return folded("nonzeros", a, found, kind(a), i64)
+        return reference.count_nonzero(a, axis)
+    return folded("count_nonzero", a, found, kind(a), i64)
 
 
-def product(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
+def prod(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The product. Halves accumulate in float32, integers and bool in int64."""
     if dtype is None:
         r = PRODUCT[a.dtype](a, axis, keepdims)
@@ -298,8 +302,8 @@ def product(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = N
     whole = d in WHOLE and (dtype is None or dtype is I64)
     found = planned(a, axis, keepdims, None if whole else dtype)
     if found is None:
-        return reference.product(a, axis, keepdims, dtype)
-    return folded("product", a, found, kind(a), i64 if whole else kind(a))
+        return reference.prod(a, axis, keepdims, dtype)
+    return folded("prod", a, found, kind(a), i64 if whole else kind(a))
 
 
 def sums(a: np.ndarray, outer: int, n: int, inner: int) -> np.ndarray:
@@ -339,7 +343,7 @@ def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
     return added(a, found, a.dtype).reshape(shape)
 
 
-def average(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
+def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The mean, in `dtype`; halves are divided in float32."""
     if dtype is None:
         r = MEAN[a.dtype](a, axis, keepdims)
@@ -347,9 +351,9 @@ def average(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = N
             return r
     found = planned(a, axis, keepdims, dtype) if getattr(a, "dtype", None) in FLOATING else None
     if found is None:
-        return reference.average(a, axis, keepdims, dtype)
+        return reference.mean(a, axis, keepdims, dtype)
     r = added(a, found, kind(a).loaded.np)
-    r /= prod(n for summed, n in found[0] if summed)
+    r /= math.prod(n for summed, n in found[0] if summed)
     return r.astype(a.dtype, copy=False)
 
 

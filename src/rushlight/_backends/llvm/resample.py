@@ -215,19 +215,19 @@ def takes(x: np.ndarray, grid: np.ndarray, mode: str) -> bool:
     )
 
 
-def grid_values(
+def grid_sample(
     x: np.ndarray, grid: np.ndarray, mode: str, padding: str, corners: bool
 ) -> np.ndarray:
     """`x` (N, C, *in) at the places `grid` (N, *out, nd), coordinates from -1 to 1: (N, C, *out)."""
     if not takes(x, grid, mode):
-        return reference.grid_values(x, grid, mode, padding, corners)
+        return reference.grid_sample(x, grid, mode, padding, corners)
     y = np.empty((*x.shape[:2], *grid.shape[1:3]), x.dtype)
     run = places.values.compiled(MODE=mode, PADDING=padding, CORNERS=corners, T=of(x.dtype))
     run(np.ascontiguousarray(x), np.ascontiguousarray(grid), y, *x.shape, prod(grid.shape[1:3]))
     return y
 
 
-def grid_gradients(
+def grid_sample_gradients(
     g: np.ndarray,
     x: np.ndarray,
     grid: np.ndarray,
@@ -236,10 +236,10 @@ def grid_gradients(
     corners: bool,
     needs: tuple[bool, bool],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The gradients of `grid_values` by the image and by the grid; zeros where not needed."""
+    """The gradients of `grid_sample` by the image and by the grid; zeros where not needed."""
     shape = (*x.shape[:2], *grid.shape[1:-1])
     if not takes(x, grid, mode) or g.shape != shape or g.dtype is not x.dtype:
-        return reference.grid_gradients(g, x, grid, mode, padding, corners, needs)
+        return reference.grid_sample_gradients(g, x, grid, mode, padding, corners, needs)
     g, x, grid = (np.ascontiguousarray(a) for a in (g, x, grid))
     known = {"PADDING": padding, "CORNERS": corners, "T": of(x.dtype)}
     sizes = (*x.shape, prod(grid.shape[1:3]))

@@ -59,7 +59,7 @@ SUM, PRODUCT = sums(False), sums(True)
 LARGEST, SMALLEST = extremes(False), extremes(True)
 
 
-def running(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None) -> np.ndarray:
+def cumulative(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None) -> np.ndarray:
     """The sums (`ufunc` = add) or products up to each place; floats accumulate in float64."""
     if dtype is None:
         r = (PRODUCT if ufunc.__name__ == "multiply" else SUM)[a.dtype](a, axis)
@@ -75,11 +75,11 @@ def running(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None)
         or not a.ndim
         or not -a.ndim <= axis < a.ndim
     ):
-        return reference.running(a, axis, ufunc, dtype)
+        return reference.cumulative(a, axis, ufunc, dtype)
     t, wide = types
     result = INT64 if wide is i64 else a.dtype
     if dtype is not None and dtype is not result and dtype != result:
-        return reference.running(a, axis, ufunc, dtype)
+        return reference.cumulative(a, axis, ufunc, dtype)
     axis %= a.ndim
     shape = a.shape
     out = np.empty(shape, result)
@@ -90,7 +90,9 @@ def running(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None)
     return out
 
 
-def running_extreme(a: np.ndarray, axis: int | None, ufunc: Any) -> tuple[np.ndarray, np.ndarray]:
+def cumulative_extreme(
+    a: np.ndarray, axis: int | None, ufunc: Any
+) -> tuple[np.ndarray, np.ndarray]:
     """(values, indices) of the maximum (`ufunc`) up to each place; equal ones move the index on."""
     r = (SMALLEST if ufunc.__name__ == "minimum" else LARGEST)[a.dtype](a, axis)
     if r is not None:
@@ -106,7 +108,7 @@ def running_extreme(a: np.ndarray, axis: int | None, ufunc: Any) -> tuple[np.nda
         or not a.ndim
         or not -a.ndim <= axis < a.ndim
     ):
-        return reference.running_extreme(a, axis, ufunc)
+        return reference.cumulative_extreme(a, axis, ufunc)
     axis %= a.ndim
     shape = a.shape
     out, places = np.empty(shape, a.dtype), np.empty(shape, np.int64)

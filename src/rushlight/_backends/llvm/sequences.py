@@ -18,15 +18,15 @@ def fits(out: np.ndarray) -> bool:
     return out.__class__ is np.ndarray and out.dtype in TYPES and out.flags.carray and out.size > 0
 
 
-def counted(out: np.ndarray, start: float, step: float) -> None:
+def arange_into(out: np.ndarray, start: float, step: float) -> None:
     """start + i * step into `out`, float32 or float64 [n]."""
     if not fits(out):
-        return reference.counted(out, start, step)
+        return reference.arange_into(out, start, step)
     return _counted[out.dtype,](out, out.size, start, step)
 
 
-def spaced(out: np.ndarray, start: float, end: float) -> None:
+def linspace_into(out: np.ndarray, start: float, end: float) -> None:
     """n > 1 numbers from `start` to `end` into `out`, float32 or float64 [n]."""
     if not fits(out) or out.size < 2:
-        return reference.spaced(out, start, end)
+        return reference.linspace_into(out, start, end)
     return _spaced[out.dtype,](out, out.size, start, end)

@@ -167,7 +167,7 @@ def runs(s: np.ndarray, order: np.ndarray | None, places: bool) -> tuple:
     return values, inverse, np.diff(starts, append=n)
 
 
-def search(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.ndarray:
+def searchsorted(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.ndarray:
     """Where each element of `a` goes into `seq`, row by row when `seq` has several dimensions."""
     t, r = of(a.dtype), of(dtype)
     if (
@@ -182,10 +182,10 @@ def search(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.n
         or a.dtype.itemsize < 4
         or (seq.dtype.kind == "f" and bool((seq != seq).any()))
     ):
-        return reference.search(seq, a, right, dtype)
+        return reference.searchsorted(seq, a, right, dtype)
     seq, a = np.ascontiguousarray(seq), np.ascontiguousarray(a)
     if not seq.flags.aligned or not a.flags.aligned:
-        return reference.search(seq, a, right, dtype)
+        return reference.searchsorted(seq, a, right, dtype)
     n, m = seq.shape[-1], a.shape[-1]
     rows, step = (1, 0) if seq.ndim == 1 else (a.size // m, n)
     out = np.empty(a.shape, dtype)

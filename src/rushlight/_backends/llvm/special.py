@@ -33,7 +33,7 @@ trigamma = of_one(of.trigamma, lambda a: reference_gamma.polygamma(1, a))
 erfinv = of_one(of.erfinv, reference_special.erfinv)
 ndtri = of_one(of.ndtri, reference_special.ndtri)
 ndtr = of_one(of.ndtr, reference_special.ndtr)
-entropy = of_one(of.entropy, reference_special.entropy)
+entr = of_one(of.entropy, reference_special.entr)
 
 _xlog1py = Pointwise(of.xlog1py, 2, types=SINGLES)
 

@@ -68,7 +68,7 @@ def contiguous(a: np.ndarray) -> np.ndarray:
     return a if a.flags.c_contiguous else row_major(a)
 
 
-def joined(arrays: list, axis: int) -> np.ndarray:
+def cat(arrays: list, axis: int) -> np.ndarray:
     """Arrays of one dtype, whose shapes agree but for `axis`, one after the other; row-major."""
     first: Any = arrays[0]
     shape = list(first.shape)
@@ -99,27 +99,27 @@ def joins(stack: bool) -> ByDtype:
 CAT, STACK = joins(False), joins(True)
 
 
-def cat_plain(arrays: list, axis: int) -> np.ndarray | None:
+def cat_contiguous(arrays: list, axis: int) -> np.ndarray | None:
     """Row-major arrays of one dtype one after the other along an axis; None for others."""
     r = CAT[arrays[0].dtype](arrays, axis) if arrays else None
     if r is None and arrays and arrays[0].size >= NARROW:
         r = narrow(arrays, axis, 0)
-    return reference.cat_plain(arrays, axis) if r is None else r
+    return reference.cat_contiguous(arrays, axis) if r is None else r
 
 
-def stack_plain(arrays: list, axis: int) -> np.ndarray | None:
+def stack_contiguous(arrays: list, axis: int) -> np.ndarray | None:
     """Row-major arrays of one dtype and shape along a new axis; None for others."""
     r = STACK[arrays[0].dtype](arrays, axis) if arrays else None
     if r is None and arrays and arrays[0].size >= NARROW:
         r = narrow(arrays, axis, 1)
-    return reference.stack_plain(arrays, axis) if r is None else r
+    return reference.stack_contiguous(arrays, axis) if r is None else r
 
 
 NARROW = max(1, threshold(1024))  # elements from which narrow pieces are copied array by array
 
 
 def narrow(arrays: list, axis: Any, more: int) -> np.ndarray | None:
-    """`cat_plain`, or with a new axis (`more` = 1) `stack_plain`, array by array: their pieces are of a
+    """`cat_contiguous`, or with a new axis (`more` = 1) `stack_contiguous`, array by array: their pieces are of a
     few elements, which a copy with strides moves faster."""
     first = arrays[0]
     n = first.ndim + more
@@ -134,7 +134,7 @@ def narrow(arrays: list, axis: Any, more: int) -> np.ndarray | None:
             return None
     if more:
         arrays = [a.reshape((*before, 1, *after)) for a in arrays]
-    return joined(arrays, axis)
+    return cat(arrays, axis)
 
 
 def rolls(dtype: np.dtype) -> Any:
@@ -148,14 +148,14 @@ def rolls(dtype: np.dtype) -> Any:
 ROLL = ByDtype(rolls)
 
 
-def rolled(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:
+def roll(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:
     """The elements moved on by `shifts` along `dims`, round the end; row-major."""
     if len(dims) == 1:
         r = ROLL[a.dtype](a, shifts[0], dims[0])
         if r is not None:
             return r
     if not a.size or len(dims) > 2 or len({d % a.ndim for d in dims}) < len(dims):
-        return reference.rolled(a, shifts, dims)
+        return reference.roll(a, shifts, dims)
     parts: list[tuple[list, list]] = [([slice(None)] * a.ndim, [slice(None)] * a.ndim)]
     for shift, d in zip(shifts, dims, strict=True):
         n = a.shape[d]
@@ -172,10 +172,10 @@ def rolled(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:
     return out
 
 
-def tiled(a: np.ndarray, repeats: tuple) -> np.ndarray:
+def tile(a: np.ndarray, repeats: tuple) -> np.ndarray:
     """Copies side by side, repeats[d] of them along each dimension; row-major."""
     if a.nbytes * prod(repeats) < BYTES or len(repeats) < a.ndim:
-        return reference.tiled(a, repeats)
+        return reference.tile(a, repeats)
     shape = (1,) * (len(repeats) - a.ndim) + a.shape
     apart = tuple([n for r, s in zip(repeats, shape, strict=True) for n in (r, s)])
     a = a.reshape(tuple([n for s in shape for n in (1, s)]))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.reference.reduce import widened
+from rushlight._backends.reference.reduce import upcast
 
 BLOCK = 1 << 17  # elements of the scores that are worked on at a time
 _max: Any = np.maximum.reduce
@@ -42,7 +42,7 @@ def by_shared_heads(g: Any, a: Any) -> Any:
     """The gradient by `a` from that by `for_all_heads(a)`."""
     if g is None or g.shape == a.shape:
         return g
-    wide = widened(g).reshape(*a.shape[:2], g.shape[1] // a.shape[1], *a.shape[2:])
+    wide = upcast(g).reshape(*a.shape[:2], g.shape[1] // a.shape[1], *a.shape[2:])
     return wide.sum(2).astype(a.dtype, copy=False)
 
 
@@ -51,7 +51,7 @@ def attention(
 ) -> tuple[Any, Any]:
     """(softmax(query keyᵀ scale + mask) value, the softmax if `keep`); rows that see nothing are 0."""
     key, value = for_all_heads(key, query), for_all_heads(value, query)
-    q, k, v = widened(query), widened(key), widened(value)
+    q, k, v = upcast(query), upcast(key), upcast(value)
     n, heads, length = q.shape[:3]
     s = k.shape[2]
     if v.shape[3] == q.shape[3] and 0 not in q.strides:
@@ -66,7 +66,7 @@ def attention(
     q = q * q.dtype.type(scale)
     whole = length * s <= BLOCK or keep
     step = length if whole else max(64, BLOCK // s)
-    added = None if mask is None else np.broadcast_to(widened(mask), (n, heads, length, s))
+    added = None if mask is None else np.broadcast_to(upcast(mask), (n, heads, length, s))
     for at in pieces(n, heads, step * s):
         transposed = k[at].swapaxes(-1, -2)
         for i in range(0, length, step):
@@ -112,7 +112,7 @@ def attention_gradients(
             by_shared_heads(found[2], value),
             found[3],
         )
-    q, k, v, h = widened(query), widened(key), widened(value), widened(g)
+    q, k, v, h = upcast(query), upcast(key), upcast(value), upcast(g)
     gq, gk, gv = np.empty_like(q), np.empty_like(k), np.empty_like(v)
     to_mask = np.empty(weights.shape, weights.dtype) if needs[3] else None
     scores = needs[0] or needs[1] or needs[3]

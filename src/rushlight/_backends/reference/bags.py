@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.reference.reduce import widened
+from rushlight._backends.reference.reduce import upcast
 
 
-def bags(
+def embedding_bag(
     weight: Any, indices: Any, offsets: Any, factors: Any, mode: int, padding_idx: int
 ) -> tuple[Any, Any, Any, Any]:
     """(reduced rows, bag of each index, indices in each bag, of a maximum the row it is in).
@@ -19,7 +19,7 @@ def bags(
     i, n = indices.astype(np.int64, copy=False), len(offsets)
     lengths = np.diff(offsets.astype(np.int64), append=i.size)
     bag = np.repeat(np.arange(n), lengths)
-    used, of, values = i, bag, None if factors is None else widened(factors)
+    used, of, values = i, bag, None if factors is None else upcast(factors)
     if padding_idx >= 0:
         keep = i != padding_idx
         used, of = i[keep], bag[keep]
@@ -27,7 +27,7 @@ def bags(
     sizes = np.bincount(of, minlength=n)
     filled = sizes > 0
     starts = (np.cumsum(sizes) - sizes)[filled]
-    rows = widened(weight)[used]
+    rows = upcast(weight)[used]
     result = np.zeros((n, weight.shape[1]), rows.dtype)
     places = np.zeros((n, weight.shape[1]) if mode == 2 else (0,), np.int64)
     if values is not None:

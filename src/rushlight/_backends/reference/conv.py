@@ -31,7 +31,7 @@ LARGE = 2 * CHUNK  # bytes of columns of one image from where on it is gathered 
 WIDE = 128  # outputs of an image that fill a matrix product; fewer are joined over images
 
 
-def widened(a: np.ndarray) -> np.ndarray:
+def upcast(a: np.ndarray) -> np.ndarray:
     """Half precision is computed in float32; bool is not computed."""
     kind = a.dtype.kind
     if kind == "b":
@@ -133,7 +133,7 @@ def convolve(
 ) -> np.ndarray:
     """Cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel), plus bias (O): (N, O, *out)."""
     result_dtype = x.dtype
-    x, w = widened(x), widened(w)
+    x, w = upcast(x), upcast(w)
     n, c = x.shape[:2]
     o, kernel = w.shape[0], w.shape[2:]
     if out is None:
@@ -217,7 +217,7 @@ def convolve_transposed(
     """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *sizes), to
     which bias (C) is added."""
     result_dtype = g.dtype
-    g, w = widened(g), widened(w)
+    g, w = upcast(g), upcast(w)
     n, o = g.shape[:2]
     c, kernel, out = w.shape[1] * groups, w.shape[2:], g.shape[2:]
     x = empty((n, c, *sizes), g.dtype, channels_last)
@@ -302,7 +302,7 @@ def convolve_weight(
 ) -> np.ndarray:
     """The gradient of the weight: x (N, C, *in) and g (N, O, *out) to (O, C / groups, *kernel)."""
     result_dtype = x.dtype
-    x, g = widened(x), widened(g)
+    x, g = upcast(x), upcast(g)
     n, c = x.shape[:2]
     o, out = g.shape[1], g.shape[2:]
     each, rows, places = c // groups, c // groups * prod(kernel), prod(out)

@@ -19,7 +19,7 @@ def blocks(n: int, size: int) -> list[slice]:
     return [slice(i, i + step) for i in range(0, n, step)]
 
 
-def distances(a: np.ndarray, b: np.ndarray, p: float) -> np.ndarray:
+def cdist(a: np.ndarray, b: np.ndarray, p: float) -> np.ndarray:
     """The p-norm distances of all rows of [..., n, k] to all rows of [..., m, k]."""
     lead = geometry.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     out = np.zeros((*lead, a.shape[-2], b.shape[-2]), a.dtype)
@@ -47,7 +47,7 @@ def slopes(g: Any, d: Any, difference: Any, p: float) -> Any:
         return np.where((d == 0) | (size == 0), 0, share)
 
 
-def distances_gradient(
+def cdist_gradient(
     g: np.ndarray, d: np.ndarray, a: np.ndarray, b: np.ndarray, p: float
 ) -> np.ndarray:
     """The gradient of `distances` d by `a`, in the shape of all batches."""
@@ -59,7 +59,7 @@ def distances_gradient(
     return out
 
 
-def own_distances(a: np.ndarray, p: float) -> np.ndarray:
+def pdist(a: np.ndarray, p: float) -> np.ndarray:
     """The p-norm distances of the pairs (i, j), i < j, of rows of [n, k]."""
     i, j = np.triu_indices(len(a), 1)
     out = np.empty(len(i), a.dtype)
@@ -68,8 +68,8 @@ def own_distances(a: np.ndarray, p: float) -> np.ndarray:
     return out
 
 
-def own_distances_gradient(g: np.ndarray, d: np.ndarray, a: np.ndarray, p: float) -> np.ndarray:
-    """The gradient of `own_distances` d by `a`."""
+def pdist_gradient(g: np.ndarray, d: np.ndarray, a: np.ndarray, p: float) -> np.ndarray:
+    """The gradient of `pdist` d by `a`."""
     i, j = np.triu_indices(len(a), 1)
     out = np.zeros(a.shape, a.dtype)
     for k in blocks(len(i), a.shape[1]):

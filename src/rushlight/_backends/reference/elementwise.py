@@ -214,7 +214,7 @@ def lerp(a: Any, end: Any, weight: Any) -> Any:
     return np.where(near, a + weight * away, end - away * (1 - weight))
 
 
-def above(g: np.ndarray, a: np.ndarray, threshold: float) -> np.ndarray:
+def threshold_gradient(g: np.ndarray, a: np.ndarray, threshold: float) -> np.ndarray:
     """g where `a` is above the threshold or NaN, else 0."""
     return np.where(a <= threshold, ZERO if g.dtype is F32 else g.dtype.type(0), g)
 
@@ -224,7 +224,7 @@ def scaled(value: Any, d: np.dtype) -> Any:
 
 
 @wide
-def add_product(a: Any, b: Any, c: Any, value: Any) -> Any:
+def addcmul(a: Any, b: Any, c: Any, value: Any) -> Any:
     """a + value * b * c."""
     if value == 1:
         return np.add(a, np.multiply(b, c))
@@ -232,7 +232,7 @@ def add_product(a: Any, b: Any, c: Any, value: Any) -> Any:
 
 
 @wide
-def add_quotient(a: Any, b: Any, c: Any, value: Any) -> Any:
+def addcdiv(a: Any, b: Any, c: Any, value: Any) -> Any:
     """a + value * b / c."""
     if value == 1:
         return np.add(a, np.divide(b, c))
@@ -277,14 +277,14 @@ def out_of_range(b: Any, bits: int) -> Any:
     return (np.less(b, 0) if np.asarray(b).dtype.kind == "i" else False) | np.greater_equal(b, bits)
 
 
-def shift_left(a: Any, b: Any) -> Any:
+def left_shift(a: Any, b: Any) -> Any:
     """`a << b`, 0 for a shift that is negative or no less than the number of bits."""
     odd = out_of_range(b, a.dtype.itemsize * 8)
     zero = np.zeros((), a.dtype)
     return np.where(odd, zero, np.left_shift(a, np.where(odd, zero, b)))
 
 
-def shift_right(a: Any, b: Any) -> Any:
+def right_shift(a: Any, b: Any) -> Any:
     """`a >> b`, filled with the sign; out of range all bits are the sign."""
     bits = a.dtype.itemsize * 8
     last = np.asarray(bits - 1, a.dtype)
@@ -310,7 +310,7 @@ def nextafter(a: Any, b: Any) -> Any:
     return np.nextafter(a, b)
 
 
-def load_exponent(a: Any, b: Any) -> Any:
+def ldexp(a: Any, b: Any) -> Any:
     """a * 2**b for integers `b`, in the dtype of `a`."""
     if b.dtype.kind == "b":
         raise RuntimeError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
@@ -404,12 +404,12 @@ def frac(a: Any) -> Any:
 
 
 @wide
-def degrees_to_radians(a: Any) -> Any:
+def deg2rad(a: Any) -> Any:
     return a * a.dtype.type(np.pi / 180)
 
 
 @wide
-def radians_to_degrees(a: Any) -> Any:
+def rad2deg(a: Any) -> Any:
     return a * a.dtype.type(180 / np.pi)
 
 
@@ -431,14 +431,14 @@ def signbit(a: Any) -> Any:
     return np.zeros(a.shape, bool) if a.dtype.kind in "ub" else np.signbit(a)
 
 
-def replace_nonfinite(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+def nan_to_num(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     """NaN and the infinities replaced; None: 0, the largest and the lowest number of the dtype."""
     if a.dtype.kind in "iub":
         return a.copy(order="K")
     if a.dtype.kind == "c":
         r = np.empty_like(a)
-        r.real = replace_nonfinite(np.asarray(a.real), nan, posinf, neginf)
-        r.imag = replace_nonfinite(np.asarray(a.imag), nan, posinf, neginf)
+        r.real = nan_to_num(np.asarray(a.real), nan, posinf, neginf)
+        r.imag = nan_to_num(np.asarray(a.imag), nan, posinf, neginf)
         return r
     from rushlight.core.type_info import finfo
 
@@ -453,7 +453,7 @@ def replace_nonfinite(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     return r
 
 
-def fill_into(a: Any, value: Any) -> None:
+def fill(a: Any, value: Any) -> None:
     """`a[...] = value`, a number; by their bits for halves, which NumPy writes one by one."""
     if a.itemsize == 2 and a.nbytes > 4096 and a.__class__ is np.ndarray:
         a, value = a.view(np.uint16), np.asarray(value, a.dtype).view(np.uint16)

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from rushlight._backends.reference.views import reach, strided
+from rushlight._backends.reference.views import as_strided, extent
 
 
 def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
@@ -18,7 +18,7 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
         if k.shape == a.shape and a.ndim:
             from rushlight._backends import cpu as xp
 
-            return xp.select(a, k)
+            return xp.masked_select(a, k)
         return a[k]
     at = [d for d, k in enumerate(key) if k.__class__ is np.ndarray]
     if len(at) == 1 and key[at[0]].dtype.kind != "b":
@@ -59,7 +59,7 @@ def index_layout(a: np.ndarray, key: tuple, r: np.ndarray) -> np.ndarray:
     strides = tuple([s * r.itemsize for s in geometry.elementwise_strides(r.shape, operands)])
     if strides == r.strides:
         return r
-    laid = strided(np.empty(r.size, r.dtype), r.shape, strides)
+    laid = as_strided(np.empty(r.size, r.dtype), r.shape, strides)
     laid[...] = r
     return laid
 
@@ -128,17 +128,12 @@ def add_rows(z: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
         z[rows[first]] += values[order[first + ROUNDS : first + counts[run]]].sum(0, z.dtype)
 
 
-def take_slices(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:
+def index_select(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:
     """The slices of `a` along `axis` that `index`, of any shape, names; None where an index is out of
     range."""
     if out_of_range(index, a.shape[axis]) is not None:
         return None
     return a.take(index, axis, mode="clip")  # faster than the mode that looks at the range again
-
-
-def add_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray) -> None:
-    """`z` along `axis` at index[k] += the k-th slice of `values`, one after the other; in place."""
-    index_add_at(z, (*(slice(None),) * axis, index), values)
 
 
 def put_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bool) -> bool:
@@ -155,10 +150,12 @@ def put_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, 
     return True
 
 
-def slices_added(shape: tuple, index: np.ndarray, axis: int, values: np.ndarray) -> np.ndarray:
-    """Zeros of `shape`, and slices added as `add_slices` does it."""
+def index_select_gradient(
+    shape: tuple, index: np.ndarray, axis: int, values: np.ndarray
+) -> np.ndarray:
+    """Zeros of `shape`; along `axis` at index[k] += the k-th slice of `values`, one after the other."""
     z = np.zeros(shape, values.dtype)
-    add_slices(z, index, axis, values)
+    index_add_at(z, (*(slice(None),) * axis, index), values)
     return z
 
 
@@ -194,7 +191,7 @@ def index_add_at(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
         whole[...] = flat.reshape(shape)
 
 
-def restrided(a: np.ndarray, source: tuple, target: tuple, mean: str) -> np.ndarray:
+def as_strided_gradient(a: np.ndarray, source: tuple, target: tuple, mean: str) -> np.ndarray:
     """Add `a` into zeroed memory under the geometry `source`, read it under `target`.
 
     A geometry is (shape, strides, offset), in elements. `mean`: under which of the two ("from",
@@ -203,14 +200,16 @@ def restrided(a: np.ndarray, source: tuple, target: tuple, mean: str) -> np.ndar
     low = min(source[2], target[2])
     places = np.arange(
         max(
-            max(offset + reach(shape, strides) for shape, strides, offset in (source, target))
+            max(offset + extent(shape, strides) for shape, strides, offset in (source, target))
             - low,
             1,
         )
     )
     k = places.itemsize
     at = {
-        end: strided(places, shape, tuple([s * k for s in strides]), (offset - low) * k).reshape(-1)
+        end: as_strided(places, shape, tuple([s * k for s in strides]), (offset - low) * k).reshape(
+            -1
+        )
         for end, (shape, strides, offset) in (("from", source), ("to", target))
         if 0 not in shape
     }
@@ -252,7 +251,7 @@ def out_of_range(index: np.ndarray, size: int) -> int | None:
     return int(low) if low < 0 else int(high) if high >= size else None
 
 
-def gather_along(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
+def gather(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
     """`result[i][j] = a[i][index[i][j]]` for dim 1, and so on; None where an index is out of range."""
     if out_of_range(index, a.shape[dim]) is not None:
         return None
@@ -312,7 +311,7 @@ def reduce_at(z: np.ndarray, key: tuple, values: np.ndarray, reduce: str, includ
         z[...] = flat.reshape(shape)
 
 
-def reduce_along(
+def scatter_reduce(
     z: np.ndarray, index: np.ndarray, dim: int, values: np.ndarray, reduce: str, include: bool
 ) -> bool:
     """`z` at the places that `index` names along `dim`, and `values` there, reduced in place; `include`
@@ -324,7 +323,7 @@ def reduce_along(
     return True
 
 
-def add_along(shape: tuple, index: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
+def gather_gradient(shape: tuple, index: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
     """Zeros of `shape` with `values` added where `index` says along `dim`."""
     z = np.zeros(shape, values.dtype)
     key = along(shape, index, dim)
@@ -335,7 +334,7 @@ def add_along(shape: tuple, index: np.ndarray, dim: int, values: np.ndarray) -> 
     return z
 
 
-def write_along(
+def scatter(
     z: np.ndarray, index: np.ndarray, dim: int, values: np.ndarray, add: bool = False
 ) -> bool:
     """`z` at the places that `index` names along `dim` = values, or += values, in place; False, and

@@ -20,7 +20,7 @@ def squared_distance(a: Any, b: Any) -> Any:
 
 
 @wide
-def squared_error_gradient(g: Any, a: Any, b: Any, factor: float) -> Any:
+def mse_gradient(g: Any, a: Any, b: Any, factor: float) -> Any:
     """g * factor * (a - b); g may be one number for all."""
     return (a - b) * (g * factor)
 
@@ -50,18 +50,18 @@ def huber_gradient(g: Any, a: Any, b: Any, delta: float) -> Any:
 
 
 @wide
-def logit_entropy(a: Any, b: Any) -> Any:
+def bce_with_logits(a: Any, b: Any) -> Any:
     """max(a, 0) - a * b + log(1 + exp(-|a|))."""
     return np.maximum(a, 0) - a * b + np.log1p(np.exp(-np.abs(a)))
 
 
 @wide
-def logit_entropy_gradient(g: Any, a: Any, b: Any) -> Any:
+def bce_with_logits_gradient(g: Any, a: Any, b: Any) -> Any:
     return g * (sigmoid(a) - b)
 
 
 @wide
-def binary_entropy(a: Any, b: Any) -> Any:
+def binary_cross_entropy(a: Any, b: Any) -> Any:
     """-(b log(a) + (1 - b) log(1 - a)), each logarithm at least -100."""
     with np.errstate(all="ignore"):
         low, high = np.maximum(np.log(a), -100), np.maximum(np.log1p(-a), -100)
@@ -69,5 +69,5 @@ def binary_entropy(a: Any, b: Any) -> Any:
 
 
 @wide
-def binary_entropy_gradient(g: Any, a: Any, b: Any) -> Any:
+def binary_cross_entropy_gradient(g: Any, a: Any, b: Any) -> Any:
     return g * (a - b) / np.maximum((1 - a) * a, a.dtype.type(1e-12))

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 
-def where_set(a: np.ndarray) -> np.ndarray:
+def nonzero(a: np.ndarray) -> np.ndarray:
     """The indices of elements that are not 0, in row-major order: int64 [a.ndim, how many]."""
     return np.array(a.nonzero(), np.int64)
 
 
-def select(a: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def masked_select(a: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """The elements where a mask of the same shape is True, in row-major order, as a vector."""
     return a[mask]
 
 
-def expand(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def masked_expand(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Zeros of the shape of the mask, with `values` in their order where it is True. ValueError for
     another number of values."""
     z = np.zeros(mask.shape, values.dtype)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.reference.reduce import total, widened
+from rushlight._backends.reference.reduce import sum, upcast
 
 BLOCK = 1 << 16  # elements of a block: its temporaries stay in the cache
 _add: Any = np.add.reduce
@@ -24,7 +24,7 @@ def blocks(n: int, size: int) -> Any:
 
 def wide_flat(a: Any) -> Any:
     """A weight as a row, halves as float32; None stays."""
-    return None if a is None else widened(a).reshape(-1)
+    return None if a is None else upcast(a).reshape(-1)
 
 
 def as_weight(v: Any, weight: Any, a: Any) -> Any:
@@ -67,7 +67,7 @@ def layer_norm(
 ) -> tuple[Any, Any, Any]:
     """(normalised, mean, 1 / deviation) of rows of `n` elements; without `statistics` the last two may
     be None."""
-    x = np.ascontiguousarray(widened(a)).reshape(-1, n) if n else widened(a).reshape(a.shape[0], 0)
+    x = np.ascontiguousarray(upcast(a)).reshape(-1, n) if n else upcast(a).reshape(a.shape[0], 0)
     w, b = wide_flat(weight), wide_flat(bias)
     y = np.empty(x.shape, x.dtype)
     mean, rstd = np.empty(len(x), x.dtype), np.empty(len(x), x.dtype)
@@ -89,8 +89,8 @@ def layer_norm_gradients(
     if not n:
         flat = a.ravel() if weight is None else weight.ravel()
         return a if needs[0] else None, flat if needs[1] else None, flat if needs[2] else None
-    x = np.ascontiguousarray(widened(a)).reshape(-1, n)
-    g = np.ascontiguousarray(widened(g)).reshape(-1, n)
+    x = np.ascontiguousarray(upcast(a)).reshape(-1, n)
+    g = np.ascontiguousarray(upcast(g)).reshape(-1, n)
     w = wide_flat(weight)
     gx = np.empty(x.shape, x.dtype) if needs[0] else None
     gw = np.zeros(n, x.dtype) if needs[1] else None
@@ -124,7 +124,7 @@ def layer_norm_gradients(
 
 def rms_norm(a: Any, weight: Any, n: int, eps: float) -> Any:
     """Rows of `n` elements over the square root of the mean of their squares."""
-    x = np.ascontiguousarray(widened(a)).reshape(-1, n) if n else widened(a).reshape(a.shape[0], 0)
+    x = np.ascontiguousarray(upcast(a)).reshape(-1, n) if n else upcast(a).reshape(a.shape[0], 0)
     y = x * rms_scale(x, eps)
     if weight is not None:
         y *= wide_flat(weight)
@@ -143,8 +143,8 @@ def rms_norm_gradients(
     g: Any, a: Any, weight: Any, n: int, eps: float, needs: tuple
 ) -> tuple[Any, Any]:
     """The gradients of rms_norm by input and weight; None where not needed."""
-    x = np.ascontiguousarray(widened(a)).reshape(-1, n)
-    h = np.ascontiguousarray(widened(g)).reshape(-1, n)
+    x = np.ascontiguousarray(upcast(a)).reshape(-1, n)
+    h = np.ascontiguousarray(upcast(g)).reshape(-1, n)
     r = rms_scale(x, eps)
     c = x * r
     gw = as_weight(_add(h * c, 0), weight, a) if needs[1] else None
@@ -167,7 +167,7 @@ def group_norm(
     `statistics` the last two may be None."""
     n, channels = a.shape[:2]
     each, size = channels // groups, a.size // max(n * groups, 1)
-    x = np.ascontiguousarray(widened(a)).reshape(n * groups, size)
+    x = np.ascontiguousarray(upcast(a)).reshape(n * groups, size)
     w, b = (
         (v if v is None else v.reshape(groups, each)) for v in (wide_flat(weight), wide_flat(bias))
     )
@@ -197,8 +197,8 @@ def group_norm_gradients(
     """The gradients of group_norm by input, weight and bias."""
     n, channels = a.shape[:2]
     each, size = channels // groups, a.size // max(n * groups, 1)
-    x = np.ascontiguousarray(widened(a)).reshape(n * groups, size)
-    h = np.ascontiguousarray(widened(g)).reshape(n * groups, each, size // max(each, 1))
+    x = np.ascontiguousarray(upcast(a)).reshape(n * groups, size)
+    h = np.ascontiguousarray(upcast(g)).reshape(n * groups, each, size // max(each, 1))
     w = wide_flat(weight)
     scale = np.ones((groups, each), x.dtype) if w is None else w.reshape(groups, each)
     group = np.arange(n * groups) % groups
@@ -245,11 +245,11 @@ def restored(r: np.ndarray, a: np.ndarray) -> np.ndarray:
 
 
 def channel_sums(x: np.ndarray) -> Any:
-    return total(x, 0, False) if x.ndim == 2 else _add(_add(x, 2), 0)
+    return sum(x, 0, False) if x.ndim == 2 else _add(_add(x, 2), 0)
 
 
 def channel_products(x: np.ndarray, y: np.ndarray) -> Any:
-    return total(x * y, 0, False) if x.ndim == 2 else _add(np.vecdot(x, y), 0)
+    return sum(x * y, 0, False) if x.ndim == 2 else _add(np.vecdot(x, y), 0)
 
 
 def spread_out(v: Any, x: np.ndarray) -> Any:
@@ -269,10 +269,10 @@ def batch_norm(
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """(normalised, mean, biased variance); the statistics are those given unless `training`. `given`: where
     they are those of the batch they may be written to `mean` and `var`."""
-    x = by_channel(widened(a))
+    x = by_channel(upcast(a))
     w, b = wide_flat(weight), wide_flat(bias)
     if not training:
-        m, v = widened(mean), widened(var)
+        m, v = upcast(mean), upcast(var)
         scale = 1 / np.sqrt(v + eps)
         scale = scale if w is None else scale * w
         shift = -m * scale if b is None else b - m * scale
@@ -298,16 +298,16 @@ def batch_norm_gradients(
     g: Any, a: Any, weight: Any, mean: Any, var: Any, training: bool, eps: float, needs: tuple
 ) -> tuple[Any, Any, Any]:
     """The gradients of batch_norm by input, weight and bias."""
-    x, h = by_channel(widened(a)), by_channel(widened(g))
+    x, h = by_channel(upcast(a)), by_channel(upcast(g))
     if h.ndim != x.ndim:
         h = (
-            np.ascontiguousarray(np.moveaxis(widened(g), 1, -1)).reshape(x.shape)
+            np.ascontiguousarray(np.moveaxis(upcast(g), 1, -1)).reshape(x.shape)
             if x.ndim == 2
-            else (np.ascontiguousarray(widened(g)).reshape(x.shape))
+            else (np.ascontiguousarray(upcast(g)).reshape(x.shape))
         )
     w = wide_flat(weight)
-    r = (1 / np.sqrt(widened(var) + eps)).astype(x.dtype, copy=False)
-    mean = widened(mean)
+    r = (1 / np.sqrt(upcast(var) + eps)).astype(x.dtype, copy=False)
+    mean = upcast(mean)
     n = x.size // max(x.shape[1], 1)
     gx = np.empty(x.shape, x.dtype) if needs[0] else None
     gw, gb = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
@@ -332,18 +332,18 @@ def batch_norm_gradients(
     return gx, as_weight(gw, weight, a), as_weight(gb, weight, a)
 
 
-def move_statistics(
+def update_running_stats(
     running_mean: Any, running_var: Any, mean: Any, var: Any, by: float, unbiased: float
 ) -> None:
     """Running statistics go `by` of the way to those of a batch, the variance times `unbiased`."""
     for running, found, share in ((running_mean, mean, by), (running_var, var, by * unbiased)):
-        running[...] = widened(running) * (1 - by) + widened(found) * share
+        running[...] = upcast(running) * (1 - by) + upcast(found) * share
 
 
-def lengths(a: np.ndarray, axes: tuple[int, ...], keepdims: bool) -> Any:
+def l2_norm(a: np.ndarray, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The square roots of the sums of squares along `axes`."""
     if len(axes) == a.ndim and a.flags.c_contiguous and not keepdims and a.itemsize > 2:
         flat = a.reshape(-1)
         return np.sqrt(flat.dot(flat))  # one pass, in BLAS
-    x = widened(a)
+    x = upcast(a)
     return np.asarray(np.sqrt(_add(x * x, axes, None, None, keepdims))).astype(a.dtype, copy=False)

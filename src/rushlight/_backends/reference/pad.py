@@ -111,9 +111,7 @@ def pad_edges_adjoint(
     return x.astype(g.dtype, copy=False)
 
 
-def columns_of(
-    x: np.ndarray, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints
-) -> np.ndarray:
+def im2col(x: np.ndarray, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -> np.ndarray:
     """The windows of x (N, C, *in) as columns: (N, C * kernel size, number of windows)."""
     out = out_sizes(x.shape[2:], kernel, stride, padding, dilation)
     places = 1
@@ -127,10 +125,10 @@ def columns_of(
     )
 
 
-def columns_sum(
+def col2im(
     a: np.ndarray, sizes: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints
 ) -> np.ndarray:
-    """The transpose of `columns_of`: columns added up where their windows overlap, (N, C, *sizes)."""
+    """The transpose of `im2col`: columns added up where their windows overlap, (N, C, *sizes)."""
     out = out_sizes(sizes, kernel, stride, padding, dilation)
     n = len(a)
     channels = a.shape[1]

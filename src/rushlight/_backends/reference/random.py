@@ -51,7 +51,7 @@ def random_doubles(generator: Any, out: np.ndarray) -> None:
     np.multiply(words.view(np.int64), 2.0**-53, out=out.reshape(-1))
 
 
-def random_between(generator: Any, out: np.ndarray, low: float, high: float) -> None:
+def random_uniform(generator: Any, out: np.ndarray, low: float, high: float) -> None:
     """Numbers in [low, high) into `out`, float32 or float64; `low` where rounding gives `high`."""
     out = out.reshape(-1)
     if out.dtype == np.float64:
@@ -68,7 +68,7 @@ def random_between(generator: Any, out: np.ndarray, low: float, high: float) -> 
         some[some == high32] = low32
 
 
-def random_hits(generator: Any, out: np.ndarray, below: int, value: float = 1) -> None:
+def random_bernoulli(generator: Any, out: np.ndarray, below: int, value: float = 1) -> None:
     """`value` where the low 53 bits of 64 are less than `below`, else 0; in any dtype."""
     words = generator.wide_words(out.size)
     words &= np.uint64((1 << 53) - 1)
@@ -140,7 +140,7 @@ def by_c_library(name: str, x: np.ndarray) -> np.ndarray:
         return getattr(np, name)(x)
 
 
-def random_order(generator: Any, n: int) -> np.ndarray:
+def random_permutation(generator: Any, n: int) -> np.ndarray:
     """0 to n - 1 in random order, int64 [n], n > 1: Fisher and Yates' shuffle.
 
     Element i changes places with element i + (word % (n - i)), for i = 0, 1, ...

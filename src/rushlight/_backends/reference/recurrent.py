@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.reference.reduce import widened
+from rushlight._backends.reference.reduce import upcast
 
 NOTHING = np.zeros(0, np.float32)  # in the place of what a kind of layer does not keep
 
@@ -191,14 +191,14 @@ def recurrent_layer(
     """
     dtype, size = x.dtype, h.shape[1]
     steps = steps_of(x, sizes, reverse)
-    x2, w = widened(x).reshape(-1, x.shape[-1]), widened(w_hh)
-    gates = x2 @ widened(w_ih).T
-    own = None if b_hh is None else widened(b_hh)
+    x2, w = upcast(x).reshape(-1, x.shape[-1]), upcast(w_hh)
+    gates = x2 @ upcast(w_ih).T
+    own = None if b_hh is None else upcast(b_hh)
     if b_ih is not None:
-        gates += widened(b_ih)
+        gates += upcast(b_ih)
     if own is not None and kind != "gru":
         gates += own
-    now, cells = widened(h).astype(gates.dtype), None if c is None else widened(c).copy()
+    now, cells = upcast(h).astype(gates.dtype), None if c is None else upcast(c).copy()
     y = np.empty((len(x2), size), gates.dtype)
     kept = STEPS[kind](gates, now, cells, w, own, y, steps, keep)
     outputs = [y.reshape(*x.shape[:-1], size), now, NOTHING if cells is None else cells]
@@ -215,10 +215,10 @@ def recurrent_layer_gradients(
     """The gradients of `recurrent_layer` by x (None unless `needs_x`), w_ih, w_hh, b_ih, b_hh, h
     (None unless `needs_h`) and c (None if there is none); first, second and third are what it kept."""
     steps, size = steps_of(x, sizes, reverse), h.shape[1]
-    x2, w = widened(x).reshape(-1, x.shape[-1]), np.ascontiguousarray(widened(w_hh))
-    g, y = widened(g).reshape(-1, size), widened(y).reshape(-1, size)
-    dh, dc = widened(g_h).copy(), None if c is None else widened(g_c).copy()
-    before = states_before(widened(h), y, steps)
+    x2, w = upcast(x).reshape(-1, x.shape[-1]), np.ascontiguousarray(upcast(w_hh))
+    g, y = upcast(g).reshape(-1, size), upcast(y).reshape(-1, size)
+    dh, dc = upcast(g_h).copy(), None if c is None else upcast(g_c).copy()
+    before = states_before(upcast(h), y, steps)
     if kind == "lstm":
         slopes, own = lstm_slopes(g, dh, dc, w, before, first, second, third, steps)
     elif kind == "gru":
@@ -226,7 +226,7 @@ def recurrent_layer_gradients(
     else:
         slopes, own = rnn_slopes(g, dh, w, y, kind == "relu", steps)
     found = (
-        (slopes @ widened(w_ih)).reshape(x.shape) if needs_x else None, slopes.T @ x2, own.T @ before, slopes.sum(0),
+        (slopes @ upcast(w_ih)).reshape(x.shape) if needs_x else None, slopes.T @ x2, own.T @ before, slopes.sum(0),
         own.sum(0), dh if needs_h else None, dc,
     )  # fmt: skip
     return tuple(None if a is None else a.astype(x.dtype, copy=False) for a in found)

@@ -29,7 +29,7 @@ _and: Any = np.logical_and.reduce
 PIECE = 64
 
 
-def widened(a: np.ndarray) -> np.ndarray:
+def upcast(a: np.ndarray) -> np.ndarray:
     """`a`, halves as float32."""
     return a.astype(_f32) if a.dtype in _halves else a
 
@@ -46,7 +46,7 @@ def exact(a: np.ndarray) -> np.ndarray:
     return a.astype(_f32) if a.dtype is _bf16 else a
 
 
-def total(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
+def sum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The sum. Halves accumulate in float32, integers and bool in int64."""
     d = a.dtype
     if dtype is not None and dtype is not d:
@@ -120,20 +120,18 @@ def _in_pieces(a: np.ndarray, axis: int, keepdims: bool) -> Any:
     head = a[(slice(None),) * axis + (slice(n),)]
     rest = a[(slice(None),) * axis + (slice(n, None),)]
     parts = head.reshape(*a.shape[:axis], n // PIECE, PIECE, *a.shape[axis + 1 :])
-    r = total(_add(parts, axis + 1), axis, keepdims)
+    r = sum(_add(parts, axis + 1), axis, keepdims)
     return contiguous(r + _add(rest, axis, None, None, keepdims))
 
 
-def total_of_numbers(
-    a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
-) -> Any:
+def nansum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The sum, NaN left out."""
-    return total(without_nan(a), axis, keepdims, dtype)
+    return sum(without_nan(a), axis, keepdims, dtype)
 
 
-def nonzeros(a: np.ndarray, axis: Any) -> Any:
+def count_nonzero(a: np.ndarray, axis: Any) -> Any:
     """How many elements are not 0; int64."""
-    return total(a != 0, axis, False)
+    return sum(a != 0, axis, False)
 
 
 def count(a: np.ndarray, axis: Any) -> int:
@@ -148,16 +146,16 @@ def count(a: np.ndarray, axis: Any) -> int:
     return n
 
 
-def average(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
+def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The mean, in `dtype`; halves are divided in float32."""
     if a.dtype in _halves and (dtype is None or dtype in _halves):
-        r = average(a.astype(_f32), axis, keepdims)
+        r = mean(a.astype(_f32), axis, keepdims)
         return contiguous(r.astype(dtype or a.dtype))
-    r, n = total(a, axis, keepdims, dtype), count(a, axis)
+    r, n = sum(a, axis, keepdims, dtype), count(a, axis)
     return r / n if n else r * np.nan
 
 
-def product(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
+def prod(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The product. Halves accumulate in float32, integers and bool in int64."""
     d = a.dtype
     if dtype is None:
@@ -171,7 +169,7 @@ def product(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = N
     return contiguous(_mul(a, axis, dtype, None, keepdims))
 
 
-def largest(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+def amax(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The maximum; nan where there is one."""
     if a.dtype is _bf16:
         return contiguous(_max(exact(a), axis, None, None, keepdims).astype(_bf16))
@@ -179,7 +177,7 @@ def largest(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return r if axis is None else contiguous(r)
 
 
-def smallest(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+def amin(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The minimum; nan where there is one."""
     if a.dtype is _bf16:
         return contiguous(_min(exact(a), axis, None, None, keepdims).astype(_bf16))
@@ -197,14 +195,14 @@ def argmin(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
     return contiguous(exact(a).argmin(axis, keepdims=keepdims))
 
 
-def largest_at(a: np.ndarray, axis: Any, keepdims: bool) -> tuple[Any, Any]:
+def max_with_index(a: np.ndarray, axis: Any, keepdims: bool) -> tuple[Any, Any]:
     """(the maximum, where the first is)."""
-    return largest(a, axis, keepdims), argmax(a, axis, keepdims)
+    return amax(a, axis, keepdims), argmax(a, axis, keepdims)
 
 
-def smallest_at(a: np.ndarray, axis: Any, keepdims: bool) -> tuple[Any, Any]:
+def min_with_index(a: np.ndarray, axis: Any, keepdims: bool) -> tuple[Any, Any]:
     """(the minimum, where the first is)."""
-    return smallest(a, axis, keepdims), argmin(a, axis, keepdims)
+    return amin(a, axis, keepdims), argmin(a, axis, keepdims)
 
 
 def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tuple[Any, Any]:
@@ -220,11 +218,11 @@ def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tup
         (v, m), (w, o) = (variance(p, axis, keepdims, correction) for p in (a.real, a.imag))
         return v + w, m + d.type(1j) * o
     n = count(a, axis)
-    m = total(a, axis, True) / n if n else total(a, axis, True) * np.nan
+    m = sum(a, axis, True) / n if n else sum(a, axis, True) * np.nan
     x = a - m
-    rest = total(x, axis, keepdims)  # 0, but for the rounding of the mean
+    rest = sum(x, axis, keepdims)  # 0, but for the rounding of the mean
     x *= x
-    s = total(x, axis, keepdims)
+    s = sum(x, axis, keepdims)
     if n:
         exact = s - rest * rest / n  # Chan, Golub and LeVeque 1983: the corrected two-pass way
         s = np.where(exact >= 0, exact, s)  # infinity less infinity
@@ -239,25 +237,25 @@ def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tup
     return v, m
 
 
-def anywhere(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+def any(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """Whether any element is not zero; nan is not zero. bool, or uint8 for uint8."""
     r = contiguous(_or(a, axis, None, None, keepdims))
     return r.astype(_u8) if a.dtype is _u8 else r
 
 
-def everywhere(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+def all(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """Whether no element is zero. bool, or uint8 for uint8."""
     r = contiguous(_and(a, axis, None, None, keepdims))
     return r.astype(_u8) if a.dtype is _u8 else r
 
 
-def xor_of_bits(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+def xor_sum(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The exclusive or of the elements as 64 bits each."""
     bits = a.astype(_i64 if a.dtype.kind in "iub" else _f64).view(np.uint64)
     return contiguous(np.bitwise_xor.reduce(bits, axis, keepdims=keepdims))
 
 
-def spread(a: np.ndarray, shape: tuple, kept: tuple | None) -> np.ndarray:
+def expand_reduced(a: np.ndarray, shape: tuple, kept: tuple | None) -> np.ndarray:
     """`a`, in the shape `kept` that differs from `shape` by sizes 1, repeated over `shape`: no copy."""
     if kept is not None:
         a = a.reshape(kept)
@@ -278,14 +276,14 @@ def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
     own = a.shape
     lead = len(own) - len(shape)
     if own[lead:] == shape:  # only new dimensions in front, as for a bias
-        return total(a, 0 if lead == 1 else tuple(range(lead)), False)
+        return sum(a, 0 if lead == 1 else tuple(range(lead)), False)
     axes = tuple(range(lead)) + tuple(
         [i for i, n in enumerate(shape, lead) if n == 1 and own[i] != 1]
     )
-    return total(a, axes if len(axes) != 1 else axes[0], True).reshape(shape)
+    return sum(a, axes if len(axes) != 1 else axes[0], True).reshape(shape)
 
 
-def running(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None) -> np.ndarray:
+def cumulative(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None) -> np.ndarray:
     """The sums (`ufunc` = add) or products up to each place; floats accumulate in float64.
 
     That is PyTorch's accumulation type on the CPU (float32 for halves).
@@ -315,13 +313,11 @@ def logsumexp(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """log(sum(exp(a))), the maximum (of the real parts) taken out first."""
     d = a.dtype
     if not a.size:
-        return np.log(total(widened(a), axis, keepdims)).astype(d)
-    a = widened(a)
+        return np.log(sum(upcast(a), axis, keepdims)).astype(d)
+    a = upcast(a)
     m = _max(a.real, axis, None, None, True)
     m = np.where(np.isinf(m), m.dtype.type(0), m)
-    r = np.log(total(np.exp(a - m), axis, keepdims)) + (
-        m if keepdims else m.reshape(_less(a, axis))
-    )
+    r = np.log(sum(np.exp(a - m), axis, keepdims)) + (m if keepdims else m.reshape(_less(a, axis)))
     return r.astype(d)
 
 
@@ -404,7 +400,9 @@ def mode_index(a: np.ndarray, axis: int | None) -> np.ndarray:
 # -- running -------------------------------------------------------------------------------------------
 
 
-def running_extreme(a: np.ndarray, axis: int | None, ufunc: Any) -> tuple[np.ndarray, np.ndarray]:
+def cumulative_extreme(
+    a: np.ndarray, axis: int | None, ufunc: Any
+) -> tuple[np.ndarray, np.ndarray]:
     """(values, indices) of the maximum (`ufunc`) up to each place; equal ones move the index on."""
     if axis is None:
         return a.copy(), np.zeros((), np.int64)
@@ -439,12 +437,12 @@ _START = {"sum": 0, "mean": 0, "prod": 1, "max": -np.inf, "min": np.inf}
 _STEP = {"sum": np.add, "mean": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-def segments(
+def segment_reduce(
     a: np.ndarray, kind: str, ends: np.ndarray, axis: int, initial: float | None
 ) -> np.ndarray:
     """Reduce a[..., ends[..., i]:ends[..., i + 1]] along `axis`; `ends` has the leading shape of `a`."""
     d = a.dtype
-    x = widened(a)
+    x = upcast(a)
     lead = a.shape[:axis]
     result = np.empty((*lead, ends.shape[-1] - 1, *a.shape[axis + 1 :]), x.dtype)
     start = _START[kind] if initial is None else initial
@@ -459,13 +457,13 @@ def segments(
     return result.astype(d, copy=False)
 
 
-def ends_of(lengths: np.ndarray) -> np.ndarray:
+def segment_offsets(lengths: np.ndarray) -> np.ndarray:
     """Where segments of these lengths start, and where the last one ends."""
     ends = lengths.cumsum(-1)
     return np.concatenate([np.zeros_like(ends[..., :1]), ends], -1)
 
 
-def segment_of(ends: np.ndarray, shape: tuple, axis: int) -> tuple[np.ndarray, np.ndarray]:
+def segment_ids(ends: np.ndarray, shape: tuple, axis: int) -> tuple[np.ndarray, np.ndarray]:
     """For each element of an array of `shape` its segment along `axis` (-1: in none), and its length."""
     lead = shape[:axis]
     segment = np.full((*lead, shape[axis]), -1, np.int64)

@@ -265,7 +265,7 @@ def _combined(each: Sequence[tuple], sizes: Ints) -> tuple[np.ndarray, np.ndarra
 def grid_taps(
     grid: np.ndarray, sizes: Ints, mode: str, padding: str, corners: bool
 ) -> tuple[np.ndarray, ...]:
-    """What of `grid_values` is piecewise constant in the grid, for each dimension of the image:
+    """What of `grid_sample` is piecewise constant in the grid, for each dimension of the image:
 
     positions and which of them are inside (dimensions, taps, N, places), the weight of the second
     tap (bilinear) or the distance to it (bicubic), and the derivative of that by the grid.
@@ -279,7 +279,7 @@ def grid_taps(
     return places, inside, distance, np.array(slopes)
 
 
-def grid_values(
+def grid_sample(
     x: np.ndarray, grid: np.ndarray, mode: str, padding: str, corners: bool
 ) -> np.ndarray:
     """`x` (N, C, *in) at the places `grid` (N, *out, nd), coordinates from -1 to 1: (N, C, *out)."""
@@ -297,7 +297,7 @@ def grid_values(
     return y.reshape(n, c, *grid.shape[1:-1]).astype(dtype, copy=False)
 
 
-def grid_gradients(
+def grid_sample_gradients(
     g: np.ndarray,
     x: np.ndarray,
     grid: np.ndarray,
@@ -306,7 +306,7 @@ def grid_gradients(
     corners: bool,
     needs: tuple[bool, bool],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The gradients of `grid_values` by the image and by the grid; zeros where not needed."""
+    """The gradients of `grid_sample` by the image and by the grid; zeros where not needed."""
     dtype, grid_dtype, sizes = x.dtype, grid.dtype, x.shape[2:]
     if dtype.itemsize == 2:
         g, x, grid = g.astype(np.float32), x.astype(np.float32), grid.astype(np.float32)
@@ -349,7 +349,7 @@ def base_grid(sizes: Ints, corners: bool, dtype: np.dtype) -> np.ndarray:
     return np.stack([*flat, np.ones_like(flat[0])], 1).astype(dtype)
 
 
-def affine_places(theta: np.ndarray, sizes: Ints, corners: bool) -> np.ndarray:
+def affine_grid(theta: np.ndarray, sizes: Ints, corners: bool) -> np.ndarray:
     """The coordinates that theta (N, nd, nd + 1) maps a regular grid to: (N, *sizes, nd)."""
     base = base_grid(sizes, corners, theta.dtype)
     places = np.matmul(base, np.ascontiguousarray(theta.swapaxes(1, 2)))
@@ -357,8 +357,8 @@ def affine_places(theta: np.ndarray, sizes: Ints, corners: bool) -> np.ndarray:
     return places.reshape(len(theta), *sizes, len(sizes))
 
 
-def affine_places_adjoint(g: np.ndarray, sizes: Ints, corners: bool) -> np.ndarray:
-    """The transpose of `affine_places`: (N, *sizes, nd) to (N, nd, nd + 1)."""
+def affine_grid_adjoint(g: np.ndarray, sizes: Ints, corners: bool) -> np.ndarray:
+    """The transpose of `affine_grid`: (N, *sizes, nd) to (N, nd, nd + 1)."""
     nd = len(sizes)
     flat = g.reshape(len(g), -1, nd)
     sums = np.matmul(flat.swapaxes(1, 2), base_grid(sizes, corners, g.dtype))

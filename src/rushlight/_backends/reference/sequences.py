@@ -13,7 +13,7 @@ WIDTH = 32  # bytes of a vector
 
 
 @np.errstate(all="ignore")
-def counted(out: np.ndarray, start: float, step: float) -> None:
+def arange_into(out: np.ndarray, start: float, step: float) -> None:
     """start + i * step into `out`, float32 or float64 [n]."""
     n, d, lanes = out.size, out.dtype, WIDTH // out.itemsize
     out[...] = fused(np.arange(n, dtype=np.float64), step, start).astype(d)
@@ -25,7 +25,7 @@ def counted(out: np.ndarray, start: float, step: float) -> None:
 
 
 @np.errstate(all="ignore")
-def spaced(out: np.ndarray, start: float, end: float) -> None:
+def linspace_into(out: np.ndarray, start: float, end: float) -> None:
     """n > 1 numbers from `start` to `end` into `out`, float32 or float64 [n]: the first half is counted from the start,
     the second from the end."""
     n = out.size

@@ -74,7 +74,7 @@ def rows_of_classes(a: np.ndarray) -> np.ndarray:
     return np.moveaxis(wide, 1, -1).reshape(-1, a.shape[1])
 
 
-def class_entropy(
+def cross_entropy(
     a: np.ndarray, target: np.ndarray, weight: Any, skip: int, smoothing: float
 ) -> tuple[np.ndarray, np.ndarray, float, float, bool]:
     """The cross entropy of logits (N, C, *) and classes (N, *), each with the share `smoothing` of all
@@ -101,11 +101,11 @@ def class_entropy(
     return losses.reshape(shape), sums.reshape(shape), float(total), float(weights), bad
 
 
-def class_entropy_gradient(
+def cross_entropy_gradient(
     g: np.ndarray, a: np.ndarray, target: np.ndarray, weight: Any, sums: np.ndarray, skip: int,
     smoothing: float, scale: float,
 ) -> np.ndarray:  # fmt: skip
-    """The gradient of `class_entropy` by the logits, times `scale` and g, which is one number or one for
+    """The gradient of `cross_entropy` by the logits, times `scale` and g, which is one number or one for
     each place."""
     x = rows_of_classes(a)
     n = a.shape[1]

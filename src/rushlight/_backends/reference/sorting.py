@@ -156,7 +156,7 @@ def take_along(a: np.ndarray, order: np.ndarray) -> np.ndarray:
     return np.take_along_axis(a, order, -1)
 
 
-def search(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.ndarray:
+def searchsorted(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.ndarray:
     """Where each element of `a` goes into `seq`, row by row when `seq` has several dimensions."""
     side: Any = "right" if right else "left"
     seq, a = exact(seq), exact(a)
@@ -184,7 +184,7 @@ def _halving(seq: np.ndarray, a: np.ndarray, right: bool) -> np.ndarray:
     return low
 
 
-def among(a: np.ndarray, tests: np.ndarray, invert: bool) -> Any:
+def isin(a: np.ndarray, tests: np.ndarray, invert: bool) -> Any:
     """Which elements of `a` are in `tests`."""
     return np.isin(exact(a), exact(tests), invert=invert).reshape(a.shape)
 

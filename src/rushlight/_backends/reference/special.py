@@ -418,6 +418,6 @@ def airy_ai(x: Any) -> Any:
 
 
 @special
-def entropy(x: Any) -> Any:
+def entr(x: Any) -> Any:
     """-x log(x), 0 at 0, -inf below."""
     return np.where(x > 0, -x * np.log(x), np.where(x == 0, 0.0, np.where(x < 0, -np.inf, x)))

@@ -37,13 +37,13 @@ def copy_into(out: np.ndarray, a: np.ndarray) -> None:
     np.copyto(out, a)
 
 
-def joined(arrays: list, axis: int) -> np.ndarray:
+def cat(arrays: list, axis: int) -> np.ndarray:
     """Arrays of one dtype, whose shapes agree but for `axis`, one after the other; row-major."""
     r = np.concatenate(arrays, axis)
     return r if r.flags.c_contiguous else r.copy(order="C")
 
 
-def cat_plain(arrays: list, axis: int) -> np.ndarray | None:
+def cat_contiguous(arrays: list, axis: int) -> np.ndarray | None:
     """Row-major arrays of one dtype one after the other along an axis; None for others."""
     if not all(a.__class__ is np.ndarray and a.flags.c_contiguous for a in arrays):
         return None
@@ -54,7 +54,7 @@ def cat_plain(arrays: list, axis: int) -> np.ndarray | None:
     return r if r.flags.c_contiguous else None
 
 
-def stack_plain(arrays: list, axis: int) -> np.ndarray | None:
+def stack_contiguous(arrays: list, axis: int) -> np.ndarray | None:
     """Row-major arrays of one dtype and shape along a new axis; None for others."""
     shape = getattr(arrays[0], "shape", ()) if arrays else ()
     if not shape or not all(a.__class__ is np.ndarray and a.shape == shape for a in arrays):
@@ -63,15 +63,15 @@ def stack_plain(arrays: list, axis: int) -> np.ndarray | None:
         return None
     axis %= len(shape) + 1
     new = (*shape[:axis], 1, *shape[axis:])
-    return cat_plain([a.reshape(new) for a in arrays], axis)
+    return cat_contiguous([a.reshape(new) for a in arrays], axis)
 
 
-def rolled(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:
+def roll(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:
     """The elements moved on by `shifts` along `dims`, round the end; row-major."""
     return contiguous(np.roll(a, shifts, dims))
 
 
-def tiled(a: np.ndarray, repeats: tuple) -> np.ndarray:
+def tile(a: np.ndarray, repeats: tuple) -> np.ndarray:
     """Copies side by side, repeats[d] of them along each dimension; row-major."""
     return contiguous(np.tile(a, repeats))
 
@@ -96,7 +96,7 @@ class _Interface:
     __slots__ = ("__array_interface__", "base")
 
 
-def strided(
+def as_strided(
     a: np.ndarray, shape: tuple, strides: tuple, offset: int = 0, dtype: np.dtype | None = None
 ) -> np.ndarray:
     """An array on the memory of `a`, `offset` bytes after its first element; `strides` in bytes.
@@ -126,7 +126,7 @@ def strided(
     return r if a.__class__ is np.ndarray else r.view(a.__class__)
 
 
-def elements(a: np.ndarray) -> tuple[int, ...]:
+def element_strides(a: np.ndarray) -> tuple[int, ...]:
     """Strides in elements, as PyTorch counts them; those of an empty array are row-major.
 
     NumPy makes all strides of an empty array 0.
@@ -153,25 +153,25 @@ def plain(a: np.ndarray) -> bool:
     return True
 
 
-def reach(shape: tuple, strides: tuple) -> int:
+def extent(shape: tuple, strides: tuple) -> int:
     """One more than the greatest distance of an element from the first, in the unit of `strides`."""
     if 0 in shape:
         return 0
     return sum([(n - 1) * s for n, s in zip(shape, strides)]) + 1
 
 
-def flipped(a: np.ndarray, dims: tuple) -> np.ndarray:
+def flip(a: np.ndarray, dims: tuple) -> np.ndarray:
     """`a` in reverse order along `dims`: negative strides, for copying from only."""
     return a[tuple([slice(None, None, -1) if d in dims else slice(None) for d in range(a.ndim)])]
 
 
-def kept_layout(a: np.ndarray, like: np.ndarray) -> np.ndarray:
+def copy_like(a: np.ndarray, like: np.ndarray) -> np.ndarray:
     """A copy of `a` with the order of dimensions in memory that `like` has."""
     from rushlight.core import geometry
 
-    strides = geometry.preserve_strides(like.shape, elements(like))
+    strides = geometry.preserve_strides(like.shape, element_strides(like))
     k = a.itemsize
-    r = strided(np.empty(a.size, a.dtype), a.shape, tuple([s * k for s in strides]))
+    r = as_strided(np.empty(a.size, a.dtype), a.shape, tuple([s * k for s in strides]))
     r[...] = a
     return r
 

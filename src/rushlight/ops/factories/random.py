@@ -186,7 +186,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     """The integers 0 to n - 1 in random order."""
     if n.__class__ is int and 1 < n < 1 << 27 and not (requires_grad or pin_memory):
         if generator is out is dtype is layout is device is modes.here.device:
-            return _wrap(xp.random_order(generators.default_generator, n))
+            return _wrap(xp.random_permutation(generators.default_generator, n))
     n = _int("randperm", n, "n")
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")

@@ -197,7 +197,7 @@ def _arange(start: Any, step: Any, n: int, d: np.dtype) -> np.ndarray:
     start, step = float(start), float(step)
     if d not in _HALVES:
         values = np.empty(n, d)
-        xp.counted(values, start, step)
+        xp.arange_into(values, start, step)
         return values
     start, step, lanes = float(np.float32(start)), float(np.float32(step)), 16
 
@@ -317,7 +317,7 @@ def _linspace(start: Any, end: Any, n: int, d: np.dtype) -> np.ndarray:
         return np.array([arguments.converted(start, d)], d)
     if d.kind == "f" and d not in _HALVES:
         values = np.empty(n, d)
-        xp.spaced(values, float(start), float(end))
+        xp.linspace_into(values, float(start), float(end))
         return values
     half = n // 2
     up, down = np.arange(half), np.arange(n - half - 1, -1, -1)  # steps from start, steps to end
@@ -332,7 +332,7 @@ def _linspace(start: Any, end: Any, n: int, d: np.dtype) -> np.ndarray:
             made.imag = _linspace(start.imag, end.imag, n, part)
             return made
         values = np.empty(n)
-        xp.spaced(values, float(int(start)), float(int(end)))
+        xp.linspace_into(values, float(int(start)), float(int(end)))
         return values.astype(d)
 
 

@@ -180,7 +180,7 @@ def index_back(xp, grad: Array, shape: Sizes, at: Any):
     """Zeros of `shape` with `grad` added at the indices."""
     key = at.check()
     if len(key) == 1 and key[0].dtype.kind == "b" and key[0].shape == shape and shape:
-        return xp.expand(grad, key[0])
+        return xp.masked_expand(grad, key[0])
     z = xp.zeros(shape, grad.dtype)
     xp.index_add_at(z, key, grad)
     return z

@@ -52,7 +52,7 @@ def gather(xp, input: Array, dim: int, index: Array, *, sparse_grad: bool = Fals
     s, t = input.shape, index.shape
     if index.dtype is INT64 and len(s) == len(t) and -1 < dim < len(s) and index.size:
         if s[:dim] == t[:dim] and s[dim + 1 :] == t[dim + 1 :]:  # the usual call
-            r = xp.gather_along(input, index, dim)
+            r = xp.gather(input, index, dim)
             if r is not None:
                 return r
     d = geometry.wrap_dim(dim, input.ndim)
@@ -61,7 +61,7 @@ def gather(xp, input: Array, dim: int, index: Array, *, sparse_grad: bool = Fals
     index_dtype("gather", index)
     a, i = (x if x.ndim else x.reshape(1) for x in (input, index))
     check_along("gather", a, i, d, "input")
-    r = xp.gather_along(a, i, d)
+    r = xp.gather(a, i, d)
     if r is None:
         check_range("gather", a, i, d)
     return r.reshape(index.shape)
@@ -98,7 +98,7 @@ def gather_back(xp, grad: Array, index: Array, shape: Ints, dim: int):
     """Zeros of `shape` with `grad` added at the places `gather` read."""
     d = dim % len(shape) if shape else 0
     i, g = (x if x.ndim else x.reshape(1) for x in (index, grad))
-    return xp.add_along(shape or (1,), i, d, g).reshape(shape)
+    return xp.gather_gradient(shape or (1,), i, d, g).reshape(shape)
 
 
 gather.grad(input=lambda g, index, input_shape, dim: gather_back(g, index, input_shape, dim))
@@ -153,7 +153,7 @@ def index_select(xp, input: Array, dim: int, index: Array):
             [4, 4]])
     """
     if index.dtype is INT64 and index.ndim == 1 and -1 < dim < input.ndim:  # the usual call
-        r = xp.take_slices(input, index, dim)
+        r = xp.index_select(input, index, dim)
         if r is not None:
             return r
     d = geometry.wrap_dim(dim, input.ndim)
@@ -167,7 +167,7 @@ def index_select(xp, input: Array, dim: int, index: Array):
         raise RuntimeError(
             f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)"
         )
-    r = xp.take_slices(a, index.reshape(-1), d)
+    r = xp.index_select(a, index.reshape(-1), d)
     if r is None:
         bad = xp.out_of_range(index, a.shape[d])
         raise IndexError(
@@ -185,7 +185,7 @@ def slices_back(xp, grad: Array, index: Array, shape: Ints, dim: int):
     """Zeros of `shape` with the slices of `grad` added where `index` says."""
     if not shape:
         return grad.reshape(())
-    return xp.slices_added(shape, index.reshape(-1), dim % len(shape), grad)
+    return xp.index_select_gradient(shape, index.reshape(-1), dim % len(shape), grad)
 
 
 index_select.grad(input=index_select_back)
@@ -252,7 +252,7 @@ def masked_select(xp, input: Array, mask: Array):
     if mask.shape != input.shape:
         shape = geometry.broadcast_shapes(input.shape, mask.shape)
         input, mask = xp.broadcast_to(input, shape), xp.broadcast_to(mask, shape)
-    return xp.select(input, mask)
+    return xp.masked_select(input, mask)
 
 
 def masked_select_back(g: Tensor, mask: Tensor, input_shape: Ints) -> Tensor:
@@ -265,7 +265,7 @@ def masked_select_back(g: Tensor, mask: Tensor, input_shape: Ints) -> Tensor:
 def masked_place(xp, grad: Array, mask: Array, shape: Ints):
     """Zeros of `shape` with the values of `grad`, in their order, where `mask` is True."""
     mask = xp.broadcast_to(mask, shape)
-    return xp.expand(grad, mask if mask.dtype.kind == "b" else mask.astype(bool))
+    return xp.masked_expand(grad, mask if mask.dtype.kind == "b" else mask.astype(bool))
 
 
 masked_select.grad(input=masked_select_back)
@@ -456,7 +456,7 @@ def nonzero_places(xp, input: Array):
     """The indices of the elements that are not zero, one row each."""
     if not input.ndim:
         return xp.zeros((int(bool(input)), 0), dtypes.int64.np)
-    return xp.where_set(input).T
+    return xp.nonzero(input).T
 
 
 @public(method=True)
@@ -475,7 +475,7 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
             input = input.unsqueeze(0)
         from rushlight._backends import cpu as xp
 
-        return tuple([_wrap(i) for i in xp.where_set(input._array)])
+        return tuple([_wrap(i) for i in xp.nonzero(input._array)])
     return nonzero_places(input) if out is None else nonzero_places(input, out=out)
 
 

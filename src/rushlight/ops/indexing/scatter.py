@@ -117,7 +117,7 @@ def cropped(src: Any, index: Any) -> Any:
 
 def write(name: str, xp: Any, a: Any, index: Any, d: int, values: Any, add: bool = False) -> None:
     """Write or add; RuntimeError, and nothing is written, for an index out of range."""
-    if index.size and not xp.write_along(as_vector(a), as_vector(index), d, values, add):
+    if index.size and not xp.scatter(as_vector(a), as_vector(index), d, values, add):
         check_range(name, as_vector(a), as_vector(index), d)
 
 
@@ -151,7 +151,7 @@ def quick_scatter(t: Any, dim: Any, index: Any, src: Any, add: bool = False) -> 
                 return False
     if not i.size:
         return False
-    done = xp.write_along(a, i, dim % n, s, add)
+    done = xp.scatter(a, i, dim % n, s, add)
     if done:
         _bump(t)
     return done
@@ -359,7 +359,7 @@ def reduce_into(
     d = check_scatter("scatter_reduce", a, dim, index, src, False)
     if index.size:
         v, i = as_vector(a), as_vector(index)
-        if not xp.reduce_along(v, i, d, cropped(src, index), reduce, include_self):
+        if not xp.scatter_reduce(v, i, d, cropped(src, index), reduce, include_self):
             check_range("scatter_reduce", v, i, d)
 
 

@@ -50,7 +50,7 @@ def view_as_real(xp, input: Array):
     if input.dtype.kind != "c":
         raise RuntimeError("view_as_real is only supported for complex tensors")
     d = input.real.dtype
-    return xp.strided(input, (*input.shape, 2), (*input.strides, d.itemsize), 0, d)
+    return xp.as_strided(input, (*input.shape, 2), (*input.strides, d.itemsize), 0, d)
 
 
 view_as_real.grad(input=lambda g: complex_from(g))
@@ -74,7 +74,7 @@ def view_as_complex(xp, input: Array):
         raise RuntimeError("Input tensor must have one or more dimensions")
     if input.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    strides = xp.elements(input)
+    strides = xp.element_strides(input)
     if strides[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
     if any(s % 2 for s in strides[:-1]):
@@ -82,7 +82,7 @@ def view_as_complex(xp, input: Array):
     c = (dtypes.complex64 if d is dtypes.float32 else dtypes.complex128).np
     if (xp.address(input) - xp.address(xp.root(input))) % c.itemsize:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
-    return xp.strided(input, input.shape[:-1], input.strides[:-1], 0, c)
+    return xp.as_strided(input, input.shape[:-1], input.strides[:-1], 0, c)
 
 
 view_as_complex.grad(input=lambda g: view_as_real(g))

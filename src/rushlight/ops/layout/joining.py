@@ -349,7 +349,7 @@ def cat_arrays(xp, tensors: Arrays, dim: int = 0):
         dim = geometry.wrap_dim(dim, n)
         if (
             n >= 4
-            and all(geometry.is_channels_last(a.shape, xp.elements(a)) for a in kept)
+            and all(geometry.is_channels_last(a.shape, xp.element_strides(a)) for a in kept)
             and not (all(a.flags.c_contiguous for a in kept))
         ):
             order = (0, *range(2, n), 1)
@@ -357,7 +357,7 @@ def cat_arrays(xp, tensors: Arrays, dim: int = 0):
             at = order.index(dim)
             return xp.concatenate([a.transpose(order) for a in kept], at).transpose(back)
         if first.size >= LARGE and same_but(kept, dim):
-            return xp.joined(kept, dim)
+            return xp.cat(kept, dim)
         r = xp.concatenate(kept, dim)
         return r if r.flags.c_contiguous else r.copy(order="C")
     except ValueError:
@@ -404,7 +404,7 @@ def cat_direct(arrays: list, dim: int) -> np.ndarray | None:
     if not 0 < n < 4 or dim.__class__ is not int or not -n <= dim < n:
         return None
     if first.size >= LARGE and llvm.active and same_but(arrays, dim):
-        return xp.joined(arrays, dim)
+        return xp.cat(arrays, dim)
     try:  # without casts: NumPy's promotion is not PyTorch's
         return np.concatenate(arrays, dim, out=ordered(arrays, dim), casting="no")
     except (TypeError, ValueError, IndexError):
@@ -433,7 +433,7 @@ def ordered(arrays: list, dim: int) -> np.ndarray:
     return np.empty(shape, arrays[0].dtype)
 
 
-cat: Any = quick_list(OPS["aten.cat"], "cat_plain", cat_direct)
+cat: Any = quick_list(OPS["aten.cat"], "cat_contiguous", cat_direct)
 public(name="concat")(cat)
 public(name="concatenate")(cat)
 
@@ -463,7 +463,7 @@ def stack_arrays(xp, tensors: Arrays, dim: int = 0):
             tensors = [b if b.dtype is d else xp.cast(b, d) for b in tensors]
     new = (*shape[:dim], 1, *shape[dim:])
     if first.size >= LARGE and all(a.dtype is first.dtype for a in tensors):
-        return xp.joined([a.reshape(new) for a in tensors], dim)
+        return xp.cat([a.reshape(new) for a in tensors], dim)
     r = xp.concatenate([a.reshape(new) for a in tensors], dim)
     return r if r.flags.c_contiguous else r.copy(order="C")
 
@@ -486,7 +486,7 @@ def stack_direct(arrays: list, dim: int) -> np.ndarray | None:
     return None
 
 
-stack: Any = quick_list(OPS["aten.stack"], "stack_plain", stack_direct)
+stack: Any = quick_list(OPS["aten.stack"], "stack_contiguous", stack_direct)
 
 
 def joined(name: str, shaped: Any, dim: Any) -> Any:

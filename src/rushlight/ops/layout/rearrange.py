@@ -33,8 +33,8 @@ def flip(xp, input: Array, dims: Sizes):
     if not input.ndim or not dims:
         return input.copy(order="K")
     if input.flags.c_contiguous:
-        return xp.row_major(xp.flipped(input, dims))
-    return xp.kept_layout(xp.flipped(input, dims), input)
+        return xp.row_major(xp.flip(input, dims))
+    return xp.copy_like(xp.flip(input, dims), input)
 
 
 flip.grad(input=lambda g, dims: g.flip(dims))
@@ -72,14 +72,14 @@ def roll(xp, input: Array, shifts: Any, dims: Any = None):
         raise RuntimeError("`shifts` required")
     if not dims and len(shifts) == 1:
         a = xp.contiguous(input)
-        return xp.rolled(a.reshape(-1), tuple(shifts), (0,)).reshape(a.shape)
+        return xp.roll(a.reshape(-1), tuple(shifts), (0,)).reshape(a.shape)
     if len(shifts) != len(dims):
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
     for d in dims:
         geometry.wrap_dim(d, input.ndim, wrap_scalar=False)
-    return xp.rolled(input, tuple(shifts), tuple(dims))
+    return xp.roll(input, tuple(shifts), tuple(dims))
 
 
 def roll_back(g: Tensor, shifts: Any, dims: Any) -> Tensor:
@@ -116,7 +116,7 @@ def rot90(xp, input: Array, k: int = 1, dims: Any = (0, 1)):
     if not k:
         return input.copy(order="C")
     turned = (a, b) if k == 2 else (b,) if k == 1 else (a,)
-    r = xp.kept_layout(xp.flipped(input, turned), input)
+    r = xp.copy_like(xp.flip(input, turned), input)
     return r if k == 2 else r.swapaxes(a, b)
 
 
@@ -146,7 +146,7 @@ def repeat(xp, input: Array, repeats: Sizes):
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension {n}: {list(repeats)}"
             )
-    return xp.tiled(input, tuple(repeats))
+    return xp.tile(input, tuple(repeats))
 
 
 def repeat_back(g: Tensor, input_shape: Ints, repeats: Ints) -> Tensor:

@@ -64,7 +64,7 @@ def region_with_new_dims(xp, input: Array, index: Any):
     steps += [None] * (r.ndim + sum(s is not None for s in steps) - len(steps))
     sizes, old = iter(r.shape), iter(r.strides)
     new_shape = tuple([1 if s is not None else next(sizes) for s in steps])
-    return xp.strided(r, new_shape, tuple([next(old) if s is None else s for s in steps]))
+    return xp.as_strided(r, new_shape, tuple([next(old) if s is None else s for s in steps]))
 
 
 def basic(name: str, node: str, forward: Any) -> Any:

@@ -43,11 +43,11 @@ def view_as_sizes(xp, input: Array, size: Sizes):
             geometry.infer_size(size, input.size)  # raises PyTorch's error
         return r
     size = geometry.infer_size(size, input.size)
-    strides = geometry.view_strides(input.shape, xp.elements(input), size)
+    strides = geometry.view_strides(input.shape, xp.element_strides(input), size)
     if strides is None:
         raise RuntimeError(f"{NOT_VIEWABLE} (sizes {list(input.shape)}, viewed as {list(size)})")
     k = input.itemsize
-    return xp.strided(input, size, tuple([s * k for s in strides]))
+    return xp.as_strided(input, size, tuple([s * k for s in strides]))
 
 
 view_as_sizes.grad(input=lambda g, input_shape: g.reshape(input_shape))
@@ -208,7 +208,7 @@ def view_as_dtype(xp, input: Array, dtype: DType):
             f"self.dim() cannot be 0 to view {dtypes.OF[input.dtype].scalar_name} as "
             f"{dtype.scalar_name} (different element sizes)"
         )
-    strides = xp.elements(input)
+    strides = xp.element_strides(input)
     if strides[-1] != 1:
         raise RuntimeError(
             f"self.stride(-1) must be 1 to view {dtypes.OF[input.dtype].scalar_name} as "
@@ -382,7 +382,7 @@ def unsqueeze(xp, input: Array, dim: int):
         return input.reshape(new)
     strides = input.strides
     step = shape[d] * strides[d] if d < n else input.itemsize
-    return xp.strided(input, new, (*strides[:d], step, *strides[d:]))
+    return xp.as_strided(input, new, (*strides[:d], step, *strides[d:]))
 
 
 unsqueeze.grad(input=lambda g, dim: g.squeeze(dim))
@@ -432,18 +432,18 @@ def expand(xp, input: Array, size: Sizes):
             [2, 2, 2]])
     """
     if not input.ndim and size.__class__ is tuple and (not size or min(size) >= 0):
-        return xp.strided(input, size, (0,) * len(size))
+        return xp.as_strided(input, size, (0,) * len(size))
     new = len(size) - input.ndim
     if new >= 0 and size.__class__ is tuple and (not size or min(size) > 1):
         try:  # no size is 1, so a dimension either stays or gets stride 0
-            return xp.strided(input, size, (0,) * new + tuple([
+            return xp.as_strided(input, size, (0,) * new + tuple([
                 s if n == wanted else stretched[n]
                 for n, wanted, s in zip(input.shape, size[new:], input.strides)
             ]))  # fmt: skip
         except KeyError:
             pass  # a size that is not 1 would change: said below
     shape, strides = geometry.expand_strides(input.shape, input.strides, size)
-    return xp.strided(input, shape, strides)
+    return xp.as_strided(input, shape, strides)
 
 
 expand.grad(input=lambda g, input_shape: g.sum_to_size(input_shape))

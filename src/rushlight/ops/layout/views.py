@@ -45,7 +45,7 @@ EVERYTHING = slice(None)
 def strided_view(xp, input: Array, size: Ints, stride: Ints, shift: int, own: Ints):
     """The memory of `input` from `shift` elements after its first one; `own` are its strides."""
     k = input.itemsize
-    return xp.strided(input, size, tuple([s * k for s in stride]), shift * k)
+    return xp.as_strided(input, size, tuple([s * k for s in stride]), shift * k)
 
 
 def strided_view_back(
@@ -73,7 +73,7 @@ def restride(
 
     `mean`: under which of the two ("from", "to") elements at one place share its value.
     """
-    return xp.restrided(
+    return xp.as_strided_gradient(
         input, (size_from, stride_from, offset_from), (size_to, stride_to, offset_to), mean
     )
 
@@ -146,8 +146,8 @@ def laid_out(xp, input: Array, strides: Ints):
     if geometry.has_internal_overlap(input.shape, strides):
         return input
     k = input.itemsize
-    n = xp.reach(input.shape, tuple([s // k for s in strides]))
-    r = xp.strided(xp.zeros(max(n, 1), input.dtype), input.shape, strides)
+    n = xp.extent(input.shape, tuple([s // k for s in strides]))
+    r = xp.as_strided(xp.zeros(max(n, 1), input.dtype), input.shape, strides)
     r[...] = input
     return r
 
@@ -180,7 +180,7 @@ def diagonal(xp, input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
     rest = [d for d in range(n) if d not in (d1, d2)]
     if not size:
         shift = 0
-    return xp.strided(
+    return xp.as_strided(
         input,
         (*[shape[d] for d in rest], size),
         (*[strides[d] for d in rest], strides[d1] + strides[d2]),
@@ -230,12 +230,12 @@ def unfold(xp, input: Array, dimension: int, size: int, step: int):
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
     if not n:
-        return xp.strided(input, (size,), (input.itemsize,))
+        return xp.as_strided(input, (size,), (input.itemsize,))
     shape, strides = list(input.shape), list(input.strides)
     own = strides[d]
     shape[d] = (length - size) // step + 1
     strides[d] = own * step
-    return xp.strided(input, (*shape, size), (*strides, own))
+    return xp.as_strided(input, (*shape, size), (*strides, own))
 
 
 @op(where="aten", node="UnfoldBackwardBackward0", method=False)

@@ -82,7 +82,7 @@ def vector_norm(
                     "the operation does not have an identity"
                 )
     if ord == 2 and axes and x.dtype.kind != "c":
-        return xp.lengths(x, axes, keepdim)
+        return xp.l2_norm(x, axes, keepdim)
     return xp.linalg.vector_norm(x, float(ord), axes, keepdim)
 
 

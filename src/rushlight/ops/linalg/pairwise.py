@@ -49,7 +49,7 @@ def cdist(xp, x1: Array, x2: Array, p: float = 2.0, compute_mode: str | None = N
     )
     if product and p == 2 and x1.shape[-1] > SHORT:
         return xp.linalg.cdist(x1, x2)
-    return xp.distances(x1, x2, float(p))
+    return xp.cdist(x1, x2, float(p))
 
 
 def cdist_gradients(g, x1, x2, result, p, needs):
@@ -68,7 +68,7 @@ def cdist_gradients(g, x1, x2, result, p, needs):
 @op(name="_cdist_backward", method=False, out=False)
 def distances_backward(xp, grad_output: Array, result: Array, x1: Array, x2: Array, p: float):
     """The gradient of cdist by x1, in the shape of all batches."""
-    return xp.distances_gradient(grad_output, result, x1, x2, float(p))
+    return xp.cdist_gradient(grad_output, result, x1, x2, float(p))
 
 
 def slopes(g, d, difference, p):
@@ -122,7 +122,7 @@ def pdist(input: Array, p: float = 2.0):
 
 @op(name="_pdist_forward", node="PdistBackward0", method=False, out=False)
 def pairs_of_rows(xp, input: Array, p: float):
-    return xp.own_distances(input, float(p))
+    return xp.pdist(input, float(p))
 
 
 def pdist_gradient(g, input, result, p):
@@ -141,7 +141,7 @@ pairs_of_rows.grad(input=pdist_gradient)
 @op(name="_pdist_backward", method=False, out=False)
 def pairs_backward(xp, grad_output: Array, result: Array, input: Array, p: float):
     """The gradient of pdist."""
-    return xp.own_distances_gradient(grad_output, result, input, float(p))
+    return xp.pdist_gradient(grad_output, result, input, float(p))
 
 
 pdist.alias("nn.functional.pdist")

@@ -40,7 +40,7 @@ relu.grad(input=lambda g, result: threshold_backward(g, result, 0))
 @op(method=False)
 def threshold_backward(xp, grad_output: Array, input: Array, threshold: float):
     """The gradient where the input is above the threshold (or NaN), else 0."""
-    return xp.above(grad_output, input, threshold)
+    return xp.threshold_gradient(grad_output, input, threshold)
 
 
 threshold_backward.grad(

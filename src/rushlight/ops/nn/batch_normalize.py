@@ -151,7 +151,7 @@ def update_running(
     unbiased = n / (n - 1) if n > 1 else float("nan")
     if plain(running_mean) and plain(running_var) and mean._array.__class__ is np.ndarray:
         arrays = [t._array for t in (running_mean, running_var, mean, var)]
-        xp.move_statistics(*arrays, momentum, unbiased)
+        xp.update_running_stats(*arrays, momentum, unbiased)
         _bump(running_mean)
         _bump(running_var)
         return

@@ -37,7 +37,7 @@ def rows_of(xp, weight: Array, indices: Array, padding_idx: int, scale_grad_by_f
 
 
 def rows_taken(xp, weight: Any, indices: Any) -> Any:
-    rows = xp.take_slices(weight, indices, 0)
+    rows = xp.index_select(weight, indices, 0)
     if rows is None:
         bad = xp.out_of_range(indices, weight.shape[0])
         raise IndexError(
@@ -92,12 +92,12 @@ def rows_gradient(
 ):  # fmt: skip
     """The rows of `grad_output` added up by index; those of `padding_idx` are left out."""
     d = grad_output.dtype
-    g, i = xp.widened(grad_output).reshape(indices.size, grad_output.shape[-1]), indices.reshape(-1)
+    g, i = xp.upcast(grad_output).reshape(indices.size, grad_output.shape[-1]), indices.reshape(-1)
     if 0 <= padding_idx < num_weights:
         keep = i != padding_idx
         if not keep.all():
             g, i = g[keep], i[keep]
-    z = xp.slices_added((num_weights, g.shape[1]), i, 0, g)
+    z = xp.index_select_gradient((num_weights, g.shape[1]), i, 0, g)
     if scale_grad_by_freq and i.size:
         z /= xp.maximum(xp.bincount(i, None, num_weights), 1)[:, None].astype(z.dtype)
     return z.astype(d, copy=False)
@@ -202,7 +202,9 @@ def bagged(
         raise RuntimeError(
             f"Index {at} of input takes value {bad} which is not in the valid range [0, {weight.shape[0]})"
         )
-    return xp.bags(weight, indices, offsets[:n_bags], per_sample_weights, mode, padding_idx)
+    return xp.embedding_bag(
+        weight, indices, offsets[:n_bags], per_sample_weights, mode, padding_idx
+    )
 
 
 def bag_gradients(
@@ -410,7 +412,7 @@ def one_hot(input: Array, num_classes: int = -1):
         if a.__class__ is np.ndarray and (num_classes > 0 or num_classes == -1):
             n = num_classes if num_classes > 0 else int(a.max()) + 1
             z = np.zeros((a.size, n), np.int64) if n > 0 else None
-            if z is not None and xp.write_along(z, a.reshape(-1, 1), 1, np.array(1)):
+            if z is not None and xp.scatter(z, a.reshape(-1, 1), 1, np.array(1)):
                 return _wrap(z.reshape(*a.shape, n))
     if int(input.min()) < 0:
         raise RuntimeError("Class values must be non-negative.")

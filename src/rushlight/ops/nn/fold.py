@@ -63,8 +63,8 @@ def im2col(xp, input: Array, kernel: Ints, dilation: Ints, padding: Ints, stride
         )
     check_dtype("im2col_out_cpu", input, "fcb")
     if input.ndim == 3:
-        return xp.columns_of(input[None], kernel, dilation, padding, stride)[0]
-    return xp.columns_of(input, kernel, dilation, padding, stride)
+        return xp.im2col(input[None], kernel, dilation, padding, stride)[0]
+    return xp.im2col(input, kernel, dilation, padding, stride)
 
 
 @op(where="internal", node="Col2ImBackward0")
@@ -76,8 +76,8 @@ def col2im(
     check_columns(input, sizes, kernel, dilation, padding, stride)
     check_dtype("col2im_out_cpu", input, "fcb")
     if input.ndim == 2:
-        return xp.columns_sum(input[None], sizes, kernel, dilation, padding, stride)[0]
-    return xp.columns_sum(input, sizes, kernel, dilation, padding, stride)
+        return xp.col2im(input[None], sizes, kernel, dilation, padding, stride)[0]
+    return xp.col2im(input, sizes, kernel, dilation, padding, stride)
 
 
 def check_columns(

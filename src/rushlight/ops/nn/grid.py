@@ -139,7 +139,7 @@ def declare(n: int) -> Any:
         Modes: 0 bilinear, 1 nearest, 2 bicubic. Paddings: 0 zeros, 1 border, 2 reflection.
         """
         check(input, grid, interpolation_mode, n)
-        return xp.grid_values(
+        return xp.grid_sample(
             input, grid, MODES[interpolation_mode], PADDINGS[padding_mode], align_corners
         )
 
@@ -160,7 +160,9 @@ def declare(n: int) -> Any:
         wanted: tuple,
     ):
         mode, padding = MODES[interpolation_mode], PADDINGS[padding_mode]
-        return xp.grid_gradients(grad_output, input, grid, mode, padding, align_corners, wanted)
+        return xp.grid_sample_gradients(
+            grad_output, input, grid, mode, padding, align_corners, wanted
+        )
 
     def rule(
         g: Tensor,
@@ -256,12 +258,12 @@ def affine_grid_generator(xp, theta: Array, size: Ints, align_corners: bool):
             f"[affine_grid] Expected size for first two dimensions of batch2 tensor to be: [{size[0]}, "
             f"{n}] but got: [{theta.shape[0]}, {n}]."
         )
-    return xp.affine_places(theta, tuple(size[2:]), align_corners)
+    return xp.affine_grid(theta, tuple(size[2:]), align_corners)
 
 
 @op(where="internal", node="AffineGridGeneratorBackwardBackward0")
 def affine_grid_gradient(xp, grad_output: Array, size: Ints, align_corners: bool):
-    return xp.affine_places_adjoint(grad_output, tuple(size[2:]), align_corners)
+    return xp.affine_grid_adjoint(grad_output, tuple(size[2:]), align_corners)
 
 
 affine_grid_generator.grad(

@@ -132,7 +132,7 @@ def class_entropy(
 
     `held` becomes what the gradient needs: log(sum(exp(x))) and what the sum was divided by.
     """
-    losses, sums, total, weights, bad = xp.class_entropy(
+    losses, sums, total, weights, bad = xp.cross_entropy(
         input, target, weight, ignore_index, label_smoothing
     )
     if bad:
@@ -184,14 +184,14 @@ def class_entropy_backward(
     xp, grad_output: Array, input: Array, target: Array, weight: Array | None, sums: Array,
     ignore_index: int, label_smoothing: float, scale: float,
 ):  # fmt: skip
-    """The gradient of `class_entropy` by the logits."""
-    return xp.class_entropy_gradient(
+    """The gradient of `cross_entropy` by the logits."""
+    return xp.cross_entropy_gradient(
         grad_output, input, target, weight, sums, ignore_index, label_smoothing, scale
     )
 
 
 def in_one(input: Any, target: Any, weight: Any, reduction: str) -> bool:
-    """Whether `class_entropy` does it: logits and int64 classes of one shape less a dimension."""
+    """Whether `cross_entropy` does it: logits and int64 classes of one shape less a dimension."""
     a, t = input._array, target._array
     shape = a.shape
     return (

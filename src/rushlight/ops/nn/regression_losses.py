@@ -60,7 +60,7 @@ def squared_error_rule(g: Any, input: Any, target: Any, factor: float) -> Any:
 
 def squared_error_slope(g: Any, input: Any, target: Any, reduction: str) -> Any:
     factor = 2 / (input.numel() or 1) if reduction == "mean" else 2.0
-    return fused("squared_error_gradient", squared_error_rule, g, input, target, factor)
+    return fused("mse_gradient", squared_error_rule, g, input, target, factor)
 
 
 squared_error.grad(
@@ -217,7 +217,7 @@ def binary_entropy(xp, input: Array, target: Array):
     """-(y log x + (1 - y) log(1 - x)), each logarithm at least -100."""
     if input.size and not ((input >= 0) & (input <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
-    return xp.binary_entropy(input, target)
+    return xp.binary_cross_entropy(input, target)
 
 
 def binary_entropy_rule(g: Any, input: Any, target: Any) -> Any:
@@ -226,7 +226,7 @@ def binary_entropy_rule(g: Any, input: Any, target: Any) -> Any:
 
 binary_entropy.grad(
     input=lambda g, input, target: fused(
-        "binary_entropy_gradient", binary_entropy_rule, g, input, target
+        "binary_cross_entropy_gradient", binary_entropy_rule, g, input, target
     ),
     target=lambda g, input: g * ((1 - input).log().clamp(min=-100) - input.log().clamp(min=-100)),
 )
@@ -261,7 +261,7 @@ def binary_cross_entropy(
 )  # fmt: skip
 def logit_entropy(xp, input: Array, target: Array):
     """max(x, 0) - x y + log(1 + exp(-|x|))."""
-    return xp.logit_entropy(input, target)
+    return xp.bce_with_logits(input, target)
 
 
 def logit_entropy_rule(g: Any, input: Any, target: Any) -> Any:
@@ -270,7 +270,7 @@ def logit_entropy_rule(g: Any, input: Any, target: Any) -> Any:
 
 logit_entropy.grad(
     input=lambda g, input, target: fused(
-        "logit_entropy_gradient", logit_entropy_rule, g, input, target
+        "bce_with_logits_gradient", logit_entropy_rule, g, input, target
     ),
     target=lambda g, input: -g * input,
 )
@@ -282,14 +282,14 @@ logit_entropy.grad(
 )  # fmt: skip
 def reduced_logit_entropy(xp, input: Array, target: Array, reduction: str):
     wide = input.astype("f") if input.dtype.itemsize < 4 else input
-    losses = xp.logit_entropy(wide, target.astype(wide.dtype, copy=False))
-    total = (xp.average if reduction == "mean" else xp.total)(losses, None, False)
+    losses = xp.bce_with_logits(wide, target.astype(wide.dtype, copy=False))
+    total = (xp.mean if reduction == "mean" else xp.sum)(losses, None, False)
     return np.asarray(total).astype(input.dtype)
 
 
 reduced_logit_entropy.grad(
     input=lambda g, input, target, reduction: fused(
-        "logit_entropy_gradient",
+        "bce_with_logits_gradient",
         logit_entropy_rule,
         scaled(g, input, reduction),
         input,

@@ -86,7 +86,7 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
 
 
 @elementwise(
-    name="_load_exponent", kernel="load_exponent", promote=None, numbers=(), method=False,
+    name="_load_exponent", kernel="ldexp", promote=None, numbers=(), method=False,
     inplace=False, node="LdexpBackward0",
 )  # fmt: skip
 def _load_exponent(input: Array, other: Array):
@@ -203,7 +203,7 @@ _lerp_half.grad(input=lambda g, weight: g * (1 - weight), end=lambda g, weight: 
 @elementwise(numbers=(), accepts="ifc", direct=True)
 def addcmul(xp, input: Array, tensor1: Array, tensor2: Array, value: Number = 1):
     """input + value * tensor1 * tensor2."""
-    return xp.add_product(input, tensor1, tensor2, value)
+    return xp.addcmul(input, tensor1, tensor2, value)
 
 
 addcmul.grad(
@@ -224,7 +224,7 @@ def refuse_integers(input: Any, tensor1: Any, tensor2: Any, value: Any) -> None:
 @elementwise(numbers=(), accepts="fc", variant=refuse_integers, direct=True)
 def addcdiv(xp, input: Array, tensor1: Array, tensor2: Array, value: Number = 1):
     """input + value * tensor1 / tensor2; RuntimeError for a quotient of integers."""
-    return xp.add_quotient(input, tensor1, tensor2, value)
+    return xp.addcdiv(input, tensor1, tensor2, value)
 
 
 addcdiv.grad(

@@ -32,11 +32,11 @@ def bitwise_not(input: Array):
     """
 
 
-@elementwise(kernel="shift_left", accepts="i", numbers=BOTH)
+@elementwise(kernel="left_shift", accepts="i", numbers=BOTH)
 def bitwise_left_shift(input: Array, other: Array):
     """`input << other`; 0 when `other` is negative or no less than the number of bits."""
 
 
-@elementwise(kernel="shift_right", accepts="i", numbers=BOTH)
+@elementwise(kernel="right_shift", accepts="i", numbers=BOTH)
 def bitwise_right_shift(input: Array, other: Array):
     """`input >> other`, with the sign; only the sign is left of what is shifted out of range."""

@@ -257,7 +257,7 @@ def xlog1py(input: Array, other: Array):
 xlog1py.grad(input=xlog1py_slope, other=lambda g, input, other: g * (input / (other + 1)))
 
 
-@elementwise(kernel="entropy", promote="float", accepts="f", where="special", inplace=False)
+@elementwise(kernel="entr", promote="float", accepts="f", where="special", inplace=False)
 def entr(input: Array):
     """-input * log(input); 0 at 0, -inf below."""
 

@@ -237,7 +237,7 @@ atanh.grad(input=lambda g, input: g / (1 - input * input))
 atanh.alias("arctanh")
 
 
-@elementwise(kernel="degrees_to_radians", promote="float", accepts="f", node="Deg2RadBackward0")
+@elementwise(kernel="deg2rad", promote="float", accepts="f", node="Deg2RadBackward0")
 def deg2rad(input: Array):
     """Degrees to radians."""
 
@@ -245,7 +245,7 @@ def deg2rad(input: Array):
 deg2rad.grad(input=lambda g: g * 0.017453292519943295)
 
 
-@elementwise(kernel="radians_to_degrees", promote="float", accepts="f", node="Rad2DegBackward0")
+@elementwise(kernel="rad2deg", promote="float", accepts="f", node="Rad2DegBackward0")
 def rad2deg(input: Array):
     """Radians to degrees."""
 
@@ -452,7 +452,7 @@ def nan_to_num(
     neginf: float | None = None,
 ):
     """NaN replaced by `nan` (0), the infinities by `posinf` and `neginf` (the dtype's extremes)."""
-    return xp.replace_nonfinite(input, nan, posinf, neginf)
+    return xp.nan_to_num(input, nan, posinf, neginf)
 
 
 nan_to_num.grad(input=lambda g, input: g.masked_fill(~input.isfinite(), 0))

@@ -80,7 +80,7 @@ def max_all(xp, input: Array):
     if not input.size or input.dtype.kind == "c":
         real_input("max_all", input)
         nonempty("max", input, None)
-    return xp.largest(input, None, False)
+    return xp.amax(input, None, False)
 
 
 @op(where="_all", name="min", node="MinBackward1")
@@ -88,7 +88,7 @@ def min_all(xp, input: Array):
     if not input.size or input.dtype.kind == "c":
         real_input("min_all", input)
         nonempty("min", input, None)
-    return xp.smallest(input, None, False)
+    return xp.amin(input, None, False)
 
 
 def evenly(g: Tensor, input: Tensor, result: Tensor) -> Tensor:
@@ -114,7 +114,7 @@ def max_dim(xp, input: Array, dim: int, keepdim: bool = False):
     real_input("max", input)
     over = axis(dim, input.ndim, "max")
     nonempty("max", input, over)
-    return xp.largest_at(input, over, keepdim)
+    return xp.max_with_index(input, over, keepdim)
 
 
 @op(where="_dim", name="min", node="MinBackward0", outputs=("values", "indices"))
@@ -122,7 +122,7 @@ def min_dim(xp, input: Array, dim: int, keepdim: bool = False):
     real_input("min", input)
     over = axis(dim, input.ndim, "min")
     nonempty("min", input, over)
-    return xp.smallest_at(input, over, keepdim)
+    return xp.min_with_index(input, over, keepdim)
 
 
 def to_chosen(g: Tensor, input_shape: tuple, indices: Tensor, dim: int, keepdim: Bool) -> Tensor:
@@ -229,7 +229,7 @@ def amax(xp, input: Array, dim: Dims = (), keepdim: bool = False):
     >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).amax(dim=(0, 1))
     tensor(7.)
     """
-    return extreme_over("amax", xp, xp.largest, input, dim, keepdim)
+    return extreme_over("amax", xp, xp.amax, input, dim, keepdim)
 
 
 @op()
@@ -242,7 +242,7 @@ def amin(xp, input: Array, dim: Dims = (), keepdim: bool = False):
     >>> torch.tensor([[1.0, 5.0], [7.0, 2.0]]).amin(dim=0)
     tensor([1., 2.])
     """
-    return extreme_over("amin", xp, xp.smallest, input, dim, keepdim)
+    return extreme_over("amin", xp, xp.amin, input, dim, keepdim)
 
 
 amax.grad(input=evenly_over)
@@ -266,7 +266,7 @@ def aminmax(xp, input: Array, *, dim: int | None = None, keepdim: bool = False):
         )
     over = None if dim is None else axis(dim, input.ndim, "aminmax")
     nonempty("aminmax", input, over)
-    return xp.smallest(input, over, keepdim), xp.largest(input, over, keepdim)
+    return xp.amin(input, over, keepdim), xp.amax(input, over, keepdim)
 
 
 def aminmax_backward(
@@ -297,4 +297,4 @@ def hash_tensor(xp, input: Array, dim: Dims = (), *, keepdim: bool = False, mode
     real_input("xor_sum_cpu", input)
     over = axes(dim, input.ndim)
     nonempty("hash_tensor", input, over)
-    return xp.xor_of_bits(input, over, keepdim)
+    return xp.xor_sum(input, over, keepdim)

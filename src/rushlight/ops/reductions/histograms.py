@@ -61,7 +61,7 @@ def histc(xp, input: Array, bins: int = 100, min: float = 0, max: float = 0):
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     low, high = min, max
     if low == high and input.size:
-        low, high = xp.smallest(input, None, False).item(), xp.largest(input, None, False).item()
+        low, high = xp.amin(input, None, False).item(), xp.amax(input, None, False).item()
     if low == high:
         low, high = low - 1, high + 1
     if not (abs(low) < float("inf") and abs(high) < float("inf")):

@@ -94,8 +94,8 @@ def keep(t: Tensor, shape: tuple, dim: Any, keepdim: Bool) -> Tensor:
 def spread(xp, input: Array, shape: Any, dim: Any, keepdim: bool):
     """The gradient of a sum: `input` repeated over the dimensions that were summed, without a copy."""
     if dim is None or keepdim or not shape:
-        return xp.spread(input, shape, None)
-    return xp.spread(input, shape, kept_shape(shape, dim))
+        return xp.expand_reduced(input, shape, None)
+    return xp.expand_reduced(input, shape, kept_shape(shape, dim))
 
 
 spread.grad(input=lambda g, dim, keepdim: g.sum(dim, keepdim))
@@ -116,7 +116,7 @@ def sum(xp, input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: DTy
     """
     if dim is not None:
         dim = axes(dim, input.ndim)
-    return xp.total(input, dim, keepdim, dtype and dtype.np)
+    return xp.sum(input, dim, keepdim, dtype and dtype.np)
 
 
 def sum_backward(
@@ -176,7 +176,7 @@ def mean(xp, input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: DT
         dim = axes(dim, input.ndim)
     if dtype is not None or input.dtype.kind in "iub":
         inexact("mean", input, dtype)
-    return xp.average(input, dim, keepdim, dtype and dtype.np)
+    return xp.mean(input, dim, keepdim, dtype and dtype.np)
 
 
 def inexact(name: str, input: Any, dtype: Any) -> None:
@@ -209,7 +209,7 @@ def prod(
     tensor(24)
     """
     over = None if dim is None else axis(dim, input.ndim, "prod")
-    return xp.product(input, over, keepdim, dtype and dtype.np)
+    return xp.prod(input, over, keepdim, dtype and dtype.np)
 
 
 def prod_backward(
@@ -263,7 +263,7 @@ def nansum(
     """
     if input.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
-    return xp.total_of_numbers(input, axes(dim, input.ndim), keepdim, dtype and dtype.np)
+    return xp.nansum(input, axes(dim, input.ndim), keepdim, dtype and dtype.np)
 
 
 nansum.grad(
@@ -323,7 +323,7 @@ def count_nonzero(xp, input: Array, dim: Dims = None):
     >>> torch.tensor([[0, 1], [2, 3]]).count_nonzero(dim=0)
     tensor([1, 2])
     """
-    return xp.nonzeros(input, axes(dim, input.ndim))
+    return xp.count_nonzero(input, axes(dim, input.ndim))
 
 
 # -- truth -----------------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ def any(xp, input: Array, dim: Dims = None, keepdim: bool = False):
     >>> torch.tensor([[0, 1], [0, 0]]).any(dim=1)
     tensor([ True, False])
     """
-    return xp.anywhere(input, truth_axes(dim, input.ndim), keepdim)
+    return xp.any(input, truth_axes(dim, input.ndim), keepdim)
 
 
 @op()
@@ -353,4 +353,4 @@ def all(xp, input: Array, dim: Dims = None, keepdim: bool = False):
     >>> torch.tensor([[1, 1], [0, 1]]).all(dim=1)
     tensor([ True, False])
     """
-    return xp.everywhere(input, truth_axes(dim, input.ndim), keepdim)
+    return xp.all(input, truth_axes(dim, input.ndim), keepdim)

@@ -25,7 +25,7 @@ def cumsum(xp, input: Array, dim: int, *, dtype: DType | None = None):
     >>> torch.tensor([1, 2, 3]).cumsum(0)
     tensor([1, 3, 6])
     """
-    return xp.running(input, axis(dim, input.ndim, "cumsum"), xp.add, dtype and dtype.np)
+    return xp.cumulative(input, axis(dim, input.ndim, "cumsum"), xp.add, dtype and dtype.np)
 
 
 def from_the_end(g: Tensor, dim: int) -> Tensor:
@@ -46,7 +46,7 @@ def cumprod(xp, input: Array, dim: int, *, dtype: DType | None = None):
     >>> torch.tensor([2, 3, 4]).cumprod(0)
     tensor([ 2,  6, 24])
     """
-    return xp.running(input, axis(dim, input.ndim, "cumprod"), xp.multiply, dtype and dtype.np)
+    return xp.cumulative(input, axis(dim, input.ndim, "cumprod"), xp.multiply, dtype and dtype.np)
 
 
 def cumprod_backward(g: Tensor, input: Tensor, result: Tensor, dim: int, dtype: Any) -> Tensor:
@@ -85,7 +85,7 @@ def cummax(xp, input: Array, dim: int):
     """
     if input.ndim:
         real_input("cummax_cpu", input)
-    return xp.running_extreme(input, axis(dim, input.ndim, "cummax"), xp.maximum)
+    return xp.cumulative_extreme(input, axis(dim, input.ndim, "cummax"), xp.maximum)
 
 
 @op(outputs=("values", "indices"))
@@ -98,7 +98,7 @@ def cummin(xp, input: Array, dim: int):
     """
     if input.ndim:
         real_input("cummin_cpu", input)
-    return xp.running_extreme(input, axis(dim, input.ndim, "cummin"), xp.minimum)
+    return xp.cumulative_extreme(input, axis(dim, input.ndim, "cummin"), xp.minimum)
 
 
 def to_seen(g: Tensor, input_shape: tuple, indices: Tensor, dim: int) -> Tensor:
@@ -178,7 +178,7 @@ def segment_reduce(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
         )
     axis %= data.ndim
-    return xp.segments(
+    return xp.segment_reduce(
         data, NAMES[reduce], bounds(xp, lengths, offsets, data.shape[axis], unsafe), axis, initial
     )
 
@@ -197,13 +197,13 @@ def bounds(xp: Any, lengths: Any, offsets: Any, n: int, unsafe: bool) -> Any:
                 "segment_reduce(): Expected all rows of lengths along axis to sum to "
                 f"data.size(lengths.dim()-1) when !unsafe: they sum to {lengths.sum(-1)}, the size is {n}"
             )
-    return xp.ends_of(lengths)
+    return xp.segment_offsets(lengths)
 
 
 @op(where="_all", name="segment_table", outputs="list", out=False)
 def segment_table(xp, lengths: Array | None, offsets: Array | None, shape: tuple, axis: int):
     """(the segment of each element of `shape` along `axis`, -1 for none; how long that segment is)."""
-    return xp.segment_of(bounds(xp, lengths, offsets, 0, True), shape, axis)
+    return xp.segment_ids(bounds(xp, lengths, offsets, 0, True), shape, axis)
 
 
 def segment_backward(

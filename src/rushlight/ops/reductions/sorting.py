@@ -174,7 +174,7 @@ def search(
         )
     if sorter is not None:
         sorted_sequence = xp.take_along(sorted_sequence, sorter)
-    return xp.search(
+    return xp.searchsorted(
         sorted_sequence, input, right, dtypes.int32.np if out_int32 else dtypes.int64.np
     )
 
@@ -282,7 +282,7 @@ def among(xp, elements: Array, test_elements: Array, invert: bool):
             raise RuntimeError(
                 f"Unsupported input type encountered for isin(): {dtypes.OF[a.dtype].scalar_name}"
             )
-    return xp.among(elements, test_elements, invert)
+    return xp.isin(elements, test_elements, invert)
 
 
 @public(overridable=True)

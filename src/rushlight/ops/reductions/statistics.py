@@ -97,7 +97,7 @@ def std(
     dim, correction = settings(dim, unbiased, correction)
     over = axes(dim, input.ndim)
     check_spread(input, over, correction)
-    v = xp.sqrt(xp.variance(xp.widened(input), over, keepdim, correction)[0])
+    v = xp.sqrt(xp.variance(xp.upcast(input), over, keepdim, correction)[0])
     return v if v.dtype is input.dtype or input.dtype.kind == "c" else v.astype(input.dtype)
 
 
@@ -152,7 +152,7 @@ def std_and_mean(xp, input: Array, dim: Any, unbiased: Any, keepdim: bool, corre
     dim, correction = settings(dim, unbiased, correction)
     over = axes(dim, input.ndim)
     check_spread(input, over, correction, "std_mean")
-    v, m = xp.variance(xp.widened(input), over, keepdim, correction)
+    v, m = xp.variance(xp.upcast(input), over, keepdim, correction)
     v = xp.sqrt(v)
     return (v, m) if input.dtype.kind == "c" else (v.astype(input.dtype), m.astype(input.dtype))
 

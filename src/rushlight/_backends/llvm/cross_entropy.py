@@ -54,7 +54,7 @@ def layout_of(a: Any, target: Any, weight: Any) -> tuple[int, int, int] | None:
     return None
 
 
-def class_entropy(
+def cross_entropy(
     a: Any, target: Any, weight: Any, skip: int, smoothing: float
 ) -> tuple[np.ndarray, np.ndarray, float, float, bool]:
     """The cross entropy of logits (N, C, *) and classes (N, *), each with the share `smoothing` of all
@@ -63,7 +63,7 @@ def class_entropy(
     """
     sizes = layout_of(a, target, weight)
     if sizes is None:
-        return reference.class_entropy(a, target, weight, skip, smoothing)
+        return reference.cross_entropy(a, target, weight, skip, smoothing)
     outer, n, inner = sizes
     d = a.dtype
     losses, sums = np.empty(target.shape, WIDE[d]), np.empty(target.shape, WIDE[d])
@@ -82,10 +82,10 @@ def class_entropy(
     return losses, sums, total, weights, bad != 0
 
 
-def class_entropy_gradient(
+def cross_entropy_gradient(
     g: Any, a: Any, target: Any, weight: Any, sums: Any, skip: int, smoothing: float, scale: float
 ) -> np.ndarray:
-    """The gradient of `class_entropy` by the logits, times `scale` and g, which is one number or one for
+    """The gradient of `cross_entropy` by the logits, times `scale` and g, which is one number or one for
     each place."""
     sizes = layout_of(a, target, weight)
     d = sums.dtype
@@ -99,7 +99,7 @@ def class_entropy_gradient(
         or g.size != 1
         and g.shape != target.shape
     ):
-        return reference.class_entropy_gradient(g, a, target, weight, sums, skip, smoothing, scale)
+        return reference.cross_entropy_gradient(g, a, target, weight, sums, skip, smoothing, scale)
     if g.dtype is not d or not g.flags.carray:
         g = np.array(g, d, order="C")
     outer, n, inner = sizes
