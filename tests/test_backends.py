@@ -28,8 +28,8 @@ def kernels_used(path: pathlib.Path) -> set[str]:
     """Attributes of `xp`, and strings given as `kernel=`, in one file."""
     used = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if node.value.id == "xp":
+        if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Name, ast.Attribute)):
+            if "xp" in (getattr(node.value, "id", None), getattr(node.value, "attr", None)):
                 used.add(node.attr)
         elif isinstance(node, ast.keyword) and node.arg == "kernel":
             if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):

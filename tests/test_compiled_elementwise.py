@@ -334,7 +334,7 @@ def test_stays_within_its_arrays(n, side):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "bfloat16", "i8", "i4", "u1", "?"])
-def test_fill_into(dtype):
+def test_fill(dtype):
     d = dtypes.bfloat16.np if dtype == "bfloat16" else np.dtype(dtype)
     for value in (0, 1, -0.0, 0.1, -3, float("nan"), float("inf")):
         if d.kind in "iu?b" and (not np.isfinite(value) or value < 0 and d.kind != "i"):

@@ -330,7 +330,7 @@ def zero_(self):
         return overwrite(self, "zero_", lambda a: a.fill(0), zero_node)
     a = self._array
     if a.nbytes > 1 << 20:
-        general.xp.fill_into(a, 0)
+        general.xp.fill(a, 0)
     elif a.nbytes > 4096 and a.flags.c_contiguous:
         a.view(np.uint8).fill(0)  # by the C library's function, which takes half as long
     else:
@@ -351,7 +351,7 @@ def fill_(self, value):
     a = self._array
     if -60000 < value < 60000 or value != value:
         if a.itemsize == 2 or a.size > creation.LARGE:
-            general.xp.fill_into(a, value)
+            general.xp.fill(a, value)
         else:
             a.fill(value)
     else:
@@ -373,7 +373,7 @@ def _filled(self: Tensor, value: Any, label: str, number_node: Op, tensor_node: 
             f"{label}(): argument 'value' (position 1) must be Number, not {type(value).__name__}"
         )
     scalar = arguments.converted(arguments.number(label, value, 1, "value"), self._array.dtype)
-    return overwrite(self, label, lambda a: general.xp.fill_into(a, scalar), number_node)
+    return overwrite(self, label, lambda a: general.xp.fill(a, scalar), number_node)
 
 
 @public(overridable=True)
