@@ -342,7 +342,7 @@ silu_of.grad(input=lambda g, input: fused("silu_gradient", silu_rule, g, input))
 @elementwise(where="nn.functional", name="_slope", inplace=False, holomorphic=False)
 def slope(xp, grad_output: Array, input: Array, of: str):
     """grad_output times the derivative of the kernel `of` at `input`."""
-    return grad_output * getattr(xp, of + "_slope")(input)
+    return getattr(xp, of + "_gradient")(grad_output, input)
 
 
 slope.grad(
