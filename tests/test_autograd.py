@@ -766,3 +766,20 @@ def test_handles_pickle_with_their_module():
     assert len(linear._forward_hooks) == 1
     handle.remove()
     assert not linear._forward_hooks
+
+
+def test_retain_grad_stays_with_a_tensor_that_is_written_to():
+    """What is kept is the gradient of its last value, as if `retain_grad` had come after the write."""
+    for write in (
+        lambda a: a.mul_(2),
+        lambda a: a.copy_(torch.ones(4) * 3),
+        lambda a: a[:2].mul_(2),
+        lambda a: torch.nn.functional.relu_(a),
+    ):
+        x = torch.ones(4, requires_grad=True)
+        a = x * 3
+        a.retain_grad()
+        write(a)
+        assert a.retains_grad
+        (a * 5).sum().backward()
+        assert a.grad.tolist() == [5, 5, 5, 5]

@@ -403,3 +403,8 @@ def test_a_resized_out_stays_in_its_memory():
     with pytest.warns(UserWarning, match="resized"):
         torch.cat([torch.ones(1), torch.ones(2)], out=out)
     assert out.storage_offset() == 2 and memory.tolist() == [0, 0, 1, 1, 1, 0]
+
+
+def test_older_constructors_take_a_size():
+    for make in (torch.ones(1).new, torch.Tensor, torch.FloatTensor):
+        assert make(size=(3, 4)).shape == (3, 4) and make((3, 4)).shape == (2,)

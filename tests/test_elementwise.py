@@ -466,3 +466,13 @@ def test_complex_gradients():
         "sigmoid",
     ):
         assert torch.autograd.gradcheck(getattr(torch, name), (z,)), name
+
+
+def test_equal_promotes_and_tolerances_may_be_tensors():
+    x = torch.ones(2)
+    assert torch.equal(x, x.double()) and torch.equal(x, x.long())
+    assert not torch.equal(torch.ones(2, dtype=torch.int64), x * 1.5)
+    assert torch.isclose(x, x * 1.01, rtol=torch.tensor(0.1), atol=torch.tensor(0.0)).all()
+    assert torch.allclose(x, x * 1.01, rtol=torch.tensor(0.1))
+    with pytest.raises(TypeError, match="must be float, not Tensor"):
+        torch.isclose(x, x, rtol=torch.tensor([0.1, 0.2]))

@@ -209,3 +209,26 @@ def test_randomness_is_checked():
     with pytest.raises(RuntimeError, match="randomness error mode"):
         inner = vmap(lambda x: x + torch.rand(1), randomness="different")
         vmap(inner)(torch.ones(2, 3))
+
+
+def test_functional_call_replaces_plain_attributes():
+    class Scaled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.x, self.n, self.inner = torch.ones(2), 3, torch.nn.Linear(2, 2)
+
+        def forward(self, y):
+            return self.x * y
+
+    module, y = Scaled(), torch.ones(2)
+    assert functional_call(module, {"x": torch.full((2,), 5.0)}, (y,)).tolist() == [5, 5]
+    assert module.x.tolist() == [1, 1]
+    functional_call(module, {"inner.new": y}, (y,))
+    assert not hasattr(module.inner, "new")
+    for wrong, error in (
+        ({"n": y}, TypeError),
+        ({"x": 3}, TypeError),
+        ({"no.x": y}, AttributeError),
+    ):
+        with pytest.raises(error):
+            functional_call(module, wrong, (y,))

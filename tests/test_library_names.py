@@ -130,6 +130,16 @@ def test_paths_of_trees():
     assert named == {"a": [("['a'][0]", 5)]}
 
 
+def test_an_error_in_a_callback_stays_there(caplog):
+    future, seen = torch.futures.Future(), []
+    future.add_done_callback(lambda f: 1 / 0)
+    future.add_done_callback(lambda f: seen.append(f.value()))
+    future.set_result(3)
+    future.add_done_callback(lambda f: 1 / 0)
+    assert seen == [3] and future.wait() == 3
+    assert len(caplog.records) == 2
+
+
 def test_futures():
     first, second = torch.futures.Future(), torch.futures.Future()
     both = torch.futures.collect_all([first, second])

@@ -514,3 +514,10 @@ def test_low_rank():
     for x in (a, a.mT):
         u, s, v = torch.svd_lowrank(x, 4)
         close((u * s) @ v.mT, x.contiguous(), 1e-8)
+
+
+@pytest.mark.parametrize("driver", ["gels", "gelsd"])
+def test_lstsq_with_an_rcond_of_one(driver):
+    """ "gels" does not look at it, and "gelsd" not at one outside of (0, 1)."""
+    a, b = torch.tensor([[2.0, 0.0], [0.0, 0.5], [0.0, 0.0]]), torch.tensor([[2.0], [1.0], [3.0]])
+    assert torch.linalg.lstsq(a, b, rcond=1, driver=driver).solution.flatten().tolist() == [1, 2]

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rushlight.autograd.graph import (
     AccumulateGrad,
     HookTable,
-    Output,
     RemovableHandle,
     _register,
     hooks_of,
 )
-from rushlight.autograd.views import edge_of
+from rushlight.autograd.views import edge_of, place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rushlight.core.tensor import Tensor
-
-
-def place(e: Any) -> tuple[Any, int]:
-    """The node of an edge, and which of its outputs the edge is."""
-    return (e.node, e.nr) if e.__class__ is Output else (e, 0)
 
 
 def retains_grad(self: Tensor) -> bool:

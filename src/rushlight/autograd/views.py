@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight.autograd.graph import AccumulateGrad, Node, Output, new, version_of
+from rushlight.autograd.graph import AccumulateGrad, Node, Output, hooks_of, new, version_of
 from rushlight.autograd.state import thread
 
 if TYPE_CHECKING:
@@ -250,10 +250,27 @@ def rebase(t: Tensor, node: Node | None, self_at: int = 0) -> None:
     if e.__class__ is View:
         if node is not None:
             base = e.base
-            base._edge = CopySlices(base._edge, e, node, self_at)
+            before = base._edge
+            base._edge = CopySlices(before, e, node, self_at)
+            keep_retaining(before, base._edge)
             e.seen = ~e.version.n  # derive anew from the base (negative: known to be stale)
     else:
         t._edge = node
+        keep_retaining(e, node)
+
+
+def keep_retaining(before: Any, after: Any) -> None:
+    """What the tensor whose edge was `before` and is `after` retains in `.grad` is its last gradient."""
+    if before is None or before.hooks is None or after is None:
+        return
+    (node, nr), (new_node, new_nr) = place(before), place(after)
+    if node.hooks is not None and nr in node.hooks.retain:
+        hooks_of(new_node).retain[new_nr] = node.hooks.retain.pop(nr)
+
+
+def place(e: Any) -> tuple[Any, int]:
+    """The node of an edge, and which of its outputs the edge is."""
+    return (e.node, e.nr) if e.__class__ is Output else (e, 0)
 
 
 def view_of(source: Tensor, array: Any, node: Any, make: Callable, args: tuple) -> Tensor:

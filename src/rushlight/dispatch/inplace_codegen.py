@@ -9,6 +9,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
 from rushlight.autograd.graph import Since
+from rushlight.autograd.views import keep_retaining
 from rushlight.dispatch import general
 from rushlight.dispatch.inplace import FLOATS, Into, inplace
 from rushlight.dispatch.nodes import halves
@@ -158,13 +159,18 @@ def compile_direct(op: Op, built: general.Built) -> Any:
     ]
     if "result" in op.saved_names():
         lines.append("    node.result_version = Since(counter)")
-    lines += ["    target._edge = node", "    return target"]
+    lines += [
+        "    target._edge = node",
+        f"    if e_{x}.hooks is not None: keep_retaining(e_{x}, node)",
+        "    return target",
+    ]
 
     def slow_inplace(*values: Any) -> Any:
         return inplace(op, list(values))
 
     names = function_scope(op, built) | {"slow_inplace": slow_inplace, "floats": FLOATS}
     names |= {"Into": Into, "OpNode": OpNode, "Since": Since, "llvm": llvm}
+    names["keep_retaining"] = keep_retaining
     slow = built.inplace
     function = evaluate(op, "\n".join(lines), f"{op.name}_", names, " in place")
     function.__doc__ = slow.__doc__

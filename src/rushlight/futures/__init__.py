@@ -66,7 +66,16 @@ class Future(Generic[T]):
             self._value, self._error = value, error
             self._is_set.set()
         for callback in self._waiting:
+            self._call(callback)
+
+    def _call(self, callback: Callable) -> None:
+        """Call `callback(self)`; an error in it is logged, and stays there."""
+        try:
             callback(self)
+        except Exception:
+            import logging
+
+            logging.getLogger(__name__).exception("an error in a callback of a Future")
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
         """Call `callback(self)` when the value is there, or now."""
@@ -74,7 +83,7 @@ class Future(Generic[T]):
             if not self.done():
                 self._waiting.append(callback)
                 return
-        callback(self)
+        self._call(callback)
 
     def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
         """The future of `callback(self)`."""

@@ -11,26 +11,45 @@ from rushlight.nn.module import Module
 
 __all__ = ["functional_call"]
 
+ABSENT = object()
+
 
 @contextlib.contextmanager
 def _with_tensors(module: Module, tensors: dict[str, Tensor], tie_weights: bool) -> Iterator[None]:
-    """Inside, the named parameters and buffers of the module are the given tensors."""
+    """Inside, the named parameters, buffers and other attributes of the module are the given tensors.
+
+    TypeError for what is no tensor, or stands where none is; AttributeError for a module that is not there.
+    """
     places: dict[str, tuple[dict[str, Any], str]] = {}
-    for path, owner in module.named_modules(remove_duplicate=False):
+    owners = dict(module.named_modules(remove_duplicate=False))
+    for path, owner in owners.items():
         for table in (owner._parameters, owner._buffers):
             for name in table:
                 places[f"{path}.{name}" if path else name] = (table, name)
     chosen = {}
     for path, tensor in tensors.items():
-        if path in places:
-            chosen[path] = tensor
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{tensor} is not an instance of torch.Tensor")
+        if path not in places:
+            at, _, name = path.rpartition(".")
+            if at not in owners:
+                raise AttributeError(f"{type(module).__name__} has no attribute `{at}`")
+            table = vars(owners[at])
+            if not isinstance(table.get(name, tensor), Tensor):
+                raise TypeError(
+                    f"attribute `{path}`: {table[name]} is not an instance of torch.Tensor"
+                )
+            places[path] = (table, name)
+        chosen[path] = tensor
     if tie_weights:
         # A tensor that has two names is replaced under both.
-        given = {id(table[name]): chosen[p] for p, (table, name) in places.items() if p in chosen}
+        given = {
+            id(table.get(name)): chosen[p] for p, (table, name) in places.items() if p in chosen
+        }
         for path, (table, name) in places.items():
             if path not in chosen and table[name] is not None and id(table[name]) in given:
                 chosen[path] = given[id(table[name])]
-    before = [(*places[path], places[path][0][places[path][1]]) for path in chosen]
+    before = [(*places[path], places[path][0].get(places[path][1], ABSENT)) for path in chosen]
     try:
         for path, tensor in chosen.items():
             table, name = places[path]
@@ -38,7 +57,10 @@ def _with_tensors(module: Module, tensors: dict[str, Tensor], tie_weights: bool)
         yield
     finally:
         for table, name, tensor in before:
-            table[name] = tensor
+            if tensor is ABSENT:
+                del table[name]
+            else:
+                table[name] = tensor
 
 
 def functional_call(
@@ -73,11 +95,11 @@ def functional_call(
             parameters_and_buffers.keys() - named,
         )
         if missing or unexpected:
-            text = "Error(s) in loading state_dict for " + type(module).__name__ + ":"
+            text = f"Error(s) in reparametrizing for {type(module).__name__}:"
             if unexpected:
-                text += f"\n\tUnexpected key(s): {', '.join(sorted(unexpected))}."
+                text += f"\n\tUnexpected key(s): {', '.join(map(repr, sorted(unexpected)))}."
             if missing:
-                text += f"\n\tMissing key(s): {', '.join(sorted(missing))}."
+                text += f"\n\tMissing key(s): {', '.join(map(repr, sorted(missing)))}."
             raise RuntimeError(text)
     if args is None:
         args = ()

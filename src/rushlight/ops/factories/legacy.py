@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtypes, modes, storage
+from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments, construct, creation
@@ -20,8 +21,9 @@ def legacy_new(cls: type, args: tuple, kwargs: dict) -> Any:
 
 def made(name: str, d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = False) -> Tensor:
     device = kwargs.pop("device", None)
-    if "size" in kwargs or "data" in kwargs or "other" in kwargs:
-        args = (*args, *[kwargs.pop(k) for k in ("size", "data", "other") if k in kwargs])
+    if "size" in kwargs:
+        args = (*args, Size(arguments.only_sequence("new", kwargs.pop("size"))))
+    args = (*args, *[kwargs.pop(k) for k in ("data", "other") if k in kwargs])
     if kwargs:
         raise TypeError(f"new() got an unexpected keyword argument '{next(iter(kwargs))}'")
     if device is not None and arguments.on_meta(device):
@@ -44,8 +46,6 @@ def made(name: str, d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = Fa
         if isinstance(first, (str, bytes)):
             raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
         if isinstance(first, bool) or not isinstance(first, (int, np.integer)):
-            from rushlight.core.size import Size
-
             if isinstance(first, Size):
                 return _wrap(np.empty(first, d))
             if not hasattr(first, "__len__"):

@@ -426,7 +426,7 @@ def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | N
     """(solution, residuals, rank, singular_values) of min ||A X - B||, A [..., m, n], B [..., m, k].
 
     The solution of least norm where there are several; singular values up to rcond * the largest
-    count as zero. `residuals` are filled for m > n where every rank is full; `singular_values` and
+    count as zero ("gels": none; "gelsd": with the usual rcond where it is not between 0 and 1). `residuals` are filled for m > n where every rank is full; `singular_values` and
     `rank` as PyTorch's driver of that name fills them.
     """
     name = "torch.linalg.lstsq"
@@ -456,7 +456,7 @@ def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | N
         b, vector = b.unsqueeze(-1), True
     m, n = input.shape[-2:]
     values = svd(input.detach(), False)[1]
-    if rcond is None:
+    if rcond is None or driver == "gels" or driver == "gelsd" and not 0 < rcond < 1:
         from rushlight.core.type_info import finfo
 
         rcond = finfo(input.dtype).eps * max(m, n)

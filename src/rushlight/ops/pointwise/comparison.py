@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
 from rushlight.dispatch.registry import Array, composite, elementwise, public
@@ -118,10 +120,20 @@ def isclose(
             raise TypeError(f"isclose(): argument '{name}' must be Tensor, not {general.kind(t)}")
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.scalar_name} did not match {other.dtype.scalar_name}")
+    rtol, atol = _tolerance("rtol", rtol), _tolerance("atol", atol)
     for name, v in (("rtol", rtol), ("atol", atol)):
         if not v >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {v}")
     return _close(input, other, rtol, atol, equal_nan)
+
+
+def _tolerance(name: str, v: Any) -> float:
+    """A tolerance as a number; a tensor of no dimension and without history is one, too."""
+    if not isinstance(v, Tensor):
+        return v
+    if v.dim() or v.requires_grad:
+        raise TypeError(f"isclose(): argument '{name}' must be float, not Tensor")
+    return v.item()
 
 
 @elementwise(name="_close", inplace=False, out=False, method=False)
@@ -163,8 +175,5 @@ def equal(input: Tensor, other: Tensor) -> bool:
     if a.shape != b.shape:
         return False
     if a.dtype != b.dtype:
-        raise RuntimeError(
-            f"Expected object of data type {input.dtype} but got data type {other.dtype} for argument "
-            "'other' in call to equal"
-        )
+        return bool(eq(input, other)._array.all())
     return bool((a == b).all())
