@@ -45,7 +45,7 @@ LAYERS = [
     "nn",
     "optim distributions func",
     "serialization",
-    "vision testing types distributed _dynamo __future__ __config__ _subclasses _higher_order_ops _tensor_str fx futures amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing overrides profiler quasirandom functional library torch_version backends compiler compat _C",
+    "vision testing types distributed _dynamo __future__ __config__ _subclasses _higher_order_ops _tensor_str fx futures amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing overrides profiler quasirandom functional library torch_version backends compiler compat _C utils.backend_registration",
     "cli __main__ compat.import_hook compat.private_api",
 ]
 

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from rushlight._backends import devices
 from rushlight.core import dtypes, modes, printing
 from rushlight.core.device import device
 
@@ -155,20 +156,25 @@ def test_only_the_shown_elements_are_read_and_choose_the_format():
     assert printing.format_array(hidden) == "[1., 1., 1.,  ..., 1., 1., 1.]"
 
 
-def test_an_array_on_a_gpu_is_cut_before_it_is_fetched():
-    class OnGpu:
+def test_an_array_on_a_device_is_cut_before_it_is_fetched(monkeypatch):
+    class OnDevice:
         def __init__(self, array):
             self.array, self.shape = array, array.shape
 
         def __getitem__(self, index):
-            return OnGpu(self.array[index])
+            return OnDevice(self.array[index])
 
-        def get(self):
-            assert self.array.size <= 36
-            return self.array
+    class Kernels:
+        def from_numpy(a):
+            return a
 
-    assert printing.format_array(OnGpu(np.zeros((50, 50)))).startswith("[[0., 0., 0.,  ..., 0.")
-    assert printing.format_array(OnGpu(np.zeros(2))) == "[0., 0.]"
+        def to_numpy(a):
+            assert a.array.size <= 36
+            return a.array
+
+    monkeypatch.setitem(devices._of_class, OnDevice, Kernels)
+    assert printing.format_array(OnDevice(np.zeros((50, 50)))).startswith("[[0., 0., 0.,  ..., 0.")
+    assert printing.format_array(OnDevice(np.zeros(2))) == "[0., 0.]"
 
 
 @pytest.mark.parametrize(

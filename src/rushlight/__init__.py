@@ -122,6 +122,7 @@ _ELSEWHERE = {  # public name -> module
     **dict.fromkeys(("ScriptFunction", "ScriptModule", "fork", "wait"), "jit"),
     "GradScaler": "amp.grad_scaler",
     "compile": "compiler",
+    "_register_device_module": "accelerator",
     "get_device_module": "accelerator",
     "vmap": "func",
     "OutOfMemoryError": "core.errors",

@@ -277,6 +277,7 @@ ScriptModule: Any
 fork: Any
 wait: Any
 compile: Any
+_register_device_module: Any
 get_device_module: Any
 vmap: Any
 Storage: Any
@@ -588,6 +589,8 @@ def _sub_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, o
     """`sub` with an `alpha`."""
 def _to_copy(input: Tensor, dtype: _dtype | None = None, memory_format: _memory_format | None = None) -> Tensor:
     """A copy in another dtype or memory format."""
+def _to_device(input: Tensor, device: Any, source: Any) -> Tensor:
+    """A copy on another device, with the same order of dimensions in memory. `source`: the device of `input`."""
 def _weight_norm(v: Tensor, g: Tensor, dim: _int = 0) -> Tensor:
     """g v / ||v||, with the norm over all dimensions but `dim`."""
 def abs(input: Tensor, *, out: Any = None) -> Tensor:

@@ -20,15 +20,18 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     arctan,
     arctan2,
     arctanh,
+    asarray,
     bitwise_and,
     bitwise_or,
     bitwise_xor,
     concatenate,
     conjugate,
+    copyto,
     cos,
     cosh,
     divide,
     dtype,
+    empty,
     equal,
     exp,
     exp2,
@@ -56,6 +59,7 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     multiply,
     negative,
     not_equal,
+    ones,
     reciprocal,
     repeat,
     sin,
@@ -72,6 +76,7 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
 
 from rushlight._backends import llvm
 from rushlight.core import dtypes
+from rushlight.core.device import CPU, device
 
 
 def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
@@ -87,6 +92,26 @@ def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
         if to is _SATURATING:  # it has no infinity: what is too large becomes the largest number
             a = np.clip(a.astype(np.float32), -448, 448)
         return a.astype(to)
+
+
+def device_of(a: np.ndarray) -> device:
+    """The device of an array."""
+    return CPU
+
+
+def from_numpy(a: np.ndarray) -> np.ndarray:
+    """An array of this back end with the values of a NumPy array: that array itself."""
+    return a
+
+
+def to_numpy(a: np.ndarray) -> np.ndarray:
+    """The values of an array of this back end as a NumPy array: that array itself."""
+    return a if a.__class__ is np.ndarray else a.view(np.ndarray)
+
+
+def shares_memory(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether the ranges of memory of two arrays overlap."""
+    return np.may_share_memory(a, b)
 
 
 cast_plainly = cast
@@ -167,6 +192,7 @@ LATER = {
         "by_c_library random_uniform random_doubles random_floats random_bernoulli random_integers "
         "random_normal_floats random_normals random_permutation random_wide_normals random_wide_words random_words"
     ),
+    "samples": "dirichlet_gradient standard_gamma_gradient",
     "sequences": "arange_into linspace_into",
     "resample": (
         "affine_grid affine_grid_adjoint grid_sample_gradients grid_taps grid_sample resample "
@@ -176,7 +202,7 @@ LATER = {
         "isin bincount histc histogram searchsorted sort take_along topk unique unique_along"
     ),
     "views": (
-        "address cat_contiguous contiguous copy_into element_strides flip cat copy_like plain extent roll root "
+        "address cat_contiguous contiguous copy_into element_strides empty_strided flip cat copy_like plain extent roll root "
         "row_major stack_contiguous as_strided tile triangle"
     ),
     "special": (

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.core import geometry
+from rushlight.core.device import META, device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,33 @@ def empty(shape: tuple, dtype: np.dtype, strides: tuple | None = None) -> Meta:
     if strides is not None and n:
         n = sum((k - 1) * s for k, s in zip(shape, strides, strict=True)) + dtype.itemsize
     return np.ndarray.__new__(Meta, shape, dtype, reserve(n), 0, strides)
+
+
+zeros = ones = empty
+
+
+def device_of(a: Meta) -> device:
+    """The meta device."""
+    return META
+
+
+def from_numpy(a: np.ndarray) -> Meta:
+    """The shape and dtype of `a`, row-major."""
+    return empty(a.shape, a.dtype)
+
+
+def empty_strided(shape: tuple, dtype: np.dtype, strides: tuple) -> Meta:
+    """A meta array; `strides` in elements."""
+    return empty(shape, dtype, tuple([s * dtype.itemsize for s in strides]))
+
+
+def full(shape: tuple, value: object, dtype: np.dtype) -> Meta:
+    """A meta array: nothing is kept of `value`."""
+    return empty(shape, dtype)
+
+
+def copyto(out: Meta, a: Meta) -> None:
+    """Nothing: there is no memory to write to."""
 
 
 def reserve(n: int) -> Any:
@@ -76,3 +104,12 @@ def stand_in(v: Any) -> Any:
     if isinstance(v, (list, tuple)):
         return type(v)(stand_in(x) for x in v)
     return v
+
+
+def __getattr__(name: str) -> Any:
+    """Kernels that have no other meaning here are the reference's, such as those of views."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from rushlight._backends import cpu
+
+    return getattr(cpu, name)

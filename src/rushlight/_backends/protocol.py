@@ -6,6 +6,16 @@ tests/test_backends.py checks that the list is what there is, and what is used.
 """
 
 KERNELS = {
+    # memory and devices
+    "asarray": "`a` itself, or a number as an array",
+    "copyto": "`out[...] = a`, converted; `a` broadcasts",
+    "device_of": "the device of an array: a `torch.device`",
+    "empty": "uninitialised memory of a shape and dtype, row-major",
+    "empty_strided": "uninitialised memory of a shape and dtype with strides, in elements",
+    "from_numpy": "an array with the values of a NumPy array",
+    "ones": "ones of a shape and dtype",
+    "shares_memory": "whether the ranges of memory of two arrays overlap",
+    "to_numpy": "a NumPy array with the values of an array",
     # activations
     "gelu": "a times the normal distribution function of a",
     "gelu_tanh": "gelu by its approximation with tanh",
@@ -411,6 +421,8 @@ KERNELS = {
     "random_wide_normals": "as `random_normals`, of float64",
     "random_wide_words": "the next words of 64 bits from a generator",
     "random_words": "the next words of 32 bits from a generator",
+    "dirichlet_gradient": "how samples of a Dirichlet distribution move with their concentration",
+    "standard_gamma_gradient": "how samples of a gamma distribution move with its shape",
     # attention
     "attention": "(softmax(q kᵀ scale + mask) v, the softmax if kept)",
     "attention_gradients": "the gradients of `attention`, None where not needed",

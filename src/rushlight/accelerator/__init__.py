@@ -1,4 +1,4 @@
-"""`torch.accelerator`: there is none, so the CPU is what programs fall back to.
+"""`torch.accelerator`: a device that a back end was registered for; without one programs fall back to the CPU.
 
 >>> import rushlight as torch
 >>> torch.accelerator.current_accelerator() if torch.accelerator.is_available() else "cpu"
@@ -7,8 +7,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NoReturn
 
+from rushlight.core import device as devices
 from rushlight.core.stub import declare
 
 __all__ = [
@@ -30,17 +32,30 @@ declare("absent", "There is no accelerator.", __name__, " ".join(_FUNCTIONS))
 
 
 def is_available() -> bool:
-    """False: Rushlight computes on the CPU."""
-    return False
+    """Whether there is a device that is not the CPU."""
+    return devices.current_accelerator() is not None
 
 
 def device_count() -> int:
-    """0."""
-    return 0
+    """How many devices the accelerator has, as its module says; 0 without one."""
+    return get_device_module(name).device_count() if (name := devices.current_accelerator()) else 0
 
 
-def current_accelerator(check_available: bool = False) -> None:
-    """None: there is no accelerator."""
+def current_accelerator(check_available: bool = False) -> devices.device | None:
+    """The device type that is not the CPU; None without one."""
+    name = devices.current_accelerator()
+    return None if name is None else devices.device(name)
+
+
+def _register_device_module(device_type: str, module: Any) -> None:
+    """Make `module` the functions of a device: `torch.<device_type>`; RuntimeError for a second one."""
+    import rushlight
+
+    kind = rushlight.device(device_type).type
+    if kind in vars(rushlight):
+        raise RuntimeError(f"The runtime module of '{kind}' has already been registered")
+    setattr(rushlight, kind, module)
+    sys.modules[f"rushlight.{kind}"] = module
 
 
 def get_device_module(device: Any = None) -> Any:
@@ -53,7 +68,7 @@ def get_device_module(device: Any = None) -> Any:
     import rushlight
 
     kind = "cpu" if device is None else rushlight.device(device).type
-    if kind not in ("cpu", "cuda", "mps", "xpu"):
+    if kind not in ("cpu", "cuda", "mps", "xpu") and kind not in vars(rushlight):
         raise RuntimeError(f"Device '{kind}' does not have a corresponding module here")
     return getattr(rushlight, kind)
 

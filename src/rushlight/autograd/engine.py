@@ -16,10 +16,8 @@ from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy import array, ones_like
 
-from rushlight._backends import llvm, sparse
-from rushlight._backends.reference.views import as_strided
+from rushlight._backends import devices, llvm, sparse
 from rushlight.autograd.graph import AccumulateGrad, Output, new, version_of
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of
@@ -255,13 +253,13 @@ def accumulate(
             thread.grad
             or old._edge is not None
             or g._edge is not None
-            or old._array.__class__ is not np.ndarray
-            or g._array.__class__ is not np.ndarray
+            or old._array.__class__ is not g._array.__class__
+            or isinstance(g._array, sparse.Sparse)
         ):
             t._grad = accumulated(old, g)
         else:
             with np.errstate(all="ignore"):
-                np.add(old._array, g._array, out=old._array, casting="unsafe")
+                devices.of(old._array).add(old._array, g._array, out=old._array, casting="unsafe")
             version_of(old).n += 1
     return ()
 
@@ -319,8 +317,10 @@ def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
     if fits:
         result._array = a
     else:
-        result._array = as_strided(np.empty(a.size, a.dtype), a.shape, want)
-        result._array[...] = a
+        xp = devices.of(a)
+        steps = tuple([s // a.itemsize for s in want])
+        result._array = xp.empty_strided(a.shape, a.dtype, steps)
+        xp.copyto(result._array, a)
     return result
 
 
@@ -362,7 +362,7 @@ def initial_gradients(outputs: Sequence, grads: Sequence, batched: bool = False)
                 )
             one = new(Tensor)
             one._edge = one._counter = None
-            one._array = np.ones_like(out._array)
+            one._array = devices.of(out._array).ones(out._array.shape, out._array.dtype)
             result.append(one)
             continue
         if not isinstance(g, Tensor):
@@ -456,7 +456,7 @@ def backward_of_tensor(
     if gradient is None and inputs is None and a.size == 1 and a.dtype.kind == "f":
         one = new(Tensor)
         one._edge = one._counter = None
-        one._array = ones_like(a) if a.ndim else array(1.0, a.dtype)
+        one._array = devices.of(a).ones(a.shape, a.dtype)
         keep = create_graph if retain_graph is None else retain_graph
         if self.__class__ is Tensor and not thread.function_modes:
             return run([edge_from(self, 0)], [one], keep, create_graph)

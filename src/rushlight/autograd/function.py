@@ -27,8 +27,8 @@ from rushlight.autograd.state import thread
 from rushlight.autograd.views import CUSTOM, View, check_writable, edge_of, rebase
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.general import bump
-from rushlight.dispatch.record import OutputInfo, save, zeros
+from rushlight.dispatch.record import OutputInfo, save
+from rushlight.dispatch.results import bump
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,8 +78,9 @@ def transposed_jvp(node: FunctionNode, gs: list, edges: tuple) -> list:
     from rushlight.autograd.grad_mode import enable_grad
 
     with enable_grad():
+        like = next(g for g in gs if g is not None)
         tangents = [
-            zeros(node.fix[i][0], dtypes.OF[node.fix[i][1]]).requires_grad_()
+            like.new_zeros(node.fix[i][0], dtype=dtypes.OF[node.fix[i][1]]).requires_grad_()
             if e is not None
             else None
             for i, e in enumerate(edges)
@@ -135,7 +136,7 @@ class FunctionNode(Node, FunctionCtx):
         gs = list(g) if g.__class__ is list else [g]
         if self._materialize:
             gs = [
-                zeros(info.shape, info.dtype) if x is None and info is not None else x
+                info.zeros() if x is None and info is not None else x
                 for x, info in zip(gs, self.outputs, strict=True)
             ]
         function = self._function

@@ -14,7 +14,7 @@ from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import edge_of
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import general
+from rushlight.dispatch import results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -115,7 +115,7 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
         if t.is_inference():
             raise RuntimeError("Inference tensors do not track version counter.")
-        general.bump(t)
+        results.bump(t)
 
 
 def register_multi_grad_hook(

@@ -14,12 +14,13 @@ from typing import Any, NoReturn
 
 from rushlight.core import modes
 
-# Every type that PyTorch knows can be named and compared; what can be computed on is AVAILABLE.
+# Every type that PyTorch knows can be named and compared; what can be computed on is `available`.
 TYPES = (
     *("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga"),
     *("maia", "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone"),
 )
-AVAILABLE = ("cpu", "meta")  # meta: shapes and dtypes without memory
+available = {"cpu", "meta"}  # meta: shapes and dtypes without memory; back ends add theirs
+renamed: list[str] = []  # the name of the device type "privateuseone", once it was given one
 MAX_INDEX = 127  # PyTorch keeps the index in eight bits
 
 
@@ -43,6 +44,8 @@ class device:
         if isinstance(type, int) and not isinstance(type, bool) and index is None:
             if type < 0:
                 raise RuntimeError(f"Device index must not be negative, got {type}")
+            if (accelerator := current_accelerator()) is not None:
+                return cls(accelerator, type)
             raise RuntimeError(
                 "Cannot access accelerator device when none is available: "
                 f"device({type}) means accelerator {type}, and Rushlight has none; use device('cpu')"
@@ -108,17 +111,33 @@ def set_default_device(device: str | device | None) -> None:
 
 
 def check_available(device: device) -> device:
-    """`device` itself if tensors can be kept there (cpu, meta); else AssertionError.
+    """`device` itself if tensors can be kept there (it has a back end); else AssertionError.
 
     AssertionError and its first words are PyTorch's for a build without the device.
     """
-    if device.type in AVAILABLE:
+    if device.type in available:
         return device
     name = device.type.upper()
     raise AssertionError(
         f"Torch not compiled with {name} enabled: the device is {str(device)!r}, and Rushlight has no {name} back end "
         "yet; use device='cpu'"
     )
+
+
+def current_accelerator() -> str | None:
+    """The type of the device, other than the CPU, on which can be computed; None without one."""
+    return next((name for name in (*TYPES, *renamed) if name in available - {"cpu", "meta"}), None)
+
+
+def rename_private(name: str) -> None:
+    """Let the device type "privateuseone" have a name of its own; RuntimeError for a second name."""
+    if renamed and renamed != [name]:
+        raise RuntimeError(
+            "torch.register_privateuse1_backend() has already been set! Current backend: "
+            f"{renamed[0]}"
+        )
+    if not renamed:
+        renamed.append(name)
 
 
 def _parse(text: str) -> tuple[str, int | None]:
@@ -131,7 +150,9 @@ def _parse(text: str) -> tuple[str, int | None]:
         raise RuntimeError(f"Invalid device string: {text!r}")
     if not name.replace("_", "a").isalpha():
         raise RuntimeError(f"Invalid device string: {text!r}")
-    if name not in TYPES:
+    if renamed and name == "privateuseone":
+        name = renamed[0]
+    if name not in TYPES and name not in renamed:
         raise RuntimeError(
             f"Expected one of {', '.join(TYPES)} device type at start of device string: {text}"
         )

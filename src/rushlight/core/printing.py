@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rushlight._backends import devices
 from rushlight._backends.sparse import Coo, Sparse
 from rushlight.core import modes
 
@@ -129,16 +130,16 @@ def _shown(array: Any, cut: list[bool], edge: int) -> np.ndarray:
 
     One indexed read, so that the cost of printing does not grow with the array.
     """
+    xp = devices.of(array)
     if True in cut:
-        array = array[
-            np.ix_(
-                *(
-                    np.r_[:edge, size - edge : size] if is_cut else np.arange(size)
-                    for size, is_cut in zip(array.shape, cut, strict=True)
-                )
+        grid = np.ix_(
+            *(
+                np.r_[:edge, size - edge : size] if is_cut else np.arange(size)
+                for size, is_cut in zip(array.shape, cut, strict=True)
             )
-        ]
-    return array if isinstance(array, np.ndarray) else array.get()
+        )
+        array = array[tuple([xp.from_numpy(at) for at in grid])]
+    return xp.to_numpy(array)
 
 
 def _text(values: list[Any], using: dict[str, Any]) -> tuple[list[str], int]:

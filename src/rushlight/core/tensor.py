@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends import sparse
-from rushlight._backends.reference.views import address
+from rushlight._backends import devices, sparse
 from rushlight.autograd import tensor_hooks
 from rushlight.autograd.graph import INFERENCE, AccumulateGrad, Output, Version, version_of
 from rushlight.autograd.state import thread
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 new = object.__new__
 _tuple_of = tuple.__new__
 _CPU = device("cpu")
-_META = device("meta")
 
 
 class TensorType(type):
@@ -90,9 +88,7 @@ class Tensor:
     @property
     def device(self) -> device:
         a = self._array
-        if a.__class__ is np.ndarray:
-            return _CPU
-        return _META if a.__class__.__name__ == "Meta" else _CPU
+        return _CPU if a.__class__ is np.ndarray else devices.of(a).device_of(a)
 
     @property
     def ndim(self) -> int:
@@ -151,7 +147,7 @@ class Tensor:
 
     def get_device(self) -> int:
         """The index of the device; -1 for the CPU."""
-        return -1
+        return -1 if (index := self.device.index) is None else index
 
     def is_pinned(self, device: Any = None) -> bool:
         return False
@@ -370,16 +366,18 @@ class Tensor:
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The memory as a NumPy array; no copy. `force`: detach first, and copy where needed."""
         if force:
-            return self.detach().numpy()
+            return self.detach().cpu().numpy()
         if self.requires_grad:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
             )
-        if self.is_meta:
-            raise TypeError("can't convert meta device type tensor to numpy.")
-        if self._array.dtype is dtypes.bfloat16.np:
-            raise TypeError("Got unsupported ScalarType BFloat16")
         a = self._array
+        if a.__class__ is not np.ndarray and not self.is_cpu:
+            hint = " Use Tensor.cpu() to copy the tensor to host memory first."
+            hint = "" if self.is_meta else hint
+            raise TypeError(f"can't convert {self.device} device type tensor to numpy.{hint}")
+        if a.dtype is dtypes.bfloat16.np:
+            raise TypeError("Got unsupported ScalarType BFloat16")
         return a if a.__class__ is np.ndarray else a.view(np.ndarray)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -475,7 +473,7 @@ class Tensor:
 
     def storage_offset(self) -> int:
         """Where the first element is in the storage, in elements."""
-        if self._array.__class__ is np.ndarray and self._array.base is None:
+        if self._array.base is None:
             return 0
         from rushlight.core import storage
 
@@ -495,7 +493,8 @@ class Tensor:
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        return address(self._array) if self._array.size else 0
+        a = self._array
+        return devices.of(a).address(a) if a.size else 0
 
     def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
         """Whether memory order is that of the dimensions (or that of `memory_format`)."""
@@ -566,7 +565,7 @@ def _existing_dim(a: np.ndarray, dim: int) -> int:
 
 def _array_for(cls: type, a: np.ndarray) -> np.ndarray:
     """The array a tensor of class `cls` holds: tagged when the class overrides functions."""
-    if cls is Tensor or a.__class__.__name__ == "Meta":
+    if cls is Tensor or not isinstance(a, np.ndarray) or a.__class__.__name__ == "Meta":
         return a
     from rushlight.dispatch import overrides
 

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import llvm, meta, sparse
-from rushlight.autograd.graph import new, version_of
+from rushlight._backends import devices, llvm, meta, sparse
 from rushlight.autograd.state import active, thread
-from rushlight.autograd.views import MULTI, View
-from rushlight.core import dtypes, geometry, modes, storage
-from rushlight.core.tensor import INFERENCE, Tensor, _array_for, _wrap
+from rushlight.core import dtypes, geometry, modes
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import overrides, promotion
 from rushlight.dispatch.record import NUMBERS, record
+from rushlight.dispatch.results import kind, packaged, wrap, write_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -157,7 +156,7 @@ def composite_function(op: Op) -> Callable:
             return call_composite(op, values, out)
         for a in args:
             if isinstance(a, Tensor):
-                if a._array.__class__ is overrides.Tagged:
+                if a._array.__class__ is not np.ndarray and overrides.overriding(a):
                     break
             elif overrides.overriding(a):
                 break
@@ -249,14 +248,14 @@ def execute(op: Op, values: list, out: Any) -> Any:
     named = dict(zip(op.params, ordered(op, values), strict=True))
     if op.name in NUMBER_FIRST and isinstance(named["input"], NUMBERS):
         number = named["input"]
-        named["input"] = _wrap(np.array(number, modes.scalar_dtype(number).np))
+        named["input"] = _wrap(xp.number(number, modes.scalar_dtype(number).np))
     if sparse.made and op.where != "_sparse" and some_sparse(values, out):
         from rushlight.ops.sparse import calls as sparse_calls
 
         return sparse_calls.call(op, named, out)
     if op.variant is not None and (other := op.taken_over(named)) is not None:
         return execute(other, [named[p] for p in other.params], out)
-    tensors = input_tensors(op, named)
+    tensors = on_one_device(op, named)
     if out is not None and thread.grad and any(t is not None and t.requires_grad for t in tensors):
         raise RuntimeError(
             f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
@@ -308,8 +307,27 @@ def input_tensors(op: Op, named: dict) -> list:
     return flat
 
 
-def kind(v: Any) -> str:
-    return "Tensor" if isinstance(v, Tensor) else type(v).__name__
+def on_one_device(op: Op, named: dict) -> list:
+    """`input_tensors`, once those without dimensions on the CPU are where the others are.
+
+    RuntimeError for tensors on two devices.
+    """
+    tensors = input_tensors(op, named)
+    arrays = [t._array for t in tensors if t is not None]
+    if len({a.__class__ for a in arrays}) < 2 or not op.elementwise and is_meta(arrays):
+        return tensors
+    home = devices.common(arrays, op.elementwise)
+    if home is meta or all(devices.of(a) is home for a in arrays):
+        return tensors
+    where = next(home.device_of(a) for a in arrays if devices.of(a) is home)
+    for i in op.inputs:
+        if isinstance(named[i], Tensor):
+            named[i] = named[i].to(where)
+    return input_tensors(op, named)
+
+
+def is_meta(arrays: list) -> bool:
+    return any(a.__class__ is meta.Meta for a in arrays)
 
 
 def not_a_tensor(op: Op, name: str, v: Any) -> TypeError:
@@ -319,19 +337,21 @@ def not_a_tensor(op: Op, name: str, v: Any) -> TypeError:
     )
 
 
-def forward(op: Op, named: dict, space: Any = xp) -> Any:
-    """Arrays of the inputs, promoted; the forward's arrays. `space`: where kernels are looked up."""
+def forward(op: Op, named: dict, space: Any = None) -> Any:
+    """Arrays of the inputs, promoted; the forward's arrays.
+
+    `space`: the kernels; by default those of the back end that the arrays belong to.
+    """
     arrays: dict[str, Any] = {}
-    on_meta = False
-    on_cpu = None
+    found: list = []
     for i in op.inputs:
         v = named[i]
         if i in op.lists:
             arrays[i] = [None if t is None else t._array for t in v]
-            found = arrays[i]
+            found += arrays[i]
         elif isinstance(v, Tensor):
-            found = [v._array]
             arrays[i] = v._array
+            found.append(v._array)
         elif v is None and "None" in str(op.declared.__annotations__.get(i)):
             arrays[i] = None
             continue
@@ -340,20 +360,12 @@ def forward(op: Op, named: dict, space: Any = xp) -> Any:
             continue
         else:
             raise not_a_tensor(op, i, v)
-        for a in found:
-            if a.__class__ is meta.Meta:
-                on_meta = True
-            elif a is not None and a.ndim:
-                on_cpu = a
-    if on_meta and on_cpu is not None and op.elementwise:
-        raise RuntimeError(
-            f"[{op.name}] Expected all tensors to be on the same device, but found at least two devices,"
-            " meta and cpu!"
-        )
+    home = next((devices.of(a) for a in found if a is not None), xp)
+    on_meta = is_meta(found)
     if op.promote is not None:
         if all(isinstance(a, NUMBERS) for a in arrays.values()):
             raise not_a_tensor(op, op.inputs[0], named[op.inputs[0]])
-        promote(op, arrays)
+        promote(op, arrays, xp if on_meta else home)
     for i, a in arrays.items():
         if a.__class__ is overrides.Tagged:
             arrays[i] = a.view(np.ndarray)
@@ -361,7 +373,7 @@ def forward(op: Op, named: dict, space: Any = xp) -> Any:
             arrays[i] = [b.view(np.ndarray) if b.__class__ is overrides.Tagged else b for b in a]
     values = [arrays[p] if p in arrays else named[p] for p in op.params]
     with np.errstate(all="ignore"):
-        return meta.forward(op, values, run) if on_meta else run(op, values, space)
+        return meta.forward(op, values, run) if on_meta else run(op, values, space or home)
 
 
 def run(op: Op, values: list, space: Any = xp) -> Any:
@@ -384,7 +396,7 @@ def run(op: Op, values: list, space: Any = xp) -> Any:
     except TypeError as e:
         if "ufunc" not in str(e) and "not supported for" not in str(e):
             raise
-        a = next(v for v in values if isinstance(v, np.ndarray))
+        a = next(v for v in values if devices.is_array(v))
         name = dtypes.OF[a.dtype].scalar_name
         raise RuntimeError(f"\"{op.name}_cpu\" not implemented for '{name}'") from None
 
@@ -396,7 +408,7 @@ def common_dtype(op: Op, arrays: dict[str, Any]) -> dtypes.dtype:
         for a in v if v.__class__ is list else (v,):
             if a is None:
                 continue
-            if isinstance(a, np.ndarray):
+            if devices.is_array(a):
                 d = dtypes.OF[a.dtype]
                 if a.ndim:
                     dim = d if dim is None else dtypes.promote_types(dim, d)
@@ -408,7 +420,7 @@ def common_dtype(op: Op, arrays: dict[str, Any]) -> dtypes.dtype:
     return dtypes.result_dtype(dim, zero, wrapped)
 
 
-def promote(op: Op, arrays: dict[str, Any]) -> None:
+def promote(op: Op, arrays: dict[str, Any], space: Any) -> None:
     d = common_dtype(op, arrays)
     if op.promote == "float" and d.kind < 2:
         d = modes.get_default_dtype()
@@ -416,174 +428,9 @@ def promote(op: Op, arrays: dict[str, Any]) -> None:
         raise RuntimeError(f"\"{op.name}_cpu\" not implemented for '{d.scalar_name}'")
     for i, a in arrays.items():
         if a.__class__ is list:
-            arrays[i] = [b if b.dtype is d.np else xp.cast(b, d.np) for b in a]
-        elif isinstance(a, np.ndarray):
+            arrays[i] = [b if b.dtype is d.np else space.cast(b, d.np) for b in a]
+        elif devices.is_array(a):
             if a.dtype is not d.np:
-                arrays[i] = xp.cast(a, d.np)
+                arrays[i] = space.cast(a, d.np)
         elif a is not None:
-            arrays[i] = xp.number(a, d.np)
-
-
-# -- results ---------------------------------------------------------------------------------------
-
-
-def wrap(op: Op, named: dict, results: Any) -> list[Tensor]:
-    """The forward's arrays as plain tensors (views linked to their source), not yet recorded."""
-    several = op.outputs is not None
-    arrays = results if several else (results,)
-    source = named[op.inputs[0]] if op.view else None
-    wrapped = []
-    inference = INFERENCE if thread.inference else None
-    for nr, a in enumerate(arrays):
-        if a is None:
-            wrapped.append(None)
-            continue
-        t = new(Tensor)
-        t._array = a if isinstance(a, (np.ndarray, sparse.Sparse)) else np.asarray(a)
-        t._edge, t._counter = None, inference
-        if source is not None and source._counter is INFERENCE:
-            t._counter = INFERENCE
-        elif source is not None:
-            args = tuple(named[s] for s in op.statics)
-            make = nth(op, nr) if several else op
-            t._edge = View(source, make, args, None, MULTI if several and thread.grad else None)
-            t._counter = source._counter
-        wrapped.append(t)
-    return wrapped
-
-
-def nth(op: Op, nr: int) -> Callable:
-    def make(base: Tensor, *args: Any) -> Tensor:
-        return op(base, *args)[nr]
-
-    return make
-
-
-def packaged(op: Op, wrapped: list) -> Any:
-    if op.outputs is None:
-        return wrapped[0]
-    if op.outputs == "list":
-        return tuple(wrapped)
-    return named_tuple(op)(wrapped)
-
-
-_tuples: dict[str, Any] = {}
-
-
-def named_tuple(op: Op) -> Any:
-    """`torch.return_types.max` and its like: a tuple whose fields have names."""
-    if op.path not in _tuples:
-        from rushlight.core import return_types
-
-        # a path such as `_dim.max` stands for one form of a public function
-        name = op.name if op.where[:1] == "_" else op.path.replace(".", "_")
-        _tuples[op.path] = return_types.make(name, op.outputs)
-    return _tuples[op.path]
-
-
-def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
-    """Put a result into `out=`: resized when the shape differs, cast when PyTorch would."""
-    outs = out if isinstance(out, (tuple, list)) else (out,)
-    results = result if isinstance(result, (tuple, list)) else (result,)
-    if len(outs) != len(results):
-        raise TypeError(f"{op.name}(): out= has {len(outs)} tensors, the result has {len(results)}")
-    for o, r in zip(outs, results, strict=True):
-        if not isinstance(o, Tensor):
-            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {kind(o)}")
-        if thread.grad and (o.requires_grad or r.requires_grad):
-            raise RuntimeError(
-                f"{op.name}(): functions with out=... arguments don't support automatic "
-                "differentiation, but one of the arguments requires grad."
-            )
-        if op.name in SAME_DTYPE and r.dtype is not o.dtype:
-            raise RuntimeError(
-                f"Expected out tensor to have dtype {r.dtype.name}, but got {o.dtype.name} instead"
-            )
-        if not dtypes.can_cast(r.dtype, o.dtype):
-            raise RuntimeError(
-                f"result type {r.dtype.scalar_name} can't be cast to the desired output type "
-                f"{o.dtype.scalar_name}"
-            )
-    if op.elementwise or op.name in APART:
-        for o in outs:
-            check_apart(op, o._array, inputs)
-    for o, r in zip(outs, results, strict=True):
-        if o._array.shape != r._array.shape:
-            if o._array.size:
-                import warnings
-
-                warnings.warn(
-                    f"An output with one or more elements was resized since it had shape "
-                    f"{list(o._array.shape)}, which does not match the required output shape "
-                    f"{list(r._array.shape)}. This behavior is deprecated; resize the output to zero "
-                    "elements first.",
-                    UserWarning,
-                    stacklevel=4,
-                )
-            give_shape(o, r._array.shape)
-        with np.errstate(all="ignore"):
-            np.copyto(o._array, r._array, casting="unsafe")
-        bump(o)
-    return (
-        out
-        if isinstance(out, Tensor) or not hasattr(type(result), "_fields")
-        else type(result)(outs)
-    )
-
-
-def give_shape(t: Tensor, shape: tuple, strides: tuple | None = None) -> None:
-    """Give `t` another shape on its memory; new memory, beginning with the old, when that is too small."""
-    a = t._array
-    if a.shape == shape and strides is None:
-        return
-    strides = geometry.contiguous_strides(shape) if strides is None else strides
-    if a.__class__ is meta.Meta:
-        t._array = meta.empty(shape, a.dtype, tuple(s * a.itemsize for s in strides))
-        return
-    at = storage.offset(t)
-    n = 0 if 0 in shape else 1 + sum((k - 1) * s for k, s in zip(shape, strides, strict=True))
-    memory = storage.memory(a)
-    if (at + n) * a.itemsize > memory.size:
-        memory = grown(memory, (at + n) * a.itemsize)
-    t._array = _array_for(t.__class__, storage.strided(memory, a.dtype, at, shape, strides))
-
-
-def grown(memory: np.ndarray, n: int) -> np.ndarray:
-    """`n` bytes that begin with `memory`."""
-    grown = np.empty(n, np.uint8)
-    grown[: memory.size] = memory
-    return grown
-
-
-# Operators that read at places other than those they write: `out=` may not be an input of theirs.
-APART = {"cat", "stack", "gather", "take", "index_select", "masked_select", "scatter", "kthvalue"}
-SAME_DTYPE = {"gather", "aminmax", "complex", "polar"}  # operators that do not convert into `out=`
-
-
-def check_apart(op: Op, out: Any, inputs: Sequence) -> None:
-    """RuntimeError when elements of `out=` share memory with each other, or with an input."""
-    if 0 in out.strides and geometry.has_internal_overlap(out.shape, out.strides):
-        raise RuntimeError(
-            f"{op.name}(): unsupported operation: more than one element of the written-to tensor refers "
-            "to a single memory location. Please clone() the tensor before performing the operation."
-        )
-    for t in inputs:
-        for x in t if t.__class__ in (list, tuple) else (t,):
-            if not isinstance(x, Tensor):
-                continue
-            a = x._array
-            same = a.shape == out.shape and a.strides == out.strides
-            if same and op.elementwise and xp.address(a) == xp.address(out):
-                continue
-            if a is out or a.flags.forc and out.flags.forc and np.may_share_memory(a, out):
-                raise RuntimeError(
-                    f"{op.name}(): unsupported operation: some elements of the input tensor and the "
-                    "written-to tensor refer to a single memory location. Please clone() the tensor "
-                    "before performing the operation."
-                )
-
-
-def bump(t: Tensor) -> None:
-    """Count one write to the memory of `t`."""
-    if t._counter is not INFERENCE:
-        version_of(t).n += 1
+            arrays[i] = space.number(a, d.np)

@@ -16,8 +16,8 @@ FUNCTIONS = {
         "Tensor.fill_tensor Tensor.fill_tensor_ Tensor.float Tensor.geometric Tensor.half "
         "Tensor.hpu Tensor.int Tensor.ipu Tensor.log_normal Tensor.long Tensor.mtia "
         "Tensor.normal Tensor.random_0 Tensor.random_1 Tensor.random_2 Tensor.short Tensor.to "
-        "Tensor.type Tensor.type_as Tensor.uniform Tensor.xpu Tensor.zero _to_copy clone "
-        "detach detach_ fill fill_ zero_ "
+        "Tensor.type Tensor.type_as Tensor.uniform Tensor.xpu Tensor.zero _to_copy _to_device "
+        "clone detach detach_ fill fill_ zero_ "
     ),
     "factories.creation": (
         "Tensor.new_empty Tensor.new_empty_strided Tensor.new_full Tensor.new_ones "

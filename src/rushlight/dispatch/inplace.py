@@ -17,14 +17,14 @@ from rushlight.dispatch import overrides
 from rushlight.dispatch.general import (
     around,
     bind,
-    bump,
     forward,
-    input_tensors,
     not_a_tensor,
+    on_one_device,
     ordered,
     some_sparse,
 )
 from rushlight.dispatch.record import make_node
+from rushlight.dispatch.results import bump, copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +103,7 @@ def execute_inplace(op: Op, values: list) -> Tensor:
     named = dict(zip(op.params, values, strict=True))
     if op.variant is not None and (other := op.taken_over(named)) is not None:
         return execute_inplace(other, [named[p] for p in other.params])
-    tensors = input_tensors(op, named)
+    tensors = on_one_device(op, named)
     recording = thread.grad and any(x is not None and edge_of(x) is not None for x in tensors)
     check_inplace(t, label, recording)
     a = t._array
@@ -309,6 +309,5 @@ def check_inplace(t: Tensor, label: str, recording: bool) -> None:
 def write(t: Tensor, r: Any) -> None:
     """Put an array into the memory of `t` and count the write."""
     if t._array.__class__ is not meta.Meta and r is not t._array:
-        with np.errstate(all="ignore"):
-            np.copyto(t._array, r, casting="unsafe")
+        copy(t._array, r)
     bump(t)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
+from rushlight._backends import devices
 from rushlight.autograd.graph import Hooks, Node, Output, freed, new, stale, version_of
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import View, edge_of
@@ -109,16 +110,18 @@ def refuse_inference(version: Any) -> None:
 
 
 class OutputInfo:
-    """Shape and dtype of one of several outputs, for the zeros of an unused one."""
+    """Shape, dtype and back end of one of several outputs, for the zeros of an unused one."""
 
-    __slots__ = ("shape", "kind", "version")
+    __slots__ = ("shape", "kind", "xp", "version")
 
     def __init__(self, a: Any) -> None:
-        self.shape, self.kind, self.version = a.shape, a.dtype, None
+        self.shape, self.kind, self.xp, self.version = a.shape, a.dtype, devices.of(a), None
 
-    @property
-    def dtype(self) -> dtypes.dtype:
-        return dtypes.OF[self.kind]
+    def zeros(self) -> Tensor:
+        """Zeros of that shape, dtype and device."""
+        t = new(Tensor)
+        t._array, t._edge, t._counter = self.xp.zeros(self.shape, self.kind), None, None
+        return t
 
 
 def record(op: Op, named: dict, wrapped: list) -> None:
@@ -334,7 +337,7 @@ class GeneralNode(OpNode):
         op = self.op
         if op.outputs == "list":
             env["g"] = [
-                x if x is not None else zeros(info.shape, info.dtype)
+                x if x is not None else info.zeros()
                 for x, info in zip(g, self.outputs, strict=True)
             ]
             return
@@ -343,10 +346,10 @@ class GeneralNode(OpNode):
             asked |= set(op.rule_all[1])
         for name, x, info in zip(op.outputs, g, self.outputs, strict=True):
             if f"g_{name}" in asked:
-                env[f"g_{name}"] = x if x is not None else zeros(info.shape, info.dtype)
+                env[f"g_{name}"] = x if x is not None else info.zeros()
         if "g" in asked:
             info = self.outputs[0]
-            env["g"] = g[0] if g[0] is not None else zeros(info.shape, info.dtype)
+            env["g"] = g[0] if g[0] is not None else info.zeros()
 
 
 def conjugated(v: Any) -> Any:
@@ -359,12 +362,6 @@ def d0(value: Any, dtype: dtypes.dtype) -> Tensor:
     """A Python number as a 0-d tensor."""
     t = new(Tensor)
     t._array, t._edge, t._counter = xp.number(value, dtype.np), None, None
-    return t
-
-
-def zeros(shape: tuple, dtype: dtypes.dtype) -> Tensor:
-    t = new(Tensor)
-    t._array, t._edge, t._counter = np.zeros(shape, dtype.np), None, None
     return t
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight._backends import cpu as xp
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import general
+from rushlight.dispatch import general, results
 from rushlight.dispatch.inplace import inplace_function
 from rushlight.dispatch.nodes import MOST, evaluate, halves, layout_of_saved, node_class, optional
 from rushlight.dispatch.record import record
@@ -94,7 +94,7 @@ def function_scope(op: Op, built: general.Built) -> dict[str, Any]:
     names = {f"d_{p}": v for p, v in op.defaults.items()}
     names |= {"op": op, "slow": built.slow, "N": plain, "NS": scalar, "kernel": None}
     if op.outputs.__class__ is tuple:
-        names |= {"results": general.named_tuple(op), "tuple_of": tuple.__new__, "record": record}
+        names |= {"results": results.named_tuple(op), "tuple_of": tuple.__new__, "record": record}
     if op.accepts is not None:
         names["accepted"] = frozenset(d.np for d in dtypes.ALL if "bifc"[d.kind] in op.accepts)
     if op.node_pair:

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.core import dtypes
-from rushlight.core.device import AVAILABLE, device
+from rushlight.core.device import available, device
 from rushlight.core.storage import TypedStorage
 from rushlight.core.tensor import Tensor
 from rushlight.serialization.archive import ArchiveReader, native_byte_order
@@ -203,7 +203,7 @@ def placed(storage: TypedStorage, location: str, map_location: Any) -> TypedStor
             "on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your storages to "
             "the CPU."
         )
-    if where.type not in AVAILABLE:
+    if where.type not in available:
         raise RuntimeError(
             f"don't know how to restore data location of a storage (tagged with {location}): "
             "use torch.load with map_location='cpu'"

@@ -15,6 +15,8 @@ def __getattr__(name: str) -> Any:
     function = f"utils.{name}"
     if function in index.FUNCTIONS:  # swap_tensors
         return methods.function(function)
+    if name in ("generate_methods_for_privateuse1_backend", "rename_privateuse1_backend"):
+        return getattr(import_module(f"{__name__}.backend_registration"), name)
     try:
         return import_module(path)
     except ModuleNotFoundError as error:

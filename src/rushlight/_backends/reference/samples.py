@@ -16,7 +16,7 @@ _TERMS = 20_000  # enough for parameters of 10**7; the sums stop when nothing ch
 
 
 @np.errstate(all="ignore")
-def standard_gamma_grad(alpha: np.ndarray, x: np.ndarray) -> np.ndarray:
+def standard_gamma_gradient(alpha: np.ndarray, x: np.ndarray) -> np.ndarray:
     """dx/dalpha of samples `x` of Gamma(alpha, 1), in the broadcast shape and the dtype of `x`."""
     a, v = np.broadcast_arrays(alpha.astype(np.float64), x.astype(np.float64))
     shape, a, v = v.shape, a.ravel(), v.ravel()
@@ -68,7 +68,7 @@ def _gamma_fraction(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 @np.errstate(all="ignore")
-def dirichlet_grad(x: np.ndarray, alpha: np.ndarray, total: np.ndarray) -> np.ndarray:
+def dirichlet_gradient(x: np.ndarray, alpha: np.ndarray, total: np.ndarray) -> np.ndarray:
     """dx/dalpha / (1 - x) of samples `x` of Beta(alpha, total - alpha), in the dtype of `x`."""
     v, a, t = np.broadcast_arrays(*(each.astype(np.float64) for each in (x, alpha, total)))
     shape, v, a = v.shape, v.ravel(), a.ravel()

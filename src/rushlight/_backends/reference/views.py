@@ -126,6 +126,15 @@ def as_strided(
     return r if a.__class__ is np.ndarray else r.view(a.__class__)
 
 
+def empty_strided(shape: tuple, dtype: np.dtype, strides: tuple) -> np.ndarray:
+    """Uninitialised memory of `shape`; `strides` in elements."""
+    if 0 in shape:
+        return make(np.ndarray, shape, dtype)
+    k = dtype.itemsize
+    flat = np.empty(extent(shape, strides), dtype)
+    return make(np.ndarray, shape, dtype, flat, 0, tuple([s * k for s in strides]))
+
+
 def element_strides(a: np.ndarray) -> tuple[int, ...]:
     """Strides in elements, as PyTorch counts them; those of an empty array are row-major.
 

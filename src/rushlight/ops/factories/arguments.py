@@ -14,8 +14,6 @@ import numpy as np
 from rushlight._backends import sparse
 from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, modes
-from rushlight.core.device import check_available
-from rushlight.core.device import device as Device
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import overrides
@@ -86,17 +84,6 @@ def element_type(name: str, dtype: Any, default: np.dtype | None = None) -> np.d
             f"{name}(): {dtype!r} is here to be compared with only: Rushlight has no tensors of it"
         )
     raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
-
-
-def on_meta(device: Any) -> bool:
-    """Whether `device=` (None: the default device) is the meta device; raises for unavailable ones."""
-    if device is None:
-        device = modes.here.device
-        if device is None:
-            return False
-    elif device.__class__ is not Device:
-        device = Device(device)
-    return check_available(device).type == "meta"
 
 
 def check_options(name: str, layout: Any, pin_memory: bool) -> None:

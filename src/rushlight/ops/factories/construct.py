@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import meta
+from rushlight._backends import devices
 from rushlight.core import dtypes, modes, storage
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import public
-from rushlight.ops.factories import arguments, creation
-from rushlight.ops.factories.arguments import check_options, element_type, factory, on_meta
+from rushlight.ops.factories import arguments
+from rushlight.ops.factories.arguments import check_options, element_type, factory
 from rushlight.ops.factories.creation import finished
 
 _NUMBERS = frozenset({int, float, bool, complex})
@@ -357,7 +357,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         ext_tensor = _Capsule(ext_tensor)
     options: dict[str, Any] = {} if copy is None else {"copy": copy}
     if device is not None:
-        on_meta(device)
+        devices.for_device(device)
         options["device"] = "cpu"
     try:
         a = np.from_dlpack(ext_tensor, **options)
@@ -432,19 +432,13 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     if pin_memory:
         check_options("tensor", None, pin_memory)
     a = array_from(data, d)
-    if (device is not None or modes.here.device is not None) and on_meta(device):
-        a = meta.empty(a.shape, a.dtype)
+    if device is not None or modes.here.device is not None:
+        a = devices.for_device(device).from_numpy(a)
     return finished(a, True) if requires_grad else _wrap(a)
 
 
-def _copy_of(t: Tensor, d: np.dtype | None, device: Any) -> np.ndarray:
-    a = t._array
-    d = a.dtype if d is None else d
-    if on_meta(device) if device is not None else t.is_meta:
-        return meta.empty(a.shape, d)
-    if t.is_meta:
-        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-    return creation.copied(a, None, d)
+def _copy_of(t: Tensor, d: np.dtype | None, device: Any) -> Any:
+    return t.detach().to(device, None if d is None else dtypes.OF[d], copy=True)._array
 
 
 @public("Tensor", overridable=True)
@@ -465,9 +459,7 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
         )
         return finished(_copy_of(data, d if dtype is not None else None, device), requires_grad)
     a = array_from(data, d)
-    if on_meta(device) if device is not None else self.is_meta:
-        a = meta.empty(a.shape, a.dtype)
-    return finished(a, requires_grad)
+    return finished(devices.like(self._array, device).from_numpy(a), requires_grad)
 
 
 @factory()
@@ -483,10 +475,7 @@ def as_tensor(data, dtype=None, device=None):
         if d is None and device is None and modes.here.device is None:
             return t
         return t.to(device=device or modes.here.device, dtype=None if d is None else dtypes.OF[d])
-    a = array_from(data, d)
-    if on_meta(device):
-        a = meta.empty(a.shape, a.dtype)
-    return _wrap(a)
+    return _wrap(devices.for_device(device).from_numpy(array_from(data, d)))
 
 
 @factory()
@@ -514,22 +503,20 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     else:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor: asarray(copy=False)")
-        a = array_from(obj, d)
-        if on_meta(device):
-            a = meta.empty(a.shape, a.dtype)
+        a = devices.for_device(device).from_numpy(array_from(obj, d))
         return finished(a, bool(requires_grad))
     wants = t._array.dtype if d is None else d
-    to_meta = on_meta(device) if device is not None else t.is_meta
-    differs = wants is not t._array.dtype or to_meta != t.is_meta
+    moves = devices.like(t._array, device) is not devices.of(t._array)
+    differs = wants is not t._array.dtype or moves
     if copy is False and differs:
-        if to_meta != t.is_meta:
+        if moves:
             raise ValueError(f"can't alias tensor from device '{t.device}' to '{device}'.")
         raise ValueError(
             f"can't alias tensor with dtype '{t.dtype.scalar_name}' into dtype "
             f"'{dtypes.OF[wants].scalar_name}'."
         )
     if copy or differs:
-        t = t.to(device="meta" if to_meta else None, dtype=dtypes.OF[wants], copy=bool(copy))
+        t = t.to(device=device, dtype=dtypes.OF[wants], copy=bool(copy))
     if requires_grad is None:
         if t.requires_grad:
             import warnings
@@ -567,6 +554,4 @@ def scalar_tensor(
         a = xp.cast(arguments.converted(value, dtypes.float32.np), d)
     else:
         a = arguments.converted(value, d)
-    if on_meta(device):
-        a = meta.empty((), d)
-    return finished(a, requires_grad)
+    return finished(devices.for_device(device).from_numpy(a), requires_grad)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends import meta, sparse
+from rushlight._backends import devices, meta, sparse
 from rushlight.autograd.graph import INFERENCE, new, version_of
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of, rebase
 from rushlight.core import dtypes, geometry, settings
 from rushlight.core.device import device as Device
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import general, overrides
+from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.inplace import check_inplace, edge_before, write
 from rushlight.dispatch.record import fit, make_node
 from rushlight.dispatch.registry import Array, Op, op, public
@@ -42,7 +42,7 @@ def clone(xp, input: Array, *, memory_format: MemoryFormat = None):
     >>> x.grad
     tensor([1., 1.])
     """
-    return creation.copied(input, memory_format)
+    return creation.copied(xp, input, memory_format)
 
 
 clone.grad(input=lambda g: g)
@@ -51,7 +51,7 @@ clone.grad(input=lambda g: g)
 @op(name="_to_copy", node="ToCopyBackward0", method=False, out=False)
 def to_copy(xp, input: Array, dtype: DType = None, memory_format: MemoryFormat = None):
     """A copy in another dtype or memory format."""
-    return creation.copied(input, memory_format, None if dtype is None else dtype.np)
+    return creation.copied(xp, input, memory_format, None if dtype is None else dtype.np)
 
 
 def cast_back(g: Tensor, input_dtype: dtypes.dtype) -> Tensor:
@@ -62,6 +62,19 @@ def cast_back(g: Tensor, input_dtype: dtypes.dtype) -> Tensor:
 
 
 to_copy.grad(input=cast_back)
+
+
+# A node that is named by a function keeps the call on the general way: the result is no array of the input's class.
+@op(name="_to_device", node=lambda **_: "ToCopyBackward0", method=False, out=False)
+def to_device(xp, input: Array, device: Any, source: Device):
+    """A copy on another device, with the same order of dimensions in memory. `source`: the device of `input`."""
+    target = devices.for_device(device)
+    if target is meta:
+        return creation.empty_array(input.shape, input.dtype, creation.preserved(input), meta)
+    return target.from_numpy(xp.to_numpy(input))
+
+
+to_device.grad(input=lambda g, source: g.to(source))
 
 
 @public(overridable=True)
@@ -101,16 +114,14 @@ def convert(
     a = t._array
     if dtype is not None and dtype.__class__ is not dtypes.dtype:
         dtype = dtypes.OF[arguments.element_type("to", dtype)]
-    if device is not None or a.__class__ is meta.Meta:
-        is_meta = a.__class__ is meta.Meta
-        wants_meta = is_meta if device is None else arguments.on_meta(device)
-        if wants_meta and not is_meta:
-            return _to_meta(t, dtype, memory_format)
-        if is_meta and not wants_meta:
+    if device is not None and devices.for_device(device) is not devices.of(a):
+        if a.__class__ is meta.Meta:
             raise NotImplementedError(
                 "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead "
                 "of torch.nn.Module.to() when moving module from meta to a different device."
             )
+        t = to_device(t, device, t.device)
+        a, copy = t._array, False
     if dtype is None or dtype.np is a.dtype:
         if not copy and (
             memory_format is None
@@ -125,13 +136,6 @@ def convert(
     if dtype is not None and dtype.kind not in (0, 3) and a.dtype.kind == "c":
         settings.warn_once("Casting complex values to real discards the imaginary part", 4)
     return to_copy(t, dtype, memory_format)
-
-
-def _to_meta(t: Tensor, dtype: Any, memory_format: Any) -> Tensor:
-    d = t._array.dtype if dtype is None else dtype.np
-    strides = creation.preserved(t._array, memory_format)
-    steps = geometry.contiguous_strides(t._array.shape) if strides is None else strides
-    return creation._meta_strided(t._array.shape, steps, d, t.requires_grad)
 
 
 @public("Tensor")
@@ -251,7 +255,8 @@ def type_as(self, other):
 def type_(self, dtype=None, non_blocking=False, **kwargs):
     """The name of the tensor's type, such as `torch.FloatTensor`; with `dtype`, a conversion to it."""
     if dtype is None:
-        on = "meta." if self.is_meta else "" if self.layout is dtypes.strided else "sparse."
+        on = "" if self.is_cpu else f"{self.device.type}."
+        on = on if self.layout is dtypes.strided else "sparse."
         return f"torch.{on}{self.dtype.scalar_name}Tensor"
     from rushlight.ops.factories import legacy
 
@@ -279,8 +284,8 @@ def overwrite(t: Tensor, label: str, write: Callable, recorded: Op, **statics: A
     check_inplace(t, label, recording)
     a = t._array
     if a.__class__ is not meta.Meta:
-        write(a if a.__class__ is np.ndarray else a.view(np.ndarray))
-    general.bump(t)
+        write(a.view(np.ndarray) if a.__class__ is overrides.Tagged else a)
+    results.bump(t)
     if recording:
         before = new(Tensor)
         before._array, before._edge, before._counter = a, edge_before(t), None
@@ -295,7 +300,7 @@ fill_copy_node = overwriting("fill_number", "FillBackward0")
 
 def _filling(name: str, node: str) -> Op:
     def forward(xp, input: Array, value: Array):
-        return np.broadcast_to(value, input.shape)
+        return xp.broadcast_to(value, input.shape)
 
     forward.__name__, forward.__module__ = name, __name__
     declared = op(where="Tensor", name=name, node=node, method=False, out=False)(forward)
@@ -373,7 +378,8 @@ def _filled(self: Tensor, value: Any, label: str, number_node: Op, tensor_node: 
             f"{label}(): argument 'value' (position 1) must be Number, not {type(value).__name__}"
         )
     scalar = arguments.converted(arguments.number(label, value, 1, "value"), self._array.dtype)
-    return overwrite(self, label, lambda a: general.xp.fill(a, scalar), number_node)
+    write = lambda a: devices.of(a).fill(a, scalar)
+    return overwrite(self, label, write, number_node)
 
 
 @public(overridable=True)
@@ -403,12 +409,12 @@ def fill_diagonal_(self, fill_value, wrap=False):
         arguments.number("fill_diagonal_", fill_value, 1), self._array.dtype
     )
 
-    def write(a: np.ndarray) -> None:
+    def write(a: Any) -> None:
         n = min(shape)
         for row in range(0, shape[0] if wrap and len(shape) == 2 else 1, n + 1 if n else 1):
             part = a[row:]
             k = min(part.shape)
-            np.lib.stride_tricks.as_strided(part, (k,), (sum(strides),))[...] = scalar
+            devices.of(a).as_strided(part, (k,), (sum(strides),))[...] = scalar
 
     return overwrite(self, "fill_diagonal_", write, fill_diagonal_node, wrap=wrap)
 
@@ -416,7 +422,7 @@ def fill_diagonal_(self, fill_value, wrap=False):
 @op(where="Tensor", name="copy", node="CopyBackwards", method=False, out=False)
 def copy_into(xp, input: Array, src: Array):
     """The forward of `copy_`: the values of `src` in the shape of `input`."""
-    return src if src.shape == input.shape else np.broadcast_to(src, input.shape)
+    return src if src.shape == input.shape else xp.broadcast_to(src, input.shape)
 
 
 copy_into.grad(
@@ -442,7 +448,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         return fill_(self, src)
     if not isinstance(src, Tensor):
         raise TypeError(
-            f"copy_(): argument 'other' (position 1) must be Tensor, not {general.kind(src)}"
+            f"copy_(): argument 'other' (position 1) must be Tensor, not {results.kind(src)}"
         )
     if self._array.__class__ is overrides.Tagged or src._array.__class__ is overrides.Tagged:
         got = overrides.dispatch(Tensor.copy_, copy_into, [self, src], None)
@@ -465,9 +471,13 @@ def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Op, name: str)
     a, b = self._array, src._array
     if b.__class__ is meta.Meta and a.__class__ is not meta.Meta:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    space = devices.of(a)
+    if space is not meta and devices.of(b) is not space:
+        src = src.to(self.device)
+        b = src._array
     if a.shape != b.shape:
         try:
-            b = np.broadcast_to(b, a.shape)
+            b = space.broadcast_to(b, a.shape)
         except ValueError:
             geometry.broadcast_shapes(a.shape, b.shape)  # raises PyTorch's error
             raise RuntimeError(
@@ -476,7 +486,7 @@ def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Op, name: str)
                 f"{list(b.shape)}"
             ) from None
     if a.dtype is not b.dtype and a.__class__ is not meta.Meta:
-        b = general.xp.cast(b, a.dtype)
+        b = space.cast(b, a.dtype)
     write(self, b)
     if recording:
         before = new(Tensor)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import meta, sparse
+from rushlight._backends import devices, meta, sparse
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry, modes
 from rushlight.core.tensor import Tensor, _wrap
-from rushlight.dispatch import general
+from rushlight.dispatch import results
 from rushlight.dispatch.inplace import check_inplace
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories.arguments import (
@@ -26,7 +26,6 @@ from rushlight.ops.factories.arguments import (
     element_type,
     factory,
     number,
-    on_meta,
     only_sequence,
     sizes,
 )
@@ -53,22 +52,16 @@ def finished(array: np.ndarray, requires_grad: bool = False) -> Tensor:
 # -- arrays ----------------------------------------------------------------------------------------
 
 
-def empty_array(shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> np.ndarray:
-    """Uninitialised memory; `strides` in elements, dense."""
-    if strides is None:
-        try:
-            return np.empty(shape, dtype)
-        except (ValueError, MemoryError) as e:
-            raise too_large(shape, dtype, e) from None
-    return arranged(np.empty(geometry.numel(shape), dtype), shape, strides)
-
-
-def arranged(flat: np.ndarray, shape: Shape, strides: Shape) -> np.ndarray:
-    """The memory of `flat` [n], as `shape` with `strides` in elements."""
-    if not flat.size:
-        return np.ndarray(shape, flat.dtype)
-    size = flat.itemsize
-    return np.ndarray(shape, flat.dtype, flat, 0, tuple([s * size for s in strides]))
+def empty_array(
+    shape: Shape, dtype: np.dtype, strides: Shape | None = None, space: Any = xp
+) -> Any:
+    """Uninitialised memory of the back end `space`; `strides` in elements."""
+    try:
+        if strides is None:
+            return space.empty(shape, dtype)
+        return space.empty_strided(shape, dtype, strides)
+    except (ValueError, MemoryError) as e:
+        raise too_large(shape, dtype, e) from None
 
 
 def too_large(shape: Shape, dtype: np.dtype, e: Exception) -> RuntimeError:
@@ -78,7 +71,7 @@ def too_large(shape: Shape, dtype: np.dtype, e: Exception) -> RuntimeError:
     return RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
 
 
-def preserved(a: np.ndarray, memory_format: Any = None) -> Shape | None:
+def preserved(a: Any, memory_format: Any = None) -> Shape | None:
     """The strides (in elements) of a new tensor like `a`; None where they are the contiguous ones."""
     if memory_format is None or memory_format is dtypes.preserve_format:
         if a.flags.c_contiguous and 1 not in a.shape:
@@ -107,9 +100,8 @@ _PLAIN = frozenset(
 LARGE = 16384  # elements from which a conversion by the back end's kernel pays
 
 
-def copied(a: np.ndarray, memory_format: Any = None, dtype: np.dtype | None = None) -> np.ndarray:
+def copied(xp: Any, a: Any, memory_format: Any = None, dtype: np.dtype | None = None) -> Any:
     """A copy of `a`, in another memory format, another dtype."""
-    a = a if a.__class__ is np.ndarray else a.view(np.ndarray)
     if dtype is not None and dtype is not a.dtype:
         source = a
         plain = a.size < LARGE and a.dtype in _PLAIN and dtype in _PLAIN
@@ -128,7 +120,7 @@ def copied(a: np.ndarray, memory_format: Any = None, dtype: np.dtype | None = No
         strides = preserved(a, memory_format)
         if strides is None:
             return a.copy() if a.size < LARGE else xp.row_major(a)
-    made = empty_array(a.shape, a.dtype, strides)
+    made = empty_array(a.shape, a.dtype, strides, xp)
     xp.copy_into(made, a)
     return made
 
@@ -137,10 +129,13 @@ def copied(a: np.ndarray, memory_format: Any = None, dtype: np.dtype | None = No
 
 
 def made(
-    name: str, fill: Callable, shape: Shape, out: Any, dtype: Any, layout: Any, device: Any,
+    name: str, fill: str | Callable, shape: Shape, out: Any, dtype: Any, layout: Any, device: Any,
     pin_memory: bool, requires_grad: bool,
 ) -> Tensor:  # fmt: skip
-    """What all of these functions do; `fill(shape, dtype)` is NumPy's."""
+    """What all of these functions do.
+
+    `fill`: the name of a kernel of (shape, dtype), or a function of (shape, dtype) that returns a NumPy array.
+    """
     if out is not None:
         if layout is not None and layout is not out.layout:
             raise RuntimeError(
@@ -152,34 +147,42 @@ def made(
         return sparse_zeros(name, shape, d, layout, device, requires_grad)
     if layout is not None or pin_memory:
         check_options(name, layout, pin_memory)
-    if (device is not None or modes.here.device is not None) and on_meta(device):
-        return finished(meta.empty(shape, d), requires_grad)
+    space = xp
+    if device is not None or modes.here.device is not None:
+        space = devices.for_device(device)
+    array = filled(space, fill, shape, d)
+    return finished(array, True) if requires_grad else _wrap(array)
+
+
+def filled(space: Any, fill: str | Callable, shape: Shape, d: np.dtype) -> Any:
+    """A new array of the back end `space`; `fill` as for `made`. Nothing is computed on the meta device."""
     try:
-        array = fill(shape, d)
+        if fill.__class__ is str:
+            return getattr(space, fill)(shape, d)
+        return space.empty(shape, d) if space is meta else space.from_numpy(fill(shape, d))
     except (ValueError, MemoryError) as e:
         raise too_large(shape, d, e) from None
-    return finished(array, True) if requires_grad else _wrap(array)
 
 
 def sparse_zeros(
     name: str, shape: Shape, d: np.dtype, layout: Any, device: Any, requires_grad: bool
 ) -> Tensor:
     """A sparse tensor that stores no element: that is what `empty` makes, too."""
-    if on_meta(device):
-        sparse.refuse(name, "SparseMeta")
+    if (space := devices.for_device(device)) is not xp:
+        sparse.refuse(name, "SparseMeta" if space is meta else "SparsePrivateUse1")
     made: Any = sparse.zeros(shape, d, layout)
     return finished(made, requires_grad)
 
 
-def filled_out(name: str, fill: Callable, shape: Shape, out: Tensor, dtype: Any = None) -> Tensor:
+def filled_out(
+    name: str, fill: str | Callable, shape: Shape, out: Tensor, dtype: Any = None
+) -> Tensor:
     """The values into `out`, resized when its shape differs."""
     target = check_out(name, out, dtype)
-    general.give_shape(out, shape)
-    if fill is not np.empty and not out.is_meta:
-        values = fill(shape, target)
-        with np.errstate(all="ignore"):
-            np.copyto(out._array, values, casting="unsafe")
-    general.bump(out)
+    results.give_shape(out, shape)
+    if fill != "empty" and not out.is_meta:
+        results.copy(out._array, filled(devices.of(out._array), fill, shape, target))
+    results.bump(out)
     return out
 
 
@@ -201,13 +204,7 @@ def check_out(name: str, out: Any, dtype: Any = None) -> np.dtype:
     return out._array.dtype
 
 
-def _ones(shape: Shape, d: np.dtype) -> np.ndarray:
-    a = np.empty(shape, d)
-    a.fill(1)
-    return a
-
-
-@factory(fill=np.zeros)
+@factory(fill=xp.zeros)
 def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
           requires_grad=False):  # fmt: skip
     """Zeros of a shape: `zeros(2, 3)` or `zeros((2, 3))`.
@@ -220,39 +217,36 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
     if not args and size is None:
         raise TypeError('zeros() missing 1 required positional arguments: "size"')
     shape = sizes("zeros", args, size)
-    return made("zeros", np.zeros, shape, out, dtype, layout, device, pin_memory, requires_grad)
+    return made("zeros", "zeros", shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
-@factory(fill=_ones)
+@factory(fill=xp.ones)
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
          requires_grad=False):  # fmt: skip
     """Ones of a shape: `ones(2, 3)` or `ones((2, 3))`."""
     if not args and size is None:
         raise TypeError('ones() missing 1 required positional arguments: "size"')
     shape = sizes("ones", args, size)
-    return made("ones", _ones, shape, out, dtype, layout, device, pin_memory, requires_grad)
+    return made("ones", "ones", shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
-@factory(fill=np.empty)
+@factory(fill=xp.empty)
 def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
           requires_grad=False, memory_format=None):  # fmt: skip
     """Memory of a shape, with whatever it held before."""
     if not args and size is None:
         raise TypeError('empty() missing 1 required positional arguments: "size"')
     shape = sizes("empty", args, size)
-    fill: Callable = np.empty
     if memory_format is not None and memory_format is not dtypes.contiguous_format:
         if memory_format is dtypes.preserve_format:
             raise RuntimeError("[empty] unsupported memory format Preserve")
         strides = geometry.format_strides(shape, memory_format)
-        if device is not None and on_meta(device):
-            return _meta_strided(shape, strides, element_type("empty", dtype), requires_grad)
-        fill = lambda s, d: empty_array(s, d, strides)
-    return made("empty", fill, shape, out, dtype, layout, device, pin_memory, requires_grad)
-
-
-def _meta_strided(shape: Shape, strides: Shape, d: np.dtype, requires_grad: bool) -> Tensor:
-    return finished(meta.empty(shape, d, tuple(s * d.itemsize for s in strides)), requires_grad)
+        if out is None:
+            check_options("empty", layout, pin_memory)
+            d = element_type("empty", dtype)
+            array = empty_array(shape, d, strides, devices.for_device(device))
+            return finished(array, requires_grad)
+    return made("empty", "empty", shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
 @factory()
@@ -269,9 +263,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
     scalar = converted(value, d)
 
     def fill(shape: Shape, d: np.dtype) -> np.ndarray:
-        a = np.empty(shape, d)
-        a[...] = scalar
-        return a
+        return xp.full(shape, scalar, d)
 
     return made("full", fill, shape, out, dtype, layout, device, pin_memory, requires_grad)
 
@@ -284,10 +276,10 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
     steps = tuple(index(s) for s in stride)
     check_options("empty_strided", layout, pin_memory)
     d = element_type("empty_strided", dtype)
-    return finished(_strided(shape, steps, d, on_meta(device)), requires_grad)
+    return finished(_strided(shape, steps, d, devices.for_device(device)), requires_grad)
 
 
-def _strided(shape: Shape, steps: Shape, d: np.dtype, is_meta: bool) -> np.ndarray:
+def _strided(shape: Shape, steps: Shape, d: np.dtype, space: Any) -> Any:
     if len(shape) != len(steps):
         raise RuntimeError(
             f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})"
@@ -297,12 +289,7 @@ def _strided(shape: Shape, steps: Shape, d: np.dtype, is_meta: bool) -> np.ndarr
             f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}: "
             "strides must not be negative"
         )
-    if is_meta:
-        return meta.empty(shape, d, tuple(s * d.itemsize for s in steps))
-    if 0 in shape:
-        return np.ndarray(shape, d)
-    n = 1 + sum((k - 1) * s for k, s in zip(shape, steps, strict=True))
-    return arranged(np.empty(n, d), shape, steps)
+    return empty_array(shape, d, steps, space)
 
 
 @factory()
@@ -335,7 +322,7 @@ def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=Non
         steps[p] = step
         step *= max(shape[p], 1)
     d = element_type("empty_permuted", dtype)
-    return finished(_strided(shape, tuple(steps), d, on_meta(device)), requires_grad)
+    return finished(_strided(shape, tuple(steps), d, devices.for_device(device)), requires_grad)
 
 
 # -- shape of a tensor -----------------------------------------------------------------------------
@@ -368,11 +355,8 @@ def like(
     if layout is not None or pin_memory:
         check_options(name, layout, pin_memory)
     strides = preserved(a, memory_format)
-    if on_meta(device) if device is not None else a.__class__ is meta.Meta:
-        steps = geometry.contiguous_strides(a.shape) if strides is None else strides
-        return _meta_strided(a.shape, steps, d, requires_grad)
-    array = np.empty(a.shape, d) if strides is None else empty_array(a.shape, d, strides)
-    if fill is not None:
+    array = empty_array(a.shape, d, strides, devices.like(a, device))
+    if fill is not None and array.__class__ is not meta.Meta:
         fill(array)
     return finished(array, True) if requires_grad else _wrap(array)
 
@@ -390,7 +374,7 @@ def quick_like(fill: Callable) -> Callable:
     return quick
 
 
-@public(overridable=True, quick=quick_like(np.zeros))
+@public(overridable=True, quick=quick_like(xp.zeros))
 def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
                memory_format=None):  # fmt: skip
     """Zeros of the shape, dtype and (by default) memory order of `input`."""
@@ -407,7 +391,7 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False,
     )
 
 
-@public(overridable=True, quick=quick_like(_ones))
+@public(overridable=True, quick=quick_like(xp.ones))
 def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
               memory_format=None):  # fmt: skip
     """Ones of the shape, dtype and (by default) memory order of `input`."""
@@ -416,7 +400,7 @@ def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, 
     )
 
 
-@public(overridable=True, quick=quick_like(np.empty))
+@public(overridable=True, quick=quick_like(xp.empty))
 def empty_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
                memory_format=None):  # fmt: skip
     """Memory of the shape, dtype and (by default) memory order of `input`."""
@@ -450,7 +434,7 @@ def _fill_1(a: np.ndarray) -> None:
 
 
 def new_one(
-    name: str, self: Tensor, fill: Callable, shape: Shape, dtype: Any, layout: Any, device: Any,
+    name: str, self: Tensor, fill: str | Callable, shape: Shape, dtype: Any, layout: Any, device: Any,
     pin_memory: bool, requires_grad: bool,
 ) -> Tensor:  # fmt: skip
     a = self._array
@@ -460,12 +444,7 @@ def new_one(
         return sparse_zeros(name, shape, d, layout, device, requires_grad)
     if layout is not None or pin_memory:
         check_options(name, layout, pin_memory)
-    if on_meta(device) if device is not None else a.__class__ is meta.Meta:
-        return finished(meta.empty(shape, d), requires_grad)
-    try:
-        array = fill(shape, d)
-    except (ValueError, MemoryError) as e:
-        raise too_large(shape, d, e) from None
+    array = filled(devices.like(a, device), fill, shape, d)
     return finished(array, True) if requires_grad else _wrap(array)
 
 
@@ -477,7 +456,7 @@ def new_zeros(self, *args, size=None, dtype=None, layout=None, device=None, pin_
         raise TypeError('new_zeros() missing 1 required positional arguments: "size"')
     shape = sizes("new_zeros", args, size)
     return new_one(
-        "new_zeros", self, np.zeros, shape, dtype, layout, device, pin_memory, requires_grad
+        "new_zeros", self, "zeros", shape, dtype, layout, device, pin_memory, requires_grad
     )
 
 
@@ -488,7 +467,9 @@ def new_ones(self, *args, size=None, dtype=None, layout=None, device=None, pin_m
     if not args and size is None:
         raise TypeError('new_ones() missing 1 required positional arguments: "size"')
     shape = sizes("new_ones", args, size)
-    return new_one("new_ones", self, _ones, shape, dtype, layout, device, pin_memory, requires_grad)
+    return new_one(
+        "new_ones", self, "ones", shape, dtype, layout, device, pin_memory, requires_grad
+    )
 
 
 @public("Tensor", overridable=True)
@@ -499,7 +480,7 @@ def new_empty(self, *args, size=None, dtype=None, layout=None, device=None, pin_
         raise TypeError('new_empty() missing 1 required positional arguments: "size"')
     shape = sizes("new_empty", args, size)
     return new_one(
-        "new_empty", self, np.empty, shape, dtype, layout, device, pin_memory, requires_grad
+        "new_empty", self, "empty", shape, dtype, layout, device, pin_memory, requires_grad
     )
 
 
@@ -512,9 +493,7 @@ def new_full(self, size, fill_value, *, dtype=None, layout=None, device=None, pi
     scalar = converted(number("new_full", fill_value, 2), d)
 
     def fill(shape: Shape, d: np.dtype) -> np.ndarray:
-        a = np.empty(shape, d)
-        a[...] = scalar
-        return a
+        return xp.full(shape, scalar, d)
 
     return new_one("new_full", self, fill, shape, dtype, layout, device, pin_memory, requires_grad)
 
@@ -526,5 +505,5 @@ def new_empty_strided(self, size, stride, *, dtype=None, layout=None, device=Non
     shape = only_sequence("new_empty_strided", size)
     check_options("new_empty_strided", layout, pin_memory)
     d = element_type("new_empty_strided", dtype, self._array.dtype)
-    is_meta = on_meta(device) if device is not None else self.is_meta
-    return finished(_strided(shape, tuple(index(s) for s in stride), d, is_meta), requires_grad)
+    space = devices.like(self._array, device)
+    return finished(_strided(shape, tuple(index(s) for s in stride), d, space), requires_grad)

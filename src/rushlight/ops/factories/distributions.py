@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends import meta
+from rushlight._backends import devices, meta
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _wrap
@@ -88,14 +88,13 @@ def delivered(
     if out is not None:
         creation.check_out(name, out)
         return creation.filled_out(name, lambda s, d: values(), shape, out)
-    if like.__class__ is meta.Meta:
-        return _wrap(meta.empty(shape, dtype))
-    return _wrap(values())
+    return _wrap(creation.filled(devices.of(like), lambda s, d: values(), shape, dtype))
 
 
 def plain(t: Tensor) -> np.ndarray:
+    """The values of a tensor as a NumPy array; on the meta device its array."""
     a = t._array
-    return a if a.__class__ is np.ndarray or a.__class__ is meta.Meta else a.view(np.ndarray)
+    return a if a.__class__ is meta.Meta else devices.of(a).to_numpy(a)
 
 
 # -- the functions ---------------------------------------------------------------------------------
@@ -142,12 +141,12 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, out=None, dtype=None
         sampling.normal_(z, 0.0, 1.0 if isinstance(std, Tensor) else std, g)
         t = _wrap(z)
         if isinstance(std, Tensor):
-            t.mul_(std.detach())
+            t.mul_(_wrap(plain(std)))
         if isinstance(mean, Tensor) or mean:
-            t.add_(mean.detach() if isinstance(mean, Tensor) else mean)
+            t.add_(_wrap(plain(mean)) if isinstance(mean, Tensor) else mean)
         return t._array
 
-    result = delivered("normal", values, a, shape, d, out)
+    result = delivered("normal", values, tensors[0]._array, shape, d, out)
     node = normal_nodes[2 if len(tensors) == 2 else 0 if isinstance(mean, Tensor) else 1]
     return result if out is not None else recorded(result, node, *tensors)
 
@@ -164,7 +163,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
         sampling.bernoulli_(r, a if p is None else p, g)
         return r
 
-    result = delivered("bernoulli", values, a, a.shape, d, out)
+    result = delivered("bernoulli", values, input._array, a.shape, d, out)
     if out is not None:
         return result
     return recorded(result, bernoulli_node if p is None else bernoulli_p_node, input)
@@ -182,7 +181,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     return delivered(
         "multinomial",
         lambda: np.ascontiguousarray(rejection.multinomial(a, num_samples, replacement, g)),
-        a,
+        input._array,
         shape,
         d,
         out,
@@ -193,7 +192,9 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
 def poisson(input, generator=None):
     """Poisson counts with the rates in `input`, in its shape and dtype."""
     a, g = plain(input), source(generator)
-    result = delivered("poisson", lambda: rejection.poisson(a, g), a, a.shape, a.dtype, None)
+    result = delivered(
+        "poisson", lambda: rejection.poisson(a, g), input._array, a.shape, a.dtype, None
+    )
     return recorded(result, poisson_node, input)
 
 
@@ -202,24 +203,22 @@ def binomial(count, prob, generator=None):
     """How many of `count` trials of probability `prob` succeed; floating tensors of one dtype."""
     a, p, g = plain(count), plain(prob), source(generator)
     shape = geometry.broadcast_shapes(a.shape, p.shape)
-    result = delivered("binomial", lambda: rejection.binomial(a, p, g), a, shape, a.dtype, None)
+    result = delivered(
+        "binomial", lambda: rejection.binomial(a, p, g), count._array, shape, a.dtype, None
+    )
     return recorded(result, binomial_node, prob)
 
 
 @op(method=False, out=False)
 def _standard_gamma_grad(xp, input: Array, output: Array):
     """How samples `output` of Gamma(input, 1) move with `input`."""
-    from rushlight._backends.reference.samples import standard_gamma_grad
-
-    return standard_gamma_grad(input, output)
+    return xp.standard_gamma_gradient(input, output)
 
 
 @op(method=False, out=False)
 def _dirichlet_grad(xp, x: Array, alpha: Array, total: Array):
     """How samples `x` of a Dirichlet distribution move with `alpha`; `total` is the sum of alphas."""
-    from rushlight._backends.reference.samples import dirichlet_grad
-
-    return dirichlet_grad(x, alpha, total)
+    return xp.dirichlet_gradient(x, alpha, total)
 
 
 @op(
@@ -242,7 +241,7 @@ def _sample_dirichlet(input, generator=None):
     """Points of the simplex with the concentrations in `input` [..., k]."""
     a, g = plain(input), source(generator)
     result = delivered(
-        "_sample_dirichlet", lambda: rejection.dirichlet(a, g), a, a.shape, a.dtype, None
+        "_sample_dirichlet", lambda: rejection.dirichlet(a, g), input._array, a.shape, a.dtype, None
     )
     return recorded(result, dirichlet_node, input)
 
@@ -252,6 +251,11 @@ def _standard_gamma(input, generator=None):
     """Gamma numbers of shape `input` and scale 1."""
     a, g = plain(input), source(generator)
     result = delivered(
-        "_standard_gamma", lambda: rejection.standard_gamma(a, g), a, a.shape, a.dtype, None
+        "_standard_gamma",
+        lambda: rejection.standard_gamma(a, g),
+        input._array,
+        a.shape,
+        a.dtype,
+        None,
     )
     return recorded(result, gamma_node, input)

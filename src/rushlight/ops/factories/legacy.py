@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
+from rushlight._backends import devices
 from rushlight.core import dtypes, modes, storage
+from rushlight.core.device import device as Device
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import public
@@ -26,9 +29,9 @@ def made(name: str, d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = Fa
     args = (*args, *[kwargs.pop(k) for k in ("data", "other") if k in kwargs])
     if kwargs:
         raise TypeError(f"new() got an unexpected keyword argument '{next(iter(kwargs))}'")
-    if device is not None and arguments.on_meta(device):
+    if device is not None and devices.for_device(device) is not xp:
         raise RuntimeError(
-            "legacy constructor expects device type: cpu but device type: meta was passed"
+            f"legacy constructor expects device type: cpu but device type: {Device(device).type} was passed"
         )
     if not args:
         return _wrap(np.empty(0, d))
@@ -57,7 +60,7 @@ def made(name: str, d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = Fa
 @public("Tensor", overridable=True)
 def new(self, *args, **kwargs):
     """As the constructor of this tensor's type: `t.new(2, 3)`, `t.new([1, 2])`."""
-    return made(type(self).__name__, self._array.dtype, args, kwargs)
+    return made(type(self).__name__, self._array.dtype, args, kwargs).to(self.device)
 
 
 # -- the types -------------------------------------------------------------------------------------

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import meta
+from rushlight._backends import devices
 from rushlight.core import dtypes, geometry, modes
 from rushlight.core.tensor import Tensor, _wrap
-from rushlight.dispatch import general
+from rushlight.dispatch import results
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments, creation
 from rushlight.ops.factories.arguments import factory
@@ -54,12 +54,29 @@ def drawn(
 
     if out is not None:
         creation.check_out(name, out, dtype)
-        general.give_shape(out, shape)
+        results.give_shape(out, shape)
         if not out.is_meta:
-            draw(out._array)
-        general.bump(out)
+            drawn_into(draw)(out._array)
+        results.bump(out)
         return out
     return creation.made(name, fill, shape, None, dtype, layout, device, pin_memory, requires_grad)
+
+
+def drawn_into(draw: Callable) -> Callable:
+    """`draw(array)` for arrays of all devices: numbers are drawn on the CPU, then copied."""
+
+    def write(a: Any) -> None:
+        space = devices.of(a)
+        if space is xp:
+            draw(a)
+        else:
+            values = space.to_numpy(
+                a
+            )  # a copy with the strides of `a`: the order of the numbers follows memory
+            draw(values)
+            space.copyto(a, space.from_numpy(values))
+
+    return write
 
 
 def _uniform(shape: tuple, d: np.dtype) -> np.ndarray:
@@ -196,13 +213,13 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     if out is not None:
         d = creation.check_out("randperm", out, dtype)
         return creation.filled_out("randperm", lambda s, t: sampling.randperm(n, g, d), (n,), out)
-    if arguments.on_meta(device):
-        return finished(meta.empty((n,), d), requires_grad)
-    return finished(sampling.randperm(n, g, d), requires_grad)
+    space = devices.for_device(device)
+    array = creation.filled(space, lambda s, t: sampling.randperm(n, g, d), (n,), d)
+    return finished(array, requires_grad)
 
 
 def _like(name: str, draw: Callable, input: Any, options: tuple) -> Tensor:
-    return creation.like(name, draw, input, *options)
+    return creation.like(name, drawn_into(draw), input, *options)
 
 
 @public(overridable=True, quick=creation.quick_like(_uniform))
@@ -257,7 +274,9 @@ def uniform_(self, *args, to=1.0, generator=None, **kwargs):
         )
     low, to = (*args, *(low, to)[len(args) :])
     g = source(generator)
-    return overwrite(self, "uniform_", lambda a: sampling.uniform_(a, low, to, g), uniform_node)
+    return overwrite(
+        self, "uniform_", drawn_into(lambda a: sampling.uniform_(a, low, to, g)), uniform_node
+    )
 
 
 def _no_more(name: str, kwargs: dict) -> None:
@@ -269,7 +288,9 @@ def _no_more(name: str, kwargs: dict) -> None:
 def normal_(self, mean=0.0, std=1.0, *, generator=None):
     """Overwrite by normal numbers."""
     g = source(generator)
-    return overwrite(self, "normal_", lambda a: sampling.normal_(a, mean, std, g), normal_node)
+    return overwrite(
+        self, "normal_", drawn_into(lambda a: sampling.normal_(a, mean, std, g)), normal_node
+    )
 
 
 @public("Tensor", overridable=True)
@@ -285,7 +306,7 @@ def random_(self, *args, to=None, generator=None, **kwargs):
     node = random_nodes[2 if to is None and low is None else 1 if low is None else 0]
     if to is not None and low is None:
         low = 0
-    return overwrite(self, "random_", lambda a: sampling.random_(a, g, low, to), node)
+    return overwrite(self, "random_", drawn_into(lambda a: sampling.random_(a, g, low, to)), node)
 
 
 @public("Tensor", overridable=True)
@@ -293,10 +314,14 @@ def bernoulli_(self, p=0.5, *, generator=None):
     """Overwrite by ones with probability `p` (a number, or a tensor that broadcasts), else zeros."""
     g = source(generator)
     if isinstance(p, Tensor):
-        array, node = p._array, bernoulli_tensor_node
+        array, node = devices.of(p._array).to_numpy(p._array), bernoulli_tensor_node
         geometry.expand_strides(array.shape, array.strides, self._array.shape)  # raises its error
-        return overwrite(self, "bernoulli_", lambda a: sampling.bernoulli_(a, array, g), node)
-    return overwrite(self, "bernoulli_", lambda a: sampling.bernoulli_(a, p, g), bernoulli_node)
+        return overwrite(
+            self, "bernoulli_", drawn_into(lambda a: sampling.bernoulli_(a, array, g)), node
+        )
+    return overwrite(
+        self, "bernoulli_", drawn_into(lambda a: sampling.bernoulli_(a, p, g)), bernoulli_node
+    )
 
 
 @public("Tensor", overridable=True)
@@ -304,7 +329,10 @@ def exponential_(self, lambd=1.0, *, generator=None):
     """Overwrite by exponential numbers of mean 1 / lambd."""
     g = source(generator)
     return overwrite(
-        self, "exponential_", lambda a: sampling.exponential_(a, lambd, g), exponential_node
+        self,
+        "exponential_",
+        drawn_into(lambda a: sampling.exponential_(a, lambd, g)),
+        exponential_node,
     )
 
 
@@ -312,7 +340,9 @@ def exponential_(self, lambd=1.0, *, generator=None):
 def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
     """Overwrite by Cauchy numbers."""
     g = source(generator)
-    return overwrite(self, "cauchy_", lambda a: sampling.cauchy_(a, median, sigma, g), cauchy_node)
+    return overwrite(
+        self, "cauchy_", drawn_into(lambda a: sampling.cauchy_(a, median, sigma, g)), cauchy_node
+    )
 
 
 @public("Tensor", overridable=True)
@@ -320,7 +350,10 @@ def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
     """Overwrite by numbers whose logarithm is normal with `mean` and `std`."""
     g = source(generator)
     return overwrite(
-        self, "log_normal_", lambda a: sampling.log_normal_(a, mean, std, g), log_normal_node
+        self,
+        "log_normal_",
+        drawn_into(lambda a: sampling.log_normal_(a, mean, std, g)),
+        log_normal_node,
     )
 
 
@@ -328,4 +361,6 @@ def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
 def geometric_(self, p, *, generator=None):
     """Overwrite by the number of trials of probability `p` until the first success."""
     g = source(generator)
-    return overwrite(self, "geometric_", lambda a: sampling.geometric_(a, p, g), geometric_node)
+    return overwrite(
+        self, "geometric_", drawn_into(lambda a: sampling.geometric_(a, p, g)), geometric_node
+    )

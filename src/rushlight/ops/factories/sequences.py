@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import meta
+from rushlight._backends import devices
 from rushlight.core import dtypes, modes
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.ops.factories import arguments, creation
@@ -22,7 +22,6 @@ from rushlight.ops.factories.creation import (
     element_type,
     factory,
     finished,
-    on_meta,
 )
 from rushlight.rng.fma import fused_float32
 
@@ -53,9 +52,8 @@ def _deliver(
         if shape == (out._array.size,):
             shape = out._array.shape  # as many elements as there are: `out` keeps its shape
         return creation.filled_out(name, lambda s, t: make().reshape(s), shape, out)
-    if on_meta(device):
-        return finished(meta.empty(shape, d), requires_grad)
-    return finished(make(), requires_grad)
+    array = creation.filled(devices.for_device(device), lambda s, t: make(), shape, d)
+    return finished(array, requires_grad)
 
 
 # -- arange ----------------------------------------------------------------------------------------
@@ -431,4 +429,4 @@ def _triangle(
         raise NotImplementedError(f"\"{name}\" not implemented for '{dtypes.OF[d].scalar_name}'")
     inside = test(np.arange(col)[None, :] - np.arange(row)[:, None], offset)
     found = np.array(np.nonzero(inside), d)
-    return finished(meta.empty(found.shape, d) if on_meta(device) else found)
+    return finished(devices.for_device(device).from_numpy(found))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rushlight._backends import devices
 from rushlight.core import dtypes, modes
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import public
@@ -28,9 +29,8 @@ if TYPE_CHECKING:
 
 def made(values, dtype=None, device=None, requires_grad=False) -> Tensor:
     """A tensor of these values in the dtype asked for, the default one for None."""
-    t = _wrap(np.asarray(values).astype((dtype or modes.get_default_dtype()).np))
-    if device is not None:
-        t = t.to(device=device)
+    a = np.asarray(values).astype((dtype or modes.get_default_dtype()).np)
+    t = _wrap(devices.for_device(device).from_numpy(a))
     return t.requires_grad_() if requires_grad else t
 
 

@@ -11,8 +11,8 @@ from rushlight.autograd.graph import new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of, rebase
 from rushlight.core import dtypes, geometry
-from rushlight.core.tensor import Tensor, _bump, _wrap
-from rushlight.dispatch import general, overrides
+from rushlight.core.tensor import INFERENCE, Tensor, _bump, _wrap
+from rushlight.dispatch import overrides, results
 from rushlight.dispatch.inplace import check_inplace, edge_before
 from rushlight.dispatch.record import make_node
 from rushlight.dispatch.registry import Array, Op, Sizes, op, public
@@ -33,7 +33,7 @@ class At:
 
     def __init__(self, key: tuple, tensors: Any) -> None:
         self.key = key
-        self.seen = [(t, t._version) for t in tensors if t._counter is not general.INFERENCE]
+        self.seen = [(t, t._version) for t in tensors if t._counter is not INFERENCE]
 
     def check(self) -> tuple:
         """The key; RuntimeError when an index was written to since."""
@@ -294,7 +294,7 @@ def read_indices(input: Tensor, indices: Any) -> At:
     if not isinstance(indices, (tuple, list)):
         raise TypeError(
             "index_put(): argument 'indices' (position 1) must be tuple of Tensors, not "
-            + general.kind(indices)
+            + results.kind(indices)
         )
     return positions(input._array, indices)
 

@@ -10,7 +10,7 @@ from rushlight.autograd.graph import new
 from rushlight.core import dtypes, geometry
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor, _bump, _wrap
-from rushlight.dispatch import general
+from rushlight.dispatch import general, results
 from rushlight.dispatch.inplace import inplace, plainly
 from rushlight.dispatch.registry import OPS, Array, composite, elementwise, op, public
 
@@ -501,4 +501,4 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     result[: len(rows)] = rows
     if out is None:
         return _wrap(result)
-    return general.write_out(OPS["aten.nonzero"], out, _wrap(result), (input,))
+    return results.write_out(OPS["aten.nonzero"], out, _wrap(result), (input,))

@@ -19,7 +19,7 @@ from rushlight._backends.meta import Meta
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import check_writable, edge_of, hides_history
 from rushlight.core import dtypes, geometry
-from rushlight.core.tensor import Tensor, _bump, _wrap
+from rushlight.core.tensor import INFERENCE, Tensor, _bump, _wrap
 from rushlight.dispatch import general, overrides
 from rushlight.dispatch.inplace import check_inplace
 from rushlight.dispatch.registry import public
@@ -356,7 +356,7 @@ def as_tuple(index: Any) -> tuple:
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """`self[index] = value`: a number, or a tensor that broadcasts to the region."""
     a = self._array
-    if self._edge is None and a.__class__ is ndarray and self._counter is not general.INFERENCE:
+    if self._edge is None and a.__class__ is ndarray and self._counter is not INFERENCE:
         c = index.__class__
         put = c is Tensor or c is tuple and any(i.__class__ is Tensor for i in index)
         if (quick_put if put else quick_write)(a, index, value):

@@ -13,7 +13,7 @@ import numpy as np
 
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _bump
-from rushlight.dispatch import general, overrides
+from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.inplace import inplace, plainly
 from rushlight.dispatch.registry import OPS, Array, Op, op, public
 from rushlight.ops.indexing.advanced import write_part
@@ -235,7 +235,7 @@ def scatter_form(src: Any, value: Any, reduce: Any) -> tuple[Op, list]:
         return SRC, [src]
     if not isinstance(src, general.NUMBERS):
         raise TypeError(
-            f"scatter(): argument 'src' must be Tensor or Number, not {general.kind(src)}"
+            f"scatter(): argument 'src' must be Tensor or Number, not {results.kind(src)}"
         )
     return VALUE, [src]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import general
+from rushlight.dispatch import results
 from rushlight.dispatch.registry import Arrays, op, public
 from rushlight.ops.layout.shape import expand
 
@@ -18,7 +18,7 @@ def listed(tensors: tuple) -> list[Tensor]:
     for k, x in enumerate(tensors):
         if not isinstance(x, Tensor):
             raise TypeError(
-                f"expected Tensor as element {k} in argument 0, but got {general.kind(x)}"
+                f"expected Tensor as element {k} in argument 0, but got {results.kind(x)}"
             )
     return list(tensors)
 

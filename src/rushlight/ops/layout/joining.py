@@ -14,7 +14,7 @@ from rushlight.autograd.state import thread
 from rushlight.autograd.views import DEFAULT, MULTI, NO_GRAD, View, edge_of
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
-from rushlight.dispatch import general
+from rushlight.dispatch import general, results
 from rushlight.dispatch.record import SHAPE, STATIC, OutputInfo, plan
 from rushlight.dispatch.registry import OPS, Array, Arrays, Op, op, public
 from rushlight.ops.layout.regions import slice_dim
@@ -496,7 +496,7 @@ def joined(name: str, shaped: Any, dim: Any) -> Any:
         if not isinstance(tensors, (tuple, list)):
             raise TypeError(
                 f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
-                + general.kind(tensors)
+                + results.kind(tensors)
             )
         if not tensors:
             raise RuntimeError(f"{name} expects a non-empty TensorList")

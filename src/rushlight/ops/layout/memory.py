@@ -14,7 +14,7 @@ from rushlight.autograd.graph import AccumulateGrad
 from rushlight.core import dtypes, geometry, storage
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor, _array_for, _wrap
-from rushlight.dispatch import general
+from rushlight.dispatch import general, results
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments
 
@@ -34,8 +34,8 @@ def resize_(self, *args, size=None, memory_format=None):
         if memory_format is dtypes.preserve_format:
             raise RuntimeError("Unsupported memory format Preserve")
         strides = geometry.format_strides(shape, memory_format)
-    general.give_shape(self, shape, strides)
-    general.bump(self)
+    results.give_shape(self, shape, strides)
+    results.bump(self)
     return self
 
 
@@ -82,7 +82,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     at, d = index(storage_offset), self._array.dtype
     n = at + 1 + sum((k - 1) * s for k, s in zip(shape, steps, strict=True))
     if 0 not in shape and n * d.itemsize > memory.size:
-        memory = general.grown(memory, n * d.itemsize)
+        memory = results.grown(memory, n * d.itemsize)
         if not isinstance(source, Tensor):
             source.untyped()._memory = memory
     self._array = _array_for(self.__class__, storage.strided(memory, d, at, shape, steps))

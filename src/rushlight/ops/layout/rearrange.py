@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import general
+from rushlight.dispatch import results
 from rushlight.dispatch.registry import Array, composite, op, public
 from rushlight.ops.layout.shape import expand, reshape
 from rushlight.ops.layout.views import DIAGONAL, copied
@@ -243,7 +243,7 @@ def repeat_interleave(
     if not isinstance(repeats, Tensor):
         raise TypeError(
             "repeat_interleave(): argument 'repeats' must be Tensor or int, not "
-            + general.kind(repeats)
+            + results.kind(repeats)
         )
     if repeats.dtype not in (dtypes.int64, dtypes.int32):
         raise RuntimeError("repeats has to be Long or Int tensor")

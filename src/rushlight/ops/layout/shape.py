@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import general, overrides
+from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.registry import Array, Dims, DType, composite, op, public
 
 if TYPE_CHECKING:
@@ -475,7 +475,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     for k, x in enumerate(tensors):
         if not isinstance(x, Tensor):
             raise TypeError(
-                f"expected Tensor as element {k} in argument 0, but got {general.kind(x)}"
+                f"expected Tensor as element {k} in argument 0, but got {results.kind(x)}"
             )
     shape = geometry.broadcast_shapes(*(x._array.shape for x in tensors))
     return tuple([x if x._array.shape == shape else expand(x, shape) for x in tensors])

@@ -9,7 +9,7 @@ from rushlight.autograd.state import thread
 from rushlight.autograd.views import View, check_writable, edge_of
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import INFERENCE, Tensor, _bump
-from rushlight.dispatch import general
+from rushlight.dispatch import results
 from rushlight.dispatch.registry import Array, composite, op, public
 from rushlight.ops.layout.complex_parts import view_as_complex, view_as_real
 from rushlight.ops.layout.joining import split, split_with_sizes, unbind
@@ -364,7 +364,7 @@ def copy_of(name: str, make: Any) -> None:
         result = tuple([copied(v) for v in made]) if several else copied(made)
         if out is None:
             return result
-        general.write_out(clone_operator(), out, result, (input,))
+        results.write_out(clone_operator(), out, result, (input,))
         return None if several else out
 
     function.__name__ = function.__qualname__ = name + "_copy"

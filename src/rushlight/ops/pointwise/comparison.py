@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import general
+from rushlight.dispatch import results
 from rushlight.dispatch.registry import Array, composite, elementwise, public
 
 
@@ -117,7 +117,7 @@ def isclose(
     """Whether |input - other| <= atol + rtol * |other|; infinities are close to themselves only."""
     for name, t in (("input", input), ("other", other)):
         if not isinstance(t, Tensor):
-            raise TypeError(f"isclose(): argument '{name}' must be Tensor, not {general.kind(t)}")
+            raise TypeError(f"isclose(): argument '{name}' must be Tensor, not {results.kind(t)}")
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.scalar_name} did not match {other.dtype.scalar_name}")
     rtol, atol = _tolerance("rtol", rtol), _tolerance("atol", atol)
@@ -169,7 +169,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape and equal elements; NaN equals nothing."""
     if not isinstance(other, Tensor):
         raise TypeError(
-            f"equal(): argument 'other' (position 2) must be Tensor, not {general.kind(other)}"
+            f"equal(): argument 'other' (position 2) must be Tensor, not {results.kind(other)}"
         )
     a, b = input._array, other._array
     if a.shape != b.shape:

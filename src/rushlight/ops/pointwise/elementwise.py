@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import general
-from rushlight.dispatch.record import d0, zeros
+from rushlight.dispatch import general, results
+from rushlight.dispatch.record import d0
 from rushlight.dispatch.registry import Array, composite, elementwise, public
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def zero(g: Tensor) -> Tensor:
     """The gradient of what is constant between its jumps."""
-    return zeros(g._array.shape, g.dtype)
+    return g.new_zeros(g.shape)
 
 
 def no_derivative(name: str) -> Any:
@@ -400,8 +400,8 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     """`pow` computed in float64 (complex128 for complex operands)."""
     if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
         raise TypeError(
-            f"float_power(): one of input and exponent must be a Tensor, got {general.kind(input)} and "
-            f"{general.kind(exponent)}"
+            f"float_power(): one of input and exponent must be a Tensor, got {results.kind(input)} and "
+            f"{results.kind(exponent)}"
         )
     d = power_dtype(input, exponent)
     a, b = (t.to(d) if isinstance(t, Tensor) else t for t in (input, exponent))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 def call(op: Op, named: dict[str, Any], out: Any) -> Any:
     """Run `op` on arguments among which there are sparse tensors."""
-    from rushlight.dispatch import general
+    from rushlight.dispatch import general, results
 
     for i in op.inputs:
         v = named[i]
@@ -53,7 +53,7 @@ def call(op: Op, named: dict[str, Any], out: Any) -> Any:
         return result
     if is_sparse(result) or is_sparse(out):
         sparse.refuse(f"{op.name}.out")
-    return general.write_out(op, out, result, [v for v in named.values() if isinstance(v, Tensor)])
+    return results.write_out(op, out, result, [v for v in named.values() if isinstance(v, Tensor)])
 
 
 def listed(v: Any) -> Any:
@@ -79,8 +79,8 @@ def inplace(op: Op, values: list) -> Tensor:
 
 def into_dense(op: Op, t: Tensor, named: dict[str, Any]) -> Tensor:
     """`t.name_(...)` of a dense tensor."""
-    from rushlight.dispatch.general import bump
     from rushlight.dispatch.inplace import check_inplace, write
+    from rushlight.dispatch.results import bump
 
     label = op.name + "_"
     check_inplace(t, label, False)
@@ -119,7 +119,7 @@ def replace(t: Tensor, result: Tensor, label: str) -> Tensor:
             f"[{label}] the result has shape {list(result.shape)}, not {list(t.shape)}"
         )
     fits(result, t)
-    from rushlight.dispatch.general import bump
+    from rushlight.dispatch.results import bump
 
     r: Any = result.to(t.dtype)._array if result.dtype is not t.dtype else result._array
     a: Any = t._array
