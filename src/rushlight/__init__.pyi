@@ -93,7 +93,6 @@ from rushlight import mps as mps
 from rushlight import multiprocessing as multiprocessing
 from rushlight import nn as nn
 from rushlight import onnx as onnx
-from rushlight import ops as ops
 from rushlight import optim as optim
 from rushlight import overrides as overrides
 from rushlight import profiler as profiler
@@ -181,17 +180,6 @@ _complex = builtins.complex
 _Number = builtins.bool | builtins.int | builtins.float | builtins.complex
 _Ints = builtins.int | Sequence[builtins.int]
 
-class _query_key_value_mask(NamedTuple):
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    mask: Tensor
-
-class _input_weight_bias(NamedTuple):
-    input: Tensor
-    weight: Tensor
-    bias: Tensor
-
 class _result_log_alpha(NamedTuple):
     result: Tensor
     log_alpha: Tensor
@@ -207,26 +195,10 @@ class _result_mean_rstd(NamedTuple):
     mean: Tensor
     rstd: Tensor
 
-class _result_h_c_first_second_third(NamedTuple):
+class _result_h_c(NamedTuple):
     result: Tensor
     h: Tensor
     c: Tensor
-    first: Tensor
-    second: Tensor
-    third: Tensor
-
-class _input_w_ih_w_hh_b_ih_b_hh_h0_c0(NamedTuple):
-    input: Tensor
-    w_ih: Tensor
-    w_hh: Tensor
-    b_ih: Tensor
-    b_hh: Tensor
-    h0: Tensor
-    c0: Tensor
-
-class _input_weight(NamedTuple):
-    input: Tensor
-    weight: Tensor
 
 class _min_max(NamedTuple):
     min: Tensor
@@ -318,16 +290,10 @@ def _add_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, o
     """`add` with an `alpha`."""
 def _addmm_activation(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _float = 1, alpha: _float = 1, use_gelu: _bool = False, out: Any = None) -> Tensor:
     """`relu` of `addmm`, or with `use_gelu` its `gelu`, in one pass over the result."""
-def _attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: _bool, scale: _float, held: Any) -> Tensor:
+def _attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: _bool, scale: _float) -> Tensor:
     """softmax(query keyᵀ scale + mask) value, of four dimensions; key and value may have fewer heads."""
-def _attention_backward(grad_output: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: _bool, result: Tensor, weights: Tensor, scale: _float, needs: _Ints) -> _query_key_value_mask:
-    """The gradients of attention; None where not needed."""
 def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, training: _bool, eps: _float) -> Tensor:
     """Normalised by the mean and (biased) variance that are given; in training by those of the batch,"""
-def _batch_norm_backward(grad_output: Tensor, input: Tensor, weight: Tensor | None, mean: Tensor, var: Tensor, training: _bool, eps: _float, needs: _Ints) -> _input_weight_bias:
-    """The gradients of batch_norm; None where not needed."""
-def _cdist_backward(grad_output: Tensor, result: Tensor, x1: Tensor, x2: Tensor, p: _float) -> Tensor:
-    """The gradient of cdist by x1, in the shape of all batches."""
 def _clamp_max_tensor(input: Tensor, max: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`clamp_max` with a tensor."""
 def _clamp_min_tensor(input: Tensor, min: Tensor | _Number, *, out: Any = None) -> Tensor:
@@ -537,14 +503,10 @@ def _foreach_trunc_(self: Any, *others: Any, **kwargs: Any) -> Any:
 def _foreach_zero_(self: Any) -> None:
     """Fill every tensor of a list with zeros."""
 def _group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: _int, eps: _float) -> Tensor: ...
-def _group_norm_backward(grad_output: Tensor, input: Tensor, weight: Tensor | None, num_groups: _int, eps: _float, needs: _Ints) -> _input_weight_bias:
-    """The gradients of group_norm; None where not needed."""
 def _grouped_mm(a: Tensor, b: Tensor, offs: Tensor | None) -> Tensor:
     """The products of the groups that `offs` ends, in the dimension that both or one has cut."""
 def _layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, normalized_shape: _Ints, eps: _float) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions."""
-def _layer_norm_backward(grad_output: Tensor, input: Tensor, weight: Tensor | None, n: _int, eps: _float, needs: _Ints) -> _input_weight_bias:
-    """The gradients of layer_norm over rows of `n` elements; None where not needed."""
 def _lerp_half(input: Tensor, end: Tensor, weight: _Number, *, out: Any = None) -> Tensor:
     """`lerp` of a half type by one number, which is not rounded to half before."""
 def _load_exponent(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
@@ -557,18 +519,12 @@ def _mul_half(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Ten
     """`mul` of a half type by one number."""
 def _native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, num_groups: _int, eps: _float) -> _result_mean_rstd: ...
 def _native_layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, normalized_shape: _Ints, eps: _float) -> _result_mean_rstd: ...
-def _pdist_backward(grad_output: Tensor, result: Tensor, input: Tensor, p: _float) -> Tensor:
-    """The gradient of pdist."""
 def _pdist_forward(input: Tensor, p: _float) -> Tensor: ...
 def _prelu_kernel(input: Tensor, weight: Tensor | _Number, *, out: Any = None) -> Tensor: ...
-def _recurrent_layer(input: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None, h0: Tensor, c0: Tensor | None, kind: _str, sizes: Any, reverse: _bool, keep: _bool) -> _result_h_c_first_second_third:
-    """(outputs, last h, last c, what the gradients need if `keep`) of a layer in one direction."""
-def _recurrent_layer_backward(g: Tensor, g_h: Tensor, g_c: Tensor | None, x: Tensor, w_ih: Tensor, w_hh: Tensor, h: Tensor, c: Tensor | None, y: Tensor, first: Tensor | None, second: Tensor | None, third: Tensor | None, kind: _str, sizes: Any, reverse: _bool, needs_x: _bool, needs_h: _bool) -> _input_w_ih_w_hh_b_ih_b_hh_h0_c0:
-    """The gradients of `_recurrent_layer` by the input, weights, biases and first states."""
+def _recurrent_layer(input: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None, h0: Tensor, c0: Tensor | None, kind: _str, sizes: Any, reverse: _bool) -> _result_h_c:
+    """(outputs, last h, last c) of a layer in one direction. Intermediates: as the kernel needs them."""
 def _rms_norm(input: Tensor, weight: Tensor | None, normalized_shape: _Ints, eps: _float) -> Tensor:
     """x / sqrt(mean(x**2) + eps) * weight over the last dimensions."""
-def _rms_norm_backward(grad_output: Tensor, input: Tensor, weight: Tensor | None, n: _int, eps: _float, needs: _Ints) -> _input_weight:
-    """The gradients of rms_norm over rows of `n` elements; None where not needed."""
 def _round_decimals(input: Tensor, *, decimals: _int = 0, out: Any = None) -> Tensor:
     """`round` to some digits."""
 def _rsub_scaled(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:

@@ -75,7 +75,7 @@ def like(a: np.ndarray) -> Meta:
 
 def forward(op: Any, values: list, run: Callable) -> Any:
     """The forward of `op`, shapes only."""
-    arrays = [v for p, v in zip(op.params, values, strict=True) if p in op.inputs]
+    arrays = [v for p, v in zip(op.params, values, strict=False) if p in op.inputs]
     if op.view:
         return run(op, values)
     if op.elementwise and op.outputs is None:

@@ -13,13 +13,16 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rushlight.autograd.profiler_events import EventList, FunctionEvent, FunctionEventAvg
-from rushlight.autograd.profiler_names import names
+from rushlight.autograd.profiler_names import names, names_of_gradient
 from rushlight.autograd.state import count_mode, thread
 from rushlight.core.stub import declare, stub
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import general
 from rushlight.dispatch.inplace import execute_inplace
+from rushlight.dispatch.record import around_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,6 +123,14 @@ def _around_composite(op: Any, values: list, out: Any) -> Callable | None:
     return lambda: recording.around(names(op, values), values, call)
 
 
+def _around_kernel(op: Any, arrays: tuple, call: Callable) -> Any:
+    """Stands around every kernel of a gradient rule while a profile is on."""
+    if not _on:
+        return call()
+    values = [_wrap(a) if isinstance(a, np.ndarray) else a for a in arrays]
+    return _on[-1].around(names_of_gradient(op, values), values, call)
+
+
 def run_node(node: Any, run: Callable) -> Any:
     """Stands around every node of a backward while a profile is on."""
     if not _on:
@@ -139,6 +150,7 @@ def start(recording: Recording) -> None:
     if len(_on) == 1:
         general.around.append(_around)
         general.around_composites.append(_around_composite)
+        around_kernels.append(_around_kernel)
         thread.__class__.node_watch = staticmethod(run_node)
     count_mode(+1)
 
@@ -149,6 +161,7 @@ def stop(recording: Recording) -> None:
     if not _on:
         general.around.remove(_around)
         general.around_composites.remove(_around_composite)
+        around_kernels.remove(_around_kernel)
         thread.__class__.node_watch = None
 
 

@@ -101,20 +101,15 @@ NAMES = {
     "nn.functional.grouped_mm": "_grouped_mm",
     # layers
     "_attention": "scaled_dot_product_attention _scaled_dot_product_flash_attention_for_cpu",
-    "_attention_backward": "_scaled_dot_product_flash_attention_for_cpu_backward",
     "_batch_norm": "batch_norm _batch_norm_impl_index native_batch_norm",
-    "_batch_norm_backward": "native_batch_norm_backward",
     "_embedding": "embedding index_select",
     "_embedding_bag": "embedding_bag _embedding_bag",
     "_embedding_sparse": "embedding index_select",
     "_group_norm": "group_norm native_group_norm",
-    "_group_norm_backward": "native_group_norm_backward",
     "_layer_norm": "layer_norm native_layer_norm",
-    "_layer_norm_backward": "native_layer_norm_backward",
     "_native_group_norm": "native_group_norm",
     "_native_layer_norm": "native_layer_norm",
     "_rms_norm": "rms_norm _fused_rms_norm",
-    "_rms_norm_backward": "_fused_rms_norm_backward",
     "internal.adaptive_avg_pool2d_gradient": "_adaptive_avg_pool2d_backward",
     "internal.adaptive_avg_pool3d_gradient": "_adaptive_avg_pool3d_backward",
     "internal.affine_grid_gradient": "affine_grid_generator_backward",
@@ -149,7 +144,6 @@ NAMES = {
     "nn.functional._bce_with_logits": "binary_cross_entropy_with_logits",
     "nn.functional._binary_cross_entropy": "binary_cross_entropy",
     "nn.functional._class_entropy": "cross_entropy_loss nll_loss nll_loss_forward",
-    "nn.functional._class_entropy_backward": "nll_loss_backward",
     "nn.functional._huber_loss": "huber_loss",
     "nn.functional._mse_loss": "mse_loss",
     "nn.functional._nll_loss": "nll_loss nll_loss_forward",
@@ -192,6 +186,29 @@ def names(op: Any, values: list, inplace: bool = False) -> list[str]:
     return listed
 
 
+# The kernels of gradient rules, by the path of the operator, that are not named as its last operator and
+# `_backward`.
+GRADIENTS = {
+    "cdist": "_cdist_backward",
+    "clamp": "",
+    "nn.functional._bce_with_logits": "",
+    "nn.functional._reduced_bce_with_logits": "",
+}
+
+
+def names_of_gradient(op: Any, values: tuple) -> list[str]:
+    """The names of a call of the kernel of a rule of `op`; `values` are the kernel's arguments."""
+    if op.path in GRADIENTS:
+        return GRADIENTS[op.path].split()
+    if op.path == "_recurrent_layer":
+        return (
+            ["mkldnn_rnn_layer_backward"]
+            if any(v.__class__ is str and v == "lstm" for v in values)
+            else []
+        )
+    return [names(op, [])[-1].removesuffix("_forward") + "_backward"]
+
+
 def product(a: Any, b: Any) -> str:
     """The operator that multiplies: a matrix that the rows of a batch share is one product of matrices."""
     n, m = a.dim(), b.dim()
@@ -225,14 +242,9 @@ def recurrent(values: dict) -> str:
     return "gru" if kind == "gru" else f"rnn_{kind}"
 
 
-def recurrent_backward(values: dict) -> str:
-    return "mkldnn_rnn_layer_backward" if values["kind"] == "lstm" else ""
-
-
 # Operators that PyTorch has several for: functions of {parameter: value}.
 BY_VALUES = {
     "_recurrent_layer": recurrent,
-    "_recurrent_layer_backward": recurrent_backward,
     "internal.add_places": pool_backward,
     "internal.adjoint_times": product_of_gradient,
     "internal.times_adjoint": product_of_gradient,

@@ -261,13 +261,16 @@ def execute(op: Op, values: list, out: Any) -> Any:
             f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad."
         )
-    results = forward(op, named)
-    wrapped = wrap(op, named, results)
-    if (
+    recording = (
         op.differentiable
         and thread.grad
         and any(t is not None and t._edge is not None for t in tensors)
-    ):
+    )
+    results = forward(op, named, keep=recording)
+    if op.intermediates:
+        results, named = split(op, results, named)
+    wrapped = wrap(op, named, results)
+    if recording:
         record(op, named, wrapped)
     result = packaged(op, wrapped)
     return result if out is None else write_out(op, out, result, tensors)
@@ -337,10 +340,18 @@ def not_a_tensor(op: Op, name: str, v: Any) -> TypeError:
     )
 
 
-def forward(op: Op, named: dict, space: Any = None) -> Any:
+def split(op: Op, results: Sequence, named: dict) -> tuple[Any, dict]:
+    """(a forward's results without its intermediates, `named` with these)."""
+    n = len(results) - len(op.intermediates)
+    found = results[0] if op.outputs is None else results[:n]
+    return found, named | dict(zip(op.intermediates, results[n:], strict=True))
+
+
+def forward(op: Op, named: dict, space: Any = None, keep: bool = False) -> Any:
     """Arrays of the inputs, promoted; the forward's arrays.
 
-    `space`: the kernels; by default those of the back end that the arrays belong to.
+    `space`: the kernels; by default those of the back end that the arrays belong to. `keep`: whether
+    intermediates will be read.
     """
     arrays: dict[str, Any] = {}
     found: list = []
@@ -372,6 +383,7 @@ def forward(op: Op, named: dict, space: Any = None) -> Any:
         elif a.__class__ is list:
             arrays[i] = [b.view(np.ndarray) if b.__class__ is overrides.Tagged else b for b in a]
     values = [arrays[p] if p in arrays else named[p] for p in op.params]
+    values += (keep,) if op.intermediates else ()
     with np.errstate(all="ignore"):
         return meta.forward(op, values, run) if on_meta else run(op, values, space or home)
 
@@ -382,7 +394,7 @@ def run(op: Op, values: list, space: Any = xp) -> Any:
         llvm.work(llvm.largest(values))
     try:
         if op.has_body:
-            n = op.n_positional
+            n = len(values) if op.intermediates else op.n_positional
             return op.declared(
                 space, *values[:n], **dict(zip(op.params[n:], values[n:], strict=True))
             )
@@ -390,7 +402,7 @@ def run(op: Op, values: list, space: Any = xp) -> Any:
     except ValueError as e:
         if "broadcast" not in str(e):
             raise
-        shapes = [np.shape(v) for p, v in zip(op.params, values, strict=True) if p in op.inputs]
+        shapes = [np.shape(v) for p, v in zip(op.params, values) if p in op.inputs]
         geometry.broadcast_shapes(*shapes)  # raises PyTorch's error
         raise
     except TypeError as e:

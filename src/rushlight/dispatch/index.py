@@ -159,7 +159,7 @@ FUNCTIONS = {
         "linalg.vector_norm nuclear_norm "
     ),
     "linalg.pairwise": (
-        "_cdist_backward _pdist_backward _pdist_forward cdist nn.functional.pdist pdist "
+        "_pdist_forward cdist nn.functional.pdist pdist "
     ),
     "linalg.solve": (
         "cholesky_inverse cholesky_solve det internal.pinv inverse linalg.det linalg.inv "
@@ -201,12 +201,12 @@ FUNCTIONS = {
         "nn.functional.max_unpool2d nn.functional.max_unpool3d "
     ),
     "nn.attention": (
-        "_attention _attention_backward nn.functional.multi_head_attention_forward "
+        "_attention nn.functional.multi_head_attention_forward "
         "nn.functional.scaled_dot_product_attention "
     ),
     "nn.batch_normalize": (
-        "_batch_norm _batch_norm_backward batch_norm instance_norm native_batch_norm "
-        "nn.functional.batch_norm nn.functional.instance_norm "
+        "_batch_norm batch_norm instance_norm native_batch_norm nn.functional.batch_norm "
+        "nn.functional.instance_norm "
     ),
     "nn.conv": (
         "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d "
@@ -235,8 +235,8 @@ FUNCTIONS = {
         "nn.functional.grid_sample "
     ),
     "nn.loss": (
-        "nn.functional._class_entropy nn.functional._class_entropy_backward "
-        "nn.functional._nll_loss nn.functional._nll_loss_backward nn.functional.cross_entropy "
+        "nn.functional._class_entropy nn.functional._nll_loss "
+        "nn.functional._nll_loss_backward nn.functional.cross_entropy "
         "nn.functional.linear_cross_entropy nn.functional.nll_loss "
     ),
     "nn.margin_losses": (
@@ -248,9 +248,8 @@ FUNCTIONS = {
         "nn.functional.triplet_margin_with_distance_loss pairwise_distance "
     ),
     "nn.normalize": (
-        "_group_norm _group_norm_backward _layer_norm _layer_norm_backward _native_group_norm "
-        "_native_layer_norm _rms_norm _rms_norm_backward group_norm layer_norm "
-        "native_group_norm native_layer_norm nn.functional.group_norm "
+        "_group_norm _layer_norm _native_group_norm _native_layer_norm _rms_norm group_norm "
+        "layer_norm native_group_norm native_layer_norm nn.functional.group_norm "
         "nn.functional.layer_norm nn.functional.local_response_norm nn.functional.normalize "
         "nn.functional.rms_norm rms_norm "
     ),
@@ -279,8 +278,8 @@ FUNCTIONS = {
         "nn.functional.max_pool3d_with_indices "
     ),
     "nn.recurrent": (
-        "_recurrent_layer _recurrent_layer_backward gru gru_cell lstm lstm_cell rnn_relu "
-        "rnn_relu_cell rnn_tanh rnn_tanh_cell "
+        "_recurrent_layer gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh "
+        "rnn_tanh_cell "
     ),
     "nn.regression_losses": (
         "binary_cross_entropy_with_logits nn.functional._bce_with_logits "

@@ -11,8 +11,7 @@ from rushlight._backends import llvm
 from rushlight.autograd.graph import Since
 from rushlight.autograd.views import keep_retaining
 from rushlight.dispatch import general
-from rushlight.dispatch.inplace import FLOATS, Into, inplace
-from rushlight.dispatch.nodes import halves
+from rushlight.dispatch.inplace import Into, inplace
 from rushlight.dispatch.record import OpNode
 from rushlight.dispatch.specialise import (
     dtype_test,
@@ -115,7 +114,6 @@ def compile_direct(op: Op, built: general.Built) -> Any:
     want = op.wanted()
     old = x in op.saved_names()
     again = f"        return slow_inplace({', '.join(op.params)})"
-    kinds = "floats" if halves(op, want) else "(f32, f64)"
     tests = [f"a_{x}.__class__ is not ndarray", "active.modes", f"{x}.__class__ is not Tensor"]
     tests += [f"a_{x}.dtype not in floats", "not llvm.active", f"{x}._counter is INFERENCE"]
     tests += [f"{s}.__class__ is not float and {s}.__class__ is not int" for s in op.statics]
@@ -133,7 +131,7 @@ def compile_direct(op: Op, built: general.Built) -> Any:
         f"    if {' or '.join(tests)}:",
         again,
         f"    e_{x} = {x}._edge",
-        f"    straight = e_{x} is None or thread.grad and isinstance(e_{x}, OpNode) and target.dtype in {kinds}",
+        f"    straight = e_{x} is None or thread.grad and isinstance(e_{x}, OpNode)",
         "    if not straight or 0 in target.strides:",
         again,
     ]
@@ -168,7 +166,7 @@ def compile_direct(op: Op, built: general.Built) -> Any:
     def slow_inplace(*values: Any) -> Any:
         return inplace(op, list(values))
 
-    names = function_scope(op, built) | {"slow_inplace": slow_inplace, "floats": FLOATS}
+    names = function_scope(op, built) | {"slow_inplace": slow_inplace}
     names |= {"Into": Into, "OpNode": OpNode, "Since": Since, "llvm": llvm}
     names["keep_retaining"] = keep_retaining
     slow = built.inplace

@@ -17,10 +17,20 @@ from rushlight.autograd.state import active, scope, thread
 from rushlight.autograd.views import DEFAULT, NO_GRAD, View
 from rushlight.core import dtypes
 from rushlight.core.tensor import INFERENCE, Tensor
-from rushlight.dispatch.record import GeneralNode, OpNode, fit, saved_attribute
+from rushlight.dispatch.record import (
+    FLOATS,
+    GeneralNode,
+    OpNode,
+    fit,
+    saved_attribute,
+    watched,
+    wrapped,
+)
 
 if TYPE_CHECKING:
-    from rushlight.dispatch.registry import Op
+    from collections.abc import Callable
+
+    from rushlight.dispatch.registry import Op, Rule
 
 # What every generated function sees.
 scope |= {
@@ -45,12 +55,15 @@ scope |= {
     "freed": freed,
     "stale": stale,
     "fit": fit,
+    "floats": FLOATS,
+    "watched": watched,
+    "wrapped": wrapped,
     "__name__": "rushlight.ops.generated",
 }
 
 
 MOST = 8  # inputs of an operator whose calls are written out
-LARGE = 32768  # elements from which backward's arithmetic is not NumPy's own
+LARGE = 32768  # elements from which the arithmetic of rules is left to operators
 
 
 def evaluate(op: Op, source: str, name: str, names: dict[str, Any], kind: str) -> Any:
@@ -76,38 +89,35 @@ def optional(op: Op, name: str) -> bool:
     return "None" in str(op.declared.__annotations__.get(name, ""))
 
 
-def hands_on(rule: Any) -> bool:
+def identity(rule: Callable) -> bool:
     """The rule is `lambda g: g`: it needs no call."""
     return rule.__code__.co_code == (lambda g: g).__code__.co_code
 
 
-def arithmetic(rule: Any) -> bool:
-    """The rule uses nothing but arithmetic on its parameters: no name, attribute or function.
-
-    Such a rule gives the same on arrays as on tensors. A backward that is not recorded runs it on the
-    arrays and saves the tensors in between.
-    """
-    code = rule.__code__
-    return not (code.co_names or code.co_freevars or code.co_cellvars)
+def arithmetic(rule: Rule) -> bool:
+    """The rule has no kernel and uses nothing but arithmetic on its parameters: no name, attribute or
+    function. Such a rule gives the same on arrays as on tensors, so that it is its own kernel."""
+    code = rule.function.__code__
+    return rule.kernel is None and not (code.co_names or code.co_freevars or code.co_cellvars)
 
 
-def halves(op: Op, want: tuple[str, ...]) -> bool:
-    """Whether the nodes of straight calls are right for half types: a Python number beside an array of
-    bfloat16 makes float32 of it in NumPy, so rules that run on arrays must know none."""
-    if op.rule_all or not all(arithmetic(op.rules[i][0]) for i in want):
-        return True
-    for rule, names in (op.rules[i] for i in want):
-        if not {"g", "result", *op.inputs}.issuperset(names):
+def takes_half_types(op: Op, want: tuple[str, ...]) -> bool:
+    """Whether rules of arithmetic are right on arrays of half types: NumPy makes float32 of a Python number
+    beside an array of bfloat16, so they must know none."""
+    for rule in (op.rules[i] for i in want):
+        if not {"g", "result", *op.inputs}.issuperset(rule.names):
             return False
-        if not hands_on(rule) and any(c is not None for c in rule.__code__.co_consts):
+        if not identity(rule.function) and any(
+            c is not None for c in rule.function.__code__.co_consts
+        ):
             return False
     return True
 
 
 def layout_of_saved(op: Op, ins: tuple[str, ...], want: tuple[str, ...]) -> tuple[list, list]:
-    """(saved, statics): names kept as tensors, and names kept as plain values."""
+    """(saved, statics): names kept as arrays or tensors, and names kept as plain values."""
     readers = op.saved_names(want)
-    tensors = [n for n in readers if n in ins or n == "result"]
+    tensors = [n for n in readers if n in ins or n == "result" or n in op.intermediates]
     return tensors, [n for n in readers if n not in tensors]
 
 
@@ -140,67 +150,87 @@ def straight_rules(op: Op) -> bool:
     return not op.lists and op.outputs is None and 1 <= len(op.inputs) <= MOST
 
 
-def array_lines(op: Op, want: tuple[str, ...], ins: tuple[str, ...]) -> list[str]:
-    """Lines of `apply` that run arithmetic rules on arrays and wrap what they give."""
-
-    def on_arrays(name: str) -> str:
-        if name == "g":
-            return "a"
-        if name == "result":
-            return "r"
-        return f"{name}._array" if name in ins else name
-
-    # Large arrays go through tensors to the back end's kernels, which share them out to threads.
-    few = f"(a := g._array).__class__ is ndarray and a.size < {LARGE}"
-    lines = [f"    if not record and {few}:", "        try:"]
-    results = ["None"] * len(op.inputs)
-    for i in want:
-        rule, names = op.rules[i]
-        at = op.inputs.index(i)
-        if hands_on(rule):
-            results[at] = "g" if len(want) == 1 else f"None if e_{i} is None else g"
-            continue
-        make = [
-            f"y = rule_{i}({', '.join(map(on_arrays, names))})",
-            f"g_{i} = new(Tensor)",
-            f"g_{i}._array = y if y.__class__ is ndarray else asarray(y)",
-            f"g_{i}._edge = g_{i}._counter = None",
-        ]
-        if len(want) > 1:
-            lines += [f"            if e_{i} is None: g_{i} = None", "            else:"]
-            lines += ["                " + line for line in make]
-        else:
-            lines += ["            " + line for line in make]
-        results[at] = f"g_{i}"
-    value = "(" + ", ".join(results) + ",)"
-    if all(hands_on(op.rules[i][0]) for i in want):
+def keep_lines(op: Op, quiet: bool) -> list[str]:
+    """Lines of an operator's function before its forward, which takes `keep`: is the call recorded?"""
+    if not op.intermediates:
         return []
-    if op.elementwise and len(op.inputs) > 1:
-        lines += [
-            f"            if self.fix is None: return {value}",
-            f"            return fit({value}, self.fix)",
-        ]
-    else:
-        lines.append(f"            return {value}")
-    return [
-        *lines,
-        "        except RuntimeWarning:  # warnings are errors: the tensors know how to hush",
-        "            pass",
+    edges = [
+        f"{i} is not None and {i}._edge is not None"
+        if optional(op, i)
+        else f"{i}._edge is not None"
+        for i in op.wanted()
     ]
+    return ["    keep = False" if quiet else f"    keep = ({' or '.join(edges)}) and thread.grad"]
+
+
+def split_lines(op: Op) -> list[str]:
+    """Lines after the forward: its result `r` without the intermediates, which are variables of their names.
+
+    `save_lines` puts these into a plain node; for other nodes they stand among the values of `record`.
+    """
+    if not op.intermediates:
+        return []
+    names = ", ".join(op.intermediates)
+    if op.outputs is None:
+        return [f"    r, {names} = r"]
+    return [f"    *r, {names} = r"]
+
+
+# -- the source of `apply` -------------------------------------------------------------------------
 
 
 def plain_class(op: Op, name: str, base: dict, ins: tuple[str, ...]) -> type:
+    """The node class of a call with plain arrays for the inputs `ins`; other inputs are Python numbers."""
     want = tuple(i for i in op.wanted() if i in ins)
     tensors, statics = layout_of_saved(op, ins, want)
-    rules = {f"rule_{i}": op.rules[i][0] for i in want if i in op.rules}
+    lines = ["def apply(self, g, edges, keep, record):", *unpack_lines(op, tensors, statics)]
+    rules = {i: op.rules[i] for i in want if i in op.rules}
     if op.rule_all:
-        rules = {"rule_all": op.rule_all[0]}
-    lines = ["def apply(self, g, edges, keep, record):"]
+        rules = {"all": op.rule_all}
+        if "needs" in op.rule_all.reads:
+            needs = ", ".join(f"edges[{k}] is not None" for k in range(len(op.inputs)))
+            lines.append(f"    needs = ({needs},)")
+    elif len(want) > 1:
+        lines.append(f"    {', '.join('e_' + i if i in want else '_' for i in op.inputs)} = edges")
+    lines += array_lines(op, rules, ins)
+    if "result" in tensors:
+        lines += [
+            "    result = new(Tensor)",
+            "    result._array = r",
+            "    result._counter = self.result_version",
+            "    result._edge = self",
+        ]
+    lines += [
+        f"    {n} = wrapped({n})"
+        for n in op.intermediates
+        if any(n in rule.names for rule in rules.values())
+    ]
+    if op.rule_all:
+        value = f"rule_all({', '.join(op.rule_all.names)})"
+    else:
+        calls = {}
+        for i, rule in rules.items():
+            calls[i] = "g" if identity(rule.function) else f"rule_{i}({', '.join(rule.names)})"
+            if rule.kernel is not None and any(r.kernel is None for r in rules.values()):
+                calls[i] = f"{calls[i]} if g_{i} is NotImplemented else g_{i}"
+            if len(want) > 1:
+                calls[i] = f"None if e_{i} is None else {calls[i]}"
+        value = gradients_of(op, calls)
+    lines += return_lines(op, value)
+    names = {f"rule_{i}": rule.function for i, rule in rules.items()}
+    names |= {f"kernel_{i}": rule.kernel for i, rule in rules.items() if callable(rule.kernel)}
+    apply = evaluate(op, "\n".join(lines), "apply", names, " backward" + str(len(ins)))
+    return type(name, (OpNode,), dict(base, apply=apply, saved_layout=(tensors, statics)))
+
+
+def unpack_lines(op: Op, tensors: list[str], statics: list[str]) -> list[str]:
+    """Lines that read what the node saved, and raise if it is gone or was written to."""
+    lines = []
     if tensors:
-        names = ", ".join("r" if n == "result" else f"{n}, v_{n}" for n in tensors)
+        kept = [f"{n}, v_{n}" if n in op.inputs else "r" if n == "result" else n for n in tensors]
         lines += [
             "    try:",
-            f"        {names}, = self.saved",
+            f"        {', '.join(kept)}, = self.saved",
             "    except TypeError:",
             "        freed(self)",
             "    if not keep: self.saved = None",
@@ -212,41 +242,111 @@ def plain_class(op: Op, name: str, base: dict, ins: tuple[str, ...]) -> type:
             lines += [
                 "    if self.result_version is not None and self.result_version.n:",
                 f"        stale(self, {n!r}, r.shape, r.dtype, self.result_version.n, 0)",
-                "    result = new(Tensor)",
-                "    result._array = r",
-                "    result._counter = self.result_version",
-                "    result._edge = self",
             ]
-        else:
+        elif n in op.inputs:
             lines += [
                 f"    if {n} is not None and {n}._counter is not None and {n}._counter.n != v_{n}:",
                 f"        stale(self, {n!r}, {n}.shape, {n}.dtype, {n}._counter.n, v_{n})",
             ]
-    if op.rule_all:
-        needs = ", ".join(f"edges[{k}] is not None" for k in range(len(op.inputs)))
-        args = ", ".join(f"({needs},)" if n == "needs" else n for n in op.rule_all[1])
-        value = f"rule_all({args})"
+    return lines
+
+
+def array_lines(op: Op, rules: dict[str, Rule], ins: tuple[str, ...]) -> list[str]:
+    """Lines that compute gradients from arrays, by the kernels of rules, and return them, or leave those of
+    some inputs in `g_<input>`.
+
+    Rules of arithmetic run on small arrays. Large ones go to the back end's kernels, by the operators in the
+    rules, which share them out to threads.
+    """
+    kernels = {i: rule for i, rule in rules.items() if rule.kernel is not None}
+    tests = ["(a := g._array).__class__ is ndarray"]
+    if kernels:
+        tests += ["((d := a.dtype) is f32 or d in floats)", *array_tests(op, kernels, ins)]
     else:
-        if len(want) > 1:
-            lines.append(
-                f"    {', '.join('e_' + i if i in want else '_' for i in op.inputs)} = edges"
-            )
-        if all(arithmetic(op.rules[i][0]) for i in want):
-            lines += array_lines(op, want, ins)
-        parts = ["None"] * len(op.inputs)
-        for i in want:
-            call = f"rule_{i}({', '.join(op.rules[i][1])})"
-            if hands_on(op.rules[i][0]):
-                call = "g"
-            at = op.inputs.index(i)
-            parts[at] = call if len(want) == 1 else f"None if e_{i} is None else {call}"
-        value = "(" + ", ".join(parts) + ",)"
-    if op.elementwise and len(op.inputs) > 1:
+        if op.rule_all or not rules or not all(map(arithmetic, rules.values())):
+            return []
+        if all(identity(rule.function) for rule in rules.values()):
+            return []
+        kernels = rules
+        tests += [f"a.size < {LARGE}", "not active.modes"]
+        if not takes_half_types(op, tuple(rules)):
+            tests.append("((d := a.dtype) is f32 or d is f64)")
+    whole = kernels.keys() == rules.keys()
+    lines = [f"    g_{i} = NotImplemented" for i in kernels if not whole]
+    lines += [f"    if not record and {' and '.join(tests)}:", "        try:"]
+    for i, rule in kernels.items():
+        call, pad = kernel_call(op, i, rule, ins), " " * 12
+        if op.rule_all:
+            lines.append(f"{pad}g_all = wrapped({call})")
+            continue
+        if len(rules) > 1:
+            lines += [f"{pad}if e_{i} is None: g_{i} = None", f"{pad}else:"]
+            pad += "    "
+        if identity(rule.function):
+            lines.append(f"{pad}g_{i} = g")
+            continue
         lines += [
+            f"{pad}y = {call}",
+            f"{pad}if y.__class__ is ndarray:",
+            f"{pad}    g_{i} = new(Tensor)",
+            f"{pad}    g_{i}._array = y",
+            f"{pad}    g_{i}._edge = g_{i}._counter = None",
+            f"{pad}else: g_{i} = wrapped(y)",
+        ]
+    if whole:
+        value = "g_all" if op.rule_all else gradients_of(op, {i: f"g_{i}" for i in kernels})
+        done = [f"g_{i} is not NotImplemented" for i, r in kernels.items() if callable(r.kernel)]
+        pad = " " * 8
+        if done:
+            lines.append(f"            if {' and '.join(done)}:")
+            pad += "    "
+        lines += [pad + line for line in return_lines(op, value)]
+    return [
+        *lines,
+        "        except RuntimeWarning:  # warnings are errors: operators are called again without them",
+        "            pass",
+    ]
+
+
+def array_tests(op: Op, kernels: dict[str, Rule], ins: tuple[str, ...]) -> list[str]:
+    """Conditions on what kernels read: plain arrays, of the dtype of `g` for those of the back end. An input that
+    is None was not given, or is read for another input's gradient."""
+    same = {n for rule in kernels.values() if rule.kernel.__class__ is str for n in rule.names}
+    tests = []
+    for n in dict.fromkeys(n for rule in kernels.values() for n in rule.kernel_names):
+        if n == "result" and n in same:
+            tests.append("r.dtype is d")
+        elif n in ins:
+            tests.append(
+                f"({n} is None or {n}._array.__class__ is ndarray"
+                + (f" and {n}._array.dtype is d)" if n in same else ")")
+            )
+    return tests
+
+
+def kernel_call(op: Op, i: str, rule: Rule, ins: tuple[str, ...]) -> str:
+    """The call of what computes the gradient by the input `i` from arrays."""
+    arrays = {"g": "a", "result": "r"} | {n: f"{n}._array" for n in ins}
+    arrays |= {n: f"(None if {n} is None else {n}._array)" for n in ins if optional(op, n)}
+    arguments = ", ".join(arrays.get(n, n) for n in rule.kernel_names)
+    if rule.kernel is None:
+        return f"rule_{i}({arguments})"
+    kernel = f"xp.{rule.kernel}" if rule.kernel.__class__ is str else f"kernel_{i}"
+    if callable(rule.kernel):
+        arguments = f"xp, {arguments}"
+    return f"({kernel} if not active.modes else watched(self.op, {kernel}))({arguments})"
+
+
+def gradients_of(op: Op, values: dict[str, str]) -> str:
+    """A tuple for all inputs, in which those without a gradient have None."""
+    return "(" + ", ".join(values.get(i, "None") for i in op.inputs) + ",)"
+
+
+def return_lines(op: Op, value: str) -> list[str]:
+    """Lines that return gradients, in the shapes and dtypes of their inputs."""
+    if op.elementwise and len(op.inputs) > 1:
+        return [
             f"    if self.fix is None: return {value}",
             f"    return fit({value}, self.fix)",
         ]
-    else:
-        lines.append(f"    return {value}")
-    apply = evaluate(op, "\n".join(lines), "apply", rules, " backward" + str(len(ins)))
-    return type(name, (OpNode,), dict(base, apply=apply, saved_layout=(tensors, statics)))
+    return [f"    return {value}"]

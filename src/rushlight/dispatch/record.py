@@ -12,16 +12,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import devices
+from rushlight._backends import devices, sparse
 from rushlight.autograd.graph import Hooks, Node, Output, freed, new, stale, version_of
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import dtypes
-from rushlight.core.tensor import INFERENCE, Tensor
+from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 
 if TYPE_CHECKING:
-    from rushlight.dispatch.registry import Op
+    from collections.abc import Callable
 
+    from rushlight.dispatch.registry import Op, Rule
+
+FLOATS = frozenset(d.np for d in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64))
+NOT_PLAIN = (
+    np.ndarray,
+    sparse.Sparse,
+)  # subclasses of NumPy's: of tensor subclasses, of the meta device
 NUMBERS = (int, float, complex, bool, np.number, np.bool_)
 
 
@@ -146,12 +153,12 @@ def record(op: Op, named: dict, wrapped: list) -> None:
 def differentiable_output(op: Op, nr: int) -> bool:
     g = f"g_{op.outputs[nr]}"
     return any(
-        g in names or (nr == 0 and "g" in names)
-        for _, names in ((op.rule_all,) if op.rule_all else op.rules.values())
+        g in rule.reads or (nr == 0 and "g" in rule.reads)
+        for rule in ((op.rule_all,) if op.rule_all else op.rules.values())
     )
 
 
-STATIC, INPUT, OUTPUT, LIST, SHAPE, DTYPE = range(6)
+STATIC, INPUT, OUTPUT, LIST, SHAPE, DTYPE, INTERMEDIATE = range(7)
 
 
 def plan(op: Op, want: tuple[str, ...]) -> list[tuple[str, int, Any]]:
@@ -165,6 +172,8 @@ def plan(op: Op, want: tuple[str, ...]) -> list[tuple[str, int, Any]]:
             what, of = STATIC, None
             if n in op.lists:
                 what = LIST
+            elif n in op.intermediates:
+                what = INTERMEDIATE
             elif n in op.inputs:
                 what = INPUT
             elif n == "result":
@@ -180,7 +189,10 @@ def plan(op: Op, want: tuple[str, ...]) -> list[tuple[str, int, Any]]:
 
 
 def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node | None:
-    """The general node of a call: edges, what the wanted rules read, traces."""
+    """The general node of a call: edges, what the wanted rules read, traces.
+
+    `named`: the values of all parameters, and the intermediates, by name. `wrapped`: the results.
+    """
     want, edges, fix = [], [], []
     rules = op.inputs if op.rule_all else op.rules
     for i in op.inputs:
@@ -223,6 +235,12 @@ def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node
                 values[n] = v
         elif what == OUTPUT:
             saved[n] = save(wrapped[of], True)
+        elif what == INTERMEDIATE:
+            v = named[n]
+            if devices.is_array(v):
+                saved[n] = save(_wrap(v), False)
+            else:
+                values[n] = v
         elif what == LIST:
             saved[n] = [save(t, False) for t in named[n]]
         elif what == SHAPE:
@@ -291,7 +309,6 @@ class GeneralNode(OpNode):
         else:
             env["g"] = g if op.outputs != "list" else [g]
         if op.rule_all:
-            rule, names = op.rule_all
             at = 0
             needs: list = []
             for i in op.inputs:
@@ -300,7 +317,7 @@ class GeneralNode(OpNode):
                 needs.append(part if i in op.lists else part[0])
                 at += k
             env["needs"] = tuple(needs)
-            got = rule(**{n: env[n] for n in names})
+            got = gradient(op, op.rule_all, env, record)
             flat: list = []
             for i, x in zip(op.inputs, got, strict=True):
                 if i in op.lists:
@@ -314,15 +331,13 @@ class GeneralNode(OpNode):
             if i in op.lists:
                 k = self.width(i)
                 if i in op.rules and any(e is not None for e in edges[at : at + k]):
-                    rule, names = op.rules[i]
-                    flat += rule(**{n: env[n] for n in names})
+                    flat += gradient(op, op.rules[i], env, record)
                 else:
                     flat += [None] * k
                 at += k
                 continue
             if edges[at] is not None and i in op.rules:
-                rule, names = op.rules[i]
-                flat.append(rule(**{n: env[n] for n in names}))
+                flat.append(gradient(op, op.rules[i], env, record))
             else:
                 flat.append(None)
             at += 1
@@ -341,15 +356,79 @@ class GeneralNode(OpNode):
                 for x, info in zip(g, self.outputs, strict=True)
             ]
             return
-        asked = {n for _, names in op.rules.values() for n in names}
+        asked = {n for rule in op.rules.values() for n in rule.reads}
         if op.rule_all:
-            asked |= set(op.rule_all[1])
+            asked |= set(op.rule_all.reads)
         for name, x, info in zip(op.outputs, g, self.outputs, strict=True):
             if f"g_{name}" in asked:
                 env[f"g_{name}"] = x if x is not None else info.zeros()
         if "g" in asked:
             info = self.outputs[0]
             env["g"] = g[0] if g[0] is not None else info.zeros()
+
+
+def gradient(op: Op, rule: Rule, env: dict, record: bool) -> Any:
+    """What a rule gives for the values `env`: by its kernel where nothing is recorded and there is one that
+    takes them, else in operators."""
+    if rule.kernel is not None and not record:
+        found = from_arrays(op, rule, env)
+        if found is not NotImplemented:
+            return found
+    return rule.function(**{n: env[n] for n in rule.names})
+
+
+def from_arrays(op: Op, rule: Rule, env: dict) -> Any:
+    """What the kernel of a rule gives, wrapped; NotImplemented where it does not take the values."""
+    kernel, values, cls = rule.kernel, [], None
+    for n in rule.kernel_names:
+        v = env[n]
+        if isinstance(v, Tensor):
+            v = v._array
+            if cls is None:  # the gradient of an output
+                cls, d, space = v.__class__, v.dtype, devices.of(v)
+                if d not in FLOATS or cls is not np.ndarray and issubclass(cls, NOT_PLAIN):
+                    return NotImplemented
+            elif v.__class__ is not cls or kernel.__class__ is str and v.dtype is not d:
+                return NotImplemented
+        values.append(v)
+    if kernel.__class__ is str:
+        kernel = getattr(space, kernel)
+    else:
+        values.insert(0, space)
+    if active.modes:
+        kernel = watched(op, kernel)
+    try:
+        found = kernel(*values)
+    except RuntimeWarning:  # warnings are errors: operators are called again without them
+        return NotImplemented
+    return wrapped(found)
+
+
+def wrapped(v: Any) -> Any:
+    """Arrays, or a tuple of them, as tensors; anything else as it is."""
+    if v.__class__ is tuple:
+        return tuple(map(wrapped, v))
+    if isinstance(v, np.generic):
+        v = np.asarray(v)
+    return _wrap(v) if devices.is_array(v) else v
+
+
+# Modes that want to know of the kernels of rules: functions of (op, arguments of the kernel, call) that make the
+# call.
+around_kernels: list[Callable] = []
+
+
+def watched(op: Op, kernel: Callable) -> Callable:
+    """The kernel of a rule of `op`, as it is called while a mode is on."""
+
+    def run(*values: Any) -> Any:
+        call = functools.partial(kernel, *values)
+        given = values if devices.is_array(values[0]) else values[1:]
+        for enter in around_kernels:
+            call = functools.partial(enter, op, given, call)
+        return call()
+
+    return run
 
 
 def conjugated(v: Any) -> Any:
@@ -410,8 +489,10 @@ def saved_attribute(node: OpNode, name: str) -> Any:
         for n in tensors:
             if n == name:
                 break
-            at += 1 if n == "result" else 2
+            at += 2 if n in op.inputs else 1  # an input has its version beside it
         value = node.saved[at]
+        if name in op.intermediates:
+            return wrapped(value)
         if name == "result":
             t = new(Tensor)
             t._array, t._edge, t._counter = value, node, node.result_version

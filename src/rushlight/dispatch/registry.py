@@ -22,6 +22,29 @@ Note [Two ways through a call]
     commonest call: plain NumPy arrays, one dtype, no hooks, no profiler. Whatever it does not handle
     it hands to `Op.slow` below, which knows everything: Python scalars, promotion, other devices,
     tensor subclasses, modes, several outputs, saved-tensor hooks. Both record the same graph.
+
+Note [Kernels of rules]
+    A rule is written in operators, so that its gradient follows from theirs. It may have a kernel
+    that computes the same from arrays, in one step:
+
+        mish.grad(input=mish_rule, kernel="mish_gradient")
+
+    The kernel runs in the rule's place where the backward is not recorded (no `create_graph`) and
+    every tensor is a plain array of the back end; the rule runs everywhere else. The kernel is
+
+    - the name of a kernel of the back end, which takes the arguments of the rule in their order. All
+      tensors must have the same floating dtype.
+    - or a function of arrays, `xp` first, as a forward. Its parameters are named like those of a rule, and
+      it may read what the rule does not. The gradient of the output must be floating. It may return
+      NotImplemented: then the rule runs.
+
+    A rule that does nothing but arithmetic on its parameters is its own kernel (`nodes.arithmetic`).
+
+Note [Intermediates]
+    What a forward computes besides its result, for the gradient alone, it returns after the result, and
+    the declaration names it: `@op(intermediates=("weights",))`. Rules and their kernels name it as they
+    name an input; callers never see it. Such a forward has a last parameter `keep`, which callers do
+    not pass: False where no backward will read the intermediates, which may then be None.
 """
 
 from __future__ import annotations
@@ -71,6 +94,32 @@ def capital(word: str) -> str:
     return "".join(c.upper() if k == 0 or word[k - 1].isdigit() else c for k, c in enumerate(word))
 
 
+class Rule:
+    """A gradient rule: a function in operators, and the kernel that may run in its place, or None.
+
+    `names` and `kernel_names` are the parameters of both. See Note [Kernels of rules].
+    """
+
+    __slots__ = ("function", "kernel", "kernel_names", "names")
+
+    def __init__(self, function: Callable, kernel: str | Callable | None) -> None:
+        self.function, self.kernel = function, kernel
+        self.names = parameters(function)
+        self.kernel_names = parameters(kernel)[1:] if callable(kernel) else self.names
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What the rule or its kernel reads."""
+        if self.kernel_names == self.names:
+            return self.names
+        return tuple(dict.fromkeys((*self.names, *self.kernel_names)))
+
+
+def parameters(function: Callable) -> tuple[str, ...]:
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
 class Op:
     """One operator: its forward, its gradient rules, and what is known about both."""
 
@@ -96,6 +145,7 @@ class Op:
         scalar_nodes: tuple[str, ...] = (),
         numbers: tuple[str, ...] | None = None,
         direct: bool | str = False,
+        intermediates: tuple[str, ...] = (),
     ) -> None:
         self.declared = declared
         self.name = name or declared.__name__
@@ -118,12 +168,20 @@ class Op:
         self.method = (where in ("", "Tensor")) if method is None else method
         # rules written for real numbers are right for complex ones when they read conjugates
         self.conjugates = elementwise if holomorphic is None else holomorphic
+        # what the forward returns after its result, for the rules alone; see Note [Intermediates]
+        self.intermediates = intermediates
         code = declared.__code__
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        names = parameters(declared)
+        if intermediates:
+            if names[-1] != "keep" or code.co_kwonlyargcount:
+                raise TypeError(
+                    f"[{self.path}] has intermediates: its last parameter must be `keep`"
+                )
+            names = names[:-1]
         self.has_body = names[:1] == ("xp",) or composite
         first = 1 if names[:1] == ("xp",) else 0
         self.params = names[first:]
-        self.n_positional = code.co_argcount - first
+        self.n_positional = code.co_argcount - first - bool(intermediates)
         defaults = declared.__defaults__ or ()
         self.defaults = dict(zip(names[code.co_argcount - len(defaults) :], defaults))
         self.defaults.update(declared.__kwdefaults__ or {})
@@ -136,8 +194,8 @@ class Op:
         self.varargs = next(
             (p for p in self.params[1:2] if str(notes.get(p, "")).startswith("Size")), None
         )
-        self.rules: dict[str, tuple[Callable, tuple[str, ...]]] = {}
-        self.rule_all: tuple[Callable, tuple[str, ...]] | None = None
+        self.rules: dict[str, Rule] = {}
+        self.rule_all: Rule | None = None
         self._readers: dict[tuple[str, ...] | None, dict[str, list[str]]] = {}
         self.plans: dict[tuple[str, ...], list] = {}  # see recording.plan
         self.node_classes: dict[str, tuple[type, type]] = {}
@@ -156,17 +214,21 @@ class Op:
 
     # -- declaring ---------------------------------------------------------------------------------
 
-    def grad(self, **rules: Callable) -> Op:
-        """Declare a gradient rule for each input named."""
+    def grad(self, *, kernel: str | Callable | None = None, **rules: Callable) -> Op:
+        """Declare a gradient rule for each input named. `kernel`: what may run in the place of the one rule
+        that is declared with it, see Note [Kernels of rules]."""
+        if kernel is not None and len(rules) != 1:
+            raise TypeError(f"[{self.path}] a kernel belongs to one rule, not to {len(rules)}")
         for wrt, rule in rules.items():
             if wrt not in self.inputs:
                 raise TypeError(f"[{self.path}] gradient rule for {wrt!r}, inputs: {self.inputs}")
-            self.rules[wrt] = (rule, self._names(rule, wrt))
+            self.rules[wrt] = self._checked(Rule(rule, kernel), wrt)
         return self
 
-    def grad_all(self, rule: Callable) -> Op:
-        """Declare one rule for all inputs: returns a tuple of gradients, may name `needs`."""
-        self.rule_all = (rule, self._names(rule, "*", "needs"))
+    def grad_all(self, rule: Callable, kernel: Callable | None = None) -> Op:
+        """Declare one rule for all inputs, or one rule and one kernel: they return a tuple of gradients and
+        may name `needs`, a tuple of whether each input needs one."""
+        self.rule_all = self._checked(Rule(rule, kernel), "*", "needs")
         return self
 
     def alias(self, *paths: str) -> Op:
@@ -175,18 +237,16 @@ class Op:
             ALIASES[path] = self
         return self
 
-    def _names(self, rule: Callable, wrt: str, *more: str) -> tuple[str, ...]:
-        code = rule.__code__
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        known = {"g", "result", *self.params, *more}
+    def _checked(self, rule: Rule, wrt: str, *more: str) -> Rule:
+        known = {"g", "result", *self.params, *self.intermediates, *more}
         known |= {f"{i}_shape" for i in self.inputs} | {f"{i}_dtype" for i in self.inputs}
         if isinstance(self.outputs, tuple):
             known |= set(self.outputs) | {f"g_{o}" for o in self.outputs}
-        if not known.issuperset(names):
+        if not known.issuperset(rule.reads):
             raise TypeError(
-                f"[{self.path}] bad gradient rule {wrt}={names}: may only name {sorted(known)}"
+                f"[{self.path}] bad gradient rule {wrt}={rule.reads}: may only name {sorted(known)}"
             )
-        return names
+        return rule
 
     # -- what follows from the declaration ---------------------------------------------------------
 
@@ -227,8 +287,7 @@ class Op:
             return readers
         readers = self._readers[only] = {}
         for wrt in self.wanted() if only is None else only:
-            _, names = self.rule_all or self.rules[wrt]
-            for n in names:
+            for n in (self.rule_all or self.rules[wrt]).reads:
                 if n not in ("g", "needs"):
                     readers.setdefault(n, []).append(wrt)
         return readers

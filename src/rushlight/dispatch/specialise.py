@@ -17,7 +17,15 @@ from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general, results
 from rushlight.dispatch.inplace import inplace_function
-from rushlight.dispatch.nodes import MOST, evaluate, halves, layout_of_saved, node_class, optional
+from rushlight.dispatch.nodes import (
+    MOST,
+    evaluate,
+    keep_lines,
+    layout_of_saved,
+    node_class,
+    optional,
+    split_lines,
+)
 from rushlight.dispatch.record import record
 
 if TYPE_CHECKING:
@@ -188,14 +196,16 @@ def function_source(op: Op, quiet: bool = False) -> str:
                 else (f"{p}=a_{p}" if p in ins else f"{p}={p}")
                 for k, p in enumerate(op.params)
             )
-            + ")"
+            + (", keep)" if op.intermediates else ")")
         )
+    lines += keep_lines(op, quiet)
     lines += [
         "    try:",
         f"        r = {call}",
         "    except (ValueError, RuntimeWarning, TypeError, OverflowError):",
         f"        return slow({everything})",
     ]
+    lines += split_lines(op)
     if op.outputs is not None:
         return "\n".join([*lines, *several_lines(op)])
     lines.append("    if r.__class__ is not ndarray: r = asarray(r)")
@@ -279,7 +289,7 @@ def several_lines(op: Op) -> list[str]:
             else f"{i}._edge is not None"
             for i in op.wanted()
         ]
-        named = ", ".join(f"'{p}': {p}" for p in op.params)
+        named = ", ".join(f"'{p}': {p}" for p in (*op.params, *op.intermediates))
         lines += [
             f"    if ({' or '.join(edges)}) and thread.grad:",
             f"        record(op, {{{named}}}, [{', '.join(names)}])",
@@ -304,10 +314,9 @@ def record_lines(op: Op, ins: tuple[str, ...], node: str, again: str) -> list[st
     lines.append(f"    if ({some}) and thread.grad:")
     lines += [f"        if e_{i}.__class__ is View: e_{i} = e_{i}.resolve()" for i in want]
     if op.elementwise and op.promote in ("same", "float"):
-        others = ["f32", "f64"] + (["bf16", "f16"] if halves(op, want) else [])
-        if op.promote == "same" or len(others) == 2:  # rules of complex numbers need conjugates
-            d = "d" if len(ins) > 1 else f"(d := a_{ins[0]}.dtype)"
-            lines.append(f"        if {d} is not {' and d is not '.join(others)}: return {again}")
+        if op.promote == "same":  # rules of complex numbers need conjugates
+            d = "d" if len(ins) > 1 else f"a_{ins[0]}.dtype"
+            lines.append(f"        if {d} is not f32 and {d} not in floats: return {again}")
     lines += [
         f"        if {some}:",
         f"            node = new({node if not op.node_pair else 'N if dim is None else N1'})",
@@ -366,6 +375,9 @@ def save_lines(op: Op, ins: tuple[str, ...], want: tuple[str, ...]) -> list[str]
         if n == "result":
             parts.append("r")
             lines.append("            node.result_version = None")
+            continue
+        if n in op.intermediates:
+            parts.append(n)
             continue
         seen = f"0 if {n}._counter is None else {n}._counter.n"
         conditions = []

@@ -16,6 +16,7 @@ from rushlight.autograd.state import count_mode, thread
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
+from rushlight.dispatch.record import around_kernels
 from rushlight.dispatch.registry import OPS
 
 if TYPE_CHECKING:
@@ -88,9 +89,11 @@ def _convolution_weight(values: list) -> tuple[str, int]:
     return "aten.convolution_backward", count
 
 
-def _attention(products: int, name: str) -> Callable:
+def _attention(products: int, name: str, first: int = 0) -> Callable:
+    """`first`: where the query stands."""
+
     def flops(values: list) -> tuple[str, int]:
-        q, k, v = [t for t in values if isinstance(t, Tensor) and t.ndim >= 3][:3]
+        q, k, v = values[first : first + 3]
         pairs = prod(q.shape[:-1]) * k.shape[-2]
         return name, products * pairs * (q.shape[-1] + v.shape[-1])
 
@@ -109,8 +112,12 @@ _FORMULAS: dict[str, Callable[[list], tuple[str, int] | None]] = {
     "convolution": _convolution,
     "internal.convolution_weight": _convolution_weight,
     "_attention": _attention(2, "aten.scaled_dot_product_attention"),
+}
+
+# The same of gradients, where a rule has a kernel: by the path of the operator, from the kernel's arguments.
+_GRADIENTS: dict[str, Callable[[list], tuple[str, int] | None]] = {
     # forwards' two products for each of the two factors
-    "_attention_backward": _attention(4, "aten.scaled_dot_product_attention_backward"),
+    "_attention": _attention(4, "aten.scaled_dot_product_attention_backward", 1),
 }
 
 
@@ -185,6 +192,15 @@ def _around(op: Any, values: list, out: Any) -> None:
             mode._count(*counted)
 
 
+def _around_kernel(op: Any, arrays: tuple, call: Callable) -> Any:
+    """Called around every kernel of a gradient rule while a counter is on."""
+    formula = _GRADIENTS.get(op.path)
+    if formula is not None and (counted := formula(list(arrays))) is not None:
+        for mode in _on:
+            mode._count(*counted)
+    return call()
+
+
 def _watch(node: Any, run: Callable) -> Any:
     _backward.append(node)
     profiler = type(thread).node_watch
@@ -237,6 +253,7 @@ class FlopCounterMode:
         if len(_on) == 1:
             for entered in _ENTERED:
                 entered.insert(0, _around)  # before autocast, which makes the calls itself
+            around_kernels.append(_around_kernel)
             thread.node_watch = _watch  # of this thread; the profiler's is the class's
         count_mode(+1)
         return self
@@ -247,6 +264,7 @@ class FlopCounterMode:
         if not _on:
             for entered in _ENTERED:
                 entered.remove(_around)
+            around_kernels.remove(_around_kernel)
             del thread.node_watch
         for hook in self._hooks:
             hook.remove()

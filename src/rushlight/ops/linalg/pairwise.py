@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rushlight.autograd.state import thread
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.matmul import adjoint_times, matmul, to_shape
@@ -52,23 +51,17 @@ def cdist(xp, x1: Array, x2: Array, p: float = 2.0, compute_mode: str | None = N
     return xp.cdist(x1, x2, float(p))
 
 
-def cdist_gradients(g, x1, x2, result, p, needs):
-    few = result.numel() * x1.shape[-1] < FEW
-    if thread.grad or p == 2 and not few:
-        return cdist_slopes(g, x1, x2, result, p, needs)
+def cdist_gradients(xp, g, x1, x2, result, p, needs):
+    if p == 2 and result.size * x1.shape[-1] >= FEW:
+        return NotImplemented
     g1 = g2 = None
     if needs[0]:
-        g1 = to_shape(distances_backward(g, result, x1, x2, p), x1.shape)
+        g1 = xp.cdist_gradient(g, result, x1, x2, float(p))
+        g1 = g1 if g1.shape == x1.shape else xp.sum_to(g1, x1.shape)
     if needs[1]:
-        g, result = g.transpose(-1, -2), result.transpose(-1, -2)
-        g2 = to_shape(distances_backward(g, result, x2, x1, p), x2.shape)
+        g2 = xp.cdist_gradient(g.swapaxes(-1, -2), result.swapaxes(-1, -2), x2, x1, float(p))
+        g2 = g2 if g2.shape == x2.shape else xp.sum_to(g2, x2.shape)
     return g1, g2
-
-
-@op(name="_cdist_backward", method=False, out=False)
-def distances_backward(xp, grad_output: Array, result: Array, x1: Array, x2: Array, p: float):
-    """The gradient of cdist by x1, in the shape of all batches."""
-    return xp.cdist_gradient(grad_output, result, x1, x2, float(p))
 
 
 def slopes(g, d, difference, p):
@@ -87,8 +80,7 @@ def slopes(g, d, difference, p):
     return share.masked_fill((d == 0) | (size == 0), 0)
 
 
-def cdist_slopes(g, x1, x2, result, p, needs):
-    """The gradients in operators."""
+def cdist_rule(g, x1, x2, result, p, needs):
     if p == 2:  # g (x1 - x2) / d, summed over the pairs as two products
         share = (g / result).masked_fill(result == 0, 0)
         g1 = x1 * share.sum(-1, keepdim=True) - matmul(share, x2) if needs[0] else None
@@ -106,7 +98,7 @@ def cdist_slopes(g, x1, x2, result, p, needs):
     )
 
 
-cdist.grad_all(cdist_gradients)
+cdist.grad_all(cdist_rule, kernel=cdist_gradients)
 
 
 @composite(method=False)
@@ -125,9 +117,7 @@ def pairs_of_rows(xp, input: Array, p: float):
     return xp.pdist(input, float(p))
 
 
-def pdist_gradient(g, input, result, p):
-    if not thread.grad:
-        return pairs_backward(g, result, input, p)
+def pairs_rule(g, input, result, p):
     from rushlight.dispatch.methods import function
 
     i, j = function("triu_indices")(input.shape[0], input.shape[0], 1)
@@ -135,13 +125,10 @@ def pdist_gradient(g, input, result, p):
     return input.new_zeros(input.shape).index_add(0, i, share).index_add(0, j, -share)
 
 
-pairs_of_rows.grad(input=pdist_gradient)
-
-
-@op(name="_pdist_backward", method=False, out=False)
-def pairs_backward(xp, grad_output: Array, result: Array, input: Array, p: float):
-    """The gradient of pdist."""
-    return xp.pdist_gradient(grad_output, result, input, float(p))
+pairs_of_rows.grad(
+    input=pairs_rule,
+    kernel=lambda xp, g, input, result, p: xp.pdist_gradient(g, result, input, float(p)),
+)
 
 
 pdist.alias("nn.functional.pdist")

@@ -10,7 +10,6 @@ from typing import Any
 
 from rushlight.core import dtypes, geometry
 from rushlight.core.type_info import finfo
-from rushlight.dispatch.fused_rules import fused
 from rushlight.dispatch.registry import Array, Op, composite, elementwise, op, public
 from rushlight.ops.layout.joining import cat
 
@@ -77,11 +76,7 @@ def clamp_between_rule(g: Any, input: Any, min_val: float, max_val: float) -> An
     return within(g, (input > min_val) & (input < max_val))
 
 
-clamp_between.grad(
-    input=lambda g, input, min_val, max_val: fused(
-        "hardtanh_gradient", clamp_between_rule, g, input, min_val, max_val
-    )
-)
+clamp_between.grad(input=clamp_between_rule, kernel="hardtanh_gradient")
 
 
 @composite(where="nn.functional", inplace=False)
@@ -115,11 +110,7 @@ def leaky_rule(g: Any, input: Any, negative_slope: float) -> Any:
     return g.where(input > 0, g * negative_slope)
 
 
-leaky.grad(
-    input=lambda g, input, negative_slope: fused(
-        "leaky_relu_gradient", leaky_rule, g, input, negative_slope
-    )
-)
+leaky.grad(input=leaky_rule, kernel="leaky_relu_gradient")
 
 
 @composite(where="nn.functional", inplace=False)
@@ -163,7 +154,7 @@ def sixth_rule(g: Any, input: Any) -> Any:
     return within(g / 6, (input > -3) & (input < 3))
 
 
-sixth.grad(input=lambda g, input: fused("hardsigmoid_gradient", sixth_rule, g, input))
+sixth.grad(input=sixth_rule, kernel="hardsigmoid_gradient")
 
 
 @composite(where="nn.functional", inplace=False)
@@ -188,7 +179,7 @@ def hard_swish_rule(g: Any, input: Any) -> Any:
     return straight.where((input <= -3) | (input >= 3), g * (input / 3 + 0.5))
 
 
-hard_swish.grad(input=lambda g, input: fused("hardswish_gradient", hard_swish_rule, g, input))
+hard_swish.grad(input=hard_swish_rule, kernel="hardswish_gradient")
 
 
 @composite(where="nn.functional", inplace=False)
@@ -207,9 +198,7 @@ def shrink_rule(g: Any, input: Any, lambd: float) -> Any:
     return g.masked_fill((input >= -lambd) & (input <= lambd), 0)
 
 
-hardshrink.grad(
-    input=lambda g, input, lambd: fused("shrink_gradient", shrink_rule, g, input, lambd)
-)
+hardshrink.grad(input=shrink_rule, kernel="shrink_gradient")
 
 
 @elementwise(where="nn.functional", accepts="f", inplace=False)
@@ -224,9 +213,7 @@ def softshrink(xp, input: Array, lambd: float = 0.5):
     return xp.softshrink(input, lambd)
 
 
-softshrink.grad(
-    input=lambda g, input, lambd: fused("shrink_gradient", shrink_rule, g, input, lambd)
-)
+softshrink.grad(input=shrink_rule, kernel="shrink_gradient")
 
 
 @composite(where="nn.functional", inplace=False)
@@ -253,14 +240,16 @@ def exponential_below(xp, input: Array, alpha: float, scale: float, input_scale:
     return xp.elu(input, scale, alpha * scale, input_scale)
 
 
-def elu_rule(g: Any, input: Any, above: float, below: float, inner: float) -> Any:
-    return (g * above).where(input > 0, g * (input.clamp(max=0) * inner).exp() * (below * inner))
+def elu_rule(g: Any, input: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    below = g * (input.clamp(max=0) * input_scale).exp() * (alpha * scale * input_scale)
+    return (g * scale).where(input > 0, below)
 
 
 exponential_below.grad(
-    input=lambda g, input, alpha, scale, input_scale: fused(
-        "elu_gradient", elu_rule, g, input, scale, alpha * scale, input_scale
-    )
+    input=elu_rule,
+    kernel=lambda xp, g, input, alpha, scale, input_scale: xp.elu_gradient(
+        g, input, scale, alpha * scale, input_scale
+    ),
 )
 
 
@@ -310,20 +299,15 @@ def gelu(xp, input: Array, *, approximate: str = "none"):
     return xp.gelu(input) if approximate == "none" else xp.gelu_tanh(input)
 
 
-def gelu_rule(g: Any, input: Any) -> Any:
-    return slope(g, input, "gelu")
-
-
-def gelu_tanh_rule(g: Any, input: Any) -> Any:
-    return slope(g, input, "gelu_tanh")
+def gelu_gradient(xp, g, input, approximate):
+    return xp.gelu_gradient(g, input) if approximate == "none" else xp.gelu_tanh_gradient(g, input)
 
 
 gelu.grad(
-    input=lambda g, input, approximate: (
-        fused("gelu_tanh_gradient", gelu_tanh_rule, g, input)
-        if approximate == "tanh"
-        else fused("gelu_gradient", gelu_rule, g, input)
-    )
+    input=lambda g, input, approximate: slope(
+        g, input, "gelu" if approximate == "none" else "gelu_tanh"
+    ),
+    kernel=gelu_gradient,
 )
 
 
@@ -332,11 +316,7 @@ def silu_of(xp, input: Array):
     return xp.silu(input)
 
 
-def silu_rule(g: Any, input: Any) -> Any:
-    return slope(g, input, "silu")
-
-
-silu_of.grad(input=lambda g, input: fused("silu_gradient", silu_rule, g, input))
+silu_of.grad(input=lambda g, input: slope(g, input, "silu"), kernel="silu_gradient")
 
 
 @elementwise(where="nn.functional", name="_slope", inplace=False, holomorphic=False)
@@ -391,7 +371,7 @@ def mish_rule(g: Any, input: Any) -> Any:
     return g * (t + input * input.sigmoid() * (1 - t * t))
 
 
-mish_of.grad(input=lambda g, input: fused("mish_gradient", mish_rule, g, input))
+mish_of.grad(input=mish_rule, kernel="mish_gradient")
 
 
 @composite(where="nn.functional", inplace=False)
@@ -410,11 +390,7 @@ def softplus_rule(g: Any, input: Any, beta: float, threshold: float) -> Any:
     return g.where(input * beta > threshold, g * (input * beta).sigmoid())
 
 
-softplus.grad(
-    input=lambda g, input, beta, threshold: fused(
-        "scaled_softplus_gradient", softplus_rule, g, input, beta, threshold
-    )
-)
+softplus.grad(input=softplus_rule, kernel="scaled_softplus_gradient")
 
 
 @elementwise(
@@ -428,11 +404,7 @@ def log_sigmoid(xp, input: Array):
     return xp.log_sigmoid(input)
 
 
-def log_sigmoid_rule(g: Any, input: Any) -> Any:
-    return g * (-input).sigmoid()
-
-
-log_sigmoid.grad(input=lambda g, input: fused("log_sigmoid_gradient", log_sigmoid_rule, g, input))
+log_sigmoid.grad(input=lambda g, input: g * (-input).sigmoid(), kernel="log_sigmoid_gradient")
 
 
 @composite(where="nn.functional", inplace=False)
@@ -473,7 +445,7 @@ def glu_rule(g: Any, input: Any, dim: int) -> Any:
     return cat([g * s, g * first * s * (1 - s)], dim)
 
 
-halves_glued.grad(input=lambda g, input, dim: fused("glu_gradient", glu_rule, g, input, dim))
+halves_glued.grad(input=glu_rule, kernel="glu_gradient")
 
 
 @elementwise(name="_prelu_kernel", node="PreluKernelBackward0", method=False, inplace=False)
@@ -481,17 +453,11 @@ def prelu_kernel(xp, input: Array, weight: Array):
     return xp.prelu(input, weight)
 
 
-def prelu_rule(g: Any, input: Any, weight: Any) -> Any:
-    return g.where(input > 0, g * weight)
-
-
-def prelu_weight_rule(g: Any, input: Any) -> Any:
-    return within(g * input, input <= 0)
-
-
 prelu_kernel.grad(
-    input=lambda g, input, weight: fused("prelu_gradient", prelu_rule, g, input, weight),
-    weight=lambda g, input: fused("prelu_weight_gradient", prelu_weight_rule, g, input),
+    input=lambda g, input, weight: g.where(input > 0, g * weight), kernel="prelu_gradient"
+)
+prelu_kernel.grad(
+    weight=lambda g, input: within(g * input, input <= 0), kernel="prelu_weight_gradient"
 )
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from rushlight._backends import cpu as xp
 from rushlight.autograd.state import thread
 from rushlight.core import geometry
-from rushlight.core.tensor import _wrap
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg.matmul import linear
 from rushlight.ops.nn.dropout import dropout
@@ -36,37 +35,41 @@ def weights_in_operators(query: Any, key: Any, mask: Any, causal: bool, scale: f
 
 
 @op(
-    name="_attention", node="ScaledDotProductFlashAttentionForCpuBackward0", method=False, out=False
-)
+    name="_attention", node="ScaledDotProductFlashAttentionForCpuBackward0", method=False, out=False,
+    intermediates=("weights",),
+)  # fmt: skip
 def attend(
     xp, query: Array, key: Array, value: Array, mask: Array | None, causal: bool, scale: float,
-    held: list | None,
+    keep: bool,
 ):  # fmt: skip
     """softmax(query keyᵀ scale + mask) value, of four dimensions; key and value may have fewer heads.
 
-    `held` becomes a list of what the gradients need; None: there will be none.
+    Intermediate: the softmax, or the logarithms of its divisors, as the kernel of the gradients needs it.
     """
-    result, kept = xp.attention(query, key, value, mask, causal, scale, held is not None)
-    if held is not None:
-        held[:] = [kept]
-    return result
+    return xp.attention(query, key, value, mask, causal, scale, keep)
 
 
-def attend_gradients(g, query, key, value, mask, causal, scale, held, result, needs):
-    if not thread.grad:
-        kept = _wrap(held[0])
-        found = attend_backward(g, query, key, value, mask, causal, result, kept, scale, needs)
-        gq, gk, gv, gm = found
-    else:
-        k, v = shared_heads(query, key), shared_heads(query, value)
-        weights = weights_in_operators(query, k, mask, causal, scale)
-        gv = sum_of_shared(weights.mT @ g, value) if needs[2] else None
-        d = g @ v.mT
-        d = weights * (d - (d * weights).sum(-1, keepdim=True))
-        gq = d @ k * scale if needs[0] else None
-        gk = sum_of_shared(d.mT @ query * scale, key) if needs[1] else None
-        gm = d if needs[3] else None
-    return gq, gk, gv, None if gm is None else gm.sum_to_size(mask.shape).to(mask.dtype)
+def attend_rule(g, query, key, value, mask, causal, scale, needs):
+    k, v = shared_heads(query, key), shared_heads(query, value)
+    weights = weights_in_operators(query, k, mask, causal, scale)
+    gv = sum_of_shared(weights.mT @ g, value) if needs[2] else None
+    d = g @ v.mT
+    d = weights * (d - (d * weights).sum(-1, keepdim=True))
+    gq = d @ k * scale if needs[0] else None
+    gk = sum_of_shared(d.mT @ query * scale, key) if needs[1] else None
+    gm = d.sum_to_size(mask.shape).to(mask.dtype) if needs[3] else None
+    return gq, gk, gv, gm
+
+
+def attend_gradients(
+    xp, g, query, key, value, mask, causal, scale, result, weights, needs
+):  # fmt: skip
+    *found, gm = xp.attention_gradients(
+        g, query, key, value, mask, causal, result, weights, scale, needs
+    )
+    if gm is None:
+        return *found, None
+    return *found, xp.cast(gm if gm.shape == mask.shape else xp.sum_to(gm, mask.shape), mask.dtype)
 
 
 def sum_of_shared(g: Any, t: Any) -> Any:
@@ -74,20 +77,7 @@ def sum_of_shared(g: Any, t: Any) -> Any:
     return g if g.shape == t.shape else g.unflatten(1, (t.shape[1], -1)).sum(2)
 
 
-attend.grad_all(attend_gradients)
-
-
-@op(
-    name="_attention_backward", method=False, out=False, outputs=("query", "key", "value", "mask")
-)  # fmt: skip
-def attend_backward(
-    xp, grad_output: Array, query: Array, key: Array, value: Array, mask: Array | None, causal: bool,
-    result: Array, weights: Array, scale: float, needs: tuple,
-):  # fmt: skip
-    """The gradients of attention; None where not needed."""
-    return xp.attention_gradients(
-        grad_output, query, key, value, mask, causal, result, weights, scale, needs
-    )
+attend.grad_all(attend_rule, kernel=attend_gradients)
 
 
 def check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Any, dropout_p: float) -> None:
@@ -152,10 +142,7 @@ def scaled_dot_product_attention(
     ):  # the usual case
         if scale is None:
             scale = shape[3] ** -0.5
-        some = query._edge is not None or key._edge is not None or value._edge is not None
-        return attend(
-            query, key, value, None, is_causal, scale, [] if some and thread.grad else None
-        )
+        return attend(query, key, value, None, is_causal, scale)
     check_attention(query, key, value, attn_mask, dropout_p)
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
@@ -187,10 +174,7 @@ def scaled_dot_product_attention(
         attn_mask = mask_for(attn_mask, (*lead, query.shape[-2], key.shape[-2]))
     if len(lead) != 2:
         query, key, value = (four_dimensions(t) for t in (query, key, value))
-    keep = thread.grad and any(
-        t is not None and t.requires_grad for t in (query, key, value, attn_mask)
-    )
-    result = attend(query, key, value, attn_mask, is_causal, scale, [] if keep else None)
+    result = attend(query, key, value, attn_mask, is_causal, scale)
     if len(lead) != 2:
         return result.reshape(*lead, *result.shape[-2:])
     return result

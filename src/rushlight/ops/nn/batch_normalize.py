@@ -13,9 +13,10 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight.autograd.state import active, thread
 from rushlight.core.tensor import INFERENCE, Tensor, _bump, _wrap
-from rushlight.dispatch.fused_rules import FLOATS
+from rushlight.dispatch.record import FLOATS
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.normalize import (
+    arrays_as_given,
     as_given,
     check_mixed,
     derived,
@@ -42,11 +43,8 @@ def normalized_batch(
     return y
 
 
-def batch_gradients(g, input, weight, mean, var, training, eps, needs):
+def batch_rule(g, input, weight, mean, var, training, eps, needs):
     channels = input._array.shape[1:2]
-    if not thread.grad:
-        gx, gw, gb = batch_norm_backward(g, input, weight, mean, var, training, eps, needs[:3])
-        return *as_given(gx, gw, gb, input, weight, channels), None, None
     view = (1, -1, *[1] * (input.ndim - 2))
     dims = (0, *range(2, input.ndim))
     w = None if weight is None else weight.view(view)
@@ -56,19 +54,13 @@ def batch_gradients(g, input, weight, mean, var, training, eps, needs):
     return *as_given(gx, gw, gb, input, weight, channels), None, None
 
 
-normalized_batch.grad_all(batch_gradients)
+def batch_gradients(xp, g, input, weight, mean, var, training, eps, needs):
+    gx, gw, gb = xp.batch_norm_gradients(g, input, weight, mean, var, training, eps, needs[:3])
+    gw, gb = gw if needs[1] else None, gb if needs[2] else None
+    return *arrays_as_given(xp, gx, gw, gb, input, weight, input.shape[1:2]), None, None
 
 
-@op(name="_batch_norm_backward", method=False, out=False, outputs=("input", "weight", "bias"))
-def batch_norm_backward(
-    xp, grad_output: Array, input: Array, weight: Array | None, mean: Array, var: Array,
-    training: bool, eps: float, needs: tuple,
-):  # fmt: skip
-    """The gradients of batch_norm; None where not needed."""
-    gx, gw, gb = xp.batch_norm_gradients(
-        grad_output, input, weight, mean, var, training, eps, needs
-    )
-    return gx, gw if needs[1] else None, gb if needs[2] else None
+normalized_batch.grad_all(batch_rule, kernel=batch_gradients)
 
 
 def channels_checked(input: Tensor, **parameters: Tensor | None) -> None:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import llvm
-from rushlight.autograd.state import active, thread
+from rushlight.autograd.state import active
 from rushlight.core.dtypes import bfloat16, int64, uint8
-from rushlight.core.tensor import _wrap
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg.matmul import linear
 from rushlight.ops.nn.softmax import log_softmax_of
@@ -122,15 +121,18 @@ nll_backward.grad(
 )
 
 
-@op(where="nn.functional", name="_class_entropy", node="NllLossBackward0", out=False)
+@op(
+    where="nn.functional", name="_class_entropy", node="NllLossBackward0", out=False,
+    intermediates=("sums", "divisor"),
+)  # fmt: skip
 def class_entropy(
     xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int,
-    label_smoothing: float, held: list,
+    label_smoothing: float, keep: bool,
 ):  # fmt: skip
     """The cross entropy of logits (N, C, *) and classes (N, *): `nll` of `log_softmax` in one, nothing
     of the size of the logits is made in between.
 
-    `held` becomes what the gradient needs: log(sum(exp(x))) and what the sum was divided by.
+    Intermediates: log(sum(exp(x))) over the classes (N, *), and the number that the sum of losses was divided by.
     """
     losses, sums, total, weights, bad = xp.cross_entropy(
         input, target, weight, ignore_index, label_smoothing
@@ -139,26 +141,16 @@ def class_entropy(
         c = input.shape[1]
         bad = target[(target != ignore_index) & ((target < 0) | (target >= c))][0]
         raise IndexError(f"Target {bad} is out of bounds. (There are {c} classes, 0 to {c - 1}.)")
-    held[:] = [sums, 1.0]
     if reduction == "none":
-        return losses.astype(input.dtype, copy=False)
-    if reduction == "mean":
-        held[1] = weights
+        return losses.astype(input.dtype, copy=False), sums, 1.0
+    if reduction == "sum":
+        weights = 1.0
+    else:
         total = total / weights if weights else float("nan")
-    return np.array(total, input.dtype)
+    return np.array(total, input.dtype), sums, weights
 
 
-def class_entropy_gradients(
-    g, input, target, weight, reduction, ignore_index, label_smoothing, held, needs
-):
-    if not thread.grad:
-        over = held[1]
-        scale = 1 / over if over else float("nan")
-        sums = _wrap(held[0])
-        gx = class_entropy_backward(
-            g, input, target, weight, sums, ignore_index, label_smoothing, scale
-        )
-        return gx, None, None
+def class_entropy_rule(g, input, target, weight, reduction, ignore_index, label_smoothing):
     n = input.shape[1]
     keep = (target != ignore_index).unsqueeze(1)
     at = target.unsqueeze(1).masked_fill(~keep, 0)
@@ -173,21 +165,19 @@ def class_entropy_gradients(
     hard, soft = (1 - label_smoothing) * own * f, label_smoothing / n * f * keep
     gx = input.softmax(1) * (hard + soft * w.sum()) - soft * w
     gx = gx.scatter_add(1, at, -hard.expand(at.shape).to(gx.dtype))
-    return gx.to(input.dtype), None, None
+    return gx.to(input.dtype)
 
 
-class_entropy.grad_all(class_entropy_gradients)
-
-
-@op(where="nn.functional", name="_class_entropy_backward", out=False)
-def class_entropy_backward(
-    xp, grad_output: Array, input: Array, target: Array, weight: Array | None, sums: Array,
-    ignore_index: int, label_smoothing: float, scale: float,
-):  # fmt: skip
-    """The gradient of `cross_entropy` by the logits."""
+def class_entropy_gradient(
+    xp, g, input, target, weight, ignore_index, label_smoothing, sums, divisor
+):
+    scale = 1 / divisor if divisor else float("nan")
     return xp.cross_entropy_gradient(
-        grad_output, input, target, weight, sums, ignore_index, label_smoothing, scale
+        g, input, target, weight, sums, ignore_index, label_smoothing, scale
     )
+
+
+class_entropy.grad(input=class_entropy_rule, kernel=class_entropy_gradient)
 
 
 def in_one(input: Any, target: Any, weight: Any, reduction: str) -> bool:
@@ -298,7 +288,7 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if in_one(input, target, weight, reduction):
-        return class_entropy(input, target, weight, reduction, ignore_index, label_smoothing, [])
+        return class_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
     c = 0 if input._array.ndim == 1 else 1
     logs = log_softmax_of(input, c)
     if target._array.shape == input._array.shape:

@@ -1,9 +1,8 @@
 """Normalisation of each sample: layer, group, RMS, local response, and division by a norm.
 
 Note [Gradients of normalisation]
-    A gradient that nobody differentiates comes from one kernel in few passes; with `create_graph` it
-    is written in operators, so that every further derivative follows from theirs. Mean and deviation
-    are computed again from the input there: they are functions of it.
+    A gradient that nobody differentiates comes from one kernel in few passes. The rule in operators
+    computes mean and deviation again from the input: they are functions of it, and further derivatives follow.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from rushlight.autograd.state import thread
 from rushlight.core import dtypes
-from rushlight.dispatch.fused_rules import FLOATS
+from rushlight.dispatch.record import FLOATS
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.pad import pad
 from rushlight.ops.nn.pool import avg_pool2d, avg_pool3d
@@ -96,17 +94,28 @@ def fitted(g: Any, shape: tuple, dtype: Any) -> Any:
     return g if g._array.dtype is dtype else g.to(dtypes.OF[dtype])
 
 
+def arrays_as_given(
+    xp: Any, gx: Any, gw: Any, gb: Any, input: Any, weight: Any, shape: tuple
+) -> tuple:
+    """As `as_given`, for arrays."""
+    d = (input if weight is None else weight).dtype
+    wanted = ((gx, input.shape, input.dtype), (gw, shape, d), (gb, shape, d))
+    return tuple(None if g is None else xp.cast(g.reshape(s), d) for g, s, d in wanted)
+
+
 # -- layer normalisation ---------------------------------------------------------------------------
 
 
-def layer_gradients(g, input, weight, normalized_shape, eps, needs):
-    if not thread.grad:
-        gx, gw, gb = layer_norm_backward(g, input, weight, prod(normalized_shape), eps, needs)
-        return as_given(gx, gw, gb, input, weight, normalized_shape)
+def layer_rule(g, input, weight, normalized_shape, eps, needs):
     dims = tuple(range(-len(normalized_shape), 0))
     gx, gw, gb = derived(g, input, weight, dims, eps, needs)
     gw, gb = (None if t is None else t.sum_to_size(normalized_shape) for t in (gw, gb))
     return as_given(gx, gw, gb, input, weight, normalized_shape)
+
+
+def layer_gradients(xp, g, input, weight, normalized_shape, eps, needs):
+    found = xp.layer_norm_gradients(g, input, weight, prod(normalized_shape), eps, needs)
+    return arrays_as_given(xp, *found, input, weight, normalized_shape)
 
 
 @op(name="_layer_norm", node="NativeLayerNormBackward0", method=False, out=False)
@@ -117,15 +126,7 @@ def normalized_layer(
     return xp.layer_norm(input, weight, bias, prod(normalized_shape), eps, False)[0]
 
 
-normalized_layer.grad_all(layer_gradients)
-
-
-@op(name="_layer_norm_backward", method=False, out=False, outputs=("input", "weight", "bias"))
-def layer_norm_backward(
-    xp, grad_output: Array, input: Array, weight: Array | None, n: int, eps: float, needs: tuple
-):
-    """The gradients of layer_norm over rows of `n` elements; None where not needed."""
-    return xp.layer_norm_gradients(grad_output, input, weight, n, eps, needs)
+normalized_layer.grad_all(layer_rule, kernel=layer_gradients)
 
 
 def check_layer(input: Tensor, shape: Any, weight: Any, bias: Any, star: str = "[*, ") -> tuple:
@@ -213,7 +214,7 @@ def layer_with_statistics(
     return y, mean.reshape(shape).astype(d), rstd.reshape(shape).astype(d)
 
 
-layer_with_statistics.grad_all(layer_gradients)
+layer_with_statistics.grad_all(layer_rule, kernel=layer_gradients)
 
 
 @composite(method=False, inplace=False)
@@ -230,16 +231,18 @@ def native_layer_norm(
 # -- group normalisation ---------------------------------------------------------------------------
 
 
-def group_gradients(g, input, weight, num_groups, eps, needs):
+def group_rule(g, input, weight, num_groups, eps, needs):
     n, channels = input.shape[:2]
-    if not thread.grad or not input.numel():
-        gx, gw, gb = group_norm_backward(g, input, weight, num_groups, eps, needs)
-        return as_given(gx, gw, gb, input, weight, (channels,))
-    split = (n, num_groups, channels // num_groups, -1)
+    split = (n, num_groups, channels // num_groups, prod(input.shape[2:]))
     w = None if weight is None else weight.reshape(num_groups, -1, 1)
     gx, gw, gb = derived(g.reshape(split), input.reshape(split), w, (2, 3), eps, needs)
     gw, gb = (None if t is None else t.sum((0, 3)) for t in (gw, gb))
     return as_given(gx, gw, gb, input, weight, (channels,))
+
+
+def group_gradients(xp, g, input, weight, num_groups, eps, needs):
+    found = xp.group_norm_gradients(g, input, weight, num_groups, eps, needs)
+    return arrays_as_given(xp, *found, input, weight, input.shape[1:2])
 
 
 @op(name="_group_norm", node="NativeGroupNormBackward0", method=False, out=False)
@@ -249,21 +252,7 @@ def normalized_groups(
     return xp.group_norm(input, weight, bias, num_groups, eps, False)[0]
 
 
-normalized_groups.grad_all(group_gradients)
-
-
-@op(name="_group_norm_backward", method=False, out=False, outputs=("input", "weight", "bias"))
-def group_norm_backward(
-    xp,
-    grad_output: Array,
-    input: Array,
-    weight: Array | None,
-    num_groups: int,
-    eps: float,
-    needs: tuple,
-):
-    """The gradients of group_norm; None where not needed."""
-    return xp.group_norm_gradients(grad_output, input, weight, num_groups, eps, needs)
+normalized_groups.grad_all(group_rule, kernel=group_gradients)
 
 
 @op(
@@ -280,8 +269,8 @@ def groups_with_statistics(
     return y, mean.astype(input.dtype), rstd.astype(input.dtype)
 
 
-def group_statistics_gradients(g, g_mean, g_rstd, input, weight, num_groups, eps, needs):
-    gx, gw, gb = group_gradients(g, input, weight, num_groups, eps, needs)
+def group_statistics_rule(g, g_mean, g_rstd, input, weight, num_groups, eps, needs):
+    gx, gw, gb = group_rule(g, input, weight, num_groups, eps, needs)
     if gx is not None and input.numel():
         x = wide(input).reshape(*input.shape[:1], num_groups, -1)
         centre = x - x.mean(2, keepdim=True)
@@ -291,7 +280,13 @@ def group_statistics_gradients(g, g_mean, g_rstd, input, weight, num_groups, eps
     return gx, gw, gb
 
 
-groups_with_statistics.grad_all(group_statistics_gradients)
+def group_statistics_gradients(xp, g, g_mean, g_rstd, input, weight, num_groups, eps, needs):
+    if g_mean.any() or g_rstd.any():
+        return NotImplemented
+    return group_gradients(xp, g, input, weight, num_groups, eps, needs)
+
+
+groups_with_statistics.grad_all(group_statistics_rule, kernel=group_statistics_gradients)
 
 
 def check_group(input: Tensor, num_groups: int, weight: Any, bias: Any) -> None:
@@ -366,21 +361,22 @@ def native_group_norm(
 # -- without a mean --------------------------------------------------------------------------------
 
 
-def rms_gradients(g, input, weight, normalized_shape, eps, needs):
-    if not thread.grad or not input.numel():
-        n = prod(normalized_shape)
-        gx, gw = rms_norm_backward(g, input, weight, n, eps, needs)
-    else:
-        dims = tuple(range(-len(normalized_shape), 0))
-        g, x, w = wide(g), wide(input), wide(weight)
-        r = ((x * x).mean(dims, keepdim=True) + eps).rsqrt()
-        gx = gw = None
-        if needs[0]:
-            t = g if w is None else g * w
-            gx = r * (t - x * r * r * (t * x).mean(dims, keepdim=True))
-        if needs[1]:
-            gw = (g * x * r).sum_to_size(normalized_shape)
+def rms_rule(g, input, weight, normalized_shape, eps, needs):
+    dims = tuple(range(-len(normalized_shape), 0))
+    g, x, w = wide(g), wide(input), wide(weight)
+    r = ((x * x).mean(dims, keepdim=True) + eps).rsqrt()
+    gx = gw = None
+    if needs[0]:
+        t = g if w is None else g * w
+        gx = r * (t - x * r * r * (t * x).mean(dims, keepdim=True))
+    if needs[1]:
+        gw = (g * x * r).sum_to_size(normalized_shape)
     return as_given(gx, gw, None, input, weight, normalized_shape)[:2]
+
+
+def rms_gradients(xp, g, input, weight, normalized_shape, eps, needs):
+    gx, gw = xp.rms_norm_gradients(g, input, weight, prod(normalized_shape), eps, needs)
+    return arrays_as_given(xp, gx, gw, None, input, weight, normalized_shape)[:2]
 
 
 @op(name="_rms_norm", node="MulBackward0", method=False, out=False)
@@ -391,15 +387,7 @@ def normalized_rms(
     return xp.rms_norm(input, weight, prod(normalized_shape), eps)
 
 
-normalized_rms.grad_all(rms_gradients)
-
-
-@op(name="_rms_norm_backward", method=False, out=False, outputs=("input", "weight"))
-def rms_norm_backward(
-    xp, grad_output: Array, input: Array, weight: Array | None, n: int, eps: float, needs: tuple
-):
-    """The gradients of rms_norm over rows of `n` elements; None where not needed."""
-    return xp.rms_norm_gradients(grad_output, input, weight, n, eps, needs)
+normalized_rms.grad_all(rms_rule, kernel=rms_gradients)
 
 
 @composite(method=False, inplace=False)

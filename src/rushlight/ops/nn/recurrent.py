@@ -9,11 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from numpy import ndarray
-
-from rushlight._backends import cpu as xp
 from rushlight.autograd.state import active, thread
-from rushlight.core.tensor import _wrap
 from rushlight.dispatch.registry import Array, op, public
 from rushlight.ops.linalg.matmul import linear
 from rushlight.ops.nn.dropout import dropout as drop
@@ -85,13 +81,7 @@ def through_time(
             return through_packed(step, x, sizes, states, weights, reverse)
         return unrolled(step, linear(x, w_ih, b_ih), states, w_hh, b_hh, w_hr, reverse)
     c = states[1] if step is lstm_step else None
-    keep = False
-    if thread.grad:
-        for t in (w_ih, w_hh, b_ih, b_hh, x, *states):
-            keep = keep or (t is not None and t.requires_grad)
-    y, *last = recurrent_layer(
-        x, w_ih, w_hh, b_ih, b_hh, states[0], c, KINDS[step], sizes, reverse, keep
-    )
+    y, *last = recurrent_layer(x, w_ih, w_hh, b_ih, b_hh, states[0], c, KINDS[step], sizes, reverse)
     return y, tuple(last[: len(states)])
 
 
@@ -150,72 +140,54 @@ KINDS = {lstm_step: "lstm", gru_step: "gru", tanh_step: "tanh", relu_step: "relu
 
 @op(
     name="_recurrent_layer", node="MkldnnRnnLayerBackward0", method=False, out=False,
-    outputs=("result", "h", "c", "first", "second", "third"),
+    outputs=("result", "h", "c"), intermediates=("first", "second", "third"),
 )  # fmt: skip
 def recurrent_layer(
     xp, input: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None, h0: Array,
     c0: Array | None, kind: str, sizes: list | None, reverse: bool, keep: bool,
 ):  # fmt: skip
-    """(outputs, last h, last c, what the gradients need if `keep`) of a layer in one direction."""
+    """(outputs, last h, last c) of a layer in one direction. Intermediates: as the kernel needs them."""
     return xp.recurrent_layer(input, w_ih, w_hh, b_ih, b_hh, h0, c0, kind, sizes, reverse, keep)
 
 
-def recurrent_layer_gradients(
-    g_result, g_h, g_c, input, w_ih, w_hh, b_ih, b_hh, h0, c0, kind, sizes, reverse, result, first,
-    second, third, needs,
+def recurrent_layer_rule(
+    g_result, g_h, g_c, input, w_ih, w_hh, b_ih, b_hh, h0, c0, kind, sizes, reverse, needs
 ):  # fmt: skip
-    if not thread.grad:
-        given = (
-            g_result, g_h, None if c0 is None else g_c, input, w_ih, w_hh, h0, c0, result, first, second,
-            third,
-        )  # fmt: skip
-        rest = (kind, sizes, reverse, needs[0], needs[5])
-        if active.modes or any(t is not None and t._array.__class__ is not ndarray for t in given):
-            found = recurrent_layer_backward(*given, *rest)
-        else:  # as the operator would, which costs as much as a small step
-            arrays = (None if t is None else t._array for t in given)
-            found = map(wrapped, xp.recurrent_layer_gradients(*arrays, *rest))
-        return tuple(a if need else None for a, need in zip(found, needs, strict=True))
-    step = next(s for s, name in KINDS.items() if name == kind)
-    weights, states = [w_ih, w_hh, b_ih, b_hh, None], (h0,) if c0 is None else (h0, c0)
-    if sizes is None:
-        y, last = unrolled(step, linear(input, w_ih, b_ih), states, w_hh, b_hh, None, reverse)
-    else:
-        y, last = through_packed(step, input, sizes, states, weights, reverse)
-    g = (g_result, g_h) if c0 is None else (g_result, g_h, g_c)
-    return recorded((y, *last), (input, w_ih, w_hh, b_ih, b_hh, h0, c0), g, needs)
-
-
-def wrapped(a: Any) -> Any:
-    return None if a is None else _wrap(a)
-
-
-def recorded(outputs: tuple, inputs: tuple, g: tuple, needs: tuple) -> tuple:
-    """The gradients by the inputs that need one, themselves recorded."""
+    """The layer again, step by step in operators, and their gradients."""
     from rushlight.autograd.engine import grad
+    from rushlight.autograd.grad_mode import enable_grad
 
-    wanted = [t for t, need in zip(inputs, needs, strict=True) if need]
-    found = iter(grad(outputs, wanted, g, create_graph=True, allow_unused=True))
+    recording = thread.grad
+    step = next(s for s, name in KINDS.items() if name == kind)
+    with enable_grad():
+        given = (input, w_ih, w_hh, b_ih, b_hh, h0, c0)
+        inputs = [  # apart, if one is given twice
+            None if t is None else t.view_as(t) for t in given
+        ]
+        x, w_ih, w_hh, b_ih, b_hh, *states = inputs
+        states = tuple(s for s in states if s is not None)
+        if sizes is None:
+            y, last = unrolled(step, linear(x, w_ih, b_ih), states, w_hh, b_hh, None, reverse)
+        else:
+            y, last = through_packed(step, x, sizes, states, [*inputs[1:5], None], reverse)
+        g = (g_result, g_h, g_c)[: 1 + len(states)]
+        wanted = [t for t, need in zip(inputs, needs, strict=True) if need]
+        found = iter(grad((y, *last), wanted, g, create_graph=recording, allow_unused=True))
     return tuple(next(found) if need else None for need in needs)
 
 
-recurrent_layer.grad_all(recurrent_layer_gradients)
-
-
-@op(
-    name="_recurrent_layer_backward", method=False, out=False,
-    outputs=("input", "w_ih", "w_hh", "b_ih", "b_hh", "h0", "c0"),
-)  # fmt: skip
-def recurrent_layer_backward(
-    xp, g: Array, g_h: Array, g_c: Array | None, x: Array, w_ih: Array, w_hh: Array, h: Array,
-    c: Array | None, y: Array, first: Array | None, second: Array | None, third: Array | None,
-    kind: str, sizes: list | None, reverse: bool, needs_x: bool, needs_h: bool,
+def recurrent_layer_gradients(
+    xp, g_result, g_h, g_c, input, w_ih, w_hh, h0, c0, kind, sizes, reverse, result, first, second,
+    third, needs,
 ):  # fmt: skip
-    """The gradients of `_recurrent_layer` by the input, weights, biases and first states."""
-    return xp.recurrent_layer_gradients(
-        g, g_h, g_c, x, w_ih, w_hh, h, c, y, first, second, third, kind, sizes, reverse, needs_x,
-        needs_h,
+    found = xp.recurrent_layer_gradients(
+        g_result, g_h, None if c0 is None else g_c, input, w_ih, w_hh, h0, c0, result, first, second,
+        third, kind, sizes, reverse, needs[0], needs[5],
     )  # fmt: skip
+    return tuple(a if need else None for a, need in zip(found, needs, strict=True))
+
+
+recurrent_layer.grad_all(recurrent_layer_rule, kernel=recurrent_layer_gradients)
 
 
 # -- all layers ------------------------------------------------------------------------------------
@@ -346,18 +318,12 @@ def one_step(
     same = (
         n > 0 and input._array.ndim == 2 and active.modes <= active.inference
     )  # else perhaps autocast
-    keep = False
     for t in (w_ih, w_hh, *states):
         same = same and t._array.dtype is d and t._array.ndim == 2
     if not same:
         return step(linear(input, w_ih, b_ih), states, w_hh, b_hh)
-    if thread.grad:
-        for t in (w_ih, w_hh, b_ih, b_hh, input, *states):
-            keep = keep or (t is not None and t.requires_grad)
     c = states[1] if step is lstm_step else None
-    _, *last = recurrent_layer(
-        input, w_ih, w_hh, b_ih, b_hh, states[0], c, KINDS[step], [n], False, keep
-    )
+    _, *last = recurrent_layer(input, w_ih, w_hh, b_ih, b_hh, states[0], c, KINDS[step], [n], False)
     return tuple(last[: len(states)])
 
 

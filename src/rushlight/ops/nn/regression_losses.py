@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.dispatch.fused_rules import fused
 from rushlight.dispatch.registry import Array, composite, elementwise, op
 from rushlight.ops.nn.loss import legacy_reduction, reduced
 
@@ -54,18 +53,22 @@ def scaled(g: Any, input: Any, reduction: str) -> Any:
     return g / input.numel() if reduction == "mean" else g
 
 
-def squared_error_rule(g: Any, input: Any, target: Any, factor: float) -> Any:
+def squared_error_rule(g: Any, input: Any, target: Any, reduction: str) -> Any:
+    factor = 2 / (input.numel() or 1) if reduction == "mean" else 2.0
     return g * (input - target) * factor
 
 
-def squared_error_slope(g: Any, input: Any, target: Any, reduction: str) -> Any:
-    factor = 2 / (input.numel() or 1) if reduction == "mean" else 2.0
-    return fused("mse_gradient", squared_error_rule, g, input, target, factor)
+def squared_error_gradient(xp, g, input, target, reduction):
+    factor = 2 / (input.size or 1) if reduction == "mean" else 2.0
+    return xp.mse_gradient(g, input, target, factor)
 
 
+squared_error.grad(input=squared_error_rule, kernel=squared_error_gradient)
 squared_error.grad(
-    input=squared_error_slope,
-    target=lambda g, input, target, reduction: squared_error_slope(g, target, input, reduction),
+    target=lambda g, input, target, reduction: squared_error_rule(g, target, input, reduction),
+    kernel=lambda xp, g, input, target, reduction: squared_error_gradient(
+        xp, g, target, input, reduction
+    ),
 )
 
 
@@ -139,13 +142,10 @@ def smooth_rule(g: Any, input: Any, target: Any, beta: float) -> Any:
     return g * (d / beta).clamp(-1, 1) if beta else g * d.sign()
 
 
+smooth_error.grad(input=smooth_rule, kernel="smooth_l1_gradient")
 smooth_error.grad(
-    input=lambda g, input, target, beta: fused(
-        "smooth_l1_gradient", smooth_rule, g, input, target, beta
-    ),
-    target=lambda g, input, target, beta: fused(
-        "smooth_l1_gradient", smooth_rule, g, target, input, beta
-    ),
+    target=lambda g, target, input, beta: smooth_rule(g, target, input, beta),
+    kernel="smooth_l1_gradient",
 )
 
 
@@ -176,13 +176,10 @@ def huber_rule(g: Any, input: Any, target: Any, delta: float) -> Any:
     return g * (input - target).clamp(-delta, delta)
 
 
+huber_error.grad(input=huber_rule, kernel="huber_gradient")
 huber_error.grad(
-    input=lambda g, input, target, delta: fused(
-        "huber_gradient", huber_rule, g, input, target, delta
-    ),
-    target=lambda g, input, target, delta: fused(
-        "huber_gradient", huber_rule, g, target, input, delta
-    ),
+    target=lambda g, target, input, delta: huber_rule(g, target, input, delta),
+    kernel="huber_gradient",
 )
 
 
@@ -224,10 +221,8 @@ def binary_entropy_rule(g: Any, input: Any, target: Any) -> Any:
     return g * (input - target) / ((1 - input) * input).clamp(min=1e-12)
 
 
+binary_entropy.grad(input=binary_entropy_rule, kernel="binary_cross_entropy_gradient")
 binary_entropy.grad(
-    input=lambda g, input, target: fused(
-        "binary_cross_entropy_gradient", binary_entropy_rule, g, input, target
-    ),
     target=lambda g, input: g * ((1 - input).log().clamp(min=-100) - input.log().clamp(min=-100)),
 )
 
@@ -268,12 +263,8 @@ def logit_entropy_rule(g: Any, input: Any, target: Any) -> Any:
     return g * (input.sigmoid() - target)
 
 
-logit_entropy.grad(
-    input=lambda g, input, target: fused(
-        "bce_with_logits_gradient", logit_entropy_rule, g, input, target
-    ),
-    target=lambda g, input: -g * input,
-)
+logit_entropy.grad(input=logit_entropy_rule, kernel="bce_with_logits_gradient")
+logit_entropy.grad(target=lambda g, input: -g * input)
 
 
 @op(
@@ -287,14 +278,20 @@ def reduced_logit_entropy(xp, input: Array, target: Array, reduction: str):
     return np.asarray(total).astype(input.dtype)
 
 
+def reduced_logit_entropy_gradient(xp, g, input, target, reduction):
+    if reduction == "mean":
+        half, n = g.itemsize < 4, input.size
+        g = np.asarray(xp.with_wide_number(xp.divide, g, n) if half else xp.divide(g, n))
+    return xp.bce_with_logits_gradient(g, input, target)
+
+
 reduced_logit_entropy.grad(
-    input=lambda g, input, target, reduction: fused(
-        "bce_with_logits_gradient",
-        logit_entropy_rule,
-        scaled(g, input, reduction),
-        input,
-        target,
+    input=lambda g, input, target, reduction: logit_entropy_rule(
+        scaled(g, input, reduction), input, target
     ),
+    kernel=reduced_logit_entropy_gradient,
+)
+reduced_logit_entropy.grad(
     target=lambda g, input, reduction: -scaled(g, input, reduction) * input,
 )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.fused_rules import fused
 from rushlight.dispatch.registry import Array, elementwise
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def inside(g: Tensor, input: Tensor, min: Any, max: Any) -> Tensor:
     return g.masked_fill(~kept, 0)
 
 
-clamp.grad(input=lambda g, input, min, max: fused("clip_gradient", inside, g, input, min, max))
+clamp.grad(input=inside, kernel="clip_gradient")
 clamp.alias("clip")
 
 

@@ -232,7 +232,7 @@ def _div_half(xp, input: Array, other: Array, *, rounding_mode: str | None = Non
     return xp.with_wide_number(xp.divide, input, other)
 
 
-_div_half.grad(**{i: rule for i, (rule, _) in div.rules.items()})
+_div_half.grad(**{i: rule.function for i, rule in div.rules.items()})
 
 
 @elementwise(kernel="divide", promote="float")
@@ -241,7 +241,7 @@ def true_divide(input: Array, other: Array):
 
 
 true_divide._node = "DivBackward0"
-true_divide.grad(**{i: rule for i, (rule, _) in div.rules.items()})
+true_divide.grad(**{i: rule.function for i, rule in div.rules.items()})
 
 
 @elementwise(name="_div_rounded", node="DivBackward2", accepts="if", method=False, inplace=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.fused_rules import fused
 from rushlight.dispatch.registry import OPS, Array, composite, elementwise, op, public
 from rushlight.ops.pointwise.elementwise import zero
 
@@ -53,11 +52,7 @@ def tanh(input: Array):
     """The hyperbolic tangent."""
 
 
-def tanh_rule(g: Any, result: Any) -> Any:
-    return g * (1 - result * result)
-
-
-tanh.grad(input=lambda g, result: fused("tanh_gradient", tanh_rule, g, result))
+tanh.grad(input=lambda g, result: g * (1 - result * result), kernel="tanh_gradient")
 
 
 @elementwise(kernel="sigmoid", promote="float", direct=True)
@@ -65,11 +60,7 @@ def sigmoid(input: Array):
     """The logistic function 1 / (1 + exp(-input))."""
 
 
-def sigmoid_rule(g: Any, result: Any) -> Any:
-    return g * ((1 - result) * result)
-
-
-sigmoid.grad(input=lambda g, result: fused("sigmoid_gradient", sigmoid_rule, g, result))
+sigmoid.grad(input=lambda g, result: g * ((1 - result) * result), kernel="sigmoid_gradient")
 sigmoid.alias("special.expit")
 
 

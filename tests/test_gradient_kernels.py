@@ -1,0 +1,152 @@
+"""Gradient rules with kernels, and intermediates: kernels run where they may, and agree with their rules."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+import rushlight.nn.functional as F
+from rushlight.dispatch import record
+from rushlight.dispatch.registry import OPS, Array, Op
+from rushlight.ops.nn.loss import class_entropy
+
+CLASSES = torch.tensor([0, 2, 1])
+CALLS = {
+    "gelu": (F.gelu, (3, 4)),
+    "gelu, tanh": (lambda x: F.gelu(x, approximate="tanh"), (3, 4)),
+    "elu": (lambda x: F.elu(x, 0.7), (3, 4)),
+    "glu": (F.glu, (3, 4)),
+    "tanh": (torch.tanh, (3, 4)),
+    "clamp": (lambda x: x.clamp(-0.5, 0.5), (3, 4)),
+    "prelu": (F.prelu, (3, 4), (4,)),
+    "mse": (F.mse_loss, (3, 4), (3, 4)),
+    "smooth_l1": (F.smooth_l1_loss, (3, 4), (3, 4)),
+    "bce": (lambda x, y: F.binary_cross_entropy(x.sigmoid(), y.sigmoid()), (3, 4), (3, 4)),
+    "bce of logits": (F.binary_cross_entropy_with_logits, (3, 4), (3, 4)),
+    "cross entropy": (lambda x: class_entropy(x, CLASSES, None, "mean", -100, 0.1), (3, 4)),
+    "layer norm": (lambda x, w, b: F.layer_norm(x, (4,), w, b), (3, 4), (4,), (4,)),
+    "group norm": (lambda x, w, b: F.group_norm(x, 2, w, b), (3, 4, 5), (4,), (4,)),
+    "rms norm": (lambda x, w: F.rms_norm(x, (4,), w), (3, 4), (4,)),
+    "batch norm": (lambda x, w: F.batch_norm(x, None, None, w, None, True), (3, 4), (4,)),
+    "attention": (F.scaled_dot_product_attention, (2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 4)),
+    "attention, mask": (
+        F.scaled_dot_product_attention, (2, 3, 4), (2, 5, 4), (2, 5, 4), (3, 5),
+    ),
+    "gru": (lambda x, w, u, h: torch.gru_cell(x, h, w, u), (3, 4), (6, 4), (6, 2), (3, 2)),
+    "lstm": (lambda x, w, u, h: torch.lstm_cell(x, (h, h), w, u)[1], (3, 4), (8, 4), (8, 2), (3, 2)),
+    "cdist": (lambda x, y: torch.cdist(x, y, 3.0), (3, 4), (5, 4)),
+    "pdist": (torch.pdist, (4, 3)),
+}  # fmt: skip
+
+
+def drawn(shapes, **options):
+    torch.manual_seed(2)
+    return [torch.randn(s, dtype=torch.float64, **options).requires_grad_() for s in shapes]
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    """The operators whose kernels of gradients run while a mode is on."""
+    found = []
+
+    def note(op, values, call):
+        found.append(op.path)
+        return call()
+
+    monkeypatch.setattr(record, "around_kernels", [*record.around_kernels, note])
+    return found
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_kernels_agree_with_rules(name, kernels):
+    call, *shapes = CALLS[name]
+    inputs = drawn(shapes)
+    result = call(*inputs)
+    g = torch.randn_like(result)
+    with torch.profiler.profile():
+        by_kernel = torch.autograd.grad(result, inputs, g, retain_graph=True)
+    assert kernels
+    kernels.clear()
+    with torch.profiler.profile():
+        by_rule = torch.autograd.grad(result, inputs, g, create_graph=True)
+    assert not kernels
+    for ours, theirs in zip(by_kernel, by_rule, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_kernels_take_what_hooks_saved(name):
+    call, *shapes = CALLS[name]
+    inputs = drawn(shapes)
+    g = torch.ones_like(call(*inputs))
+    want = torch.autograd.grad(call(*inputs), inputs, g)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        result = call(*inputs)
+    for a, b in zip(torch.autograd.grad(result, inputs, g), want, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("name", sorted({*CALLS} - {"cross entropy"}))  # its classes are on the CPU
+def test_rules_run_on_the_meta_device(name):
+    call, *shapes = CALLS[name]
+    inputs = drawn(shapes, device="meta")
+    found = torch.autograd.grad(call(*inputs).sum(), inputs)
+    assert [(g.shape, g.dtype, g.is_meta) for g in found] == [
+        (t.shape, t.dtype, True) for t in inputs
+    ]
+
+
+def test_intermediates_go_through_hooks_and_are_freed():
+    q, k, v = drawn([(1, 2, 3, 4)] * 3)
+    packed = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: (packed.append(t), t)[1], lambda t: t):
+        result = F.scaled_dot_product_attention(q, k, v)
+    assert len(packed) == 5  # query, key, value, result and the weights
+    result = F.scaled_dot_product_attention(q, k, v)
+    assert result.grad_fn._saved_weights.shape[:3] == (1, 2, 3)
+    result.sum().backward()
+    with pytest.raises(RuntimeError, match="freed"):
+        result.grad_fn._saved_weights  # noqa: B018
+
+
+def test_forward_is_told_whether_intermediates_will_be_read():
+    kept = []
+
+    def doubled_square(xp, input: Array, keep: bool):
+        kept.append(keep)
+        return input * input, input + input if keep else None
+
+    op = Op(doubled_square, where="internal", intermediates=("twice",))
+    try:
+        op.grad(input=lambda g, twice: g * twice)
+        x = torch.tensor([3.0], requires_grad=True)
+        op(x).backward()
+        assert x.grad.tolist() == [6.0]
+        with torch.no_grad():
+            assert op(x).tolist() == [9.0]
+        op(x.detach())
+        with torch.inference_mode():
+            assert op(x).tolist() == [9.0]
+        assert kept == [True, False, False, False]
+        with torch.profiler.profile():
+            y = op(x)
+        assert kept.pop()
+        assert torch.autograd.grad(y, x)[0].tolist() == [6.0]
+    finally:
+        del OPS[op.path]
+
+
+def test_declarations_that_are_wrong():
+    def negated(xp, input: Array):
+        return -input
+
+    op = Op(negated, where="internal")
+    try:
+        with pytest.raises(TypeError, match="may only name"):
+            op.grad(input=lambda g: g, kernel=lambda xp, g, output: g)
+        with pytest.raises(TypeError, match="one rule"):
+            op.grad(kernel="negative")
+    finally:
+        del OPS[op.path]
+    with pytest.raises(TypeError, match="keep"):
+        Op(negated, where="internal", intermediates=("other",))
