@@ -9,13 +9,14 @@ import numpy as np
 
 from rushlight._backends import cpu
 from rushlight._backends.llvm.elementwise import into, pointwise, pointwise_of_several
-from rushlight._backends.llvm.operands import KNOWN, Made
+from rushlight._backends.llvm.operands import Made
 from rushlight._backends.reference import activation as reference
 from rushlight._codegen.kernels import activations as of
 from rushlight._codegen.kernels import elementwise
 from rushlight._codegen.kernels.loops import CHEAP, COSTLY
 from rushlight._codegen.kernels.pointwise import Pointwise
 from rushlight._codegen.types import of as type_of
+from rushlight.core.dtype_sets import FLOATING, I32, I64
 
 _relu = Pointwise(elementwise.relu, grain=CHEAP)
 
@@ -25,7 +26,7 @@ def relu(a: Any, out: np.ndarray | None = None) -> Any:
     if a.__class__ is np.ndarray and a.size:
         if (u := _relu[a.dtype]) is not None:
             return u(a) if out is None else u(a, out=out)
-        if a.dtype.char in "li":
+        if a.dtype in (I64, I32):
             return cpu.maximum(a, 0) if out is None else cpu.maximum(a, 0, out=out)
     return into(out, reference.relu(a))
 
@@ -81,7 +82,7 @@ _glu_gradient = Made(lambda d: of.glu_gradient.compiled(T=type_of(d)))
 def half_rows(a: Any, axis: int) -> tuple[int, int, tuple] | None:
     """(rows, half of their length, shape of a half) of an array in memory whose axis is halved; None for
     what kernels do not take."""
-    if a.__class__ is not np.ndarray or a.dtype not in KNOWN or not a.flags.carray or not a.size:
+    if a.__class__ is not np.ndarray or a.dtype not in FLOATING or not a.flags.carray or not a.size:
         return None
     shape = a.shape
     if not -len(shape) <= axis < len(shape) or shape[axis] % 2:

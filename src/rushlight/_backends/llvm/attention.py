@@ -16,10 +16,8 @@ from rushlight._backends.reference import attention as reference
 from rushlight._codegen.kernels import attention as kernels
 from rushlight._codegen.kernels import gemm
 from rushlight._codegen.types import of
-from rushlight.core import dtypes
+from rushlight.core.dtype_sets import F32, F64, REDUCED
 
-F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-HALF = frozenset((np.dtype(np.float16), dtypes.bfloat16.np))
 FAR = 1 << 40  # how far beyond its own place a query sees where it sees all
 
 
@@ -83,7 +81,7 @@ def attention(
     query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float, keep: bool
 ) -> tuple[Any, Any]:
     """(softmax(query keyᵀ scale + mask) value, what the gradients need if `keep`)."""
-    if query.dtype in HALF:
+    if query.dtype in REDUCED:
         given = [a if a is None else a.astype(F32) for a in (query, key, value, mask)]
         out, kept = attention(*given, causal, scale, keep)
         return out.astype(query.dtype), kept
@@ -106,7 +104,7 @@ def attention_gradients(
     scale: float, needs: tuple,
 ) -> tuple:  # fmt: skip
     """The gradients of `attention` by query, key, value and (in full shape) mask."""
-    if query.dtype in HALF:
+    if query.dtype in REDUCED:
         given = [a if a is None else a.astype(F32) for a in (g, query, key, value, mask)]
         found = attention_gradients(*given, causal, result.astype(F32), kept, scale, needs)
         return (*(x if x is None else x.astype(query.dtype) for x in found[:3]), found[3])

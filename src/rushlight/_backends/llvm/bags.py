@@ -11,9 +11,9 @@ from rushlight._backends.reference import bags as reference
 from rushlight._codegen.kernels import bags as kernels
 from rushlight._codegen.kernels.rows import width
 from rushlight._codegen.types import bf16, f16, f32, f64, of
+from rushlight.core.dtype_sets import I64
 
 SMALL = max(1, threshold(64))  # elements that are added up
-I64 = np.dtype(np.int64)
 MODES = ("sum", "mean", "most")
 
 

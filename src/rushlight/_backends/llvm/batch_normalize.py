@@ -11,18 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.llvm.operands import KNOWN, WIDE, Made, known
+from rushlight._backends.llvm.operands import Made, known
 from rushlight._backends.reference import normalize as reference
 from rushlight._backends.reference.normalize import channels_last
 from rushlight._codegen.kernels import batch_norm as kernels
 from rushlight._codegen.types import of
+from rushlight.core.dtype_sets import FLOATING, compute_dtype
 
 
 def vectors(n: int, *given: Any) -> bool:
     """Whether each is n numbers that stand side by side, or None."""
     for a in given:
         if a is not None and not (
-            a.__class__ is np.ndarray and a.dtype in KNOWN and a.size == n and a.flags.carray
+            a.__class__ is np.ndarray and a.dtype in FLOATING and a.size == n and a.flags.carray
         ):
             return False
     return True
@@ -85,7 +86,7 @@ def batch_norm(
     if sizes is None or not vectors(sizes[1], weight, bias):
         return reference.batch_norm(a, weight, bias, mean, var, training, eps)
     n, channels, size = sizes
-    d, wide = a.dtype, WIDE[a.dtype]
+    d, wide = a.dtype, compute_dtype(a.dtype)
     w, b = (a if v is None else v for v in (weight, bias))  # what is not there is not read
     if weight is not None and bias is not None and weight.dtype is not bias.dtype:
         w, b = (v.astype(wide, copy=False) for v in (weight, bias))
@@ -130,7 +131,7 @@ def batch_norm_gradients(
         kernel = _backs["planes_backward", *key, a.dtype, w.dtype, mean.dtype]
         kernel(h, a, w, mean, var, gx, gw, gb, n, channels, size, eps)
     else:
-        parts = np.empty((2 * kernels.PARTS + 3) * channels, WIDE[a.dtype])
+        parts = np.empty((2 * kernels.PARTS + 3) * channels, compute_dtype(a.dtype))
         kernel = _backs["rows_backward", *key, a.dtype, w.dtype, mean.dtype]
         kernel(h, a, w, mean, var, gx, gw, gb, parts, n, channels, eps)
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None

@@ -12,18 +12,17 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.batch_normalize import vectors
-from rushlight._backends.llvm.operands import KNOWN, WIDE, Made
+from rushlight._backends.llvm.operands import Made
 from rushlight._backends.reference import softmax as reference
 from rushlight._backends.reference.normalize import channels_last
 from rushlight._codegen.kernels import class_entropy as kernels
 from rushlight._codegen.kernels.rows import CHUNK, width
 from rushlight._codegen.types import of
-
-INT64 = np.dtype(np.int64)
+from rushlight.core.dtype_sets import FLOATING, I64, compute_dtype
 
 
 def _kernel(name: str, weight: bool, smooth: bool, d: Any) -> Any:
-    known = {"WEIGHT": weight, "SMOOTH": smooth, "T": of(d), "R": of(WIDE[d])}
+    known = {"WEIGHT": weight, "SMOOTH": smooth, "T": of(d), "R": of(compute_dtype(d))}
     return getattr(kernels, name).compiled(**known)
 
 
@@ -32,14 +31,14 @@ _made = Made(_kernel)
 
 def layout_of(a: Any, target: Any, weight: Any) -> tuple[int, int, int] | None:
     """(outer, n, inner) of logits [outer, n, inner] in memory; None where kernels do not take them."""
-    if a.__class__ is not np.ndarray or a.dtype not in KNOWN or not a.size:
+    if a.__class__ is not np.ndarray or a.dtype not in FLOATING or not a.size:
         return None
     shape = a.shape
     if len(shape) < 2 or target.__class__ is not np.ndarray:
         return None
     n = shape[1]
     if (
-        target.dtype is not INT64
+        target.dtype is not I64
         or target.shape != (*shape[:1], *shape[2:])
         or not target.flags.carray
         or not vectors(n, weight)
@@ -66,7 +65,10 @@ def cross_entropy(
         return reference.cross_entropy(a, target, weight, skip, smoothing)
     outer, n, inner = sizes
     d = a.dtype
-    losses, sums = np.empty(target.shape, WIDE[d]), np.empty(target.shape, WIDE[d])
+    losses, sums = (
+        np.empty(target.shape, compute_dtype(d)),
+        np.empty(target.shape, compute_dtype(d)),
+    )
     key = weight is not None, smoothing != 0, d
     w = a if weight is None else weight
     lanes = 1 if inner == 1 else width(of(d))  # type: ignore[arg-type]  # known since layout_of
@@ -93,7 +95,7 @@ def cross_entropy_gradient(
         sizes is None
         or g.__class__ is not np.ndarray
         or sums.__class__ is not np.ndarray
-        or d is not WIDE[a.dtype]
+        or d is not compute_dtype(a.dtype)
         or sums.shape != target.shape
         or not sums.flags.carray
         or g.size != 1

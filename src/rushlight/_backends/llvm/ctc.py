@@ -13,9 +13,7 @@ from rushlight._backends.llvm.operands import Made
 from rushlight._backends.reference import ctc as reference
 from rushlight._codegen.kernels import ctc as kernels
 from rushlight._codegen.types import of
-
-WIDE = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
-INT64 = np.dtype(np.int64)
+from rushlight.core.dtype_sets import F64, FULL, I64
 
 _losses = Made(lambda d: kernels.ctc_loss.compiled(T=of(d)))
 _gradients = Made(lambda zero, d: kernels.ctc_loss_gradient.compiled(ZERO=zero, T=of(d)))
@@ -30,8 +28,8 @@ def walked(x: Any, targets: Any, heard: list, lengths: list, blank: int) -> tupl
     them; None for what is the reference's, which says what is wrong."""
     if (
         not x.__class__ is targets.__class__ is np.ndarray
-        or x.dtype not in WIDE
-        or targets.dtype is not INT64
+        or x.dtype not in FULL
+        or targets.dtype is not I64
         or x.ndim != 3
         or targets.ndim != 2
         or not x.size
@@ -77,7 +75,7 @@ def ctc_loss_gradient(
         or not g.__class__ is alpha.__class__ is np.ndarray
         or g.dtype is not log_probs.dtype
         or g.shape != log_probs.shape[1:2]
-        or alpha.dtype.char != "d"
+        or alpha.dtype is not F64
         or alpha.shape != (log_probs.shape[1], log_probs.shape[0], plan[0].shape[1])
     ):
         return reference.ctc_loss_gradient(

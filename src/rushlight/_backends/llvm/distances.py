@@ -14,8 +14,8 @@ from rushlight._backends.llvm.operands import Made
 from rushlight._backends.reference import distances as reference
 from rushlight._codegen.kernels import distances as kernels
 from rushlight._codegen.types import of
+from rushlight.core.dtype_sets import FULL
 
-WIDE = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 NORMS = {1.0: 1, 2.0: 2, float("inf"): 0}  # as kernels call them
 
 _made = Made(lambda name, p, d: getattr(kernels, name).compiled(P=p, T=of(d)))
@@ -24,7 +24,7 @@ _made = Made(lambda name, p, d: getattr(kernels, name).compiled(P=p, T=of(d)))
 def alike(*arrays: Any) -> bool:
     """Whether they are arrays with elements, of one dtype that kernels take."""
     d = getattr(arrays[0], "dtype", None)
-    return d in WIDE and all(
+    return d in FULL and all(
         a.__class__ is np.ndarray and a.dtype is d and a.size > 0 for a in arrays
     )
 

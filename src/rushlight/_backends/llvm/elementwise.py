@@ -13,7 +13,6 @@ import numpy as np
 
 from rushlight._backends import cpu
 from rushlight._backends.llvm import threshold
-from rushlight._backends.llvm.operands import HALVES
 from rushlight._backends.reference import elementwise as numpy_elementwise
 from rushlight._backends.reference import gamma as numpy_gamma
 from rushlight._backends.reference import special as numpy_special
@@ -37,10 +36,23 @@ from rushlight._codegen.types import (
     u64,
 )
 from rushlight.core import dtypes
+from rushlight.core.dtype_sets import (
+    BOOL,
+    F16,
+    F32,
+    F64,
+    FLOATING,
+    I32,
+    I64,
+    REDUCED,
+    U8,
+    U16,
+    U32,
+    U64,
+)
 
 SMALL = threshold(1)  # elements from which a kernel takes less time than NumPy's passes
 SHORT = threshold(64)  # and than NumPy's `where`
-F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 
 
 def number_of(d: np.dtype, bound: bool) -> Callable[[float], Any]:
@@ -144,7 +156,7 @@ _added = pointwise_of_several(elementwise.add_scaled, numpy_elementwise.add_scal
 
 def add_scaled(a: Any, b: Any, factor: Any, out: np.ndarray | None = None) -> Any:
     """a + factor * b; of half types the factor is rounded to half, the sum once."""
-    if a.__class__ is np.ndarray and a.dtype.itemsize == 2 and a.dtype.name in HALVES:
+    if a.__class__ is np.ndarray and a.dtype in REDUCED:
         factor = float(np.asarray(factor).astype(a.dtype))
     return _added(a, b, factor, out=out)
 
@@ -188,7 +200,7 @@ _cube = Pointwise(arithmetic.cube, grain=CHEAP)
 
 def power(a: Any, b: Any) -> Any:
     """`a` to the power of `b`; common exponents by products, as PyTorch computes them."""
-    if a.__class__ is np.ndarray and a.ndim and a.dtype in numpy_elementwise.FLOATS:
+    if a.__class__ is np.ndarray and a.ndim and a.dtype in FLOATING:
         d = a.dtype
         n = b if b.__class__ is not np.ndarray else None if b.ndim else b.item()
         if n == 2:
@@ -299,7 +311,7 @@ def clip(a: np.ndarray, low: Any, high: Any, out: np.ndarray | None = None) -> n
         number = np.float64 if a.dtype is F64 else np.float32
         low = number(-np.inf if low is None else low)
         return u(a, low, number(np.inf if high is None else high), out=out)
-    if a.__class__ is np.ndarray and (d := a.dtype).char in "li" and a.size >= SMALL:
+    if a.__class__ is np.ndarray and (d := a.dtype) in (I64, I32) and a.size >= SMALL:
         least, most = (
             (-(1 << 63), (1 << 63) - 1) if d.itemsize == 8 else (-(1 << 31), (1 << 31) - 1)
         )
@@ -325,7 +337,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     if (
         condition.__class__ is a.__class__ is b.__class__ is np.ndarray
         and condition.size >= max(SHORT, 1)
-        and condition.dtype.char == "?"
+        and condition.dtype == BOOL
         and a.dtype is b.dtype
         and (t := of(a.dtype)) is not None
         and (a.ndim == 0 or a.shape == condition.shape and a.flags.carray)
@@ -357,8 +369,7 @@ isnan, isinf, isfinite = map(checked, ("isnan", "isinf", "isfinite"))
 
 
 MANY = threshold(32768)  # elements that two threads fill sooner
-_BITS: dict[int, tuple[np.dtype, Any]] = {1: (np.dtype(np.uint8), u8), 2: (np.dtype(np.uint16), u16),
-         4: (np.dtype(np.uint32), u32), 8: (np.dtype(np.uint64), u64)}  # fmt: skip
+_BITS: dict[int, tuple[np.dtype, Any]] = {1: (U8, u8), 2: (U16, u16), 4: (U32, u32), 8: (U64, u64)}
 
 
 def fill(a: Any, value: Any) -> None:

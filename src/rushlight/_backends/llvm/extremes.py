@@ -12,10 +12,10 @@ from rushlight._codegen.kernels import extremes as kernels
 from rushlight._codegen.kernels.fold import fold_columns
 from rushlight._codegen.kernels.shape_inference import reduction
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
-from rushlight._codegen.types import bf16, f16, f32, f64, i32, i64, of, u8
+from rushlight._codegen.types import of
+from rushlight.core.dtype_sets import BOOL, FLOATING, I32, I64, U8
 
-KNOWN = frozenset(t.np for t in (bf16, f16, f32, f64, i32, i64, u8))
-I64 = i64.np
+KNOWN = FLOATING | {I32, I64, U8}
 DEEPEST = 1 << 16  # rows of columns that one thread takes: their partners are other columns
 INFER: Any = reduction, {"LONGEST": PART, "DEEPEST": DEEPEST, "MOST": kernels.PARTS, "FEW": 2}
 
@@ -53,7 +53,7 @@ def amax(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     if r is not None:
         return r
     found = planned(a, axis, keepdims)
-    if found is None or a.dtype.char == "?":
+    if found is None or a.dtype == BOOL:
         return reference.amax(a, axis, keepdims)
     return folded("amax", a, found, kind(a), kind(a))
 
@@ -64,7 +64,7 @@ def amin(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     if r is not None:
         return r
     found = planned(a, axis, keepdims)
-    if found is None or a.dtype.char == "?":
+    if found is None or a.dtype == BOOL:
         return reference.amin(a, axis, keepdims)
     return folded("amin", a, found, kind(a), kind(a))
 

@@ -17,22 +17,14 @@ from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.kernels import shape_inference
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import Type, bf16, f16, f32, f64, i32, i64, u8, u16, u32, u64
-from rushlight.core import dtypes
+from rushlight.core.dtype_sets import BF16, BOOL, F16, F32, F64, I32, I64, REDUCED
 from rushlight.core.settings import get_num_threads
 
 SMALL = max(1, threshold(512))  # elements from which a kernel takes less time than NumPy
 ROWS = max(1, threshold(8192))  # whole rows are what NumPy is good at
 UNITS = {1: u8, 2: u16, 4: u32, 8: u64}  # what is only moved needs no more than a size
-ADDED = {
-    np.dtype(d): t
-    for d, t in (
-        (np.float16, f16), (dtypes.bfloat16.np, bf16), (np.float32, f32), (np.float64, f64),
-        (np.int32, i32), (np.int64, i64),
-    )
-}  # fmt: skip
-I64, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
-F32, HALVES = np.dtype(np.float32), frozenset((np.dtype(np.float16), dtypes.bfloat16.np))
-INDEX = {np.dtype(np.int64): i64, np.dtype(np.int32): i32}
+ADDED = {F16: f16, BF16: bf16, F32: f32, F64: f64, I32: i32, I64: i64}
+INDEX = {I64: i64, I32: i32}
 SHARED = 1 << 16  # elements from which threads share the rows of one matrix
 PARTS = 4  # in so many parts
 Ints = tuple[int, ...]
@@ -95,7 +87,7 @@ def filling(d: np.dtype, t: Type) -> Any:
     return bind(infer, [d, BOOL, d], [], (kernels.fill_masked, {"T": t}))
 
 
-WIDE_ADDED = {d: t for d, t in ADDED.items() if d not in HALVES}  # halves: see `widely`
+WIDE_ADDED = {d: t for d, t in ADDED.items() if d not in REDUCED}  # halves: see `widely`
 TAKE, GATHER = (
     taking(shape_inference.taken, kernels.take_slices),
     taking(shape_inference.gathered, kernels.gather_along),
@@ -193,11 +185,11 @@ def put(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bo
     nothing is written, where an index is out of range; None where no kernel can do it."""
     index = np.ascontiguousarray(index)
     t, dtype, shape = index_type(index), z.dtype, z.shape
-    if add and dtype in HALVES and values.dtype is dtype:
+    if add and dtype in REDUCED and values.dtype is dtype:
         done = widely(z, values, lambda wide: put(wide, index, axis, values, True))
         if done is not None:
             return done
-    halves = add and dtype is F32 and values.dtype in HALVES
+    halves = add and dtype is F32 and values.dtype in REDUCED
     if t is None or not plain(z) or not z.flags.writeable:
         return None
     if not 0 <= axis < z.ndim or values.__class__ is not np.ndarray:
@@ -412,11 +404,11 @@ def written(
     """`scatter` by a kernel, `how` being its word; None where there is none."""
     dtype = z.dtype
     kind = UNITS.get(dtype.itemsize) if how == "put" else ADDED.get(dtype)
-    if how == "add" and dtype in HALVES and values.dtype is dtype:
+    if how == "add" and dtype in REDUCED and values.dtype is dtype:
         done = widely(z, values, lambda wide: written(wide, index, dim, values, how))
         if done is not None:
             return done
-    halves = how == "add" and dtype is F32 and values.dtype in HALVES
+    halves = how == "add" and dtype is F32 and values.dtype in REDUCED
     if (
         kind is not None
         and index.size >= SMALL
@@ -502,7 +494,7 @@ def gather_gradient(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray
         index, values = np.ascontiguousarray(index), np.ascontiguousarray(values)
         t, found = index_type(index), sizes(shape, index, dim)
         if t is not None and found is not None and values.flags.aligned:
-            halves = values.dtype in HALVES and values.size >= prod(shape)  # see `widely`
+            halves = values.dtype in REDUCED and values.size >= prod(shape)  # see `widely`
             to = f32 if halves else kind
             z, bad = np.empty(shape, to.np), np.zeros(1, np.int64)
             run = kernels.write_along.compiled(

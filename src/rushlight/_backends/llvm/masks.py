@@ -11,9 +11,9 @@ from rushlight._backends.reference import masks as reference
 from rushlight._codegen.kernels import mask as kernels
 from rushlight._codegen.kernels.copy import UNITS
 from rushlight._codegen.types import Type, of, u8
+from rushlight.core.dtype_sets import BOOL
 
 SMALL = max(1, threshold(2048))  # elements from which a kernel takes less time than NumPy
-BOOL = np.dtype(np.bool_)
 FAR = 1 << 31  # sizes of dimensions are below it
 
 

@@ -11,46 +11,47 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.batch_normalize import alike, vectors
-from rushlight._backends.llvm.operands import KNOWN, WIDE, Made, known
+from rushlight._backends.llvm.operands import Made, known
 from rushlight._backends.reference import normalize as reference
 from rushlight._codegen.kernels import norm, norm_last
 from rushlight._codegen.kernels.batch_norm import PARTS
 from rushlight._codegen.types import of
+from rushlight.core.dtype_sets import FLOATING, compute_dtype
 
 
 def _forward(centre: bool, weight: bool, bias: bool, kept: bool, d: Any, w: Any) -> Any:
     return norm.row_norm.compiled(
-        WEIGHT=weight, BIAS=bias, CENTRE=centre, KEPT=kept, T=of(d), W=of(w), R=of(WIDE[d])
+        WEIGHT=weight, BIAS=bias, CENTRE=centre, KEPT=kept, T=of(d), W=of(w), R=of(compute_dtype(d))
     )
 
 
 def _backward(centre: bool, weight: bool, gx: bool, sums: bool, d: Any, w: Any) -> Any:
     return norm.row_norm_backward.compiled(
-        WEIGHT=weight, CENTRE=centre, INPUT=gx, SUMS=sums, T=of(d), W=of(w), R=of(WIDE[d])
+        WEIGHT=weight, CENTRE=centre, INPUT=gx, SUMS=sums, T=of(d), W=of(w), R=of(compute_dtype(d))
     )
 
 
 def _groups(weight: bool, bias: bool, kept: bool, d: Any, w: Any) -> Any:
     return norm.groups_norm.compiled(
-        WEIGHT=weight, BIAS=bias, KEPT=kept, T=of(d), W=of(w), R=of(WIDE[d])
+        WEIGHT=weight, BIAS=bias, KEPT=kept, T=of(d), W=of(w), R=of(compute_dtype(d))
     )
 
 
 def _groups_back(weight: bool, gx: bool, sums: bool, d: Any, w: Any) -> Any:
     return norm.groups_norm_backward.compiled(
-        WEIGHT=weight, INPUT=gx, SUMS=sums, T=of(d), W=of(w), R=of(WIDE[d])
+        WEIGHT=weight, INPUT=gx, SUMS=sums, T=of(d), W=of(w), R=of(compute_dtype(d))
     )
 
 
 def _last(weight: bool, bias: bool, kept: bool, d: Any, w: Any) -> Any:
     return norm_last.groups_last.compiled(
-        WEIGHT=weight, BIAS=bias, KEPT=kept, T=of(d), W=of(w), R=of(WIDE[d])
+        WEIGHT=weight, BIAS=bias, KEPT=kept, T=of(d), W=of(w), R=of(compute_dtype(d))
     )
 
 
 def _last_back(weight: bool, gx: bool, sums: bool, d: Any, w: Any) -> Any:
     return norm_last.groups_last_backward.compiled(
-        WEIGHT=weight, INPUT=gx, SUMS=sums, T=of(d), W=of(w), R=of(WIDE[d])
+        WEIGHT=weight, INPUT=gx, SUMS=sums, T=of(d), W=of(w), R=of(compute_dtype(d))
     )
 
 
@@ -62,7 +63,7 @@ _lengths = Made(lambda d: norm.row_lengths.compiled(T=of(d)))
 
 def whole(a: Any) -> Any:
     """`a`, or a copy of it, with its elements side by side; None for what kernels do not take."""
-    if a.__class__ is not np.ndarray or a.dtype not in KNOWN or not a.size:
+    if a.__class__ is not np.ndarray or a.dtype not in FLOATING or not a.size:
         return None
     return a if a.flags.carray else np.array(a, order="C")
 
@@ -101,7 +102,7 @@ def layer_norm(
     rows, y = x.size // n, np.empty(x.shape, d)
     mean = rstd = None
     if statistics:
-        wide = WIDE[d]
+        wide = compute_dtype(d)
         mean, rstd = np.empty(rows, wide), np.empty(rows, wide)
     w, b = affine(x, weight, bias)
     kernel = _rows_norm[True, weight is not None, bias is not None, statistics, d, w.dtype]
@@ -173,8 +174,8 @@ def planes_of(a: Any, groups: int, *others: Any) -> tuple[Any, int, bool]:
 def space_of(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """What the kernels for channels that are last take for their own use."""
     n, channels = x.shape[:2]
-    parts = np.empty(n * min(size, PARTS) * 2 * channels, WIDE[x.dtype])
-    return parts, np.empty(n * norm_last.TABLES * channels, WIDE[x.dtype])
+    parts = np.empty(n * min(size, PARTS) * 2 * channels, compute_dtype(x.dtype))
+    return parts, np.empty(n * norm_last.TABLES * channels, compute_dtype(x.dtype))
 
 
 def group_norm(
@@ -190,7 +191,10 @@ def group_norm(
     y = np.empty_like(x) if last else np.empty(x.shape, d)
     mean = rstd = None
     if statistics:
-        mean, rstd = np.empty((n, groups), WIDE[d]), np.empty((n, groups), WIDE[d])
+        mean, rstd = (
+            np.empty((n, groups), compute_dtype(d)),
+            np.empty((n, groups), compute_dtype(d)),
+        )
     w, b = affine(x, weight, bias)
     key = weight is not None, bias is not None, statistics, d, w.dtype
     m, r = (y, y) if mean is None else (mean, rstd)
@@ -221,7 +225,7 @@ def group_norm_gradients(
         space = space_of(x, size)
         _groups_last_back[key](h, x, w, gx, gw, gb, *space, n, size, groups, each, eps)
     else:
-        parts = np.empty(2 * n * channels, WIDE[d])
+        parts = np.empty(2 * n * channels, compute_dtype(d))
         kernel = _groups_norm_back[key]
         kernel(h, x, w, gx, gw, gb, parts, n * groups, groups, each, size, eps)
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None

@@ -8,27 +8,21 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm import threshold
-from rushlight.core import dtypes
+from rushlight.core.dtype_sets import FLOATING
 
 LARGE = threshold(1024)  # for kernels that are called with arrays, not by way of a ufunc
-FLOATS = frozenset("fd")  # dtype.char; half types are computed in f32
-HALVES = frozenset(("float16", "bfloat16"))
-# A dtype's name is made by Python code, its hash is kept: asking so takes a tenth of the time.
-KNOWN = frozenset(map(np.dtype, (np.float32, np.float64, np.float16, dtypes.bfloat16.np)))
-# What each of them is computed in: half types in float32.
-WIDE = {d: d if d.itemsize > 2 else np.dtype(np.float32) for d in KNOWN}
 
 
 def known(a: Any) -> bool:
     """Whether it is an array (no NumPy number, whose object is another one) of a floating dtype that
     kernels know, in this machine's order of bytes."""
-    return a.__class__ is np.ndarray and a.dtype in KNOWN
+    return a.__class__ is np.ndarray and a.dtype in FLOATING
 
 
 def takes(a: Any) -> bool:
     """Whether it is an array (no NumPy number, whose object is another one), large enough, and of a
     floating dtype that kernels know."""
-    return a.__class__ is np.ndarray and a.size >= LARGE and a.size > 0 and a.dtype in KNOWN
+    return a.__class__ is np.ndarray and a.size >= LARGE and a.size > 0 and a.dtype in FLOATING
 
 
 class Made(dict):

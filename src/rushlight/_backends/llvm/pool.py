@@ -17,14 +17,13 @@ from rushlight._backends.reference import pool as reference
 from rushlight._codegen.kernels import pool as kernels
 from rushlight._codegen.kernels import pool_last
 from rushlight._codegen.types import of
+from rushlight.core.dtype_sets import BOOL, FULL, I64, REDUCED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     Ints = tuple[int, ...]
 
-FLOATS = frozenset("fd")  # dtype.char
-HALVES = frozenset(("float16", "bfloat16"))
 SMALL = threshold(256)  # elements from which a kernel takes less time than NumPy's passes
 LONG = 64  # elements of a window in one dimension
 LARGE = 1 << 30  # places in a plane, and columns beyond its ends, fit into 32 bits
@@ -39,7 +38,7 @@ def fits(a: Any, sizes: Ints, *around: Ints) -> bool:
         and a.size > 0
         and a.flags.carray
         and of(a.dtype) is not None
-        and a.dtype.char != "?"
+        and a.dtype != BOOL
         and len(sizes) <= 3
         and prod(sizes) < LARGE
         and all(min(each) >= 0 and max(each) < LARGE // 64 for each in around)
@@ -156,7 +155,7 @@ def averages_adjoint_last(
     if (
         rows is None
         or 0 in sizes
-        or g.dtype.char not in FLOATS
+        or g.dtype not in FULL
         or not fits(rows, rows.shape[1:3], kernel, stride, sizes)
     ):
         return None
@@ -244,7 +243,7 @@ def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
         not fits(rows, sizes)
         or rows.dtype.kind in "iu"
         or at.__class__ is not np.ndarray
-        or at.dtype.char != "l"
+        or at.dtype != I64
         or at.shape != rows.shape
         or not at.flags.carray
         or size == 0
@@ -299,7 +298,7 @@ def adaptive_lists(n: int, m: int, dtype: np.dtype) -> resample.Lists | None:
 def adaptive_sums(x: np.ndarray, out: Ints) -> np.ndarray:
     """The sums over the windows of adaptive pooling; half precision summed (and left) in float32."""
     sizes = x.shape[x.ndim - len(out) :]
-    if x.dtype.char not in FLOATS or not x.size or 0 in out:
+    if x.dtype not in FULL or not x.size or 0 in out:
         return reference.adaptive_sums(x, out)
     each = [adaptive_lists(n, m, x.dtype) for n, m in zip(sizes, out, strict=True)]
     y = resample.by_lists(x, each, False)
@@ -356,14 +355,14 @@ def window_averages_adjoint(
     """The transpose of `window_averages`."""
     nd = len(kernel)
     out = g.shape[g.ndim - nd :]
-    if g.dtype.name in HALVES:
+    if g.dtype in REDUCED:
         wide = window_averages_adjoint(g.astype(np.float32), kernel, stride, padding, sizes, count)
         return wide.astype(g.dtype)
     found = averages_adjoint_last(g, kernel, stride, padding, sizes, count)
     if found is not None:
         return found
     if (
-        g.dtype.char not in FLOATS
+        g.dtype not in FULL
         or not fits(g, out, kernel, stride, padding, sizes)
         or 0 in sizes
         or prod(sizes) >= LARGE

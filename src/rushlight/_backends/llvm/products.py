@@ -15,15 +15,25 @@ from rushlight._backends import llvm
 from rushlight._backends.reference import products as reference
 from rushlight._codegen import types
 from rushlight._codegen.kernels import gemm, gemv
-from rushlight.core import dtypes
+from rushlight.core.dtype_sets import (
+    BF16,
+    F16,
+    F32,
+    F64,
+    FLOATING,
+    FULL,
+    I8,
+    I16,
+    I32,
+    I64,
+    REDUCED,
+    U8,
+)
 
-F32 = np.dtype(np.float32)
-BF16 = dtypes.bfloat16.np
 ELEMENTS = {
-    "f": types.f32, "d": types.f64, "e": types.f16, BF16.char: types.bf16,
-    "l": types.i64, "i": types.i32, "h": types.i16, "b": types.i8, "B": types.i8,
-}  # dtype.char -> what a kernel takes it for; whole numbers wrap around whether signed or not  # fmt: skip
-HALF = frozenset(("e", BF16.char))
+    F32: types.f32, F64: types.f64, F16: types.f16, BF16: types.bf16,
+    I64: types.i64, I32: types.i32, I16: types.i16, I8: types.i8, U8: types.i8,
+}  # dtype -> what a kernel takes it for; whole numbers wrap around whether signed or not  # fmt: skip
 DEEP, FEW, SOME = gemm.DEPTH, gemv.FEW, gemv.SOME
 ADD, BIAS, SCALE = gemm.ADD, gemm.BIAS, gemm.SCALE  # what a product is added to
 
@@ -43,51 +53,51 @@ SPAN, SPANNED = 4096, 128 * 128
 
 
 class _Kernels(dict):
-    """Compiled kernels, made when they are first wanted, by dtype.char: `gemm.product`; with "relu" or
+    """Compiled kernels, made when they are first wanted, by dtype: `gemm.product`; with "relu" or
     "gelu" behind it, the same with an activation; with "to" and another, a conversion; the kernels
     of `gemv.py` by their name and number of vectors. PAIRS are of bfloat16."""
 
     def __missing__(self, key: Any) -> Any:
-        if isinstance(key, str):
-            kernel = gemm.product.compiled(**gemm.known(ELEMENTS[key]))
-        else:
+        if isinstance(key, tuple):
             kernel = getattr(self, key[0])(*key[1:])
+        else:
+            kernel = gemm.product.compiled(**gemm.known(ELEMENTS[key]))
         self[key] = kernel
         return kernel
 
-    def act(self, char: str, act: str) -> Any:
-        return gemm.product.compiled(**gemm.known(ELEMENTS[char], act=act))
+    def act(self, dtype: np.dtype, act: str) -> Any:
+        return gemm.product.compiled(**gemm.known(ELEMENTS[dtype], act=act))
 
-    def pairs(self, char: str) -> Any:
+    def pairs(self, dtype: np.dtype) -> Any:
         """Of products of pairs whose result is of this type; None where the machine has no such."""
         if not gemm.pairs():
             return None
-        return gemm.product.compiled(**gemm.known(types.i32, ELEMENTS[char]))
+        return gemm.product.compiled(**gemm.known(types.i32, ELEMENTS[dtype]))
 
     def paired(self) -> Any:
         return gemm.pair_rows.compiled()
 
-    def convert(self, char: str, to: str) -> Any:
-        return gemm.convert.compiled(A=ELEMENTS[char], B=ELEMENTS[to])
+    def convert(self, dtype: np.dtype, to: np.dtype) -> Any:
+        return gemm.convert.compiled(A=ELEMENTS[dtype], B=ELEMENTS[to])
 
-    def joined(self, char: str) -> Any:
-        known = gemm.sizes(ELEMENTS[char])
+    def joined(self, dtype: np.dtype) -> Any:
+        known = gemm.sizes(ELEMENTS[dtype])
         return gemm.joined.compiled(T=known["T"], L=known["L"])
 
-    def rows(self, char: str, count: int, to: str) -> Any:
-        return gemv.rows.compiled(**gemv.known("rows", ELEMENTS[char], count, ELEMENTS[to]))
+    def rows(self, dtype: np.dtype, count: int, to: np.dtype) -> Any:
+        return gemv.rows.compiled(**gemv.known("rows", ELEMENTS[dtype], count, ELEMENTS[to]))
 
-    def columns(self, char: str, count: int, to: str) -> Any:
-        return gemv.columns.compiled(**gemv.known("columns", ELEMENTS[char], count, ELEMENTS[to]))
+    def columns(self, dtype: np.dtype, count: int, to: np.dtype) -> Any:
+        return gemv.columns.compiled(**gemv.known("columns", ELEMENTS[dtype], count, ELEMENTS[to]))
 
-    def outer(self, char: str) -> Any:
-        return gemv.outer.compiled(E=ELEMENTS[char])
+    def outer(self, dtype: np.dtype) -> Any:
+        return gemv.outer.compiled(E=ELEMENTS[dtype])
 
-    def outer_added(self, char: str) -> Any:
-        return gemv.outer_added.compiled(E=ELEMENTS[char])
+    def outer_added(self, dtype: np.dtype) -> Any:
+        return gemv.outer_added.compiled(E=ELEMENTS[dtype])
 
-    def dot(self, char: str) -> Any:
-        return gemv.dot.compiled(**gemv.known("dot", ELEMENTS[char], 1))
+    def dot(self, dtype: np.dtype) -> Any:
+        return gemv.dot.compiled(**gemv.known("dot", ELEMENTS[dtype], 1))
 
 
 _kernels = _Kernels()
@@ -100,7 +110,7 @@ def converted(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if not a.flags.c_contiguous:
         a = np.ascontiguousarray(a)
     out = np.empty(a.shape, dtype)
-    _kernels["convert", a.dtype.char, dtype.char](a, out, a.size)
+    _kernels["convert", a.dtype, dtype](a, out, a.size)
     return out
 
 
@@ -125,13 +135,12 @@ def prod(
     times the product. Half types are rounded once: without `begin` to themselves, else the result
     is float32, as is what is given."""
     dtype, k = a.dtype, a.shape[-1]
-    char = dtype.char
-    if char in HALF:
+    if dtype in REDUCED:
         return of_halves(a, b, shape, row, begin, alpha, c, act)
     b = readable(b)
     if c is None:
         c = np.empty(shape, dtype)
-    kernel = _kernels["act", char, act] if act else _kernels[char]
+    kernel = _kernels["act", dtype, act] if act else _kernels[dtype]
     if row is not None:
         kernel(a, b, c, row, c, BIAS, alpha)
     elif begin or act or k < 2 * SPAN or c.size > SPANNED or len(shape) != 2:
@@ -141,7 +150,7 @@ def prod(
         spans = -(-k // span)
         parts = np.empty((spans, *shape), dtype)
         kernel(a, b, c, c, parts, 8 * span, 1.0)
-        _kernels["joined", char](parts, c, c.size, spans)
+        _kernels["joined", dtype](parts, c, c.size, spans)
     return c
 
 
@@ -161,10 +170,10 @@ def of_halves(
     if act:
         once = False
     elif once and k <= DEEP and a.size * shape[-1] <= DIRECT:
-        b, kernel = readable(b), _kernels[dtype.char]
+        b, kernel = readable(b), _kernels[dtype]
     elif dtype is BF16 and k % 2 == 0:
         once = once and k <= 2 * DEEP
-        kernel = _kernels["pairs", dtype.char if once else "f"]
+        kernel = _kernels["pairs", dtype if once else F32]
         if kernel is not None:
             a, b = paired(a), paired(b.swapaxes(-1, -2)).swapaxes(-1, -2)
     if c is not None and c.dtype is dtype and (kernel is None or not once):
@@ -203,17 +212,17 @@ def thin(
         matrix, vectors, out, count = b.T if b.ndim == 2 else b.swapaxes(-1, -2), a, c, m
     else:
         matrix, vectors, out, count = a, b.swapaxes(-1, -2), c.swapaxes(-1, -2), n
-    size, char, k = matrix.itemsize, matrix.dtype.char, matrix.shape[-1]
+    size, dtype, k = matrix.itemsize, matrix.dtype, matrix.shape[-1]
     if count > 1:
         count = FEW if count <= FEW else SOME
-    if char in HALF and k > gemv.DEPTH:
+    if dtype in REDUCED and k > gemv.DEPTH:
         c = np.empty(c.shape, F32)
         out = c if out.shape == c.shape and m <= n else c.swapaxes(-1, -2)
     strides = matrix.strides
     if strides[-1] == size and (count == 1 or k >= THIN_SUMS):
-        kernel = _kernels["rows", char, count, c.dtype.char]
-    elif strides[-2] == size and (count <= FEW or char in HALF):
-        kernel = _kernels["columns", char, count, c.dtype.char]
+        kernel = _kernels["rows", dtype, count, c.dtype]
+    elif strides[-2] == size and (count <= FEW or dtype in REDUCED):
+        kernel = _kernels["columns", dtype, count, c.dtype]
     else:
         return None
     kernel(matrix, vectors, out, c if row is None else row, along, across)
@@ -224,10 +233,9 @@ def matrices(a: np.ndarray, b: np.ndarray, row: np.ndarray | None = None) -> np.
     """a [m, k] @ b [k, n], plus a row, if it is for machine code; of half types perhaps in float32."""
     (m, k), (l, n), (s, t) = a.shape, b.shape, b.strides
     dtype, work = a.dtype, m * k * n
-    char = dtype.char
-    if k != l or dtype is not b.dtype or char not in ELEMENTS or not work:
+    if k != l or dtype is not b.dtype or dtype not in ELEMENTS or not work:
         return None
-    if char in HALF:
+    if dtype in REDUCED:
         hurry = work <= DIRECT and k <= DEEP
     else:
         hurry = (m > SOME and n > FEW or (m if m > n else n) * k <= LITTLE) and k < 2 * SPAN
@@ -236,11 +244,11 @@ def matrices(a: np.ndarray, b: np.ndarray, row: np.ndarray | None = None) -> np.
         if s == size or t == size:
             c = np.empty((m, n), dtype)
             if row is None:
-                _kernels[char](a, b, c, c, c, 0, 1.0)
+                _kernels[dtype](a, b, c, c, c, 0, 1.0)
             else:
-                _kernels[char](a, b, c, row, c, 2, 1.0)
+                _kernels[dtype](a, b, c, row, c, 2, 1.0)
             return c
-    if m <= FEW or n <= FEW or (m <= SOME and (s < t or char in HALF)):
+    if m <= FEW or n <= FEW or (m <= SOME and (s < t or dtype in REDUCED)):
         if row is not None and row.dtype.kind != "f":
             return None
         few = thin(a, b, np.empty((m, n), dtype if row is None else row.dtype), row)
@@ -272,7 +280,7 @@ def batches(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     if a.ndim == 1 or b.ndim == 1:
         return with_vector(a, b)
     dtype = a.dtype
-    if a.ndim < 2 or b.ndim < 2 or dtype is not b.dtype or dtype.char not in ELEMENTS:
+    if a.ndim < 2 or b.ndim < 2 or dtype is not b.dtype or dtype not in ELEMENTS:
         return None
     m, (k, n) = a.shape[-2], b.shape[-2:]
     if a.shape[-1] != k or not a.size or not b.size:
@@ -311,18 +319,18 @@ def with_vector(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
 def times_vector(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     """a [n, k] @ b [k], of long sums of half types in float32."""
     (n, k), (s, t), dtype = a.shape, a.strides, a.dtype
-    char, size = dtype.char, dtype.itemsize
-    if b.dtype is not dtype or b.shape != (k,) or char not in ELEMENTS or not (n and k):
+    size = dtype.itemsize
+    if b.dtype is not dtype or b.shape != (k,) or dtype not in ELEMENTS or not (n and k):
         return None
     name = "rows" if t == size else "columns"
     if t != size and s != size:
         return None
-    if k > gemv.DEPTH and char in HALF:
+    if k > gemv.DEPTH and dtype in REDUCED:
         c = np.empty(n, F32)
-        _kernels[name, char, 1, "f"](a, b, c, c, 0, 0)
+        _kernels[name, dtype, 1, F32](a, b, c, c, 0, 0)
     else:
         c = np.empty(n, dtype)
-        _kernels[name, char, 1, char](a, b, c, c, 0, 0)
+        _kernels[name, dtype, 1, dtype](a, b, c, c, 0, 0)
     return c
 
 
@@ -334,7 +342,7 @@ def mm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[n, k] @ [k]."""
     if a.ndim == 2 and b.ndim == 1:
-        if a.size <= SMALL_VECTOR and a.dtype.char in "fd":
+        if a.size <= SMALL_VECTOR and a.dtype in FULL:
             return reference.matmul(a, b)
         c = times_vector(a, b)
         if c is not None:
@@ -345,19 +353,19 @@ def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[k] @ [k]."""
     dtype, n = a.dtype, a.size
-    char, step = dtype.char, (dtype.itemsize,)
-    if n <= SMALL_DOT and dtype is b.dtype and char in "fd" and a.ndim == 1:
+    step = (dtype.itemsize,)
+    if n <= SMALL_DOT and dtype is b.dtype and dtype in FULL and a.ndim == 1:
         if a.shape == b.shape:
             return a.dot(b)
     if a.strides != step or b.strides != step or b.size != n:
         return reference.dot(a, b)
-    if dtype is not b.dtype or char not in ELEMENTS:
+    if dtype is not b.dtype or dtype not in ELEMENTS:
         return reference.dot(a, b)
     out = np.empty((), dtype)
     parts = out
     if n > gemv.CHUNK or dtype.itemsize == 2:
-        parts = np.empty(n // gemv.CHUNK + 1, F32 if char in HALF else dtype)
-    _kernels["dot", char](a, b, parts, out, n)
+        parts = np.empty(n // gemv.CHUNK + 1, F32 if dtype in REDUCED else dtype)
+    _kernels["dot", dtype](a, b, parts, out, n)
     return out
 
 
@@ -369,10 +377,10 @@ def vdot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """All products of [n] and [m], of one dtype."""
     n, m, dtype = a.size, b.size, a.dtype
-    if dtype is not b.dtype or dtype.char not in ELEMENTS or n * m <= SMALL_OUTER:
+    if dtype is not b.dtype or dtype not in ELEMENTS or n * m <= SMALL_OUTER:
         return reference.outer(a, b)
     c = np.empty((n, m), dtype)
-    _kernels["outer", dtype.char](a, a.strides[0] // a.itemsize, np.ascontiguousarray(b), c, n, m)
+    _kernels["outer", dtype](a, a.strides[0] // a.itemsize, np.ascontiguousarray(b), c, n, m)
     return c
 
 
@@ -385,13 +393,13 @@ def outer_added(
         dtype is not b.dtype
         or dtype is not input.dtype
         or input.shape != (n, m)
-        or (dtype.char not in "fd" and dtype.char not in HALF)
+        or dtype not in FLOATING
         or not n * m
         or not beta
     ):
         return reference.outer_added(input, a, b, beta, alpha)
     input, b, c = np.ascontiguousarray(input), np.ascontiguousarray(b), np.empty((n, m), dtype)
-    kernel = _kernels["outer_added", dtype.char]
+    kernel = _kernels["outer_added", dtype]
     kernel(a, a.strides[0] // a.itemsize, b, input, c, n, m, float(beta), float(alpha))
     return c
 
@@ -400,11 +408,11 @@ def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[batch, n, k] @ [batch, k, m]."""
     reference.check_bmm(a, b)
     (batch, m, k), (_, s, t), n, dtype = a.shape, b.strides, b.shape[2], a.dtype
-    if dtype is b.dtype and dtype.char in "fd" and m > FEW < n and k and batch:  # in a hurry
+    if dtype is b.dtype and dtype in FULL and m > FEW < n and k and batch:  # in a hurry
         size = dtype.itemsize
         if s == size or t == size:
             c = np.empty((batch, m, n), dtype)
-            _kernels[dtype.char](a, b, c, c, c, 0, 1.0)
+            _kernels[dtype](a, b, c, c, c, 0, 1.0)
             return c
     made = batches(a, b)
     return reference.bmm(a, b) if made is None else rounded(made, dtype)
@@ -435,7 +443,7 @@ def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.nda
     elif a.flags.c_contiguous and a.size:
         c = matrices(a.reshape(-1, a.shape[-1]), weight.T, row)
         c = c if c is None else c.reshape(*a.shape[:-1], weight.shape[0])
-    elif a.size and weight.size and a.dtype is weight.dtype and a.dtype.char in ELEMENTS:
+    elif a.size and weight.size and a.dtype is weight.dtype and a.dtype in ELEMENTS:
         c = prod(a, weight.T, (*a.shape[:-1], weight.shape[0]), row)
     else:
         c = None
@@ -444,7 +452,7 @@ def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.nda
 
 def sum_row(row: np.ndarray) -> np.ndarray:
     """A row that is added to sums: contiguous, and float32 for half types."""
-    if row.dtype.itemsize == 2 and row.dtype.char in HALF:
+    if row.dtype in REDUCED:
         return row.astype(F32)
     return row if row.strides == (row.itemsize,) else np.ascontiguousarray(row)
 
@@ -454,27 +462,26 @@ def accumulate(
 ) -> np.ndarray:
     """beta * input + alpha * (a @ b); half types are rounded once."""
     dtype = input.dtype
-    char = dtype.char
-    if dtype is not a.dtype or dtype is not b.dtype or char not in ELEMENTS:
+    if dtype is not a.dtype or dtype is not b.dtype or dtype not in ELEMENTS:
         return reference.accumulate(input, a, b, beta, alpha)
-    if beta == 1 and char in "fd" and a.ndim == 2 == b.ndim:  # in a hurry
+    if beta == 1 and dtype in FULL and a.ndim == 2 == b.ndim:  # in a hurry
         (m, k), (l, n), (s, t), size = a.shape, b.shape, b.strides, dtype.itemsize
         if k == l and (s == size or t == size) and m > FEW < n and k:
             if input.shape == (m, n):
                 c = input.copy()
-                _kernels[char](a, b, c, c, c, ADD, alpha)
+                _kernels[dtype](a, b, c, c, c, ADD, alpha)
                 return c
             if input.shape == (n,) and input.strides == (size,):
                 c = np.empty((m, n), dtype)
-                _kernels[char](a, b, c, input, c, BIAS, alpha)
+                _kernels[dtype](a, b, c, input, c, BIAS, alpha)
                 return c
-    elif char in "fd" and input.ndim == a.ndim == b.ndim and beta and input.flags.c_contiguous:
+    elif dtype in FULL and input.ndim == a.ndim == b.ndim and beta and input.flags.c_contiguous:
         x, y, (s, t), size = a.shape, b.shape, b.strides[-2:], dtype.itemsize
         m, k, n = x[-2], x[-1], y[-1]
         if k == y[-2] and m > FEW < n and a.size and input.shape == (*x[:-1], n):
             if (s == size or t == size) and x[:-2] == y[:-2]:
                 c = input.copy() if beta == 1 else np.multiply(input, float(beta))
-                _kernels[char](a, b, c, c, c, ADD, alpha)
+                _kernels[dtype](a, b, c, c, c, ADD, alpha)
                 return c
     if a.ndim == 2 == b.ndim:
         (m, k), (l, n) = a.shape, b.shape
@@ -486,7 +493,7 @@ def accumulate(
         return summed(input, a, b, beta, alpha)
     if k != l or not a.size or not n or n <= FEW or m <= FEW or dtype.kind in "iu":
         return summed(input, a, b, beta, alpha)
-    if char in HALF and (beta != 1 or input.shape != shape):
+    if dtype in REDUCED and (beta != 1 or input.shape != shape):
         input = converted(input, F32)
     return rounded(onto(input, a, b, shape, beta, alpha), dtype)
 
@@ -525,7 +532,7 @@ def accumulate_activated(
     if (
         dtype is not a.dtype
         or dtype is not b.dtype
-        or dtype.char not in "fd"
+        or dtype not in FULL
         or a.shape[1] != b.shape[0]
         or not a.size
         or not b.size
@@ -538,7 +545,7 @@ def summed(
     input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
 ) -> np.ndarray:
     """`accumulate` of whole numbers, and of few rows or columns."""
-    if a.dtype.char in HALF:
+    if a.dtype in REDUCED:
         if a.ndim == 2 and b.ndim == 1 and a.size and a.shape[1] == b.size:
             sums = thin(a, b[:, None], np.empty((a.shape[0], 1), F32))
             if sums is not None:

@@ -15,6 +15,7 @@ from rushlight._backends.reference import random as reference
 from rushlight._codegen.kernels import libm
 from rushlight._codegen.kernels import random as kernels
 from rushlight._codegen.types import of
+from rushlight.core.dtype_sets import F32, F64, I64
 
 CHUNK = 1 << 16  # float64 numbers that pass through scratch memory at a time
 SMALL = 1  # who draws nothing starts nothing
@@ -39,7 +40,6 @@ def fits(out: np.ndarray, dtype: Any) -> bool:
     )
 
 
-F32, F64, I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
 floats, doubles = cache(kernels.floats.compiled), cache(kernels.doubles.compiled)
 integers, normals = cache(kernels.integers.compiled), cache(kernels.drawn_normals.compiled)
 hits, order = cache(kernels.hits.compiled), cache(kernels.order.compiled)

@@ -14,10 +14,9 @@ from rushlight._backends.reference import recurrent as reference
 from rushlight._codegen.kernels import gemm, gemv, recurrent_gradients
 from rushlight._codegen.kernels import recurrent as kernels
 from rushlight._codegen.types import f32, f64
-from rushlight.core import dtypes, settings
+from rushlight.core import settings
+from rushlight.core.dtype_sets import F32, F64, FLOATING, compute_dtype
 
-F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-HALVES = (np.dtype(np.float16), dtypes.bfloat16.np)
 TYPES = {F32: f32, F64: f64}
 NOTHING = {d: np.zeros(16, d) for d in TYPES}  # for what a kind of layer has no use for
 NONE = (None, None, None)
@@ -80,7 +79,7 @@ def fits(x: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, h: Any, c: Any, gat
     for a in (x, w_ih, w_hh, b_ih, b_hh, h, c):
         if a is not None and (a.__class__ is not np.ndarray or a.dtype is not dtype):
             return None
-    if dtype not in TYPES and dtype not in HALVES:
+    if dtype not in FLOATING:
         return None
     if h.ndim != 2 or not x.size or not h.size or x.ndim not in (2, 3):
         return None
@@ -94,7 +93,7 @@ def fits(x: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, h: Any, c: Any, gat
         or (c is not None and c.shape != h.shape)
     ):
         return None
-    return F32 if dtype in HALVES else dtype
+    return compute_dtype(dtype)
 
 
 def places_of(x: np.ndarray, n: int, sizes: Any) -> Any:

@@ -23,12 +23,11 @@ from rushlight._codegen.kernels.shape_inference import reduction
 from rushlight._codegen.kernels.shape_inference import variance as infer_variance
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import Type, b1, bf16, f16, f32, f64, i32, i64, of, u8
+from rushlight.core.dtype_sets import BOOL, FLOATING, I32, I64, U8
 
 SMALL = threshold(64)  # elements from which it pays to plan
-FLOATING = frozenset(t.np for t in (f16, bf16, f32, f64))
-WHOLE = frozenset(t.np for t in (i64, i32, u8, b1))
+WHOLE = frozenset((I64, I32, U8, BOOL))
 KNOWN = FLOATING | WHOLE
-I64 = i64.np
 PART = 16384  # elements that one chunk adds up where a row is long
 SHORT = 131072  # elements that need not be cut for a second thread
 DEEP = kernels.PART  # rows of columns that are summed in one go

@@ -14,6 +14,7 @@ from rushlight._codegen.kernels import grid as places
 from rushlight._codegen.kernels import resample as kernels
 from rushlight._codegen.kernels.resample import BLOCK, WINDOW
 from rushlight._codegen.types import f32, f64, of
+from rushlight.core.dtype_sets import FULL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -205,7 +206,7 @@ def takes(x: np.ndarray, grid: np.ndarray, mode: str) -> bool:
         and x.ndim == 4 == grid.ndim
         and grid.shape[0] == x.shape[0]
         and grid.shape[3] == 2
-        and x.dtype.char in "fd"
+        and x.dtype in FULL
         and x.dtype is grid.dtype
         and x.flags.aligned
         and grid.flags.aligned

@@ -13,20 +13,19 @@ from rushlight._codegen.kernels import scan as kernels
 from rushlight._codegen.kernels.shape_inference import scanned
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import Type, bf16, f16, f32, f64, i32, i64, u8
-from rushlight.core import dtypes
+from rushlight.core.dtype_sets import BF16, BOOL, F16, F32, F64, I32, I64
 
 SMALL = max(1, threshold(256))  # elements from which a kernel takes less time than NumPy
 # what is read, in what it is computed
 SUMMED: dict[np.dtype, tuple[Type, Type]] = {
-    np.dtype(np.float32): (f32, f64),
-    np.dtype(np.float64): (f64, f64),
-    np.dtype(np.float16): (f16, f32),
-    dtypes.bfloat16.np: (bf16, f32),
-    np.dtype(np.int64): (i64, i64),
-    np.dtype(np.int32): (i32, i64),
-    np.dtype(np.bool_): (u8, i64),
+    F32: (f32, f64),
+    F64: (f64, f64),
+    F16: (f16, f32),
+    BF16: (bf16, f32),
+    I64: (i64, i64),
+    I32: (i32, i64),
+    BOOL: (u8, i64),
 }
-INT64 = np.dtype(np.int64)
 
 
 def sums(times: bool) -> ByDtype:
@@ -50,7 +49,7 @@ def extremes(least: bool) -> ByDtype:
         if dtype not in SUMMED:
             return unbound
         known = {"LEAST": least, "T": SUMMED[dtype][0]}
-        return bind((scanned, {}), [dtype], [dtype, INT64], (kernels.running_extreme, known))
+        return bind((scanned, {}), [dtype], [dtype, I64], (kernels.running_extreme, known))
 
     return ByDtype(make)
 
@@ -77,7 +76,7 @@ def cumulative(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = No
     ):
         return reference.cumulative(a, axis, ufunc, dtype)
     t, wide = types
-    result = INT64 if wide is i64 else a.dtype
+    result = I64 if wide is i64 else a.dtype
     if dtype is not None and dtype is not result and dtype != result:
         return reference.cumulative(a, axis, ufunc, dtype)
     axis %= a.ndim

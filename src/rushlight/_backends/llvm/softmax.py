@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.llvm.operands import KNOWN, Made, known
+from rushlight._backends.llvm.operands import Made, known
 from rushlight._backends.reference import reduce as numpy_reduce
 from rushlight._backends.reference import softmax as reference
 from rushlight._codegen.kernels import softmax as kernels
 from rushlight._codegen.types import of
+from rushlight.core.dtype_sets import FLOATING
 
 _rows = Made(lambda log, d: kernels.rows_softmax.compiled(LOG=log, T=of(d)))
 _short = Made(lambda log, d: kernels.short_softmax.compiled(LOG=log, T=of(d)))
@@ -25,7 +26,7 @@ _log_sums = Made(lambda d: kernels.rows_log_sum.compiled(T=of(d)))
 def sizes(a: Any, dim: int) -> tuple[int, int, int] | None:
     """(outer, n, inner) of an array [outer, n, inner] whose `dim` has n elements; None for what kernels
     do not take."""
-    if a.__class__ is not np.ndarray or a.dtype not in KNOWN or not a.flags.carray:
+    if a.__class__ is not np.ndarray or a.dtype not in FLOATING or not a.flags.carray:
         return None
     shape, size = a.shape, a.size
     last = len(shape) - 1

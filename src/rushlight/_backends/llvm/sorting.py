@@ -15,9 +15,10 @@ from rushlight._backends.reference import sorting as reference
 from rushlight._codegen.kernels import bags
 from rushlight._codegen.kernels import sort as kernels
 from rushlight._codegen.types import b1, f32, f64, i32, i64, of, u8
+from rushlight.core.dtype_sets import BOOL, FLOATING, I8, I16, I32, I64, U8
 
 SMALL = max(1, threshold(128))  # elements from which a kernel takes less time than NumPy's passes
-SORTED = frozenset(("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"))  # fmt: skip
+SORTED = FLOATING | {BOOL, U8, I8, I16, I32, I64}
 FAR = 64  # places that an element may have to go where its key was cut off
 LONG = 2048  # from this length on, two passes by digits take less time than NumPy's sort
 
@@ -26,7 +27,7 @@ def as_rows(a: Any, axis: int | None) -> np.ndarray | None:
     """The array row-major with `axis` last, where kernels can sort it."""
     if a.__class__ is not np.ndarray or axis is None or a.size < SMALL:
         return None
-    if a.dtype.name not in SORTED or not a.dtype.isnative or a.shape[axis] >= 1 << 31:
+    if a.dtype not in SORTED or a.shape[axis] >= 1 << 31:
         return None
     rows = np.ascontiguousarray(np.moveaxis(a, axis, -1))
     return rows if rows.flags.aligned else rows.copy()
@@ -134,7 +135,7 @@ def unique(
     a: np.ndarray, consecutive: bool, places: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(values, inverse of the shape of `a`, counts) of the elements, sorted unless `consecutive`."""
-    if a.__class__ is not np.ndarray or a.size < SMALL or a.dtype.name not in SORTED:
+    if a.__class__ is not np.ndarray or a.size < SMALL or a.dtype not in SORTED:
         return reference.unique(a, consecutive, places)
     flat = np.ascontiguousarray(a).reshape(-1)
     order = None

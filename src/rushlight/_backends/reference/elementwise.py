@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.core import dtypes, modes
+from rushlight.core.dtype_sets import F16, F32, F64, REDUCED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NARROW = frozenset((dtypes.float16.np, dtypes.bfloat16.np))
-F32, F64 = dtypes.float32.np, dtypes.float64.np
-FLOATS = NARROW | {F32, F64}
 ZERO = np.zeros((), F32)
 
 
@@ -26,7 +24,7 @@ def wide(kernel: Callable) -> Callable:
 
     def computed(first: Any, *rest: Any) -> Any:
         d = first.dtype
-        if d is F32 or d is F64 or d not in NARROW:
+        if d is F32 or d is F64 or d not in REDUCED:
             return kernel(first, *rest) if rest else kernel(first)
         rest = tuple([r.astype(F32) if isinstance(r, np.ndarray) else r for r in rest])
         return kernel(first.astype(F32), *rest).astype(d)
@@ -123,11 +121,11 @@ def power(a: Any, b: Any) -> Any:
             return np.square(a)
         if n == 1:
             return a.copy() if np.ndim(b) <= a.ndim else a
-        if n == 0.5 and d is not dtypes.float16.np:
+        if n == 0.5 and d is not F16:
             return np.sqrt(a)
-        if n == 3 and d is not dtypes.float16.np:
+        if n == 3 and d is not F16:
             return a * a * a
-        if d not in NARROW:
+        if d not in REDUCED:
             if n == -1:
                 return np.reciprocal(a)
             if n == -2:
@@ -192,7 +190,7 @@ def add_scaled(a: Any, b: Any, factor: Any) -> Any:
     if d.kind == "b":
         return a | b if factor else a | np.zeros_like(b)
     factor = np.asarray(factor).astype(d)
-    if d in NARROW:
+    if d in REDUCED:
         return (a.astype(F32) + b.astype(F32) * factor.astype(F32)).astype(d)
     return np.add(a, np.multiply(b, factor))
 
@@ -220,7 +218,7 @@ def threshold_gradient(g: np.ndarray, a: np.ndarray, threshold: float) -> np.nda
 
 
 def scaled(value: Any, d: np.dtype) -> Any:
-    return np.asarray(value).astype(F32 if d in NARROW else d)
+    return np.asarray(value).astype(F32 if d in REDUCED else d)
 
 
 @wide
@@ -267,7 +265,7 @@ def copysign(a: Any, b: Any) -> Any:
 
 def frexp(a: Any) -> Any:
     """Mantissa and exponent (int32); of NaN and the infinities the exponent is 0."""
-    if a.dtype in NARROW:
+    if a.dtype in REDUCED:
         m, e = np.frexp(a.astype(F32))
         return m.astype(a.dtype), e
     return np.frexp(a)
@@ -315,7 +313,7 @@ def ldexp(a: Any, b: Any) -> Any:
     if b.dtype.kind == "b":
         raise RuntimeError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
     d = a.dtype
-    a = a.astype(F32) if d in NARROW else a
+    a = a.astype(F32) if d in REDUCED else a
     return np.ldexp(a, np.clip(b, -30000, 30000).astype(np.int32)).astype(d)
 
 

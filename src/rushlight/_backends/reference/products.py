@@ -11,10 +11,9 @@ from typing import NoReturn
 import numpy as np
 
 from rushlight.core import dtypes, geometry
+from rushlight.core.dtype_sets import COMPLEX, F32, FULL, REDUCED
 
-F32 = np.dtype(np.float32)
-BLAS = frozenset(np.dtype(t) for t in (np.float32, np.float64, np.complex64, np.complex128))
-HALF = frozenset((dtypes.float16.np, dtypes.bfloat16.np))
+BLAS = FULL | COMPLEX
 
 
 def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -41,7 +40,7 @@ def matmul_other(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         different(a, b)
     if d in BLAS:  # equal to one of ours, but another object: an array made outside
         return matmul(a.view(dtypes.OF[d].np), b.view(dtypes.OF[d].np))
-    if d in HALF:
+    if d in REDUCED:
         return rounded(matmul(a.astype(F32), b.astype(F32)), d)
     if d.kind == "b":
         refuse_bool(a, b)
@@ -127,7 +126,7 @@ def outer_added(
     input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
 ) -> np.ndarray:
     """beta * input [n, m] + alpha * `outer`."""
-    if input.dtype in HALF:
+    if input.dtype in REDUCED:
         return rounded(outer_added(*singles(input, a, b), beta, alpha), input.dtype)
     r = outer(a, b)
     return plus(r if alpha == 1 else times(r, alpha), input, beta)
@@ -179,7 +178,11 @@ def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.nda
         except ValueError:
             mismatch(a, weight.T)
     else:
-        if a.dtype in HALF and a.dtype == weight.dtype and (bias is None or bias.dtype == a.dtype):
+        if (
+            a.dtype in REDUCED
+            and a.dtype == weight.dtype
+            and (bias is None or bias.dtype == a.dtype)
+        ):
             return rounded(linear(*singles(a, weight, bias)), a.dtype)
         if a.ndim == 1 and weight.ndim == 2 and a.shape != weight.shape[1:]:
             mismatch(a[None], weight.T)
@@ -205,7 +208,7 @@ def accumulate(
     input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
 ) -> np.ndarray:
     """beta * input + alpha * (a @ b); half types are rounded once."""
-    if a.dtype in HALF and a.dtype == b.dtype == input.dtype:
+    if a.dtype in REDUCED and a.dtype == b.dtype == input.dtype:
         return rounded(accumulate(*singles(input, a, b), beta, alpha), a.dtype)
     r = np.asarray(matmul(a, b))
     return plus(r if alpha == 1 else times(r, alpha), input, beta)

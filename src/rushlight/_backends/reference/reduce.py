@@ -12,12 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.core import dtypes
+from rushlight.core.dtype_sets import BF16, F32, F64, I64, REDUCED, U8
 
-_f32, _f64, _i64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
-_bool, _u8 = np.dtype(np.bool_), np.dtype(np.uint8)
-_f16, _bf16 = np.dtype(np.float16), dtypes.bfloat16.np
-_halves = (_f16, _bf16)
 _add: Any = np.add.reduce  # NumPy's stubs have no positional form of these, which is the quick one
 _mul: Any = np.multiply.reduce
 _max: Any = np.maximum.reduce
@@ -31,7 +27,7 @@ PIECE = 64
 
 def upcast(a: np.ndarray) -> np.ndarray:
     """`a`, halves as float32."""
-    return a.astype(_f32) if a.dtype in _halves else a
+    return a.astype(F32) if a.dtype in REDUCED else a
 
 
 def contiguous(r: Any) -> Any:
@@ -43,7 +39,7 @@ def contiguous(r: Any) -> Any:
 
 def exact(a: np.ndarray) -> np.ndarray:
     """`a` in a dtype that NumPy orders and rounds right: bfloat16 becomes float32, no loss."""
-    return a.astype(_f32) if a.dtype is _bf16 else a
+    return a.astype(F32) if a.dtype is BF16 else a
 
 
 def sum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
@@ -51,11 +47,11 @@ def sum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None)
     d = a.dtype
     if dtype is not None and dtype is not d:
         return _total_as(a, axis, keepdims, dtype)
-    if d is _f32 or d is _f64:
+    if d is F32 or d is F64:
         if a.size >= 4096:
             return _total_of_many(a, axis, keepdims)
     elif d.kind != "c":
-        return _total_as(a, axis, keepdims, d if d in _halves else dtype or _i64)
+        return _total_as(a, axis, keepdims, d if d in REDUCED else dtype or I64)
     r = _add(a, axis, None, None, keepdims)
     return r if axis is None else contiguous(r)
 
@@ -75,7 +71,7 @@ def _total_of_many(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
             inner -= 1
         outer = tuple([d for d in over if d < inner])
     if inner == ndim or not a.flags.c_contiguous:
-        if axis.__class__ is int and a.shape[axis] > 4 * PIECE and ndim > 1 and a.dtype is _f32:
+        if axis.__class__ is int and a.shape[axis] > 4 * PIECE and ndim > 1 and a.dtype is F32:
             return _in_pieces(a, axis, keepdims)
         return contiguous(_add(a, axis, None, None, keepdims))
     lead = a.shape[:inner]
@@ -87,7 +83,7 @@ def _total_of_many(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return r
 
 
-_ones: dict[Any, Any] = {_f32: np.ones(1024, np.float32), _f64: np.ones(1024, np.float64)}
+_ones: dict[Any, Any] = {F32: np.ones(1024, np.float32), F64: np.ones(1024, np.float64)}
 
 
 def _rows(a: np.ndarray) -> np.ndarray:
@@ -108,8 +104,8 @@ def _total_as(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype) -> Any:
         a = cast(a, dtype)
     elif a.dtype.kind == "c" and dtype.kind != "c":
         a = a.real
-    if dtype in _halves:
-        return contiguous(_add(a, axis, _f32, None, keepdims).astype(dtype))
+    if dtype in REDUCED:
+        return contiguous(_add(a, axis, F32, None, keepdims).astype(dtype))
     return contiguous(_add(a, axis, dtype, None, keepdims))
 
 
@@ -148,8 +144,8 @@ def count(a: np.ndarray, axis: Any) -> int:
 
 def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The mean, in `dtype`; halves are divided in float32."""
-    if a.dtype in _halves and (dtype is None or dtype in _halves):
-        r = mean(a.astype(_f32), axis, keepdims)
+    if a.dtype in REDUCED and (dtype is None or dtype in REDUCED):
+        r = mean(a.astype(F32), axis, keepdims)
         return contiguous(r.astype(dtype or a.dtype))
     r, n = sum(a, axis, keepdims, dtype), count(a, axis)
     return r / n if n else r * np.nan
@@ -159,28 +155,28 @@ def prod(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
     """The product. Halves accumulate in float32, integers and bool in int64."""
     d = a.dtype
     if dtype is None:
-        dtype = _i64 if d.kind in "iub" else d
+        dtype = I64 if d.kind in "iub" else d
     elif (dtype.kind in "iub" and d.kind in "fcV") or (d.kind == "c" and dtype.kind != "c"):
         from rushlight._backends.cpu import cast
 
         a = cast(a, dtype)
-    if dtype in _halves:
-        return contiguous(_mul(a, axis, _f32, None, keepdims).astype(dtype))
+    if dtype in REDUCED:
+        return contiguous(_mul(a, axis, F32, None, keepdims).astype(dtype))
     return contiguous(_mul(a, axis, dtype, None, keepdims))
 
 
 def amax(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The maximum; nan where there is one."""
-    if a.dtype is _bf16:
-        return contiguous(_max(exact(a), axis, None, None, keepdims).astype(_bf16))
+    if a.dtype is BF16:
+        return contiguous(_max(exact(a), axis, None, None, keepdims).astype(BF16))
     r = _max(a, axis, None, None, keepdims)
     return r if axis is None else contiguous(r)
 
 
 def amin(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The minimum; nan where there is one."""
-    if a.dtype is _bf16:
-        return contiguous(_min(exact(a), axis, None, None, keepdims).astype(_bf16))
+    if a.dtype is BF16:
+        return contiguous(_min(exact(a), axis, None, None, keepdims).astype(BF16))
     r = _min(a, axis, None, None, keepdims)
     return r if axis is None else contiguous(r)
 
@@ -211,8 +207,8 @@ def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tup
     The divisor is the number of elements minus `correction`, at least 0. Halves in float32.
     """
     d = a.dtype
-    if d in _halves:
-        v, m = variance(a.astype(_f32), axis, keepdims, correction)
+    if d in REDUCED:
+        v, m = variance(a.astype(F32), axis, keepdims, correction)
         return v.astype(d), m.astype(d)
     if d.kind == "c":
         (v, m), (w, o) = (variance(p, axis, keepdims, correction) for p in (a.real, a.imag))
@@ -240,18 +236,18 @@ def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tup
 def any(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """Whether any element is not zero; nan is not zero. bool, or uint8 for uint8."""
     r = contiguous(_or(a, axis, None, None, keepdims))
-    return r.astype(_u8) if a.dtype is _u8 else r
+    return r.astype(U8) if a.dtype is U8 else r
 
 
 def all(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """Whether no element is zero. bool, or uint8 for uint8."""
     r = contiguous(_and(a, axis, None, None, keepdims))
-    return r.astype(_u8) if a.dtype is _u8 else r
+    return r.astype(U8) if a.dtype is U8 else r
 
 
 def xor_sum(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The exclusive or of the elements as 64 bits each."""
-    bits = a.astype(_i64 if a.dtype.kind in "iub" else _f64).view(np.uint64)
+    bits = a.astype(I64 if a.dtype.kind in "iub" else F64).view(np.uint64)
     return contiguous(np.bitwise_xor.reduce(bits, axis, keepdims=keepdims))
 
 
@@ -290,12 +286,12 @@ def cumulative(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = No
     """
     d = a.dtype
     if dtype is None:
-        dtype = _i64 if d.kind in "iub" else d
+        dtype = I64 if d.kind in "iub" else d
     if (dtype.kind in "iub" and d.kind in "fcV") or (d.kind == "c" and dtype.kind != "c"):
         from rushlight._backends.cpu import cast
 
         a = cast(a, dtype)
-    wide = _f64 if dtype is _f32 else _f32 if dtype in _halves else dtype
+    wide = F64 if dtype is F32 else F32 if dtype in REDUCED else dtype
     if dtype.kind == "c" and dtype.itemsize == 8:
         wide = np.dtype(np.complex128)
     if not a.ndim:
@@ -424,7 +420,7 @@ def logcumsumexp(a: np.ndarray, axis: int | None) -> np.ndarray:
         return a.copy()
     d = a.dtype
     if d.kind != "c":
-        return contiguous(np.logaddexp.accumulate(a.astype(_f64), axis).astype(d))
+        return contiguous(np.logaddexp.accumulate(a.astype(F64), axis).astype(d))
     x = np.moveaxis(a.astype(np.complex128), axis, 0).copy()
     for i in range(1, len(x)):
         low = x[i].real < x[i - 1].real

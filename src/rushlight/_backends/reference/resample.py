@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rushlight.core.dtype_sets import F32, F64
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
     """What weights are computed in: float64 for float64, float32 for all else."""
-    return dtype if dtype == np.float64 else np.dtype(np.float32)
+    return F64 if dtype == F64 else F32
 
 
 # -- a regular grid: taps --------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends.reference import special_tables as tables
+from rushlight.core.dtype_sets import F32, F64
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 BLOCK = 1 << 14  # elements: the passes over a block stay in the cache
-F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def special(kernel: Callable) -> Callable:
