@@ -18,7 +18,7 @@ import guard
 from odd_draws import FLOATS, INTEGERS, long_or, shape_of, some
 from odd_examples import example_of
 from rushlight._backends import llvm
-from rushlight._codegen import direct
+from rushlight._codegen import native_entry
 
 # What a result may be off by, relative to the largest: layouts that are read wrongly are off by far more.
 CLOSE = {4: 1e-4, 8: 1e-9, 2: 3e-2}
@@ -357,7 +357,7 @@ def main(family: str, rounds: int, seed: int = 0) -> int:
                 dtype = INTEGERS[i % len(INTEGERS)]
             kind = KINDS[i // len(FLOATS) % len(KINDS)]
             rushlight.set_num_threads(1 + i % 2)
-            direct.use(i % 4 < 2)  # their results are not at protected pages
+            native_entry.use(i % 4 < 2)  # their results are not at protected pages
             if name == "l2_norm" and dtype.kind in "iu":
                 continue  # of real numbers only
             try:

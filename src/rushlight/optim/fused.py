@@ -17,12 +17,12 @@ import numpy as np
 
 from rushlight._backends import llvm
 from rushlight.autograd.state import active
+from rushlight.core.dtype_sets import FLOATING, FULL
 from rushlight.core.tensor import INFERENCE, Tensor, _bump
 from rushlight.optim import rules
 
 _available: bool | None = None  # not known yet
 _refused: set[tuple] = set()  # kinds of rules that could not be traced or compiled
-_KINDS = frozenset("fde")  # dtype.char
 
 
 def runner() -> Callable[..., None]:
@@ -106,7 +106,7 @@ class Batch:
         """Run the rule in machine code; returns the parameters that it did not take."""
         from rushlight._codegen.kernels import update
 
-        if self.dtype.char not in _KINDS and self.dtype.name != "bfloat16":
+        if self.dtype not in FLOATING:
             return waiting
         rule, constants = update.prepared(self.rule, tuple(self.given), self.numbers, self.dtype)
         kernel = update.compiled(rule, self.dtype)
@@ -131,7 +131,7 @@ def lengths(tensors: list[Tensor]) -> np.ndarray | None:
         return None
     arrays = [t._array for t in tensors]
     d = arrays[0].dtype
-    if d.char not in "fd" or any(a.__class__ is not np.ndarray for a in arrays):
+    if d not in FULL or any(a.__class__ is not np.ndarray for a in arrays):
         return None
     from rushlight._codegen.kernels import update
     from rushlight._codegen.types import of
@@ -151,7 +151,7 @@ def changed(rule: rules.Rule, tensors: list[Tensor], *numbers: float) -> bool:
         return False
     for t in tensors:
         plain = t._array.__class__ is np.ndarray and t._edge is None and t._counter is not INFERENCE
-        if not plain or t._array.dtype.char not in "fd" or active.modes:
+        if not plain or t._array.dtype not in FULL or active.modes:
             return False
     batch = Batch()
     for t in tensors:

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 import rushlight
+from rushlight.core.dtype_sets import F32, FULL, REDUCED
 from rushlight.core.tensor import Tensor
 
 # Elements. The arrays of a block and what is computed in between fit into the second-level cache.
 BLOCK = 32768
-_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 Rule = Callable[..., None]
 
@@ -33,7 +33,7 @@ def on_arrays(rule: Rule, arrays: list[np.ndarray | None], numbers: tuple) -> No
     first = arrays[0]
     assert first is not None
     dtype = first.dtype
-    if first.size <= BLOCK and (dtype is _FLOAT32 or dtype is _FLOAT64):
+    if first.size <= BLOCK and dtype in FULL:
         rule(np, *arrays, *numbers)
         return
     if dtype.kind == "c":
@@ -41,9 +41,9 @@ def on_arrays(rule: Rule, arrays: list[np.ndarray | None], numbers: tuple) -> No
         for part in ("real", "imag"):
             rule(np, *(None if a is None else getattr(a, part) for a in arrays), *numbers)
         return
-    if dtype.itemsize == 2:
+    if dtype in REDUCED:
         # float16 and bfloat16 are computed in float32 and rounded once, at the end.
-        wide = [None if a is None else a.astype(np.float32) for a in arrays]
+        wide = [None if a is None else a.astype(F32) for a in arrays]
         rule(np, *wide, *numbers)
         for array, value in zip(arrays, wide, strict=True):
             if array is not None and array is not arrays[1]:

@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rushlight.rng.sampling import _NAMES, exponential_, is_floating
+from rushlight.core.dtype_sets import FLOATING, FULL
+from rushlight.core.dtypes import OF
+from rushlight.rng.sampling import exponential_
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,8 +73,10 @@ def poisson(rate: np.ndarray, generator: Generator) -> np.ndarray:
     rejection: Hoermann, "The transformed rejection method for generating Poisson random variables" (1993), PTRS.
     RuntimeError for a rate that is not at least 0.
     """
-    if not is_floating(rate.dtype):
-        raise NotImplementedError(f'"poisson_cpu" not implemented for {_NAMES[rate.dtype.name]!r}')
+    if rate.dtype not in FLOATING:
+        raise NotImplementedError(
+            f'"poisson_cpu" not implemented for {OF[rate.dtype].scalar_name!r}'
+        )
     rates = rate.astype(np.float64).ravel().tolist()
     if not all(r >= 0.0 for r in rates):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
@@ -128,18 +132,18 @@ def binomial(count: np.ndarray, prob: np.ndarray, generator: Generator) -> np.nd
     NaN. ValueError for an integer `count`.
     """
     for name, x in (("count", count), ("prob", prob)):
-        if not is_floating(x.dtype):
+        if x.dtype not in FLOATING:
             raise ValueError(
-                f"binomial only supports floating-point dtypes for {name}, got: {_NAMES[x.dtype.name]}"
+                f"binomial only supports floating-point dtypes for {name}, got: {OF[x.dtype].scalar_name}"
             )
     if count.dtype != prob.dtype:
         raise RuntimeError(
-            f"Found dtype {_NAMES[prob.dtype.name]} but expected {_NAMES[count.dtype.name]}: "
+            f"Found dtype {OF[prob.dtype].scalar_name} but expected {OF[count.dtype].scalar_name}: "
             "binomial wants count and prob of one dtype"
         )
     if count.dtype.itemsize == 2:
         raise NotImplementedError(
-            f'"binomial_cpu" not implemented for {_NAMES[count.dtype.name]!r}'
+            f'"binomial_cpu" not implemented for {OF[count.dtype].scalar_name!r}'
         )
     counts, probs = np.broadcast_arrays(count, prob)
     rare = np.where(probs <= 0.5, probs, 1 - probs)
@@ -234,8 +238,10 @@ def standard_gamma(alpha: np.ndarray, generator: Generator) -> np.ndarray:
     Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); below 1, alpha + 1 and a power of a
     uniform number. Never less than the smallest normal number.
     """
-    if alpha.dtype not in (np.float32, np.float64):
-        raise NotImplementedError(f'"gamma_cpu" not implemented for {_NAMES[alpha.dtype.name]!r}')
+    if alpha.dtype not in FULL:
+        raise NotImplementedError(
+            f'"gamma_cpu" not implemented for {OF[alpha.dtype].scalar_name!r}'
+        )
     least = float(np.finfo(alpha.dtype).tiny)
     found = _gammas(alpha, generator, alpha.dtype.type).astype(alpha.dtype)
     # Of a NaN this makes the least number too, as PyTorch does.
@@ -300,8 +306,10 @@ _THIRD, _SQUEEZE = (
 
 def dirichlet(alpha: np.ndarray, generator: Generator) -> np.ndarray:
     """Points of the simplex: gamma numbers of shape `alpha` [..., k], divided by their sum over the last dimension."""
-    if alpha.dtype not in (np.float32, np.float64):
-        raise NotImplementedError(f'"dirichlet" not implemented for {_NAMES[alpha.dtype.name]!r}')
+    if alpha.dtype not in FULL:
+        raise NotImplementedError(
+            f'"dirichlet" not implemented for {OF[alpha.dtype].scalar_name!r}'
+        )
     parts = _gammas(alpha, generator)
     with np.errstate(all="ignore"):
         found = (parts / parts.sum(-1, keepdims=alpha.ndim > 0)).astype(alpha.dtype)
@@ -319,9 +327,9 @@ def multinomial(weights: np.ndarray, n: int, replacement: bool, generator: Gener
     with it, uniform numbers are looked up in the cumulative sum. RuntimeError for weights that are negative, not finite
     or all 0, and for more indices than there are weights.
     """
-    if not is_floating(weights.dtype):
+    if weights.dtype not in FLOATING:
         raise RuntimeError(
-            f"multinomial only supports floating-point dtypes for input, got: {_NAMES[weights.dtype.name]}"
+            f"multinomial only supports floating-point dtypes for input, got: {OF[weights.dtype].scalar_name}"
         )
     if weights.ndim not in (1, 2):
         raise RuntimeError(f"prob_dist must be 1 or 2 dim, got {weights.ndim}")

@@ -26,33 +26,16 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends.reference.random import shuffled
+from rushlight.core.dtype_sets import BF16, F16, F32, F64, FLOATING, I64, REDUCED, STORED_ONLY
+from rushlight.core.dtypes import OF
 from rushlight.rng.fma import fused
 from rushlight.rng.generator import Generator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # The bits of the significand: integers up to 2**digits are exact.
-_DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
-# C++ names, as PyTorch's messages have them.
-_NAMES = {
-    "bool": "Bool",
-    "uint8": "Byte",
-    "int8": "Char",
-    "int16": "Short",
-    "int32": "Int",
-    "int64": "Long",
-    "uint16": "UInt16",
-    "uint32": "UInt32",
-    "uint64": "UInt64",
-    "float16": "Half",
-    "bfloat16": "BFloat16",
-    "float32": "Float",
-    "float64": "Double",
-    "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
-}
+_DIGITS = {F16: 11, BF16: 8, F32: 24, F64: 53}
 _CHUNK = 1 << 14  # elements at a time, where scratch arrays are needed: they stay in the cache
 _WIDE = 1 << 28  # from this range on, an integer is made of 64 bits
 _HUGE = (2**32 - 1) // 20  # from this length on, randperm draws 64 bits per element
@@ -89,14 +72,9 @@ def _write(out: np.ndarray, values: np.ndarray) -> None:
         return
     view = out.transpose(memory_order(out))
     with np.errstate(all="ignore"):
-        if out.dtype.itemsize == 2 and values.dtype == np.float64 and is_floating(out.dtype):
+        if out.dtype in REDUCED and values.dtype == F64:
             values = values.astype(np.float32)
         np.copyto(view, values.reshape(view.shape), casting="unsafe")
-
-
-def is_floating(dtype: np.dtype) -> bool:
-    """Whether `dtype` is a real floating-point type, bfloat16 among them."""
-    return dtype.kind == "f" or dtype.kind == "V" and dtype == _BFLOAT16
 
 
 def _as_real(out: np.ndarray) -> np.ndarray:
@@ -105,7 +83,7 @@ def _as_real(out: np.ndarray) -> np.ndarray:
 
 
 def _refuse(kernel: str, out: np.ndarray) -> None:
-    raise NotImplementedError(f'"{kernel}" not implemented for {_NAMES[out.dtype.name]!r}')
+    raise NotImplementedError(f'"{kernel}" not implemented for {OF[out.dtype].scalar_name!r}')
 
 
 # -------------------------------------------------------------------------------------------------- arithmetic
@@ -130,7 +108,7 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
     low, high = float(low), float(high)
     if out.dtype.kind == "c":
         out = _as_real(out)
-    if not is_floating(out.dtype):
+    if out.dtype not in FLOATING:
         _refuse("check_uniform_bounds", out)
     top = float(ml_dtypes.finfo(out.dtype).max)
     for bound, value in (("from", low), ("to", high)):
@@ -144,7 +122,7 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
         )
     if high - low > top:
         raise RuntimeError(
-            f"uniform_ expects to-from <= std::numeric_limits<{_NAMES[out.dtype.name]}>::max(), "
+            f"uniform_ expects to-from <= std::numeric_limits<{OF[out.dtype].scalar_name}>::max(), "
             f"but found to={high:g} and from={low:g} which result in to-from to exceed the limit"
         )
     double, single = out.dtype == np.float64, out.dtype == np.float32
@@ -180,7 +158,7 @@ def normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> N
     if out.dtype.kind == "c":
         out = _as_real(out)
         std /= math.sqrt(2.0)
-    if not is_floating(out.dtype):
+    if out.dtype not in FLOATING:
         _refuse("normal_kernel_cpu", out)
     if out.size >= 16 and out.flags.c_contiguous:
         _normal_blocks(out.reshape(-1), mean, std, generator)
@@ -263,7 +241,7 @@ def random_(
     kind = out.dtype.kind
     if kind == "c":
         _refuse("random_kernel_cpu", out)
-    floating = is_floating(out.dtype)
+    floating = out.dtype in FLOATING
     if low is None and high is None:
         _random_all(out, generator)
         return
@@ -275,7 +253,7 @@ def random_(
     if high is None:
         last = most
         if floating and low > -(1 << 63):
-            last = 1 << _DIGITS[out.dtype.name]
+            last = 1 << _DIGITS[out.dtype]
         if low > last or (floating and low == last):
             raise RuntimeError(
                 f"random_ expects 'from' to be less than or equal to 'to_inc' but got from={low} > to_inc={last}"
@@ -317,13 +295,11 @@ def random_(
 
 def _random_all(out: np.ndarray, generator: Generator) -> None:
     dtype = out.dtype
-    if dtype.name in ("uint16", "uint32", "uint64"):
+    if dtype in STORED_ONLY:
         _refuse("random_kernel_cpu", out)
-    words = (generator.wide_words if dtype.name in ("int64", "float64") else generator.words)(
-        out.size
-    )
-    if is_floating(dtype):
-        words %= np.uint64((1 << _DIGITS[dtype.name]) + 1)
+    words = (generator.wide_words if dtype in (I64, F64) else generator.words)(out.size)
+    if dtype in FLOATING:
+        words %= np.uint64((1 << _DIGITS[dtype]) + 1)
     else:
         bits = 1 if dtype.kind == "b" else 8 * dtype.itemsize - (dtype.kind == "i")
         words &= np.uint64((1 << bits) - 1)
@@ -342,7 +318,7 @@ def _inward(bound: int, step: int, dtype: np.dtype) -> int:
     )  # what the processor makes of an overflow
     if neighbour >= bound if step > 0 else neighbour < bound:
         return bound
-    return neighbour + step * (1 << max(abs(bound + step).bit_length() - _DIGITS[dtype.name], 0))
+    return neighbour + step * (1 << max(abs(bound + step).bit_length() - _DIGITS[dtype], 0))
 
 
 @functools.cache
@@ -350,7 +326,7 @@ def _integers_of(dtype: np.dtype) -> tuple[int, int]:
     """The least and the largest integer that bounds of `dtype` may be."""
     if dtype.kind == "b":
         return 0, 1
-    if is_floating(dtype):
+    if dtype in FLOATING:
         most = min(int(float(ml_dtypes.finfo(dtype).max)), (1 << 63) - 1)
         return (-(1 << 63) if most == (1 << 63) - 1 else -most), most
     least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
@@ -370,11 +346,11 @@ def randperm(n: int, generator: Generator, dtype: np.dtype | type = np.int64) ->
         words = generator.words(max(n - 1, 0)).tolist()
         return np.array(shuffled(n, [i + w % (n - i) for i, w in enumerate(words)]), dtype)
     if dtype.kind in "bc":
-        raise NotImplementedError(f'"randperm" not implemented for {_NAMES[dtype.name]!r}')
-    if is_floating(dtype):
-        if n > (1 << _DIGITS[dtype.name]) + 1:
+        raise NotImplementedError(f'"randperm" not implemented for {OF[dtype].scalar_name!r}')
+    if dtype in FLOATING:
+        if n > (1 << _DIGITS[dtype]) + 1:
             raise RuntimeError(
-                f"n cannot be greater than 2^{_DIGITS[dtype.name]}+1 for {_NAMES[dtype.name]} type, got {n}."
+                f"n cannot be greater than 2^{_DIGITS[dtype]}+1 for {OF[dtype].scalar_name} type, got {n}."
             )
     elif n - 1 > np.iinfo(dtype).max:
         raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow: {n}")
@@ -426,9 +402,9 @@ def bernoulli_(
             if value != 1:
                 out *= out.dtype.type(value)
         return
-    if not is_floating(p.dtype):
+    if p.dtype not in FLOATING:
         raise NotImplementedError(
-            f'"bernoulli_tensor_cpu_p_" not implemented for {_NAMES[p.dtype.name]!r}'
+            f'"bernoulli_tensor_cpu_p_" not implemented for {OF[p.dtype].scalar_name!r}'
         )
     if p.size and not ((p >= 0).all() and (p <= 1).all()):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
@@ -442,10 +418,10 @@ def bernoulli_(
 @np.errstate(all="ignore")
 def exponential_(out: np.ndarray, rate: float, generator: Generator) -> None:
     """Exponential numbers of mean 1 / `rate`: -log(1 - u) / rate. RuntimeError for a rate not above 0."""
-    if not is_floating(out.dtype):
+    if out.dtype not in FLOATING:
         raise RuntimeError(
             "Exponential distribution is a continuous probability distribution. "
-            f"dtype must be a floating point but you specified {_NAMES.get(out.dtype.name)}"
+            f"dtype must be a floating point but you specified {OF[out.dtype].scalar_name}"
         )
     if not rate > 0.0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
@@ -456,7 +432,7 @@ def exponential_(out: np.ndarray, rate: float, generator: Generator) -> None:
 @np.errstate(all="ignore")
 def cauchy_(out: np.ndarray, median: float, sigma: float, generator: Generator) -> None:
     """Cauchy numbers: median + sigma tan(pi (u - 1/2)). RuntimeError for a `sigma` not above 0."""
-    if not is_floating(out.dtype):
+    if out.dtype not in FLOATING:
         raise RuntimeError(
             "Cauchy distribution is a continuous probability distribution. "
             f"dtype must be a floating point but you specified {out.dtype.name}"
@@ -474,7 +450,7 @@ def log_normal_(out: np.ndarray, mean: float, std: float, generator: Generator) 
     """Numbers whose logarithm is normal. RuntimeError for a `std` not above 0."""
     if not std > 0.0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
-    if not is_floating(out.dtype):
+    if out.dtype not in FLOATING:
         _refuse("log_normal_cpu", out)
     z = fused(scalar_normals(out.size, generator, out.dtype), float(std), float(mean))
     _write(out, _function("exp", out.dtype, z.size)(z))
@@ -485,7 +461,7 @@ def geometric_(out: np.ndarray, p: float, generator: Generator) -> None:
     """How many trials of probability `p` until the first success. RuntimeError for `p` outside of (0, 1)."""
     if not 0.0 < p < 1.0:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
-    if out.dtype.kind in "bc" or out.dtype.name in ("uint16", "uint32", "uint64"):
+    if out.dtype.kind in "bc" or out.dtype in STORED_ONLY:
         _refuse("geometric_cpu", out)
     u = generator.doubles(out.size)
     # The last bit of the logarithm is lost in the ceiling.

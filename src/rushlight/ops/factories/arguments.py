@@ -14,6 +14,7 @@ import numpy as np
 from rushlight._backends import sparse
 from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, modes
+from rushlight.core.dtype_sets import FULL, I64
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import overrides
@@ -132,9 +133,9 @@ def converted(value: Any, d: np.dtype) -> np.ndarray:
     Negative integers wrap around in unsigned dtypes, infinities stay infinite.
     """
     cls = value.__class__
-    if (cls is float or cls is int) and d in _FLOATS and -3e38 <= value <= 3e38:
+    if (cls is float or cls is int) and d in FULL and -3e38 <= value <= 3e38:
         return np.array(value, d)
-    if cls is int and d is _INT64 and -(1 << 63) <= value < 1 << 63:
+    if cls is int and d is I64 and -(1 << 63) <= value < 1 << 63:
         return np.array(value, d)
     kind = dtypes.OF[d]
     if kind is dtypes.bool_:
@@ -169,8 +170,6 @@ def converted(value: Any, d: np.dtype) -> np.ndarray:
     raise RuntimeError(f"value cannot be converted to type {name} without overflow: {value!r}")
 
 
-_FLOATS = frozenset({dtypes.float32.np, dtypes.float64.np})
-_INT64 = dtypes.int64.np
 _LARGEST = {
     dtypes.float16: 65504.0,
     dtypes.bfloat16: 3.3895313892515355e38,

@@ -16,6 +16,7 @@ from rushlight._backends import cpu as xp
 from rushlight._backends import devices, meta, sparse
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry, modes
+from rushlight.core.dtype_sets import BOOL, FULL, I8, I16, I32, I64, U8
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
 from rushlight.dispatch.inplace import check_inplace
@@ -88,13 +89,7 @@ def preserved(a: Any, memory_format: Any = None) -> Shape | None:
 
 
 # Between these NumPy's conversion is PyTorch's, whatever the values.
-_PLAIN = frozenset(
-    d.np
-    for d in (
-        *(dtypes.bool_, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64),
-        *(dtypes.float32, dtypes.float64),
-    )
-)
+_PLAIN = FULL | {BOOL, U8, I8, I16, I32, I64}
 
 
 LARGE = 16384  # elements from which a conversion by the back end's kernel pays

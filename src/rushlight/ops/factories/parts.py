@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rushlight.core import dtypes
+from rushlight.core.dtype_sets import F16, FULL
 from rushlight.dispatch.registry import Array, elementwise
-
-_HALVES = {dtypes.float16.np, dtypes.float32.np, dtypes.float64.np}
 
 
 def _check(real: Array, imag: Array, where: str) -> None:
@@ -19,7 +18,7 @@ def _check(real: Array, imag: Array, where: str) -> None:
                 f"{type(part).__name__}"
             )
     a, b = dtypes.OF[real.dtype], dtypes.OF[imag.dtype]
-    if real.dtype not in _HALVES or imag.dtype not in _HALVES:
+    if not {real.dtype, imag.dtype} <= FULL | {F16}:
         raise RuntimeError(
             "Expected both inputs to be Half, Float or Double tensors but got "
             f"{a.scalar_name} and {b.scalar_name}"

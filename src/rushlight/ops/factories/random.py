@@ -13,6 +13,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.core import dtypes, geometry, modes
+from rushlight.core.dtype_sets import F32, I64
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import public
@@ -97,9 +98,6 @@ def _normal(shape: tuple, d: np.dtype) -> np.ndarray:
     else:
         sampling.normal_(a, 0.0, 1.0, g)
     return a
-
-
-F32, I64 = dtypes.float32.np, dtypes.int64.np
 
 
 @factory(fill=_uniform)

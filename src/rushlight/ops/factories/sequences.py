@@ -14,6 +14,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.core import dtypes, modes
+from rushlight.core.dtype_sets import F32, FULL, REDUCED, STORED_ONLY
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.ops.factories import arguments, creation
 from rushlight.ops.factories.creation import (
@@ -25,9 +26,6 @@ from rushlight.ops.factories.creation import (
 )
 from rushlight.rng.fma import fused_float32
 
-_STORED_ONLY = (dtypes.uint16.np, dtypes.uint32.np, dtypes.uint64.np)
-_HALVES = (dtypes.float16.np, dtypes.bfloat16.np)
-
 
 def _real(name: str, value: Any, position: int, argument: str) -> Any:
     """A Python number for a bound or a step."""
@@ -38,7 +36,7 @@ def _real(name: str, value: Any, position: int, argument: str) -> Any:
 
 def _refuse(name: str, d: np.dtype) -> None:
     kind = dtypes.OF[d]
-    if kind.is_complex or kind is dtypes.bool_ or d in _STORED_ONLY:
+    if kind.is_complex or kind is dtypes.bool_ or d in STORED_ONLY:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{kind.scalar_name}'")
 
 
@@ -118,14 +116,13 @@ def _usual_range(start: Any, end: Any, step: Any, dtype: Any) -> np.ndarray | No
     if float not in kinds and (dtype is None or dtype is dtypes.int64):
         return np.arange(start, end, step)
     d = modes._default_dtype.np if dtype is None else getattr(dtype, "np", None)
-    if d is not _F32 and d is not _F64:
+    if d not in FULL:
         return None
     return _arange(start, step, math.ceil((float(end) - float(start)) / float(step)), d)
 
 
 _NUMBERS = frozenset({int, float})
 _MANY = 1 << 40
-_F32, _F64 = dtypes.float32.np, dtypes.float64.np
 
 
 def _three(name: str, args: tuple, start: Any, end: Any, step: Any) -> tuple:
@@ -190,10 +187,10 @@ def _arange(start: Any, step: Any, n: int, d: np.dtype) -> np.ndarray:
         with np.errstate(all="ignore"):
             return (np.int64(first) + np.int64(by) * i).astype(d)
     if isinstance(start, int) and isinstance(step, int) and abs(start) + abs(step) * n < 1 << 24:
-        if d not in _HALVES:
+        if d not in REDUCED:
             return np.arange(start, start + step * n, step, np.int64)[:n].astype(d)
     start, step = float(start), float(step)
-    if d not in _HALVES:
+    if d not in REDUCED:
         values = np.empty(n, d)
         xp.arange_into(values, start, step)
         return values
@@ -262,7 +259,7 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
         plain = start.__class__ in _NUMBERS and end.__class__ in _NUMBERS and steps.__class__ is int
         if plain and steps > 1 and modes._default_dtype is dtypes.float32:
             if abs(start) < _MANY and abs(end) < _MANY:
-                return _wrap(_linspace(start, end, steps, _F32))
+                return _wrap(_linspace(start, end, steps, F32))
     start, end, n, d = _spaced("linspace", start, end, steps, out, dtype)
     return _deliver(
         "linspace", lambda: _linspace(start, end, n, d), (n,), d, out, layout, device, pin_memory,
@@ -300,7 +297,7 @@ def _spaced(name: str, start: Any, end: Any, steps: Any, out: Any, dtype: Any) -
             f"torch.{name}(): inferred dtype {own} can't be safely cast to passed dtype "
             f"{kind.scalar_name}"
         )
-    if (kind is dtypes.bool_ or d in _STORED_ONLY) and n:
+    if (kind is dtypes.bool_ or d in STORED_ONLY) and n:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{kind.scalar_name}'")
     bounds = arguments.converted(start, d), arguments.converted(end, d)
     if kind.kind == 1:
@@ -313,14 +310,14 @@ def _linspace(start: Any, end: Any, n: int, d: np.dtype) -> np.ndarray:
         return np.empty(0, d)
     if n == 1:
         return np.array([arguments.converted(start, d)], d)
-    if d.kind == "f" and d not in _HALVES:
+    if d.kind == "f" and d not in REDUCED:
         values = np.empty(n, d)
         xp.linspace_into(values, float(start), float(end))
         return values
     half = n // 2
     up, down = np.arange(half), np.arange(n - half - 1, -1, -1)  # steps from start, steps to end
     with np.errstate(all="ignore"):
-        if d in _HALVES:
+        if d in REDUCED:
             return _linspace_half(start, end, n, d, up, down)
         if d.kind == "c":
             part = np.dtype(f"f{d.itemsize // 2}")

@@ -11,6 +11,7 @@ from rushlight.autograd.graph import new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of, rebase
 from rushlight.core import dtypes, geometry
+from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import INFERENCE, Tensor, _bump, _wrap
 from rushlight.dispatch import overrides, results
 from rushlight.dispatch.inplace import check_inplace, edge_before
@@ -19,7 +20,6 @@ from rushlight.dispatch.registry import Array, Op, Sizes, op, public
 
 ndarray = np.ndarray
 EVERYTHING = slice(None)
-INT64 = dtypes.int64.np
 NOT_AN_INDEX = "tensors used as indices must be long, int, byte or bool tensors"
 
 
@@ -112,7 +112,7 @@ def usual(a: np.ndarray, index: tuple) -> At | None:
     for i in index:
         if i.__class__ is Tensor:
             b = i._array
-            if b.__class__ is not ndarray or b.dtype is not INT64 or not b.ndim:
+            if b.__class__ is not ndarray or b.dtype is not I64 or not b.ndim:
                 return None
             if shape is None:
                 shape = b.shape

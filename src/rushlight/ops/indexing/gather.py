@@ -8,15 +8,13 @@ import numpy as np
 
 from rushlight.autograd.graph import new
 from rushlight.core import dtypes, geometry
+from rushlight.core.dtype_sets import BOOL, FULL, I64, REDUCED
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.dispatch import general, results
 from rushlight.dispatch.inplace import inplace, plainly
 from rushlight.dispatch.registry import OPS, Array, composite, elementwise, op, public
 
-INT64 = dtypes.int64.np
-F32, F64, BOOL = dtypes.float32.np, dtypes.float64.np, dtypes.bool_.np
-F16, BF16 = dtypes.float16.np, dtypes.bfloat16.np
 INF = float("inf")
 
 if TYPE_CHECKING:
@@ -50,7 +48,7 @@ def gather(xp, input: Array, dim: int, index: Array, *, sparse_grad: bool = Fals
             [4, 3]])
     """
     s, t = input.shape, index.shape
-    if index.dtype is INT64 and len(s) == len(t) and -1 < dim < len(s) and index.size:
+    if index.dtype is I64 and len(s) == len(t) and -1 < dim < len(s) and index.size:
         if s[:dim] == t[:dim] and s[dim + 1 :] == t[dim + 1 :]:  # the usual call
             r = xp.gather(input, index, dim)
             if r is not None:
@@ -152,7 +150,7 @@ def index_select(xp, input: Array, dim: int, index: Array):
     tensor([[2, 2],
             [4, 4]])
     """
-    if index.dtype is INT64 and index.ndim == 1 and -1 < dim < input.ndim:  # the usual call
+    if index.dtype is I64 and index.ndim == 1 and -1 < dim < input.ndim:  # the usual call
         r = xp.index_select(input, index, dim)
         if r is not None:
             return r
@@ -362,15 +360,15 @@ def quick_number(value: Any, d: np.dtype) -> np.ndarray | None:
     c = value.__class__
     if c is not int and c is not float:
         return None
-    if d is F32 or d is F64:
+    if d in FULL:
         most = 1e38
-    elif d is BF16 or d is F16:
+    elif d in REDUCED:
         most = 6e4
-    elif d is INT64 and c is int:
+    elif d is I64 and c is int:
         most = 1e18
     else:
         return None
-    if -most < value < most or (d is not INT64 and value in (INF, -INF)):
+    if -most < value < most or (d is not I64 and value in (INF, -INF)):
         return np.array(value, d)
     return None
 

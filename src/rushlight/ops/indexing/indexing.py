@@ -18,7 +18,8 @@ from rushlight._backends import sparse
 from rushlight._backends.meta import Meta
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import check_writable, edge_of, hides_history
-from rushlight.core import dtypes, geometry
+from rushlight.core import geometry
+from rushlight.core.dtype_sets import BOOL, I64
 from rushlight.core.tensor import INFERENCE, Tensor, _bump, _wrap
 from rushlight.dispatch import general, overrides
 from rushlight.dispatch.inplace import check_inplace
@@ -40,7 +41,6 @@ from rushlight.ops.layout.shape import unsqueeze
 ndarray = np.ndarray
 EVERYTHING = slice(None)
 LARGE = 32768  # elements from which kernels write rows sooner than NumPy
-i64, bool8 = dtypes.int64.np, dtypes.bool_.np
 
 
 # -- reading an index ------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         if (
             b.ndim
             and a.ndim
-            and (b.dtype is i64 or b.dtype is bool8 and a.shape[: b.ndim] == b.shape)
+            and (b.dtype is I64 or b.dtype is BOOL and a.shape[: b.ndim] == b.shape)
         ):
             return advanced.index_at(self, advanced.At((b,), (index,)))
         index = (index,)
@@ -477,7 +477,7 @@ def quick_put(a: np.ndarray, index: Any, value: Any) -> bool:
         return False
     if 0 in a.strides:
         return False
-    if index.__class__ is Tensor and index._array.dtype is bool8:
+    if index.__class__ is Tensor and index._array.dtype is BOOL:
         mask = index._array
         if value.ndim or mask.__class__ is not ndarray:
             return False

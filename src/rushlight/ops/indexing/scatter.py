@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.core import dtypes, geometry
+from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import Tensor, _bump
 from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.inplace import inplace, plainly
@@ -121,9 +122,6 @@ def write(name: str, xp: Any, a: Any, index: Any, d: int, values: Any, add: bool
         check_range(name, as_vector(a), as_vector(index), d)
 
 
-i64, f32, f64 = dtypes.int64.np, dtypes.float32.np, dtypes.float64.np
-
-
 def quick_scatter(t: Any, dim: Any, index: Any, src: Any, add: bool = False) -> bool:
     """`scatter_` or `scatter_add_` of plain tensors whose shapes agree; False, and nothing is written,
     for others and for an index out of range."""
@@ -142,7 +140,7 @@ def quick_scatter(t: Any, dim: Any, index: Any, src: Any, add: bool = False) -> 
         if (s := quick_number(src, a.dtype)) is None:
             return False
     n = a.ndim
-    if dim.__class__ is not int or not -n <= dim < n or i.ndim != n or i.dtype is not i64:
+    if dim.__class__ is not int or not -n <= dim < n or i.ndim != n or i.dtype is not I64:
         return False
     if i.shape != a.shape:
         dim %= n

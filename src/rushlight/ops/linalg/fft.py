@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rushlight.core import dtypes, modes
+from rushlight.core import modes
+from rushlight.core.dtype_sets import REDUCED
 from rushlight.core.geometry import wrap_dim
 from rushlight.dispatch.registry import Array, composite, op, public
 
@@ -97,7 +98,7 @@ def floating(x, *, to_complex=False):
     d = x.dtype
     if not (d.is_floating_point or d.is_complex):
         d = modes.get_default_dtype()
-    if d in (dtypes.float16, dtypes.bfloat16):
+    if d.np in REDUCED:
         raise RuntimeError(
             f"Unsupported dtype {d.scalar_name}: convert to float32 before the transform"
         )

@@ -9,6 +9,7 @@ import numpy as np
 
 import rushlight as torch
 import rushlight.nn.functional as F
+from rushlight.core.dtype_sets import FULL
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import general
 
@@ -40,7 +41,7 @@ def normalized(img: Tensor, mean: Any, std: Any) -> Tensor | None:
     a = img._array
     if img.__class__ is not Tensor or img.requires_grad or general.active.modes:
         return None
-    if a.__class__ is not np.ndarray or a.dtype.char not in "fd" or not a.flags.c_contiguous:
+    if a.__class__ is not np.ndarray or a.dtype not in FULL or not a.flags.c_contiguous:
         return None
     if mean.__class__ not in (tuple, list) or std.__class__ not in (tuple, list):
         return None
