@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtypes, geometry
+from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import Tensor, _bump
 from rushlight.dispatch import overrides
 from rushlight.dispatch.inplace import plainly
@@ -15,7 +16,6 @@ from rushlight.ops.indexing.gather import check_mask, fill_number, index_dtype, 
 from rushlight.ops.indexing.scatter import (
     REDUCES,
     as_vector,
-    i64,
     in_place,
     reduce_back,
     same_dtype,
@@ -90,7 +90,7 @@ def quick_slices(t: Any, dim: Any, index: Any, source: Any, add: bool) -> bool:
         return False
     a, i, s = t._array, index._array, source._array
     n = a.ndim
-    if i.ndim != 1 or i.dtype is not i64 or s.dtype is not a.dtype or not -n <= dim < n:
+    if i.ndim != 1 or i.dtype is not I64 or s.dtype is not a.dtype or not -n <= dim < n:
         return False
     dim %= n
     shape = a.shape
@@ -207,7 +207,7 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
 
     if plainly(self, index):
         a, i = self._array, index._array
-        if i.ndim == 1 and i.dtype is i64 and (number := quick_number(value, a.dtype)) is not None:
+        if i.ndim == 1 and i.dtype is I64 and (number := quick_number(value, a.dtype)) is not None:
             if dim.__class__ is int and -a.ndim <= dim < a.ndim:
                 if xp.put_slices(a, i, dim % a.ndim, number, False):
                     _bump(self)
