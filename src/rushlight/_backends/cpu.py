@@ -143,7 +143,7 @@ LATER = {
     ),
     "loss": (
         "binary_cross_entropy binary_cross_entropy_gradient huber huber_gradient bce_with_logits "
-        "bce_with_logits_gradient smooth_l1 smooth_l1_gradient squared_distance "
+        "bce_with_logits_gradient nll_loss nll_loss_gradient smooth_l1 smooth_l1_gradient squared_distance "
         "mse_gradient"
     ),
     "conv": ("convolve convolve_transposed convolve_weight"),
