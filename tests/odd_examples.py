@@ -56,6 +56,7 @@ from odd_places import (
     triangle,
     unique,
 )
+from rushlight._backends.convolution import Problem, out_sizes
 from rushlight._codegen.kernels.pointwise import Pointwise
 
 
@@ -113,8 +114,7 @@ def windows_of(rng, nd, kernel, stride, padding, dilation):
     sizes = tuple(
         max(1, r - 2 * p + small(rng, 0, s)) for r, p, s in zip(reach, padding, stride, strict=True)
     )
-    reference = import_module("rushlight._backends.reference.conv")
-    return sizes, reference.out_sizes(sizes, kernel, stride, padding, dilation)
+    return sizes, out_sizes(sizes, kernel, stride, padding, dilation)
 
 
 def convolution(rng, d):
@@ -127,26 +127,27 @@ def convolution(rng, d):
         padding = (1, 1)
         out = sizes
     x, w = some(rng, (n, c * groups, *sizes), d), some(rng, (o * groups, c, *kernel), d)
-    return x, w, stride, padding, dilation, groups, out
+    g = some(rng, (n, o * groups, *out), d)
+    last = bool(x.ndim == 4 and rng.integers(2))
+    shapes = x.shape, w.shape, g.shape
+    return x, w, g, (*shapes, stride, padding, dilation, groups, x.dtype, last)
 
 
 def convolve(rng, d):
-    x, w, *geometry, out = convolution(rng, d)
+    x, w, _, problem = convolution(rng, d)
     bias = some(rng, (len(w),), d) if rng.integers(2) else None
-    return (x, w, *geometry, out, bool(x.ndim == 4 and rng.integers(2)), bias)
+    return x, w, bias, Problem("forward", *problem)
 
 
 def convolve_transposed(rng, d):
-    x, w, *geometry, out = convolution(rng, d)
+    x, w, g, problem = convolution(rng, d)
     bias = some(rng, x.shape[1:2], d) if rng.integers(2) else None
-    g = some(rng, (len(x), len(w), *out), d)
-    return (g, w, *geometry, x.shape[2:], bool(x.ndim == 4 and rng.integers(2)), bias)
+    return g, w, bias, Problem("transposed", *problem)
 
 
 def convolve_weight(rng, d):
-    x, w, *geometry, out = convolution(rng, d)
-    g = some(rng, (len(x), len(w), *out), d)
-    return (x, g, w.shape[2:], *geometry, bool(x.ndim == 4 and rng.integers(2)))
+    x, _, g, problem = convolution(rng, d)
+    return x, g, Problem("weight", *problem)
 
 
 def sizes_of_product(rng):
@@ -388,8 +389,7 @@ def adaptive_sums(rng, d):
 
 def averages(rng, d):
     x, kernel, stride, padding, _, _ = pool(rng, d)
-    reference = import_module("rushlight._backends.reference.conv")
-    out = reference.out_sizes(x.shape[2:], kernel, stride, padding, (1,) * len(kernel))
+    out = out_sizes(x.shape[2:], kernel, stride, padding, (1,) * len(kernel))
     count = int(np.prod(kernel)) if rng.integers(2) else rng.integers(1, 9, out).astype(np.int64)
     return x, kernel, stride, padding, out, count
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 
 import rushlight as torch
 from guard import guarded
-from rushlight._backends.llvm import conv
+from rushlight._backends.convolution import Problem, out_sizes
+from rushlight._backends.llvm import candidates, conv
 from rushlight._backends.reference import conv as reference
 
 # images, channels, channels out, sizes, kernel, stride, padding, dilation, groups
@@ -67,7 +69,10 @@ SCHEME_FOR = conv.winograd.scheme_for
 def of_any_size(monkeypatch):
     """Machine code for the smallest convolutions too, and none of test_compiled_winograd.py's."""
     monkeypatch.setattr(conv, "SMALL", 0)
-    monkeypatch.setattr(conv.winograd, "scheme_for", lambda *_: None)
+    monkeypatch.setattr(conv.winograd, "scheme_for", lambda _: None)
+    candidates.forget()
+    yield
+    candidates.forget()
 
 
 @pytest.fixture
@@ -85,7 +90,7 @@ def random(shape, dtype, last=False, seed=0):
 
 def arrays(case, dtype, last=False):
     n, c, o, sizes, kernel, stride, padding, dilation, groups = case
-    out = reference.out_sizes(sizes, kernel, stride, padding, dilation)
+    out = out_sizes(sizes, kernel, stride, padding, dilation)
     x, w = random((n, c, *sizes), dtype, last), random((o, c // groups, *kernel), dtype, last, 1)
     return x, w, random((n, o, *out), dtype, last, 2)
 
@@ -93,27 +98,36 @@ def arrays(case, dtype, last=False):
 def three_ways(case, last=False):
     """For each direction: the function's name, its arguments, how many products a number sums."""
     n, _, _, sizes, kernel, stride, padding, dilation, groups = case
-    geometry = (stride, padding, dilation, groups)
 
     def ways(x, w, g):
         bias, back = (random(a.shape[1], x.dtype, seed=3) for a in (g, x))
+        shapes = (n, x.shape[1], *sizes), w.shape, g.shape
+        forward, transposed, weight = (
+            Problem(way, *shapes, stride, padding, dilation, groups, x.dtype, last)
+            for way in ("forward", "transposed", "weight")
+        )
         return [
-            ("convolve", (x, w, *geometry, None, last), w[0].size),
-            ("convolve", (x, w, *geometry, None, last, bias), w[0].size),
-            ("convolve_transposed", (g, w, *geometry, sizes, last), w.size // w.shape[1] // groups),
-            ("convolve_transposed", (g, w, *geometry, sizes, last, back), w.size // w.shape[1]),
-            ("convolve_weight", (x, g, kernel, *geometry, last), n * g[0, 0].size),
+            ("convolve", (x, w, None, forward), w[0].size),
+            ("convolve", (x, w, bias, forward), w[0].size),
+            ("convolve_transposed", (g, w, None, transposed), len(w) // groups * prod(kernel)),
+            ("convolve_transposed", (g, w, back, transposed), len(w) * prod(kernel)),
+            ("convolve_weight", (x, g, weight), n * prod(g.shape[2:])),
         ]
 
     return ways
 
 
+def of_reference(name, args, change):
+    """The reference's result for arrays that were changed."""
+    arrays = [change(a) if isinstance(a, np.ndarray) else a for a in args[:-1]]
+    return getattr(reference, name)(*arrays, args[-1])
+
+
 def close(name, args, products):
     """Within the bound of a sum of products, each rounded once."""
     result = getattr(conv, name)(*args)
-    wide = [a.astype(np.float64) if isinstance(a, np.ndarray) else a for a in args]
-    exact = getattr(reference, name)(*wide)
-    size = getattr(reference, name)(*(abs(a) if isinstance(a, np.ndarray) else a for a in wide))
+    exact = of_reference(name, args, lambda a: a.astype(np.float64))
+    size = of_reference(name, args, lambda a: abs(a.astype(np.float64)))
     assert result.dtype == args[0].dtype
     assert result.shape == exact.shape
     assert [s * 8 for s in result.strides] == [s * result.itemsize for s in exact.strides]
@@ -168,9 +182,10 @@ def test_any(case, last):
 def test_transposed_to_other_sizes(case, more):
     _, _, _, sizes, _, stride, padding, dilation, groups = case
     sizes = tuple(n + min(m, s - 1) for n, m, s in zip(sizes, more, stride, strict=False))
-    _, w, g = arrays(case, np.float64)
-    args = (g, w, stride, padding, dilation, groups, sizes)
-    close("convolve_transposed", args, w.size // w.shape[1])
+    x, w, g = arrays(case, np.float64)
+    shapes = (*x.shape[:2], *sizes), w.shape, g.shape
+    problem = Problem("transposed", *shapes, stride, padding, dilation, groups, x.dtype, False)
+    close("convolve_transposed", (g, w, None, problem), w.size // w.shape[1])
 
 
 @pytest.mark.parametrize("case", ["hot", "uneven", "few in", "few out", "depthwise stride 2"])
@@ -252,12 +267,8 @@ def test_same_bits_for_any_number_of_threads(case, last):
 @pytest.mark.parametrize("n, c, o", list(product((0, 2), (0, 3), (3,))))
 def test_empty(n, c, o):
     x, w, g = np.ones((n, c, 5, 5), "f"), np.ones((o, c, 3, 3), "f"), np.ones((n, o, 3, 3), "f")
-    one = ((1, 1), (0, 0), (1, 1), 1)
-    for name, args in [
-        ("convolve", (x, w, *one)),
-        ("convolve_transposed", (g, w, *one, (5, 5))),
-        ("convolve_weight", (x, g, (3, 3), *one)),
-    ]:
+    case = (n, c, o, (5, 5), (3, 3), (1, 1), (0, 0), (1, 1), 1)
+    for name, args, _ in three_ways(case)(x, w, g):
         result, expected = getattr(conv, name)(*args), getattr(reference, name)(*args)
         assert result.shape == expected.shape
         assert np.array_equal(result, expected)
@@ -271,11 +282,8 @@ def test_halves_are_computed_in_float32(name, case):
     case = CASES[case]
     given = [a.astype(dtype.np) for a in arrays(case, np.float32)]
     for way, args, _ in three_ways(case)(*given):
-        if args[-1] is not None and isinstance(args[-1], np.ndarray):
-            continue
         result = getattr(conv, way)(*args)
-        exact = [a.astype(np.float32) if isinstance(a, np.ndarray) else a for a in args]
-        expected = getattr(reference, way)(*exact)
+        expected = of_reference(way, args, lambda a: a.astype(np.float32))
         assert result.dtype == given[0].dtype
         bound = eps * abs(expected) + 1e-4
         assert (abs(result.astype(np.float32) - expected) <= bound).all()
@@ -283,11 +291,11 @@ def test_halves_are_computed_in_float32(name, case):
 
 def test_halves_with_a_bias_that_has_gaps():
     case = CASES["uneven"]
-    for name, (*args, bias), _ in three_ways(case)(*arrays(case, np.float16)):
-        if isinstance(bias, np.ndarray):
-            function = getattr(conv, name)
-            gaps = np.repeat(bias, 2)[::2]
-            assert np.array_equal(function(*args, gaps), function(*args, bias))
+    for name, (a, b, *bias, problem), _ in three_ways(case)(*arrays(case, np.float16)):
+        if bias and bias[0] is not None:
+            function, gaps = getattr(conv, name), np.repeat(bias[0], 2)[::2]
+            expected = function(a, b, bias[0], problem)
+            assert np.array_equal(function(a, b, gaps, problem), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.complex64])
@@ -301,9 +309,11 @@ def test_other_dtypes_are_the_references(dtype):
 
 
 def test_what_does_not_fit_is_refused():
-    x, w = np.ones((1, 3, 5, 5), "f"), np.ones((4, 2, 3, 3), "f")
+    x, w, g = np.ones((1, 3, 5, 5), "f"), np.ones((4, 2, 3, 3), "f"), np.ones((1, 4, 3, 3), "f")
+    case = (1, 3, 4, (5, 5), (3, 3), (1, 1), (0, 0), (1, 1), 1)
+    (name, args, _), *_ = three_ways(case)(x, w, g)
     with pytest.raises(ValueError):
-        conv.convolve(x, w, (1, 1), (0, 0), (1, 1), 1)
+        getattr(conv, name)(*args)
 
 
 def test_gradients():

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import rushlight as torch
 from guard import guarded
-from rushlight._backends.llvm import conv, winograd
+from rushlight._backends.convolution import Problem, out_sizes
+from rushlight._backends.llvm import candidates, conv, winograd
 from rushlight._backends.reference import conv as reference
 from rushlight._codegen.kernels import schemes
 from rushlight._codegen.kernels.winograd import TILES
@@ -28,8 +29,10 @@ def _always(monkeypatch):
     """Also where sums in order are faster."""
     monkeypatch.setattr(winograd, "LOSS", 0)
     winograd.scheme_for.cache_clear()
+    candidates.forget()
     yield
     winograd.scheme_for.cache_clear()
+    candidates.forget()
 
 
 def random(*shape, seed=0):
@@ -41,14 +44,19 @@ def innermost(a):
 
 
 def arrays(n, c, o, h, w, p, k=3, step=1, apart=1, groups=1, last=False):
-    """An input, windows, a gradient of the result, and the geometry."""
-    geometry = ((step, step), (p, p), (apart, apart), groups)
-    out = reference.out_sizes((h, w), (k, k), *geometry[:3])
+    """An input, windows, a gradient of the result, and the problem of each direction."""
+    geometry = ((step, step), (p, p), (apart, apart))
+    out = out_sizes((h, w), (k, k), *geometry)
     x, windows = random(n, c, h, w), random(o, c // groups, k, k, seed=1)
     g = random(n, o, *out, seed=2)
     if last:
         x, g = innermost(x), innermost(g)
-    return x, windows, g, geometry
+    shapes = x.shape, windows.shape, g.shape
+    return x, windows, g, problems(*shapes, *geometry, groups, x.dtype, last)
+
+
+def problems(*fields):
+    return {way: Problem(way, *fields) for way in ("forward", "weight", "transposed")}
 
 
 def bias(w, dim, groups=1):
@@ -56,39 +64,29 @@ def bias(w, dim, groups=1):
     return np.arange(1, 1 + size, dtype=np.float32)[::-1].copy()
 
 
-def three_ways(x, w, g, geometry, last=False):
+def three_ways(x, w, g, problem):
     """For each direction its result, the exact one, and the exact one of absolute values."""
     wide = [a.astype(np.float64) for a in (x, w, g)]
     size = [np.abs(a) for a in wide]
-    stride, padding, dilation, groups = geometry
-    kernel, out, sizes = w.shape[2:], g.shape[2:], x.shape[2:]
 
-    def both(name, *places, plus=(), end=(), bias=0.0):
-        function = getattr(reference, name)
-        results = [function(*[a[i] for i in places], *plus, *geometry, *end) for a in (wide, size)]
+    def both(function, *which, plus=(), bias=0.0):
+        results = [function(*[a[i] for i in which], *plus) for a in (wide, size)]
         bias = np.reshape(bias, (-1, 1, 1)).astype(np.float64)
         return results[0] + bias, results[1] + np.abs(bias)
 
-    def number(a, channels, to, padding, transposed):
-        return winograd.scheme_for(
-            a.shape, channels, to, kernel, stride, padding, dilation, groups, transposed
-        )
-
-    which, b = number(x, len(w), out, padding, False), bias(w, 0)
-    y = winograd.convolve(which, x, w, b, out, padding, dilation, groups, False, last)
-    yield y, *both("convolve", 0, 1, bias=b)
-    y = winograd.convolve_weight(which, x, g, kernel, padding, dilation, groups, last)
-    yield y, *both("convolve_weight", 0, 2, plus=(kernel,))
-    if stride[0] == 1:
-        padding = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
-    which, b = number(g, x.shape[1], sizes, padding, True), bias(w, 1, groups)
-    if which is not None:
-        y = winograd.convolve(which, g, w, b, sizes, padding, dilation, groups, True, last)
-        yield y, *both("convolve_transposed", 2, 1, end=(sizes,), bias=b)
+    p, b = problem["forward"], bias(w, 0)
+    y = winograd.convolve(x, w, b, p)
+    yield y, *both(reference.convolve, 0, 1, plus=(None, p), bias=b)
+    p = problem["weight"]
+    yield winograd.convolve_weight(x, g, p), *both(reference.convolve_weight, 0, 2, plus=(p,))
+    p, b = problem["transposed"], bias(w, 1, problem["transposed"].groups)
+    if winograd.scheme_for(p) is not None:
+        y = winograd.convolve(g, w, b, p)
+        yield y, *both(reference.convolve_transposed, 2, 1, plus=(None, p), bias=b)
 
 
-def check(x, w, g, geometry, last=False):
-    for result, exact, size in three_ways(x, w, g, geometry, last):
+def check(x, w, g, problem):
+    for result, exact, size in three_ways(x, w, g, problem):
         assert result.dtype == np.float32
         assert result.shape == exact.shape
         # A result also has roundings of the size of its neighbours' sums.
@@ -140,7 +138,7 @@ def test_schemes_are_identities(number):
 def test_shapes(kind, n, c, o, h, w, p, groups, last):
     k, step, apart = kind
     if min(h, w) + 2 * p > apart * (k - 1) >= p:
-        check(*arrays(n, c * groups, o * groups, h, w, p, k, step, apart, groups, last), last)
+        check(*arrays(n, c * groups, o * groups, h, w, p, k, step, apart, groups, last))
 
 
 @pytest.mark.parametrize(
@@ -170,14 +168,14 @@ def test_errors_are_those_of_sums_in_order(c, size, kind):
     if apart > size // 2:  # most of a tile would not exist
         return
     p = apart * (k // 2) if step == 1 else 1
-    x, w, g, geometry = arrays(4, c, c, size, size, p, k, step, apart)
+    x, w, g, problem = arrays(4, c, c, size, size, p, k, step, apart)
     plus = [bias(w, i).reshape(-1, 1, 1) for i in (0, 1)]
     ordered = (
-        reference.convolve(x, w, *geometry) + plus[0],
-        reference.convolve_weight(x, g, w.shape[2:], *geometry),
-        reference.convolve_transposed(g, w, *geometry, x.shape[2:]) + plus[1],
+        reference.convolve(x, w, None, problem["forward"]) + plus[0],
+        reference.convolve_weight(x, g, problem["weight"]),
+        reference.convolve_transposed(g, w, None, problem["transposed"]) + plus[1],
     )
-    for (result, exact, _), other in zip(three_ways(x, w, g, geometry), ordered, strict=False):
+    for (result, exact, _), other in zip(three_ways(x, w, g, problem), ordered, strict=False):
         wrong, bound = (np.sqrt(np.mean((a - exact) ** 2)) for a in (result, other))
         assert wrong <= (2 if step == 1 else 3) * bound
 
@@ -185,10 +183,8 @@ def test_errors_are_those_of_sums_in_order(c, size, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_whole_numbers_are_exact(kind):
     k, step, apart = kind
-    x, w, g, geometry = arrays(3, 32, 64, 9, 8, 2, k, step, apart)
-    for result, exact, _ in three_ways(
-        np.rint(4 * x), 4 * np.rint(4 * w), np.rint(4 * g), geometry
-    ):
+    x, w, g, problem = arrays(3, 32, 64, 9, 8, 2, k, step, apart)
+    for result, exact, _ in three_ways(np.rint(4 * x), 4 * np.rint(4 * w), np.rint(4 * g), problem):
         assert np.array_equal(result, exact)
 
 
@@ -198,21 +194,23 @@ def test_not_finite(value, kind, monkeypatch):
     """Transforms would give NaN around an infinity: the sums are made in order instead."""
     k, step, apart = kind
     for which in range(3):
-        *given, geometry = arrays(2, 32, 32, 32, 32, 1, k, step, apart)
+        *given, problem = arrays(2, 32, 32, 32, 32, 1, k, step, apart)
         given[which].reshape(-1)[[0, -1]] = value
         x, w, g = given
         with np.errstate(all="ignore"):  # of sums in order
-            direct = [result for result, _, _ in three_ways(x, w, g, geometry)]
+            direct = [result for result, _, _ in three_ways(x, w, g, problem)]
         cases = (
-            (conv.convolve, (x, w), ()),
-            (conv.convolve_weight, (x, g, w.shape[2:]), ()),
-            (conv.convolve_transposed, (g, w), (x.shape[2:],)),
+            (conv.convolve, (x, w, None, problem["forward"])),
+            (conv.convolve_weight, (x, g, problem["weight"])),
+            (conv.convolve_transposed, (g, w, None, problem["transposed"])),
         )
-        for made, (function, args, more) in zip(direct, cases, strict=True):
-            found = function(*args, *geometry, *more)
+        for made, (function, args) in zip(direct, cases, strict=True):
+            found = function(*args)
             with monkeypatch.context() as patch:
-                patch.setattr(winograd, "scheme_for", lambda *_: None)
-                in_order = function(*args, *geometry, *more)
+                patch.setattr(winograd, "scheme_for", lambda _: None)
+                candidates.forget()
+                in_order = function(*args)
+                candidates.forget()
             if not np.isfinite(value) and any(a is given[which] for a in args):
                 # What meets the padding alone is 0 in order too, unless it is infinite.
                 assert made is None
@@ -226,10 +224,10 @@ def test_not_finite(value, kind, monkeypatch):
 def test_same_bits_on_any_number_of_threads(kind):
     before, made = torch.get_num_threads(), []
     for n, c, o, size in ((2, 64, 64, 20), (4, 256, 256, 8)):
-        x, w, g, geometry = arrays(n, c, o, size, size, 2, *kind)
+        x, w, g, problem = arrays(n, c, o, size, size, 2, *kind)
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            made.append([result.tobytes() for result, _, _ in three_ways(x, w, g, geometry)])
+            made.append([result.tobytes() for result, _, _ in three_ways(x, w, g, problem)])
         assert made[-1] == made[-2]
     torch.set_num_threads(before)
 
@@ -245,7 +243,7 @@ def test_nothing_outside_of_the_arrays_is_touched(kind, side, last, n, c, o, h, 
     k, step, apart = kind
     if min(h, w) + 2 * p <= apart * (k - 1):
         return
-    *given, geometry = arrays(n, c, o, h, w, p, k, step, apart)
+    *given, problem = arrays(n, c, o, h, w, p, k, step, apart, last=last)
 
     def place(a):
         if last and a.shape[2] != k:
@@ -265,7 +263,7 @@ def test_nothing_outside_of_the_arrays_is_touched(kind, side, last, n, c, o, h, 
 
     monkeypatch.setattr(winograd.np, "empty", made)
     monkeypatch.setattr(winograd, "empty", result)
-    for result, exact, _ in three_ways(x, windows, g, geometry, last):
+    for result, exact, _ in three_ways(x, windows, g, problem):
         assert np.abs(result - exact).max() <= 1e-4 * np.abs(exact).max()
     monkeypatch.setattr(winograd.np, "empty", empty)
 
@@ -274,12 +272,11 @@ def test_which_scheme():
     x = (8, 2 * BLOCK, 16, 16)
 
     def number(x=x, channels=BLOCK, kernel=(3, 3), stride=ONE, padding=ONE, dilation=ONE, groups=1,
-               more=0, transposed=False):  # fmt: skip
-        out = reference.out_sizes(x[2:], kernel, stride, padding, dilation)
-        out = (out[0] + more, *out[1:])
-        return winograd.scheme_for(
-            x, channels, out, kernel, stride, padding, dilation, groups, transposed
-        )
+               more=0):  # fmt: skip
+        out = out_sizes(x[2:], kernel, stride, padding, dilation)
+        y, w = (x[0], channels, out[0] + more, *out[1:]), (channels, x[1] // groups, *kernel)
+        fields = (x, w, y, stride, padding, dilation, groups, np.dtype("f4"), False)
+        return winograd.scheme_for(Problem("forward", *fields))
 
     dense = schemes.SCHEMES.index(schemes.DENSE3)
     assert number() == number(padding=(0, 0)) == number(padding=(2, 2)) == dense
@@ -300,7 +297,6 @@ def test_which_scheme():
         number(dilation=(TILES, TILES), padding=(TILES, TILES)),
         number(stride=(2, 2), dilation=(2, 2)),
         number(more=-1),
-        number(more=-1, stride=(2, 2), transposed=True),
     ):
         assert other is None
 
@@ -311,10 +307,12 @@ def test_what_is_small_is_summed_in_order(kind, monkeypatch):
     monkeypatch.setattr(winograd, "LOSS", 100)
     winograd.scheme_for.cache_clear()
     for n, c, o, size in ((8, 3, 64, 32), (8, 64, 3, 32), (1, 64, 64, 4)):
-        geometry = ((k, k), (step, step), (apart, apart), (apart, apart))
+        geometry = ((step, step), (apart, apart), (apart, apart))
         size = max(size, apart * k)
-        out = reference.out_sizes((size, size), *geometry)
-        found = winograd.scheme_for((n, c, size, size), o, out, *geometry, 1, False)
+        out = out_sizes((size, size), (k, k), *geometry)
+        shapes = (n, c, size, size), (o, c, k, k), (n, o, *out)
+        fields = (*shapes, *geometry, 1, np.dtype("f4"), False)
+        found = winograd.scheme_for(Problem("forward", *fields))
         assert found is None or min(c, o) > 3
 
 

@@ -243,9 +243,11 @@ KERNELS = {
     "trunc_divide": "the quotient rounded towards zero",
     "with_wide_number": "a kernel of a half type and one number, computed in float32",
     # conv
-    "convolve": "cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel): (N, O, *out)",
-    "convolve_transposed": "the transpose of `convolve`",
-    "convolve_weight": "the gradient of the weight",
+    "convolve": (
+        "(x, w, bias or None, problem): cross-correlation, as `convolution.Problem` says, plus bias"
+    ),
+    "convolve_transposed": "(g, w, bias or None, problem): the transpose of `convolve`, plus bias",
+    "convolve_weight": "(x, g, problem): the gradient of the weight",
     # indexing
     "gather_gradient": "zeros of `shape` with `values` added where `index` says along `dim`",
     "index_select_gradient": "zeros with slices added at indices along a dimension",

@@ -44,8 +44,13 @@ def explain(fn: Callable, *args: Any, show: str) -> None:
     if not llvm.activate():
         print("no machine code on this machine: llvmlite is missing, or RUSHLIGHT_COMPILED=0")
         return
+    from rushlight._backends.llvm import candidates
+
     fn(*args)
-    runs = recorded(fn, args)
+    with candidates.recording() as choices:
+        runs = recorded(fn, args)
+    for problem, name in choices.items():
+        print(f"{problem}: {name}")
     if not runs:
         print("no kernel ran: sizes below the thresholds, or kernels of NumPy")
         return

@@ -90,7 +90,7 @@ NAMES = {
     "internal.c2c": "_fft_c2c",
     "internal.c2r": "_fft_c2r",
     "internal.convolution_weight": "convolution_backward",
-    "convolution": "convolution _convolution",
+    "internal.convolution": "convolution _convolution",
     "internal.eigvals": "_linalg_eigvals",
     "internal.eigvalsh": "_linalg_eigh",
     "internal.frames": "as_strided",

@@ -210,7 +210,7 @@ FUNCTIONS = {
     ),
     "nn.conv": (
         "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d "
-        "convolution internal.convolution_weight "
+        "convolution internal.convolution internal.convolution_weight "
     ),
     "nn.ctc": (
         "_ctc_loss _ctc_loss_backward ctc_loss nn.functional.ctc_loss "

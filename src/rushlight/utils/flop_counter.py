@@ -109,7 +109,7 @@ _FORMULAS: dict[str, Callable[[list], tuple[str, int] | None]] = {
     "nn.functional.linear": _linear,
     "addmm": _added("aten.addmm"),
     "baddbmm": _added("aten.baddbmm"),
-    "convolution": _convolution,
+    "internal.convolution": _convolution,
     "internal.convolution_weight": _convolution_weight,
     "_attention": _attention(2, "aten.scaled_dot_product_attention"),
 }

@@ -1,21 +1,32 @@
-"""Convolutions as machine code; see `__init__.py` for when it runs, `_codegen/kernels/conv.py` for how, and
-`compiled/conv_plans.py` for what kernels are told of sizes."""
+"""Convolutions as machine code: a table of candidates, of which the first that applies computes.
+
+See `__init__.py` for when it runs, `conv_plans.py` for what kernels are told of sizes, and
+`_codegen/kernels/conv.py`, `conv_direct.py` and `winograd.py` for the kernels.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends.convolution import out_sizes
 from rushlight._backends.llvm import products, threshold, winograd
+from rushlight._backends.llvm.candidates import Candidate, first_fit, remembered
 from rushlight._backends.llvm.conv_plans import (  # fmt: skip
+    CHANNELS_LAST,
+    FOREIGN,
     PHASES,
-    channels_plan,
-    few_plan,
+    ROW_MAJOR,
+    STRIDED,
+    UNALIGNED,
+    depthwise_plan,
+    depthwise_transposed_plan,
+    direct_plan,
     forward_plan,
-    frame,
     sizes_of,
     transposed_plan,
     weight_plan,
@@ -24,56 +35,109 @@ from rushlight._backends.llvm.views import row_major
 from rushlight._backends.reference import conv as reference
 from rushlight._backends.reference.pad import im2col
 from rushlight._codegen.kernels import conv as kernels
-from rushlight._codegen.kernels import gemm
+from rushlight._codegen.kernels import conv_direct, gemm
 from rushlight._codegen.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
-from rushlight._codegen.kernels.conv_few import (
-    PLACES,
-    channels,
-    channels_transposed,
-    channels_weight,
-)
-from rushlight._codegen.types import Type, of
+from rushlight._codegen.types import of
 
 if TYPE_CHECKING:
+    from rushlight._backends.convolution import Problem
+
     Ints = tuple[int, ...]
 
-WINDOWS = 6144  # elements of windows that are read at a time
-LINES = 16  # parts of a depthwise weight's gradient that are summed apart
 SMALL = threshold(2_000)  # multiplications below which little is gained
+Bias = Any  # np.ndarray | None
 
 
-def is_half(*arrays: Any) -> bool:
-    """Whether they are arrays (or None) of one half type, for which float32 computes."""
-    dtype = arrays[0].dtype
-    if dtype.itemsize != 2 or dtype.kind not in "fV" or arrays[0].size <= SMALL // 10:
-        return False
-    return all(a is None or (a.__class__ is np.ndarray and a.dtype is dtype) for a in arrays)
+# -- the kernels -----------------------------------------------------------------------------------
 
 
-def single(a: np.ndarray) -> np.ndarray:
-    return converted(a, winograd.SINGLE)
+def convolve(x: np.ndarray, w: np.ndarray, bias: Bias, problem: Problem) -> np.ndarray:
+    """Cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel), plus bias (O): (N, O, *out)."""
+    p, dtype = problem, problem.dtype
+    layouts = layout_of(x, p.x, dtype), layout_of(w, p.w, dtype), bias_layout(bias, p.w[0], dtype)
+    candidate, p = choose(p, layouts)
+    return candidate.run(x, w, bias, p)
+
+
+def convolve_transposed(g: np.ndarray, w: np.ndarray, bias: Bias, problem: Problem) -> np.ndarray:
+    """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *in), plus bias (C)."""
+    p, dtype = problem, problem.dtype
+    layouts = layout_of(g, p.y, dtype), layout_of(w, p.w, dtype), bias_layout(bias, p.x[1], dtype)
+    candidate, p = choose(p, layouts)
+    return candidate.run(g, w, bias, p)
+
+
+def convolve_weight(x: np.ndarray, g: np.ndarray, problem: Problem) -> np.ndarray:
+    """The gradient of the weight: x (N, C, *in) and g (N, O, *out) to (O, C / groups, *kernel)."""
+    p, dtype = problem, problem.dtype
+    layouts = layout_of(x, p.x, dtype), layout_of(g, p.y, dtype), None
+    candidate, p = choose(p, layouts)
+    return candidate.run(x, g, None, p)
+
+
+@remembered
+def choose(problem: Problem, layouts: tuple) -> tuple[type[Candidate], Problem]:
+    """The candidate for arrays of these layouts, and the problem with them."""
+    p = replace(problem, layouts=layouts)
+    return first_fit(TABLE, p, text), p
+
+
+def text(p: Problem) -> str:
+    """A problem in a line, for `explain`."""
+    last = ", channels last" if p.channels_last else ""
+    return (
+        f"convolution ({p.direction}) of {p.x} with {p.w}, stride {p.stride}, padding {p.padding}, "
+        f"dilation {p.dilation}, groups {p.groups}, {p.dtype}{last}"
+    )
+
+
+# -- arrays ----------------------------------------------------------------------------------------
+
+
+def layout_of(a: np.ndarray, shape: Ints, dtype: np.dtype) -> int:
+    """How an array (N, C, *sizes) lies in memory. FOREIGN: it is not as the problem says, which only the
+    reference takes (a dtype may be equal to another and not the same object)."""
+    if a.dtype is not dtype or a.shape != shape or a.__class__ is not np.ndarray:
+        return FOREIGN
+    flags = a.flags
+    if not flags.aligned:
+        return UNALIGNED
+    if flags.c_contiguous:
+        return ROW_MAJOR
+    return CHANNELS_LAST if by_position(a).flags.c_contiguous else STRIDED
+
+
+def bias_layout(bias: Bias, n: int, dtype: np.dtype) -> int | None:
+    """As `layout_of`; None where there is no bias."""
+    if bias is None:
+        return None
+    if bias.dtype is not dtype or bias.shape != (n,):
+        return FOREIGN
+    return ROW_MAJOR if bias.flags.aligned else UNALIGNED
+
+
+def by_position(a: np.ndarray) -> np.ndarray:
+    """A view (N, *sizes, C) of (N, C, *sizes)."""
+    return a.transpose(0, *range(2, a.ndim), 1)
+
+
+def as_rows(a: np.ndarray) -> np.ndarray:
+    """The matrix [positions, channels] of an array whose channels are innermost."""
+    return by_position(a).reshape(-1, a.shape[1])
+
+
+def as_images(a: np.ndarray, shape: Ints) -> np.ndarray:
+    """The inverse of `as_rows`: an array of this shape."""
+    return np.moveaxis(a.reshape(shape[0], *shape[2:], shape[1]), -1, 1)
 
 
 def converted(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A copy in another dtype, its channels innermost where they were."""
+    """A copy in another dtype, with channels innermost where they were."""
     if not a.flags.aligned or not a.size:
         return a.astype(dtype)
-    if a.ndim > 1 and innermost(a):  # a bias has no channels
-        return np.moveaxis(products.converted(np.moveaxis(a, 1, -1), dtype), -1, 1)
+    if a.ndim > 1 and not a.flags.c_contiguous and by_position(a).flags.c_contiguous:
+        return np.moveaxis(products.converted(by_position(a), dtype), -1, 1)
     return products.converted(a, dtype)
-
-
-def kernel_type(*arrays: Any) -> Type | None:
-    """The type of arrays (or None) that kernels take; None if one of them is not what they take."""
-    dtype = arrays[0].dtype
-    if dtype.char not in "fd":
-        return None
-    for a in arrays:
-        if a is None:
-            continue
-        if a.__class__ is not np.ndarray or a.dtype is not dtype or not a.flags.aligned:
-            return None
-    return of(dtype)
 
 
 @lru_cache(maxsize=64)
@@ -82,453 +146,374 @@ def zeros(n: int, dtype: np.dtype) -> np.ndarray:
     return np.zeros(n, dtype)
 
 
-def innermost(a: np.ndarray) -> bool | None:
-    """Whether the second dimension is innermost in memory (False: the array is C-contiguous), None
-    where the array has gaps or another order."""
-    if a.flags.c_contiguous:
-        return False
-    return True if a.transpose(0, *range(2, a.ndim), 1).flags.c_contiguous else None
+def given(bias: Bias, p: Problem) -> np.ndarray:
+    """A contiguous bias: zeros where there is none."""
+    return zeros(p.shapes[2][1], p.dtype) if bias is None else np.ascontiguousarray(bias)
 
 
-def dense(a: np.ndarray) -> tuple[np.ndarray, bool]:
-    """`a`, or a C-contiguous copy, and whether its second dimension is innermost."""
-    last = innermost(a)
-    return (np.ascontiguousarray(a), False) if last is None else (a, last)
-
-
-def has_channels(
-    a: np.ndarray, c: int, each: int, groups: int, kernel: Ints, stride: Ints, d: Ints
-) -> bool:
-    """Whether `conv_few.channels` is made for it: depthwise in two dimensions, channels innermost."""
-    return (
-        groups > 1
-        and each == 1
-        and c == 1
-        and len(kernel) == 2
-        and kernel[1] <= 9
-        and stride[1] <= 4
-        and d[1] <= 8
-        and innermost(a) is True
-    )
-
-
-def lines_of(total: int, out: Ints, each: int) -> int:
-    """Lines of a chunk of `by_channels`: some, since neighbours read the same; `each`: multiplications of
-    a place."""
-    return max(1, min(total // 16, out[0]), 65536 // (out[-1] * each))
-
-
-def channels_of(kernel: Ints, stride: Ints, dilation: Ints) -> int:
-    """Channels whose windows at PLACES places stay in the first-level cache."""
-    wide = (PLACES - 1) * stride[1] + (kernel[1] - 1) * dilation[1] + 1
-    return max(16, WINDOWS // (wide * kernel[0]) // 16 * 16)
-
-
-def by_channels(
-    x: np.ndarray, w: np.ndarray, bias: np.ndarray, out: Ints, kernel: Ints, t: Type, stride: Ints,
-    padding: Ints, dilation: Ints,
-) -> np.ndarray:  # fmt: skip
-    """Depthwise convolution of x with w [taps, C], with channels innermost."""
-    n, c = x.shape[:2]
-    y = reference.empty((n, c, *out), x.dtype, True)
-    known = {"T": t, "L": sizes_of(t)["L"], "KW": kernel[1], "S": stride[1], "D": dilation[1]}
-    lines = lines_of(n * out[0], out, c * prod(kernel))
-    plan = channels_plan(
-        n, c, x.shape[2:], out, tuple(padding), stride[0], dilation[0], kernel[0], lines,
-        channels_of(kernel, stride, dilation),
-    )  # fmt: skip
-    channels.compiled(**known)(x, np.ascontiguousarray(w), bias, y, plan)
-    return y
-
-
-def by_channels_transposed(
-    g: np.ndarray, w: np.ndarray, bias: np.ndarray, sizes: Ints, kernel: Ints, t: Type, stride: Ints,
-    padding: Ints,
-) -> np.ndarray:  # fmt: skip
-    """The transpose of `by_channels`, with dilation 1."""
-    n, c = g.shape[:2]
-    x = reference.empty((n, c, *sizes), g.dtype, True)
-    plan = channels_plan(n, c, g.shape[2:], sizes, tuple(padding), *stride)
-    run = channels_transposed.compiled(T=t, L=sizes_of(t)["L"])
-    run(g, np.ascontiguousarray(w), bias, x, *kernel, plan)
-    return x
-
-
-def by_channels_weight(
-    x: np.ndarray, g: np.ndarray, kernel: Ints, t: Type, stride: Ints, padding: Ints, dilation: Ints
-) -> np.ndarray:
-    """The gradient of the weight of `by_channels`: (C, 1, *kernel), the first innermost."""
-    n, c = x.shape[:2]
-    parts = min(LINES, n * g.shape[2])
-    plan = channels_plan(
-        n, c, x.shape[2:], g.shape[2:], tuple(padding), stride[0], dilation[0], kernel[0], parts,
-        channels_of(kernel, stride, dilation),
-    )  # fmt: skip
-    rows = 3 if kernel[0] == 3 and kernel[1] <= 4 else 1
-    known = {"T": t, "L": sizes_of(t)["L"], "KW": kernel[1], "S": stride[1], "D": dilation[1]}
-    w = np.empty((*kernel, c), x.dtype)
-    sums = np.empty((parts, *w.shape), x.dtype)
-    channels_weight.compiled(ROWS=rows, **known)(x, g, w, sums, plan)
-    w_last = reference.empty((c, 1, *kernel), x.dtype, True)
-    w_last[...] = w.reshape(-1, c).T.reshape(c, 1, *kernel)
-    return w_last
-
-
-def fit(x: Ints, w: Ints, y: Ints, groups: int) -> bool:
-    """Whether an input (N, C, *in), a weight (O, C / groups, *kernel) and an output (N, O, *out) go
-    together, and are large enough to pay."""
-    return (
-        len(y) <= 5
-        and x[0] == y[0]
-        and x[1] == w[1] * groups
-        and w[0] == y[1]
-        and w[0] % groups == 0
-        and min(x) > 0
-        and prod(y) * prod(w[1:]) > SMALL
-    )
-
-
-def as_last(a: np.ndarray) -> np.ndarray:
-    """With the channels innermost."""
-    return np.moveaxis(row_major(np.moveaxis(a, 1, -1)), -1, 1)
-
-
-def within(
-    sizes: Ints, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints
-) -> bool:
-    """Whether the windows of all places lie within the padded input."""
-    each = zip(sizes, kernel, out, stride, padding, dilation, strict=True)
-    return all((o - 1) * s + d * (k - 1) < n + 2 * p for n, k, o, s, p, d in each)
-
-
-def is_whole(sizes: Ints, kernel: Ints, padding: Ints, dilation: Ints, groups: int) -> bool:
-    """Whether the only window is the whole input, which makes the convolution a product of matrices."""
-    return (
-        groups == 1 and tuple(sizes) == tuple(kernel) and not any(padding) and set(dilation) == {1}
-    )
-
-
-def is_product(kernel: Ints, stride: Ints, padding: Ints, groups: int) -> bool:
-    """Whether each place is for itself: a product with the weight's matrix."""
-    return groups == prod(kernel) == max(stride) == 1 and not any(padding)
-
-
-def rows(a: np.ndarray) -> np.ndarray:
-    """The matrix [places, channels] of an array whose channels are innermost."""
-    return np.moveaxis(a, 1, -1).reshape(-1, a.shape[1])
-
-
-def as_columns(
-    x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
-) -> np.ndarray | None:
-    """The windows of bfloat16 [n, K, places], where the product with them is the convolution at best:
-    the processor multiplies pairs of them. None where it is not: windows that overlap would be
-    written down several times, and an odd K has no pairs."""
-    n, c, places = len(x), x.shape[1], prod(x.shape[2:])
-    if x.dtype is not products.BF16 or groups != 1 or not x.flags.c_contiguous:
-        return None
-    if c * prod(kernel) % 2 or not gemm.pairs():
-        return None
-    if is_product(kernel, stride, padding, groups):
-        return x.reshape(n, c, places)
-    if any(padding) or max(dilation) > 1 or any(s < k for s, k in zip(stride, kernel, strict=True)):
-        return None
-    return im2col(x, kernel, dilation, padding, stride)
-
-
-def images(a: np.ndarray, n: int, sizes: Ints) -> np.ndarray:
-    """The inverse of `rows`."""
-    return np.moveaxis(a.reshape(n, *sizes, a.shape[-1]), -1, 1)
-
-
-def framed(a: np.ndarray, last: bool, low: Ints, wide: Ints, t: Type) -> tuple[np.ndarray, Ints]:
-    """The array in its frame, and the steps of that."""
-    lanes = sizes_of(t)["L"]
-    plan, size, steps = frame(a.shape, last, low, wide, lanes)
+def framed(a: np.ndarray, frame: tuple, p: Problem) -> np.ndarray:
+    """A dense array in the frame of zeros that `conv_plans.frame` describes."""
+    plan, size, _ = frame
     if plan is None:
-        return a, steps
-    wide_a = np.empty(size, a.dtype)
-    kernels.spread.compiled(E=t, T=t, L=lanes)(a, wide_a, plan)
-    return wide_a, steps
+        return a
+    t = of(p.dtype)
+    wide = np.empty(size, a.dtype)
+    kernels.spread.compiled(E=t, T=t, L=sizes_of(t)["L"])(a, wide, plan)
+    return wide
 
 
-def convolve(
-    x: np.ndarray,
-    w: np.ndarray,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    groups: int,
-    out: Ints | None = None,
-    channels_last: bool = False,
-    bias: np.ndarray | None = None,
-) -> np.ndarray:
-    """Cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel), plus bias (O): (N, O, *out)."""
-    if out is None:
-        out = reference.out_sizes(x.shape[2:], w.shape[2:], stride, padding, dilation)
-    if is_half(x, w, bias):
-        n, o = len(x), len(w)
-        if bias is None and not channels_last and fit(x.shape, w.shape, (n, o, *out), groups):
-            columns = as_columns(x, w.shape[2:], stride, padding, dilation, groups)
-            if columns is not None:
-                return products.matmul(w.reshape(o, -1), columns).reshape(n, o, *out)
-        y = convolve(
-            single(x), single(w), stride, padding, dilation, groups, out, channels_last,
-            None if bias is None else single(bias),
-        )  # fmt: skip
-        return converted(y, x.dtype)
-    t = kernel_type(x, w, bias)
-    n, o, c = len(x), *w.shape[:2]
-    if (
-        t is None
-        or not fit(x.shape, w.shape, (n, o, *out), groups)
-        or (bias is not None and bias.shape != (o,))
-        or not within(x.shape[2:], w.shape[2:], out, stride, padding, dilation)
-    ):
-        return reference.convolve(x, w, stride, padding, dilation, groups, out, channels_last, bias)
-    if channels_last and innermost(x) and is_product(w.shape[2:], stride, padding, groups):
-        return images(products.linear(rows(x), w.reshape(o, c), bias), n, out)
-    bias = zeros(o, x.dtype) if bias is None else np.ascontiguousarray(bias)
-    if x.dtype is winograd.SINGLE:
-        number = winograd.scheme_for(
-            x.shape, o, out, w.shape[2:], stride, padding, dilation, groups, False
-        )
-        if number is not None:
-            quick = winograd.convolve(
-                number, x, w, bias, out, padding, dilation, groups, False, channels_last
-            )
-            if quick is not None:
-                return quick
-    if not channels_last and x.flags.c_contiguous and w.flags.c_contiguous:
-        if is_whole(x.shape[2:], w.shape[2:], padding, dilation, groups):
-            return products.linear(x.reshape(n, -1), w.reshape(o, -1), bias).reshape(n, o, *out)
-        taps = prod(w.shape[2:])
-        found = few_plan(
-            t, "forward", x.shape, (n, o, *out), w.shape[2:], stride, padding, dilation, groups,
-            (c * taps, taps),
-        )  # fmt: skip
-        if found is not None:
-            y = np.empty((n, o, *out), x.dtype)
-            found[0](x, w, bias, y, found[1])
-            return y
-    kernel = w.shape[2:]
-    if channels_last and has_channels(x, c, o // groups, groups, kernel, stride, dilation):
-        by_tap = w.reshape(o, -1).T
-        return by_channels(x, by_tap, bias, tuple(out), kernel, t, stride, padding, dilation)
-    if channels_last and groups > 1:  # thin products: vectors along lines take them
-        taps = prod(kernel)
-        if few_plan(
-            t, "forward", x.shape, (n, o, *out), kernel, stride, padding, dilation, groups,
-            (c * taps, taps),
-        ):  # fmt: skip
-            x, w = row_major(x), row_major(w)
-            return as_last(convolve(x, w, stride, padding, dilation, groups, out, False, bias))
-    (x, x_last), (w, w_last) = dense(x), dense(w)
-    wide = tuple(m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True))
-    y = reference.empty((n, o, *out), x.dtype, channels_last)
-    x, steps = framed(x, x_last, padding, wide, t)
-    plan = forward_plan(
-        t, n, o, c, w.shape[2:], out, stride, dilation, groups, steps, w_last, channels_last
+def dense(a: np.ndarray, layout: int) -> np.ndarray:
+    """`a`, or a row-major copy where it has gaps."""
+    return np.ascontiguousarray(a) if layout == STRIDED else a
+
+
+# -- what problems have ----------------------------------------------------------------------------
+
+
+def fits(p: Problem) -> bool:
+    """Whether the shapes go together and are large enough to pay."""
+    return (
+        len(p.y) <= 5
+        and p.x[0] == p.y[0]
+        and p.x[1] == p.w[1] * p.groups
+        and p.w[0] == p.y[1]
+        and p.w[0] % p.groups == 0
+        and min(p.x) > 0
+        and prod(p.y) * prod(p.w[1:]) > SMALL
     )
-    kernels.convolve.compiled(WEIGHTS=ROWS_OF_K, B=t, **sizes_of(t))(x, w, bias, y, plan)
-    return y
 
 
-def convolve_transposed(
-    g: np.ndarray,
-    w: np.ndarray,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    groups: int,
-    sizes: Ints,
-    channels_last: bool = False,
-    bias: np.ndarray | None = None,
-) -> np.ndarray:
-    """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *sizes), to
-    which bias (C) is added."""
-    if is_half(g, w, bias):
-        shape = (len(g), w.shape[1] * groups, *sizes)
-        if bias is None and not channels_last and fit(shape, w.shape, g.shape, groups):
-            if is_product(w.shape[2:], stride, padding, groups) and tuple(sizes) == g.shape[2:]:
-                columns = as_columns(g, w.shape[2:], stride, padding, dilation, groups)
-                if columns is not None:
-                    return products.matmul(w.reshape(w.shape[:2]).T, columns).reshape(shape)
-        x = convolve_transposed(
-            single(g), single(w), stride, padding, dilation, groups, sizes, channels_last,
-            None if bias is None else single(bias),
-        )  # fmt: skip
-        return converted(x, g.dtype)
-    t = kernel_type(g, w, bias)
-    n, o, c = len(g), *w.shape[:2]
-    if (
-        t is None
-        or not fit((n, c * groups, *sizes), w.shape, g.shape, groups)
-        or prod(stride) > PHASES
-        or (bias is not None and bias.shape != (c * groups,))
-    ):
-        return reference.convolve_transposed(
-            g, w, stride, padding, dilation, groups, sizes, channels_last, bias
-        )
-    if is_product(w.shape[2:], stride, padding, groups) and tuple(sizes) == g.shape[2:]:
-        if channels_last and innermost(g):
-            return images(products.linear(rows(g), w.reshape(o, c).T, bias), n, sizes)
-        if not channels_last and bias is None and c > 64 and g.flags.c_contiguous:
-            x = products.matmul(w.reshape(o, c).T, g.reshape(n, o, -1))
-            return x.reshape(n, c, *sizes)
-    bias = zeros(c * groups, g.dtype) if bias is None else np.ascontiguousarray(bias)
-    kernel, at = w.shape[2:], padding
-    if set(stride) == {1}:
-        at = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
-    if g.dtype is winograd.SINGLE:
-        number = winograd.scheme_for(
-            g.shape, c * groups, sizes, kernel, stride, at, dilation, groups, True
-        )
-        if number is not None:
-            quick = winograd.convolve(
-                number, g, w, bias, sizes, at, dilation, groups, True, channels_last
-            )
-            if quick is not None:
-                return quick
-    if not channels_last and g.flags.c_contiguous and w.flags.c_contiguous:
-        if is_whole(sizes, kernel, padding, dilation, groups) and prod(g.shape[2:]) == 1:
-            x = products.matmul(g.reshape(n, -1), w.reshape(o, -1)).reshape(n, c, *sizes)
-            return reference.biased(x, bias)
-        way = "transposed"
-        if set(stride) == {1}:
-            way = "turned"
-        taps, shape = prod(kernel), (n, c * groups, *sizes)
-        if way == "turned" or set(stride) == {2}:
-            found = few_plan(
-                t, way, g.shape, shape, kernel, stride, at, dilation, groups, (taps, c * taps)
-            )
-            if found is not None:
-                x = np.empty(shape, g.dtype)
-                found[0](g, w, bias, x, found[1])
-                return x
-    if channels_last and has_channels(g, c, o // groups, groups, kernel, stride, dilation):
-        by_tap = w.reshape(o, -1)
-        if set(stride) == {1}:
-            by_tap = by_tap[:, ::-1].T
-            return by_channels(g, by_tap, bias, tuple(sizes), kernel, t, stride, at, dilation)
-        if set(dilation) == {1}:
-            return by_channels_transposed(
-                g, by_tap.T, bias, tuple(sizes), kernel, t, stride, padding
-            )
-    if channels_last and (groups > 1 or c <= 4):
-        taps, shape = prod(kernel), (n, c * groups, *sizes)
-        way = "turned" if set(stride) == {1} else "transposed"
-        if (way == "turned" or set(stride) == {2}) and few_plan(
-            t, way, g.shape, shape, kernel, stride, at, dilation, groups, (taps, c * taps)
-        ):
-            g, w = row_major(g), row_major(w)
-            return as_last(
-                convolve_transposed(g, w, stride, padding, dilation, groups, sizes, False, bias)
-            )
-    g, g_last = dense(g)
-    w = np.ascontiguousarray(w)
-    each = zip(w.shape[2:], stride, padding, dilation, strict=True)
-    low = tuple(max(0, d * (k - 1) // s - p // s) for k, s, p, d in each)
-    each = zip(sizes, stride, padding, low, strict=True)
-    wide = tuple((m - 1 + p) // s + 1 + at for m, s, p, at in each)
-    x = reference.empty((n, c * groups, *sizes), g.dtype, channels_last)
-    g, steps = framed(g, g_last, low, wide, t)
-    plan, turned = transposed_plan(
-        t, n, o, c, w.shape[2:], tuple(sizes), stride, padding, dilation, groups, steps, low,
-        channels_last,
-    )  # fmt: skip
-    known = sizes_of(t)
-    kind = TURNED
-    if not plan[Plan.TAPS]:
-        kind, panels = PANELS, np.empty(plan[Plan.ROOM], w.dtype)
-        kernels.turn.compiled(E=t, T=t, L=known["L"])(w, panels, turned)
-        w = panels
-    kernels.convolve.compiled(WEIGHTS=kind, B=t, **known)(g, w, bias, x, plan)
-    return x
+def reads_inside(p: Problem) -> bool:
+    """Whether the windows of all outputs lie within the padded input."""
+    each = zip(p.sizes, p.kernel, p.out, p.stride, p.padding, p.dilation, strict=True)
+    return all((o - 1) * s + d * (k - 1) < n + 2 * q for n, k, o, s, q, d in each)
 
 
-def convolve_weight(
-    x: np.ndarray,
-    g: np.ndarray,
-    kernel: Ints,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    groups: int,
-    channels_last: bool = False,
-) -> np.ndarray:
-    """The gradient of the weight: x (N, C, *in) and g (N, O, *out) to (O, C / groups, *kernel)."""
-    if is_half(x, g):
-        o, c = g.shape[1], x.shape[1] // groups
-        if not channels_last and g.flags.c_contiguous:
-            if fit(x.shape, (o, c, *kernel), g.shape, groups):
-                columns = as_columns(x, kernel, stride, padding, dilation, groups)
-                if columns is not None and columns.shape[2] == prod(g.shape[2:]):
-                    columns = columns.swapaxes(0, 1).reshape(columns.shape[1], -1)
-                    left = g.reshape(len(g), o, -1).swapaxes(0, 1).reshape(o, -1)
-                    return products.matmul(left, columns.T).reshape(o, c, *kernel)
-        w = convolve_weight(
-            single(x), single(g), kernel, stride, padding, dilation, groups, channels_last
-        )
-        return converted(w, x.dtype)
-    t = kernel_type(x, g)
-    n, c, o, kernel = len(x), x.shape[1] // groups, g.shape[1], tuple(kernel)
-    if (
-        t is None
-        or not fit(x.shape, (o, c, *kernel), g.shape, groups)
-        or not within(x.shape[2:], kernel, g.shape[2:], stride, padding, dilation)
-    ):
-        return reference.convolve_weight(
-            x, g, kernel, stride, padding, dilation, groups, channels_last
-        )
-    if (
-        channels_last
-        and innermost(x)
-        and innermost(g)
-        and is_product(kernel, stride, padding, groups)
-    ):
-        return images(products.adjoint_times(rows(g), rows(x)), o, kernel)
-    if x.dtype is winograd.SINGLE:
-        number = winograd.scheme_for(
-            x.shape, o, g.shape[2:], kernel, stride, padding, dilation, groups, False
-        )
-        if number is not None and (o > 16 * groups or not winograd.LOSS):
-            quick = winograd.convolve_weight(
-                number, x, g, kernel, padding, dilation, groups, channels_last
-            )
-            if quick is not None:
-                return quick
-    if not channels_last and x.flags.c_contiguous and g.flags.c_contiguous:
-        if is_whole(x.shape[2:], kernel, padding, dilation, groups):
-            w = products.adjoint_times(g.reshape(n, -1), x.reshape(n, -1))
-            return w.reshape(o, c, *kernel)
-        found = few_plan(
-            t, "weight", x.shape, g.shape, kernel, stride, padding, dilation, groups, (0, 0)
-        )
-        if found is not None:
-            w = np.empty((o, c, *kernel), x.dtype)
-            found[0](x, g, w, found[1])
-            return w
-    if (
-        channels_last
-        and innermost(g)
-        and has_channels(x, c, o // groups, groups, kernel, stride, dilation)
-    ):
-        return by_channels_weight(x, g, kernel, t, stride, padding, dilation)
-    if channels_last and groups > 1:
-        if few_plan(
-            t, "weight", x.shape, g.shape, kernel, stride, padding, dilation, groups, (0, 0)
-        ):
-            x, g = row_major(x), row_major(g)
-            return as_last(convolve_weight(x, g, kernel, stride, padding, dilation, groups))
-    (x, x_last), (g, g_last) = dense(x), dense(g)
-    w = reference.empty((o, c, *kernel), x.dtype, channels_last)
-    wide = tuple(m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True))
-    x, steps = framed(x, x_last, padding, wide, t)
-    plan = weight_plan(
-        t, n, o, c, kernel, g.shape[2:], stride, dilation, groups, steps, g_last, channels_last
+def is_pointwise(p: Problem) -> bool:
+    """Whether each position is for itself: a product with the weight's matrix."""
+    return (
+        p.groups == prod(p.kernel) == max(p.stride) == 1
+        and not any(p.padding)
+        and (p.direction != "transposed" or p.sizes == p.out)
     )
-    splits = int(plan[Plan.SPLITS])
-    parts = np.empty(splits * w.size, w.dtype) if splits > 1 else w
-    kernels.convolve_weight.compiled(**sizes_of(t))(x, g, w, parts, plan)
-    return w
+
+
+def is_row_major(p: Problem) -> bool:
+    """Whether both arrays and the result are row-major."""
+    return not p.channels_last and p.layouts[:2] == (ROW_MAJOR, ROW_MAJOR)
+
+
+# -- the candidates --------------------------------------------------------------------------------
+
+
+class Bfloat16Pairs(Candidate):
+    """Products of bfloat16 matrices, where the processor multiplies pairs of numbers: 1x1 windows, and
+    windows that do not overlap. Others would be written down several times; an odd K has no pairs."""
+
+    name = "bfloat16_pairs_gemm"
+
+    @staticmethod
+    def applies(p: Problem) -> bool:
+        if p.dtype is not products.BF16 or prod(p.shapes[0]) <= SMALL // 10 or FOREIGN in p.layouts:
+            return False
+        weight = p.direction == "weight"
+        if p.channels_last or p.groups != 1 or not fits(p) or not gemm.pairs():
+            return False
+        if p.layouts[2] is not None or p.layouts[0] != ROW_MAJOR:
+            return False
+        if weight and p.layouts[1] != ROW_MAJOR:
+            return False
+        if p.direction == "transposed":
+            return p.y[1] % 2 == 0 and is_pointwise(p)
+        if p.x[1] * prod(p.kernel) % 2 or (
+            weight and p.out != out_sizes(p.sizes, p.kernel, p.stride, p.padding, p.dilation)
+        ):
+            return False
+        return is_pointwise(p) or not (
+            any(p.padding)
+            or max(p.dilation) > 1
+            or any(s < k for s, k in zip(p.stride, p.kernel, strict=True))
+        )
+
+    @staticmethod
+    def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
+        if is_pointwise(p):
+            columns = a.reshape(*a.shape[:2], -1)
+        else:
+            columns = im2col(a, p.kernel, p.dilation, p.padding, p.stride)
+        if p.direction == "forward":
+            return products.matmul(b.reshape(len(b), -1), columns).reshape(p.y)
+        if p.direction == "transposed":
+            return products.matmul(b.reshape(b.shape[:2]).T, columns).reshape(p.x)
+        columns = columns.swapaxes(0, 1).reshape(columns.shape[1], -1)
+        left = b.reshape(*b.shape[:2], -1).swapaxes(0, 1).reshape(b.shape[1], -1)
+        return products.matmul(left, columns.T).reshape(p.w)
+
+
+class InFloat32(Candidate):
+    """Half types are computed in float32, and rounded once."""
+
+    name = "in_float32"
+
+    @staticmethod
+    def applies(p: Problem) -> bool:
+        half = p.dtype.itemsize == 2 and p.dtype.kind in "fV"
+        return half and prod(p.shapes[0]) > SMALL // 10 and FOREIGN not in p.layouts
+
+    @staticmethod
+    def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
+        single, q = winograd.SINGLE, in_float32(p)
+        a, b = converted(a, single), converted(b, single)
+        if p.direction == "weight":
+            return converted(convolve_weight(a, b, q), p.dtype)
+        run = convolve if p.direction == "forward" else convolve_transposed
+        return converted(run(a, b, None if bias is None else converted(bias, single), q), p.dtype)
+
+
+@lru_cache(maxsize=256)
+def in_float32(p: Problem) -> Problem:
+    return replace(p, dtype=winograd.SINGLE)
+
+
+class Reference(Candidate):
+    """The reference's kernels: other dtypes, what is small, and arrays that are not as they should be."""
+
+    name = "reference"
+
+    @staticmethod
+    def applies(p: Problem) -> bool:
+        if p.dtype.char not in "fd" or FOREIGN in p.layouts or UNALIGNED in p.layouts:
+            return True
+        if not fits(p):
+            return True
+        return prod(p.stride) > PHASES if p.direction == "transposed" else not reads_inside(p)
+
+    @staticmethod
+    def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
+        if p.direction == "weight":
+            return reference.convolve_weight(a, b, p)
+        if p.direction == "forward":
+            return reference.convolve(a, b, bias, p)
+        return reference.convolve_transposed(a, b, bias, p)
+
+
+class Pointwise(Candidate):
+    """A 1x1 window: one product of matrices, of positions by channels where channels are innermost; row-major,
+    where the transpose has many channels."""
+
+    name = "pointwise_1x1"
+
+    @staticmethod
+    def applies(p: Problem) -> bool:
+        if not is_pointwise(p):
+            return False
+        if not p.channels_last:
+            many = p.direction == "transposed" and p.w[1] > 64 and p.layouts[2] is None
+            return many and p.layouts[0] == ROW_MAJOR
+        if p.direction == "weight" and p.layouts[1] != CHANNELS_LAST:
+            return False
+        return p.layouts[0] == CHANNELS_LAST
+
+    @staticmethod
+    def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
+        if p.direction == "weight":
+            return as_images(products.adjoint_times(as_rows(b), as_rows(a)), p.w)
+        matrix = b.reshape(b.shape[:2])
+        if p.direction == "forward":
+            return as_images(products.linear(as_rows(a), matrix, bias), p.y)
+        if p.channels_last:
+            return as_images(products.linear(as_rows(a), matrix.T, bias), p.x)
+        return products.matmul(matrix.T, a.reshape(*a.shape[:2], -1)).reshape(p.x)
+
+
+class Winograd(Candidate):
+    """Fewer multiplications than sums have, for square windows of 3 to 5: see `winograd.py`. Results that are
+    not finite are computed again by the next candidate."""
+
+    name = "winograd"
+
+    @staticmethod
+    def applies(p: Problem) -> bool:
+        return p.dtype is winograd.SINGLE and winograd.scheme_for(p) is not None
+
+    @staticmethod
+    def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
+        if p.direction == "weight":
+            result = winograd.convolve_weight(a, b, p)
+        else:
+            result = winograd.convolve(a, b, given(bias, p), p)
+        if result is not None:
+            return result
+        return first_fit(TABLE[TABLE.index(Winograd) + 1 :], p, text).run(a, b, bias, p)
+
+
+class FullWindow(Candidate):
+    """A window as large as the input: one product of matrices, as of a linear layer."""
+
+    name = "full_window_gemm"
+
+    @staticmethod
+    def applies(p: Problem) -> bool:
+        return (
+            is_row_major(p)
+            and p.groups == 1
+            and p.sizes == p.kernel
+            and not any(p.padding)
+            and set(p.dilation) == {1}
+            and (p.direction != "transposed" or prod(p.out) == 1)
+        )
+
+    @staticmethod
+    def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
+        a, b = a.reshape(len(a), -1), b.reshape(len(b), -1)
+        if p.direction == "forward":
+            return products.linear(a, b, given(bias, p)).reshape(p.y)
+        if p.direction == "weight":
+            return products.adjoint_times(b, a).reshape(p.w)
+        return reference.biased(products.matmul(a, b).reshape(p.x), bias)
+
+
+class DirectSmallChannels(Candidate):
+    """Sums with vectors along lines of the result, where matrices would be thin: few channels in or out, or
+    in a group. For row-major arrays."""
+
+    name = "direct_small_channels"
+
+    @staticmethod
+    def applies(p: Problem) -> bool:
+        return is_row_major(p) and direct_plan(p) is not None
+
+    @staticmethod
+    def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
+        kernel, plan = direct_plan(p)
+        result = np.empty(p.shapes[2], p.dtype)
+        if p.direction == "weight":
+            kernel(a, b, result, plan)
+        else:
+            kernel(a, b, given(bias, p), result, plan)
+        return result
+
+
+class Depthwise(Candidate):
+    """Each channel is a group, and channels are innermost: vectors lie along them. In two dimensions; the
+    transpose with stride 1 or dilation 1."""
+
+    name = "depthwise_channels_last"
+
+    @staticmethod
+    def applies(p: Problem) -> bool:
+        if p.direction == "weight" and p.layouts[1] != CHANNELS_LAST:
+            return False
+        return (
+            p.channels_last
+            and p.layouts[0] == CHANNELS_LAST
+            and p.groups > 1
+            and p.w[0] == p.groups
+            and p.w[1] == 1
+            and len(p.kernel) == 2
+            and p.kernel[1] <= 9
+            and p.stride[1] <= 4
+            and p.dilation[1] <= 8
+            and (p.direction != "transposed" or {1} in (set(p.stride), set(p.dilation)))
+        )
+
+    @staticmethod
+    def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
+        if p.direction == "weight":
+            return depthwise_weight(a, b, p)
+        result = reference.empty(p.shapes[2], p.dtype, True)
+        weight, t = b.reshape(len(b), -1), of(p.dtype)
+        if p.direction == "transposed" and max(p.stride) > 1:
+            run = conv_direct.depthwise_transposed.compiled(T=t, L=sizes_of(t)["L"])
+            plan = depthwise_transposed_plan(p)
+            run(a, np.ascontiguousarray(weight.T), given(bias, p), result, *p.kernel, plan)
+            return result
+        if p.direction == "transposed":
+            weight = weight[:, ::-1]
+        known = {"KW": p.kernel[1], "S": p.stride[1], "D": p.dilation[1]}
+        run = conv_direct.depthwise.compiled(T=t, L=sizes_of(t)["L"], **known)
+        run(a, np.ascontiguousarray(weight.T), given(bias, p), result, depthwise_plan(p))
+        return result
+
+
+def depthwise_weight(x: np.ndarray, g: np.ndarray, p: Problem) -> np.ndarray:
+    """The weight's gradient by `conv_direct.depthwise_weight`: (C, 1, *kernel), the first innermost."""
+    plan, t, c = depthwise_plan(p), of(p.dtype), p.x[1]
+    known = {"T": t, "L": sizes_of(t)["L"], "KW": p.kernel[1], "S": p.stride[1], "D": p.dilation[1]}
+    known["ROWS"] = 3 if p.kernel[0] == 3 and p.kernel[1] <= 4 else 1
+    w = np.empty((*p.kernel, c), x.dtype)
+    parts = np.empty((plan[-2], *w.shape), x.dtype)
+    conv_direct.depthwise_weight.compiled(**known)(x, g, w, parts, plan)
+    result = reference.empty(p.w, x.dtype, True)
+    result[...] = w.reshape(-1, c).T.reshape(p.w)
+    return result
+
+
+class RowMajorCopies(Candidate):
+    """The result is channels last, but thin groups or channels are computed sooner from row-major copies."""
+
+    name = "row_major_copies"
+
+    @staticmethod
+    def applies(p: Problem) -> bool:
+        thin = p.groups > 1 or (p.direction == "transposed" and p.w[1] <= 4)
+        return p.channels_last and thin and direct_plan(p) is not None
+
+    @staticmethod
+    def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
+        q = of_copies(p)
+        result = first_fit(TABLE, q, text).run(row_major(a), row_major(b), bias, q)
+        return by_channel(row_major(by_position(result)))
+
+
+@lru_cache(maxsize=256)
+def of_copies(p: Problem) -> Problem:
+    return replace(p, channels_last=False, layouts=(ROW_MAJOR, ROW_MAJOR, p.layouts[2]))
+
+
+def by_channel(a: np.ndarray) -> np.ndarray:
+    """The inverse of `by_position`."""
+    return np.moveaxis(a, -1, 1)
+
+
+class ImplicitGemm(Candidate):
+    """A product of matrices of which one, the windows, is never written down. For all that is left."""
+
+    name = "implicit_gemm"
+
+    @staticmethod
+    def applies(p: Problem) -> bool:
+        return True
+
+    @staticmethod
+    def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
+        a, t = dense(a, p.layouts[0]), of(p.dtype)
+        known = sizes_of(t)
+        result = reference.empty(p.shapes[2], p.dtype, p.channels_last)
+        if p.direction == "weight":
+            frame, plan = weight_plan(p)
+            splits = int(plan[Plan.SPLITS])
+            parts = np.empty(splits * result.size, p.dtype) if splits > 1 else result
+            g = dense(b, p.layouts[1])
+            a = framed(a, frame, p)
+            kernels.convolve_weight.compiled(**known)(a, g, result, parts, plan)
+            return result
+        if p.direction == "forward":
+            frame, plan = forward_plan(p)
+            a, weights, w = framed(a, frame, p), ROWS_OF_K, dense(b, p.layouts[1])
+        else:
+            frame, plan, reordering = transposed_plan(p)
+            a, weights, w = framed(a, frame, p), TURNED, np.ascontiguousarray(b)
+            if not plan[Plan.TAPS]:
+                weights, panels = PANELS, np.empty(plan[Plan.ROOM], p.dtype)
+                kernels.turn.compiled(E=t, T=t, L=known["L"])(w, panels, reordering)
+                w = panels
+        run = kernels.convolve.compiled(WEIGHTS=weights, B=t, **known)
+        run(a, w, given(bias, p), result, plan)
+        return result
+
+
+TABLE: tuple[type[Candidate], ...] = (
+    Bfloat16Pairs, InFloat32, Reference, Pointwise, Winograd, FullWindow, DirectSmallChannels, Depthwise,
+    RowMajorCopies, ImplicitGemm,
+)  # fmt: skip

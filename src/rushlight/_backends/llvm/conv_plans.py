@@ -1,7 +1,7 @@
-"""What the kernels of convolutions need to know of sizes: planned once for every combination of them.
+"""What the kernels of convolutions need to know of sizes: planned once for every problem.
 
 One and two spatial dimensions are three of which the first are 1. The fields of the plans are those
-of `_codegen/kernels/conv.py` and `_codegen/kernels/conv_few.py`.
+of `_codegen/kernels/conv.py` and `_codegen/kernels/conv_direct.py`.
 """
 
 from __future__ import annotations
@@ -15,24 +15,55 @@ import numpy as np
 
 from rushlight._codegen.kernels import conv as kernels
 from rushlight._codegen.kernels.conv import DEPTH, ROWS, Plan
-from rushlight._codegen.kernels.conv_few import few, few_transposed, few_weight
-from rushlight._codegen.types import Type
+from rushlight._codegen.kernels.conv_direct import (
+    POSITIONS,
+    direct,
+    direct_transposed,
+    direct_weight,
+)
+from rushlight._codegen.types import Type, of
 
 if TYPE_CHECKING:
+    from rushlight._backends.convolution import Problem
+
     Ints = tuple[int, ...]
 
 CHUNKS = 16  # that a large convolution is cut into at least
 CHUNK = 2_000_000  # multiplications that are worth a chunk of their own
 PHASES = 64  # of a transposed convolution, at most
 sizes_of = cache(kernels.sizes)
-FEW_LINES = {1: (8, 7, 6, 5, 4), 2: (4, 7), 3: (4, 3), 4: (2, 3)}  # in a tile of so many channels
+TILE_LINES = {1: (8, 7, 6, 5, 4), 2: (4, 7), 3: (4, 3), 4: (2, 3)}  # in a tile of so many channels
 CODE = 420  # multiply-adds in the code of a tile, at most
+WINDOWS = 6144  # elements of windows that are read at a time
+PARTS = 16  # of the lines of a depthwise weight's gradient, which are summed apart
+ROW_MAJOR, CHANNELS_LAST, STRIDED, UNALIGNED, FOREIGN = range(5)  # layouts: see conv.layout_of
 
 
 @lru_cache(maxsize=256)
-def channels_plan(n: int, c: int, sizes: Ints, out: Ints, padding: Ints, *more: int) -> np.ndarray:
-    """The plan of kernels for channels that are innermost."""
-    return np.array((n, c, *sizes, *out, *padding, *more), np.int64)
+def depthwise_plan(problem: Problem) -> np.ndarray:
+    """The plan of `conv_direct.depthwise` and `depthwise_weight`: for the transpose with stride 1, that of
+    the convolution with the flipped weight."""
+    p = problem
+    x, y, padding = p.x, p.y, p.padding
+    if p.direction == "transposed":
+        x, y, padding = p.y, p.x, p.flipped_padding
+    lines = y[0] * y[2]
+    if p.direction == "weight":
+        lines = min(PARTS, lines)
+    else:  # of a chunk: some, since neighbours read the same
+        lines = max(1, min(lines // 16, y[2], 65536 // (y[3] * y[1] * prod(p.kernel))))
+    # Channels whose windows at POSITIONS outputs stay in the first-level cache.
+    reach = (POSITIONS - 1) * p.stride[1] + (p.kernel[1] - 1) * p.dilation[1] + 1
+    block = max(16, WINDOWS // (reach * p.kernel[0]) // 16 * 16)
+    plan = (*x[:2], *x[2:], *y[2:], *padding, p.stride[0], p.dilation[0], p.kernel[0], lines, block)
+    return np.array(plan, np.int64)
+
+
+@lru_cache(maxsize=256)
+def depthwise_transposed_plan(problem: Problem) -> np.ndarray:
+    """The plan of `conv_direct.depthwise_transposed`."""
+    p = problem
+    return np.array((*p.y[:2], *p.out, *p.sizes, *p.padding, *p.stride), np.int64)
 
 
 def three(values: Ints, fill: int) -> Ints:
@@ -112,11 +143,11 @@ def depth(k: int, lanes: int) -> int:
     return min(DEPTH, rounded_up(-(-k // blocks), lanes))
 
 
-def few_tile(r: int, each: int, k: int, taps: int, high: int, wide: int, lanes: int) -> Ints:
-    """Channels, lines and vectors of a tile of `few`, as they were fastest."""
+def direct_tile(r: int, each: int, k: int, taps: int, high: int, wide: int, lanes: int) -> Ints:
+    """Channels, lines and vectors of a tile of `direct`, as they were fastest."""
     if k > 200 and each % 8 == 0:
         r = 8
-    found = [n for n in FEW_LINES.get(r, (2,)) if n <= high and n * r * taps <= CODE]
+    found = [n for n in TILE_LINES.get(r, (2,)) if n <= high and n * r * taps <= CODE]
     found = found or [max(1, min(high, CODE // (r * taps)))]
     lines = min(found, key=lambda n: rounded_up(high, n))  # fewest that do not exist
     vectors = 1
@@ -128,71 +159,91 @@ def few_tile(r: int, each: int, k: int, taps: int, high: int, wide: int, lanes: 
 
 
 @lru_cache(maxsize=256)
-def few_plan(
-    t: Type, way: str, x: Ints, y: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
-    groups: int, w_steps: Ints,
-) -> tuple[Any, np.ndarray] | None:  # fmt: skip
-    """The kernel of `conv_few` for C-contiguous arrays of the shapes `x` and `y`, and its plan; None
-    where there is none.
+def direct_plan(problem: Problem) -> tuple[Any, np.ndarray] | None:
+    """The kernel of `conv_direct` for row-major arrays, and its plan; None where there is none, or where
+    products of matrices are faster.
 
-    `way`: "forward", "turned" (the transpose, stride 1), "transposed" (stride 2): from `x` to `y`; or
-    "weight", where `y` is the gradient. `w_steps`: of a channel of `y` and of one of `x`.
+    A transposed convolution with stride 1 is one with the flipped weight; there is a kernel for stride 2.
     """
-    if len(kernel) == 1 and way != "transposed":
+    p, transposed = problem, problem.direction == "transposed"
+    x, y = (p.y, p.x) if transposed else (p.x, p.y)
+    kernel, stride, dilation, groups = p.kernel, p.stride, p.dilation, p.groups
+    flipped = transposed and set(stride) == {1}
+    padding = p.flipped_padding if flipped else p.padding
+    if len(kernel) == 1 and (flipped or not transposed):
         x, y = (*x[:2], 1, x[2]), (*y[:2], 1, y[2])
         kernel, padding = (1, *kernel), (0, *padding)
         stride, dilation = stride * 2, dilation * 2
     if len(kernel) != 2 or stride[0] != stride[1] or stride[0] > 2 or dilation[0] != dilation[1]:
         return None
-    s, d, lanes, taps = stride[0], dilation[0], sizes_of(t)["L"], prod(kernel)
-    each, c = y[1] // groups, x[1] // groups
+    s, d, taps = stride[0], dilation[0], prod(kernel)
     if min(padding) < 0 or taps > 49:
         return None
-    known = {"T": t, "L": lanes, "KH": kernel[0], "KW": kernel[1]}
     if taps == s == 1 and not any(padding) and x[2:] == y[2:]:
         x, y = (*x[:2], 1, x[2] * x[3]), (*y[:2], 1, y[2] * y[3])
-    if way == "weight":
-        rows = max(r for r in range(1, 5) if each % r == 0)
-        if kernel[1] * rows > 24 or groups * c * each // rows < 2 or each > 8:
-            return None
-        vectors = 1
-        while vectors < 4 and y[3] > vectors * lanes and 2 * vectors * rows * kernel[1] <= 12:
-            vectors *= 2
-        work = x[0] * rows * taps * y[2] * rounded_up(y[3], vectors * lanes)
-        plan = (
-            x[0], groups, each // rows, c, *x[2:], *y[2:], *padding, 0, 0, 0,
-            max(1, CHUNK // 8 // work),
-        )  # fmt: skip
-        kernel_of = few_weight.compiled(R=rows, V=vectors, S=s, D=d, **known)
-        return kernel_of, np.array(plan, np.int64)
+    if p.direction == "weight":
+        return direct_weight_plan(of(p.dtype), x, y, kernel, s, d, padding, groups)
+    each, c, lanes = y[1] // groups, x[1] // groups, sizes_of(of(p.dtype))["L"]
     rows = max(r for r in range(1, 6) if each % r == 0)
-    if each > 8 or groups == 1 < each > 4:
-        full = y[3] / rounded_up(y[3], lanes)  # part of the lanes that are used
-        most = 0 if rows < 4 or full < 0.5 else 32 if s > 1 else 64 if full < 0.85 else 300
-        if s > 1 and each % (2 * lanes) == 0:
-            most = 0
-        elif lanes // 2 < each <= lanes and rows > 3 and full > 0.7:
-            most = 5000  # where sums in order use at most half of the lanes, at half the speed
-        if each > 8 and (c * taps > most or (taps == 1 and c > lanes)):
-            return None
-        if each <= 8 and full < 0.5:
-            return None
-    if way == "transposed":
+    if direct_is_slower(each, c, rows, y[3], s, taps, groups, lanes):
+        return None
+    known = {"T": of(p.dtype), "L": lanes, "KH": kernel[0], "KW": kernel[1]}
+    if transposed and not flipped:
         if d != 1 or each > 6 or max(kernel) > 7:
             return None
         lines = 2 if rows <= 2 else 1
-        kernel_of = few_transposed.compiled(FLIP=False, R=rows, PAIRS=lines, **known)
+        run = direct_transposed.compiled(FLIP=False, R=rows, PAIRS=lines, **known)
         work = lines * rows * taps * c * rounded_up(y[3], 2 * lanes)
     else:
-        rows, lines, vectors = few_tile(rows, each, c * taps, taps, y[2], y[3], lanes)
+        rows, lines, vectors = direct_tile(rows, each, c * taps, taps, y[2], y[3], lanes)
         known |= {"R": rows, "LINES": lines, "V": vectors, "S": s, "D": d}
-        kernel_of = few.compiled(FLIP=way == "turned", **known)
+        run = direct.compiled(FLIP=flipped, **known)
         work = lines * rows * taps * c * rounded_up(y[3], lanes)
+    w_steps = (taps, each * taps) if transposed else (c * taps, taps)
     plan = (
         x[0] * groups, groups, each // rows, c, *x[2:], *y[2:], *padding,
         each * c * taps, *w_steps, max(1, CHUNK // 8 // work),
     )  # fmt: skip
-    return kernel_of, np.array(plan, np.int64)
+    return run, np.array(plan, np.int64)
+
+
+def direct_is_slower(
+    each: int, c: int, rows: int, wide: int, step: int, taps: int, groups: int, lanes: int
+) -> bool:
+    """Whether products of matrices are faster than `direct`, as was measured: for `each` channels of the
+    result and `c` of the input in a group, and lines of `wide` outputs."""
+    if each <= 8 and (groups > 1 or each <= 4):
+        return False
+    full = wide / rounded_up(wide, lanes)  # part of the lanes that are used
+    most = 0 if rows < 4 or full < 0.5 else 32 if step > 1 else 64 if full < 0.85 else 300
+    if step > 1 and each % (2 * lanes) == 0:
+        most = 0
+    elif lanes // 2 < each <= lanes and rows > 3 and full > 0.7:
+        most = 5000  # products of matrices use at most half of the lanes here, at half the speed
+    if each <= 8:
+        return full < 0.5
+    return c * taps > most or (taps == 1 and c > lanes)
+
+
+def direct_weight_plan(
+    t: Type, x: Ints, g: Ints, kernel: Ints, s: int, d: int, padding: Ints, groups: int
+) -> tuple[Any, np.ndarray] | None:
+    """`direct_plan` of a weight's gradient."""
+    each, c, lanes = g[1] // groups, x[1] // groups, sizes_of(t)["L"]
+    rows = max(r for r in range(1, 5) if each % r == 0)
+    if kernel[1] * rows > 24 or groups * c * each // rows < 2 or each > 8:
+        return None
+    vectors = 1
+    while vectors < 4 and g[3] > vectors * lanes and 2 * vectors * rows * kernel[1] <= 12:
+        vectors *= 2
+    work = x[0] * rows * prod(kernel) * g[2] * rounded_up(g[3], vectors * lanes)
+    plan = (
+        x[0], groups, each // rows, c, *x[2:], *g[2:], *padding, 0, 0, 0,
+        max(1, CHUNK // 8 // work),
+    )  # fmt: skip
+    known = {"T": t, "L": lanes, "KH": kernel[0], "KW": kernel[1], "S": s, "D": d}
+    run = direct_weight.compiled(R=rows, V=vectors, **known)
+    return run, np.array(plan, np.int64)
 
 
 def y_steps(channels: int, out: Ints, last: bool) -> Ints:
@@ -201,17 +252,24 @@ def y_steps(channels: int, out: Ints, last: bool) -> Ints:
     return (channels * places, 1, channels) if last else (channels * places, places, 1)
 
 
+def input_frame(problem: Problem) -> tuple:
+    """`frame` of the padded input of a convolution."""
+    p = problem
+    wide = tuple(m + 2 * q for m, q in zip(p.sizes, p.padding, strict=True))
+    last = p.layouts[0] == CHANNELS_LAST
+    return frame(p.x, last, p.padding, wide, sizes_of(of(p.dtype))["L"])
+
+
 @lru_cache(maxsize=256)
-def forward_plan(
-    t: Type, n: int, o: int, c: int, kernel: Ints, out: Ints, stride: Ints, dilation: Ints,
-    groups: int, x_steps: Ints, w_last: bool, y_last: bool,
-) -> np.ndarray:  # fmt: skip
-    """The plan of a convolution with `c` channels in each group."""
-    known = sizes_of(t)
-    out, lanes = three(out, 1), o // groups
-    plan = fill(t, n, out, groups, lanes, x_steps, y_steps(o, out, y_last), c)
-    plan[Plan.TIMES : Plan.TIMES + 3] = three(stride, 1)
-    column = window(kernel, dilation, x_steps, c, w_last)
+def forward_plan(problem: Problem) -> tuple[tuple, np.ndarray]:
+    """The frame of the input, and the plan of a convolution."""
+    p, t = problem, of(problem.dtype)
+    framed, known = input_frame(p), sizes_of(t)
+    x_steps, o, c, groups = framed[2], p.w[0], p.w[1], p.groups
+    out, lanes = three(p.out, 1), o // groups
+    plan = fill(t, p.x[0], out, groups, lanes, x_steps, y_steps(o, out, p.channels_last), c)
+    plan[Plan.TIMES : Plan.TIMES + 3] = three(p.stride, 1)
+    column = window(p.kernel, p.dilation, x_steps, c, p.layouts[1] == CHANNELS_LAST)
     plan += [len(column), 0, len(plan) + 3]
     blocks = groups * plan[Plan.BLOCKS]
     work = plan[Plan.PLACES] * len(column) * o
@@ -219,18 +277,25 @@ def forward_plan(
     plan[Plan.CHUNKS] = blocks * -(-plan[Plan.PLACES] // plan[Plan.SIZE])
     plan[Plan.GRAIN] = max(1, CHUNK * plan[Plan.CHUNKS] // (8 * work))
     plan[Plan.DEEP] = depth(len(column), known["L"])
-    return np.array(plan + column, np.int64)
+    return framed, np.array(plan + column, np.int64)
 
 
 @lru_cache(maxsize=256)
-def transposed_plan(
-    t: Type, n: int, o: int, c: int, kernel: Ints, sizes: Ints, stride: Ints, padding: Ints,
-    dilation: Ints, groups: int, g_steps: Ints, low: Ints, last: bool,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """The plans of a transposed convolution and of turning its weights; `c`: channels of a group."""
+def transposed_plan(problem: Problem) -> tuple[tuple, np.ndarray, np.ndarray]:
+    """The frame of g, the plan of a transposed convolution, and that of reordering its weight."""
+    p, t = problem, of(problem.dtype)
     known = sizes_of(t)
-    kernel, sizes, stride, dilation = (three(v, 1) for v in (kernel, sizes, stride, dilation))
-    padding, low = three(padding, 0), three(low, 0)
+    (n, o), c, groups = p.y[:2], p.w[1], p.groups  # c: channels of a group
+    each = zip(p.kernel, p.stride, p.padding, p.dilation, strict=True)
+    low = tuple(max(0, d * (k - 1) // s - q // s) for k, s, q, d in each)
+    each = zip(p.sizes, p.stride, p.padding, low, strict=True)
+    wide = tuple((m - 1 + q) // s + 1 + at for m, s, q, at in each)
+    framed = frame(p.y, p.layouts[0] == CHANNELS_LAST, low, wide, known["L"])
+    g_steps, last = framed[2], p.channels_last
+    kernel, sizes, stride, dilation = (
+        three(v, 1) for v in (p.kernel, p.sizes, p.stride, p.dilation)
+    )
+    padding, low = three(p.padding, 0), three(low, 0)
     plan = fill(t, n, sizes, groups, c, g_steps, y_steps(c * groups, sizes, last), o // groups)
     plan[Plan.PLUS : Plan.PLUS + 3], plan[Plan.OVER : Plan.OVER + 3] = padding, stride
     turned = [groups, o // groups, c, prod(kernel), prod(stride)]
@@ -272,20 +337,19 @@ def transposed_plan(
         plan[Plan.DEEP] = -(-channels // blocks) * taps
         if plan[Plan.DEEP] > DEPTH:
             plan[Plan.DEEP] = DEPTH // taps * taps
-    return np.array(plan, np.int64), np.array(turned, np.int64)
+    return framed, np.array(plan, np.int64), np.array(turned, np.int64)
 
 
 @lru_cache(maxsize=256)
-def weight_plan(
-    t: Type, n: int, o: int, c: int, kernel: Ints, out: Ints, stride: Ints, dilation: Ints,
-    groups: int, x_steps: Ints, g_last: bool, last: bool,
-) -> np.ndarray:  # fmt: skip
-    """The plan of a weight's gradient with `c` channels in each group."""
-    known = sizes_of(t)
-    out, lanes = three(out, 1), o // groups
-    plan = fill(t, n, out, groups, lanes, x_steps, y_steps(o, out, g_last), c)
-    plan[Plan.TIMES : Plan.TIMES + 3] = three(stride, 1)
-    column = window(kernel, dilation, x_steps, c, last)
+def weight_plan(problem: Problem) -> tuple[tuple, np.ndarray]:
+    """The frame of the input, and the plan of a weight's gradient."""
+    p, t = problem, of(problem.dtype)
+    framed, known = input_frame(p), sizes_of(t)
+    x_steps, o, c, groups = framed[2], p.w[0], p.w[1], p.groups
+    out, lanes, g_last = three(p.out, 1), o // groups, p.layouts[1] == CHANNELS_LAST
+    plan = fill(t, p.x[0], out, groups, lanes, x_steps, y_steps(o, out, g_last), c)
+    plan[Plan.TIMES : Plan.TIMES + 3] = three(p.stride, 1)
+    column = window(p.kernel, p.dilation, x_steps, c, p.channels_last)
     k = len(column)
     plan += [k, 0, len(plan) + 3]
     down = -(-k // ROWS)
@@ -299,4 +363,4 @@ def weight_plan(
     plan[Plan.SPLITS] = -(-places // plan[Plan.SPLIT])
     plan[Plan.CHUNKS] = others * plan[Plan.SPLITS]
     plan[Plan.GRAIN] = max(1, CHUNK * plan[Plan.CHUNKS] // (8 * work))
-    return np.array(plan + column, np.int64)
+    return framed, np.array(plan + column, np.int64)

@@ -24,6 +24,8 @@ from rushlight._codegen.kernels.winograd import GAP, ROOM, RUN, TILES, Plan
 from rushlight._codegen.types import f32
 
 if TYPE_CHECKING:
+    from rushlight._backends.convolution import Problem
+
     Ints = tuple[int, ...]
 
 LOSS = threshold(100)  # percent of the time of sums in order from which on those are preferred
@@ -61,38 +63,46 @@ def cycles(s: Scheme, n: int, c: int, o: int, out: Ints, apart: int) -> tuple[fl
 
 
 @lru_cache(maxsize=1024)
-def scheme_for(
-    x: Ints, channels: int, out: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
-    groups: int, transposed: bool,
-) -> int | None:  # fmt: skip
-    """The number of the scheme that is faster than sums for a convolution (or the transpose of one)
-    from the shape x (N, C, H, W) to so many channels, of the sizes `out`; None if there is none.
-
-    A transposed convolution with stride 1 is a convolution with other padding: 0 or more."""
-    if len(kernel) != 2 or kernel[0] != kernel[1] or stride[0] != stride[1]:
+def scheme_for(problem: Problem) -> int | None:
+    """The number of the scheme that is faster than direct sums for a problem; None if there is none."""
+    p = problem
+    if len(p.kernel) != 2 or p.kernel[0] != p.kernel[1] or p.stride[0] != p.stride[1]:
         return None
-    if dilation[0] != dilation[1] or padding[0] != padding[1]:
+    padding = padding_of(p)
+    if p.dilation[0] != p.dilation[1] or padding[0] != padding[1]:
         return None
-    (k, _), (step, _), (apart, _), (p, _) = kernel, stride, dilation, padding
+    (k, _), (step, _), (apart, _), (pad, _) = p.kernel, p.stride, p.dilation, padding
+    transposed = p.direction == "transposed"
     number = NUMBERS.get((k, 0 if transposed and step == 2 else step))
     if number is None:
         return None
-    n, (h, w) = x[0], x[2:]
+    read, written = (p.y, p.x) if transposed else (p.x, p.y)
+    n, (h, w), out = read[0], read[2:], written[2:]
     if SCHEMES[number].outputs == 4:
-        good = p == 1 and apart == 1
+        good = pad == 1 and apart == 1
         good = good and all(m in (2 * i + k - 4, 2 * i + k - 3) for m, i in zip(out, (h, w), strict=True))  # fmt: skip
     else:
         reach = apart * (k - 1) + 1
-        good = (step == 1 or apart == 1) and 0 <= p < reach
-        good = good and tuple(out) == ((h + 2 * p - reach) // step + 1, (w + 2 * p - reach) // step + 1)  # fmt: skip
-    c, o = x[1] // groups, channels // groups
+        good = (step == 1 or apart == 1) and 0 <= pad < reach
+        good = good and out == ((h + 2 * pad - reach) // step + 1, (w + 2 * pad - reach) // step + 1)  # fmt: skip
+    c, o = read[1] // p.groups, written[1] // p.groups
     most = ROOM // (SCHEMES[number].values ** 2 * RUN * up(c, RUN)) if c else 0
     if not good or min(n, c, o, *out) < 1 or most < max(sizes()["MR"], apart * apart):
         return None
     if apart * apart > TILES:
         return None
+    if p.direction == "weight" and LOSS and o <= 16:
+        return None
     quick, ordered = cycles(SCHEMES[number], n, c, o, out, apart)
     return number if not LOSS or 100 * quick < LOSS * ordered else None
+
+
+def padding_of(problem: Problem) -> Ints:
+    """The padding of the convolution that a scheme computes: a transposed one with stride 1 is the
+    convolution with the flipped weight."""
+    if problem.direction == "transposed" and set(problem.stride) == {1}:
+        return problem.flipped_padding
+    return problem.padding
 
 
 def layout(a: np.ndarray) -> int | None:
@@ -163,28 +173,26 @@ def plan_of(
     return np.array(plan + [field for term in sorted(terms) for field in term], np.int64)
 
 
-def convolve(
-    number: int, x: np.ndarray, w: np.ndarray, bias: np.ndarray, out: Ints, padding: Ints,
-    dilation: Ints, groups: int, transposed: bool, channels_last: bool,
-) -> np.ndarray | None:  # fmt: skip
-    """x (N, C, H, W) convolved with w (O, C / groups, k, k), or `transposed` with w (C, O / groups, k, k),
-    plus bias (O), by the scheme of that number. For stride 1, a transposed convolution's padding is
-    that of the convolution which it is."""
+def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray, problem: Problem) -> np.ndarray | None:
+    """x (N, C, H, W) convolved with w (O, C / groups, k, k), or transposed with w (C, O / groups, k, k),
+    plus bias (O)."""
+    number, groups = scheme_for(problem), problem.groups
+    transposed, shape = problem.direction == "transposed", problem.shapes[2]
+    channels_last = problem.channels_last
     known = sizes()
     x_last = layout(x)
     if x_last is None:
         x, x_last = np.ascontiguousarray(x), 0
     w = np.ascontiguousarray(w)
     taps = w.shape[2] * w.shape[3]
-    n, c = len(x), x.shape[1] // groups
-    o = w.shape[1] if transposed else len(w) // groups
-    y = empty((n, o * groups, *out), SINGLE, channels_last)
-    scheme, p = SCHEMES[number], padding[0]
+    c, o = x.shape[1] // groups, shape[1] // groups
+    y = empty(shape, SINGLE, channels_last)
+    scheme, p = SCHEMES[number], padding_of(problem)[0]
     if scheme.outputs == 4:  # the first result sees the input from there on
         p = scheme.taps - 3
     steps = (taps * o, taps) if transposed else (taps, taps * c)
     plan = plan_of(
-        number, x.shape, y.shape, p, dilation[0], groups, steps, x_last,
+        number, x.shape, shape, p, problem.dilation[0], groups, steps, x_last,
         o * groups if channels_last else 0,
     )  # fmt: skip
     wrong = np.zeros(1, SINGLE)
@@ -213,11 +221,9 @@ def convolve(
     return y if wrong[0] == 0 else None
 
 
-def convolve_weight(
-    number: int, x: np.ndarray, g: np.ndarray, kernel: Ints, padding: Ints, dilation: Ints,
-    groups: int, channels_last: bool,
-) -> np.ndarray | None:  # fmt: skip
-    """The gradient of windows: x (N, C, H, W) and g (N, O, *out) to (O, C / groups, *kernel)."""
+def convolve_weight(x: np.ndarray, g: np.ndarray, problem: Problem) -> np.ndarray | None:
+    """The gradient of the weight: x (N, C, H, W) and g (N, O, *out) to (O, C / groups, k, k)."""
+    number, groups = scheme_for(problem), problem.groups
     known = sizes()
     x_last, g_last = layout(x), layout(g)
     if x_last is None:
@@ -226,10 +232,11 @@ def convolve_weight(
         g, g_last = np.ascontiguousarray(g), 0
     c, o = x.shape[1] // groups, g.shape[1] // groups
     plan = plan_of(
-        number, x.shape, g.shape, padding[0], dilation[0], groups, (0, 0), x_last, g_last, True
-    )
+        number, x.shape, g.shape, problem.padding[0], problem.dilation[0], groups, (0, 0), x_last,
+        g_last, True,
+    )  # fmt: skip
     splits = int(plan[Plan.SPLITS])
-    y = np.empty((o * groups, c, *kernel), SINGLE)
+    y = np.empty(problem.w, SINGLE)
     size = o * y[0].size
     parts = np.empty(splits * size, SINGLE) if splits > 1 else y
     wrong = np.zeros(1, SINGLE)
@@ -238,7 +245,7 @@ def convolve_weight(
         kernels.convolve_weight.compiled(S=number, T=known["T"], MR=rows, L=known["L"])(
             x[:, group * c :], g[:, group * o :], y[group * o :], parts, wrong, plan
         )
-    if channels_last:
+    if problem.channels_last:
         last = empty(y.shape, SINGLE, True)
         last[...] = y
         y = last

@@ -21,8 +21,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rushlight._backends.convolution import out_sizes
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from rushlight._backends.convolution import Problem
 
     Ints = tuple[int, ...]
 
@@ -75,13 +79,6 @@ def offsets(kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> Iterator[t
         )
 
 
-def out_sizes(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
-    return tuple(
-        (n + 2 * p - d * (k - 1) - 1) // s + 1
-        for n, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True)
-    )
-
-
 def empty(shape: Ints, dtype: np.dtype, channels_last: bool) -> np.ndarray:
     """An array for a result, with the channels innermost in memory where that is wanted."""
     if not channels_last:
@@ -109,8 +106,9 @@ def blocks(
             yield slice(at, min(at + step, n)), a, min(a + lines, out[0])
 
 
-def is_depthwise(channels: int, groups: int) -> bool:
-    return groups > 1 and channels == groups
+def is_depthwise(problem: Problem) -> bool:
+    """Whether each channel of the input is a group of its own."""
+    return 1 < problem.groups == problem.x[1]
 
 
 def biased(y: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
@@ -120,31 +118,17 @@ def biased(y: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     return y
 
 
-def convolve(
-    x: np.ndarray,
-    w: np.ndarray,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    groups: int,
-    out: Ints | None = None,
-    channels_last: bool = False,
-    bias: np.ndarray | None = None,
-) -> np.ndarray:
+def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, problem: Problem) -> np.ndarray:
     """Cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel), plus bias (O): (N, O, *out)."""
     result_dtype = x.dtype
     x, w = upcast(x), upcast(w)
-    n, c = x.shape[:2]
-    o, kernel = w.shape[0], w.shape[2:]
-    if out is None:
-        out = out_sizes(x.shape[2:], kernel, stride, padding, dilation)
-    y = empty((n, o, *out), x.dtype, channels_last)
+    y = empty(problem.y, x.dtype, problem.channels_last)
     if not y.size or not w.size:
         y[...] = 0
-    elif is_depthwise(c, groups):
-        _depthwise(x, w, y, stride, padding, dilation)
+    elif is_depthwise(problem):
+        _depthwise(x, w, y, problem)
     else:
-        _by_columns(x, w, y, stride, padding, dilation, groups)
+        _by_columns(x, w, y, problem.stride, problem.padding, problem.dilation, problem.groups)
     return biased(y if y.dtype == result_dtype else y.astype(result_dtype), bias)
 
 
@@ -184,19 +168,17 @@ def _by_columns(
         y[images, :, a:b] = r
 
 
-def _depthwise(
-    x: np.ndarray, w: np.ndarray, y: np.ndarray, stride: Ints, padding: Ints, dilation: Ints
-) -> None:
+def _depthwise(x: np.ndarray, w: np.ndarray, y: np.ndarray, problem: Problem) -> None:
     n, c = x.shape[:2]
     o, kernel, out = w.shape[0], w.shape[2:], y.shape[2:]
     ones = (1,) * len(out)
     step = per_chunk(n, o, prod(out), x.itemsize, False)
     for at in range(0, n, step):
-        part = padded(x[at : at + step], padding)
+        part = padded(x[at : at + step], problem.padding)
         m = len(part)
         total = np.zeros((m, c, o // c, *out), x.dtype)
         scratch = np.empty_like(total)
-        for k, where in offsets(kernel, out, stride, dilation):
+        for k, where in offsets(kernel, out, problem.stride, problem.dilation):
             factor = w[(slice(None), 0, *k)].reshape(c, o // c, *ones)
             np.multiply(part[where][:, :, None], factor, out=scratch)
             total += scratch
@@ -204,60 +186,43 @@ def _depthwise(
 
 
 def convolve_transposed(
-    g: np.ndarray,
-    w: np.ndarray,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    groups: int,
-    sizes: Ints,
-    channels_last: bool = False,
-    bias: np.ndarray | None = None,
+    g: np.ndarray, w: np.ndarray, bias: np.ndarray | None, problem: Problem
 ) -> np.ndarray:
-    """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *sizes), to
-    which bias (C) is added."""
+    """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *in), plus bias (C)."""
     result_dtype = g.dtype
     g, w = upcast(g), upcast(w)
-    n, o = g.shape[:2]
-    c, kernel, out = w.shape[1] * groups, w.shape[2:], g.shape[2:]
-    x = empty((n, c, *sizes), g.dtype, channels_last)
+    o, c, groups = g.shape[1], problem.x[1], problem.groups
+    x = empty(problem.x, g.dtype, problem.channels_last)
     if not x.size or not w.size or not g.size:
         x[...] = 0
-    elif (
-        o <= 2 * c
-        and not is_depthwise(c, groups)
-        and all(s == 1 for s in stride)
-        and all(p <= d * (k - 1) for p, d, k in zip(padding, dilation, kernel, strict=True))
-        and sizes
-        == tuple(
-            m - 2 * p + d * (k - 1)
-            for m, p, d, k in zip(out, padding, dilation, kernel, strict=True)
+    elif o <= 2 * c and not is_depthwise(problem) and is_flipped(problem):
+        # gathering columns once is less work than adding up overlapping windows
+        flipped = w.reshape(groups, o // groups, c // groups, *problem.kernel).swapaxes(1, 2)
+        flipped = np.flip(flipped.reshape(c, o // groups, *problem.kernel), tuple(range(2, w.ndim)))
+        _by_columns(
+            g, flipped, x, problem.stride, problem.flipped_padding, problem.dilation, groups
         )
-    ):  # gathering columns once is less work than adding up overlapping windows
-        turned = w.reshape(groups, o // groups, c // groups, *kernel).swapaxes(1, 2)
-        turned = np.flip(turned.reshape(c, o // groups, *kernel), tuple(range(2, w.ndim)))
-        wide = tuple(d * (k - 1) - p for p, d, k in zip(padding, dilation, kernel, strict=True))
-        _by_columns(g, turned, x, stride, wide, dilation, groups)
     else:
-        _add_windows(g, w, x, stride, padding, dilation, groups)
+        _add_windows(g, w, x, problem)
     return biased(x if x.dtype == result_dtype else x.astype(result_dtype), bias)
 
 
-def _add_windows(
-    g: np.ndarray,
-    w: np.ndarray,
-    x: np.ndarray,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    groups: int,
-) -> None:
-    n, o = g.shape[:2]
+def is_flipped(problem: Problem) -> bool:
+    """Whether a transposed convolution is one of g with the flipped weight."""
+    p, wide = problem, problem.flipped_padding
+    if max(p.stride) > 1 or min(wide) < 0:
+        return False
+    return p.sizes == out_sizes(p.out, p.kernel, p.stride, wide, p.dilation)
+
+
+def _add_windows(g: np.ndarray, w: np.ndarray, x: np.ndarray, problem: Problem) -> None:
+    n, o, groups = g.shape[0], g.shape[1], problem.groups
+    stride, padding, dilation = problem.stride, problem.padding, problem.dilation
     c, kernel, out = x.shape[1], w.shape[2:], g.shape[2:]
     rows, places = prod(w.shape[1:]), prod(out)
     sizes = [m + 2 * p for m, p in zip(x.shape[2:], padding, strict=True)]
     inside = (..., *(slice(p, p + m) for p, m in zip(padding, x.shape[2:], strict=True)))
-    if is_depthwise(c, groups):
+    if is_depthwise(problem):
         ones = (1,) * len(out)
         step = per_chunk(n, c, places, g.itemsize, False)
         for at in range(0, n, step):
@@ -290,17 +255,10 @@ def _add_windows(
             x[images] = total[inside]
 
 
-def convolve_weight(
-    x: np.ndarray,
-    g: np.ndarray,
-    kernel: Ints,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    groups: int,
-    channels_last: bool = False,
-) -> np.ndarray:
+def convolve_weight(x: np.ndarray, g: np.ndarray, problem: Problem) -> np.ndarray:
     """The gradient of the weight: x (N, C, *in) and g (N, O, *out) to (O, C / groups, *kernel)."""
+    groups, kernel = problem.groups, problem.kernel
+    stride, padding, dilation = problem.stride, problem.padding, problem.dilation
     result_dtype = x.dtype
     x, g = upcast(x), upcast(g)
     n, c = x.shape[:2]
@@ -309,7 +267,7 @@ def convolve_weight(
     total = np.zeros((groups, o // groups, rows), x.dtype)
     if not total.size or not g.size:
         n = 0
-    if n and is_depthwise(c, groups):
+    if n and is_depthwise(problem):
         flat = total.reshape(c, o // c, *kernel)
         axes = "abcdefg"[: len(out)]
         step = per_chunk(n, c, places, x.itemsize, False)
@@ -332,7 +290,7 @@ def convolve_weight(
         columns = np.moveaxis(part, 0, 1 + nd).reshape(groups, rows, -1)
         total += np.matmul(split, columns.swapaxes(1, 2))
     w = total.reshape(o, each, *kernel)
-    if channels_last:
+    if problem.channels_last:
         last = empty(w.shape, w.dtype, True)
         last[...] = w
         w = last

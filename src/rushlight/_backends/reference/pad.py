@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends.reference.conv import offsets, out_sizes, padded, windows
+from rushlight._backends.convolution import out_sizes
+from rushlight._backends.reference.conv import offsets, padded, windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

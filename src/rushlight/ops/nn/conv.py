@@ -10,9 +10,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from rushlight._backends.convolution import Problem, out_sizes
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.registry import Array, composite, op
+from rushlight.dispatch.registry import Array, Dims, composite, op
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,24 +40,43 @@ def c_name(dtype: dtypes.dtype) -> str:
     return C_NAMES.get(dtype.name, dtype.name)
 
 
-@lru_cache(maxsize=512)
-def planned(
-    x: Ints,
-    w: Ints,
-    bias: Ints | None,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    transposed: bool,
-    output_padding: Ints,
-    groups: int,
-) -> Ints:
-    """The spatial sizes of the output; raises PyTorch's error where sizes do not fit together."""
-    check_sizes(x, w, bias, stride, padding, dilation, transposed, output_padding, groups)
-    if transposed:
-        return transposed_sizes(x, w, stride, padding, dilation, output_padding)
-    each = zip(x[2:], w[2:], stride, padding, dilation, strict=True)
-    return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in each)
+@lru_cache(maxsize=1024)
+def forward_problem(
+    x: Ints, w: Ints, bias: Ints | None, stride: Ints, padding: Ints, dilation: Ints, groups: int,
+    dtype: np.dtype, last: bool,
+) -> Problem:  # fmt: skip
+    """A convolution of arrays of these shapes; RuntimeError where they do not fit together."""
+    check_sizes(x, w, bias, stride, padding, dilation, False, (), groups)
+    y = (x[0], w[0], *out_sizes(x[2:], w[2:], stride, padding, dilation))
+    last = result_is_last(last, y, dtype)
+    return Problem("forward", x, w, y, stride, padding, dilation, groups, dtype, last)
+
+
+@lru_cache(maxsize=1024)
+def transposed_problem(
+    y: Ints, w: Ints, bias: Ints | None, stride: Ints, padding: Ints, dilation: Ints,
+    output_padding: Ints, groups: int, dtype: np.dtype, last: bool,
+) -> Problem:  # fmt: skip
+    """A transposed convolution of arrays of these shapes; RuntimeError where they do not fit together."""
+    check_sizes(y, w, bias, stride, padding, dilation, True, output_padding, groups)
+    sizes = transposed_sizes(y, w, stride, padding, dilation, output_padding)
+    x, last = (y[0], w[1] * groups, *sizes), result_is_last(last, y, dtype)
+    return Problem("transposed", x, w, y, stride, padding, dilation, groups, dtype, last)
+
+
+@lru_cache(maxsize=1024)
+def weight_problem(
+    x: Ints, kernel: Ints, y: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int,
+    dtype: np.dtype, last: bool,
+) -> Problem:  # fmt: skip
+    """The gradient of a convolution's weight."""
+    w = (y[1], x[1] // groups, *kernel)
+    return Problem("weight", x, w, y, stride, padding, dilation, groups, dtype, last)
+
+
+def result_is_last(last: bool, shape: Ints, dtype: np.dtype) -> bool:
+    """As PyTorch: in three dimensions double precision is contiguous."""
+    return last and not (len(shape) == 5 and dtype.itemsize > 4)
 
 
 def check_sizes(
@@ -172,11 +192,11 @@ def transposed_sizes(
     return out
 
 
-# -- the operator ----------------------------------------------------------------------------------
+# -- the operators ---------------------------------------------------------------------------------
 
 
-@op(method=False, out=False)
-def convolution(
+@op(where="internal", name="convolution", node="ConvolutionBackward0", out=False)
+def convolve(
     xp,
     input: Array,
     weight: Array,
@@ -188,46 +208,22 @@ def convolution(
     output_padding: Ints,
     groups: int,
 ):
-    """Convolution (cross-correlation) in any number of dimensions, or its transpose.
-
-    `input` (N, C, *in), `weight` (O, C / groups, *kernel), or (C, O / groups, *kernel) when
-    `transposed`, `bias` (O). Output (N, O, *out), out = (in + 2 padding - dilation (kernel - 1) - 1)
-    // stride + 1; transposed: (in - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1.
-    RuntimeError where sizes or dtypes do not fit. float16 and bfloat16 are computed in float32.
-
-    >>> import rushlight as torch
-    >>> x, w = torch.ones(1, 1, 2, 3), torch.ones(1, 1, 2, 2)
-    >>> torch.convolution(x, w, None, (1, 1), (0, 0), (1, 1), False, (0, 0), 1)
-    tensor([[[[4., 4.]]]])
-    """
-    n = weight.ndim - 2
-    if n < 1:
-        raise RuntimeError(
-            f"weight should have at least three dimensions, but got weight of size {list(weight.shape)}"
-        )
-    stride, padding = expanded(stride, n, "stride"), expanded(padding, n, "padding")
-    dilation = expanded(dilation, n, "dilation")
-    output_padding = expanded(output_padding, n, "output_padding")
-    out = planned(
-        input.shape,
-        weight.shape,
-        None if bias is None else bias.shape,
-        stride,
-        padding,
-        dilation,
-        transposed,
-        output_padding,
-        groups,
-    )
-    if input.dtype is not weight.dtype or (bias is not None and bias.dtype is not input.dtype):
+    """`convolution`, whose geometry is tuples of as many ints as there are dimensions."""
+    dtype = input.dtype
+    if dtype is not weight.dtype or (bias is not None and bias.dtype is not dtype):
         check_dtypes(input, weight, bias)
     last = is_channels_last(input) or is_channels_last(weight)
-    if n == 3 and input.dtype.itemsize > 4:  # as PyTorch: double precision is contiguous there
-        last = False
-    function = xp.convolve_transposed if transposed else xp.convolve
-    return function(
-        input, weight, stride, padding, dilation, groups, out, channels_last=last, bias=bias
+    size = None if bias is None else bias.shape
+    if transposed:
+        problem = transposed_problem(
+            input.shape, weight.shape, size, stride, padding, dilation, output_padding, groups,
+            dtype, last,
+        )  # fmt: skip
+        return xp.convolve_transposed(input, weight, bias, problem)
+    problem = forward_problem(
+        input.shape, weight.shape, size, stride, padding, dilation, groups, dtype, last
     )
+    return xp.convolve(input, weight, bias, problem)
 
 
 def input_gradient(
@@ -241,21 +237,14 @@ def input_gradient(
     groups: int,
 ) -> Tensor:
     """The convolution the other way, to the shape of the input."""
-    n = len(input_shape) - 2
-    stride, padding = expanded(stride, n, "stride"), expanded(padding, n, "padding")
-    dilation, none = expanded(dilation, n, "dilation"), (0,) * n
-    w = conj(weight)
+    w, sizes = conj(weight), input_shape[2:]
     if not transposed:  # what the last window did not reach comes back as output padding
-        each = zip(
-            input_shape[2:], g.shape[2:], w.shape[2:], stride, padding, dilation, strict=True
-        )
+        each = zip(sizes, g.shape[2:], w.shape[2:], stride, padding, dilation, strict=True)
         rest = tuple(m - ((o - 1) * s - 2 * p + d * (k - 1) + 1) for m, o, k, s, p, d in each)
-        return convolution(g, w, None, stride, padding, dilation, True, rest, groups)
-    x = convolution(g, w, None, stride, padding, dilation, False, none, groups)
-    for i, size in enumerate(input_shape[2:], 2):
-        if x.shape[i] != size:  # an output padding of a stride and more, possible under dilation
-            x = x.narrow(i, 0, size)
-    return x
+        return convolve(g, w, None, stride, padding, dilation, True, rest, groups)
+    # An output padding of a stride and more, possible under dilation, is left out.
+    x = convolve(g, w, None, stride, padding, dilation, False, (0,) * len(sizes), groups)
+    return clipped(x, input_shape)
 
 
 def weight_gradient(
@@ -268,9 +257,7 @@ def weight_gradient(
     transposed: bool,
     groups: int,
 ) -> Tensor:
-    n = len(weight_shape) - 2
-    stride, padding = expanded(stride, n, "stride"), expanded(padding, n, "padding")
-    dilation = expanded(dilation, n, "dilation")
+    """The gradient of the weight: where the input is read, it is multiplied by g."""
     x = conj(input)
     pair = (g, x) if transposed else (x, g)
     return convolution_weight(*pair, weight_shape[2:], stride, padding, dilation, groups)
@@ -280,7 +267,7 @@ def conj(t: Tensor) -> Tensor:
     return t.conj() if t.dtype.is_complex else t
 
 
-convolution.grad(
+convolve.grad(
     input=input_gradient,
     weight=weight_gradient,
     bias=lambda g: g.sum((0, *range(2, g.ndim))),
@@ -303,9 +290,10 @@ def convolution_weight(
     An input larger than the windows reach counts as far as they reach.
     """
     last = is_channels_last(input) or is_channels_last(grad_output)
-    return xp.convolve_weight(
-        input, grad_output, kernel, stride, padding, dilation, groups, channels_last=last
+    problem = weight_problem(
+        input.shape, kernel, grad_output.shape, stride, padding, dilation, groups, input.dtype, last
     )
+    return xp.convolve_weight(input, grad_output, problem)
 
 
 convolution_weight.grad(
@@ -313,7 +301,7 @@ convolution_weight.grad(
         conj(grad_output), conj(g), input_shape, stride, padding, dilation, False, groups
     ),
     grad_output=lambda g, input, grad_output_shape, stride, padding, dilation, groups: clipped(
-        convolution(
+        convolve(
             conj(input), g, None, stride, padding, dilation, False, (0,) * len(stride), groups
         ),
         grad_output_shape,
@@ -322,7 +310,7 @@ convolution_weight.grad(
 
 
 def clipped(t: Tensor, shape: Ints) -> Tensor:
-    """The first `shape` places of the spatial dimensions."""
+    """`t` with its spatial dimensions cut to those of `shape`."""
     for i, size in enumerate(shape[2:], 2):
         if t.shape[i] != size:
             t = t.narrow(i, 0, size)
@@ -352,8 +340,9 @@ def expanded(value: Any, n: int, name: str) -> Ints:
     return values * n
 
 
-def check_tensors(name: str, **tensors: Any) -> None:
-    for i, (argument, t) in enumerate(tensors.items()):
+def check_tensors(name: str, input: Any, weight: Any, bias: Any) -> None:
+    """Raise for what is not a tensor."""
+    for i, (argument, t) in enumerate((("input", input), ("weight", weight), ("bias", bias))):
         if not isinstance(t, Tensor) and not (t is None and argument == "bias"):
             raise TypeError(
                 f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, "
@@ -361,11 +350,13 @@ def check_tensors(name: str, **tensors: Any) -> None:
             )
 
 
-def batched(name: str, input: Tensor, n: int) -> tuple[Tensor, bool]:
+def batched(name: str, input: Tensor, weight: Any, bias: Any, n: int) -> tuple[Tensor, bool]:
     """The input with a batch dimension, and whether it had none."""
-    if input.ndim == n + 1:
+    check_tensors(name, input, weight, bias)
+    ndim = input.ndim
+    if ndim == n + 1:
         return input.unsqueeze(0), True
-    if input.ndim != n + 2:
+    if ndim != n + 2:
         raise RuntimeError(
             f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of "
             f"size: {list(input.shape)}"
@@ -373,7 +364,7 @@ def batched(name: str, input: Tensor, n: int) -> tuple[Tensor, bool]:
     return input, False
 
 
-def conv_nd(
+def bound(
     n: int,
     input: Tensor,
     weight: Tensor,
@@ -381,46 +372,31 @@ def conv_nd(
     stride: Any,
     padding: Any,
     dilation: Any,
-    groups: int,
-) -> Tensor:
-    name = f"conv{n}d"
-    check_tensors(name, input=input, weight=weight, bias=bias)
-    x, single = batched(name, input, n)
-    if isinstance(padding, str):
+) -> tuple[Tensor, Ints, Ints, Ints, bool]:
+    """(input with a batch dimension, stride, padding, dilation, whether the input had no such dimension)."""
+    x, single = batched(f"conv{n}d", input, weight, bias, n)
+    stride, dilation = expanded(stride, n, "stride"), expanded(dilation, n, "dilation")
+    if padding.__class__ is str:
         x, padding = padding_for(x, weight, stride, padding, dilation, n)
-    y = convolution(
-        x,
-        weight,
-        bias,
-        expanded(stride, n, "stride"),
-        expanded(padding, n, "padding"),
-        expanded(dilation, n, "dilation"),
-        False,
-        (0,) * n,
-        groups,
-    )
-    return y.squeeze(0) if single else y
+    return x, stride, expanded(padding, n, "padding"), dilation, single
 
 
 def padding_for(
-    x: Tensor, weight: Tensor, stride: Any, padding: str, dilation: Any, n: int
+    x: Tensor, weight: Tensor, stride: Ints, padding: str, dilation: Ints, n: int
 ) -> tuple[Tensor, Ints]:
     """What 'same' and 'valid' mean; an odd total is padded onto the far side of the input."""
     if padding == "valid":
         return x, (0,) * n
     if padding != "same":
         raise RuntimeError(f"Invalid padding string: '{padding}'")
-    if any(s != 1 for s in expanded(stride, n, "stride")):
+    if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     if weight.ndim != n + 2:
         raise RuntimeError(
             f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight "
             f"{list(weight.shape)}, but got {x.ndim}-dimensional input of size {list(x.shape)} instead"
         )
-    totals = [
-        d * (k - 1)
-        for k, d in zip(weight.shape[2:], expanded(dilation, n, "dilation"), strict=True)
-    ]
+    totals = [d * (k - 1) for k, d in zip(weight.shape[2:], dilation, strict=True)]
     if any(t % 2 for t in totals):
         from rushlight.ops.nn.pad import constant_pad_nd
 
@@ -428,7 +404,7 @@ def padding_for(
     return x, tuple(t // 2 for t in totals)
 
 
-def conv_transpose_nd(
+def conv_transpose(
     n: int,
     input: Tensor,
     weight: Tensor,
@@ -439,10 +415,9 @@ def conv_transpose_nd(
     groups: int,
     dilation: Any,
 ) -> Tensor:
-    name = f"conv_transpose{n}d"
-    check_tensors(name, input=input, weight=weight, bias=bias)
-    x, single = batched(name, input, n)
-    y = convolution(
+    """The body of `conv_transpose1d` to `conv_transpose3d`."""
+    x, single = batched(f"conv_transpose{n}d", input, weight, bias, n)
+    y = convolve(
         x,
         weight,
         bias,
@@ -457,16 +432,77 @@ def conv_transpose_nd(
 
 
 @composite(method=False, out=False)
-def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def convolution(
+    input: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Dims,
+    padding: Dims,
+    dilation: Dims,
+    transposed: bool,
+    output_padding: Dims,
+    groups: int,
+):
+    """Convolution (cross-correlation) in any number of dimensions, or its transpose.
+
+    `input` (N, C, *in), `weight` (O, C / groups, *kernel), or (C, O / groups, *kernel) when
+    `transposed`, `bias` (O). Output (N, O, *out), out = (in + 2 padding - dilation (kernel - 1) - 1)
+    // stride + 1; transposed: (in - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1.
+    RuntimeError where sizes or dtypes do not fit. float16 and bfloat16 are computed in float32.
+
+    >>> import rushlight as torch
+    >>> x, w = torch.ones(1, 1, 2, 3), torch.ones(1, 1, 2, 2)
+    >>> torch.convolution(x, w, None, (1, 1), (0, 0), (1, 1), False, (0, 0), 1)
+    tensor([[[[4., 4.]]]])
+    """
+    check_tensors("convolution", input, weight, bias)
+    n = weight.ndim - 2
+    if n < 1:
+        raise RuntimeError(
+            f"weight should have at least three dimensions, but got weight of size {list(weight.shape)}"
+        )
+    return convolve(
+        input,
+        weight,
+        bias,
+        expanded(stride, n, "stride"),
+        expanded(padding, n, "padding"),
+        expanded(dilation, n, "dilation"),
+        transposed,
+        expanded(output_padding, n, "output_padding"),
+        groups,
+    )
+
+
+@composite(method=False, out=False)
+def conv1d(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Dims = 1,
+    padding: Dims = 0,
+    dilation: Dims = 1,
+    groups: int = 1,
+):
     """Convolution of (N, C, L) or (C, L) with weight (O, C / groups, k): see `convolution`.
 
     `padding`: ints, "valid" (0) or "same" (the output has the input's size; stride 1 only).
     """
-    return conv_nd(1, input, weight, bias, stride, padding, dilation, groups)
+    x, stride, padding, dilation, single = bound(1, input, weight, bias, stride, padding, dilation)
+    y = convolve(x, weight, bias, stride, padding, dilation, False, (0,), groups)
+    return y.squeeze(0) if single else y
 
 
 @composite(method=False, out=False)
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv2d(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Dims = 1,
+    padding: Dims = 0,
+    dilation: Dims = 1,
+    groups: int = 1,
+):
     """Convolution of (N, C, H, W) or (C, H, W) with weight (O, C / groups, kh, kw).
 
     `padding`: ints, "valid" (0) or "same" (the output has the input's size; stride 1 only).
@@ -478,47 +514,74 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
              [6., 9., 6.],
              [4., 6., 4.]]])
     """
-    return conv_nd(2, input, weight, bias, stride, padding, dilation, groups)
+    x, stride, padding, dilation, single = bound(2, input, weight, bias, stride, padding, dilation)
+    y = convolve(x, weight, bias, stride, padding, dilation, False, (0, 0), groups)
+    return y.squeeze(0) if single else y
 
 
 @composite(method=False, out=False)
-def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv3d(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Dims = 1,
+    padding: Dims = 0,
+    dilation: Dims = 1,
+    groups: int = 1,
+):
     """Convolution of (N, C, D, H, W) or (C, D, H, W), weight (O, C / groups, kd, kh, kw).
 
     `padding`: ints, "valid" (0) or "same" (the output has the input's size; stride 1 only).
     See `convolution`.
     """
-    return conv_nd(3, input, weight, bias, stride, padding, dilation, groups)
+    x, stride, padding, dilation, single = bound(3, input, weight, bias, stride, padding, dilation)
+    y = convolve(x, weight, bias, stride, padding, dilation, False, (0, 0, 0), groups)
+    return y.squeeze(0) if single else y
 
 
 @composite(method=False, out=False)
 def conv_transpose1d(
-    input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Dims = 1,
+    padding: Dims = 0,
+    output_padding: Dims = 0,
+    groups: int = 1,
+    dilation: Dims = 1,
 ):
     """The transpose of `conv1d`: (N, C, L) or (C, L), weight (C, O / groups, k)."""
-    return conv_transpose_nd(
-        1, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+    return conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @composite(method=False, out=False)
 def conv_transpose2d(
-    input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Dims = 1,
+    padding: Dims = 0,
+    output_padding: Dims = 0,
+    groups: int = 1,
+    dilation: Dims = 1,
 ):
     """The transpose of `conv2d`: (N, C, H, W) or (C, H, W), weight (C, O / groups, kh, kw)."""
-    return conv_transpose_nd(
-        2, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+    return conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @composite(method=False, out=False)
 def conv_transpose3d(
-    input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Dims = 1,
+    padding: Dims = 0,
+    output_padding: Dims = 0,
+    groups: int = 1,
+    dilation: Dims = 1,
 ):
     """The transpose of `conv3d`: (N, C, D, H, W), weight (C, O / groups, kd, kh, kw)."""
-    return conv_transpose_nd(
-        3, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+    return conv_transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @composite(method=False, out=False)

@@ -38,7 +38,7 @@ def meetings(row: int, lines: int, kh: int, s: int, d: int) -> list[tuple[int, i
     return [(n, k) for n in range(lines) for k in range(kh) if n * s + k * d == row]
 
 
-PLACES = 7  # of a line that `channels` computes together
+POSITIONS = 7  # of a line that `depthwise` computes together
 
 
 def chains(sums: int, kw: int) -> int:
@@ -72,7 +72,7 @@ def line_load(p, masks, S, L):
 
 
 @kernel(quick=True)
-def few(
+def direct(
     R, LINES, V, KH, KW, S, D, FLIP, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]
 ):
     """y [N, groups, blocks * R, OH, OW] = x [N, groups, C, H, W] convolved with w, plus bias.
@@ -140,11 +140,11 @@ def few(
 
 
 @kernel(quick=True)
-def few_transposed(
+def direct_transposed(
     R, PAIRS, KH, KW, FLIP, g: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]
 ):
     """The transpose of a convolution with stride 2, of g [N, groups, C, GH, GW], plus bias, to
-    y [N, groups, blocks * R, OH, OW]. Plan as for `few`.
+    y [N, groups, blocks * R, OH, OW]. Plan as for `direct`.
 
     Lines and columns of y come in pairs, 2 a - padding and the next. Of a pair, the first meets the
     even taps, the second the odd ones: tap k at line a - k // 2 of g. A tile is PAIRS pairs of lines
@@ -213,9 +213,9 @@ def few_transposed(
 
 
 @kernel(quick=True)
-def few_weight(R, V, KH, KW, S, D, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
+def direct_weight(R, V, KH, KW, S, D, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
     """The gradient of a weight: y [groups, blocks * R, C, KH, KW] from x [N, groups, C, H, W] and
-    g [N, groups, blocks * R, OH, OW]. Plan as for `few`, but the first number is N.
+    g [N, groups, blocks * R, OH, OW]. Plan as for `direct`, but the first number is N.
 
     Lines of the kernel are taken together as far as their sums fit in registers.
     """
@@ -304,25 +304,25 @@ def fetch_below(KH, S, image, top, left, width, c_size, c, plan):
     for r in unroll(S):
         line = top + (KH - 1) * plan[9] + (1 + r)
         p = image + ((line * width + left) * c_size + c)
-        for j in unroll(PLACES * S):
+        for j in unroll(POSITIONS * S):
             prefetch(p + j * c_size)
 
 
 @kernel(quick=True)
-def channels(KW, S, D, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
+def depthwise(KW, S, D, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
     """Depthwise, with channels innermost: y [N, OH, OW, C] from x [N, H, W, C] and w [KH, KW, C].
 
     `plan`: N, C, H, W, OH, OW, padding (2), S and D for lines, KH, lines of a chunk, channels of a
-    block. Down the lines go PLACES of each, so that what windows share stays in the first-level cache.
+    block. Down the lines go POSITIONS of each, so that what windows share stays in the first-level cache.
     """
     c_size, height, width, oh_size, ow_size = plan[1], plan[2], plan[3], plan[4], plan[5]
     KH = plan[10]
-    reach = (PLACES - 1) * S + (KW - 1) * D
+    reach = (POSITIONS - 1) * S + (KW - 1) * D
     blocks = (c_size + (plan[12] - 1)) // plan[12]
-    strips = (ow_size + (PLACES - 1)) // PLACES
+    strips = (ow_size + (POSITIONS - 1)) // POSITIONS
     for lo, hi in parallel(plan[0] * oh_size, plan[11]):
         for strip in range(blocks * strips):
-            ow, begin = strip % strips * PLACES, strip // strips * plan[12]
+            ow, begin = strip % strips * POSITIONS, strip // strips * plan[12]
             end, left = min(begin + plan[12], c_size), ow * S - plan[7]
             inside = (left >= 0) & (left + reach < width)
             for t in range(lo, hi):
@@ -331,7 +331,7 @@ def channels(KW, S, D, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[
                 for c in range(begin, end, L):
                     mask = iota(i32, L) < i32(c_size - c)
                     fetch_below(KH, S, image, top, left, width, c_size, c, plan)
-                    sums = [load(bias + c, L, mask) for _ in range(PLACES)]
+                    sums = [load(bias + c, L, mask) for _ in range(POSITIONS)]
                     for kh in range(KH):
                         ih = top + kh * plan[9]
                         if (ih >= 0) & (ih < height):
@@ -342,17 +342,17 @@ def channels(KW, S, D, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[
                                 block_sums(KW, S, D, p, ws, left, None, c_size, mask, sums)
                             else:
                                 block_sums(KW, S, D, p, ws, left, width, c_size, mask, sums)
-                    for b in unroll(PLACES):
+                    for b in unroll(POSITIONS):
                         if ow + b < ow_size:
                             to = y + ((t * ow_size + ow + b) * c_size + c)
                             store_line(to, sums[b], c_size - c, L)
 
 
 @kernel
-def channels_transposed(
+def depthwise_transposed(
     g: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], KH: i64, KW: i64, plan: Ptr[i64]
 ):
-    """The transpose of `channels` with dilation 1: y [N, H, W, C] from g [N, OH, OW, C].
+    """The transpose of `depthwise` with dilation 1: y [N, H, W, C] from g [N, OH, OW, C].
 
     `plan`: N, C, OH, OW, H, W, padding (2), then stride (2).
     """
@@ -405,23 +405,25 @@ def block_products(KW, S, D, gs, p, left, width, c_size, mask, sums):
 
 
 @kernel
-def channels_weight(KW, S, D, ROWS, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], plan: Ptr[i64]):
-    """The gradient of the weight of `channels`: y [KH, KW, C]; plan as for `channels`, but instead of the
+def depthwise_weight(
+    KW, S, D, ROWS, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], plan: Ptr[i64]
+):
+    """The gradient of the weight of `depthwise`: y [KH, KW, C]; plan as for `depthwise`, but instead of the
     lines of a chunk the number of parts, in which lines are summed apart: `parts` has room for a result of each. ROWS lines of the
     window are summed together; KH is a multiple of it."""
     c_size, height, width, oh_size, ow_size = plan[1], plan[2], plan[3], plan[4], plan[5]
     size, lines = plan[10] * KW * c_size, plan[0] * oh_size
     each = (lines + (plan[11] - 1)) // plan[11]
-    reach = (PLACES - 1) * S + (KW - 1) * D
+    reach = (POSITIONS - 1) * S + (KW - 1) * D
     blocks = (c_size + (plan[12] - 1)) // plan[12]
-    strips = (ow_size + (PLACES - 1)) // PLACES
+    strips = (ow_size + (POSITIONS - 1)) // POSITIONS
     for lo, hi in parallel(plan[11], 1):
         for part in range(lo, hi):
             to = parts + part * size
             for i in lanes(0, size):
                 to[i] = T(0)
             for strip in range(blocks * strips):
-                ow, first = strip % strips * PLACES, strip // strips * plan[12]
+                ow, first = strip % strips * POSITIONS, strip // strips * plan[12]
                 end, left = min(first + plan[12], c_size), ow * S - plan[7]
                 inside = (left >= 0) & (left + reach < width)
                 for t in range(part * each, min(part * each + each, lines)):
@@ -433,8 +435,8 @@ def channels_weight(KW, S, D, ROWS, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[
                                 mask = iota(i32, L) < i32(c_size - c)
                                 fetch_below(plan[10], S, image, top, left, width, c_size, c, plan)
                                 of_g = g + ((t * ow_size + ow) * c_size + c)
-                                gs = [splat(T(0), L) for _ in range(PLACES)]
-                                for b in unroll(PLACES):
+                                gs = [splat(T(0), L) for _ in range(POSITIONS)]
+                                for b in unroll(POSITIONS):
                                     if ow + b < ow_size:
                                         gs[b] = load(of_g + b * c_size, L, mask)
                                 for r in unroll(ROWS):

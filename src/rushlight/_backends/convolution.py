@@ -1,0 +1,79 @@
+"""What the kernels of convolutions are told: `Problem`, their one argument besides the arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Ints = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """A convolution in numbers: shapes, geometry, dtype, and how the result lies in memory.
+
+    The three directions share the description of the forward one:
+
+        direction     reads                                writes
+        "forward"     x (N, C, *in), w                     y (N, O, *out), plus bias (O)
+        "transposed"  y, w (O, C / groups, *kernel)        x, plus bias (C)
+        "weight"      x, y                                 w
+
+    Problems are compared by identity. Callers keep one for each call that they repeat, and a back end
+    caches by it what it has decided.
+    """
+
+    direction: str
+    x: Ints
+    w: Ints
+    y: Ints
+    stride: Ints
+    padding: Ints
+    dilation: Ints
+    groups: int
+    dtype: np.dtype
+    channels_last: bool  # the result's second dimension is innermost in memory
+    layouts: tuple[
+        int, ...
+    ] = ()  # of the arrays that are read, where a back end distinguishes them
+
+    @property
+    def sizes(self) -> Ints:
+        """The spatial sizes of the input."""
+        return self.x[2:]
+
+    @property
+    def kernel(self) -> Ints:
+        """The spatial sizes of the weight."""
+        return self.w[2:]
+
+    @property
+    def out(self) -> Ints:
+        """The spatial sizes of the output."""
+        return self.y[2:]
+
+    @property
+    def shapes(self) -> tuple[Ints, Ints, Ints]:
+        """The shapes of the two arrays that are read and of the result."""
+        if self.direction == "forward":
+            return self.x, self.w, self.y
+        return (
+            (self.y, self.w, self.x) if self.direction == "transposed" else (self.x, self.y, self.w)
+        )
+
+    @property
+    def flipped_padding(self) -> Ints:
+        """What pads y where a transposed convolution of stride 1 is one with the flipped weight."""
+        each = zip(self.padding, self.dilation, self.kernel, strict=True)
+        return tuple(d * (k - 1) - p for p, d, k in each)
+
+
+def out_sizes(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
+    """The spatial sizes of a convolution's output."""
+    return tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True)
+    )
