@@ -17,6 +17,13 @@ import rushlight as torch
 from guard import guarded
 from rushlight._backends.convolution import Problem, out_sizes
 from rushlight._backends.llvm import candidates, conv
+from rushlight._backends.llvm.conv_plans import (
+    CHANNELS_LAST,
+    FOREIGN,
+    ROW_MAJOR,
+    STRIDED,
+    UNALIGNED,
+)
 from rushlight._backends.reference import conv as reference
 
 # images, channels, channels out, sizes, kernel, stride, padding, dilation, groups
@@ -326,3 +333,101 @@ def test_gradients():
 
     assert torch.autograd.gradcheck(f, (x, w))
     assert torch.autograd.gradgradcheck(f, (x, w))
+
+
+# What is chosen for (images, channels, channels out, sizes, kernel, stride, padding, dilation, groups), in float32:
+# forward, for the input's gradient, for the weight's; first of row-major arrays, then channels last. A name stands
+# for all three.
+CHOICES = {
+    "resnet 3x3": ((8, 64, 64, (32, 32), (3, 3), (1, 1), (1, 1), (1, 1), 1), "winograd", "winograd"),
+    "resnet 1x1": (
+        (8, 64, 256, (14, 14), (1, 1), (1, 1), (0, 0), (1, 1), 1), "implicit_gemm", "pointwise_1x1",
+    ),
+    "wide 1x1": (
+        (8, 256, 64, (14, 14), (1, 1), (1, 1), (0, 0), (1, 1), 1),
+        ("implicit_gemm", "pointwise_1x1", "implicit_gemm"), "pointwise_1x1",
+    ),
+    "patches": ((4, 3, 96, (32, 32), (8, 8), (8, 8), (0, 0), (1, 1), 1), "implicit_gemm", "implicit_gemm"),
+    "whole input": ((8, 32, 64, (4, 4), (4, 4), (1, 1), (0, 0), (1, 1), 1), "full_window_gemm", "implicit_gemm"),
+    "depthwise": (
+        (4, 96, 96, (14, 14), (7, 7), (1, 1), (3, 3), (1, 1), 96),
+        "direct_small_channels", "depthwise_channels_last",
+    ),
+    "depthwise, wide": (
+        (4, 96, 96, (14, 14), (11, 11), (1, 1), (5, 5), (1, 1), 96), "implicit_gemm", "implicit_gemm",
+    ),
+    "thin groups": (
+        (4, 64, 64, (32, 32), (3, 3), (1, 1), (1, 1), (1, 1), 16), "direct_small_channels", "row_major_copies",
+    ),
+    "first layer": (
+        (8, 1, 6, (32, 32), (5, 5), (1, 1), (2, 2), (1, 1), 1),
+        "direct_small_channels", ("implicit_gemm", "row_major_copies", "implicit_gemm"),
+    ),
+    "three dimensions": (
+        (1, 16, 32, (6, 12, 12), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1), "implicit_gemm", "implicit_gemm",
+    ),
+    "small": ((1, 2, 2, (5, 5), (3, 3), (1, 1), (1, 1), (1, 1), 1), "reference", "reference"),
+}  # fmt: skip
+
+
+def chosen(case, dtype="f4", layout=ROW_MAJOR, bias=None):
+    """The names of the candidates for a case in its three directions."""
+    n, c, o, sizes, *geometry, groups = case
+    out = out_sizes(sizes, *geometry)
+    shapes = (n, c, *sizes), (o, c // groups, *geometry[0]), (n, o, *out)
+    fields = (*shapes, *geometry[1:], groups, np.dtype(dtype), layout == CHANNELS_LAST)
+    return tuple(
+        conv.choose(Problem(way, *fields), (layout, layout, bias))[0].name
+        for way in ("forward", "transposed", "weight")
+    )
+
+
+@pytest.fixture
+def of_default_sizes(monkeypatch):
+    """Sizes from which machine code pays, whatever the environment says."""
+    monkeypatch.setattr(conv, "SMALL", 2_000)
+    monkeypatch.setattr(conv.winograd, "LOSS", 100)
+    monkeypatch.setattr(conv.winograd, "scheme_for", SCHEME_FOR)
+    SCHEME_FOR.cache_clear()
+    yield
+    SCHEME_FOR.cache_clear()
+
+
+@pytest.mark.parametrize("case", CHOICES)
+def test_what_is_chosen(case, of_default_sizes):
+    case, *wanted = CHOICES[case]
+    for layout, names in zip((ROW_MAJOR, CHANNELS_LAST), wanted, strict=True):
+        assert chosen(case, layout=layout) == ((names,) * 3 if isinstance(names, str) else names)
+
+
+def test_what_is_chosen_for_dtypes_and_layouts(of_default_sizes):
+    case = CHOICES["resnet 3x3"][0]
+    assert chosen(case, "f8") == ("implicit_gemm",) * 3
+    assert chosen(case, "f2") == ("in_float32",) * 3
+    assert chosen(case, "i8") == ("reference",) * 3
+    assert chosen(case, layout=STRIDED) == ("winograd",) * 3
+    assert chosen(case, layout=UNALIGNED) == ("reference",) * 3
+    assert chosen(case, layout=FOREIGN) == ("reference",) * 3
+    assert chosen(case, bias=UNALIGNED) == ("reference",) * 3
+    case = CHOICES["wide 1x1"][0]
+    assert chosen(case, bias=ROW_MAJOR)[1] == "implicit_gemm"
+    last = CHOICES["depthwise"][0]
+    assert chosen(last, layout=STRIDED) == ("implicit_gemm",) * 3
+
+
+def test_all_candidates_stand_in_the_table():
+    names = [c.name for c in conv.TABLE]
+    assert len(set(names)) == len(names) == len(conv.Candidate.__subclasses__())
+    assert names[-1] == "implicit_gemm"  # takes what is left
+
+
+def test_explain_names_the_choice(capsys, of_default_sizes):
+    x, w = torch.randn(2, 64, 16, 16), torch.randn(64, 64, 3, 3, requires_grad=True)
+    call = lambda: torch.nn.functional.conv2d(x, w, padding=1).sum().backward()  # noqa: E731
+    torch.compiler.explain(call, show="")
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("convol")]
+    assert [line.partition(" of ")[0] for line in lines] == [
+        "convolution (forward)",
+        "convolution (weight)",
+    ]
+    assert all(line.endswith("float32: winograd") for line in lines)

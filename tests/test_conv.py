@@ -1,5 +1,6 @@
 """Convolutions against direct loops, and their derivatives against finite differences."""
 
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -254,3 +255,71 @@ def test_gradients_as_functions():
     got = grad.conv2d_input(x.shape, w, g, 2, (0, 1)), grad.conv2d_weight(x, w.shape, g, 2, (0, 1))
     for mine, leaf in zip(got, (x, w), strict=True):
         np.testing.assert_allclose(mine.detach().numpy(), leaf.grad.numpy(), atol=1e-12)
+
+
+def kernel_frames(monkeypatch, name, call):
+    """The names of the functions between this call and a kernel, from the outermost on."""
+    import sys
+
+    from rushlight._backends import cpu
+
+    found, kernel = [], getattr(cpu, name)
+
+    def watched(*args):
+        frame = sys._getframe(1)
+        while frame.f_code is not kernel_frames.__code__:
+            found.append(frame.f_code)
+            frame = frame.f_back
+        return kernel(*args)
+
+    monkeypatch.setattr(cpu, name, watched)
+    call()
+    return found[::-1]
+
+
+def test_few_functions_stand_before_the_kernel(monkeypatch):
+    x, w = torch.ones(1, 3, 8, 8), torch.ones(4, 3, 3, 3, requires_grad=True)
+    call = partial(F.conv2d, x, w, padding=1)
+    call()  # generates the functions
+    found = kernel_frames(monkeypatch, "convolve", call)
+    assert len(found) <= 4
+    assert len(set(found)) == len(found)
+
+
+def test_arguments_are_expanded_once(monkeypatch):
+    from rushlight.ops.nn import conv
+
+    expanded, calls = conv.expanded, []
+
+    def counted(value, n, name):
+        calls.append(name)
+        return expanded(value, n, name)
+
+    monkeypatch.setattr(conv, "expanded", counted)
+    x, w = torch.ones(1, 3, 8, 8, requires_grad=True), torch.ones(4, 3, 3, 3, requires_grad=True)
+    F.conv2d(x, w, padding=1).sum().backward()
+    assert sorted(calls) == ["dilation", "padding", "stride"]
+
+
+@pytest.mark.parametrize(
+    ("stride", "error"), [((1.0, 1.0), TypeError), ("1", TypeError), ((1, 1, 1), RuntimeError)]
+)
+def test_geometry_of_a_call_like_one_before_is_looked_at(stride, error):
+    x, w = torch.ones(1, 3, 8, 8), torch.ones(4, 3, 3, 3)
+    rest = ((0, 0), (1, 1), False, (0, 0), 1)
+    torch.convolution(x, w, None, (1, 1), *rest)
+    assert torch.convolution(x, w, None, [1], [0], [1], False, [0], 1).shape == (1, 4, 6, 6)
+    for call in (
+        lambda: F.conv2d(x, w, stride=stride),
+        lambda: torch.convolution(x, w, None, stride, *rest),
+    ):
+        with pytest.raises(error):
+            call()
+
+
+def test_what_nodes_save_of_the_geometry():
+    x = torch.ones(1, 1, 5, 5, requires_grad=True)
+    node = F.conv2d(x, torch.ones(1, 1, 2, 2), stride=2, padding=1).grad_fn
+    assert node._saved_stride == (2, 2)
+    assert node._saved_padding == (1, 1)
+    assert node._saved_groups == 1

@@ -70,6 +70,12 @@ class Problem:
         each = zip(self.padding, self.dilation, self.kernel, strict=True)
         return tuple(d * (k - 1) - p for p, d, k in each)
 
+    def check(self, *arrays: np.ndarray) -> None:
+        """ValueError unless the arrays that are read have the shapes that are said here."""
+        for a, shape in zip(arrays, self.shapes, strict=False):
+            if a.shape != shape:
+                raise ValueError(f"an array of shape {a.shape} where the problem says {shape}")
+
 
 def out_sizes(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
     """The spatial sizes of a convolution's output."""

@@ -120,6 +120,7 @@ def biased(y: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
 
 def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, problem: Problem) -> np.ndarray:
     """Cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel), plus bias (O): (N, O, *out)."""
+    problem.check(x, w)
     result_dtype = x.dtype
     x, w = upcast(x), upcast(w)
     y = empty(problem.y, x.dtype, problem.channels_last)
@@ -189,6 +190,7 @@ def convolve_transposed(
     g: np.ndarray, w: np.ndarray, bias: np.ndarray | None, problem: Problem
 ) -> np.ndarray:
     """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *in), plus bias (C)."""
+    problem.check(g, w)
     result_dtype = g.dtype
     g, w = upcast(g), upcast(w)
     o, c, groups = g.shape[1], problem.x[1], problem.groups
@@ -259,6 +261,7 @@ def convolve_weight(x: np.ndarray, g: np.ndarray, problem: Problem) -> np.ndarra
     """The gradient of the weight: x (N, C, *in) and g (N, O, *out) to (O, C / groups, *kernel)."""
     groups, kernel = problem.groups, problem.kernel
     stride, padding, dilation = problem.stride, problem.padding, problem.dilation
+    problem.check(x, g)
     result_dtype = x.dtype
     x, g = upcast(x), upcast(g)
     n, c = x.shape[:2]

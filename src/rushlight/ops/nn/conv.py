@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight._backends.convolution import Problem, out_sizes
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.registry import Array, Dims, composite, op
+from rushlight.dispatch.registry import Array, composite, op
 
 if TYPE_CHECKING:
     import numpy as np
@@ -436,11 +436,11 @@ def convolution(
     input: Array,
     weight: Array,
     bias: Array | None,
-    stride: Dims,
-    padding: Dims,
-    dilation: Dims,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
     transposed: bool,
-    output_padding: Dims,
+    output_padding: Ints,
     groups: int,
 ):
     """Convolution (cross-correlation) in any number of dimensions, or its transpose.
@@ -479,9 +479,9 @@ def conv1d(
     input: Array,
     weight: Array,
     bias: Array | None = None,
-    stride: Dims = 1,
-    padding: Dims = 0,
-    dilation: Dims = 1,
+    stride: Ints = 1,
+    padding: Any = 0,
+    dilation: Ints = 1,
     groups: int = 1,
 ):
     """Convolution of (N, C, L) or (C, L) with weight (O, C / groups, k): see `convolution`.
@@ -498,9 +498,9 @@ def conv2d(
     input: Array,
     weight: Array,
     bias: Array | None = None,
-    stride: Dims = 1,
-    padding: Dims = 0,
-    dilation: Dims = 1,
+    stride: Ints = 1,
+    padding: Any = 0,
+    dilation: Ints = 1,
     groups: int = 1,
 ):
     """Convolution of (N, C, H, W) or (C, H, W) with weight (O, C / groups, kh, kw).
@@ -524,9 +524,9 @@ def conv3d(
     input: Array,
     weight: Array,
     bias: Array | None = None,
-    stride: Dims = 1,
-    padding: Dims = 0,
-    dilation: Dims = 1,
+    stride: Ints = 1,
+    padding: Any = 0,
+    dilation: Ints = 1,
     groups: int = 1,
 ):
     """Convolution of (N, C, D, H, W) or (C, D, H, W), weight (O, C / groups, kd, kh, kw).
@@ -544,11 +544,11 @@ def conv_transpose1d(
     input: Array,
     weight: Array,
     bias: Array | None = None,
-    stride: Dims = 1,
-    padding: Dims = 0,
-    output_padding: Dims = 0,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
     groups: int = 1,
-    dilation: Dims = 1,
+    dilation: Ints = 1,
 ):
     """The transpose of `conv1d`: (N, C, L) or (C, L), weight (C, O / groups, k)."""
     return conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
@@ -559,11 +559,11 @@ def conv_transpose2d(
     input: Array,
     weight: Array,
     bias: Array | None = None,
-    stride: Dims = 1,
-    padding: Dims = 0,
-    output_padding: Dims = 0,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
     groups: int = 1,
-    dilation: Dims = 1,
+    dilation: Ints = 1,
 ):
     """The transpose of `conv2d`: (N, C, H, W) or (C, H, W), weight (C, O / groups, kh, kw)."""
     return conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
@@ -574,11 +574,11 @@ def conv_transpose3d(
     input: Array,
     weight: Array,
     bias: Array | None = None,
-    stride: Dims = 1,
-    padding: Dims = 0,
-    output_padding: Dims = 0,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
     groups: int = 1,
-    dilation: Dims = 1,
+    dilation: Ints = 1,
 ):
     """The transpose of `conv3d`: (N, C, D, H, W), weight (C, O / groups, kd, kh, kw)."""
     return conv_transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
