@@ -80,7 +80,7 @@ _ALIASES = _dtypes.ALIASES
 _SUBMODULES = (
     "__config__ __future__ _C _dynamo _higher_order_ops _subclasses _tensor_str accelerator amp "
     "autograd backends compiler cpu cuda data distributed distributions fft func functional "
-    "futures fx hub jit library linalg masked mps multiprocessing nn onnx optim overrides "
+    "futures fx hub jit library linalg masked mps multiprocessing nn onnx ops optim overrides "
     "profiler quasirandom random return_types serialization signal sparse special storage testing "
     "torch_version types utils version vision xpu"
 ).split()

@@ -93,6 +93,7 @@ from rushlight import mps as mps
 from rushlight import multiprocessing as multiprocessing
 from rushlight import nn as nn
 from rushlight import onnx as onnx
+from rushlight import ops as ops
 from rushlight import optim as optim
 from rushlight import overrides as overrides
 from rushlight import profiler as profiler
