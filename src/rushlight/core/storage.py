@@ -19,6 +19,7 @@ import numpy as np
 from rushlight._backends.sparse import Sparse
 from rushlight.core import dtypes
 from rushlight.core.device import CPU, META, device
+from rushlight.core.dtype_sets import BF16, F32
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -396,7 +397,7 @@ class TypedStorage:
     def tolist(self) -> list[Any]:
         """The elements as Python numbers."""
         a = self._elements
-        return (a.astype(np.float32) if a.dtype is dtypes.bfloat16.np else a).tolist()
+        return (a.astype(F32) if a.dtype is BF16 else a).tolist()
 
     def fill_(self, value: Any) -> TypedStorage:
         self._elements[...] = value

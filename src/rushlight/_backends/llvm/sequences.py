@@ -7,15 +7,15 @@ import numpy as np
 from rushlight._backends.llvm.operands import Made
 from rushlight._backends.reference import sequences as reference
 from rushlight._codegen.kernels import sequences as kernels
-from rushlight._codegen.types import f32, f64, of
+from rushlight._codegen.types import of
+from rushlight.core.dtype_sets import FULL
 
 _counted = Made(lambda dtype: kernels.counted.compiled(T=of(dtype)))
 _spaced = Made(lambda dtype: kernels.spaced.compiled(T=of(dtype)))
-TYPES = frozenset({f32.np, f64.np})
 
 
 def fits(out: np.ndarray) -> bool:
-    return out.__class__ is np.ndarray and out.dtype in TYPES and out.flags.carray and out.size > 0
+    return out.__class__ is np.ndarray and out.dtype in FULL and out.flags.carray and out.size > 0
 
 
 def arange_into(out: np.ndarray, start: float, step: float) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.core import dtypes, modes, storage
+from rushlight.core.dtype_sets import BF16, U8
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments
@@ -276,7 +277,7 @@ def shared(a: np.ndarray) -> np.ndarray:
         return plain.view()
     # A view into a larger array of the user: the storage begins at its first element, as PyTorch's.
     d = plain.dtype
-    if d is dtypes.bfloat16.np or not plain.size:
+    if d is BF16 or not plain.size:
         return plain
     return np.asarray(memoryview(plain))
 
@@ -342,7 +343,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0,
             stacklevel=2,
         )
     a = np.frombuffer(buffer, np.uint8, -1 if count < 0 else count * d.itemsize, offset).view(d)
-    return finished(np.asarray(memoryview(a)) if d is not dtypes.bfloat16.np else a, requires_grad)
+    return finished(np.asarray(memoryview(a)) if d is not BF16 else a, requires_grad)
 
 
 @public()
@@ -494,7 +495,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         t = _wrap(np.array(obj))
         check_numpy(t._array)
     elif isinstance(obj, (storage.UntypedStorage, storage.TypedStorage)):
-        kind = d or np.dtype(np.uint8) if isinstance(obj, storage.UntypedStorage) else obj.dtype.np
+        kind = d or U8 if isinstance(obj, storage.UntypedStorage) else obj.dtype.np
         t = _wrap(obj.untyped()._memory.view(kind))
     elif hasattr(obj, "__dlpack__"):
         t = from_dlpack(obj)

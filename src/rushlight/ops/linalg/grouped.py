@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rushlight._backends import cpu as xp
+from rushlight.core.dtype_sets import FLOATING
 from rushlight.dispatch.registry import Array, composite, op
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def grouped_mm(
     for name, t in (("mat_a", mat_a), ("mat_b", mat_b)):
         if t.ndim not in (2, 3):
             raise RuntimeError(f"{name} has to be 2 or 3d, not {t.ndim}d")
-    if mat_a.dtype.name not in ("float64", "float32", "bfloat16", "float16"):
+    if mat_a.dtype.np not in FLOATING:
         raise RuntimeError(
             "Expected mat_a to be Float32, BFloat16 or Float16 (or Float64) matrix, got "
             f"{mat_a.dtype.scalar_name}"

@@ -12,8 +12,8 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight.autograd.state import active, thread
+from rushlight.core.dtype_sets import FLOATING
 from rushlight.core.tensor import INFERENCE, Tensor, _bump, _wrap
-from rushlight.dispatch.record import FLOATS
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.normalize import (
     arrays_as_given,
@@ -78,7 +78,7 @@ def usual(a: Any, *parameters: Any) -> bool:
     """Whether all that is given has the floating dtype of `a`, a number for each of its channels: no check
     is left."""
     d, channels = a.dtype, a.shape[1:2]
-    if not channels or d not in FLOATS:
+    if not channels or d not in FLOATING:
         return False
     for t in parameters:
         if t is not None and (t._array.dtype is not d or t._array.shape != channels):

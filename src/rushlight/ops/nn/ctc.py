@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.core.dtype_sets import FULL
 from rushlight.dispatch.registry import Array, composite, op
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def ctc_loss(
     sizes = lengths_of(target_lengths, "target_lengths", n, None)
     if not 0 <= blank < classes:
         raise RuntimeError(f"blank must be in label range: 0 to {classes - 1}, not {blank}")
-    if x.dtype.name not in ("float32", "float64"):
+    if x.dtype.np not in FULL:
         raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{x.dtype.scalar_name}'")
     rows = padded(targets.reshape(-1) if single else targets, sizes, n)
     loss = negative_log_likelihood(x, rows.long(), inputs, sizes, blank, zero_infinity)[0]

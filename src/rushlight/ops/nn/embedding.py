@@ -11,6 +11,7 @@ import numpy as np
 
 from rushlight._backends.sparse import note
 from rushlight.autograd.state import active, thread
+from rushlight.core.dtype_sets import I32, I64
 from rushlight.core.tensor import Tensor as _Tensor
 from rushlight.core.tensor import _wrap
 from rushlight.dispatch.registry import Array, composite, op, public
@@ -19,7 +20,7 @@ MODES = {"sum": 0, "mean": 1, "max": 2}
 
 
 def check_indices(t: Any, of: str) -> None:
-    if t.dtype.name not in ("int64", "int32"):
+    if t.dtype.np not in (I64, I32):
         kind = t.dtype.scalar_name
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "

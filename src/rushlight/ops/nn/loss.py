@@ -8,12 +8,11 @@ import numpy as np
 
 from rushlight._backends import llvm
 from rushlight.autograd.state import active
-from rushlight.core.dtypes import bfloat16, int64, uint8
+from rushlight.core.dtype_sets import FLOATING, I64
+from rushlight.core.dtypes import int64, uint8
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg.matmul import linear
 from rushlight.ops.nn.softmax import log_softmax_of
-
-FLOATS = frozenset(np.dtype(t) for t in (np.float32, np.float64, np.float16, bfloat16.np))
 
 
 def reduced(loss: Any, reduction: str) -> Any:
@@ -145,8 +144,8 @@ def in_one(input: Any, target: Any, weight: Any, reduction: str) -> bool:
         llvm.active
         and a.__class__ is t.__class__ is np.ndarray
         and len(shape) > 1
-        and a.dtype in FLOATS
-        and t.dtype.char == "l"
+        and a.dtype in FLOATING
+        and t.dtype == I64
         and t.shape == (shape[:1] + shape[2:])
         and a.size > 0
         and (

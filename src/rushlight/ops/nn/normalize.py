@@ -11,7 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
-from rushlight.dispatch.record import FLOATS
+from rushlight.core.dtype_sets import FLOATING, REDUCED
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.pad import pad
 from rushlight.ops.nn.pool import avg_pool2d, avg_pool3d
@@ -19,12 +19,10 @@ from rushlight.ops.nn.pool import avg_pool2d, avg_pool3d
 if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor
 
-HALF = ("float16", "bfloat16")
-
 
 def wide(t: Any) -> Any:
     """Half types as float32."""
-    return t.float() if t is not None and t.dtype.name in HALF else t
+    return t.float() if t is not None and t.dtype.np in REDUCED else t
 
 
 def refuse_exact(t: Tensor, kernel: str) -> None:
@@ -35,7 +33,7 @@ def refuse_exact(t: Tensor, kernel: str) -> None:
 def usual(d: Any, weight: Any, bias: Any) -> bool:
     """Whether input and parameters have one floating dtype, so that there is nothing to check."""
     return (
-        d in FLOATS
+        d in FLOATING
         and (weight is None or weight._array.dtype is d)
         and (bias is None or bias._array.dtype is d)
     )
@@ -47,10 +45,10 @@ def check_mixed(input: Tensor, *parameters: Tensor | None) -> None:
     given = [p for p in parameters if p is not None]
     if all(p._array.dtype is d for p in given):
         return
-    if input.dtype.name not in HALF and any(p.dtype.name in HALF for p in given):
+    if input.dtype.np not in REDUCED and any(p.dtype.np in REDUCED for p in given):
         raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
     first = given[0].dtype
-    if input.dtype.name not in HALF or any(p.dtype is not first for p in given):
+    if input.dtype.np not in REDUCED or any(p.dtype is not first for p in given):
         raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
 
 

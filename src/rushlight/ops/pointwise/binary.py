@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rushlight.core.dtype_sets import REDUCED
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import Array, composite, elementwise
-from rushlight.ops.pointwise.elementwise import HALVES, no_derivative, zero
+from rushlight.ops.pointwise.elementwise import no_derivative, zero
 
 if TYPE_CHECKING:
     from typing import Any
@@ -161,7 +162,7 @@ def check_lerp(input: Any, end: Any, weight: Any) -> Any:
             raise RuntimeError(
                 f"expected dtype {input.dtype.name} for `{name}` but got dtype {t.dtype.name}"
             )
-    return _lerp_half if input.dtype in HALVES and not isinstance(weight, Tensor) else None
+    return _lerp_half if input.dtype.np in REDUCED and not isinstance(weight, Tensor) else None
 
 
 @elementwise(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rushlight.core.dtype_sets import REDUCED
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general, results
 from rushlight.dispatch.record import d0
@@ -165,14 +166,11 @@ _rsub_scaled.grad(input=lambda g, alpha: g * conjugate(-alpha), other=lambda g: 
 
 def half_by_number(input: Any, other: Any) -> bool:
     """A float16 or bfloat16 tensor and one real number: it is not rounded to half before."""
-    if not isinstance(input, Tensor) or input.dtype not in HALVES:
+    if not isinstance(input, Tensor) or input.dtype.np not in REDUCED:
         return False
     if isinstance(other, Tensor):
         return not other.dim() and not other.is_complex()
     return isinstance(other, (int, float))
-
-
-HALVES = (general.dtypes.float16, general.dtypes.bfloat16)
 
 
 @elementwise(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
+from rushlight.core.dtype_sets import FULL
 from rushlight.dispatch.registry import Array, Dims, composite, op, public
 from rushlight.ops.reductions.extremes import evenly, nonempty, to_chosen
 from rushlight.ops.reductions.reduce import axes, axis, keep, reduced_count
@@ -371,7 +372,7 @@ def check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> Tens
         raise RuntimeError(
             f"{name}() input tensor must be non-empty, got shape {list(input.shape)}"
         )
-    if input.dtype not in (dtypes.float32, dtypes.float64):
+    if input.dtype.np not in FULL:
         raise RuntimeError(
             f"{name}() input tensor must be either float or double dtype, not {input.dtype}"
         )
