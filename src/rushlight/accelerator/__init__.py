@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from typing import Any, NoReturn
 
+from rushlight.compat.unavailable import functions
 from rushlight.core import device as devices
 from rushlight.core.stub import declare
 
@@ -94,14 +95,4 @@ def _refuse(name: str) -> NoReturn:
     )
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _FUNCTIONS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-    def absent(*args: Any, **kwargs: Any) -> NoReturn:
-        _refuse(name)
-
-    absent.__name__ = absent.__qualname__ = name
-    absent.__doc__ = "RuntimeError: there is no accelerator."
-    globals()[name] = absent
-    return absent
+__getattr__ = functions(globals(), _FUNCTIONS, _refuse, "RuntimeError: there is no accelerator.")

@@ -1,7 +1,9 @@
-"""Functions and classes of devices that are not here: they exist, and say so when used."""
+"""Functions and classes of devices that are not here: they exist, and raise when they are called."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NoReturn
 
 _PAGE = "docs/coverage.md says what runs where"
@@ -15,16 +17,30 @@ def refuse(device: str, name: str) -> NoReturn:
     )
 
 
-def function(device: str, name: str) -> Any:
-    """A function that needs the device, whatever it is called with."""
+def function(module: str, name: str, refuse: Callable, doc: str) -> Any:
+    """The function `module.name`, which calls `refuse(name)` whatever it is called with."""
 
     def absent(*args: Any, **kwargs: Any) -> NoReturn:
-        refuse(device, name)
+        refuse(name)
 
     absent.__name__ = absent.__qualname__ = name
-    absent.__module__ = f"rushlight.{device}"
-    absent.__doc__ = f"AssertionError: needs a {device.upper()} device."
+    absent.__module__, absent.__doc__ = module, doc
     return absent
+
+
+def functions(
+    members: dict[str, Any], names: Iterable[str], refuse: Callable, doc: str, hint: str = ""
+) -> Callable[[str], Any]:
+    """`__getattr__` of a module whose functions `names` raise: `refuse(name)` does. `members` is its `globals()`."""
+
+    def find(name: str) -> Any:
+        module = members["__name__"]
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+        members[name] = found = function(module, name, refuse, doc)
+        return found
+
+    return find
 
 
 def class_(device: str, name: str) -> type:
@@ -40,7 +56,8 @@ def class_(device: str, name: str) -> type:
 def lookup(device: str, functions: frozenset, classes: frozenset, name: str) -> Any:
     """What `torch.<device>.<name>` is; AttributeError for a name that PyTorch lacks too."""
     if name in functions:
-        return function(device, name)
+        doc = f"AssertionError: needs a {device.upper()} device."
+        return function(f"rushlight.{device}", name, partial(refuse, device), doc)
     if name in classes:
         return class_(device, name)
     raise AttributeError(f"module 'rushlight.{device}' has no attribute {name!r}")

@@ -63,6 +63,26 @@ def function(path: str) -> Any:
     return made
 
 
+def namespace(where: str, members: dict[str, Any]) -> tuple[Any, Any]:
+    """`__getattr__` and `__dir__` of the module `where`: the functions whose path begins so, loaded at their first use.
+
+    `members` is the module's `globals()`, which keeps what was found.
+    """
+    prefix = where + "."
+    names = {p.removeprefix(prefix) for p in index.FUNCTIONS if p.startswith(prefix)}
+
+    def find(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(
+                f"module 'rushlight.{where}' has no attribute {name!r}: not implemented here; "
+                "docs/coverage.md lists what is"
+            )
+        found = members[name] = function(prefix + name)
+        return found
+
+    return find, lambda: sorted(n for n in {*members, *names} if not n.startswith("_"))
+
+
 class Lazy:
     """A method that is not there yet: the first use loads it and puts it in its own place."""
 

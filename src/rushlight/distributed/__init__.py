@@ -1,9 +1,10 @@
-"""`torch.distributed` where there is one process: probes say so, what needs several raises."""
+"""`torch.distributed` where there is one process: `is_available` is False, and what needs several processes raises."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from rushlight.compat.unavailable import functions
 from rushlight.core.stub import declare
 
 __all__ = ["is_available", "is_initialized"]
@@ -37,20 +38,14 @@ class ReduceOp:
     SUM, PRODUCT, MIN, MAX, BAND, BOR, BXOR, AVG = range(8)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _FUNCTIONS:
-        raise AttributeError(
-            f"module {__name__!r} has no attribute {name!r}: Rushlight runs in one process; "
-            "docs/coverage.md lists what it has"
-        )
+def _refuse(name: str) -> NoReturn:
+    raise RuntimeError(
+        f"Distributed package doesn't have a back end built in: torch.distributed.{name} needs several "
+        "processes, and Rushlight runs in one. Ask torch.distributed.is_available() first"
+    )
 
-    def absent(*args: Any, **kwargs: Any) -> NoReturn:
-        raise RuntimeError(
-            f"Distributed package doesn't have a back end built in: torch.distributed.{name} needs several "
-            "processes, and Rushlight runs in one. Ask torch.distributed.is_available() first"
-        )
 
-    absent.__name__ = absent.__qualname__ = name
-    absent.__doc__ = "RuntimeError: Rushlight runs in one process."
-    globals()[name] = absent
-    return absent
+__getattr__ = functions(
+    globals(), _FUNCTIONS, _refuse, "RuntimeError: Rushlight runs in one process.",
+    ": Rushlight runs in one process; docs/coverage.md lists what it has",
+)  # fmt: skip

@@ -1,9 +1,10 @@
-"""`torch.mps` where there is no Apple GPU: probes answer so, what needs a device raises RuntimeError."""
+"""`torch.mps` where there is no Apple GPU: `is_available` is False, and what needs a device raises RuntimeError."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from rushlight.compat.unavailable import functions
 from rushlight.core.stub import declare, stub
 
 __all__ = ["device_count", "is_available", "manual_seed"]
@@ -39,17 +40,11 @@ def manual_seed(seed: int) -> None:
     int(seed)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _FUNCTIONS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def _refuse(name: str) -> NoReturn:
+    raise RuntimeError(
+        f"Cannot execute {_FUNCTIONS[name]}() without MPS backend: Rushlight computes on the CPU. Ask "
+        "torch.backends.mps.is_available() first"
+    )
 
-    def absent(*args: Any, **kwargs: Any) -> NoReturn:
-        raise RuntimeError(
-            f"Cannot execute {_FUNCTIONS[name]}() without MPS backend: Rushlight computes on the CPU. Ask "
-            "torch.backends.mps.is_available() first"
-        )
 
-    absent.__name__ = absent.__qualname__ = name
-    absent.__doc__ = "RuntimeError: needs an Apple GPU."
-    globals()[name] = absent
-    return absent
+__getattr__ = functions(globals(), _FUNCTIONS, _refuse, "RuntimeError: needs an Apple GPU.")
