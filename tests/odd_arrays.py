@@ -382,7 +382,7 @@ def ufuncs(rounds: int, seed: int = 0) -> int:
 
     assert llvm.activate()
     wrong = 0
-    for name in llvm.SPREAD.split():
+    for name in llvm.UFUNCS.split():
         function, reference = getattr(xp, name), getattr(np, name)
         for i in range(rounds):
             rng = np.random.default_rng([seed, i])

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import pathlib
 import pkgutil
+import re
 import subprocess
 import sys
 
@@ -324,3 +325,46 @@ def test_import_reads_little_more_than_numpy():
         lines[name] = len(pathlib.Path(file).read_text(encoding="utf-8").splitlines())
     assert "rushlight.core.tensor" in lines
     assert len(lines) <= 28 and sum(lines.values()) <= 7000, lines
+
+
+def strings(tree: ast.AST):
+    """The text of string literals, those in f-strings too, that are not docstrings."""
+    documentation = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if id(node) not in documentation:
+                yield node.lineno, node.value
+
+
+EMITTER = ("_codegen.emit", "_codegen.operations", "_codegen.runtime")
+LLVM_TEXT = re.compile(
+    r"\bdefine (internal |dso_local )?(void|ptr|i\d+|float|double) @|\bgetelementptr\b|\bdeclare \w+ @"
+    r"|(^|\n)\s*br (i1|label) |= (load|icmp|call|phi|alloca) "
+)
+
+
+def written_llvm(text: str) -> list[int]:
+    """The lines of a source where LLVM's text stands."""
+    return [line for line, literal in strings(ast.parse(text)) if LLVM_TEXT.search(literal)]
+
+
+def test_llvm_text_stands_in_the_emitter_and_the_runtime_only():
+    found = {
+        module: lines
+        for module, path in MODULES.items()
+        if not any((module + ".").startswith(each + ".") for each in EMITTER)
+        and (lines := written_llvm(path.read_text("utf-8")))
+    }
+    assert not found, f"write it in the kernel language: {found}"
+
+
+def test_llvm_text_is_recognised():
+    for module in ("operations", "emit", "runtime.threads", "runtime.memory"):
+        assert written_llvm(MODULES[f"_codegen.{module}"].read_text("utf-8"))
+    assert not written_llvm('"""define void @f()"""\nx = "define the load = 3"\n')

@@ -1,4 +1,4 @@
-"""Ufuncs of two arrays whose walk is planned natively (_codegen/gate.py), against NumPy's."""
+"""Ufuncs of two arrays whose walk is planned natively (_codegen/kernels/ufunc_entry.py), against NumPy's."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ pytest.importorskip("llvmlite")
 
 import rushlight
 from guard import guarded
-from rushlight._codegen import gate, own, spread
+from rushlight._codegen import parallel_ufuncs, ufunc_loops
 from rushlight._codegen.kernels.broadcast import DIMS
+from rushlight._codegen.runtime import abi
 from rushlight.core import dtypes
 
 # A kernel that hands its work to NumPy's loop, as one may that is being compiled, warns as NumPy does; the
@@ -22,14 +23,17 @@ from rushlight.core import dtypes
 pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in .*:RuntimeWarning")
 
 DTYPES = [np.float32, np.float64, np.float16, dtypes.bfloat16.np]
-NAMES = sorted(own.rows())
+NAMES = sorted(ufunc_loops.functions())
 INEXACT = {"divide"}
 
 
 @pytest.fixture(scope="module")
 def ours():
-    made = {n: spread.spread(getattr(np, n), None, rows) for n, rows in own.rows().items()}
-    if gate._native() is None:
+    made = {
+        n: parallel_ufuncs.parallel(getattr(np, n), None, rows)
+        for n, rows in ufunc_loops.functions().items()
+    }
+    if not abi.vectorcall_slot():
         pytest.skip("objects are laid out in another way")
     return made
 
@@ -85,7 +89,7 @@ NUMBERS = [0, 1, -3, 7, 2**24, -(2**24) - 1, 2**31, -(2**31), 2**62, 0.1, -0.0, 
 @pytest.mark.parametrize("name", NAMES)
 def test_numbers(ours, name, dtype):
     """A Python number beside an array is what NumPy makes of it."""
-    plain = spread.spread(getattr(np, name))
+    plain = parallel_ufuncs.parallel(getattr(np, name))
 
     def outcome(f, *args):
         try:

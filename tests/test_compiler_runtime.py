@@ -19,7 +19,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import rushlight
-from rushlight._codegen import cache, native, ufuncs
+from rushlight._codegen import cache, native, parallel_ufuncs
 from rushlight._codegen.frontend import told
 from rushlight._codegen.kernels import attention, gemm
 from rushlight._codegen.language import inline
@@ -120,7 +120,7 @@ def test_another_process_finds_it(folder):
 def test_importing_it_does_not_load_llvmlite():
     code = (
         "import sys, rushlight._codegen.native, rushlight._codegen.runtime.threads, rushlight._codegen.runtime.memory\n"
-        "import rushlight._codegen.ufuncs\n"
+        "import rushlight._codegen.parallel_ufuncs\n"
         "assert rushlight._codegen.native.available()\n"
         "print('llvmlite.binding' in sys.modules)"
     )
@@ -880,7 +880,9 @@ def doubled():
     text = "".join(LOOP.replace("$T", kind) for kind in kinds)
     f, d, b = native.load("doubled", lambda: text, [f"double_{kind}" for kind in kinds])
     half = ml_dtypes.bfloat16
-    return ufuncs.make("doubled", [(f, "ff"), (d, "dd"), (b, (half, half))], 1, 1, "Twice it.")
+    return parallel_ufuncs.make(
+        "doubled", [(f, "ff"), (d, "dd"), (b, (half, half))], 1, 1, "Twice it."
+    )
 
 
 def test_a_ufunc(doubled):
@@ -915,9 +917,9 @@ def test_a_loop_for_bfloat16(doubled):
 
 def test_loops_of_the_wrong_number_of_operands():
     with pytest.raises(TypeError, match=r"'f' has 3 operands"):
-        ufuncs.make("f", [(1, "ff")], 2, 1)
+        parallel_ufuncs.make("f", [(1, "ff")], 2, 1)
     with pytest.raises(ValueError, match="at least one loop"):
-        ufuncs.make("f", [], 2, 1)
+        parallel_ufuncs.make("f", [], 2, 1)
 
 
 def test_numpys_blas_is_left_one_thread():
@@ -943,7 +945,7 @@ WORK = """
 import numpy as np
 import rushlight as torch
 from rushlight._backends import cpu, llvm
-from rushlight._codegen import spread
+from rushlight._codegen import parallel_ufuncs
 F = torch.nn.functional
 def array(n): return torch.from_numpy(np.linspace(-1, 1, n, dtype=np.float32))
 small, large = array(1000), array(1_000_000)
@@ -988,7 +990,7 @@ def test_machine_code_comes_with_many_small_calls():
 @pytest.mark.parametrize("asked", ["0", ""])
 def test_without_machine_code_nothing_stands_before_the_reference(asked):
     code = (
-        f"{WORK}if {asked!r} != '0': spread.available = lambda: False\n"
+        f"{WORK}if {asked!r} != '0': parallel_ufuncs.available = lambda: False\n"
         "torch.erf(small), small + small\n"
         "torch.erf(large), F.gelu(large), large + large\n"
         "assert not llvm.active and plain() and cpu.add is np.add and not hasattr(cpu.cast, '__wrapped__')\n"

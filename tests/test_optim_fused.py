@@ -38,7 +38,6 @@ OPTIMIZERS = {
 def fresh(monkeypatch):
     """As in a process that has compiled nothing yet."""
     llvm.activate()
-    monkeypatch.setattr(fused, "_available", None)
     monkeypatch.setattr(fused, "_refused", set())
 
 
@@ -76,7 +75,7 @@ def test_same_bits(name, dtype, fresh, monkeypatch):
     monkeypatch.setattr(fused.Batch, "_native", lambda *a: left.append(native(*a)) or left[-1])
     compiled = train(name, dtype)
     assert left and not any(left) and not fused._refused
-    monkeypatch.setattr(fused, "_available", False)
+    monkeypatch.setattr(fused, "available", lambda: False)
     assert compiled == train(name, dtype)
 
 
@@ -100,7 +99,7 @@ def test_loop_that_llvm_refuses(fresh, monkeypatch):
     monkeypatch.setattr(update, "compiled", refuse)
     got = train("adam")
     assert fused._refused
-    monkeypatch.setattr(fused, "_available", False)
+    monkeypatch.setattr(fused, "available", lambda: False)
     assert got == train("adam")
 
 
@@ -225,7 +224,7 @@ def test_llvmlite_is_not_loaded_before_it_is_worth_it():
     subprocess.run([sys.executable, "-c", code], check=True, env=own)
 
 
-def test_many_parameters_and_large_ones_on_any_number_of_threads(fresh):
+def test_many_parameters_and_large_ones_on_any_number_of_threads(fresh, monkeypatch):
     pytest.importorskip("llvmlite")
     shapes = [(n,) for n in range(1, 30)] + [(257, 401), (40000,)]
     before, threads = torch.get_num_threads(), []
@@ -235,7 +234,7 @@ def test_many_parameters_and_large_ones_on_any_number_of_threads(fresh):
             threads.append(train("adamw", steps=2, shapes=shapes))
     finally:
         torch.set_num_threads(before)
-    fused._available = False
+    monkeypatch.setattr(fused, "available", lambda: False)
     assert threads[0] == threads[1] == train("adamw", steps=2, shapes=shapes)
 
 
@@ -270,7 +269,7 @@ def test_parameters_with_channels_last(fresh, monkeypatch):
     compiled = trained()
     assert not plain
     monkeypatch.undo()
-    monkeypatch.setattr(fused, "_available", False)
+    monkeypatch.setattr(fused, "available", lambda: False)
     assert compiled == trained()
 
 
@@ -283,7 +282,7 @@ def test_clipping_all_gradients_in_one_call(dtype, monkeypatch):
     assert fused.available()
 
     def clipped(function, *args, active):
-        monkeypatch.setattr(fused, "_available", active)
+        monkeypatch.setattr(fused, "available", lambda: active)
         torch.manual_seed(0)
         parameters = [
             torch.zeros(s, dtype=dtype) for s in ((70, 300), (), (0,), (3, 4, 5, 5), (9,))

@@ -262,11 +262,3 @@ def keep(thing: Any) -> None:
     import ctypes
 
     ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))(thing)
-
-
-def pointer(capsule: object, name: bytes | None = None) -> int:
-    """The address inside of a capsule, by which C libraries such as NumPy hand out their tables."""
-    import ctypes
-
-    made = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-    return made(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, name)

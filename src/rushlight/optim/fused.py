@@ -21,7 +21,6 @@ from rushlight.core.dtype_sets import FLOATING, FULL
 from rushlight.core.tensor import INFERENCE, Tensor, _bump
 from rushlight.optim import rules
 
-_available: bool | None = None  # not known yet
 _refused: set[tuple] = set()  # kinds of rules that could not be traced or compiled
 
 
@@ -32,14 +31,7 @@ def runner() -> Callable[..., None]:
 
 def available() -> bool:
     """Whether rules run as machine code."""
-    global _available
-    if not llvm.active:
-        return False
-    if _available is None:
-        from rushlight._codegen.kernels import update
-
-        _available = update.readable()
-    return _available
+    return llvm.active
 
 
 def counted(rule: rules.Rule, tensors: tuple[Tensor | None, ...], *numbers: Any) -> None:

@@ -1,6 +1,6 @@
 """The compiled back end: the reference's kernels, some of them replaced by machine code.
 
-It is the reference (`cpu.py`) with the kernels of `FAMILIES` and `SPREAD` put in their places, by
+It is the reference (`cpu.py`) with the kernels of `FAMILIES` and `UFUNCS` put in their places, by
 `activate()`, which happens by itself with the first call of a kernel on a large array, or once a
 process has done enough work on small ones to gain by it (LLVM takes about a tenth of a second to
 load), or at import with RUSHLIGHT_COMPILED=1, or never with RUSHLIGHT_COMPILED=0. Work is counted, not
@@ -83,14 +83,14 @@ FAMILIES: dict[str, str] = {
     "softmax": "log_softmax log_softmax_gradient logsumexp softmax softmax_gradient",
 }
 
-# Kernels that are NumPy's ufuncs: their own loops, shared by threads, or ours (_codegen/own.py).
-SPREAD = (
+# Kernels that are NumPy's ufuncs: their own loops, shared by threads, or ours (_codegen/ufunc_loops.py).
+UFUNCS = (
     "absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh conjugate cos cosh divide "
     "equal exp exp2 expm1 fmax fmin greater greater_equal less less_equal log log10 log1p log2 "
     "logical_and logical_not logical_or logical_xor maximum minimum multiply negative not_equal reciprocal "
     "sin sinh sqrt square subtract tan tanh"
 )
-REPLACED = frozenset(SPREAD.split()).union(*(names.split() for names in FAMILIES.values()))
+REPLACED = frozenset(UFUNCS.split()).union(*(names.split() for names in FAMILIES.values()))
 
 # Work is counted in elements that kernels go over, about a nanosecond each; every call counts CALL more.
 # ENOUGH of it, or a call on LARGE, and the kernels are replaced.
@@ -183,19 +183,19 @@ def activate() -> bool:
     if active or _refused or _starting:
         return active
     from rushlight._backends import blas, cpu
-    from rushlight._codegen import own, spread
+    from rushlight._codegen import parallel_ufuncs, ufunc_loops
     from rushlight._codegen.runtime import memory
 
-    if not spread.available():
+    if not parallel_ufuncs.available():
         _refused = True
         _put({name: function.__wrapped__ for name, function in _counted.items()})
         return False
     _starting = True
     try:
-        ours, rows = own.table(), own.rows()
-        twins = {
-            name: spread.spread(getattr(cpu, name), ours.get(name), rows.get(name))
-            for name in SPREAD.split()
+        loops, functions = ufunc_loops.loops(), ufunc_loops.functions()
+        ufuncs = {
+            name: parallel_ufuncs.parallel(getattr(cpu, name), loops.get(name), functions.get(name))
+            for name in UFUNCS.split()
         }
     finally:  # after Ctrl-C while LLVM loads all is as before, and the next work tries again
         _starting = False
@@ -203,7 +203,7 @@ def activate() -> bool:
     blas.use_one_thread()
     memory.install()
     cpu.replace({k: f"llvm.{f}" for f, names in FAMILIES.items() for k in names.split()})
-    _put(twins)
+    _put(ufuncs)
     return True
 
 

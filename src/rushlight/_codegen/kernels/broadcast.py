@@ -1,7 +1,7 @@
 """Functions of two arrays of different shapes, as NumPy broadcasts them, or with gaps in memory.
 
-NumPy calls a loop once for each row, in one thread. Here one call goes over all rows: `arrange` says
-how the arrays are walked, `broadcast` does it. `gate.py` stands between them and NumPy.
+NumPy calls a loop once for each row, in one thread. Here one call goes over all rows: `infer` says
+how the arrays are walked, `broadcast` does it. `ufunc_entry.py` stands between them and NumPy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PLAN = GROUP + 3 * DIMS
 
 
 @kernel
-def arrange(a: Header, b: Header, plan: Ptr[i64]):
+def infer(a: Header, b: Header, plan: Ptr[i64]):
     """The plan for two arrays; plan[FITS] = 0 where they do not broadcast, or the result would not
     be C-contiguous."""
     na, nb = i64(bits(a + HEAD + 1, Ptr[i32])[0]), i64(bits(b + HEAD + 1, Ptr[i32])[0])

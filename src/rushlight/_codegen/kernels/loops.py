@@ -1,7 +1,7 @@
 """Inner loops of ufuncs: functions of numbers over operands with any strides.
 
 `loop` is NumPy's `PyUFuncGenericFunction`, less the cases that depend on the order of elements
-(sums, running sums), which `spread.py` keeps from it. Numbers that a function takes besides arrays
+(sums, running sums), which `ufunc_entry.py` keeps from it. Numbers that a function takes besides arrays
 are operands too, with a stride of 0, of the type that the function computes in.
 """
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._codegen import spread, ufuncs
+from rushlight._codegen import parallel_ufuncs
 from rushlight._codegen.kernels.loops import COSTLY, loop, loop_of_vectors
 from rushlight._codegen.types import Type, bf16, f16, f32, f64, of
 
@@ -58,6 +58,7 @@ class Pointwise(dict):
                 GRAIN=self.grain,
             )
         dtypes = [t.np] * self.arrays + [t.loaded.np] * self.numbers + [output.np]
-        hushed, plan = spread.hushed(address)
+        code, plan = parallel_ufuncs.without_status(address)
         count = self.arrays + self.numbers
-        return ufuncs.make(self.function.__name__, [(hushed, dtypes)], count, 1, data=[plan])
+        name = self.function.__name__
+        return parallel_ufuncs.make(name, [(code, dtypes)], count, 1, data=[plan])

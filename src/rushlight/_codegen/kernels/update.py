@@ -278,17 +278,3 @@ def compiled(rule: Rule, dtype: np.dtype) -> Callable[..., None]:
     t = of(dtype)
     assert t is not None
     return update.compiled(RULE=rule, T=t, C=t.loaded)
-
-
-def readable() -> bool:
-    """Whether an array's object is laid out as kernels take it to be."""
-    import ctypes
-
-    probe = np.empty((3, 5))
-    words = (ctypes.c_int64 * (HEAD + 7)).from_address(id(probe))
-    return (
-        words[HEAD] == probe.ctypes.data
-        and words[HEAD + 1] & 0xFFFFFFFF == 2
-        and words[HEAD + 5] == id(probe.dtype)
-        and words[HEAD + 6] & 0xFFFFFFFF == probe.flags.num
-    )

@@ -46,6 +46,7 @@ _VECTORCALL_OFFSET = (
     HEAD + 5
 )  # of a type (PyTypeObject): where its objects have the function to call
 _HAVE_VECTORCALL = 1 << 11  # of a type's flags
+ARGUMENTS = (1 << 63) - 1  # of a call's number of arguments, which has a flag in its last bit
 
 # NumPy's tables of functions.
 _NEW_FROM_DESCR, _SET_HANDLER, _GET_HANDLER, _DEFAULT_HANDLER = 94, 304, 305, 306
@@ -186,6 +187,39 @@ def vectorcall_slot() -> int:
         return 0
     functions = {word(id(f) + offset) for f in (np.add, np.exp, np.frexp)}
     return offset if len(functions) == 1 and 0 not in functions else 0
+
+
+# -- what ufuncs hold ------------------------------------------------------------------------------
+
+
+def set_field(thing: object, offset: int, value: int) -> None:
+    """Write a field of an object."""
+    import ctypes
+
+    ctypes.c_int64.from_address(id(thing) + 8 * offset).value = value
+
+
+def ufunc_loop(ufunc: np.ufunc, i: int) -> tuple[int, int]:
+    """The i-th loop of a ufunc (that of `ufunc.types[i]`) and its data: addresses, of which the data's may be 0."""
+    data = field(ufunc, UFUNC_DATA)
+    return word(field(ufunc, UFUNC_LOOPS) + 8 * i), word(data + 8 * i) if data else 0
+
+
+def user_loops(ufunc: np.ufunc) -> list[tuple[int, int, list[int]]]:
+    """The loops of a ufunc for dtypes that NumPy does not know (ml_dtypes' bfloat16): each one's address, its
+    data, and the numbers of its dtypes."""
+    import ctypes
+
+    found: list[tuple[int, int, list[int]]] = []
+    if field(ufunc, UFUNC_USERLOOPS) == 0:
+        return found
+    loops = ctypes.cast(id(ufunc) + 8 * UFUNC_USERLOOPS, ctypes.POINTER(ctypes.py_object))[0]
+    for capsule in loops.values():
+        at = pointer(capsule)
+        while at:
+            loop, data, kinds, at = (word(at + 8 * i) for i in range(USERLOOP_FIELDS))
+            found.append((loop, data, list((ctypes.c_int * ufunc.nargs).from_address(kinds))))
+    return found
 
 
 # -- NumPy's functions -----------------------------------------------------------------------------

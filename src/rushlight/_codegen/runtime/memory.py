@@ -28,6 +28,7 @@ from functools import cache
 from typing import Any
 
 from rushlight._codegen import native
+from rushlight._codegen.runtime import abi
 
 _TEXT = """
 @lock = internal global i32 0, align 128
@@ -37,8 +38,8 @@ _TEXT = """
 @lists = internal global [160 x ptr] zeroinitializer  ; per size: the first kept block
 @used = internal global [160 x i64] zeroinitializer   ; per size: when it was last asked for
 @default = global [5 x ptr] zeroinitializer  ; NumPy's: context malloc calloc realloc free
-@handler = global { [127 x i8], i8, [5 x ptr] } {
-  [127 x i8] c"rushlight$PADDING", i8 1, [5 x ptr] [
+@handler = global { [$NAME x i8], i8, [5 x ptr] } {
+  [$NAME x i8] c"rushlight$PADDING", i8 $VERSION, [5 x ptr] [
     ptr null, ptr @pool_malloc, ptr @pool_calloc, ptr @pool_realloc, ptr @pool_free ] }
 @title = global [12 x i8] c"mem_handler\\00"
 
@@ -449,23 +450,29 @@ class _Pool:
     def __init__(self) -> None:
         import ctypes
 
-        from numpy._core._multiarray_umath import _ARRAY_API
-
         names = ("forked", "shrink", "numbers", "default", "handler", "title")
-        made = lambda: _TEXT.replace("$PADDING", "\\00" * (127 - len("rushlight")))
+        words = {
+            "$PADDING": "\\00" * (abi.HANDLER_NAME - len("rushlight")),
+            "$NAME": str(abi.HANDLER_NAME),
+            "$VERSION": str(abi.HANDLER_VERSION),
+        }
+
+        def made() -> str:
+            text = _TEXT
+            for word, meaning in words.items():
+                text = text.replace(word, meaning)
+            return text
+
         forked, shrink, numbers, default, handler, title = native.load("memory", made, names)
         # With the GIL held, as when NumPy calls: nobody who holds it waits for the lock in vain.
         self.shrink = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(shrink)
         self.numbers = (ctypes.c_int64 * 7).from_address(numbers)
         self.numbers[5:7] = [_memory() // 2, 64 << 20]
 
-        # NumPy's C interface: a table of addresses.
-        table = (ctypes.c_int64 * 307).from_address(native.pointer(_ARRAY_API))
-        self.set = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[304])
-        self.current = ctypes.PYFUNCTYPE(ctypes.py_object)(table[305])
-        self.own = ctypes.py_object.from_address(table[306]).value  # PyDataMem_DefaultHandler
-        # The functions of a handler stand behind its name and version, 127 + 1 bytes.
-        ctypes.memmove(default, native.pointer(self.own, b"mem_handler") + 128, 5 * 8)
+        found = abi.handler_functions()
+        assert found is not None
+        self.set, self.current, self.own, functions = found
+        ctypes.memmove(default, functions, 8 * abi.HANDLER_WORDS)
         new = ctypes.PYFUNCTYPE(ctypes.py_object, *[ctypes.c_void_p] * 3)
         self.handler = new(("PyCapsule_New", ctypes.pythonapi))(handler, title, None)
         os.register_at_fork(after_in_child=ctypes.PYFUNCTYPE(None)(forked))
@@ -494,7 +501,7 @@ def install() -> bool:
 
 
 def _possible() -> bool:
-    return sys.platform == "linux" and native.available()
+    return sys.platform == "linux" and native.available() and abi.handler_functions() is not None
 
 
 def uninstall() -> None:

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rushlight._codegen.gate import Loops
 from rushlight._codegen.kernels import arithmetic, math
 from rushlight._codegen.kernels.loops import CHEAP, COSTLY, loop
-from rushlight._codegen.spread import Ours
+from rushlight._codegen.parallel_ufuncs import CompiledLoop, Functions
 from rushlight._codegen.types import NUMBERS, Type, b1, u16
 
 LETTERS = {
@@ -34,53 +33,53 @@ def address(function: Any, inputs: tuple[Type, ...], output: Type, grain: int) -
     return partial(loop.address, **known)
 
 
-def ours(function: Any, types: str, grain: int, small: int) -> Ours:
+def compiled(function: Any, types: str, grain: int, small: int) -> CompiledLoop:
     inputs, output = types.split("->")
     kinds = tuple(NUMBERS[LETTERS[c]] for c in inputs)
-    return Ours(address(function, kinds, NUMBERS[LETTERS[output]], grain), small)
+    return CompiledLoop(address(function, kinds, NUMBERS[LETTERS[output]], grain), small)
 
 
-def table() -> dict[str, dict[str, Ours]]:
+def loops() -> dict[str, dict[str, CompiledLoop]]:
     """name of a ufunc -> types ("ff->f"; E is bfloat16) -> our loop."""
-    found: dict[str, dict[str, Ours]] = {}
+    found: dict[str, dict[str, CompiledLoop]] = {}
     for name in SAME.split():
         f = getattr(arithmetic, name)
         found[name] = {
-            f"{c}{c}->{c}": ours(f, f"{c}{c}->{c}", CHEAP, 0 if c in "eE" else SMALL)
+            f"{c}{c}->{c}": compiled(f, f"{c}{c}->{c}", CHEAP, 0 if c in "eE" else SMALL)
             for c in "fdeE"
         }
     for name in PLAIN.split():
         f = getattr(arithmetic, name)
         found[name] = {
-            f"{c}->{c}": ours(f, f"{c}->{c}", CHEAP, 0 if c in "eE" else SMALL) for c in "fdeE"
+            f"{c}->{c}": compiled(f, f"{c}->{c}", CHEAP, 0 if c in "eE" else SMALL) for c in "fdeE"
         }
     for name in COMPARISONS.split():
         f = getattr(arithmetic, name)
-        found[name] = {f"{c}{c}->?": ours(f, f"{c}{c}->?", MIDDLE, 0) for c in "eE"}
+        found[name] = {f"{c}{c}->?": compiled(f, f"{c}{c}->?", MIDDLE, 0) for c in "eE"}
     for name in SMOOTH.split():
         f = getattr(math, name, None) or getattr(arithmetic, name)
-        found[name] = {f"{c}->{c}": ours(f, f"{c}->{c}", COSTLY, 0) for c in "fdeE"}
+        found[name] = {f"{c}->{c}": compiled(f, f"{c}->{c}", COSTLY, 0) for c in "fdeE"}
     for name in ("maximum", "minimum"):  # NumPy's with one element for all are slow
         f = getattr(arithmetic, name)
-        found[name] |= {f"{c}{c}->{c}": ours(f, f"{c}{c}->{c}", CHEAP, SMALL) for c in "li"}
+        found[name] |= {f"{c}{c}->{c}": compiled(f, f"{c}{c}->{c}", CHEAP, SMALL) for c in "li"}
     for c in "fdeE":
-        found.setdefault("logical_not", {})[f"{c}->?"] = ours(
+        found.setdefault("logical_not", {})[f"{c}->?"] = compiled(
             arithmetic.logical_not, f"{c}->?", MIDDLE, 0 if c in "eE" else SMALL
         )
         for name in ("logical_and", "logical_or", "logical_xor"):
             f = getattr(arithmetic, name)
-            found.setdefault(name, {})[f"{c}{c}->?"] = ours(f, f"{c}{c}->?", MIDDLE, 0)
+            found.setdefault(name, {})[f"{c}{c}->?"] = compiled(f, f"{c}{c}->?", MIDDLE, 0)
     for c in "eE":  # a sign is a bit: nothing to compute, nor to round
         for name in ("negative", "absolute"):
             f = getattr(arithmetic, name + "_half")
             known = {"F": f, "TYPES": (u16,), "B": u16, "NUMBERS": 0, "GRAIN": CHEAP}
-            found[name][f"{c}->{c}"] = Ours(partial(loop.address, **known))
+            found[name][f"{c}->{c}"] = CompiledLoop(partial(loop.address, **known))
     return found
 
 
-def rows() -> dict[str, Loops]:
+def functions() -> dict[str, Functions]:
     """name of a ufunc -> the functions of arrays that broadcast."""
-    found: dict[str, Loops] = {}
+    found: dict[str, Functions] = {}
     floats, integers = ([NUMBERS[LETTERS[c]] for c in letters] for letters in ("fdEe", "li"))
     for name in SAME.split():
         types = floats if name == "divide" else floats + integers
