@@ -1,1 +1,1 @@
-"""What everything stands on: the Tensor, its memory, dtypes, devices, shapes, settings; no kernel and no operator."""
+"""What all other packages use: Tensor, memory, dtypes, devices, shapes, settings; no kernels and no operators."""

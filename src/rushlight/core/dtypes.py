@@ -1,4 +1,4 @@
-"""Data types, and which type a computation on several of them has.
+"""Data types and type promotion.
 
 A `dtype` is a constant such as `float32`; there is one object for each, so they are compared with
 `is`. The objects hold their NumPy counterpart in `.np`; `OF` maps back. The result type of mixed
@@ -18,8 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-# At module level: 4 ms once NumPy is there, and a bfloat16 that appeared later would be missing in
-# OF.
+# Not imported lazily: OF needs bfloat16 from the start. It takes 4 ms.
 import ml_dtypes
 import numpy as np
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class _Constant:
-    """A named constant: one object per name, not to be made by users, copied as itself."""
+    """A named constant: one object for each name. Users cannot make one; a copy is the same object."""
 
     __slots__ = ("name",)
 
@@ -53,7 +52,7 @@ class _Constant:
 
 
 def _make(cls: type, **values: object) -> Any:
-    """An instance of a `_Constant` class, past its `__new__` and `__setattr__`."""
+    """Make an instance of a `_Constant` class without its `__new__` and `__setattr__`."""
     self: Any = object.__new__(cls)
     for attribute, value in values.items():
         object.__setattr__(self, attribute, value)
@@ -85,7 +84,7 @@ class dtype(_Constant):
     is_signed: Bool
     kind: int  # 0 truth values < 1 integers < 2 floating < 3 complex: the order of promotion
     abbr: str  # PyTorch's short name: f32
-    scalar_name: str  # PyTorch's inner name, which its error texts and tensor type names use: Float
+    scalar_name: str  # PyTorch's C++ name, used in error texts and names of tensor types: Float
 
     def to_real(self) -> dtype:
         """The type of the real part: float32 for complex64, itself if it is not complex."""
@@ -124,7 +123,7 @@ def _dtype(name: str, abbr: str, scalar_name: str, storage: Any = None) -> dtype
 
 
 class _OnlyCompared(dtype):
-    """A type of PyTorch's that tensors cannot have here: programs ask `x.dtype in (torch.complex32, ...)`."""
+    """A dtype that no tensor has: it exists for comparisons, `x.dtype in (torch.complex32, ...)`."""
 
     __slots__ = ()
 
@@ -162,7 +161,7 @@ ALL: tuple[dtype, ...] = (
     *(bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64),
     *(float16, bfloat16, float32, float64, complex64, complex128),
 )
-# For storage: made by conversion, read, written, copied and converted back; they do not promote.
+# Storage formats: they can be converted, read, written and copied; they do not promote.
 EIGHT_BITS: tuple[dtype, ...] = (
     _dtype("float8_e4m3fn", "f8e4m3fn", "Float8_e4m3fn", ml_dtypes.float8_e4m3fn),
     _dtype("float8_e4m3fnuz", "f8e4m3fnuz", "Float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz),
@@ -197,12 +196,12 @@ OF_PYTHON: dict[type, dtype] = {bool: bool_, int: int64, float: float64, complex
 _REAL = {complex32: float16, complex64: float32, complex128: float64}
 _COMPLEX = {bfloat16: complex64, float32: complex64, float64: complex128}
 _UNSIGNED_ONLY_STORED = (uint16, uint32, uint64)
-# PyTorch has no storage class for these: its files call their storages untyped.
+# PyTorch has no storage class for these: in files their storages are untyped.
 WITHOUT_STORAGE = (*_UNSIGNED_ONLY_STORED, *EIGHT_BITS)
 
 
 def __getattr__(name: str) -> dtype:
-    """`dtypes.bool`, `dtypes.float`: the aliases, for pickles and for callers outside this file."""
+    """`dtypes.bool`, `dtypes.float`...: the aliases."""
     try:
         return ALIASES[name]
     except KeyError:
@@ -282,8 +281,7 @@ def result_dtype(dim: dtype | None, zero: dtype | None, wrapped: dtype | None) -
     torch.complex128
     """
     if dim is not None and dim.kind >= 2:
-        # Of the others only the category counts. Their own result need not exist: 0-d float16 with
-        # 1j has none.
+        # Of the others only the category counts: 0-d float16 and 1j alone have no common type.
         return dim.to_complex() if _is_complex(zero) or _is_complex(wrapped) else dim
     result = None
     for group in (wrapped, zero, dim):
@@ -321,13 +319,13 @@ def check_dtype(function: str, argument: str, position: int, value: object) -> N
 
 
 class memory_format(_Constant):
-    """In which order the elements lie: `channels_last` is N, H, W, C in memory."""
+    """The order of the elements in memory: `channels_last` is N, H, W, C."""
 
     __slots__ = ()
 
 
 class layout(_Constant):
-    """How elements are stored: `strided`. The other names exist to be compared with."""
+    """How elements are stored: `strided`, `sparse_coo`...; some exist only for comparisons."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Exceptions that have a name of their own in PyTorch's interface."""
+"""Exception classes of PyTorch's interface, and assertion functions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class OutOfMemoryError(RuntimeError):
 
 
 def _assert(condition: object, message: str) -> None:
-    """`assert condition, message`, as a function: what PyTorch's tracers can follow."""
+    """`assert condition, message` as a function."""
     assert condition, message
 
 
 def _assert_async(value: Any, message: str = "") -> None:
-    """RuntimeError with `message` unless the one element of the tensor is true: at once, on a CPU."""
+    """RuntimeError with `message` unless the one element of the tensor is true."""
     if not value:
         raise RuntimeError(message or "Expected Tensor with single nonzero value, but got zero")

@@ -1,4 +1,4 @@
-"""Stride arithmetic: pure functions over shapes and strides, shared by all that need it.
+"""Stride arithmetic: pure functions of shapes and strides.
 
 Strides count elements, as PyTorch's do (NumPy's count bytes). Shapes and strides are tuples of
 ints, none negative. Where a rule is PyTorch's choice among several (strides of size-1 and size-0
@@ -139,8 +139,7 @@ def is_channels_last_strides(shape: Ints, strides: Ints, ndim: int | None = None
     for d in order:
         if shape[d] == 0 or strides[d] < least:
             return False
-        # Nothing between C and N has an extent, so the strides do not tell: (N, 1, 1, 1) @ (W, W,
-        # W, W).
+        # All dimensions between C and N have size 1, so the strides are ambiguous.
         if d == 0 and least == strides[1]:
             return False
         least = strides[d] * max(shape[d], 1)
@@ -148,7 +147,7 @@ def is_channels_last_strides(shape: Ints, strides: Ints, ndim: int | None = None
 
 
 def is_non_overlapping_and_dense(shape: Ints, strides: Ints) -> bool:
-    """Whether the elements fill one block of memory, each place once, in any order of dimensions.
+    """Whether the elements fill one block of memory, each address once, in any order of dimensions.
 
     >>> is_non_overlapping_and_dense((2, 3), (1, 2)), is_non_overlapping_and_dense((2, 3), (4, 1))
     (True, False)
@@ -171,7 +170,7 @@ def suggest_memory_format(shape: Ints, strides: Ints) -> dtypes.memory_format:
 
 
 def has_internal_overlap(shape: Ints, strides: Ints) -> bool:
-    """Whether two elements certainly share memory, as after `expand`: never write to such.
+    """Whether two elements certainly share memory, as after `expand`; such memory must not be written to.
 
     Overlap made by `as_strided` is not found where no stride is 0 (PyTorch: "too hard").
     """
@@ -188,7 +187,7 @@ def preserve_strides(shape: Ints, strides: Ints) -> Ints:
     """The strides of `empty_like`, `clone`, `to` under preserve_format: dense, in the same order.
 
     Dense strides are kept as they are, those of size-1 dimensions too. Otherwise gaps close and
-    dimensions of stride 0 (expanded) keep their place among the others.
+    dimensions of stride 0 (expanded) keep their position among the others.
 
     >>> preserve_strides((4, 3), (2, 16)), preserve_strides((4, 3), (0, 1))
     ((1, 4), (3, 1))
@@ -228,8 +227,7 @@ def elementwise_strides(shape: Ints, operands: Sequence[tuple[Ints, Ints]]) -> I
     broadcast = []
     for own, strides in operands:
         missing = ndim - len(own)
-        # A size-1 dimension keeps its stride where the result has size 1 too: it then takes part in
-        # the order.
+        # A size-1 dimension keeps its stride if the result has size 1 too, and counts in the order.
         kept = (
             0 if size == 1 and shape[missing + d] != 1 else strides[d] for d, size in enumerate(own)
         )
@@ -251,7 +249,7 @@ def _order(shape: Ints, operands: Sequence[Ints]) -> list[int]:
     def comes_after(inner: int, outer: int) -> bool | None:
         for strides in operands:
             a, b = strides[inner], strides[outer]
-            if a == 0 or b == 0:  # broadcast here: this operand does not tell
+            if a == 0 or b == 0:  # broadcast: this operand does not decide
                 continue
             if a != b:
                 return a > b
@@ -275,7 +273,7 @@ def _order(shape: Ints, operands: Sequence[Ints]) -> list[int]:
 def view_strides(shape: Ints, strides: Ints, new_shape: Ints) -> Ints | None:
     """The strides under which the same memory has `new_shape`, or None if a copy is needed.
 
-    Both shapes have as many elements. Old dimensions that lie in memory as one (stride = size *
+    Both shapes have as many elements. Old dimensions that are contiguous in memory (stride = size *
     stride of the next) form a chunk; each chunk must be cut into new dimensions exactly.
 
     >>> view_strides((2, 6), (6, 1), (3, 4)), view_strides((6, 2), (1, 6), (12,))

@@ -1,7 +1,4 @@
-"""State that a script switches: the default dtype, the default device.
-
-The default dtype is one for the whole process, as PyTorch's is; the default device is one for each
-thread.
+"""The default dtype, one for the process, and the default device, one for each thread.
 
 >>> get_default_dtype()
 torch.float32
@@ -21,10 +18,12 @@ _default_dtype = dtypes.float32
 
 
 class PerThread(threading.local):
-    """The switches of one thread; the class attributes are what a new thread starts with."""
+    """State of one thread; the class attributes are its initial values."""
 
-    device: device | None = None  # None: the CPU. Set by core/device.py
-    device_stack: tuple[Any, ...] = ()  # what `with device(...)` blocks of this thread go back to
+    device: device | None = None  # None: the CPU
+    device_stack: tuple[
+        Any, ...
+    ] = ()  # the devices that `with device(...)` blocks of this thread restore
 
 
 here = PerThread()
@@ -36,7 +35,7 @@ def get_default_dtype() -> dtypes.dtype:
 
 
 def set_default_dtype(d: dtypes.dtype, /) -> None:
-    """Set the floating type taken where none is given; TypeError if `d` is no floating dtype."""
+    """Set the default floating dtype. TypeError if `d` is not a floating dtype."""
     global _default_dtype
     if not isinstance(d, dtypes.dtype):
         raise TypeError(

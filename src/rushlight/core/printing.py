@@ -128,7 +128,7 @@ def format_array(array: Any, *, indent: int = 0, **options: Any) -> str:
 def _shown(array: Any, cut: list[bool], edge: int) -> np.ndarray:
     """The elements that appear, on the host: of a cut dimension the first and last `edge`.
 
-    One indexed read, so that the cost of printing does not grow with the array.
+    This is one indexed read: the cost of printing does not grow with the array.
     """
     xp = devices.of(array)
     if True in cut:
@@ -145,7 +145,7 @@ def _shown(array: Any, cut: list[bool], edge: int) -> np.ndarray:
 def _text(values: list[Any], using: dict[str, Any]) -> tuple[list[str], int]:
     """Bools, integers or floats as strings padded on the left to one width, and that width.
 
-    Zeros, NaN and infinities have no say in the notation nor in the width: a NaN may be wider than
+    Zeros, NaN and infinities do not count for the notation and the width: a NaN may be wider than
     its column.
     """
     if not isinstance(values[0], float):
@@ -251,7 +251,7 @@ def tensor_str(tensor: Tensor, *, contents: str | None = None) -> str:
         suffixes.append(f"device='{tensor.device}'")
     if meta or (empty and len(shape) != 1) or (not empty and _options["edgeitems"] == 0):
         suffixes.append(f"size={tuple(shape)}")
-    if not _goes_unnamed(tensor.dtype, known_by_values=not (meta or empty)):
+    if not _dtype_is_implied(tensor.dtype, known_by_values=not (meta or empty)):
         suffixes.append(f"dtype={tensor.dtype}")
     suffixes += _gradient_suffix(tensor)
     text = _with_suffixes(prefix + contents, suffixes, len(prefix))
@@ -261,7 +261,7 @@ def tensor_str(tensor: Tensor, *, contents: str | None = None) -> str:
 
 
 def _sparse_str(tensor: Tensor, prefix: str) -> str:
-    """The arrays inside, each on lines of its own, then size, number of entries and layout."""
+    """The component arrays, each on new lines, then size, number of entries and layout."""
     a: Any = tensor._array
     if isinstance(a, Coo):
         parts = {"indices": a.indices}
@@ -277,17 +277,16 @@ def _sparse_str(tensor: Tensor, prefix: str) -> str:
     between = ",\n" + " " * indent
     text = prefix + between.join(lines)
     suffixes = [f"size={tuple(a.shape)}", f"nnz={a.nnz}"]
-    if not _goes_unnamed(tensor.dtype, known_by_values=True):
+    if not _dtype_is_implied(tensor.dtype, known_by_values=True):
         suffixes.append(f"dtype={tensor.dtype}")
     suffixes += [f"layout={tensor.layout}", *_gradient_suffix(tensor)]
     return _with_suffixes(text, suffixes, indent, new_line=isinstance(a, Coo))
 
 
 def _is_one_of(kinds: tuple[type, ...], *names: str) -> bool:
-    """Whether one of these classes is the class of ours with one of these names.
+    """Whether one of these classes is a class of Rushlight with one of these names.
 
-    By name, since Parameter is defined in a layer above this one; the module, which may call itself
-    torch, keeps a user's class of the same name apart.
+    Classes are compared by name, since Parameter is defined in a higher layer.
     """
     return any(
         kind.__name__ in names and kind.__module__.partition(".")[0] in ("rushlight", "torch")
@@ -295,7 +294,7 @@ def _is_one_of(kinds: tuple[type, ...], *names: str) -> bool:
     )
 
 
-def _goes_unnamed(dtype: DType, known_by_values: bool) -> bool:
+def _dtype_is_implied(dtype: DType, known_by_values: bool) -> bool:
     """Whether `tensor(...)` of the values, or `empty(...)` without values, gives this dtype."""
     default = modes.get_default_dtype().name
     if not known_by_values:
@@ -318,9 +317,9 @@ def _gradient_suffix(tensor: Tensor) -> list[str]:
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
-    """`text`, the suffixes, the closing bracket; what passes the line's end starts a new line.
+    """`text`, the suffixes and the closing bracket; a suffix that passes the line width starts a new line.
 
-    `new_line`: so does the first one.
+    With `new_line` the first suffix always does.
     """
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
@@ -334,7 +333,7 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool =
 
 
 def parameter_str(parameter: Tensor) -> str:
-    """`repr(parameter)`: a line that says so, then the tensor."""
+    """`repr(parameter)`: the line "Parameter containing:", then the tensor."""
     return "Parameter containing:\n" + tensor_str(parameter)
 
 

@@ -15,19 +15,7 @@ from typing import Any
 _VALUES = ("values", "indices")
 _FIELDS = {
     **dict.fromkeys(
-        (
-            "max",
-            "min",
-            "median",
-            "nanmedian",
-            "mode",
-            "kthvalue",
-            "sort",
-            "topk",
-            "cummax",
-            "cummin",
-        ),
-        _VALUES,
+        "max min median nanmedian mode kthvalue sort topk cummax cummin".split(), _VALUES
     ),
     "aminmax": ("min", "max"),
     "histogram": ("hist", "bin_edges"),
@@ -50,7 +38,7 @@ _FIELDS = {
 
 
 class _Results(tuple):
-    """A tuple of results whose fields have names; made by `make`."""
+    """A tuple of results with named fields; `make` makes its subclasses."""
 
     __slots__ = ()
     __match_args__: tuple[str, ...] = ()
@@ -84,9 +72,9 @@ _made: dict[str, Any] = {}
 
 
 def make(name: str, fields: tuple[str, ...]) -> Any:
-    """The tuple type `torch.return_types.<name>`, one for each name."""
+    """The tuple type `torch.return_types.<name>`; one object for each name."""
     if name not in _made:
-        places = {field: property(itemgetter(i)) for i, field in enumerate(fields)}
+        getters = {field: property(itemgetter(i)) for i, field in enumerate(fields)}
         _made[name] = type(
             name,
             (_Results,),
@@ -99,7 +87,7 @@ def make(name: str, fields: tuple[str, ...]) -> Any:
                 "n_fields": len(fields),
                 "n_sequence_fields": len(fields),
                 "n_unnamed_fields": 0,
-                **places,
+                **getters,
             },
         )
     return _made[name]

@@ -1,7 +1,6 @@
-"""Switches of a whole process that scripts set: threads, determinism, precision, warnings.
+"""Process-wide settings: threads, determinism, precision, warnings.
 
-Every computation here is deterministic and in full precision, so most of them only remember what
-they were told.
+Every computation is deterministic and in full precision, so most settings are stored and have no effect.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ __all__ = [
 
 
 class _Settings:
-    threads: int | None = None  # None: nobody has asked yet
-    watchers: list[Callable[[int], None]] = []
+    threads: int | None = None  # None: not read yet
+    listeners: list[Callable[[int], None]] = []
     interop_threads: int | None = None
     deterministic = False
     warn_only = False
@@ -58,15 +57,15 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(n: int, /) -> None:
-    """Let one operation use `n` threads at most. RuntimeError for `n` below 1."""
+    """Set how many threads one operation may use. RuntimeError for `n` below 1."""
     _Settings.threads = _positive("set_num_threads", n)
-    for tell in _Settings.watchers:
-        tell(n)
+    for listener in _Settings.listeners:
+        listener(n)
 
 
-def watch_num_threads(tell: Callable[[int], None]) -> None:
-    """Call `tell` with every number of threads that is set from now on."""
-    _Settings.watchers.append(tell)
+def watch_num_threads(listener: Callable[[int], None]) -> None:
+    """Call `listener(n)` each time the number of threads is set."""
+    _Settings.listeners.append(listener)
 
 
 def get_num_interop_threads() -> int:
@@ -89,7 +88,7 @@ def _positive(name: str, n: object) -> int:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for deterministic algorithms: all of them are."""
+    """Store the request for deterministic algorithms: all algorithms are deterministic."""
     _Settings.deterministic, _Settings.warn_only = bool(mode), bool(warn_only)
 
 
@@ -99,12 +98,12 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether they were asked for with `warn_only`."""
+    """Whether deterministic algorithms were asked for with `warn_only`."""
     return _Settings.warn_only
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """0 or "default", 1 or "warn", 2 or "error"."""
+    """Set the mode: 0 or "default", 1 or "warn", 2 or "error"."""
     names = {"default": 0, "warn": 1, "error": 2}
     if isinstance(debug_mode, str):
         if debug_mode not in names:
@@ -121,20 +120,20 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """0: not asked for, 1: warn, 2: error."""
+    """The mode: 0 (default), 1 (warn) or 2 (error)."""
     if not _Settings.deterministic:
         return 0
     return 1 if _Settings.warn_only else 2
 
 
 def get_float32_matmul_precision() -> str:
-    """What was set; products of float32 matrices are computed in float32 whatever it is."""
+    """The precision that was set; products of float32 matrices are always computed in float32."""
     return _Settings.precision
 
 
 @stub("no-op", "Products of float32 matrices are computed in float32.")
 def set_float32_matmul_precision(precision: str) -> None:
-    """ "highest", "high" or "medium": the least precision asked for, which is always exceeded."""
+    """Store the precision "highest", "high" or "medium"; products are always computed in float32."""
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(
             f"setFloat32MatmulPrecision: expected highest, high or medium, got {precision!r}"
@@ -143,9 +142,9 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def set_flush_denormal(mode: bool, /) -> bool:
-    """Take denormal numbers for zero in this thread, and in what it computes on others.
+    """Treat denormal numbers as zero in this thread and in the threads that work for it.
 
-    True where that can be set, which needs llvmlite and a processor that knows how to.
+    Returns True if this is supported: it needs llvmlite and a processor with this mode.
 
     >>> import rushlight as torch
     >>> tiny = torch.tensor([1e-323], dtype=torch.float64)
@@ -162,12 +161,12 @@ def set_flush_denormal(mode: bool, /) -> bool:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Give warnings that come once in a process each time."""
+    """Repeat the warnings that are otherwise given once in a process."""
     _Settings.warn_always = bool(b)
 
 
 def warn_once(text: str, stacklevel: int) -> None:
-    """Give a UserWarning, the first time only; each time after `set_warn_always(True)`.
+    """Give a UserWarning the first time only, or each time after `set_warn_always(True)`.
 
     `stacklevel` counts as that of `warnings.warn`, from the caller of this function.
     """
@@ -179,5 +178,5 @@ def warn_once(text: str, stacklevel: int) -> None:
 
 
 def is_warn_always_enabled() -> bool:
-    """What `set_warn_always` was told."""
+    """The value that `set_warn_always` stored."""
     return _Settings.warn_always

@@ -1,7 +1,7 @@
-"""The memory beneath tensors: `UntypedStorage` (bytes) and `TypedStorage` (elements of one dtype).
+"""The memory of tensors: `UntypedStorage` (bytes) and `TypedStorage` (elements of one dtype).
 
-A tensor's memory is that of the NumPy array at the root of its array's chain of bases. Storages are
-objects made when asked for; two of one memory are equal and have one `data_ptr()`.
+A tensor's memory is that of the NumPy array at the root of its array's chain of bases. Storage
+objects are made on demand; two storages of the same memory are equal and have one `data_ptr()`.
 
 >>> import rushlight as torch
 >>> t = torch.tensor([1.0, 2.0, 3.0])
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def root(array: np.ndarray) -> np.ndarray:
-    """The array that owns (or first wrapped) the memory of `array`."""
+    """The array at the end of the chain of bases, which owns (or first wrapped) the memory of `array`."""
     while True:
         base = array.base
         if not isinstance(base, np.ndarray):
@@ -90,7 +90,7 @@ def strided(
 
 
 def mapped(filename: Any, shared: bool | None, nbytes: int) -> np.ndarray:
-    """The first `nbytes` of a file as writable bytes; writes reach the file (longer then, if need be) where it is `shared`."""
+    """The first `nbytes` of a file as writable bytes; with `shared`, writes go to the file, which is extended if needed."""
     import os
 
     try:
@@ -103,7 +103,7 @@ def mapped(filename: Any, shared: bool | None, nbytes: int) -> np.ndarray:
     if have < nbytes and not shared:
         raise RuntimeError(f"file <{filename}> has {have} bytes, {nbytes} are asked for")
     if nbytes == 0:
-        return np.empty(0, np.uint8)  # nothing cannot be mapped
+        return np.empty(0, np.uint8)  # an empty range cannot be mapped
     return np.asarray(np.memmap(filename, np.uint8, "r+" if shared else "c", shape=nbytes))
 
 
@@ -111,7 +111,7 @@ def mapped(filename: Any, shared: bool | None, nbytes: int) -> np.ndarray:
 
 
 class UntypedStorage:
-    """Bytes: `UntypedStorage(n)`, `UntypedStorage([1, 2, 255])`, or those beneath a tensor."""
+    """Bytes: `UntypedStorage(n)`, `UntypedStorage([1, 2, 255])`, or the memory of a tensor."""
 
     __slots__ = ("_memory", "_meta", "__weakref__")
 
@@ -208,7 +208,7 @@ class UntypedStorage:
         return self
 
     def copy_(self, source: Any, non_blocking: bool = False) -> UntypedStorage:
-        """Overwrite by the bytes of `source`, of the same size."""
+        """Overwrite with the bytes of `source`, which has the same size."""
         other = (
             source._memory
             if isinstance(source, UntypedStorage)
@@ -222,7 +222,7 @@ class UntypedStorage:
         return self
 
     def clone(self) -> UntypedStorage:
-        """A storage of its own with the same bytes."""
+        """A copy in new memory."""
         copy = UntypedStorage.__new__(UntypedStorage)
         copy._memory, copy._meta = self._memory.copy(), self._meta
         return copy
@@ -236,7 +236,7 @@ class UntypedStorage:
         return memo[id(self)]
 
     def resize_(self, size: int) -> UntypedStorage:
-        """`size` bytes, keeping the first; tensors made before keep the memory they have."""
+        """Change the size to `size` bytes and keep the first bytes; existing tensors keep their memory."""
         grown = np.empty(size, np.uint8)
         n = min(size, self._memory.size)
         grown[:n] = self._memory[:n]
@@ -267,7 +267,7 @@ class UntypedStorage:
     def from_buffer(
         cls, buffer: Any, byte_order: str = "native", *, dtype: Any = None, **options: Any
     ) -> UntypedStorage:
-        """A copy of the bytes of a buffer, turned into the order of this machine for elements of `dtype`."""
+        """A copy of the bytes of a buffer, converted to this machine's byte order for elements of `dtype`."""
         made = _restored(bytes(buffer))
         if dtype is not None and byte_order not in ("native", sys.byteorder):
             made.byteswap(dtype)
@@ -275,9 +275,9 @@ class UntypedStorage:
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
-        """The first `nbytes` of a file, mapped into memory; `shared`: writes go to the file, which is made where there is none.
+        """The first `nbytes` of a file, mapped into memory. With `shared`, writes go to the file, which is created if missing.
 
-        RuntimeError when the file is shorter and not shared; writes to one that is not shared stay in this process.
+        Without `shared`, writes stay in this process, and a shorter file is a RuntimeError.
         """
         self = UntypedStorage(0)
         self._memory = mapped(filename, shared, nbytes)
@@ -287,7 +287,7 @@ class UntypedStorage:
         return self
 
     def byteswap(self, dtype: dtypes.dtype) -> None:
-        """Turn the bytes of every element around, in place."""
+        """Reverse the byte order of every element, in place."""
         size = dtype.itemsize // (2 if dtype.is_complex else 1)
         if size > 1:
             self._memory.view(f"u{size}").byteswap(inplace=True)
@@ -404,7 +404,7 @@ class TypedStorage:
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
-        """Overwrite by the elements of `source`, converted."""
+        """Overwrite with the elements of `source`, converted."""
         self._elements[...] = source._elements
         return self
 

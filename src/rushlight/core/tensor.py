@@ -1,9 +1,9 @@
 """`Tensor`: one array, and where its gradient goes. State and conversion, no mathematics.
 
-The operators are attached by methods.py; what stands here is what a tensor is. An instance has four
+dispatch/methods.py attaches the operators. An instance has four
 slots: `_array` (a NumPy array: storage, offset, shape and strides in one), `_edge` (where the
 gradient goes, see Note [What an edge is] in autograd/graph.py), `_counter` (the counter shared with
-everything on the same memory, None while there was neither view nor write) and `_grad`.
+all tensors on the same memory, None before the first view or write) and `_grad`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TensorType(type):
 
 
 class Tensor:
-    """A multi-dimensional array of one dtype that can record what is computed from it.
+    """A multi-dimensional array of one dtype that can record the operations on it.
 
     >>> import rushlight as torch
     >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
@@ -180,7 +180,7 @@ class Tensor:
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Say whether this leaf wants its gradient in `.grad`; floating and complex dtypes only."""
+        """Set whether backward stores the gradient of this leaf in `.grad`; floating and complex dtypes only."""
         e = edge_of(self)
         if e is not None and e.__class__ is not AccumulateGrad:
             if requires_grad:
@@ -298,13 +298,13 @@ class Tensor:
         inputs: Any = None,
     ) -> None:
         """Add the gradient of this tensor with respect to every leaf of its graph to `leaf.grad`."""
-        import rushlight.autograd.engine  # puts the real method in this one's place
+        import rushlight.autograd.engine  # replaces this method
 
         del rushlight
         self.backward(gradient, retain_graph, create_graph, inputs)
 
     def detach(self) -> Tensor:
-        """A tensor on the same memory without history; it shares the version counter."""
+        """A tensor on the same memory, without history and with the same version counter."""
         a = self._array
         t = new(Tensor)
         t._array = (
@@ -315,7 +315,7 @@ class Tensor:
         return t if self.__class__ in _plain_classes else t.as_subclass(type(self))
 
     def detach_(self) -> Tensor:
-        """Cut this tensor off its history."""
+        """Remove the history of this tensor, in place."""
         if self._edge.__class__ is View:
             raise RuntimeError(
                 "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel"
@@ -326,7 +326,7 @@ class Tensor:
 
     @property
     def data(self) -> Tensor:
-        """The same memory, without history and with a version counter of its own."""
+        """A tensor on the same memory, without history and with a new version counter."""
         t = new(Tensor)
         t._array, t._edge, t._counter = self._array, None, None
         if self.__class__ not in _plain_classes:
@@ -364,7 +364,7 @@ class Tensor:
         return a.tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The memory as a NumPy array; no copy. `force`: detach first, and copy where needed."""
+        """The memory as a NumPy array, without a copy. `force`: detach first, and copy if needed."""
         if force:
             return self.detach().cpu().numpy()
         if self.requires_grad:
@@ -458,7 +458,7 @@ class Tensor:
     # -- memory ------------------------------------------------------------------------------------
 
     def stride(self, dim: int | None = None) -> Any:
-        """The steps in memory between neighbours, in elements, of all dimensions or of one."""
+        """The strides of all dimensions, or that of `dim`, in elements."""
         a = self._array
         size = a.itemsize
         if a.size:
@@ -472,7 +472,7 @@ class Tensor:
         return strides[_existing_dim(a, dim)]
 
     def storage_offset(self) -> int:
-        """Where the first element is in the storage, in elements."""
+        """The offset of the first element in the storage, in elements."""
         if self._array.base is None:
             return 0
         from rushlight.core import storage
@@ -480,13 +480,13 @@ class Tensor:
         return storage.offset(self)
 
     def untyped_storage(self) -> Any:
-        """The memory beneath, as bytes."""
+        """The memory as bytes."""
         from rushlight.core import storage
 
         return storage.UntypedStorage._of(self)
 
     def storage(self) -> Any:
-        """The memory beneath, as elements of this dtype."""
+        """The memory as elements of this dtype."""
         from rushlight.core import storage
 
         return storage.TypedStorage._of(self)
@@ -497,7 +497,7 @@ class Tensor:
         return devices.of(a).address(a) if a.size else 0
 
     def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
-        """Whether memory order is that of the dimensions (or that of `memory_format`)."""
+        """Whether the elements lie without gaps in the order of `memory_format`."""
         a = self._array
         if memory_format is dtypes.contiguous_format:
             return a.flags.c_contiguous
@@ -564,7 +564,7 @@ def _existing_dim(a: np.ndarray, dim: int) -> int:
 
 
 def _array_for(cls: type, a: np.ndarray) -> np.ndarray:
-    """The array a tensor of class `cls` holds: tagged when the class overrides functions."""
+    """The array that a tensor of class `cls` holds: a `Tagged` one if the class overrides functions."""
     if cls is Tensor or not isinstance(a, np.ndarray) or a.__class__.__name__ == "Meta":
         return a
     from rushlight.dispatch import overrides
@@ -595,5 +595,5 @@ def _bump(t: Tensor) -> None:
         version_of(t).n += 1
 
 
-_plain_classes: set[type] = {Tensor}  # subclasses whose results are plain tensors join it
+_plain_classes: set[type] = {Tensor}  # and subclasses whose results are plain tensors
 __all__ = ["INFERENCE_VIEW", "Tensor"]

@@ -16,7 +16,7 @@ from rushlight.core.modes import get_default_dtype
 
 
 class _Info:
-    """What `finfo` and `iinfo` share: read-only, equal for equal dtypes, not hashable."""
+    """Base of `finfo` and `iinfo`: read-only, equal for equal dtypes, not hashable."""
 
     __slots__ = ("_type", "bits", "dtype", "max", "min")
 
@@ -44,7 +44,7 @@ class _Info:
 class finfo(_Info):
     """Limits of a floating dtype, or of the parts of a complex one.
 
-    Without `type`, of the default dtype. `eps` is the step from 1 to the next number, `tiny` (=
+    `type` is by default the default dtype. `eps` is the step from 1 to the next number, `tiny` (=
     `smallest_normal`) the least normal number above 0, `resolution` 10 to the minus number of
     certain decimal digits.
 

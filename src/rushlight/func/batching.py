@@ -162,10 +162,10 @@ def randomly(randomness: str) -> Iterator[Callable[[], None]]:
             generator.go_back(position)
             generator.spare = spare
 
-    generators.watchers.append(drawing)
+    generators.before_draw.append(drawing)
     try:
         yield again
     finally:
-        generators.watchers.remove(drawing)
+        generators.before_draw.remove(drawing)
         if randomness == "error":
             default.spare = waiting

@@ -1,4 +1,4 @@
-"""Two uniform numbers into two normal ones, the way PyTorch's CPU kernels do it (Box and Muller, 1958).
+"""Two uniform numbers to two normal ones, as PyTorch's CPU kernels compute them (Box and Muller, 1958).
 
 `radius * cos(angle)` and `radius * sin(angle)` with `radius = sqrt(-2 log(1 - u1))`, `angle = 2 pi u2`. In float32 PyTorch
 computes logarithm, sine and cosine by the polynomials of Moshier's Cephes library, eight at a time, with fused
@@ -99,7 +99,7 @@ def _log(u: np.ndarray, s: _Scratch) -> np.ndarray:
 
 
 def _cos_sin(x: np.ndarray, s: _Scratch) -> tuple[np.ndarray, np.ndarray]:
-    """cos and sin of `x` in [0, 2 pi], float32; `x` is lost."""
+    """cos and sin of `x` in [0, 2 pi], float32; `x` is overwritten."""
     x64, z64, wide, both = s.x, s.z, s.wide, s.both
     octant = (x * _EIGHTHS).astype(np.int32)
     octant += 1
@@ -144,7 +144,7 @@ def normal_float32(u: np.ndarray, mean: float, std: float) -> None:
         for half, turn in enumerate(_cos_sin(angle, s)):
             turn *= radius
             if standard:
-                turn += 0.0  # as the multiply-add does: no -0
+                turn += 0.0  # as a multiply-add: no -0
             else:
                 turn = fused_float32(turn, std, mean)
             block[:, half] = turn.reshape(-1, BLOCK // 2)

@@ -2,7 +2,7 @@
 
 It is a Mersenne Twister (MT19937: Matsumoto and Nishimura, 1998; 624 words of 32 bits), run by NumPy's own bit generator
 in compiled code. `random.seed(5)` of NumPy's legacy interface and `manual_seed(5)` here and in PyTorch start the same
-stream. What is made of the stream (uniform, normal, ...) stands in `sampling`.
+stream. `sampling` makes the distributions (uniform, normal, ...) from the stream.
 
 >>> Generator().manual_seed(0).words(3).tolist()
 [2357136044, 2546248239, 3071714933]
@@ -63,16 +63,16 @@ _STATE = np.dtype(
     }
 )
 
-# Each is called with a generator before that draws: `func.vmap` allows some draws only.
-watchers: list[Callable[[Generator], None]] = []
+# Each is called with a generator before it draws: `func.vmap` forbids some draws.
+before_draw: list[Callable[[Generator], None]] = []
 
-_FEW = 256  # fewer words than these come from NumPy without a look for something faster
+_FEW = 256  # fewer words than these come from NumPy's generator directly
 
 
 class Generator:
-    """A stream of random numbers with a state of its own: `Generator("cpu")`.
+    """A stream of random numbers with its own state: `Generator("cpu")`.
 
-    Starts from PyTorch's default seed. Copies (`copy`, `pickle`, `clone_state`) go on with the same numbers,
+    It starts from PyTorch's default seed. Copies (`copy`, `pickle`, `clone_state`) continue with the same numbers,
     independently. RuntimeError for a device that Rushlight has no generator for.
     """
 
@@ -80,7 +80,7 @@ class Generator:
         "__weakref__",
         "_draw",
         "_engine",
-        "_place",
+        "_native_state",
         "_seed",
         "_started",
         "device",
@@ -89,15 +89,11 @@ class Generator:
     )
 
     device: Device
-    spare: (
-        float | None
-    )  # the second half of the last scalar Box-Muller pair: the next scalar normal
-    spare_float: (
-        float | None
-    )  # as `spare`, in float32: kept for the exchange of states, never used on a CPU
+    spare: float | None  # the second number of the last scalar Box-Muller pair, drawn next
+    spare_float: float | None  # in float32: part of the saved state, never used on a CPU
     _engine: Any
     _draw: Callable[[int], np.ndarray] | None
-    _place: tuple[Any, int] | None
+    _native_state: tuple[Any, int] | None
 
     def __init__(self, device: Device | str = "cpu") -> None:
         self.device = Device(device)
@@ -118,7 +114,7 @@ class Generator:
         self._seed = seed
         self._engine = None
         self._draw = None
-        self._place = None
+        self._native_state = None
         self._started = False
         self.spare = None
         self.spare_float = None
@@ -126,7 +122,7 @@ class Generator:
     # -------------------------------------------------------------------------------------------------- seeds
 
     def manual_seed(self, seed: int) -> Generator:
-        """Starts the stream of `seed`, an integer in [-2**63, 2**64); negative ones count from 2**64. Returns itself.
+        """Start the stream of `seed`, an integer in [-2**63, 2**64); negative ones count from 2**64. Returns itself.
 
         The stream depends on the low 32 bits, `initial_seed()` gives all of them. ValueError out of that range.
         """
@@ -139,7 +135,7 @@ class Generator:
         return self
 
     def seed(self) -> int:
-        """Starts a stream from a seed that the operating system makes up, and returns that seed."""
+        """Start a stream from a random seed of the operating system, and return that seed."""
         seed = int.from_bytes(os.urandom(8), "little")
         self._start(seed)
         return seed
@@ -174,7 +170,7 @@ class Generator:
         return np.frombuffer(state.tobytes(), np.uint8).copy()
 
     def load_state_bytes(self, state: np.ndarray) -> Generator:
-        """Takes over a state of `state_bytes()` or of PyTorch's `get_state()`: uint8 [5056]. Returns itself.
+        """Take over a state of `state_bytes()` or of PyTorch's `get_state()`: uint8 [5056]. Returns itself.
 
         TypeError for another dtype, RuntimeError for another size or contents no generator can have.
         """
@@ -210,18 +206,18 @@ class Generator:
         return _wrap(self.state_bytes())
 
     def set_state(self, new_state: Tensor) -> Generator:
-        """Goes on from a state of `get_state()`, ours or PyTorch's. Returns itself."""
+        """Take over a state of `get_state()`, Rushlight's or PyTorch's. Returns itself."""
         array = getattr(new_state, "_array", None)
         if array is None:
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
         return self.load_state_bytes(array)
 
     def graphsafe_set_state(self, state: Generator) -> Generator:
-        """Goes on from where another generator stands."""
+        """Take over the state of another generator. Returns itself."""
         return self.load_state_bytes(state.state_bytes())
 
     def clone_state(self) -> Generator:
-        """A new generator that goes on with the same numbers."""
+        """A new generator in the same state."""
         return _restored(str(self.device), self.state_bytes())
 
     graphsafe_get_state = clone_state
@@ -238,25 +234,25 @@ class Generator:
     # -------------------------------------------------------------------------------------------------- draws
 
     def engine(self) -> Any:
-        """NumPy's bit generator, for who draws from it."""
+        """NumPy's bit generator, to draw from directly."""
         self._begin()
         return self._engine
 
     def _begin(self) -> None:
-        """What comes before each draw."""
-        for watcher in watchers:
-            watcher(self)
+        """Call the hooks of `before_draw`, and make the engine if there is none."""
+        for hook in before_draw:
+            hook(self)
         if self._draw is None:
             self._make_engine()
         self._started = True
 
-    def place(self) -> tuple[Any, int]:
-        """For who draws natively: the lock to hold meanwhile, and where the engine's state is in memory."""
+    def native_state(self) -> tuple[Any, int]:
+        """(lock to hold while drawing, address of the engine's state), for machine code that draws."""
         self._begin()
-        if (place := self._place) is None:
+        if self._native_state is None:
             engine = self._engine
-            place = self._place = engine.lock, engine.ctypes.state_address
-        return place
+            self._native_state = engine.lock, engine.ctypes.state_address
+        return self._native_state
 
     def words(self, n: int) -> np.ndarray:
         """The next `n` words of 32 bits, as uint64 [n]."""
@@ -286,18 +282,18 @@ class Generator:
         return out
 
     def position(self) -> Any:
-        """Where the stream stands, for `go_back`."""
+        """The position in the stream, for `go_back`."""
         if self._engine is None:
             self._make_engine()
         return self._engine.state, self._started
 
     def go_back(self, position: Any) -> None:
-        """Goes back to where the stream stood at a `position()` of this generator. `spare` is left alone."""
+        """Go back to a `position()` of this generator. `spare` does not change."""
         self._engine.state, self._started = position
 
 
 def _restored(device: str, state: np.ndarray) -> Generator:
-    """What a pickle or a copy of a generator calls."""
+    """A generator in a saved state: pickles and copies call this."""
     return Generator(device).load_state_bytes(state)
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class _Reading:
     """Uniform float64 numbers one by one: `with _Reading(generator, n) as draw: draw()`.
 
-    They are made many at a time; at the end the generator stands right after the last one taken.
+    They are drawn in chunks; at the end the generator goes back to the last one taken.
     """
 
     __slots__ = ("_chunk", "_generator", "_left", "_start")
@@ -116,7 +116,7 @@ def _poisson_large(rate: float, draw: Draw) -> int:
 
 
 def _floor(x: float) -> int:
-    """Downwards to an integer of 64 bits; the least of them for what does not fit, as processors do."""
+    """Round down to int64; numbers that do not fit become the least int64, as processors do."""
     return math.floor(x) if abs(x) < 2.0**63 else -(1 << 63)
 
 
@@ -244,7 +244,7 @@ def standard_gamma(alpha: np.ndarray, generator: Generator) -> np.ndarray:
         )
     least = float(np.finfo(alpha.dtype).tiny)
     found = _gammas(alpha, generator, alpha.dtype.type).astype(alpha.dtype)
-    # Of a NaN this makes the least number too, as PyTorch does.
+    # NaN becomes the least number too, as in PyTorch.
     return np.where(found >= least, found, alpha.dtype.type(least))
 
 

@@ -66,7 +66,7 @@ def memory_order(out: np.ndarray) -> tuple[int, ...]:
 
 
 def _write(out: np.ndarray, values: np.ndarray) -> None:
-    """Puts `values` [n] into `out`, converted as C++ does it: float64 goes to the half types by way of float32."""
+    """Copy `values` [n] into `out`, converted as C++ does it: float64 goes to the half types by way of float32."""
     if out.flags.c_contiguous and (values.dtype is out.dtype or values.dtype.kind == "b"):
         out.reshape(-1)[...] = values
         return
@@ -102,7 +102,7 @@ def _function(name: str, dtype: np.dtype, n: int) -> Callable[[np.ndarray], np.n
 def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> None:
     """Uniform numbers of [`low`, `high`): 24 random bits, 53 for float64. Floating-point or complex `out`.
 
-    Computed in float32, in float64 for float64. Where rounding gives `high` there stands `low`. RuntimeError for bounds
+    Computed in float32, in float64 for float64. A number that rounds to `high` becomes `low`. RuntimeError for bounds
     that the dtype cannot hold, for `low > high`, and where the difference is not finite.
     """
     low, high = float(low), float(high)
@@ -149,8 +149,8 @@ def normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> N
     """Normal numbers, floating-point or complex (where `std` is that of the complex number).
 
     Contiguous arrays of 16 elements or more are filled with uniform numbers and transformed in blocks of 16; the last 16
-    are drawn anew where they are not a block. All others are drawn in pairs of float64, whose second half waits in the
-    generator for the next call. RuntimeError for a negative `std`.
+    are drawn again if they are not a block. All others are drawn in pairs of float64, whose second number the
+    generator keeps for the next call. RuntimeError for a negative `std`.
     """
     mean, std = float(mean), float(std)
     if not std >= 0.0:
@@ -220,7 +220,7 @@ def scalar_normals(n: int, generator: Generator, dtype: np.dtype) -> np.ndarray:
     if n:
         generator.spare = None
         if waiting + 2 * pairs > n:
-            # Whoever comes next may want every bit of it.
+            # The next caller may need all 53 bits.
             radius_of_last = math.sqrt(-2.0 * math.log1p(-float(u[-1])))
             generator.spare = radius_of_last * math.sin(2.0 * math.pi * float(u[-2]))
     return z[:n]
@@ -336,7 +336,7 @@ def _integers_of(dtype: np.dtype) -> tuple[int, int]:
 def randperm(n: int, generator: Generator, dtype: np.dtype | type = np.int64) -> np.ndarray:
     """The numbers 0 to `n` - 1 in random order, as `dtype` [n]: Fisher and Yates' shuffle.
 
-    Element i changes places with element i + (word % (n - i)), for i = 0, 1, ... RuntimeError for a negative `n` and one
+    Element i is swapped with element i + (word % (n - i)), for i = 0, 1, ... RuntimeError for a negative `n` and one
     that the dtype cannot count to.
     """
     dtype = np.dtype(dtype)
@@ -380,7 +380,7 @@ def bernoulli_(
     out: np.ndarray, p: float | np.ndarray, generator: Generator, value: float = 1
 ) -> None:
     """Ones with probability `p`, zeros otherwise; `p` a number, or a floating-point array that broadcasts to `out`.
-    For a number, `value` may stand in place of the ones.
+    For a number, `value` can replace the ones.
 
     A number or float64 probabilities are compared with 53 random bits, others with 24. RuntimeError for `p` outside of
     [0, 1].

@@ -23,7 +23,7 @@ SMALL = 1  # who draws nothing starts nothing
 
 def drawn(generator: Any, kernel: Any, *args: Any) -> None:
     """Run a kernel on the state of a generator, as NumPy does: nobody else draws meanwhile."""
-    lock, state = generator.place()
+    lock, state = generator.native_state()
     lock.acquire()  # `with` takes as long again as a few numbers do
     try:
         kernel(state, *args)
