@@ -1,17 +1,20 @@
-"""Writes src/rushlight/dispatch/index.py: which family file each public name is in.
+"""Writes src/rushlight/dispatch/index.py, which family file each public name is in, and
+src/rushlight/_backends/index.py, which family file each kernel is in.
 
-python scripts/index.py            # after adding an operator
-python scripts/index.py --check    # fails when the file is not up to date
+python scripts/index.py            # after adding an operator or a kernel
+python scripts/index.py --check    # fails when a file is not up to date
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OPS = ROOT / "src" / "rushlight" / "ops"
+BACKENDS = ROOT / "src" / "rushlight" / "_backends"
 HEADER = '''"""Which family file each public name is in. Written by scripts/index.py; do not edit.
 
 Names are kept as words in strings, which load ten times faster than entries of dictionaries.
@@ -26,6 +29,19 @@ def spread(table: dict[str, str]) -> dict[str, str]:
 FUNCTIONS = spread(FUNCTIONS)
 METHODS = spread(METHODS) | {name: name for name in SAME.split()}
 INPLACE = spread(INPLACE) | {name: name[:-1] for name in INPLACE_OF.split()}
+"""
+
+
+KERNELS_HEADER = '''"""Which family file each kernel is in. Written by scripts/index.py; do not edit."""
+'''
+KERNELS_FOOTER = """
+
+def spread(table: dict[str, str]) -> dict[str, str]:
+    return {kernel: family for family, names in table.items() for kernel in names.split()}
+
+
+REFERENCE = spread(REFERENCE)  # those of cpu.py that are not NumPy's own
+LLVM = spread(LLVM)
 """
 
 
@@ -66,6 +82,55 @@ def absent_from_tensor(declared: set[str]) -> list[str]:
     return [n for n in names if n not in here and n not in declared]
 
 
+def kernels() -> set[str]:
+    """The names in _backends/protocol.py."""
+    space: dict = {}
+    exec((BACKENDS / "protocol.py").read_text(), space)
+    return set(space["KERNELS"])
+
+
+def reference_kernels() -> dict[str, str]:
+    """kernel -> the file in _backends/reference/ that defines a function of its name."""
+    cpu = ast.parse((BACKENDS / "cpu.py").read_text())
+    imports = [n for n in cpu.body if isinstance(n, ast.ImportFrom) and n.module == "numpy"]
+    wanted = kernels() - {a.name for n in imports for a in n.names}
+    found: dict[str, str] = {}
+    for path in sorted((BACKENDS / "reference").glob("*.py")):
+        if path.stem in ("linalg", "fft"):  # namespaces of their own
+            continue
+        for node in ast.parse(path.read_text()).body:
+            names = [getattr(node, "name", "")]
+            if isinstance(node, ast.Assign):
+                names = [n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+            for name in wanted.intersection(names):
+                if name in found:
+                    raise SystemExit(f"kernel {name} is in {found[name]} and in {path.stem}")
+                found[name] = path.stem
+    if missing := wanted - found.keys():
+        raise SystemExit(f"reference/ has no {', '.join(sorted(missing))}")
+    return found
+
+
+def llvm_kernels() -> dict[str, str]:
+    """kernel -> the file in _backends/llvm/ in which `implements` registers it."""
+    found: dict[str, str] = {}
+    for path in sorted((BACKENDS / "llvm").glob("*.py")):
+        tree = ast.parse(path.read_text())
+        loops = {
+            node.target.id: ast.literal_eval(node.iter.func.value).split()
+            for node in ast.walk(tree)
+            if isinstance(node, ast.For) and ast.unparse(node.iter).endswith(".split()")
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "implements":
+                name = node.args[0]
+                for each in loops[name.id] if isinstance(name, ast.Name) else [name.value]:
+                    if each in found:
+                        raise SystemExit(f"kernel {each} is in {found[each]} and in {path.stem}")
+                    found[each] = path.stem
+    return found
+
+
 def family_of(function: object) -> str:
     """`nn.conv` for what `rushlight.ops.nn.conv` declares."""
     return function.__module__.removeprefix("rushlight.ops.")
@@ -76,6 +141,10 @@ def main() -> int:
     target = OPS.parent / "dispatch" / "index.py"
     if not target.exists():
         target.write_text("FUNCTIONS = {}\nMETHODS = {}\nINPLACE = {}\n")
+    of_kernels = KERNELS_HEADER + table("REFERENCE", reference_kernels())
+    written = {BACKENDS / "index.py": of_kernels + table("LLVM", llvm_kernels()) + KERNELS_FOOTER}
+    if "--check" not in sys.argv:  # operators need it
+        (BACKENDS / "index.py").write_text(written[BACKENDS / "index.py"])
     from rushlight.dispatch.registry import ALIASES, PUBLIC
     from rushlight.dispatch.registry import OPS as DECLARED
 
@@ -122,12 +191,14 @@ def main() -> int:
     text += "\n# PyTorch's methods and attributes that are not here: docs/coverage.md says why\n"
     text += words("ABSENT", absent_from_tensor({*methods, *inplace}))
     text += FOOTER
+    written[target] = text
     if "--check" in sys.argv:
-        if target.read_text() != text:
-            print("src/rushlight/dispatch/index.py is not up to date: run scripts/index.py")
-            return 1
-        return 0
-    target.write_text(text)
+        old = [p for p, text in written.items() if p.read_text() != text]
+        for path in old:
+            print(f"{path.relative_to(ROOT)} is not up to date: run scripts/index.py")
+        return len(old)
+    for path, text in written.items():
+        path.write_text(text)
     print(f"{len(functions)} names, {len(methods)} methods, {len(inplace)} in-place methods")
     return 0
 

@@ -18,6 +18,8 @@ import guard
 from odd_draws import FLOATS, INTEGERS, long_or, shape_of, some
 from odd_examples import example_of
 from rushlight._backends import llvm
+from rushlight._backends.index import LLVM
+from rushlight._backends.llvm import registration
 from rushlight._codegen import native_entry
 
 # What a result may be off by, relative to the largest: layouts that are read wrongly are off by far more.
@@ -172,22 +174,15 @@ def numbers_changed(rng, args):
 # -- calls ---------------------------------------------------------------------------------------------
 
 
-def reference_of(name, binding):
+def reference_of(name):
     """The NumPy kernel that a compiled one stands for."""
-    if name == "cast":
-        return import_module("rushlight._backends.cpu").cast_plainly
-    if name == "where":
-        return np.where
     if name == "attention_gradients":
         return attention_gradients_of
     if name == "reverse_subtract":
         return lambda a, b: np.subtract(b, a)
     if name == "clip_arrays":
         return lambda a, low, high: np.minimum(np.maximum(a, low), high)
-    found = getattr(getattr(binding, "reference", None), name, None)
-    for file in ("elementwise", "special", "gamma", "activation", "loss"):
-        found = found or getattr(import_module(f"rushlight._backends.reference.{file}"), name, None)
-    return found
+    return registration.reference_of(name)
 
 
 def attention_gradients_of(g, q, k, v, mask, causal, result, kept, scale, needs):
@@ -337,9 +332,9 @@ def kernels_of(family: str) -> dict:
     if hasattr(binding, "SHORT"):
         binding.SHORT = 0
     found = {}
-    for name in llvm.FAMILIES[family].split():
-        function = getattr(binding, name)
-        found[name] = function, reference_of(name, binding), example_of(name, function)
+    for name in (kernel for kernel, file in LLVM.items() if file == family):
+        function = registration.KERNELS[name]
+        found[name] = function, reference_of(name), example_of(name, function)
     return {name: each for name, each in found.items() if each[2] is not None}
 
 
@@ -382,7 +377,7 @@ def ufuncs(rounds: int, seed: int = 0) -> int:
 
     assert llvm.activate()
     wrong = 0
-    for name in llvm.UFUNCS.split():
+    for name in (kernel for kernel, file in LLVM.items() if file == "ufuncs"):
         function, reference = getattr(xp, name), getattr(np, name)
         for i in range(rounds):
             rng = np.random.default_rng([seed, i])

@@ -7,12 +7,17 @@ import os
 import pathlib
 import subprocess
 import sys
+from importlib import import_module
 
+import numpy as np
 import pytest
 
 import rushlight
 from rushlight._backends import cpu as xp
+from rushlight._backends.index import LLVM
+from rushlight._backends.llvm import registration
 from rushlight._backends.protocol import KERNELS
+from rushlight._codegen import parallel_ufuncs
 
 OPS = pathlib.Path(rushlight.__file__).parent / "ops"
 NAMESPACES = {"linalg", "fft"}  # families of kernels under a name of their own
@@ -68,3 +73,35 @@ assert table == after and changed == (["k_add", "k_relu"] if active else []), ch
 def test_a_kernel_that_is_not_there_is_named():
     with pytest.raises(AttributeError, match="no kernel 'relu7'"):
         xp.kernel("relu7")
+
+
+@pytest.mark.skipif(not parallel_ufuncs.available(), reason="no machine code here")
+def test_what_is_registered_is_what_the_index_says():
+    for family in set(LLVM.values()):
+        import_module(f"rushlight._backends.llvm.{family}")
+    assert registration.KERNELS.keys() == LLVM.keys()
+    assert LLVM.keys() <= KERNELS.keys()
+
+
+def test_a_guard_sends_only_what_a_kernel_is_made_for(monkeypatch):
+    monkeypatch.setattr(registration, "KERNELS", {})
+    monkeypatch.delenv("RUSHLIGHT_COMPILED", raising=False)
+    seen = []
+
+    @registration.implements("mean", dtypes={np.dtype(np.float32)}, least=3)
+    def mean(a, axis, keepdims, dtype=None):
+        """Another first line."""
+        seen.append(a.shape)
+        return NotImplemented if axis == 1 else "compiled"
+
+    assert {"mean": mean} == registration.KERNELS
+    assert mean.__name__ == "mean"
+    assert mean.__doc__ == registration.reference_of("mean").__doc__
+    a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert mean(a, 0, False) == "compiled"
+    assert (mean(a, 1, False) == a.mean(1)).all()  # NotImplemented
+    assert seen == [(2, 3), (2, 3)]
+    assert (mean(a[:1, :2], 0, False) == a[0, :2]).all()  # small
+    assert (mean(a.astype(float), 0, False) == a.mean(0)).all()  # another dtype
+    assert mean(np.float32(4), None, False) == 4  # no array
+    assert len(seen) == 2

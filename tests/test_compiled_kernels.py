@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from guard import guarded
 from rushlight._backends import cpu as xp
-from rushlight._backends import llvm
+from rushlight._backends.index import LLVM
 from rushlight._backends.llvm import activation as compiled_activation
 from rushlight._backends.llvm import batch_normalize as compiled_batch_normalize
 from rushlight._backends.llvm import cross_entropy as compiled_cross_entropy
@@ -26,9 +26,9 @@ from rushlight._backends.llvm import extremes as compiled_extremes
 from rushlight._backends.llvm import loss as compiled_loss
 from rushlight._backends.llvm import normalize as compiled_normalize
 from rushlight._backends.llvm import reduce as compiled_reduce
+from rushlight._backends.llvm import registration
 from rushlight._backends.llvm import scan as compiled_scan
 from rushlight._backends.llvm import softmax as compiled_softmax
-from rushlight._backends.reference import reduce as numpy_reduce
 from rushlight._codegen.kernels.pointwise import Pointwise
 from rushlight.core import dtypes
 
@@ -84,27 +84,13 @@ def of_any_size(monkeypatch):
         for name, value in list(vars(binding).items()):
             if name in ("SMALL", "SHORT") and isinstance(value, int):
                 monkeypatch.setattr(binding, name, 0)
+            elif "least" in getattr(value, "__globals__", {}):
+                monkeypatch.setitem(value.__globals__, "least", 1)
 
 
 def reference(name):
     """The NumPy kernel that a compiled one stands for."""
-    from importlib import import_module
-
-    for family, names in llvm.FAMILIES.items():
-        if name in names.split():
-            binding = BINDINGS[family]
-            found = getattr(getattr(binding, "reference", None), name, None)
-            if found is not None:
-                return found
-    if name == "cast":
-        return xp.cast_plainly
-    if name == "logsumexp":
-        return numpy_reduce.logsumexp
-    for file in ("activation", "elementwise", "special", "loss", "gamma"):
-        module = import_module(f"rushlight._backends.reference.{file}")
-        if name in vars(module):
-            return getattr(module, name)
-    return {"where": np.where}[name]
+    return registration.reference_of(name)
 
 
 def laid(values, layout):
@@ -192,7 +178,7 @@ def check(name, got, expected, scale=0.0):
 
 def compare(name, *args, scale=0.0, needs=None):
     """Run both; an error must be the same, and no argument may change."""
-    binding = next(b for f, b in BINDINGS.items() if name in llvm.FAMILIES[f].split())
+    binding = BINDINGS[LLVM[name]]
     before = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
     with np.errstate(all="ignore"):
         try:
@@ -217,7 +203,7 @@ def pointwise(name):
     """(arrays, numbers) of a kernel that is a loop over elements; None for others."""
     for family in ("activation", "elementwise", "loss"):
         function = getattr(BINDINGS[family], name, None)
-        if name in llvm.FAMILIES[family].split():
+        if LLVM.get(name) == family:
             for cell in function.__closure__ or ():
                 if isinstance(cell.cell_contents, Pointwise):
                     return cell.cell_contents.arrays, cell.cell_contents.numbers
@@ -228,8 +214,8 @@ DIVISIONS = ("fmod", "remainder", "floor_divide")
 KINDS = ("isnan", "isinf", "isfinite")  # truth values; see test_compiled_elementwise.py
 OF_ELEMENTS = [
     name
-    for family in ("activation", "elementwise", "loss")
-    for name in llvm.FAMILIES[family].split()
+    for name, family in LLVM.items()
+    if family in ("activation", "elementwise", "loss")
     if pointwise(name) and name not in DIVISIONS + KINDS
 ]
 GIVEN = {0: (), 1: (0.5,), 2: (0.5, 1.5), 3: (1.0, 1.5, 0.5)}
@@ -319,7 +305,7 @@ def test_divisions_with_remainder(name, data):
 def test_power(data):
     a = data.draw(arrays(dtype=data.draw(st.sampled_from(FLOATS[:2])), special=False))
     b = data.draw(arrays(a.shape, a.dtype, special=False))
-    assert "power" in llvm.FAMILIES["elementwise"]
+    assert LLVM["power"] == "elementwise"
     with np.errstate(all="ignore"):
         for x in (a, np.abs(a)):
             exact = np.power(x.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
@@ -612,5 +598,5 @@ def test_all_kernels_of_these_families_are_tried():
         for f in ("elementwise", "fold", "losses", "masks")
     ]
     text = "".join(file.read_text(encoding="utf-8") for file in (Path(__file__), *beside))
-    names = [n for f in BINDINGS for n in llvm.FAMILIES[f].split() if n not in OF_ELEMENTS]
+    names = [n for n, f in LLVM.items() if f in BINDINGS and n not in OF_ELEMENTS]
     assert [n for n in names if not re.search(rf"[\".]{n}\b", text)] == []

@@ -60,8 +60,6 @@ KERNELS = {
     # loss
     "binary_cross_entropy": "-(b log(a) + (1 - b) log(1 - a)), logarithms at least -100",
     "binary_cross_entropy_gradient": "the gradient of binary_entropy by a",
-    "nll_loss": "minus the weighted log probabilities of classes, their sum or mean",
-    "nll_loss_gradient": "the gradient of nll_loss",
     "huber": "Huber's loss of a and b",
     "squared_distance": "the sum of (a - b)^2, of half types in float32",
     "huber_gradient": "the gradient of huber by a",
@@ -254,7 +252,7 @@ KERNELS = {
     "index_select": "the slices that indices name along a dimension; None for an index out of range",
     "scatter": "values written or added where indices say along a dimension, in place",
     "add_rows": "`z[rows[k]] += values[k]` for each k in turn; rows may repeat",
-    "along": "the key that reads, for each element of `index`, the place it names along `dim`",
+    "gather_key": "the key that reads, for each element of `index`, the place it names along `dim`",
     "fill_masked": "one number written where a mask is True, in place",
     "gather": "`result[i][j] = a[i][index[i][j]]` for dim 1, and so on",
     "index_add_at": "`z[key] += values`, where positions that occur several times add up",

@@ -128,10 +128,9 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
 
 
 def copy(a: Any, b: Any) -> None:
-    """`a[...] = b`, converted; `b` is a number or an array of the same device."""
-    space = devices.common((a, b)) if devices.is_array(b) else devices.of(a)
+    """`a[...] = b`, converted; the arrays are of one device."""
     with np.errstate(all="ignore"):
-        space.copyto(a, b, casting="unsafe")
+        devices.common((a, b)).copyto(a, b, casting="unsafe")
 
 
 def give_shape(t: Tensor, shape: tuple, strides: tuple | None = None) -> None:

@@ -1,19 +1,19 @@
 """The compiled back end: the reference's kernels, some of them replaced by machine code.
 
-It is the reference (`cpu.py`) with the kernels of `FAMILIES` and `UFUNCS` put in their places, by
-`activate()`, which happens by itself with the first call of a kernel on a large array, or once a
-process has done enough work on small ones to gain by it (LLVM takes about a tenth of a second to
+It is the reference (`cpu.py`) with the kernels of `index.LLVM` put in their places, by `activate()`,
+which happens by itself with the first call of a kernel on a large array, or once a process has done enough work on small ones to gain by it (LLVM takes about a tenth of a second to
 load), or at import with RUSHLIGHT_COMPILED=1, or never with RUSHLIGHT_COMPILED=0. Work is counted, not
 timed, so that a program does the same in every run: until then a function stands before each kernel
 that would be replaced, and counts its calls.
 
-A compiled kernel has the name and the arguments of the reference's, stands in
-`compiled/<family>.py`, takes what it is made for and large enough to pay, and hands all else to the
+A compiled kernel has the name and the arguments of the reference's and stands in `llvm/<family>.py` under
+`@implements(...)` (`registration.py`); all that it is not made for, or is too small to pay, goes to the
 reference.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterable
 from functools import update_wrapper
@@ -21,76 +21,7 @@ from typing import Any
 
 import numpy as np
 
-# family -> the kernels that compiled/<family>.py replaces
-FAMILIES: dict[str, str] = {
-    "attention": "attention attention_gradients",
-    "conv": "convolve convolve_transposed convolve_weight",
-    "products": (
-        "accumulate accumulate_activated adjoint_times bmm dot linear matmul mm mv outer "
-        "outer_added times_adjoint vdot"
-    ),
-    "activation": (
-        "clip_gradient elu elu_gradient gelu gelu_gradient gelu_tanh glu glu_gradient "
-        "gelu_tanh_gradient hardshrink hardsigmoid hardsigmoid_gradient "
-        "hardswish hardswish_gradient hardtanh hardtanh_gradient leaky_relu "
-        "leaky_relu_gradient log_sigmoid log_sigmoid_gradient mish mish_gradient prelu "
-        "prelu_gradient prelu_weight_gradient relu scaled_softplus scaled_softplus_gradient "
-        "shrink_gradient sigmoid_gradient silu silu_gradient softshrink "
-        "tanh_gradient threshold"
-    ),
-    "elementwise": (
-        "threshold_gradient addcmul addcdiv add_scaled cast ceil clip clip_arrays copysign erf erfc "
-        "fill floor floor_divide fmod frac hypot isfinite isinf isnan lerp logaddexp power remainder nan_to_num "
-        "reverse_subtract rint rsqrt sgn sigmoid sign trunc where with_wide_number xlogy"
-    ),
-    "indexing": (
-        "gather_gradient add_rows fill_masked gather index_add_at index_put index_take out_of_range "
-        "put_slices scatter_reduce index_select_gradient index_select scatter"
-    ),
-    "loss": (
-        "binary_cross_entropy binary_cross_entropy_gradient huber huber_gradient bce_with_logits "
-        "bce_with_logits_gradient smooth_l1 smooth_l1_gradient squared_distance "
-        "mse_gradient"
-    ),
-    "batch_normalize": "batch_norm batch_norm_gradients update_running_stats",
-    "normalize": (
-        "group_norm group_norm_gradients layer_norm layer_norm_gradients l2_norm "
-        "rms_norm rms_norm_gradients"
-    ),
-    "pool": (
-        "adaptive_sums add_at_places max_by_tables max_pool max_pool_places window_averages "
-        "window_averages_adjoint"
-    ),
-    "random": (
-        "by_c_library random_uniform random_doubles random_floats random_bernoulli random_integers "
-        "random_normal_floats random_normals random_permutation random_wide_normals random_wide_words random_words"
-    ),
-    "recurrent": "recurrent_layer recurrent_layer_gradients",
-    "sequences": "arange_into linspace_into",
-    "resample": "grid_sample_gradients grid_sample resample resample_adjoint",
-    "reduce": "mean count_nonzero prod sum_to sum nansum variance",
-    "extremes": "argmax argmin amax max_with_index amin min_with_index",
-    "sorting": "bincount searchsorted sort topk unique",
-    "pad": "pad_constant pad_edges",
-    "bags": "embedding_bag",
-    "masks": "masked_expand masked_select nonzero",
-    "scan": "cumulative cumulative_extreme",
-    "views": "cat_contiguous contiguous copy_into cat roll row_major stack_contiguous tile triangle",
-    "ctc": "ctc_loss ctc_loss_gradient",
-    "distances": "cdist cdist_gradient pdist pdist_gradient",
-    "cross_entropy": "cross_entropy cross_entropy_gradient",
-    "special": "digamma entr erfinv lgamma ndtr ndtri polygamma xlog1py",
-    "softmax": "log_softmax log_softmax_gradient logsumexp softmax softmax_gradient",
-}
-
-# Kernels that are NumPy's ufuncs: their own loops, shared by threads, or ours (_codegen/ufunc_loops.py).
-UFUNCS = (
-    "absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh conjugate cos cosh divide "
-    "equal exp exp2 expm1 fmax fmin greater greater_equal less less_equal log log10 log1p log2 "
-    "logical_and logical_not logical_or logical_xor maximum minimum multiply negative not_equal reciprocal "
-    "sin sinh sqrt square subtract tan tanh"
-)
-REPLACED = frozenset(UFUNCS.split()).union(*(names.split() for names in FAMILIES.values()))
+from rushlight._backends.index import LLVM
 
 # Work is counted in elements that kernels go over, about a nanosecond each; every call counts CALL more.
 # ENOUGH of it, or a call on LARGE, and the kernels are replaced.
@@ -116,7 +47,7 @@ def watch(name: str, cell: Any) -> None:
 
 def counted(name: str, kernel: Any) -> Any:
     """A kernel of the reference, with what counts its calls before it if it would be replaced."""
-    if active or _refused or name not in REPLACED:
+    if active or _refused or name not in LLVM:
         return kernel
     if name not in _counted:
         _counted[name] = update_wrapper(_counting(kernel), kernel)
@@ -183,7 +114,7 @@ def activate() -> bool:
     if active or _refused or _starting:
         return active
     from rushlight._backends import blas, cpu
-    from rushlight._codegen import parallel_ufuncs, ufunc_loops
+    from rushlight._codegen import parallel_ufuncs
     from rushlight._codegen.runtime import memory
 
     if not parallel_ufuncs.available():
@@ -192,18 +123,14 @@ def activate() -> bool:
         return False
     _starting = True
     try:
-        loops, functions = ufunc_loops.loops(), ufunc_loops.functions()
-        ufuncs = {
-            name: parallel_ufuncs.parallel(getattr(cpu, name), loops.get(name), functions.get(name))
-            for name in UFUNCS.split()
-        }
+        importlib.import_module(f"{__name__}.ufuncs")  # compiles
     finally:  # after Ctrl-C while LLVM loads all is as before, and the next work tries again
         _starting = False
     active = True
     blas.use_one_thread()
     memory.install()
-    cpu.replace({k: f"llvm.{f}" for f, names in FAMILIES.items() for k in names.split()})
-    _put(ufuncs)
+    cpu.replace({kernel: f"llvm.{family}" for kernel, family in LLVM.items()})
+    _put({})
     return True
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import cpu
-from rushlight._backends.llvm.elementwise import into, pointwise, pointwise_of_several
+from rushlight._backends.llvm.elementwise import Elementwise, into
 from rushlight._backends.llvm.operands import Made
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import activation as reference
 from rushlight._codegen.kernels import activations as of
 from rushlight._codegen.kernels import elementwise
-from rushlight._codegen.kernels.loops import CHEAP, COSTLY
+from rushlight._codegen.kernels.loops import CHEAP
 from rushlight._codegen.kernels.pointwise import Pointwise
 from rushlight._codegen.types import of as type_of
 from rushlight.core.dtype_sets import FLOATING, I32, I64
@@ -21,6 +22,7 @@ from rushlight.core.dtype_sets import FLOATING, I32, I64
 _relu = Pointwise(elementwise.relu, grain=CHEAP)
 
 
+@implements("relu")
 def relu(a: Any, out: np.ndarray | None = None) -> Any:
     """The larger of `a` and 0; NaN for NaN."""
     if a.__class__ is np.ndarray and a.size:
@@ -31,44 +33,55 @@ def relu(a: Any, out: np.ndarray | None = None) -> Any:
     return into(out, reference.relu(a))
 
 
-gelu = pointwise(elementwise.gelu, reference.gelu)
-gelu_tanh = pointwise(elementwise.gelu_tanh, reference.gelu_tanh)
-silu = pointwise(elementwise.silu, reference.silu)
-mish = pointwise(elementwise.mish, reference.mish)
-log_sigmoid = pointwise(of.log_sigmoid, reference.log_sigmoid)
-hardsigmoid = pointwise(of.hardsigmoid, reference.hardsigmoid, 0, CHEAP)
-hardswish = pointwise(of.hardswish, reference.hardswish, 0, CHEAP)
+gelu = implements("gelu")(Elementwise(elementwise.gelu))
+gelu_tanh = implements("gelu_tanh")(Elementwise(elementwise.gelu_tanh))
+silu = implements("silu")(Elementwise(elementwise.silu))
+mish = implements("mish")(Elementwise(elementwise.mish))
+log_sigmoid = implements("log_sigmoid")(Elementwise(of.log_sigmoid))
+hardsigmoid = implements("hardsigmoid")(Elementwise(of.hardsigmoid, 1, 0, CHEAP))
+hardswish = implements("hardswish")(Elementwise(of.hardswish, 1, 0, CHEAP))
 
-leaky_relu = pointwise(of.leaky_relu, reference.leaky_relu, 1, CHEAP)
-hardtanh = pointwise(of.hardtanh, reference.hardtanh, 2, CHEAP)
-threshold = pointwise(of.threshold, reference.threshold, 2, CHEAP)
-hardshrink = pointwise(of.hardshrink, reference.hardshrink, 1, CHEAP)
-softshrink = pointwise(of.softshrink, reference.softshrink, 1, CHEAP)
-elu = pointwise(of.elu, reference.elu, 3)
-scaled_softplus = pointwise(of.softplus, reference.scaled_softplus, 2)
+leaky_relu = implements("leaky_relu")(Elementwise(of.leaky_relu, 1, 1, CHEAP))
+hardtanh = implements("hardtanh")(Elementwise(of.hardtanh, 1, 2, CHEAP))
+threshold = implements("threshold")(Elementwise(of.threshold, 1, 2, CHEAP))
+hardshrink = implements("hardshrink")(Elementwise(of.hardshrink, 1, 1, CHEAP))
+softshrink = implements("softshrink")(Elementwise(of.softshrink, 1, 1, CHEAP))
+elu = implements("elu")(Elementwise(of.elu, 1, 3))
+scaled_softplus = implements("scaled_softplus")(Elementwise(of.softplus, 1, 2))
 
-prelu = pointwise_of_several(of.prelu, reference.prelu, 2, 0, CHEAP)
-
-
-def _gradient(name: str, numbers: int = 0, grain: int = COSTLY, arrays: int = 2) -> None:
-    function = getattr(of, name.removeprefix("scaled_"))
-    made = pointwise_of_several(function, getattr(reference, name), arrays, numbers, grain)
-    globals()[name] = made
+prelu = implements("prelu")(Elementwise(of.prelu, 2, 0, CHEAP))
 
 
-for _name in "gelu gelu_tanh silu mish log_sigmoid".split():
-    _gradient(f"{_name}_gradient")
-for _name in "hardsigmoid hardswish prelu_weight sigmoid tanh".split():
-    _gradient(f"{_name}_gradient", 0, CHEAP)
-_gradient("leaky_relu_gradient", 1, CHEAP)
-_gradient("shrink_gradient", 1, CHEAP)
-_gradient("hardtanh_gradient", 2, CHEAP)
-_gradient("elu_gradient", 3)
-_gradient("scaled_softplus_gradient", 2)
-_gradient("prelu_gradient", 0, CHEAP, 3)
-_clipped = pointwise_of_several(of.clip_gradient, reference.clip_gradient, 2, 2, CHEAP, True)
+gelu_gradient = implements("gelu_gradient")(Elementwise(of.gelu_gradient, 2))
+gelu_tanh_gradient = implements("gelu_tanh_gradient")(Elementwise(of.gelu_tanh_gradient, 2))
+silu_gradient = implements("silu_gradient")(Elementwise(of.silu_gradient, 2))
+mish_gradient = implements("mish_gradient")(Elementwise(of.mish_gradient, 2))
+log_sigmoid_gradient = implements("log_sigmoid_gradient")(Elementwise(of.log_sigmoid_gradient, 2))
+hardsigmoid_gradient = implements("hardsigmoid_gradient")(
+    Elementwise(of.hardsigmoid_gradient, 2, 0, CHEAP)
+)
+hardswish_gradient = implements("hardswish_gradient")(
+    Elementwise(of.hardswish_gradient, 2, 0, CHEAP)
+)
+prelu_weight_gradient = implements("prelu_weight_gradient")(
+    Elementwise(of.prelu_weight_gradient, 2, 0, CHEAP)
+)
+sigmoid_gradient = implements("sigmoid_gradient")(Elementwise(of.sigmoid_gradient, 2, 0, CHEAP))
+tanh_gradient = implements("tanh_gradient")(Elementwise(of.tanh_gradient, 2, 0, CHEAP))
+leaky_relu_gradient = implements("leaky_relu_gradient")(
+    Elementwise(of.leaky_relu_gradient, 2, 1, CHEAP)
+)
+shrink_gradient = implements("shrink_gradient")(Elementwise(of.shrink_gradient, 2, 1, CHEAP))
+hardtanh_gradient = implements("hardtanh_gradient")(Elementwise(of.hardtanh_gradient, 2, 2, CHEAP))
+elu_gradient = implements("elu_gradient")(Elementwise(of.elu_gradient, 2, 3))
+scaled_softplus_gradient = implements("scaled_softplus_gradient")(
+    Elementwise(of.softplus_gradient, 2, 2)
+)
+prelu_gradient = implements("prelu_gradient")(Elementwise(of.prelu_gradient, 3, 0, CHEAP))
+_clipped = Elementwise(of.clip_gradient, 2, 2, CHEAP, True).bind(reference.clip_gradient)
 
 
+@implements("clip_gradient")
 def clip_gradient(g: Any, a: Any, low: float | None, high: float | None) -> Any:
     """g where `a` is between the bounds, either may be None, or at one; else 0."""
     inf = float("inf")
@@ -92,6 +105,7 @@ def half_rows(a: Any, axis: int) -> tuple[int, int, tuple] | None:
     return a.size // (2 * n), n, (*shape[:axis], shape[axis] // 2, *shape[axis + 1 :])
 
 
+@implements("glu")
 def glu(a: Any, axis: int) -> Any:
     """The first half of `a` along an axis times the sigmoid of the second."""
     if (found := half_rows(a, axis)) is None:
@@ -102,6 +116,7 @@ def glu(a: Any, axis: int) -> Any:
     return out
 
 
+@implements("glu_gradient")
 def glu_gradient(g: Any, a: Any, axis: int) -> Any:
     """The gradient by both halves, one behind the other."""
     found = half_rows(a, axis)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import attention as reference
 from rushlight._codegen.kernels import attention as kernels
 from rushlight._codegen.kernels import gemm
@@ -77,6 +78,7 @@ def mask_of(mask: Any, shape: tuple) -> np.ndarray:
     return np.broadcast_to(rows_of(own), shape)
 
 
+@implements("attention")
 def attention(
     query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float, keep: bool
 ) -> tuple[Any, Any]:
@@ -99,6 +101,7 @@ def attention(
     return out, sums if keep else None
 
 
+@implements("attention_gradients")
 def attention_gradients(
     g: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, result: Any, kept: Any,
     scale: float, needs: tuple,

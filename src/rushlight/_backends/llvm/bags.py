@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import bags as reference
 from rushlight._codegen.kernels import bags as kernels
 from rushlight._codegen.kernels.rows import width
@@ -17,6 +18,7 @@ SMALL = max(1, threshold(64))  # elements that are added up
 MODES = ("sum", "mean", "most")
 
 
+@implements("embedding_bag")
 def embedding_bag(
     weight: Any, indices: Any, offsets: Any, factors: Any, mode: int, padding_idx: int
 ) -> tuple[Any, Any, Any, Any]:

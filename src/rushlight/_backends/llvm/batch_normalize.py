@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.operands import Made, known
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import normalize as reference
 from rushlight._backends.reference.normalize import channels_last
 from rushlight._codegen.kernels import batch_norm as kernels
@@ -76,6 +77,7 @@ _norms, _backs = Made(_forward), Made(_backward)
 _moved = Made(lambda s, r: kernels.moved.compiled(S=of(s), R=of(r)))
 
 
+@implements("batch_norm")
 def batch_norm(
     a: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float,
     given: bool = False,
@@ -112,6 +114,7 @@ def batch_norm(
     return y, mean, var
 
 
+@implements("batch_norm_gradients")
 def batch_norm_gradients(
     g: Any, a: Any, weight: Any, mean: Any, var: Any, training: bool, eps: float, needs: tuple
 ) -> tuple[Any, Any, Any]:
@@ -137,6 +140,7 @@ def batch_norm_gradients(
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
 
+@implements("update_running_stats")
 def update_running_stats(
     running_mean: Any, running_var: Any, mean: Any, var: Any, by: float, unbiased: float
 ) -> None:

@@ -31,6 +31,7 @@ from rushlight._backends.llvm.conv_plans import (  # fmt: skip
     transposed_plan,
     weight_plan,
 )
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import row_major
 from rushlight._backends.reference import conv as reference
 from rushlight._backends.reference.pad import im2col
@@ -51,6 +52,7 @@ Bias = Any  # np.ndarray | None
 # -- the kernels -----------------------------------------------------------------------------------
 
 
+@implements("convolve")
 def convolve(x: np.ndarray, w: np.ndarray, bias: Bias, problem: Problem) -> np.ndarray:
     """Cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel), plus bias (O): (N, O, *out)."""
     p, dtype = problem, problem.dtype
@@ -59,6 +61,7 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: Bias, problem: Problem) -> np.n
     return candidate.run(x, w, bias, p)
 
 
+@implements("convolve_transposed")
 def convolve_transposed(g: np.ndarray, w: np.ndarray, bias: Bias, problem: Problem) -> np.ndarray:
     """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *in), plus bias (C)."""
     p, dtype = problem, problem.dtype
@@ -67,6 +70,7 @@ def convolve_transposed(g: np.ndarray, w: np.ndarray, bias: Bias, problem: Probl
     return candidate.run(g, w, bias, p)
 
 
+@implements("convolve_weight")
 def convolve_weight(x: np.ndarray, g: np.ndarray, problem: Problem) -> np.ndarray:
     """The gradient of the weight: x (N, C, *in) and g (N, O, *out) to (O, C / groups, *kernel)."""
     p, dtype = problem, problem.dtype

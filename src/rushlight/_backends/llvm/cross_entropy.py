@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight._backends.llvm.batch_normalize import vectors
 from rushlight._backends.llvm.operands import Made
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import softmax as reference
 from rushlight._backends.reference.normalize import channels_last
 from rushlight._codegen.kernels import class_entropy as kernels
@@ -53,6 +54,7 @@ def layout_of(a: Any, target: Any, weight: Any) -> tuple[int, int, int] | None:
     return None
 
 
+@implements("cross_entropy")
 def cross_entropy(
     a: Any, target: Any, weight: Any, skip: int, smoothing: float
 ) -> tuple[np.ndarray, np.ndarray, float, float, bool]:
@@ -84,6 +86,7 @@ def cross_entropy(
     return losses, sums, total, weights, bad != 0
 
 
+@implements("cross_entropy_gradient")
 def cross_entropy_gradient(
     g: Any, a: Any, target: Any, weight: Any, sums: Any, skip: int, smoothing: float, scale: float
 ) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.operands import Made
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import ctc as reference
 from rushlight._codegen.kernels import ctc as kernels
 from rushlight._codegen.types import of
@@ -48,6 +49,7 @@ def walked(x: Any, targets: Any, heard: list, lengths: list, blank: int) -> tupl
     return at, jump, np.array(heard, np.int64), said
 
 
+@implements("ctc_loss")
 def ctc_loss(
     log_probs: Any, targets: Any, input_lengths: list, target_lengths: list, blank: int
 ) -> tuple[Any, Any]:
@@ -64,6 +66,7 @@ def ctc_loss(
     return losses, alpha
 
 
+@implements("ctc_loss_gradient")
 def ctc_loss_gradient(
     g: Any, log_probs: Any, targets: Any, input_lengths: list, target_lengths: list, alpha: Any,
     blank: int, zero_infinity: bool,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.operands import Made
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import distances as reference
 from rushlight._codegen.kernels import distances as kernels
 from rushlight._codegen.types import of
@@ -43,6 +44,7 @@ def fits(a: np.ndarray, b: np.ndarray) -> bool:
     return a.ndim > 1 and a.shape[:-2] == b.shape[:-2] and a.shape[-1] == b.shape[-1]
 
 
+@implements("cdist")
 def cdist(a: Any, b: Any, p: float) -> Any:
     """The p-norm distances of all rows of [..., n, k] to all rows of [..., m, k]."""
     if p not in NORMS or not alike(a, b) or not fits(a, b):
@@ -54,6 +56,7 @@ def cdist(a: Any, b: Any, p: float) -> Any:
     return out
 
 
+@implements("cdist_gradient")
 def cdist_gradient(g: Any, d: Any, a: Any, b: Any, p: float) -> Any:
     """The gradient of `distances` d by `a`; g and d may be those of b to `a`, as a view."""
     shape = (*a.shape[:-1], b.shape[-2]) if a.ndim > 1 and b.ndim > 1 else None
@@ -77,6 +80,7 @@ def cdist_gradient(g: Any, d: Any, a: Any, b: Any, p: float) -> Any:
     return out
 
 
+@implements("pdist")
 def pdist(a: Any, p: float) -> Any:
     """The p-norm distances of the pairs (i, j), i < j, of rows of [n, k]."""
     if p not in NORMS or not alike(a) or a.ndim != 2:
@@ -87,6 +91,7 @@ def pdist(a: Any, p: float) -> Any:
     return out
 
 
+@implements("pdist_gradient")
 def pdist_gradient(g: Any, d: Any, a: Any, p: float) -> Any:
     """The gradient of `pdist` d by `a`."""
     if p not in NORMS or not alike(g, d, a) or a.ndim != 2:

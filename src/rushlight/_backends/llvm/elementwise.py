@@ -7,19 +7,21 @@ have any strides and broadcast; all else is the reference's.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rushlight._backends import cpu
 from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.registration import Binding, implements
+from rushlight._backends.reference import conversion
 from rushlight._backends.reference import elementwise as numpy_elementwise
-from rushlight._backends.reference import gamma as numpy_gamma
-from rushlight._backends.reference import special as numpy_special
 from rushlight._codegen.kernels import activations, arithmetic, elementwise, math
 from rushlight._codegen.kernels.loops import CHEAP, COSTLY
-from rushlight._codegen.kernels.pointwise import SINGLES, Pointwise
+from rushlight._codegen.kernels.pointwise import FLOATS, SINGLES, Pointwise
 from rushlight._codegen.types import (
+    Type,
     b1,
     bf16,
     f16,
@@ -65,16 +67,31 @@ def number_of(d: np.dtype, bound: bool) -> Callable[[float], Any]:
     return np.float32
 
 
-def pointwise(
-    function: Any,
-    reference: Callable,
-    numbers: int = 0,
-    grain: int = COSTLY,
-    bounds: bool = False,
-) -> Callable:
-    """The kernel `reference` by a function of the kernel language, of one array and some numbers."""
-    ufuncs = Pointwise(function, 1, numbers, grain)
+@dataclass
+class Elementwise(Binding):
+    """A function of the kernel language, of some arrays of one dtype and some Python numbers.
 
+    `bounds`: elements of half types are compared with the numbers.
+    """
+
+    function: Any
+    arrays: int = 1
+    numbers: int = 0
+    grain: int = COSTLY
+    bounds: bool = False
+    types: tuple[Type, ...] = FLOATS
+    output: Type | None = None  # the type of the result, where it is another
+
+    def bind(self, reference: Callable) -> Callable:
+        of = of_one if self.arrays == 1 else of_several
+        how = self.function, self.arrays, self.numbers, self.grain, self.output, self.types
+        ufuncs = Pointwise(*how)
+        return of(ufuncs, reference, self.arrays, self.numbers, self.bounds)
+
+
+def of_one(
+    ufuncs: Pointwise, reference: Callable, arrays: int, numbers: int, bounds: bool
+) -> Callable:
     def compiled(a: Any, *rest: float, out: np.ndarray | None = None) -> Any:
         if a.__class__ is np.ndarray and a.size >= SMALL and (u := ufuncs[a.dtype]) is not None:
             if rest:
@@ -82,20 +99,12 @@ def pointwise(
             return u(a, *rest) if out is None else u(a, *rest, out=out)
         return into(out, reference(a, *rest))
 
-    return named(compiled, reference)
+    return compiled
 
 
-def pointwise_of_several(
-    function: Any,
-    reference: Callable,
-    arrays: int = 2,
-    numbers: int = 0,
-    grain: int = COSTLY,
-    bounds: bool = False,
+def of_several(
+    ufuncs: Pointwise, reference: Callable, arrays: int, numbers: int, bounds: bool
 ) -> Callable:
-    """The same of several arrays of one dtype, the first of which is large."""
-    ufuncs = Pointwise(function, arrays, numbers, grain)
-
     def compiled(*args: Any, out: np.ndarray | None = None) -> Any:
         a = args[0]
         if a.__class__ is np.ndarray and (u := ufuncs[a.dtype]) is not None:
@@ -112,7 +121,7 @@ def pointwise_of_several(
                     return u(*args) if out is None else u(*args, out=out)
         return into(out, reference(*args))
 
-    return named(compiled, reference)
+    return compiled
 
 
 def into(out: np.ndarray | None, result: Any) -> Any:
@@ -122,38 +131,32 @@ def into(out: np.ndarray | None, result: Any) -> Any:
     return out
 
 
-def named(function: Callable, reference: Callable) -> Callable:
-    function.__name__ = function.__qualname__ = reference.__name__
-    function.__doc__ = reference.__doc__
-    return function
+sigmoid = implements("sigmoid")(Elementwise(math.sigmoid))
+rsqrt = implements("rsqrt")(Elementwise(elementwise.rsqrt))
+sign = implements("sign")(Elementwise(arithmetic.sign, 1, 0, CHEAP))
 
 
-sigmoid = pointwise(math.sigmoid, numpy_elementwise.sigmoid)
-rsqrt = pointwise(elementwise.rsqrt, numpy_elementwise.rsqrt)
-sign = pointwise(arithmetic.sign, numpy_elementwise.sign, 0, CHEAP)
-
-
+@implements("sgn")
 def sgn(a: Any) -> Any:
     """The sign; of a complex number z / |z|."""
     return numpy_elementwise.sgn(a) if a.dtype.kind == "c" else sign(a)
 
 
-frac = pointwise(arithmetic.frac, numpy_elementwise.frac, 0, CHEAP)
-erf = pointwise(math.erf, numpy_special.erf)
-erfc = pointwise(math.erfc, numpy_special.erfc)
-xlogy = pointwise_of_several(arithmetic.xlogy, numpy_gamma.xlogy)
-threshold_gradient = pointwise_of_several(
-    elementwise.above, numpy_elementwise.threshold_gradient, 2, 1, CHEAP
-)
-addcmul = pointwise_of_several(elementwise.add_product, numpy_elementwise.addcmul, 3, 1, CHEAP)
-addcdiv = pointwise_of_several(elementwise.add_quotient, numpy_elementwise.addcdiv, 3, 1, CHEAP)
-copysign = pointwise_of_several(arithmetic.copy_sign, numpy_elementwise.copysign, 2, 0, CHEAP)
-hypot = pointwise_of_several(arithmetic.hypot, numpy_elementwise.hypot)
-logaddexp = pointwise_of_several(arithmetic.logaddexp, numpy_elementwise.logaddexp)
+frac = implements("frac")(Elementwise(arithmetic.frac, 1, 0, CHEAP))
+erf = implements("erf")(Elementwise(math.erf))
+erfc = implements("erfc")(Elementwise(math.erfc))
+xlogy = implements("xlogy")(Elementwise(arithmetic.xlogy, 2))
+threshold_gradient = implements("threshold_gradient")(Elementwise(elementwise.above, 2, 1, CHEAP))
+addcmul = implements("addcmul")(Elementwise(elementwise.add_product, 3, 1, CHEAP))
+addcdiv = implements("addcdiv")(Elementwise(elementwise.add_quotient, 3, 1, CHEAP))
+copysign = implements("copysign")(Elementwise(arithmetic.copy_sign, 2, 0, CHEAP))
+hypot = implements("hypot")(Elementwise(arithmetic.hypot, 2))
+logaddexp = implements("logaddexp")(Elementwise(arithmetic.logaddexp, 2))
 
-_added = pointwise_of_several(elementwise.add_scaled, numpy_elementwise.add_scaled, 2, 1, CHEAP)
+_added = Elementwise(elementwise.add_scaled, 2, 1, CHEAP).bind(numpy_elementwise.add_scaled)
 
 
+@implements("add_scaled")
 def add_scaled(a: Any, b: Any, factor: Any, out: np.ndarray | None = None) -> Any:
     """a + factor * b; of half types the factor is rounded to half, the sum once."""
     if a.__class__ is np.ndarray and a.dtype in REDUCED:
@@ -161,43 +164,47 @@ def add_scaled(a: Any, b: Any, factor: Any, out: np.ndarray | None = None) -> An
     return _added(a, b, factor, out=out)
 
 
-_by_number = pointwise_of_several(elementwise.between, numpy_elementwise.lerp, 2, 1, CHEAP)
-_by_arrays = pointwise_of_several(elementwise.between, numpy_elementwise.lerp, 3, 0, CHEAP)
+_by_number = Elementwise(elementwise.between, 2, 1, CHEAP).bind(numpy_elementwise.lerp)
+_by_arrays = Elementwise(elementwise.between, 3, 0, CHEAP).bind(numpy_elementwise.lerp)
 
 
+@implements("lerp")
 def lerp(a: Any, end: Any, weight: Any, out: np.ndarray | None = None) -> Any:
     """a + weight * (end - a), exact at both ends."""
     by = _by_arrays if weight.__class__ is np.ndarray else _by_number
     return by(a, end, weight, out=out)
 
 
-_divisions = {
-    name: Pointwise(getattr(arithmetic, name), 2, types=SINGLES, vectors=True)
-    for name in ("fmod", "remainder", "floor_divide", "power")
-}
+@dataclass
+class Divided(Binding):
+    """A function of the kernel language that divides with a remainder (or takes powers), of two arrays or
+    an array and a number."""
+
+    function: Any
+
+    def bind(self, reference: Callable) -> Callable:
+        ufuncs = Pointwise(self.function, 2, types=SINGLES, vectors=True)
+
+        def compiled(a: Any, b: Any) -> Any:
+            if a.__class__ is np.ndarray and a.size >= SMALL and (u := ufuncs[a.dtype]) is not None:
+                if b.__class__ is np.ndarray:
+                    if b.dtype is a.dtype:
+                        return u(a, b)
+                elif a.dtype is F32 and (b.__class__ is float or b.__class__ is int):
+                    return u(a, np.float32(b))
+            return reference(a, b)
+
+        return compiled
 
 
-def divided(name: str) -> Callable:
-    """A kernel that divides with a remainder, of arrays or an array and a number."""
-    reference, ufuncs = getattr(numpy_elementwise, name), _divisions[name]
-
-    def compiled(a: Any, b: Any) -> Any:
-        if a.__class__ is np.ndarray and a.size >= SMALL and (u := ufuncs[a.dtype]) is not None:
-            if b.__class__ is np.ndarray:
-                if b.dtype is a.dtype:
-                    return u(a, b)
-            elif a.dtype is F32 and (b.__class__ is float or b.__class__ is int):
-                return u(a, np.float32(b))
-        return reference(a, b)
-
-    return named(compiled, reference)
-
-
-fmod, remainder, floor_divide = map(divided, ("fmod", "remainder", "floor_divide"))
-_powers = divided("power")
+fmod = implements("fmod")(Divided(arithmetic.fmod))
+remainder = implements("remainder")(Divided(arithmetic.remainder))
+floor_divide = implements("floor_divide")(Divided(arithmetic.floor_divide))
+_powers = Divided(arithmetic.power).bind(numpy_elementwise.power)
 _cube = Pointwise(arithmetic.cube, grain=CHEAP)
 
 
+@implements("power")
 def power(a: Any, b: Any) -> Any:
     """`a` to the power of `b`; common exponents by products, as PyTorch computes them."""
     if a.__class__ is np.ndarray and a.ndim and a.dtype in FLOATING:
@@ -229,6 +236,7 @@ _WIDE = {
 }
 
 
+@implements("with_wide_number")
 def with_wide_number(kernel: Callable, a: Any, b: Any) -> Any:
     """`kernel` of a half type and one number, which is float32, as the computation; rounded once."""
     ufuncs = _WIDE.get(kernel.__name__)
@@ -238,12 +246,13 @@ def with_wide_number(kernel: Callable, a: Any, b: Any) -> Any:
     return numpy_elementwise.with_wide_number(kernel, a, b)
 
 
-floor = pointwise(arithmetic.floor_of, numpy_elementwise.floor, 0, CHEAP)
-ceil = pointwise(arithmetic.ceil_of, numpy_elementwise.ceil, 0, CHEAP)
-trunc = pointwise(arithmetic.trunc_of, numpy_elementwise.trunc, 0, CHEAP)
-rint = pointwise(arithmetic.rint_of, numpy_elementwise.rint, 0, CHEAP)
+floor = implements("floor")(Elementwise(arithmetic.floor_of, 1, 0, CHEAP))
+ceil = implements("ceil")(Elementwise(arithmetic.ceil_of, 1, 0, CHEAP))
+trunc = implements("trunc")(Elementwise(arithmetic.trunc_of, 1, 0, CHEAP))
+rint = implements("rint")(Elementwise(arithmetic.rint_of, 1, 0, CHEAP))
 
 
+@implements("reverse_subtract")
 def reverse_subtract(a: Any, b: Any) -> Any:
     return cpu.subtract(b, a)
 
@@ -251,6 +260,7 @@ def reverse_subtract(a: Any, b: Any) -> Any:
 _replaced = Pointwise(arithmetic.replace_nonfinite, 1, 3, CHEAP)
 
 
+@implements("nan_to_num")
 def nan_to_num(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     """NaN and the infinities replaced; None: 0, the largest and the lowest number of the dtype."""
     if a.__class__ is np.ndarray and (u := _replaced[a.dtype]) is not None:
@@ -281,12 +291,13 @@ _casts = {
 }
 
 
+@implements("cast")
 def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
     """A copy in another dtype, as PyTorch converts (complex to real drops the imaginary part)."""
     if a.__class__ is np.ndarray and a.ndim and a.size >= SMALL and a.dtype is not to:
         if (ufuncs := _casts.get(to)) is not None and (u := ufuncs[a.dtype]) is not None:
             return u(a)
-    return cpu.cast_plainly(a, to)
+    return conversion.cast(a, to)
 
 
 _bounded = Pointwise(activations.hardtanh, 1, 2, CHEAP)
@@ -294,6 +305,7 @@ _bounded_integers = Pointwise(activations.hardtanh, 1, 2, CHEAP, types=(i64, i32
 _bounded_by_arrays = Pointwise(activations.hardtanh, 3, 0, CHEAP)
 
 
+@implements("clip")
 def clip(a: np.ndarray, low: Any, high: Any, out: np.ndarray | None = None) -> np.ndarray:
     """`a` between two Python numbers, either may be None; NaN stays."""
     plain = numpy_elementwise.PLAIN
@@ -325,6 +337,7 @@ def clip(a: np.ndarray, low: Any, high: Any, out: np.ndarray | None = None) -> n
     return into(out, numpy_elementwise.clip(a, low, high))
 
 
+@implements("clip_arrays")
 def clip_arrays(a: Any, low: Any, high: Any, out: np.ndarray | None = None) -> Any:
     """`a` between two arrays, either may be None."""
     if low is not None:
@@ -332,6 +345,7 @@ def clip_arrays(a: Any, low: Any, high: Any, out: np.ndarray | None = None) -> A
     return a if high is None else cpu.minimum(a, high, out=out)
 
 
+@implements("where")
 def where(condition: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, else b."""
     if (
@@ -351,27 +365,23 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return np.where(condition, a, b)
 
 
-def checked(name: str) -> Callable:
-    """Whether numbers of a half type are of one kind, by a kernel that widens them; NumPy's is as quick
-    for the others."""
-    ufuncs = Pointwise(getattr(arithmetic, name), 1, 0, CHEAP, output=b1, types=(f16, bf16))
-    reference = getattr(numpy_elementwise, name)
-
-    def compiled(a: Any) -> Any:
-        if a.__class__ is np.ndarray and a.size >= SMALL and (u := ufuncs[a.dtype]) is not None:
-            return u(a)
-        return reference(a)
-
-    return named(compiled, reference)
-
-
-isnan, isinf, isfinite = map(checked, ("isnan", "isinf", "isfinite"))
+# NumPy's are as quick for the others.
+isnan = implements("isnan")(
+    Elementwise(arithmetic.isnan, 1, 0, CHEAP, types=(f16, bf16), output=b1)
+)
+isinf = implements("isinf")(
+    Elementwise(arithmetic.isinf, 1, 0, CHEAP, types=(f16, bf16), output=b1)
+)
+isfinite = implements("isfinite")(
+    Elementwise(arithmetic.isfinite, 1, 0, CHEAP, types=(f16, bf16), output=b1)
+)
 
 
 MANY = threshold(32768)  # elements that two threads fill sooner
 _BITS: dict[int, tuple[np.dtype, Any]] = {1: (U8, u8), 2: (U16, u16), 4: (U32, u32), 8: (U64, u64)}
 
 
+@implements("fill")
 def fill(a: Any, value: Any) -> None:
     """`a[...] = value`, a number."""
     if a.__class__ is np.ndarray and a.size >= MANY and a.flags.carray and a.size:

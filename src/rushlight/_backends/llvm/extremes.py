@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.reduce import PART, fold_known, folded, kind, planned
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen.kernels import extremes as kernels
 from rushlight._codegen.kernels.fold import fold_columns
@@ -47,6 +48,7 @@ ARGMAX, ARGMIN = calls(False, True, False), calls(True, True, False)
 LARGEST_AT, SMALLEST_AT = calls(False, True, True), calls(True, True, True)
 
 
+@implements("amax")
 def amax(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The maximum; nan where there is one."""
     r = LARGEST[a.dtype](a, axis, keepdims)
@@ -58,6 +60,7 @@ def amax(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return folded("amax", a, found, kind(a), kind(a))
 
 
+@implements("amin")
 def amin(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The minimum; nan where there is one."""
     r = SMALLEST[a.dtype](a, axis, keepdims)
@@ -69,24 +72,28 @@ def amin(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return folded("amin", a, found, kind(a), kind(a))
 
 
+@implements("argmax")
 def argmax(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
     """Where the first maximum (or the first nan) is."""
     r = ARGMAX[a.dtype](a, axis, keepdims)
     return reference.argmax(a, axis, keepdims) if r is None else r
 
 
+@implements("argmin")
 def argmin(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
     """Where the first minimum (or the first nan) is."""
     r = ARGMIN[a.dtype](a, axis, keepdims)
     return reference.argmin(a, axis, keepdims) if r is None else r
 
 
+@implements("max_with_index")
 def max_with_index(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
     """(the maximum, where the first is); as `largest` and `argmax`."""
     r = LARGEST_AT[a.dtype](a, axis, keepdims)
     return (amax(a, axis, keepdims), argmax(a, axis, keepdims)) if r is None else r
 
 
+@implements("min_with_index")
 def min_with_index(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
     """(the minimum, where the first is); as `smallest` and `argmin`."""
     r = SMALLEST_AT[a.dtype](a, axis, keepdims)

@@ -12,6 +12,7 @@ import numpy as np
 
 from rushlight._backends import cpu
 from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import indexing as reference
 from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.kernels import shape_inference
@@ -120,6 +121,7 @@ def in_range(index: np.ndarray, t: Type, n: int) -> bool:
     return not out[0]
 
 
+@implements("out_of_range")
 def out_of_range(index: np.ndarray, size: int) -> int | None:
     """An index that is negative or not below `size`, or None."""
     t = index_type(index)
@@ -136,6 +138,7 @@ def from_start(index: np.ndarray, n: int) -> np.ndarray:
 # -- one index for a slice -------------------------------------------------------------------------
 
 
+@implements("index_select")
 def index_select(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:
     """The slices of `a` along `axis` that `index`, of any shape, names; None where an index is out of
     range."""
@@ -223,6 +226,7 @@ def put(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bo
     return not bad[0]
 
 
+@implements("put_slices")
 def put_slices(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray, add: bool) -> bool:
     """`z` along `axis` at index[k] = (or +=) the k-th slice of `values`, or one number, in place; False,
     and nothing is written, where an index is out of range."""
@@ -237,6 +241,7 @@ def added(z: np.ndarray, index: np.ndarray, axis: int, values: np.ndarray) -> bo
     return put(z, index, axis, values, True) is True
 
 
+@implements("add_rows")
 def add_rows(z: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
     """`z[rows[k]] += values[k]` for each k in turn; rows may repeat. `z` (R, C), `values` (K, C)."""
     if not added(z, rows, 0, values):
@@ -272,6 +277,7 @@ def slices_only(key: tuple) -> bool:
     return not key or all(k.__class__ is slice for k in key)
 
 
+@implements("index_take")
 def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
     """`a[key]` for a tuple of full slices and index arrays, in the layout PyTorch gives it."""
     last = key[-1]
@@ -298,6 +304,7 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
     return reference.index_take(a, key)
 
 
+@implements("index_put")
 def index_put(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
     """`z[key] = values` for a tuple of full slices and index arrays."""
     if not put_at(z, key, values, False):
@@ -331,6 +338,7 @@ def put_at(z: np.ndarray, key: tuple, values: np.ndarray, add: bool) -> bool:
     return bool(done)
 
 
+@implements("index_add_at")
 def index_add_at(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
     """`z[key] += values`, where positions that occur several times add up."""
     if not put_at(z, key, values, True):
@@ -347,6 +355,7 @@ def cleared(shape: Ints, dtype: np.dtype) -> np.ndarray:
     return z
 
 
+@implements("index_select_gradient")
 def index_select_gradient(
     shape: Ints, index: np.ndarray, axis: int, values: np.ndarray
 ) -> np.ndarray:
@@ -371,6 +380,7 @@ def sizes(shape: Ints, index: np.ndarray, dim: int) -> tuple[int, int, int, int]
     return prod(shape[:dim]), shape[dim], index.shape[dim], prod(shape[dim + 1 :])
 
 
+@implements("gather")
 def gather(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
     """`result[i][j] = a[i][index[i][j]]` for dim 1, and so on; None where an index is out of range."""
     r = GATHER[a.dtype](a, index, dim)
@@ -387,6 +397,7 @@ def gather(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
     return reference.gather(a, index, dim)
 
 
+@implements("scatter")
 def scatter(
     z: np.ndarray, index: np.ndarray, dim: int, values: np.ndarray, add: bool = False
 ) -> bool:
@@ -440,6 +451,7 @@ def written(
 WORDS = {"sum": "add", "mean": "add", "prod": "times", "amax": "most", "amin": "least"}
 
 
+@implements("scatter_reduce")
 def scatter_reduce(
     z: np.ndarray, index: np.ndarray, dim: int, values: np.ndarray, reduce: str, include: bool
 ) -> bool:
@@ -487,6 +499,7 @@ def in_reach(z: np.ndarray, index: np.ndarray, values: np.ndarray, dim: int) -> 
     )
 
 
+@implements("gather_gradient")
 def gather_gradient(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
     """Zeros of `shape` with `values` added where `index` says along `dim`."""
     kind = ADDED.get(values.dtype)
@@ -510,6 +523,7 @@ def gather_gradient(shape: Ints, index: np.ndarray, dim: int, values: np.ndarray
 # -- masks -----------------------------------------------------------------------------------------
 
 
+@implements("fill_masked")
 def fill_masked(z: np.ndarray, mask: np.ndarray, value: np.ndarray) -> None:
     """`z[mask] = value`, one number, for a mask that broadcasts to the shape of `z`; in place."""
     if FILL[z.dtype](z, mask, value):

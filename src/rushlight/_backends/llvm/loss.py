@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.llvm.elementwise import pointwise_of_several
+from rushlight._backends.llvm.elementwise import Elementwise
 from rushlight._backends.llvm.operands import takes
 from rushlight._backends.llvm.reduce import sum
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import loss as reference
 from rushlight._codegen import types
 from rushlight._codegen.kernels import activations as of
@@ -16,6 +17,7 @@ from rushlight._codegen.kernels import reduce
 from rushlight._codegen.kernels.loops import CHEAP
 
 
+@implements("squared_distance")
 def squared_distance(a: Any, b: Any) -> Any:
     """The sum of (a - b)**2; of half types in float32."""
     if not takes(a) or b.__class__ is not np.ndarray or b.dtype is not a.dtype:
@@ -29,18 +31,18 @@ def squared_distance(a: Any, b: Any) -> Any:
     return sum(parts, None, False) if parts.size > 1 else parts.reshape(())
 
 
-smooth_l1 = pointwise_of_several(of.smooth_l1, reference.smooth_l1, 2, 1, CHEAP)
-smooth_l1_gradient = pointwise_of_several(
-    of.smooth_l1_gradient, reference.smooth_l1_gradient, 3, 1, CHEAP
+smooth_l1 = implements("smooth_l1")(Elementwise(of.smooth_l1, 2, 1, CHEAP))
+smooth_l1_gradient = implements("smooth_l1_gradient")(
+    Elementwise(of.smooth_l1_gradient, 3, 1, CHEAP)
 )
-huber = pointwise_of_several(of.huber, reference.huber, 2, 1, CHEAP)
-huber_gradient = pointwise_of_several(of.huber_gradient, reference.huber_gradient, 3, 1, CHEAP)
-mse_gradient = pointwise_of_several(of.squared_error_gradient, reference.mse_gradient, 3, 1, CHEAP)
-bce_with_logits = pointwise_of_several(of.logit_entropy, reference.bce_with_logits)
-bce_with_logits_gradient = pointwise_of_several(
-    of.logit_entropy_gradient, reference.bce_with_logits_gradient, 3
+huber = implements("huber")(Elementwise(of.huber, 2, 1, CHEAP))
+huber_gradient = implements("huber_gradient")(Elementwise(of.huber_gradient, 3, 1, CHEAP))
+mse_gradient = implements("mse_gradient")(Elementwise(of.squared_error_gradient, 3, 1, CHEAP))
+bce_with_logits = implements("bce_with_logits")(Elementwise(of.logit_entropy, 2))
+bce_with_logits_gradient = implements("bce_with_logits_gradient")(
+    Elementwise(of.logit_entropy_gradient, 3)
 )
-binary_cross_entropy = pointwise_of_several(of.binary_entropy, reference.binary_cross_entropy)
-binary_cross_entropy_gradient = pointwise_of_several(
-    of.binary_entropy_gradient, reference.binary_cross_entropy_gradient, 3
+binary_cross_entropy = implements("binary_cross_entropy")(Elementwise(of.binary_entropy, 2))
+binary_cross_entropy_gradient = implements("binary_cross_entropy_gradient")(
+    Elementwise(of.binary_entropy_gradient, 3)
 )

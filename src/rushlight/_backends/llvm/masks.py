@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import masks as reference
 from rushlight._codegen.kernels import mask as kernels
 from rushlight._codegen.kernels.copy import UNITS
@@ -25,19 +26,20 @@ def kind(a: Any) -> Type | None:
     return u8 if a.dtype is BOOL else of(a.dtype)
 
 
-def arange_into(x: np.ndarray, t: Type) -> np.ndarray:
+def chunk_starts(x: np.ndarray, t: Type) -> np.ndarray:
     """How many elements before each chunk are not 0, and how many at all."""
     starts = np.empty(-(-x.size // kernels.CHUNK) + 1, np.int64)
     kernels.counted.compiled(T=t)(x, starts, x.size)
     return starts
 
 
+@implements("nonzero")
 def nonzero(a: np.ndarray) -> np.ndarray:
     """The indices of elements that are not 0, in row-major order: int64 [a.ndim, how many]."""
     t = kind(a) if a.size >= SMALL and a.ndim and max(a.shape) < FAR else None
     if t is None:
         return reference.nonzero(a)
-    starts = arange_into(a, t)
+    starts = chunk_starts(a, t)
     total = int(starts[-1])
     out = np.empty((a.ndim, total), np.int64)
     if a.ndim == 1:
@@ -48,6 +50,7 @@ def nonzero(a: np.ndarray) -> np.ndarray:
     return out
 
 
+@implements("masked_select")
 def masked_select(a: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """The elements where a mask of the same shape is True, in row-major order, as a vector."""
     unit = UNITS.get(a.dtype.itemsize)
@@ -62,12 +65,13 @@ def masked_select(a: np.ndarray, mask: np.ndarray) -> np.ndarray:
         or not a.flags.aligned
     ):
         return reference.masked_select(a, mask)
-    starts = arange_into(mask, u8)
+    starts = chunk_starts(mask, u8)
     out = np.empty(int(starts[-1]), a.dtype)
     kernels.selected.compiled(M=u8, U=unit)(mask, a, starts, out, a.size)
     return out
 
 
+@implements("masked_expand")
 def masked_expand(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Zeros of the shape of the mask, with `values` in their order where it is True. ValueError for
     another number of values."""
@@ -80,7 +84,7 @@ def masked_expand(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
         or values.__class__ is not np.ndarray
     ):
         return reference.masked_expand(values, mask)
-    starts = arange_into(mask, u8)
+    starts = chunk_starts(mask, u8)
     values = np.ascontiguousarray(values)
     if values.shape != (int(starts[-1]),) or not values.flags.aligned:
         return reference.masked_expand(values, mask)

@@ -12,6 +12,7 @@ import numpy as np
 
 from rushlight._backends.llvm.batch_normalize import alike, vectors
 from rushlight._backends.llvm.operands import Made, known
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import normalize as reference
 from rushlight._codegen.kernels import norm, norm_last
 from rushlight._codegen.kernels.batch_norm import PARTS
@@ -90,6 +91,7 @@ def affine(x: np.ndarray, weight: Any, bias: Any) -> tuple[Any, Any]:
     return weight.astype(d), bias.astype(d)
 
 
+@implements("layer_norm")
 def layer_norm(
     a: Any, weight: Any, bias: Any, n: int, eps: float, statistics: bool = True
 ) -> tuple[Any, Any, Any]:
@@ -111,6 +113,7 @@ def layer_norm(
     return y, mean, rstd
 
 
+@implements("rms_norm")
 def rms_norm(a: Any, weight: Any, n: int, eps: float) -> Any:
     """Rows of `n` elements over the square root of the mean of their squares."""
     x = whole(a)
@@ -143,6 +146,7 @@ def gradients_of_rows(
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
 
+@implements("layer_norm_gradients")
 def layer_norm_gradients(
     g: Any, a: Any, weight: Any, n: int, eps: float, needs: tuple
 ) -> tuple[Any, Any, Any]:
@@ -151,6 +155,7 @@ def layer_norm_gradients(
     return found or reference.layer_norm_gradients(g, a, weight, n, eps, needs)
 
 
+@implements("rms_norm_gradients")
 def rms_norm_gradients(
     g: Any, a: Any, weight: Any, n: int, eps: float, needs: tuple
 ) -> tuple[Any, Any]:
@@ -178,6 +183,7 @@ def space_of(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     return parts, np.empty(n * norm_last.TABLES * channels, compute_dtype(x.dtype))
 
 
+@implements("group_norm")
 def group_norm(
     a: Any, weight: Any, bias: Any, groups: int, eps: float, statistics: bool = True
 ) -> tuple[Any, Any, Any]:
@@ -207,6 +213,7 @@ def group_norm(
     return y, mean, rstd
 
 
+@implements("group_norm_gradients")
 def group_norm_gradients(
     g: Any, a: Any, weight: Any, groups: int, eps: float, needs: tuple
 ) -> tuple[Any, Any, Any]:
@@ -231,6 +238,7 @@ def group_norm_gradients(
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
 
+@implements("l2_norm")
 def l2_norm(a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The square roots of the sums of squares along `axes`."""
     if len(axes) != 1 or axes[0] != a.ndim - 1 or a.ndim < 2 or not known(a) or not (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import pad as reference
 from rushlight._codegen.kernels import copy as kernels
 
@@ -43,12 +44,14 @@ def padded(
     return out
 
 
+@implements("pad_constant")
 def pad_constant(x: np.ndarray, pads: Sequence[tuple[int, int]], value: object) -> np.ndarray:
     """`x` with `value` around it: (before, after) for each of the last dimensions, outermost first."""
     y = padded(x, pads, "constant", value)
     return reference.pad_constant(x, pads, value) if y is None else y
 
 
+@implements("pad_edges")
 def pad_edges(x: np.ndarray, pads: Sequence[tuple[int, int]], mode: str) -> np.ndarray:
     """`x` continued beyond its edges: "reflect" (without the edge), "replicate", "circular"."""
     y = padded(x, pads, mode, 0)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends.llvm import extremes, reduce, resample, threshold
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import pool as reference
 from rushlight._codegen.kernels import pool as kernels
 from rushlight._codegen.kernels import pool_last
@@ -144,7 +145,7 @@ def averages_last(
     y = np.empty((len(rows), *out, rows.shape[3]), x.dtype)
     run = pool_last.averages.compiled(T=t, R=t.loaded)
     sizes = (*rows.shape[1:3], *out, *kernel, *stride, *padding)
-    run(rows, arange_into(count, out, t.loaded.np), y, len(rows), rows.shape[3], *sizes)
+    run(rows, divisors(count, out, t.loaded.np), y, len(rows), rows.shape[3], *sizes)
     return back(y)
 
 
@@ -164,7 +165,7 @@ def averages_adjoint_last(
     apart, tiled = meeting(kernel, stride, padding, sizes, out)
     run = pool_last.averages_gradient.compiled(APART=apart, TILED=tiled, R=of(g.dtype))
     numbers = (*sizes, *out, *kernel, *stride, *padding)
-    run(rows, arange_into(count, out, g.dtype), gx, len(rows), rows.shape[3], *numbers)
+    run(rows, divisors(count, out, g.dtype), gx, len(rows), rows.shape[3], *numbers)
     return back(gx)
 
 
@@ -204,6 +205,7 @@ def maxima(
     return y, at
 
 
+@implements("max_pool")
 def max_pool(
     x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
 ) -> np.ndarray:
@@ -216,6 +218,7 @@ def max_pool(
     return found[0]
 
 
+@implements("max_pool_places")
 def max_pool_places(
     x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -228,6 +231,7 @@ def max_pool_places(
     return found
 
 
+@implements("add_at_places")
 def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
     """Zeros over `sizes` with `g` added at `places`, plane by plane."""
     nd, size = len(sizes), prod(sizes)
@@ -262,6 +266,7 @@ def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
     return back(out) if inner > 1 else out
 
 
+@implements("max_by_tables")
 def max_by_tables(x: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """(maxima, places): places count through the last `len(tables)` dimensions of `x`, row by row."""
     nd = len(tables)
@@ -295,6 +300,7 @@ def adaptive_lists(n: int, m: int, dtype: np.dtype) -> resample.Lists | None:
     return resample.lists(n, m, at, place, np.ones(len(at), dtype))
 
 
+@implements("adaptive_sums")
 def adaptive_sums(x: np.ndarray, out: Ints) -> np.ndarray:
     """The sums over the windows of adaptive pooling; half precision summed (and left) in float32."""
     sizes = x.shape[x.ndim - len(out) :]
@@ -316,11 +322,12 @@ def back_lists(m: int, n: int, k: int, s: int, p: int, dtype: np.dtype) -> resam
     return resample.lists(m, n, at[order], window[order], np.ones(len(at), dtype))
 
 
-def arange_into(count: np.ndarray | int, out: Ints, dtype: np.dtype) -> np.ndarray:
+def divisors(count: np.ndarray | int, out: Ints, dtype: np.dtype) -> np.ndarray:
     """By what each window's sum is divided, as an array of `dtype`."""
     return np.ascontiguousarray(np.broadcast_to(np.asarray(count, dtype), out))
 
 
+@implements("window_averages")
 def window_averages(
     x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, out: Ints, count: np.ndarray | int
 ) -> np.ndarray:
@@ -344,11 +351,12 @@ def window_averages(
     assert t is not None
     k = kernel[-1] if kernel[-1] <= kernels.UNROLLED else 0
     run = kernels.averages.compiled(KW=k, S=s, T=t, R=t.loaded)
-    by = arange_into(count, out, t.loaded.np)
+    by = divisors(count, out, t.loaded.np)
     run(x, by, y, x.size // prod(sizes), *numbers(sizes, out, kernel, stride, padding))
     return y
 
 
+@implements("window_averages_adjoint")
 def window_averages_adjoint(
     g: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, sizes: Ints, count: np.ndarray | int
 ) -> np.ndarray:
@@ -368,7 +376,7 @@ def window_averages_adjoint(
         or prod(sizes) >= LARGE
     ):
         return reference.window_averages_adjoint(g, kernel, stride, padding, sizes, count)
-    by = arange_into(count, out, g.dtype)
+    by = divisors(count, out, g.dtype)
     if is_whole(sizes, kernel, padding, out):
         gx = np.empty((*g.shape[: g.ndim - nd], *sizes), g.dtype)
         gx[...] = g / by

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import llvm
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import products as reference
 from rushlight._codegen import types
 from rushlight._codegen.kernels import gemm, gemv
@@ -120,7 +121,7 @@ def readable(b: np.ndarray) -> np.ndarray:
     return b if s == b.itemsize or t == b.itemsize else np.ascontiguousarray(b)
 
 
-def prod(
+def product(
     a: np.ndarray,
     b: np.ndarray,
     shape: tuple[int, ...],
@@ -179,7 +180,7 @@ def of_halves(
     if c is not None and c.dtype is dtype and (kernel is None or not once):
         c = converted(c, F32)
     if kernel is None:
-        return prod(converted(a, F32), converted(b, F32), shape, row, begin, alpha, c, act)
+        return product(converted(a, F32), converted(b, F32), shape, row, begin, alpha, c, act)
     if c is None:
         c = np.empty(shape, dtype if once else F32)
     kernel(a, b, c, c if row is None else row, c, begin if row is None else BIAS, alpha)
@@ -254,9 +255,10 @@ def matrices(a: np.ndarray, b: np.ndarray, row: np.ndarray | None = None) -> np.
         few = thin(a, b, np.empty((m, n), dtype if row is None else row.dtype), row)
         if few is not None:
             return few
-    return prod(a, b, (m, n), row)
+    return product(a, b, (m, n), row)
 
 
+@implements("matmul")
 def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[..., n, k] @ [..., k, m], with vectors and broadcast batches as in `torch.matmul`."""
     if a.ndim != 2 or b.ndim != 2:
@@ -299,7 +301,7 @@ def batches(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
         c = thin(a, b, np.empty(shape, dtype))
         if c is not None:
             return c
-    return prod(a, b, shape)
+    return product(a, b, shape)
 
 
 def with_vector(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
@@ -334,11 +336,13 @@ def times_vector(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     return c
 
 
+@implements("mm")
 def mm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[n, k] @ [k, m]."""
     return matmul(a, b) if a.ndim == 2 == b.ndim else reference.mm(a, b)
 
 
+@implements("mv")
 def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[n, k] @ [k]."""
     if a.ndim == 2 and b.ndim == 1:
@@ -350,6 +354,7 @@ def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return reference.mv(a, b)
 
 
+@implements("dot")
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[k] @ [k]."""
     dtype, n = a.dtype, a.size
@@ -369,11 +374,13 @@ def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return out
 
 
+@implements("vdot")
 def vdot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """conj([k]) @ [k]."""
     return reference.vdot(a, b) if a.dtype.kind == "c" else dot(a, b)
 
 
+@implements("outer")
 def outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """All products of [n] and [m], of one dtype."""
     n, m, dtype = a.size, b.size, a.dtype
@@ -384,6 +391,7 @@ def outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return c
 
 
+@implements("outer_added")
 def outer_added(
     input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
 ) -> np.ndarray:
@@ -404,6 +412,7 @@ def outer_added(
     return c
 
 
+@implements("bmm")
 def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[batch, n, k] @ [batch, k, m]."""
     reference.check_bmm(a, b)
@@ -418,16 +427,19 @@ def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return reference.bmm(a, b) if made is None else rounded(made, dtype)
 
 
+@implements("times_adjoint")
 def times_adjoint(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a @ bᴴ, for matrices [..., n, k] and [..., m, k]."""
     return matmul(a, reference.adjoint(b))
 
 
+@implements("adjoint_times")
 def adjoint_times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """aᴴ @ b, for matrices [..., k, n] and [..., k, m]."""
     return matmul(reference.adjoint(a), b)
 
 
+@implements("linear")
 def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     """a [..., k] @ weight [m, k]ᵀ + bias [m]."""
     if (
@@ -444,7 +456,7 @@ def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.nda
         c = matrices(a.reshape(-1, a.shape[-1]), weight.T, row)
         c = c if c is None else c.reshape(*a.shape[:-1], weight.shape[0])
     elif a.size and weight.size and a.dtype is weight.dtype and a.dtype in ELEMENTS:
-        c = prod(a, weight.T, (*a.shape[:-1], weight.shape[0]), row)
+        c = product(a, weight.T, (*a.shape[:-1], weight.shape[0]), row)
     else:
         c = None
     return reference.linear(a, weight, bias) if c is None else rounded(c, a.dtype)
@@ -457,6 +469,7 @@ def sum_row(row: np.ndarray) -> np.ndarray:
     return row if row.strides == (row.itemsize,) else np.ascontiguousarray(row)
 
 
+@implements("accumulate")
 def accumulate(
     input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
 ) -> np.ndarray:
@@ -510,10 +523,10 @@ def onto(
     """beta * input + alpha * (a @ b), of this shape, then `act`; of half types in float32."""
     if beta == 0:
         reference.broadcast_to(input, shape)
-        return prod(a, b, shape, None, SCALE, alpha, None, act)
+        return product(a, b, shape, None, SCALE, alpha, None, act)
     if input.shape == shape[-1:]:
         row = input if beta == 1 else reference.times(input, beta)
-        return prod(a, b, shape, sum_row(row), 0, alpha, None, act)
+        return product(a, b, shape, sum_row(row), 0, alpha, None, act)
     if input.shape != shape:
         input = reference.broadcast_to(input, shape)
     c = np.empty(shape, input.dtype)
@@ -521,9 +534,10 @@ def onto(
         np.copyto(c, input)
     else:
         np.multiply(input, c.dtype.type(beta), out=c)
-    return prod(a, b, shape, None, ADD, alpha, c, act)
+    return product(a, b, shape, None, ADD, alpha, c, act)
 
 
+@implements("accumulate_activated")
 def accumulate_activated(
     input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float, act: str
 ) -> np.ndarray:

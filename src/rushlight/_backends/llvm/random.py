@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import random as reference
 from rushlight._codegen.kernels import libm
 from rushlight._codegen.kernels import random as kernels
@@ -45,6 +46,7 @@ integers, normals = cache(kernels.integers.compiled), cache(kernels.drawn_normal
 hits, order = cache(kernels.hits.compiled), cache(kernels.order.compiled)
 
 
+@implements("random_words")
 def random_words(generator: Any, n: int) -> np.ndarray:
     """The next `n` words of 32 bits, as uint64 [n]."""
     out = np.empty(n, np.uint64)
@@ -52,6 +54,7 @@ def random_words(generator: Any, n: int) -> np.ndarray:
     return out
 
 
+@implements("random_wide_words")
 def random_wide_words(generator: Any, n: int) -> np.ndarray:
     """The next `n` words of 64 bits, each made of two of 32 bits, the high one first, as uint64 [n]."""
     if n < SMALL:
@@ -61,6 +64,7 @@ def random_wide_words(generator: Any, n: int) -> np.ndarray:
     return out
 
 
+@implements("random_floats")
 def random_floats(generator: Any, out: np.ndarray) -> None:
     """Numbers in [0, 1) into `out`, float32: the low 24 bits of 32, times 2**-24."""
     if not fits(out, F32):
@@ -68,6 +72,7 @@ def random_floats(generator: Any, out: np.ndarray) -> None:
     return drawn(generator, floats(), out, out.size)
 
 
+@implements("random_doubles")
 def random_doubles(generator: Any, out: np.ndarray) -> None:
     """Numbers in [0, 1) into `out`, float64: the low 53 bits of 64, times 2**-53."""
     if not fits(out, F64):
@@ -75,6 +80,7 @@ def random_doubles(generator: Any, out: np.ndarray) -> None:
     return drawn(generator, doubles(), out, out.size)
 
 
+@implements("random_uniform")
 def random_uniform(generator: Any, out: np.ndarray, low: float, high: float) -> None:
     """Numbers in [low, high) into `out`, float32 or float64; `low` where rounding gives `high`."""
     if fits(out, F32):
@@ -87,6 +93,7 @@ def random_uniform(generator: Any, out: np.ndarray, low: float, high: float) -> 
     return reference.random_uniform(generator, out, low, high)
 
 
+@implements("random_bernoulli")
 def random_bernoulli(generator: Any, out: np.ndarray, below: int, value: float = 1) -> None:
     """`value` where the low 53 bits of 64 are less than `below`, else 0; in any dtype."""
     t = of(out.dtype)
@@ -95,6 +102,7 @@ def random_bernoulli(generator: Any, out: np.ndarray, below: int, value: float =
     return drawn(generator, hits(T=t), out, out.size, below, value)
 
 
+@implements("random_integers")
 def random_integers(generator: Any, out: np.ndarray, low: int, span: int) -> None:
     """low + word % span into `out`, int64, by words of 32 bits; `span` below 2**28."""
     if not fits(out, I64):
@@ -102,6 +110,7 @@ def random_integers(generator: Any, out: np.ndarray, low: int, span: int) -> Non
     return drawn(generator, integers(), out, out.size, low, span, 1 / span)
 
 
+@implements("random_normals")
 def random_normals(
     out: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None
 ) -> None:
@@ -121,6 +130,7 @@ def random_normals(
     return None
 
 
+@implements("random_normal_floats")
 def random_normal_floats(generator: Any, out: np.ndarray, mean: float, std: float) -> None:
     """n >= 16 normal numbers into `out`, float32 [n]; see `reference`."""
     if not fits(out, F32) or out.size < 16:
@@ -128,6 +138,7 @@ def random_normal_floats(generator: Any, out: np.ndarray, mean: float, std: floa
     return drawn(generator, normals(), out, out.size, mean, std)
 
 
+@implements("random_wide_normals")
 def random_wide_normals(
     out: np.ndarray, mean: float, std: float, tail: np.ndarray | None = None
 ) -> None:
@@ -152,6 +163,7 @@ def random_wide_normals(
     return None
 
 
+@implements("by_c_library")
 def by_c_library(name: str, x: np.ndarray) -> np.ndarray:
     """The C library's function `name` of each element, float64 [n]."""
     if x.size < SMALL or name not in libm.FUNCTIONS or (run := libm.each(name)) is None:
@@ -162,6 +174,7 @@ def by_c_library(name: str, x: np.ndarray) -> np.ndarray:
     return out
 
 
+@implements("random_permutation")
 def random_permutation(generator: Any, n: int) -> np.ndarray:
     """0 to n - 1 in random order, int64 [n], n > 1: Fisher and Yates' shuffle."""
     if n < SMALL:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm import products, reduce
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import recurrent as reference
 from rushlight._codegen.kernels import gemm, gemv, recurrent_gradients
 from rushlight._codegen.kernels import recurrent as kernels
@@ -109,6 +110,7 @@ def places_of(x: np.ndarray, n: int, sizes: Any) -> Any:
     return len(counts), np.concatenate([counts, counts.cumsum() - counts])
 
 
+@implements("recurrent_layer")
 def recurrent_layer(
     x: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, h: Any, c: Any, kind: str, sizes: Any,
     reverse: bool, keep: bool,
@@ -201,6 +203,7 @@ def one_step(
     return y, last, cells, *((kept, nothing, nothing) if keep else NONE)
 
 
+@implements("recurrent_layer_gradients")
 def recurrent_layer_gradients(
     g: Any, g_h: Any, g_c: Any, x: Any, w_ih: Any, w_hh: Any, h: Any, c: Any, y: Any, first: Any,
     second: Any, third: Any, kind: str, sizes: Any, reverse: bool, needs_x: bool,
@@ -294,4 +297,4 @@ def by_states(own: Any, y: Any, h: Any, x: Any, sizes: Any, reverse: bool) -> np
     first, later = (own[-n:], own[:-n]) if reverse else (own[:n], own[n:])
     h = dense(h, dtype)
     out = products.matmul(later.T, y[n:] if reverse else y[:-n])
-    return products.prod(first.T, h, out.shape, begin=gemm.ADD, c=out)
+    return products.product(first.T, h, out.shape, begin=gemm.ADD, c=out)

@@ -16,6 +16,7 @@ import numpy as np
 
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.operands import takes
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen.kernels import fold as folds
 from rushlight._codegen.kernels import reduce as kernels
@@ -229,6 +230,7 @@ def kind(a: np.ndarray) -> Type:
     return u8 if t is b1 else t
 
 
+@implements("sum")
 def sum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The sum. Halves accumulate in float32, integers and bool in int64."""
     if dtype is None:
@@ -272,6 +274,7 @@ def sum_of_rows(t: Type, to: Type) -> Any:
     return kernels.sum_rows.compiled(MEAN=False, T=t, R=to)
 
 
+@implements("nansum")
 def nansum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The sum, NaN left out."""
     found = planned(a, axis, keepdims, dtype) if getattr(a, "dtype", None) in FLOATING else None
@@ -280,6 +283,7 @@ def nansum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = No
     return folded("numbers", a, found, kind(a), kind(a))
 
 
+@implements("count_nonzero")
 def count_nonzero(a: np.ndarray, axis: Any) -> Any:
     """How many elements are not 0; int64."""
     r = NONZEROS[a.dtype](a, axis, False)
@@ -291,6 +295,7 @@ def count_nonzero(a: np.ndarray, axis: Any) -> Any:
     return folded("count_nonzero", a, found, kind(a), i64)
 
 
+@implements("prod")
 def prod(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The product. Halves accumulate in float32, integers and bool in int64."""
     if dtype is None:
@@ -329,6 +334,7 @@ def sums(a: np.ndarray, outer: int, n: int, inner: int) -> np.ndarray:
     return out if parts == 1 else sums(out, outer, parts, inner)
 
 
+@implements("sum_to")
 def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
     """The sum over all dimensions in which `a` is larger than `shape`; `a` was broadcast from it."""
     own = a.shape
@@ -342,6 +348,7 @@ def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
     return added(a, found, a.dtype).reshape(shape)
 
 
+@implements("mean")
 def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The mean, in `dtype`; halves are divided in float32."""
     if dtype is None:
@@ -356,6 +363,7 @@ def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
     return r.astype(a.dtype, copy=False)
 
 
+@implements("variance")
 def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tuple[Any, Any]:
     """(variance, mean): the squared distances from the mean summed."""
     r = VARIANCE[a.dtype](a, axis, keepdims, correction)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import resample as reference
 from rushlight._codegen.kernels import grid as places
 from rushlight._codegen.kernels import resample as kernels
@@ -175,6 +176,7 @@ def weights_dtype(a: np.ndarray) -> np.dtype:
     return (f64 if a.dtype.itemsize == 8 else f32).np
 
 
+@implements("resample")
 def resample(x: np.ndarray, taps: Sequence[Taps]) -> np.ndarray:
     """`x` resampled along its last `len(taps)` dimensions. uint8 is rounded after each of them."""
     if x.dtype.kind not in "fV":
@@ -185,6 +187,7 @@ def resample(x: np.ndarray, taps: Sequence[Taps]) -> np.ndarray:
     return reference.resample(x, taps) if y is None else y
 
 
+@implements("resample_adjoint")
 def resample_adjoint(g: np.ndarray, taps: Sequence[Taps], sizes: Ints) -> np.ndarray:
     """The transpose of `resample`."""
     if g.dtype.kind not in "fV":
@@ -216,6 +219,7 @@ def takes(x: np.ndarray, grid: np.ndarray, mode: str) -> bool:
     )
 
 
+@implements("grid_sample")
 def grid_sample(
     x: np.ndarray, grid: np.ndarray, mode: str, padding: str, corners: bool
 ) -> np.ndarray:
@@ -228,6 +232,7 @@ def grid_sample(
     return y
 
 
+@implements("grid_sample_gradients")
 def grid_sample_gradients(
     g: np.ndarray,
     x: np.ndarray,

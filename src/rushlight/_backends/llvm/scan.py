@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen.kernels import scan as kernels
 from rushlight._codegen.kernels.shape_inference import scanned
@@ -58,6 +59,7 @@ SUM, PRODUCT = sums(False), sums(True)
 LARGEST, SMALLEST = extremes(False), extremes(True)
 
 
+@implements("cumulative")
 def cumulative(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None) -> np.ndarray:
     """The sums (`ufunc` = add) or products up to each place; floats accumulate in float64."""
     if dtype is None:
@@ -89,6 +91,7 @@ def cumulative(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = No
     return out
 
 
+@implements("cumulative_extreme")
 def cumulative_extreme(
     a: np.ndarray, axis: int | None, ufunc: Any
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.operands import Made, known
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import reduce as numpy_reduce
 from rushlight._backends.reference import softmax as reference
 from rushlight._codegen.kernels import softmax as kernels
@@ -59,12 +60,14 @@ def exponentials(a: Any, dim: int, log: bool) -> np.ndarray | None:
     return out
 
 
+@implements("softmax")
 def softmax(a: np.ndarray, dim: int) -> np.ndarray:
     """exp(a) / sum(exp(a)) along `dim`."""
     out = exponentials(a, dim, False)
     return reference.softmax(a, dim) if out is None else out
 
 
+@implements("log_softmax")
 def log_softmax(a: np.ndarray, dim: int) -> np.ndarray:
     """a - log(sum(exp(a))) along `dim`."""
     out = exponentials(a, dim, True)
@@ -90,18 +93,21 @@ def gradient(g: Any, y: Any, dim: int, log: bool) -> np.ndarray | None:
     return out
 
 
+@implements("softmax_gradient")
 def softmax_gradient(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
     """The gradient of softmax from its output: y * (g - sum(g * y))."""
     out = gradient(g, y, dim, False)
     return reference.softmax_gradient(g, y, dim) if out is None else out
 
 
+@implements("log_softmax_gradient")
 def log_softmax_gradient(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
     """The gradient of log_softmax from its output: g - exp(y) * sum(g)."""
     out = gradient(g, y, dim, True)
     return reference.log_softmax_gradient(g, y, dim) if out is None else out
 
 
+@implements("logsumexp")
 def logsumexp(a: Any, axis: Any, keepdims: bool) -> Any:
     """log(sum(exp(a))) along an axis."""
     axes = axis if axis.__class__ is tuple else (axis,)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import sorting as reference
 from rushlight._codegen.kernels import bags
 from rushlight._codegen.kernels import sort as kernels
@@ -95,6 +96,7 @@ def placed(r: np.ndarray, axis: int) -> np.ndarray:
     return out
 
 
+@implements("sort")
 def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray, np.ndarray]:
     """(values, indices), stable."""
     x = as_rows(a, axis)
@@ -107,6 +109,7 @@ def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray,
     return reference._as(a, values), reference._as(a, places)
 
 
+@implements("topk")
 def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.ndarray, np.ndarray]:
     """(values, indices) of the k largest or smallest, the most extreme first."""
     x = as_rows(a, axis) if k > 0 else None
@@ -131,6 +134,7 @@ def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.nda
 # -- searching and counting ------------------------------------------------------------------------
 
 
+@implements("unique")
 def unique(
     a: np.ndarray, consecutive: bool, places: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -168,6 +172,7 @@ def runs(s: np.ndarray, order: np.ndarray | None, places: bool) -> tuple:
     return values, inverse, np.diff(starts, append=n)
 
 
+@implements("searchsorted")
 def searchsorted(seq: np.ndarray, a: np.ndarray, right: bool, dtype: np.dtype) -> np.ndarray:
     """Where each element of `a` goes into `seq`, row by row when `seq` has several dimensions."""
     t, r = of(a.dtype), of(dtype)
@@ -200,6 +205,7 @@ MANY = 1 << 16  # so many are
 FEW = 2048  # bins of which each part has several tables
 
 
+@implements("bincount")
 def bincount(a: np.ndarray, weights: np.ndarray | None, minlength: int) -> np.ndarray:
     """Counts (int64), or sums of weights in their dtype if that is float32, else float64. ValueError for
     negative numbers."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import views as reference
 from rushlight._codegen.kernels import copy as kernels
 from rushlight._codegen.kernels import shape_inference
@@ -31,6 +32,7 @@ def copies(dtype: np.dtype) -> Any:
 COPY = ByDtype(copies)
 
 
+@implements("copy_into")
 def copy_into(out: np.ndarray, a: np.ndarray) -> None:
     """`out[...] = a`, where both have one dtype, and `a` broadcasts. ValueError where it does not."""
     if a.nbytes >= kernels.STREAM and out.shape == a.shape and streamed(out, a):
@@ -56,6 +58,7 @@ def streamed(out: np.ndarray, a: np.ndarray) -> bool:
     return True
 
 
+@implements("row_major")
 def row_major(a: np.ndarray) -> np.ndarray:
     """A row-major copy of `a`."""
     out = np.empty(a.shape, a.dtype)
@@ -63,11 +66,13 @@ def row_major(a: np.ndarray) -> np.ndarray:
     return out
 
 
+@implements("contiguous")
 def contiguous(a: np.ndarray) -> np.ndarray:
     """`a`, or a row-major copy of it."""
     return a if a.flags.c_contiguous else row_major(a)
 
 
+@implements("cat")
 def cat(arrays: list, axis: int) -> np.ndarray:
     """Arrays of one dtype, whose shapes agree but for `axis`, one after the other; row-major."""
     first: Any = arrays[0]
@@ -99,6 +104,7 @@ def joins(stack: bool) -> ByDtype:
 CAT, STACK = joins(False), joins(True)
 
 
+@implements("cat_contiguous")
 def cat_contiguous(arrays: list, axis: int) -> np.ndarray | None:
     """Row-major arrays of one dtype one after the other along an axis; None for others."""
     r = CAT[arrays[0].dtype](arrays, axis) if arrays else None
@@ -107,6 +113,7 @@ def cat_contiguous(arrays: list, axis: int) -> np.ndarray | None:
     return reference.cat_contiguous(arrays, axis) if r is None else r
 
 
+@implements("stack_contiguous")
 def stack_contiguous(arrays: list, axis: int) -> np.ndarray | None:
     """Row-major arrays of one dtype and shape along a new axis; None for others."""
     r = STACK[arrays[0].dtype](arrays, axis) if arrays else None
@@ -148,6 +155,7 @@ def rolls(dtype: np.dtype) -> Any:
 ROLL = ByDtype(rolls)
 
 
+@implements("roll")
 def roll(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:
     """The elements moved on by `shifts` along `dims`, round the end; row-major."""
     if len(dims) == 1:
@@ -172,6 +180,7 @@ def roll(a: np.ndarray, shifts: tuple, dims: tuple) -> np.ndarray:
     return out
 
 
+@implements("tile")
 def tile(a: np.ndarray, repeats: tuple) -> np.ndarray:
     """Copies side by side, repeats[d] of them along each dimension; row-major."""
     if a.nbytes * prod(repeats) < BYTES or len(repeats) < a.ndim:
@@ -199,6 +208,7 @@ def triangles(lower: bool) -> ByDtype:
 LOWER, UPPER = triangles(True), triangles(False)
 
 
+@implements("triangle")
 def triangle(a: np.ndarray, diagonal: int, lower: bool) -> np.ndarray:
     """The matrices of `a` with zeros on one side of a diagonal."""
     r = (LOWER if lower else UPPER)[a.dtype](contiguous(a), diagonal)

@@ -35,7 +35,7 @@ LARGE = 2 * CHUNK  # bytes of columns of one image from where on it is gathered 
 WIDE = 128  # outputs of an image that fill a matrix product; fewer are joined over images
 
 
-def upcast(a: np.ndarray) -> np.ndarray:
+def computed(a: np.ndarray) -> np.ndarray:
     """Half precision is computed in float32; bool is not computed."""
     kind = a.dtype.kind
     if kind == "b":
@@ -122,7 +122,7 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, problem: Pro
     """Cross-correlation of x (N, C, *in) with w (O, C / groups, *kernel), plus bias (O): (N, O, *out)."""
     problem.check(x, w)
     result_dtype = x.dtype
-    x, w = upcast(x), upcast(w)
+    x, w = computed(x), computed(w)
     y = empty(problem.y, x.dtype, problem.channels_last)
     if not y.size or not w.size:
         y[...] = 0
@@ -192,7 +192,7 @@ def convolve_transposed(
     """The transpose of `convolve`: g (N, O, *out), w (O, C / groups, *kernel) to (N, C, *in), plus bias (C)."""
     problem.check(g, w)
     result_dtype = g.dtype
-    g, w = upcast(g), upcast(w)
+    g, w = computed(g), computed(w)
     o, c, groups = g.shape[1], problem.x[1], problem.groups
     x = empty(problem.x, g.dtype, problem.channels_last)
     if not x.size or not w.size or not g.size:
@@ -263,7 +263,7 @@ def convolve_weight(x: np.ndarray, g: np.ndarray, problem: Problem) -> np.ndarra
     stride, padding, dilation = problem.stride, problem.padding, problem.dilation
     problem.check(x, g)
     result_dtype = x.dtype
-    x, g = upcast(x), upcast(g)
+    x, g = computed(x), computed(g)
     n, c = x.shape[:2]
     o, out = g.shape[1], g.shape[2:]
     each, rows, places = c // groups, c // groups * prod(kernel), prod(out)

@@ -271,13 +271,13 @@ def frexp(a: Any) -> Any:
     return np.frexp(a)
 
 
-def out_of_range(b: Any, bits: int) -> Any:
+def no_shift(b: Any, bits: int) -> Any:
     return (np.less(b, 0) if np.asarray(b).dtype.kind == "i" else False) | np.greater_equal(b, bits)
 
 
 def left_shift(a: Any, b: Any) -> Any:
     """`a << b`, 0 for a shift that is negative or no less than the number of bits."""
-    odd = out_of_range(b, a.dtype.itemsize * 8)
+    odd = no_shift(b, a.dtype.itemsize * 8)
     zero = np.zeros((), a.dtype)
     return np.where(odd, zero, np.left_shift(a, np.where(odd, zero, b)))
 
@@ -287,11 +287,11 @@ def right_shift(a: Any, b: Any) -> Any:
     bits = a.dtype.itemsize * 8
     last = np.asarray(bits - 1, a.dtype)
     return (
-        np.right_shift(a, np.where(out_of_range(b, bits), last, b))
+        np.right_shift(a, np.where(no_shift(b, bits), last, b))
         if a.dtype.kind == "i"
         else (
             np.where(
-                out_of_range(b, bits), np.zeros((), a.dtype), np.right_shift(a, np.minimum(b, last))
+                no_shift(b, bits), np.zeros((), a.dtype), np.right_shift(a, np.minimum(b, last))
             )
         )
     )

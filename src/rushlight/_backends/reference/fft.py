@@ -23,13 +23,13 @@ def c2c(a: np.ndarray, dims: tuple[int, ...], scale: int, forward: bool) -> np.n
         return a.copy()
     transform = np.fft.fftn if forward else np.fft.ifftn
     by_stride = sorted(dims, key=lambda d: -a.strides[d])
-    return along(a, by_stride, transform, norms(scale, forward)).astype(a.dtype, copy=False)
+    return transformed(a, by_stride, transform, norms(scale, forward)).astype(a.dtype, copy=False)
 
 
 def r2c(a: np.ndarray, dims: tuple[int, ...], scale: int) -> np.ndarray:
     """Real to the first half of the complex result along the last of `dims`."""
     by_stride = sorted(dims[:-1], key=lambda d: -a.strides[d])
-    r = along(a, [*by_stride, dims[-1]], np.fft.rfftn, norms(scale, True))
+    r = transformed(a, [*by_stride, dims[-1]], np.fft.rfftn, norms(scale, True))
     return r.astype(np.complex64 if a.dtype == np.float32 else np.complex128, copy=False)
 
 
@@ -37,11 +37,11 @@ def c2r(a: np.ndarray, dims: tuple[int, ...], scale: int, n: int) -> np.ndarray:
     """Half of a Hermitian spectrum to `n` real values along the last of `dims`."""
     by_stride = sorted(dims[:-1], key=lambda d: -a.strides[d])
     sizes = [*(a.shape[d] for d in by_stride), n]
-    r = along(a, [*by_stride, dims[-1]], np.fft.irfftn, norms(scale, False), sizes)
+    r = transformed(a, [*by_stride, dims[-1]], np.fft.irfftn, norms(scale, False), sizes)
     return r.astype(np.float32 if a.dtype == np.complex64 else np.float64, copy=False)
 
 
-def along(
+def transformed(
     a: np.ndarray, dims: list[int], transform: Any, norm: str, sizes: list[int] | None = None
 ) -> np.ndarray:
     """The transform along `dims`; in memory these come last in the result, the others as they lie in `a`.

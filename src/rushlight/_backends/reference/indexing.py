@@ -231,7 +231,7 @@ def as_strided_gradient(a: np.ndarray, source: tuple, target: tuple, mean: str) 
 # -- one index per element, along a dimension ------------------------------------------------------
 
 
-def along(shape: tuple, index: np.ndarray, dim: int) -> tuple:
+def gather_key(shape: tuple, index: np.ndarray, dim: int) -> tuple:
     """The key that reads, for each element of `index`, the place it names along `dim`."""
     n = index.ndim
     key: list = []
@@ -255,7 +255,7 @@ def gather(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
     """`result[i][j] = a[i][index[i][j]]` for dim 1, and so on; None where an index is out of range."""
     if out_of_range(index, a.shape[dim]) is not None:
         return None
-    r = a[along(a.shape, index, dim)]
+    r = a[gather_key(a.shape, index, dim)]
     return r if r.flags.c_contiguous else r.copy(order="C")
 
 
@@ -319,14 +319,14 @@ def scatter_reduce(
     if out_of_range(index, z.shape[dim]) is not None:
         return False
     with np.errstate(all="ignore"):
-        reduce_at(z, along(z.shape, index, dim), values, reduce, include)
+        reduce_at(z, gather_key(z.shape, index, dim), values, reduce, include)
     return True
 
 
 def gather_gradient(shape: tuple, index: np.ndarray, dim: int, values: np.ndarray) -> np.ndarray:
     """Zeros of `shape` with `values` added where `index` says along `dim`."""
     z = np.zeros(shape, values.dtype)
-    key = along(shape, index, dim)
+    key = gather_key(shape, index, dim)
     if index.ndim and index.shape[dim] == 1:  # no place twice
         z[key] = values
     elif values.size:
@@ -341,7 +341,7 @@ def scatter(
     nothing is written, where an index is out of range."""
     if out_of_range(index, z.shape[dim]) is not None:
         return False
-    key = along(z.shape, index, dim)
+    key = gather_key(z.shape, index, dim)
     if add:
         with np.errstate(all="ignore"):
             reduce_at(z, key, np.broadcast_to(values, index.shape), "sum", True)

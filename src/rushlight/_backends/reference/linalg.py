@@ -7,9 +7,11 @@ is matrix products, and over the whole stack at once. `xp.linalg` in the operato
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
-from rushlight._backends.reference.products import adjoint, matmul, prod
+from rushlight._backends.reference.products import adjoint, matmul
 from rushlight.core import geometry
 from rushlight.core.errors import LinAlgError
 

@@ -6,6 +6,7 @@ they are. Half types are multiplied in float32 and rounded once; integers wrap a
 
 from __future__ import annotations
 
+from math import prod
 from typing import NoReturn
 
 import numpy as np
@@ -64,13 +65,6 @@ def matmul_batched(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a.reshape(-1 if a.size else prod(lead), k).dot(b).reshape(lead + b.shape[1:])
     check_batches(a, b)
     return np.matmul(blas_strides(a), blas_strides(b))
-
-
-def prod(shape: tuple[int, ...]) -> int:
-    n = 1
-    for s in shape:
-        n *= s
-    return n
 
 
 def check_batches(a: np.ndarray, b: np.ndarray) -> None:

@@ -30,7 +30,7 @@ def upcast(a: np.ndarray) -> np.ndarray:
     return a.astype(F32) if a.dtype in REDUCED else a
 
 
-def contiguous(r: Any) -> Any:
+def in_order(r: Any) -> Any:
     """`r` in row-major order: NumPy's reductions keep the order of the input."""
     if r.ndim > 1 and not r.flags.c_contiguous:
         return np.ascontiguousarray(r)
@@ -53,7 +53,7 @@ def sum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None)
     elif d.kind != "c":
         return _total_as(a, axis, keepdims, d if d in REDUCED else dtype or I64)
     r = _add(a, axis, None, None, keepdims)
-    return r if axis is None else contiguous(r)
+    return r if axis is None else in_order(r)
 
 
 def _total_of_many(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
@@ -73,7 +73,7 @@ def _total_of_many(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     if inner == ndim or not a.flags.c_contiguous:
         if axis.__class__ is int and a.shape[axis] > 4 * PIECE and ndim > 1 and a.dtype is F32:
             return _in_pieces(a, axis, keepdims)
-        return contiguous(_add(a, axis, None, None, keepdims))
+        return in_order(_add(a, axis, None, None, keepdims))
     lead = a.shape[:inner]
     r = _rows(a.reshape(-1, math.prod(a.shape[inner:]))).reshape(lead)
     if outer:
@@ -105,8 +105,8 @@ def _total_as(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype) -> Any:
     elif a.dtype.kind == "c" and dtype.kind != "c":
         a = a.real
     if dtype in REDUCED:
-        return contiguous(_add(a, axis, F32, None, keepdims).astype(dtype))
-    return contiguous(_add(a, axis, dtype, None, keepdims))
+        return in_order(_add(a, axis, F32, None, keepdims).astype(dtype))
+    return in_order(_add(a, axis, dtype, None, keepdims))
 
 
 def _in_pieces(a: np.ndarray, axis: int, keepdims: bool) -> Any:
@@ -117,7 +117,7 @@ def _in_pieces(a: np.ndarray, axis: int, keepdims: bool) -> Any:
     rest = a[(slice(None),) * axis + (slice(n, None),)]
     parts = head.reshape(*a.shape[:axis], n // PIECE, PIECE, *a.shape[axis + 1 :])
     r = sum(_add(parts, axis + 1), axis, keepdims)
-    return contiguous(r + _add(rest, axis, None, None, keepdims))
+    return in_order(r + _add(rest, axis, None, None, keepdims))
 
 
 def nansum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
@@ -146,7 +146,7 @@ def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
     """The mean, in `dtype`; halves are divided in float32."""
     if a.dtype in REDUCED and (dtype is None or dtype in REDUCED):
         r = mean(a.astype(F32), axis, keepdims)
-        return contiguous(r.astype(dtype or a.dtype))
+        return in_order(r.astype(dtype or a.dtype))
     r, n = sum(a, axis, keepdims, dtype), count(a, axis)
     return r / n if n else r * np.nan
 
@@ -161,34 +161,34 @@ def prod(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
 
         a = cast(a, dtype)
     if dtype in REDUCED:
-        return contiguous(_mul(a, axis, F32, None, keepdims).astype(dtype))
-    return contiguous(_mul(a, axis, dtype, None, keepdims))
+        return in_order(_mul(a, axis, F32, None, keepdims).astype(dtype))
+    return in_order(_mul(a, axis, dtype, None, keepdims))
 
 
 def amax(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The maximum; nan where there is one."""
     if a.dtype is BF16:
-        return contiguous(_max(exact(a), axis, None, None, keepdims).astype(BF16))
+        return in_order(_max(exact(a), axis, None, None, keepdims).astype(BF16))
     r = _max(a, axis, None, None, keepdims)
-    return r if axis is None else contiguous(r)
+    return r if axis is None else in_order(r)
 
 
 def amin(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The minimum; nan where there is one."""
     if a.dtype is BF16:
-        return contiguous(_min(exact(a), axis, None, None, keepdims).astype(BF16))
+        return in_order(_min(exact(a), axis, None, None, keepdims).astype(BF16))
     r = _min(a, axis, None, None, keepdims)
-    return r if axis is None else contiguous(r)
+    return r if axis is None else in_order(r)
 
 
 def argmax(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
     """Where the first maximum (or the first nan) is."""
-    return contiguous(exact(a).argmax(axis, keepdims=keepdims))
+    return in_order(exact(a).argmax(axis, keepdims=keepdims))
 
 
 def argmin(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
     """Where the first minimum (or the first nan) is."""
-    return contiguous(exact(a).argmin(axis, keepdims=keepdims))
+    return in_order(exact(a).argmin(axis, keepdims=keepdims))
 
 
 def max_with_index(a: np.ndarray, axis: Any, keepdims: bool) -> tuple[Any, Any]:
@@ -235,20 +235,20 @@ def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tup
 
 def any(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """Whether any element is not zero; nan is not zero. bool, or uint8 for uint8."""
-    r = contiguous(_or(a, axis, None, None, keepdims))
+    r = in_order(_or(a, axis, None, None, keepdims))
     return r.astype(U8) if a.dtype is U8 else r
 
 
 def all(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """Whether no element is zero. bool, or uint8 for uint8."""
-    r = contiguous(_and(a, axis, None, None, keepdims))
+    r = in_order(_and(a, axis, None, None, keepdims))
     return r.astype(U8) if a.dtype is U8 else r
 
 
 def xor_sum(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The exclusive or of the elements as 64 bits each."""
     bits = a.astype(I64 if a.dtype.kind in "iub" else F64).view(np.uint64)
-    return contiguous(np.bitwise_xor.reduce(bits, axis, keepdims=keepdims))
+    return in_order(np.bitwise_xor.reduce(bits, axis, keepdims=keepdims))
 
 
 def expand_reduced(a: np.ndarray, shape: tuple, kept: tuple | None) -> np.ndarray:
@@ -335,7 +335,7 @@ def pick(a: np.ndarray, axis: int | None, keepdims: bool, index: np.ndarray) -> 
     values = np.take_along_axis(a, index, axis)
     if not keepdims:
         values, index = values.squeeze(axis), index.squeeze(axis)
-    return contiguous(values), contiguous(index.astype(np.int64, copy=False))
+    return in_order(values), in_order(index.astype(np.int64, copy=False))
 
 
 def kth_index(a: np.ndarray, axis: int | None, k: int) -> np.ndarray:
@@ -411,7 +411,7 @@ def cumulative_extreme(
     if a.dtype.kind not in "iub":
         here |= np.isnan(x)
     index = np.maximum.accumulate(np.where(here, place, 0), axis)
-    return contiguous(m.astype(a.dtype, copy=False)), contiguous(index)
+    return in_order(m.astype(a.dtype, copy=False)), in_order(index)
 
 
 def logcumsumexp(a: np.ndarray, axis: int | None) -> np.ndarray:
@@ -420,7 +420,7 @@ def logcumsumexp(a: np.ndarray, axis: int | None) -> np.ndarray:
         return a.copy()
     d = a.dtype
     if d.kind != "c":
-        return contiguous(np.logaddexp.accumulate(a.astype(F64), axis).astype(d))
+        return in_order(np.logaddexp.accumulate(a.astype(F64), axis).astype(d))
     x = np.moveaxis(a.astype(np.complex128), axis, 0).copy()
     for i in range(1, len(x)):
         low = x[i].real < x[i - 1].real

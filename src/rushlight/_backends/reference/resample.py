@@ -91,7 +91,7 @@ def cubic_slope(t: np.ndarray, a: np.floating) -> np.ndarray:
     return np.stack([far(t + 1), near(t), -near(1 - t), -far(2 - t)])
 
 
-def triangle(x: np.ndarray) -> np.ndarray:
+def triangle_filter(x: np.ndarray) -> np.ndarray:
     return np.maximum(1 - np.abs(x), 0)
 
 
@@ -106,7 +106,7 @@ def lanczos(x: np.ndarray) -> np.ndarray:
     return np.where(np.abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0)
 
 
-FILTERS = {"linear": (triangle, 2), "cubic": (keys, 4), "lanczos": (lanczos, 6)}
+FILTERS = {"linear": (triangle_filter, 2), "cubic": (keys, 4), "lanczos": (lanczos, 6)}
 
 
 def _filter_taps(n: int, i: np.ndarray, step: np.floating, kind: tuple) -> Taps:

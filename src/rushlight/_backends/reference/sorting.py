@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.reference.reduce import contiguous, exact
+from rushlight._backends.reference.reduce import exact, in_order
 
 
 def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -73,7 +73,7 @@ def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.nda
     if 0 < k <= 8 and n > 64 and x.dtype.kind == "f":
         order = _first_few(x, k, axis, largest)
         if order is not None:
-            return contiguous(np.take_along_axis(a, order, axis)), contiguous(order)
+            return in_order(np.take_along_axis(a, order, axis)), in_order(order)
     some = (slice(None),) * (axis % a.ndim)
     if 0 < k < n // 4 and n > 64:  # only the chosen ones are sorted
         if largest:
@@ -85,7 +85,7 @@ def topk(a: np.ndarray, k: int, axis: int | None, largest: bool) -> tuple[np.nda
         order = np.take_along_axis(chosen, order, axis)
     else:
         order = _order(x, axis, largest)[(*some, slice(k))]
-    return contiguous(np.take_along_axis(a, order, axis)), contiguous(order)
+    return in_order(np.take_along_axis(a, order, axis)), in_order(order)
 
 
 def _first_few(x: np.ndarray, k: int, axis: int, largest: bool) -> np.ndarray | None:

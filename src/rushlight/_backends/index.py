@@ -1,0 +1,228 @@
+"""Which family file each kernel is in. Written by scripts/index.py; do not edit."""
+
+REFERENCE = {
+    "activation": (
+        "clip_gradient elu elu_gradient gelu gelu_gradient gelu_tanh gelu_tanh_gradient glu "
+        "glu_gradient hardshrink hardsigmoid hardsigmoid_gradient hardswish "
+        "hardswish_gradient hardtanh hardtanh_gradient leaky_relu leaky_relu_gradient "
+        "log_sigmoid log_sigmoid_gradient mish mish_gradient prelu prelu_gradient "
+        "prelu_weight_gradient relu scaled_softplus scaled_softplus_gradient shrink_gradient "
+        "sigmoid_gradient silu silu_gradient softshrink tanh_gradient threshold "
+    ),
+    "attention": (
+        "attention attention_gradients "
+    ),
+    "bags": (
+        "embedding_bag "
+    ),
+    "conv": (
+        "convolve convolve_transposed convolve_weight "
+    ),
+    "conversion": (
+        "cast device_of from_numpy number shares_memory to_numpy "
+    ),
+    "ctc": (
+        "ctc_loss ctc_loss_gradient "
+    ),
+    "distances": (
+        "cdist cdist_gradient pdist pdist_gradient "
+    ),
+    "elementwise": (
+        "add_scaled addcdiv addcmul angle ceil clip clip_arrays copysign deg2rad fill floor "
+        "floor_divide fmod frac frexp heaviside hypot is_exact is_float isfinite isinf isnan "
+        "ldexp left_shift lerp logaddexp logaddexp2 logit nan_to_num nextafter power rad2deg "
+        "remainder reverse_subtract right_shift rint round_to rsqrt sgn sigmoid sign signbit "
+        "sinc threshold_gradient trunc trunc_divide with_wide_number "
+    ),
+    "gamma": (
+        "digamma gammainc gammaincc lgamma mvlgamma polygamma xlog1py xlogy zeta "
+    ),
+    "indexing": (
+        "add_rows as_strided_gradient fill_masked gather gather_gradient gather_key "
+        "index_add_at index_put index_select index_select_gradient index_take out_of_range "
+        "put_slices reduce_at scatter scatter_reduce "
+    ),
+    "loss": (
+        "bce_with_logits bce_with_logits_gradient binary_cross_entropy "
+        "binary_cross_entropy_gradient huber huber_gradient mse_gradient smooth_l1 "
+        "smooth_l1_gradient squared_distance "
+    ),
+    "masks": (
+        "masked_expand masked_select nonzero "
+    ),
+    "normalize": (
+        "batch_norm batch_norm_gradients group_norm group_norm_gradients l2_norm layer_norm "
+        "layer_norm_gradients rms_norm rms_norm_gradients update_running_stats "
+    ),
+    "pad": (
+        "col2im im2col pad_constant pad_edges pad_edges_adjoint "
+    ),
+    "polynomials": (
+        "chebyshev_t chebyshev_u chebyshev_v chebyshev_w hermite_h hermite_he laguerre_l "
+        "legendre_p shifted_chebyshev_t shifted_chebyshev_u shifted_chebyshev_v "
+        "shifted_chebyshev_w "
+    ),
+    "pool": (
+        "adaptive_counts adaptive_sums adaptive_tables add_at_places fractional_starts "
+        "max_by_tables max_pool max_pool_places places_by_plane put_places quotient "
+        "take_places window_averages window_averages_adjoint window_counts "
+    ),
+    "products": (
+        "accumulate accumulate_activated adjoint_times bmm broadcast_to c_name check_bmm dot "
+        "linear matmul mm mv outer outer_added times_adjoint vdot "
+    ),
+    "random": (
+        "by_c_library random_bernoulli random_doubles random_floats random_integers "
+        "random_normal_floats random_normals random_permutation random_uniform "
+        "random_wide_normals random_wide_words random_words "
+    ),
+    "recurrent": (
+        "recurrent_layer recurrent_layer_gradients "
+    ),
+    "reduce": (
+        "all amax amin any argmax argmin count_nonzero cumulative cumulative_extreme "
+        "expand_reduced kth_index logcumsumexp logsumexp max_with_index mean median "
+        "median_index min_with_index mode_index nansum pick prod segment_ids segment_offsets "
+        "segment_reduce sum sum_to upcast variance xor_sum "
+    ),
+    "resample": (
+        "affine_grid affine_grid_adjoint grid_sample grid_sample_gradients grid_taps resample "
+        "resample_adjoint taps_of "
+    ),
+    "samples": (
+        "dirichlet_gradient standard_gamma_gradient "
+    ),
+    "sequences": (
+        "arange_into linspace_into "
+    ),
+    "softmax": (
+        "cross_entropy cross_entropy_gradient log_softmax log_softmax_gradient softmax "
+        "softmax_gradient "
+    ),
+    "sorting": (
+        "bincount histc histogram isin searchsorted sort take_along topk unique unique_along "
+    ),
+    "special": (
+        "airy_ai entr erf erfc erfcx erfinv i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e log_ndtr ndtr "
+        "ndtri spherical_j0 y0 y1 "
+    ),
+    "views": (
+        "address as_strided cat cat_contiguous contiguous copy_into copy_like element_strides "
+        "empty_strided extent flip plain roll root row_major stack_contiguous tile triangle "
+    ),
+}
+
+LLVM = {
+    "activation": (
+        "clip_gradient elu elu_gradient gelu gelu_gradient gelu_tanh gelu_tanh_gradient glu "
+        "glu_gradient hardshrink hardsigmoid hardsigmoid_gradient hardswish "
+        "hardswish_gradient hardtanh hardtanh_gradient leaky_relu leaky_relu_gradient "
+        "log_sigmoid log_sigmoid_gradient mish mish_gradient prelu prelu_gradient "
+        "prelu_weight_gradient relu scaled_softplus scaled_softplus_gradient shrink_gradient "
+        "sigmoid_gradient silu silu_gradient softshrink tanh_gradient threshold "
+    ),
+    "attention": (
+        "attention attention_gradients "
+    ),
+    "bags": (
+        "embedding_bag "
+    ),
+    "batch_normalize": (
+        "batch_norm batch_norm_gradients update_running_stats "
+    ),
+    "conv": (
+        "convolve convolve_transposed convolve_weight "
+    ),
+    "cross_entropy": (
+        "cross_entropy cross_entropy_gradient "
+    ),
+    "ctc": (
+        "ctc_loss ctc_loss_gradient "
+    ),
+    "distances": (
+        "cdist cdist_gradient pdist pdist_gradient "
+    ),
+    "elementwise": (
+        "add_scaled addcdiv addcmul cast ceil clip clip_arrays copysign erf erfc fill floor "
+        "floor_divide fmod frac hypot isfinite isinf isnan lerp logaddexp nan_to_num power "
+        "remainder reverse_subtract rint rsqrt sgn sigmoid sign threshold_gradient trunc "
+        "where with_wide_number xlogy "
+    ),
+    "extremes": (
+        "amax amin argmax argmin max_with_index min_with_index "
+    ),
+    "indexing": (
+        "add_rows fill_masked gather gather_gradient index_add_at index_put index_select "
+        "index_select_gradient index_take out_of_range put_slices scatter scatter_reduce "
+    ),
+    "loss": (
+        "bce_with_logits bce_with_logits_gradient binary_cross_entropy "
+        "binary_cross_entropy_gradient huber huber_gradient mse_gradient smooth_l1 "
+        "smooth_l1_gradient squared_distance "
+    ),
+    "masks": (
+        "masked_expand masked_select nonzero "
+    ),
+    "normalize": (
+        "group_norm group_norm_gradients l2_norm layer_norm layer_norm_gradients rms_norm "
+        "rms_norm_gradients "
+    ),
+    "pad": (
+        "pad_constant pad_edges "
+    ),
+    "pool": (
+        "adaptive_sums add_at_places max_by_tables max_pool max_pool_places window_averages "
+        "window_averages_adjoint "
+    ),
+    "products": (
+        "accumulate accumulate_activated adjoint_times bmm dot linear matmul mm mv outer "
+        "outer_added times_adjoint vdot "
+    ),
+    "random": (
+        "by_c_library random_bernoulli random_doubles random_floats random_integers "
+        "random_normal_floats random_normals random_permutation random_uniform "
+        "random_wide_normals random_wide_words random_words "
+    ),
+    "recurrent": (
+        "recurrent_layer recurrent_layer_gradients "
+    ),
+    "reduce": (
+        "count_nonzero mean nansum prod sum sum_to variance "
+    ),
+    "resample": (
+        "grid_sample grid_sample_gradients resample resample_adjoint "
+    ),
+    "scan": (
+        "cumulative cumulative_extreme "
+    ),
+    "sequences": (
+        "arange_into linspace_into "
+    ),
+    "softmax": (
+        "log_softmax log_softmax_gradient logsumexp softmax softmax_gradient "
+    ),
+    "sorting": (
+        "bincount searchsorted sort topk unique "
+    ),
+    "special": (
+        "digamma entr erfinv lgamma ndtr ndtri polygamma xlog1py "
+    ),
+    "ufuncs": (
+        "absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh conjugate cos cosh "
+        "divide equal exp exp2 expm1 fmax fmin greater greater_equal less less_equal log "
+        "log10 log1p log2 logical_and logical_not logical_or logical_xor maximum minimum "
+        "multiply negative not_equal reciprocal sin sinh sqrt square subtract tan tanh "
+    ),
+    "views": (
+        "cat cat_contiguous contiguous copy_into roll row_major stack_contiguous tile "
+        "triangle "
+    ),
+}
+
+
+def spread(table: dict[str, str]) -> dict[str, str]:
+    return {kernel: family for family, names in table.items() for kernel in names.split()}
+
+
+REFERENCE = spread(REFERENCE)  # those of cpu.py that are not NumPy's own
+LLVM = spread(LLVM)

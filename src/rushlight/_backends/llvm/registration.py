@@ -1,0 +1,89 @@
+"""How compiled kernels are registered: `@implements("sum")` is the only way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from rushlight._backends.index import REFERENCE
+from rushlight._backends.llvm import threshold
+
+KERNELS: dict[str, Callable] = {}  # by name, of the family files that were imported
+
+
+class Binding:
+    """What makes a kernel, given the reference's of the same name, which it falls back to."""
+
+    def bind(self, reference: Callable) -> Callable:
+        raise NotImplementedError
+
+
+def implements(
+    name: str, *, dtypes: Container | None = None, least: int | None = None, array: int = 0
+) -> Callable[[Any], Callable]:
+    """Register the compiled kernel `name`: a function with the reference's arguments, or a `Binding`.
+
+    With `dtypes` or `least` the function sees only calls whose argument number `array` is an array (no
+    NumPy number) of one of these dtypes with at least so many elements; the reference does all others, and
+    those that the function answers with NotImplemented. Without them it calls the reference itself.
+    scripts/index.py reads `name`, so it is a string, or what a loop over the words of one names.
+    """
+
+    def register(body: Any) -> Callable:
+        reference = reference_of(name)
+        if isinstance(body, Binding):
+            made = body.bind(reference)
+        elif dtypes is None and least is None:
+            made = body
+        else:
+            made = guarded(body, reference, dtypes, least, array)
+        if made is not body and not isinstance(made, np.ufunc):
+            made.__name__ = made.__qualname__ = name
+            made.__doc__ = reference.__doc__
+        KERNELS[name] = made
+        return made
+
+    return register
+
+
+def reference_of(name: str) -> Callable:
+    """The reference's kernel; NumPy's own function where the reference has no other."""
+    family = REFERENCE.get(name)
+    if family is None:
+        return getattr(np, name)
+    return getattr(import_module(f"rushlight._backends.reference.{family}"), name)
+
+
+def guarded(
+    body: Callable, reference: Callable, dtypes: Container | None, least: int | None, array: int
+) -> Callable:
+    """`body` behind a test of one argument, as straight-line code with the same parameters."""
+    names = list(signature(body).parameters)
+    a, arguments = names[array], ", ".join(names)
+    tests = [f"{a}.__class__ is ndarray"]
+    if least is not None:
+        tests.append(f"{a}.size >= least")
+    if dtypes is not None:
+        tests.append(f"{a}.dtype in dtypes")
+    text = f"""def kernel({arguments}):
+    if {" and ".join(tests)}:
+        result = body({arguments})
+        if result is not NotImplemented:
+            return result
+    return reference({arguments})
+"""
+    space: dict[str, Any] = {
+        "ndarray": np.ndarray,
+        "dtypes": dtypes,
+        "body": body,
+        "reference": reference,
+    }
+    space["least"] = max(1, threshold(least or 0))
+    exec(compile(text, f"<guard of {body.__qualname__}>", "exec"), space)
+    made = space["kernel"]
+    made.__defaults__, made.__module__ = body.__defaults__, body.__module__
+    return made

@@ -1,0 +1,60 @@
+"""Conversion of arrays and Python numbers to a dtype, and to and from NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import dtypes
+from rushlight.core.device import CPU, device
+
+
+def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
+    """A copy in another dtype, as PyTorch converts (complex to real drops the imaginary part)."""
+    with np.errstate(all="ignore"):
+        if a.dtype.kind == "c" and to.kind != "c":
+            if to.kind == "b":
+                return a.astype(bool)
+            a = a.real
+        if to.itemsize == 2 and to.kind == "f" and a.dtype.itemsize == 8 and a.dtype.kind == "f":
+            # C++ has no conversion from double: 1.00048828125000001 becomes 1, not 1.0009765625.
+            a = a.astype(np.float32)
+        if to is _SATURATING:  # it has no infinity: what is too large becomes the largest number
+            a = np.clip(a.astype(np.float32), -448, 448)
+        return a.astype(to)
+
+
+_SATURATING = dtypes.float8_e4m3fn.np
+
+
+def number(value: Any, to: np.dtype) -> np.ndarray:
+    """A Python number as a 0-d array; integers wrap around as in C."""
+    if to.kind in "iu" and not -(1 << 63) <= int(value) < (1 << 63):
+        if to.kind == "u" and to.itemsize == 8 and 0 <= value < 1 << 64:
+            return np.array(value, to)
+        raise RuntimeError(f"value cannot be converted to type {to} without overflow: {value}")
+    if to.kind in "iu" and to is not dtypes.int64.np:
+        return np.array(int(value), np.int64).astype(to)
+    with np.errstate(all="ignore"):
+        return np.array(value).astype(to)
+
+
+def device_of(a: np.ndarray) -> device:
+    """The device of an array."""
+    return CPU
+
+
+def from_numpy(a: np.ndarray) -> np.ndarray:
+    """An array of this back end with the values of a NumPy array: that array itself."""
+    return a
+
+
+def to_numpy(a: np.ndarray) -> np.ndarray:
+    """The values of an array of this back end as a NumPy array: that array itself."""
+    return a if a.__class__ is np.ndarray else a.view(np.ndarray)
+
+
+def shares_memory(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether the ranges of memory of two arrays overlap."""
+    return np.may_share_memory(a, b)
