@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import devices, llvm, sparse
+from rushlight._codegen.runtime import abi
 from rushlight.autograd.graph import AccumulateGrad, Output, new, version_of
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of
@@ -241,7 +242,8 @@ def accumulate(
     node: AccumulateGrad, g: Tensor, edges: tuple = (), keep: bool = False, record: bool = False
 ) -> tuple:
     """`AccumulateGrad.apply`: add `g` to the gradient of the leaf, with the strides of the leaf."""
-    mine = getrefcount(g) <= OWN and owned(g)  # read here, where the calibrated names hold it
+    # Read here, where the names of the calibrated walk hold it.
+    mine = getrefcount(g) <= ALONE and abi.only_tensor_holds(g, *HOLDERS)
     t = node.leaf()
     if t is None:
         t = node.variable
@@ -273,20 +275,6 @@ def accumulated(old: Tensor, g: Tensor) -> Tensor:
     if mixed and not (thread.grad or old._edge is not None or g._edge is not None):
         return old.add_(g)
     return plus(old, g)
-
-
-def owned(g: Tensor) -> bool:
-    """Nobody but the tensor `g` holds its array, nor the memory beneath."""
-    a = g._array
-    if a.base is None:
-        return getrefcount(a) <= 3 and a.flags.owndata
-    b = a.base
-    return (
-        getrefcount(a) <= 3
-        and b.__class__ is np.ndarray
-        and getrefcount(b) <= 3
-        and b.flags.owndata
-    )
 
 
 def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
@@ -324,18 +312,29 @@ def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
     return result
 
 
+class _Probe:
+    """A node that reads how many references the walk has to a gradient, as `accumulate` does."""
+
+    edges, hooks, n_outputs, count = (), None, 1, 0
+
+    def apply(self, g: Any, edges: tuple = (), keep: bool = False, record: bool = False) -> tuple:
+        self.count = getrefcount(g)
+        return ()
+
+
 def _calibrate() -> int:
-    """How many references `accumulate` sees on a gradient that only the walk holds."""
+    """The count that `accumulate` reads of a gradient that only the walk holds."""
 
-    class Probe:
-        def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> int:
-            return getrefcount(g)
+    def count(others: list) -> int:
+        probe = _Probe()
+        run([probe], [object()] if not others else others[:], False, False)
+        return probe.count
 
-    node, g = Probe(), object()
-    return node.apply(g, (), False, False)
+    alone, shared = count([]), count([object()])
+    return abi.calibrated(lambda most: alone <= most, lambda most: shared <= most)
 
 
-OWN = _calibrate()
+ALONE, HOLDERS = _calibrate(), abi.holders()
 
 
 # -- entry points ----------------------------------------------------------------------------------

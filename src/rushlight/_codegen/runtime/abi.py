@@ -103,17 +103,14 @@ def arrays_hold() -> bool:
     locked = np.zeros(3)
     locked.flags.writeable = False
     odd = np.zeros(9, np.uint8)[1:].view(np.float64)
-    if field(a, TYPE) != id(np.ndarray) or half(a, NDIM) != 2:
+    fields = field(a, TYPE), field(a, DATA), field(a, BASE), field(a, DTYPE), half(a, NDIM)
+    if fields != (id(np.ndarray), a.ctypes.data, id(whole), id(a.dtype), 2):
         return False
     shape, strides = field(a, SHAPE), field(a, STRIDES)
-    return (
-        field(a, DATA) == a.ctypes.data
-        and [word(shape), word(shape + 8)] == [*a.shape]
-        and [word(strides), word(strides + 8)] == [*a.strides]
-        and field(a, BASE) == id(whole)
-        and field(a, DTYPE) == id(a.dtype)
-        and all(_flags(each) for each in (whole, a, whole.T, locked, odd))
-    )
+    if shape + 2 * 8 != strides:  # they lie side by side: it is safe to look there
+        return False
+    sizes = [word(shape + 8 * i) for i in range(4)]
+    return sizes == [*a.shape, *a.strides] and all(map(_flags, (whole, a, whole.T, locked, odd)))
 
 
 def _flags(a: np.ndarray) -> bool:
@@ -159,6 +156,14 @@ def new_array() -> int:
 @cache
 def ufuncs_hold() -> bool:
     """Whether the fields of a ufunc are where native code reads and writes them."""
+    import ctypes
+
+    loops, data, types = (ctypes.c_int64 * 1)(8), (ctypes.c_int64 * 1)(16), b"\x0b\x0b"
+    made = ufunc_functions()[0](loops, data, types, 1, 1, 1, -1, b"probe", b"", 0)  # never called
+    at = ctypes.cast(types, ctypes.c_void_p).value
+    held = [field(made, k) for k in (UFUNC_LOOPS, UFUNC_DATA, UFUNC_TYPES, UFUNC_USERLOOPS)]
+    if held != [ctypes.addressof(loops), ctypes.addressof(data), at, 0]:
+        return False
     return _ufunc_holds(np.multiply) and _ufunc_holds(np.exp)
 
 
