@@ -32,8 +32,8 @@ __all__ = [
     "save",
 ]
 
-# Loaded when first asked for: a deep copy of a tensor needs neither zip files nor `nn`.
-_PLACES = {
+# Loaded at first use: a deep copy of a tensor needs neither zip files nor `nn`.
+_MODULES = {
     "copying": ("deepcopy_tensor", "reduce_tensor"),
     "loading": ("get_unsafe_globals_in_checkpoint", "load"),
     "names": (
@@ -59,9 +59,9 @@ def __getattr__(name: str) -> Any:
 
         import rushlight as torch
 
-        Place = Callable[[torch.UntypedStorage, str], torch.UntypedStorage]
-        return Place | torch.device | str | dict[str, str] | None
-    for module, names in _PLACES.items():
+        Relocate = Callable[[torch.UntypedStorage, str], torch.UntypedStorage]
+        return Relocate | torch.device | str | dict[str, str] | None
+    for module, names in _MODULES.items():
         if name in names:
             found = getattr(importlib.import_module(f"{__name__}.{module}"), name)
             globals()[name] = found

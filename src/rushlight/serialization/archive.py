@@ -17,10 +17,8 @@ import numpy as np
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-ALIGNMENT = 64  # so that a mapped file gives arrays that vector instructions like
-_LOCAL_HEADER = (
-    30  # bytes before the name, by the zip format's own description (APPNOTE.TXT, 4.3.7)
-)
+ALIGNMENT = 64  # bytes: arrays in a mapped file are aligned for vector instructions
+_LOCAL_HEADER = 30  # bytes before the name (zip format, APPNOTE.TXT 4.3.7)
 _PADDING = b"FB"  # the name of the extra field that holds the padding
 
 
@@ -42,16 +40,12 @@ class ArchiveWriter:
 
     def write(self, name: str, content: bytes | np.ndarray) -> None:
         """Add the record `name`; an array must be contiguous bytes (uint8)."""
-        info = zipfile.ZipInfo(
-            f"{self._folder}/{name}"
-        )  # its date is 1980: same content, same file
+        info = zipfile.ZipInfo(f"{self._folder}/{name}")  # dated 1980: same content, same file
         info.file_size = len(content)
         info.flag_bits |= 0x800  # the name is UTF-8
         start = self._zip.fp.tell() + _LOCAL_HEADER + len(info.filename.encode())  # type: ignore[union-attr]
         if info.file_size * 1.05 > zipfile.ZIP64_LIMIT:
-            start += (
-                20  # zipfile adds a field with 64-bit sizes, and decides by this very expression
-            )
+            start += 20  # zipfile adds a field with 64-bit sizes under this condition
         padding = -(start + 4) % ALIGNMENT
         info.extra = _PADDING + struct.pack("<H", padding) + b"Z" * padding
         with self._zip.open(info, "w") as record:
@@ -70,12 +64,12 @@ class ArchiveWriter:
             self.close()
         else:
             self._zip.fp = (
-                None  # closing would write the directory, and a torn file must not look whole
+                None  # closing would write the directory: a torn file must not look whole
             )
 
 
 class ArchiveReader:
-    """Reads records from `file` (seekable, binary), each checked against the file's size and its own checksum.
+    """Reads records from `file` (seekable, binary) and checks each against the file's size and its checksum.
 
     RuntimeError for anything that is not a whole, uncompressed archive with one top folder.
     """
@@ -127,7 +121,7 @@ class ArchiveReader:
         return self.array(name).tobytes()
 
     def array(self, name: str) -> np.ndarray:
-        """The content of the record `name` as a writable array of bytes; where the file is mapped, a part of the map."""
+        """The content of the record `name` as a writable array of bytes; a view of the map if the file is mapped."""
         info = self._find(name)
         start = self._start(info)
         if self._mapped is not None:
@@ -147,7 +141,7 @@ class ArchiveReader:
             _refuse(f"file not found: record {name!r} is not in the archive")
 
     def _start(self, info: zipfile.ZipInfo) -> int:
-        """Where the content begins: behind the local header, whose name and extra field have their own lengths."""
+        """The start of the content, after the local header, whose name and extra field vary in length."""
         self._file.seek(info.header_offset)
         header = self._file.read(_LOCAL_HEADER)
         if len(header) < _LOCAL_HEADER or header[:4] != b"PK\3\4":

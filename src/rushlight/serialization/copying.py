@@ -13,9 +13,9 @@ from rushlight.core.tensor import Tensor, _wrap
 
 
 def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
-    """How pickle takes a tensor apart: its elements, in the order in which they lie in memory, and its attributes.
+    """The parts that pickle stores of a tensor: its elements, in memory order, and its attributes.
 
-    Unlike `save`, which keeps tensors on one storage tied, it takes the elements alone: what another process needs.
+    Unlike `save`, it does not keep tensors on one storage together.
     """
     array: np.ndarray = tensor._array
     if isinstance(array, Sparse):
@@ -38,9 +38,9 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
 def rebuild(
     kind: type, content: Any, order: tuple[int, ...], requires_grad: bool, state: dict[str, Any]
 ) -> Tensor:
-    """The tensor that `reduce_tensor` took apart."""
+    """The tensor from the parts of `reduce_tensor`."""
     if isinstance(content, np.ndarray):
-        # a pickled array comes back with a dtype object of its own; tensors compare theirs by identity
+        # an unpickled array has a new dtype object; tensors compare theirs by identity
         content = content.view(dtypes.OF[content.dtype].np)
         if not content.flags.writeable:
             content = content.copy()  # pickle's out-of-band buffers may be read-only
@@ -59,7 +59,7 @@ def rebuild(
 
 
 def deepcopy_tensor(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
-    """A copy with memory of its own, laid out alike; tensors that share memory share it in the copy too.
+    """A copy in new memory with the same strides; the copies of tensors that share memory share it too.
 
     RuntimeError for a tensor with history: a graph is not copied.
     """

@@ -7,31 +7,26 @@ from __future__ import annotations
 import os
 import struct
 import sys
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from rushlight.core import dtypes
 from rushlight.core.storage import TypedStorage
-from rushlight.serialization.loading import placed, storage_reference, swap, unpickle
+from rushlight.serialization.loading import relocated, storage_reference, swap, unpickle
+from rushlight.serialization.options import MAGIC_NUMBER, PROTOCOL_VERSION
 from rushlight.serialization.rebuild import loaded
-
-MAGIC = 0x1950A86A20F9469CFC6C
-VERSION = 1001
 
 
 def load_legacy(file: Any, map_location: Any, restricted: bool, arguments: Any) -> Any:
     """The object in a file of the older format; errors as those of `load`."""
-    from rushlight.serialization.tar import is_tar, load_tar
+    from rushlight.serialization.tar import is_tar, load_tar, refuse
 
     if is_tar(file):
         return load_tar(file, map_location, restricted, arguments)
     start = file.tell()
     end = file.seek(0, os.SEEK_END)
     file.seek(start)
-
-    def refuse(why: str) -> NoReturn:
-        raise RuntimeError(f"load: {why}: the file is damaged, or no checkpoint")
 
     def no_storage(reference: Any) -> Any:
         refuse("it refers to a storage before the first one")
@@ -45,10 +40,10 @@ def load_legacy(file: Any, map_location: Any, restricted: bool, arguments: Any) 
                 "with a zip archive, or with the pickled numbers of the older format)"
             ) from error
 
-    if plain("the magic number") != MAGIC:
+    if plain("the magic number") != MAGIC_NUMBER:
         raise RuntimeError("Invalid magic number; corrupt file?")
     version = plain("the version")
-    if version != VERSION:
+    if version != PROTOCOL_VERSION:
         raise RuntimeError(f"Invalid protocol version: {str(version)[:40]}")
     system = plain("the description of the writer's system")
     little = system.get("little_endian", True) if isinstance(system, dict) else True
@@ -59,14 +54,14 @@ def load_legacy(file: Any, map_location: Any, restricted: bool, arguments: Any) 
     def find(reference: Any) -> Any:
         nonlocal claimed
         if isinstance(reference, tuple) and len(reference) == 4 and reference[0] == "module":
-            return reference[1]  # a class, and its source, which is not looked at
+            return reference[1]  # a class; its source is not read
         dtype, key, location, count = storage_reference(reference)
         if key not in found:
             size = count * dtype.itemsize
             claimed += size
             if claimed > end - start:
                 refuse(f"its storages claim {claimed} bytes, and it has {end - start}")
-            found[key] = placed(loaded(np.zeros(size, np.uint8), dtype), location, map_location)
+            found[key] = relocated(loaded(np.zeros(size, np.uint8), dtype), location, map_location)
         whole = found[key]
         if whole.dtype is not dtype or whole.size() != count:
             refuse(f"storage {key!r} has two sizes or types")

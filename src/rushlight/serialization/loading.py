@@ -1,4 +1,4 @@
-"""`load`: what `save` or PyTorch wrote, read without trusting it (see Note [What a file may name])."""
+"""`load`: read files of `save` or PyTorch without trusting them (see Note [What a file may name])."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rushlight.serialization.archive import ArchiveReader, native_byte_order
 from rushlight.serialization.names import (
     Name,
     StorageType,
-    is_vouched_for,
+    allowed_object,
+    is_allowed,
     plain_names,
     resolve,
-    vouched_for,
 )
-from rushlight.serialization.options import restored, skipping
+from rushlight.serialization.options import deserialized, skipping
 from rushlight.serialization.rebuild import loaded
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def load(
 
     `weights_only` (the default): the file may hold tensors, parameters, numbers, text and containers of them, and what
     `add_safe_globals` allows; anything else is an UnpicklingError and nothing of it is executed. With False, the file
-    is a program that can do what the user can: only for files one wrote oneself.
+    is a program that can do all that the user can do: use it only for trusted files.
 
     `map_location`: where tensors saved on a device go: a device, a dict from saved to wanted location, or a function of
     the storage and its location. `mmap`: map the file (a path) into memory instead of reading it; writes to the tensors
@@ -124,7 +124,7 @@ def _mapped(file: Any) -> memoryview:
 
 
 class _Storages:
-    """The storages of one archive, each read once, when the pickle first refers to it."""
+    """The storages of one archive; each is read once, when the pickle first refers to it."""
 
     def __init__(self, archive: ArchiveReader, map_location: Any) -> None:
         self._archive, self._map = archive, map_location
@@ -143,7 +143,7 @@ class _Storages:
             content = np.zeros(size, np.uint8) if skipping() else self._archive.array(f"data/{key}")
             if not self._native:
                 swap(content, dtype)
-            self._found[key] = placed(loaded(content, dtype), location, self._map)
+            self._found[key] = relocated(loaded(content, dtype), location, self._map)
         found = self._found[key]
         if found.dtype is dtype:
             return found
@@ -174,10 +174,10 @@ def storage_reference(reference: Any) -> tuple[dtypes.dtype, str, str, int]:
     return reference[1].dtype, reference[2], reference[3], reference[4]
 
 
-def placed(storage: TypedStorage, location: str, map_location: Any) -> TypedStorage:
-    """`storage` where `map_location` wants what was saved at `location`; RuntimeError if that is not possible here."""
+def relocated(storage: TypedStorage, location: str, map_location: Any) -> TypedStorage:
+    """`storage`, saved at `location`, moved to where `map_location` says; RuntimeError if that is not possible."""
     if map_location is None:
-        if (own := restored(storage, location)) is not None:
+        if (own := deserialized(storage, location)) is not None:
             return own
         target: Any = location
     elif isinstance(map_location, dict):
@@ -220,11 +220,11 @@ def unpickle(
 ) -> Any:
     """The next pickle in `file`, with its references to storages looked up by `find_storage`."""
     if not restricted:
-        unpickler: Any = _TrustingUnpickler(file, **arguments)
+        unpickler: Any = _UnrestrictedUnpickler(file, **arguments)
         unpickler.persistent_load = find_storage
         return unpickler.load()
     try:
-        careful = _CarefulUnpickler(file, **arguments)
+        careful = _RestrictedUnpickler(file, **arguments)
         careful.persistent_load = find_storage
         return careful.load()
     except pickle.UnpicklingError as error:
@@ -233,7 +233,7 @@ def unpickle(
             "If the file comes from a source you trust, load it with weights_only=False, which runs the code in it."
         ) from None
     except (RuntimeError, MemoryError):
-        raise  # says itself what is wrong
+        raise  # its text says what is wrong
     except Exception as error:
         # A damaged pickle fails in every way Python knows: stack empty, memo unknown, text not UTF-8...
         raise pickle.UnpicklingError(
@@ -242,7 +242,7 @@ def unpickle(
 
 
 def _modern(module: str, name: str) -> tuple[str, str]:
-    """Names of Python 2, which protocol 2 writes: `__builtin__ set` is `builtins set`."""
+    """The Python 3 name of a Python 2 name, which protocol 2 writes: `builtins set` for `__builtin__ set`."""
     import _compat_pickle
 
     if (module, name) in _compat_pickle.NAME_MAPPING:
@@ -250,8 +250,8 @@ def _modern(module: str, name: str) -> tuple[str, str]:
     return _compat_pickle.IMPORT_MAPPING.get(module, module), name
 
 
-class _TrustingUnpickler(pickle.Unpickler):
-    """For `weights_only=False`: whatever the file names, with PyTorch's names found here."""
+class _UnrestrictedUnpickler(pickle.Unpickler):
+    """For `weights_only=False`: allows all names; PyTorch's names are looked up in Rushlight."""
 
     def find_class(self, module: str, name: str) -> Any:
         known = plain_names().get(f"{module}.{name}")
@@ -272,12 +272,12 @@ def _refused(what: str) -> Callable[[Any], None]:
 _PythonUnpickler: Any = pickle._Unpickler  # type: ignore[attr-defined]
 
 
-class _CarefulUnpickler(_PythonUnpickler):
-    """For `weights_only=True`: containers, numbers, text, and calls of what is allowed by name."""
+class _RestrictedUnpickler(_PythonUnpickler):
+    """For `weights_only=True`: allows containers, numbers, text, and calls of allowed names."""
 
     dispatch = dict(_PythonUnpickler.dispatch)
     for _code, _what in {
-        # Ways to make or change objects that no checkpoint needs; each would need its own check.
+        # Opcodes that make or change objects and that no checkpoint needs.
         pickle.INST: "INST",
         pickle.OBJ: "OBJ",
         pickle.NEWOBJ_EX: "NEWOBJ_EX",
@@ -285,7 +285,7 @@ class _CarefulUnpickler(_PythonUnpickler):
         pickle.EXT2: "EXT2",
         pickle.EXT4: "EXT4",
         pickle.PERSID: "PERSID",
-        pickle.BYTEARRAY8: "BYTEARRAY8",  # allocates what the file asks for before it reads
+        pickle.BYTEARRAY8: "BYTEARRAY8",  # allocates the size in the file before it reads
         pickle.NEXT_BUFFER: "NEXT_BUFFER",
         pickle.READONLY_BUFFER: "READONLY_BUFFER",
     }.items():
@@ -297,7 +297,7 @@ class _CarefulUnpickler(_PythonUnpickler):
         full = f"{module}.{name}"
         known = plain_names().get(full)
         if known is None:
-            known = vouched_for(full)
+            known = allowed_object(full)
         if known is None:
             raise pickle.UnpicklingError(
                 f"Unsupported global: GLOBAL {full} was not an allowed global by default. If it is harmless whatever it "
@@ -309,7 +309,7 @@ class _CarefulUnpickler(_PythonUnpickler):
     def load_reduce(self) -> None:
         arguments = self.stack.pop()
         function = self.stack[-1]
-        if not (type(function) is Name or is_vouched_for(function)):
+        if not (type(function) is Name or is_allowed(function)):
             raise pickle.UnpicklingError(
                 f"Trying to call {str(function)[:80]}, which is no allowed global"
             )
@@ -322,7 +322,7 @@ class _CarefulUnpickler(_PythonUnpickler):
         kind = self.stack[-1]
         if type(kind) is Name and kind.meaning in (OrderedDict, Counter, set):
             kind = kind.meaning
-        elif not (isinstance(kind, type) and is_vouched_for(kind)):
+        elif not (isinstance(kind, type) and is_allowed(kind)):
             raise pickle.UnpicklingError(
                 f"Trying to make an object of {str(kind)[:80]}, which is no allowed class"
             )
@@ -334,11 +334,11 @@ class _CarefulUnpickler(_PythonUnpickler):
         state = self.stack.pop()
         target = self.stack[-1]
         if type(target) is OrderedDict or (type(target) is Tensor and isinstance(state, dict)):
-            # `_metadata` of a state_dict. Tensors of PyTorch's first releases are not built this way here.
+            # `_metadata` of a state_dict. Tensors of PyTorch's first releases are not built this way.
             if not isinstance(state, dict):
                 raise pickle.UnpicklingError(f"an OrderedDict has the state {str(state)[:80]}")
             target.__dict__.update(state)
-        elif is_vouched_for(type(target)):
+        elif is_allowed(type(target)):
             if hasattr(target, "__setstate__"):
                 target.__setstate__(state)
             else:
@@ -357,7 +357,7 @@ class _CarefulUnpickler(_PythonUnpickler):
 
 
 def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | IO[bytes]) -> list[str]:
-    """The full names in the checkpoint `f` that `weights_only=True` would refuse. Nothing of the file is executed.
+    """The full names in the checkpoint `f` that `weights_only=True` would refuse. Does not execute the file.
 
     ValueError for a file of the older format, as in PyTorch.
 
@@ -393,4 +393,4 @@ def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | IO[bytes]) -> l
     else:
         named = names(f)
     allowed = plain_names()
-    return sorted(name for name in named if name not in allowed and vouched_for(name) is None)
+    return sorted(name for name in named if name not in allowed and allowed_object(name) is None)

@@ -1,9 +1,9 @@
-"""What a checkpoint calls things: PyTorch's names for our classes and functions, and which of them a file may use.
+"""Names in checkpoints: PyTorch's names for classes and functions of Rushlight, and which of them a file may use.
 
 Note [What a file may name]
     A pickle is a program: it names callables and calls them. Under `weights_only=True` (the default) a file may name only
-    what `plain_names` lists and what the user added by `add_safe_globals`. Our own are handed to it as `Name` objects,
-    which have no attributes to set and no methods to find, so that it can call them and do nothing else with them.
+    what `plain_names` lists and what the user added by `add_safe_globals`. It gets Rushlight's functions as `Name`
+    objects, which have no attributes to set and no methods, so that it can only call them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ STORAGE_DTYPES: dict[str, dtypes.dtype] = {
 
 
 class Name:
-    """A name of PyTorch's in a checkpoint, `Name("torch._utils", "_rebuild_tensor_v2")`, with what it means here.
+    """A name of PyTorch in a checkpoint, `Name("torch._utils", "_rebuild_tensor_v2")`, and its object in Rushlight.
 
-    Written, it becomes that name; read, it can be called. It is closed to everything else.
+    `save` writes it as that name; a loaded file can call it and do nothing else with it.
     """
 
     __slots__ = ("meaning", "module", "name")
@@ -54,7 +54,7 @@ class Name:
 
 
 class StorageType:
-    """What `torch.FloatStorage` is in a file: the type of a storage's elements; None for bytes."""
+    """`torch.FloatStorage`... in a file: the dtype of a storage's elements; None for bytes."""
 
     __slots__ = ("_dtype",)
 
@@ -73,7 +73,7 @@ class StorageType:
 
 @cache
 def plain_names() -> dict[str, Any]:
-    """PyTorch's full name -> what stands for it, for everything that a file of tensors and containers needs."""
+    """PyTorch's full name -> object of Rushlight, for all names that a file of tensors and containers needs."""
     from rushlight.core.tensor import Tensor
     from rushlight.nn import parameter
     from rushlight.serialization import rebuild
@@ -109,23 +109,23 @@ def plain_names() -> dict[str, Any]:
     for full in ("torch.storage.UntypedStorage", "torch.UntypedStorage"):
         names[full] = StorageType(None)
     for dtype in (*dtypes.ALL, *dtypes.EIGHT_BITS):
-        names[f"torch.{dtype.name}"] = dtype  # a constant that refuses to be changed
+        names[f"torch.{dtype.name}"] = dtype  # an immutable constant
     return names
 
 
-# -- names the user vouches for ------------------------------------------------------------------------------------------
+# -- names that the user allows -------------------------------------------------------------------------------------------
 
 _safe: dict[str, Any] = {}
 
 
-def full_name(thing: Any) -> str:
-    """`collections.OrderedDict`: module and qualified name, as a pickle has them."""
-    return f"{thing.__module__}.{thing.__qualname__}"
+def full_name(obj: Any) -> str:
+    """`collections.OrderedDict`: module and qualified name, as in a pickle."""
+    return f"{obj.__module__}.{obj.__qualname__}"
 
 
-def _named(things: Iterable[Any]) -> dict[str, Any]:
+def _named(objects: Iterable[Any]) -> dict[str, Any]:
     found = {}
-    for each in things:
+    for each in objects:
         if isinstance(each, tuple):
             if len(each) != 2 or not isinstance(each[1], str):
                 raise ValueError(f"Expected a tuple of (global, str), got {each!r}")
@@ -140,8 +140,8 @@ def add_safe_globals(
 ) -> None:
     """Allow files loaded with `weights_only=True` to name these classes and functions.
 
-    An entry is the object, or (object, the full name that files use for it). A file can then call it with arguments of
-    its own choice, so add only what is harmless with any.
+    An entry is the object, or (object, the full name that files use for it). A file can then call it with any
+    arguments, so add only what is harmless with all of them.
 
     >>> import rushlight as torch
     >>> torch.serialization.add_safe_globals([set])
@@ -153,17 +153,15 @@ def add_safe_globals(
 
 
 def get_safe_globals() -> list[Callable[..., Any] | tuple[Callable[..., Any], str]]:
-    """What `add_safe_globals` allowed so far."""
+    """The objects that `add_safe_globals` allowed."""
     return [
-        thing
-        if getattr(thing, "__qualname__", None) and full_name(thing) == name
-        else (thing, name)
-        for name, thing in _safe.items()
+        obj if getattr(obj, "__qualname__", None) and full_name(obj) == name else (obj, name)
+        for name, obj in _safe.items()
     ]
 
 
 def clear_safe_globals() -> None:
-    """Forget everything that `add_safe_globals` allowed."""
+    """Remove all objects that `add_safe_globals` allowed."""
     _safe.clear()
 
 
@@ -182,41 +180,41 @@ class safe_globals:
         _safe.update(self._before)
 
 
-def vouched_for(full: str) -> Any:
-    """What the user allowed under this name, or None. PyTorch's names find our objects and the other way round."""
+def allowed_object(full: str) -> Any:
+    """The object that the user allowed under this name, or None. PyTorch's name of an object of Rushlight counts too."""
     if full in _safe:
         return _safe[full]
-    for name, thing in _safe.items():
-        if name.startswith("rushlight.") and torch_name(thing) == tuple(full.rsplit(".", 1)):
-            return thing
+    for name, obj in _safe.items():
+        if name.startswith("rushlight.") and torch_name(obj) == tuple(full.rsplit(".", 1)):
+            return obj
     return None
 
 
-def is_vouched_for(thing: Any) -> bool:
-    return any(thing is each for each in _safe.values())
+def is_allowed(obj: Any) -> bool:
+    return any(obj is each for each in _safe.values())
 
 
-# -- ours and theirs -----------------------------------------------------------------------------------------------------
+# -- names of Rushlight and of PyTorch ------------------------------------------------------------------------------------
 
 
-def torch_name(thing: Any) -> tuple[str, str] | None:
-    """(module, name) under which PyTorch finds its counterpart of our class or function; None if it is not ours.
+def torch_name(obj: Any) -> tuple[str, str] | None:
+    """(module, name) under which PyTorch has the counterpart of a class or function; None if it is not Rushlight's.
 
-    The outermost package that has it: `rushlight.nn.linear.Linear` is saved as `torch.nn.Linear`.
+    It is the outermost package that has it: `rushlight.nn.linear.Linear` is saved as `torch.nn.Linear`.
     """
-    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
+    module, name = getattr(obj, "__module__", None), getattr(obj, "__qualname__", None)
     if not module or not name or module.partition(".")[0] != "rushlight":
         return None
     parts = module.split(".")
     for end in range(1, len(parts) + 1):
         found = sys.modules.get(".".join(parts[:end]))
-        if found is not None and _lookup(found, name) is thing:
+        if found is not None and _lookup(found, name) is obj:
             return ".".join(["torch", *parts[1:end]]), name
     return None
 
 
 def resolve(module: str, name: str) -> Any:
-    """What PyTorch's `module.name` is here, searched in our module of that path and then in the packages around it.
+    """The object of Rushlight for PyTorch's `module.name`, searched in the module of that path, then in its parent packages.
 
     AttributeError if there is none.
     """
@@ -231,14 +229,14 @@ def resolve(module: str, name: str) -> Any:
             if error.name and path.startswith(error.name):
                 continue
             raise
-        thing = _lookup(found, name)
-        if thing is not None:
-            return thing
+        obj = _lookup(found, name)
+        if obj is not None:
+            return obj
     raise AttributeError(f"the file names {module}.{name}, which Rushlight does not have")
 
 
 def _lookup(module: Any, qualified_name: str) -> Any:
-    thing = module
+    obj = module
     for part in qualified_name.split("."):
-        thing = getattr(thing, part, None)
-    return thing
+        obj = getattr(obj, part, None)
+    return obj

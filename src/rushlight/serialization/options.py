@@ -1,4 +1,4 @@
-"""Settings of `load` and `save`, and what programs ask about files: `torch.serialization.set_default_mmap_options`..."""
+"""Settings of `load` and `save`, and queries about files: `torch.serialization.set_default_mmap_options`..."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MAP_SHARED, MAP_PRIVATE = 1, 2  # as Linux numbers them
 
 
 class SourceChangeWarning(Warning):
-    """The source of a saved module has changed since. Never given here: the source in a file is not looked at."""
+    """The source of a saved module has changed. It is never given: Rushlight does not read the source in a file."""
 
 
 class LoadEndianness(Enum):
-    """The byte order of the numbers in a file that does not say it."""
+    """The byte order of the numbers in a file that does not record it."""
 
     NATIVE = 1
     LITTLE = 2
@@ -38,12 +38,12 @@ _skipping = False
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """What `set_default_load_endianness` was given; None: little, as PyTorch writes."""
+    """The value of `set_default_load_endianness`; None means little, as PyTorch writes."""
     return _endianness
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """The byte order that files have which do not say it themselves.
+    """Set the byte order of files that do not record it.
 
     >>> set_default_load_endianness(LoadEndianness.NATIVE)
     >>> get_default_load_endianness()
@@ -59,12 +59,12 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 
 
 def get_default_mmap_options() -> int:
-    """MAP_PRIVATE: what is written to tensors of `load(mmap=True)` stays in the process; MAP_SHARED: it goes to the file."""
+    """MAP_PRIVATE: writes to tensors of `load(mmap=True)` stay in the process; MAP_SHARED: they go to the file."""
     return _mmap_flags
 
 
 class set_default_mmap_options:
-    """How `load(mmap=True)` maps files, MAP_PRIVATE or MAP_SHARED: from now on, or for a `with` block."""
+    """Set how `load(mmap=True)` maps files, MAP_PRIVATE or MAP_SHARED: from now on, or for a `with` block."""
 
     def __init__(self, flags: int) -> None:
         global _mmap_flags
@@ -84,20 +84,20 @@ class set_default_mmap_options:
 
 
 def get_crc32_options() -> bool:
-    """What `set_crc32_options` was given."""
+    """The value of `set_crc32_options`."""
     return _crc32
 
 
 @stub("no-op", "`save` always writes checksums.")
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Accepted for PyTorch's sake: `save` always writes checksums, which cost little and find damaged files."""
+    """Accepted without effect: `save` always writes checksums, which cost little and find damaged files."""
     global _crc32
     _crc32 = bool(compute_crc32)
 
 
 @contextlib.contextmanager
 def skip_data(materialize_fake_tensors: bool = False) -> Iterator[None]:
-    """Inside, `save` writes zeros for the numbers of tensors, a file to be filled otherwise, and `load` leaves them zero."""
+    """Block in which `save` writes zeros as the elements of tensors, and `load` leaves the elements zero."""
     global _skipping
     before, _skipping = _skipping, True
     try:
@@ -107,11 +107,11 @@ def skip_data(materialize_fake_tensors: bool = False) -> Iterator[None]:
 
 
 def skipping() -> bool:
-    """Whether this is inside of `skip_data`."""
+    """Whether a `skip_data` block is active."""
     return _skipping
 
 
-# -- places ----------------------------------------------------------------------------------------
+# -- locations -----------------------------------------------------------------------------------------
 
 _packages: list[tuple[int, Callable, Callable]] = []
 
@@ -119,15 +119,15 @@ _packages: list[tuple[int, Callable, Callable]] = []
 def register_package(
     priority: int, tagger: Callable[[Any], str | None], deserializer: Callable[[Any, str], Any]
 ) -> None:
-    """How storages of a device of one's own are named in files (`tagger(storage)`, None: not mine) and brought back
-    (`deserializer(storage, name)`, None: not mine); lower priorities are asked first.
+    """Register how storages of a custom device are named in files, `tagger(storage)`, and restored,
+    `deserializer(storage, name)`. Either returns None for a device that it does not know. Lower priorities are asked first.
     """
     _packages.append((priority, tagger, deserializer))
     _packages.sort(key=lambda entry: entry[0])
 
 
 def location_tag(storage: TypedStorage | UntypedStorage) -> str:
-    """The name of the place of a storage in files: "cpu".
+    """The name of a storage's location in files: "cpu".
 
     >>> import rushlight as torch
     >>> torch.serialization.location_tag(torch.ones(2).untyped_storage())
@@ -139,8 +139,8 @@ def location_tag(storage: TypedStorage | UntypedStorage) -> str:
     return storage.device.type
 
 
-def restored(storage: TypedStorage, location: str) -> TypedStorage | None:
-    """What a registered package makes of a storage from `location`; None: none of them knows that place."""
+def deserialized(storage: TypedStorage, location: str) -> TypedStorage | None:
+    """The storage that a registered package makes of one from `location`; None if no package knows it."""
     for _, _, deserializer in _packages:
         if (found := deserializer(storage, location)) is not None:
             return found if isinstance(found, TypedStorage) else storage
@@ -148,16 +148,16 @@ def restored(storage: TypedStorage, location: str) -> TypedStorage | None:
 
 
 def default_restore_location(storage: Any, location: str) -> Any:
-    """`storage`, brought to where a file says that it was; RuntimeError where that is not possible."""
-    from rushlight.serialization.loading import placed
+    """`storage`, moved to the location that a file names; RuntimeError if that is not possible."""
+    from rushlight.serialization.loading import relocated
 
     typed = isinstance(storage, TypedStorage)
-    found = placed(storage if typed else TypedStorage(wrap_storage=storage), location, None)
+    found = relocated(storage if typed else TypedStorage(wrap_storage=storage), location, None)
     return found if typed else found.untyped()
 
 
 def normalize_storage_type(storage_type: type) -> type:
-    """The class of the top namespace for a class of storages: `torch.FloatStorage`."""
+    """The class of the same name in the top namespace: `torch.FloatStorage`."""
     import rushlight
 
     return getattr(rushlight, storage_type.__name__)

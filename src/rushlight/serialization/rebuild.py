@@ -1,6 +1,7 @@
-"""Tensors from storages: what the functions do that checkpoints name. Every number in a call comes from the file.
+"""The functions that checkpoints call: they make tensors from storages.
 
-Each checks offset, sizes and strides against its storage before memory is touched: a wrong one is a RuntimeError.
+All arguments come from the file. Offset, sizes and strides are checked against the storage before memory is touched;
+wrong ones are a RuntimeError.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MAX_DIMS = 64  # NumPy's own limit
 
 
 def loaded(memory: np.ndarray, dtype: dtypes.dtype) -> TypedStorage:
-    """The storage that has these bytes (uint8, writable): what the first argument of the functions below is."""
+    """The storage with these bytes (uint8, writable): the first argument of the functions below."""
     untyped = UntypedStorage(0)
     untyped._memory = memory
     return TypedStorage(wrap_storage=untyped, dtype=dtype)
@@ -41,7 +42,7 @@ def tensor_v2(
     hooks: Any,
     metadata: Any = None,
 ) -> Tensor:
-    """As `tensor_v1`, with `requires_grad`. Hooks are not restored: they are code, which tensors in files cannot carry."""
+    """As `tensor_v1`, with `requires_grad`. Hooks are not restored: they are code."""
     return _finished(tensor_v1(source, offset, size, stride), requires_grad, metadata)
 
 
@@ -55,7 +56,7 @@ def tensor_v3(
     dtype: Any,
     metadata: Any = None,
 ) -> Tensor:
-    """As `tensor_v2` for the types without a storage class of their own: the storage holds bytes, `dtype` tells."""
+    """As `tensor_v2` for dtypes without a storage class: the storage holds bytes of `dtype`."""
     _check_storage(source)
     _check(isinstance(dtype, dtypes.dtype), "dtype is {}", dtype)
     return _finished(_tensor(source, dtype, offset, size, stride), requires_grad, metadata)
@@ -80,7 +81,7 @@ def parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) 
 
 
 def from_type(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
-    """A tensor of a class of its own, or with attributes: `function(*arguments)` seen as `kind`, with `state` set on it."""
+    """A tensor of a subclass or with attributes: `function(*arguments)` as `kind`, with `state` set on it."""
     made = function(*arguments)
     _check(isinstance(made, Tensor), "{} gave {}, not a tensor", function, made)
     kind = getattr(kind, "meaning", kind)
@@ -105,7 +106,7 @@ def layout(name: Any) -> Any:
 
 
 def sparse_tensor(layout: Any, data: Any) -> Tensor:
-    """A sparse tensor from its parts, which are checked: coordinates, pointers and sizes must fit."""
+    """A sparse tensor from its parts, after a check of coordinates, pointers and sizes."""
     _check(
         isinstance(data, tuple)
         and len(data) in (3, 4)
@@ -136,7 +137,7 @@ def byte_array(*arguments: Any) -> bytearray:
 
 
 def encoded(text: Any, encoding: Any) -> bytes:
-    """How protocol 2 spells bytes: a text to be encoded in latin-1."""
+    """The bytes that protocol 2 writes as a text to encode in latin-1."""
     _check(
         isinstance(text, str) and encoding == "latin1",
         "encode({}, {})",
@@ -199,7 +200,7 @@ def _finished(made: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
         _check(isinstance(metadata, dict), "the metadata of a tensor are {}", metadata)
         unknown = sorted(set(map(str, metadata)) - {"conj", "neg"})
         _check(not unknown, "a tensor has unknown metadata {}", unknown)
-        # PyTorch marks such a tensor and keeps its memory; here the operation is carried out.
+        # PyTorch only marks such a tensor; here the operation is carried out.
         made = made.conj().clone() if metadata.get("conj") else made
         made = -made if metadata.get("neg") else made
     return made.requires_grad_() if requires_grad is True else made
@@ -220,6 +221,6 @@ def _with_state(made: Any, state: Any) -> Any:
     return made
 
 
-def _short(thing: Any) -> str:
-    text = repr(thing)
+def _short(obj: Any) -> str:
+    text = repr(obj)
     return text if len(text) <= 80 else text[:77] + "..."

@@ -1,4 +1,4 @@
-"""`save`: an object, pickled under PyTorch's names, with the memory of its tensors beside it."""
+"""`save`: pickles an object under PyTorch's names and writes the memory of its tensors after it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def save(
 ) -> None:
     """Write `obj` to the file `f` (a path, or an object with `write`), so that `load` and PyTorch's `torch.load` read it.
 
-    Tensors that share memory still share it when they come back; the whole storage behind a view is written. A file
-    named by a path is replaced in one step: an interrupted save leaves the old one. RuntimeError for a folder that is
-    not there and for one memory seen as two types; what pickle raises for objects that cannot be pickled.
+    Tensors that share memory share it again after `load`; of a view the whole storage is written. A file named by a
+    path is replaced in one step: an interrupted save leaves the old one. RuntimeError for a missing folder and for one
+    memory viewed as two dtypes; pickle's errors for objects that it cannot pickle.
 
     >>> import io
     >>> import rushlight as torch
@@ -70,25 +70,25 @@ def _save_path(obj: Any, path: str, write: Callable[[Any, Any, str], None]) -> N
     name = os.path.splitext(os.path.basename(path))[0]
     path = os.path.realpath(path)  # the file behind a link is replaced, not the link
     exists = os.path.exists(path)
-    if exists and not os.path.isfile(path):  # a pipe or a device has no beside
+    if exists and not os.path.isfile(path):  # a pipe or a device cannot be replaced
         with open(path, "wb") as file:
             write(obj, _Stream(file), name)
         return
-    beside = f"{path}.{os.getpid()}.tmp"
+    temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        with open(beside, "wb") as file:
+        with open(temporary, "wb") as file:
             if exists:
-                os.chmod(beside, os.stat(path).st_mode & 0o777)
+                os.chmod(temporary, os.stat(path).st_mode & 0o777)
             write(obj, file, name)
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except BaseException:
-        if os.path.exists(beside):
-            os.remove(beside)
+        if os.path.exists(temporary):
+            os.remove(temporary)
         raise
 
 
 def sparse_parts(t: Tensor) -> tuple[Any, ...]:
-    """The tensors inside a sparse one, its size, and of coordinates whether they are coalesced."""
+    """The component tensors of a sparse tensor, its size, and for COO whether it is coalesced."""
     a: Any = t._array
     if t.is_sparse:
         return _wrap(a.indices), _wrap(a.values), t.size(), a.coalesced
@@ -96,7 +96,7 @@ def sparse_parts(t: Tensor) -> tuple[Any, ...]:
 
 
 class _Stream:
-    """What is left of a user's file object: `write`, counted from here, so that the archive starts where the file stands."""
+    """A user's file object, with positions counted from its present one, where the archive starts."""
 
     def __init__(self, file: Any) -> None:
         self._file, self._position = file, 0
@@ -122,7 +122,7 @@ def _writer(protocol: int, order: bool, zipped: bool) -> Callable[[Any, Any, str
 
 
 def _write_legacy(obj: Any, file: Any, protocol: int) -> None:
-    """As `serialization.legacy` reads it."""
+    """Write the format that `serialization.legacy` reads."""
     import struct
 
     from rushlight.serialization.options import MAGIC_NUMBER, PROTOCOL_VERSION
@@ -171,7 +171,7 @@ def _write(obj: Any, file: Any, folder: str, protocol: int, order: bool) -> None
 
 
 class _Record:
-    """A storage as the pickle refers to it: the key of its record, its bytes, and the type it is saved as."""
+    """A storage that the pickle refers to: the key of its record, its bytes, and its dtype in the file."""
 
     __slots__ = ("content", "dtype", "key", "type")
 
@@ -183,12 +183,12 @@ class _Record:
 
 
 def _no_hooks() -> OrderedDict[int, Any]:
-    # A new one for each tensor: PyTorch hangs it on the tensor it reads, and hooks must not be shared.
-    # (`OrderedDict[int, Any]()` would put a note on the instance, which would then be in the file.)
+    # A new one for each tensor: PyTorch stores it on the tensor, and hooks must not be shared.
+    # (`OrderedDict[int, Any]()` would set an attribute on the instance, which would be in the file.)
     return OrderedDict()
 
 
-# Classes that PyTorch's reader knows by one name only.
+# Classes that PyTorch's `load` knows by one name only.
 _FIXED: dict[Any, tuple[str, str]] = {
     Tensor: ("torch", "Tensor"),
     Parameter: ("torch.nn.parameter", "Parameter"),
@@ -199,9 +199,9 @@ _PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
 
 
 class _Pickler(_PythonPickler):
-    """Writes tensors as calls of PyTorch's functions on storages, and our classes under PyTorch's names.
+    """Writes tensors as calls of PyTorch's functions on storages, and classes under PyTorch's names.
 
-    Python's own pickler in Python: the one in C imports every name it writes to see whether it is there.
+    The base is the pickler in Python: the one in C imports every name that it writes.
     """
 
     dispatch = dict(_PythonPickler.dispatch)
@@ -215,7 +215,7 @@ class _Pickler(_PythonPickler):
     # -- names
 
     def name(self, module: str, name: str) -> Name:
-        """One Name for each name of a file: written once, then referred to."""
+        """The one `Name` object of a name: a file holds it once and then refers to it."""
         return self.names.setdefault(f"{module} {name}", Name(module, name))
 
     def save_name(self, name: Name) -> None:
@@ -290,14 +290,14 @@ class _Pickler(_PythonPickler):
             kind.__reduce_ex__ is not Tensor.__reduce_ex__
             or kind.__reduce__ is not Tensor.__reduce__
         ):
-            return NotImplemented  # the user's class says itself how it is pickled
+            return NotImplemented  # the user's class defines how it is pickled
         else:
             function, arguments = self._plain(obj)
         name = self.name("torch._tensor", "_rebuild_from_type_v2")
         return name, (function, kind, arguments, state)
 
     def _plain(self, obj: Tensor) -> tuple[Name, tuple[Any, ...]]:
-        """The call that makes the tensor again: function and arguments."""
+        """The call that makes the tensor: function and arguments."""
         size, grad = tuple(obj.shape), obj.requires_grad
         if obj.layout is not dtypes.strided:
             return self.name("torch._utils", "_rebuild_sparse_tensor"), (
