@@ -135,10 +135,10 @@ def _extras() -> Iterator[str]:
 
 
 def _load(path: str) -> Any:
-    """The content of a checkpoint or a safetensors file, on the CPU, executing nothing."""
+    """The content of a checkpoint or a safetensors file, on the CPU; executes no code in it."""
     try:
         if path.endswith(".safetensors"):
-            return _safetensors().load_file(path)
+            return _Safetensors().load_file(path)
         import rushlight
 
         return rushlight.load(path, map_location="cpu", weights_only=True)
@@ -147,7 +147,7 @@ def _load(path: str) -> Any:
 
 
 class _Safetensors:
-    """Files of safetensors through that package's NumPy part; bfloat16 goes as its two bytes."""
+    """Reads and writes safetensors files through that package's NumPy functions."""
 
     def __init__(self) -> None:
         try:
@@ -165,10 +165,6 @@ class _Safetensors:
     def save_file(self, tensors: dict, path: str) -> None:
         arrays = {name: t.detach().contiguous()._array for name, t in tensors.items()}
         self.numpy.save_file(arrays, path)
-
-
-def _safetensors() -> _Safetensors:
-    return _Safetensors()
 
 
 _PLAIN = (int, float, complex, str, bytes, type(None))
@@ -231,21 +227,21 @@ def _convert(argv: list[str]) -> None:
         rushlight.save(content, target)
         return
     if isinstance(content, dict) and isinstance(content.get("state_dict"), dict):
-        content = content["state_dict"]  # a checkpoint with more around it; its tensors are these
+        content = content["state_dict"]  # a checkpoint with more than the state_dict
     flat = dict(_tensors(content))
-    if odd := [name for name, leaf in flat.items() if not isinstance(leaf, Tensor)]:
+    if others := [name for name, leaf in flat.items() if not isinstance(leaf, Tensor)]:
         _fail(
-            f"convert: {source} holds more than tensors, which {target} cannot: {', '.join(odd[:5])}; save "
+            f"convert: {source} holds more than tensors, which {target} cannot: {', '.join(others[:5])}; save "
             "the state_dict alone"
         )
-    _safetensors().save_file(flat, target)
+    _Safetensors().save_file(flat, target)
 
 
 # -- bench -----------------------------------------------------------------------------------------
 
 
 def _bench_cases(torch: Any) -> Iterator[tuple[str, Any]]:
-    """(name, function to time) of either library."""
+    """(name, function to time), for Rushlight or PyTorch."""
     torch.manual_seed(0)
     a, b = torch.ones(4, requires_grad=True), torch.full((4,), 0.5)
     yield "add, 4 elements, recorded", lambda: a + b
@@ -276,7 +272,7 @@ def _bench_cases(torch: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _bench(argv: list[str]) -> None:
-    """Medians of a few operations, beside PyTorch's where it is installed, measured turn about."""
+    """Medians of a few operations, and PyTorch's if it is installed, measured alternately."""
     import importlib.util
     import statistics
     import time

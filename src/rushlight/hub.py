@@ -1,4 +1,4 @@
-"""`torch.hub`: files of trained weights by their addresses, and models that a repository offers.
+"""`torch.hub`: downloads of trained weights, and models in repositories.
 
 Files are kept in `get_dir()`: $TORCH_HOME/hub, by default ~/.cache/torch/hub, which PyTorch shares.
 """
@@ -46,11 +46,11 @@ def set_dir(d: str | os.PathLike) -> None:
 def download_url_to_file(
     url: str, dst: str, hash_prefix: str | None = None, progress: bool = True
 ) -> None:
-    """Fetch `url` into the file `dst`, which appears when all of it has come.
+    """Download `url` into the file `dst`, which is created when the download is complete.
 
-    `progress`: a bar of tqdm's, where that is installed. RuntimeError when the SHA-256 of what came
-    does not begin with `hash_prefix`, or less came than was announced; OSError when there is no network
-    or no such file. Then no file is left.
+    `progress`: show a progress bar if tqdm is installed. RuntimeError if the SHA-256 of the content does not begin
+    with `hash_prefix` or the content is incomplete; OSError if there is no network or no such file. After an
+    error there is no file.
     """
     import hashlib
     import tempfile
@@ -70,9 +70,9 @@ def download_url_to_file(
                         file.write(chunk)
                         digest.update(chunk)
                         bar.update(len(chunk))
-                came = file.tell()
-            if 0 <= announced != came:
-                raise RuntimeError(f"{url} should have {announced} bytes, and {came} came")
+                received = file.tell()
+            if 0 <= announced != received:
+                raise RuntimeError(f"{url} should have {announced} bytes, {received} were received")
         found = digest.hexdigest()
         if hash_prefix is not None and not found.startswith(hash_prefix):
             raise RuntimeError(
@@ -91,7 +91,7 @@ def download_url_to_file(
 
 
 class _NoBar:
-    """What `_bar` gives where no bar is wanted or possible."""
+    """The progress bar without tqdm: none."""
 
     def __enter__(self) -> _NoBar:
         return self
@@ -118,9 +118,9 @@ def load_state_dict_from_url(
     url: str, model_dir: str | None = None, map_location: Any = None, progress: bool = True,
     check_hash: bool = False, file_name: str | None = None, weights_only: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """The checkpoint at `url`, fetched once into `model_dir` (`get_dir()/checkpoints`).
+    """The checkpoint at `url`, downloaded once into `model_dir` (`get_dir()/checkpoints`).
 
-    `check_hash`: the name of the file ends in the start of its SHA-256, which is compared.
+    `check_hash`: compare the SHA-256 with its first digits at the end of the file name.
     """
     import rushlight as torch
 
@@ -141,17 +141,17 @@ def list(
     github: str, force_reload: bool = False, skip_validation: bool = False,
     trust_repo: Any = None, verbose: bool = True, *, source: str = "github",
 ) -> list[str]:  # fmt: skip
-    """The names of the models that a repository's hubconf.py offers."""
-    offered = _offers(github, source, force_reload, trust_repo)
-    return [n for n, it in vars(offered).items() if callable(it) and not n.startswith("_")]
+    """The names of the models in a repository's hubconf.py."""
+    hubconf = _hubconf(github, source, force_reload, trust_repo)
+    return [n for n, it in vars(hubconf).items() if callable(it) and not n.startswith("_")]
 
 
 def help(
     github: str, model: str, force_reload: bool = False, skip_validation: bool = False,
     trust_repo: Any = None, *, source: str = "github",
 ) -> str | None:  # fmt: skip
-    """What a repository says of one of its models."""
-    return _offered(_offers(github, source, force_reload, trust_repo), model).__doc__
+    """The docstring of a model in a repository."""
+    return _entry_point(_hubconf(github, source, force_reload, trust_repo), model).__doc__
 
 
 def load(
@@ -160,27 +160,29 @@ def load(
 ) -> Any:  # fmt: skip
     """`model(*args, **kwargs)` of the hubconf.py of a directory (`source="local"`) or of "owner/name[:ref]".
 
-    A repository is fetched as a zip file and its code runs in this process: only with
-    `trust_repo=True` or after the question is answered by yes.
+    A repository is downloaded as a zip file and its code runs in this process: only with
+    `trust_repo=True` or if the user answers yes to the question.
     """
-    return _offered(_offers(repo_or_dir, source, force_reload, trust_repo), model)(*args, **kwargs)
+    return _entry_point(_hubconf(repo_or_dir, source, force_reload, trust_repo), model)(
+        *args, **kwargs
+    )
 
 
-def _offered(module: ModuleType, model: str) -> Any:
+def _entry_point(module: ModuleType, model: str) -> Any:
     found = getattr(module, model, None)
     if not callable(found):
         raise RuntimeError(f"Cannot find callable {model} in hubconf")
     return found
 
 
-def _offers(place: str, source: str, force_reload: bool, trust_repo: Any) -> ModuleType:
-    """The module hubconf.py of a repository; what stands beside it can be imported by it."""
+def _hubconf(repo: str, source: str, force_reload: bool, trust_repo: Any) -> ModuleType:
+    """The module hubconf.py of a repository; it can import the files next to it."""
     import importlib.util
     import sys
 
     if source not in ("github", "local"):
         raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
-    folder = place if source == "local" else _fetched(place, force_reload, trust_repo)
+    folder = repo if source == "local" else _downloaded(repo, force_reload, trust_repo)
     path = os.path.join(folder, "hubconf.py")
     if not os.path.isfile(path):
         raise FileNotFoundError(
@@ -200,38 +202,38 @@ def _offers(place: str, source: str, force_reload: bool, trust_repo: Any) -> Mod
     return module
 
 
-def _fetched(place: str, force_reload: bool, trust_repo: Any) -> str:
-    """The directory of a repository "owner/name[:ref]", fetched where it is not kept already."""
+def _downloaded(repo: str, force_reload: bool, trust_repo: Any) -> str:
+    """The directory of a repository "owner/name[:ref]", downloaded if it is not there."""
     import shutil
     import tempfile
     import zipfile
 
-    repository, _, ref = place.partition(":")
+    repository, _, ref = repo.partition(":")
     owner, _, name = repository.partition("/")
     if not owner or not name:
-        raise ValueError(f'[torch.hub] expected "owner/name[:ref]", got {place!r}')
+        raise ValueError(f'[torch.hub] expected "owner/name[:ref]", got {repo!r}')
     ref = ref or "HEAD"
     target = os.path.join(get_dir(), f"{owner}_{name}_{ref.replace('/', '_')}")
     if os.path.isdir(target) and not force_reload:
         return target
     if trust_repo is not True:
-        answer = input(f"The code of {place} is going to run here. Do you trust it (y/N)? ")
+        answer = input(f"The code of {repo} is going to run here. Do you trust it (y/N)? ")
         if answer.strip().lower() not in ("y", "yes"):
             raise RuntimeError("Untrusted repository.")
     os.makedirs(get_dir(), exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=get_dir()) as beside:
-        packed = os.path.join(beside, "repository.zip")
+    with tempfile.TemporaryDirectory(dir=get_dir()) as temporary:
+        packed = os.path.join(temporary, "repository.zip")
         try:
             download_url_to_file(f"https://github.com/{owner}/{name}/zipball/{ref}", packed)
         except OSError as error:
             raise OSError(
-                f"[torch.hub] {place} is not kept in {target} and cannot be fetched: {error}. A copy of the repository "
+                f"[torch.hub] {repo} is not kept in {target} and cannot be fetched: {error}. A copy of the repository "
                 'loads by torch.hub.load(directory, model, source="local")'
             ) from error
         with zipfile.ZipFile(packed) as archive:
-            archive.extractall(beside)
+            archive.extractall(temporary)
             top = archive.namelist()[0].partition("/")[0]
         if os.path.isdir(target):
             shutil.rmtree(target)
-        os.replace(os.path.join(beside, top), target)
+        os.replace(os.path.join(temporary, top), target)
     return target

@@ -1,4 +1,4 @@
-"""`torch.library`: operators of one's own, with a gradient and a rule for shapes, found under `torch.ops.<namespace>`.
+"""`torch.library`: custom operators with gradients and shape rules, found under `torch.ops.<namespace>`.
 
 >>> import rushlight as torch
 >>> from rushlight import Tensor
@@ -51,7 +51,7 @@ OPERATORS: dict[str, CustomOpDef] = {}  # "namespace::name" -> operator
 
 
 class CustomOpDef:
-    """An operator declared by `custom_op` or `Library.define`; calling it runs its kernel, recorded for autograd."""
+    """An operator declared by `custom_op` or `Library.define`; a call runs its kernel and records it for autograd."""
 
     def __init__(self, name: str, signature: inspect.Signature, mutates: tuple[str, ...]) -> None:
         self._qualname = name
@@ -82,7 +82,7 @@ class CustomOpDef:
         return self._qualname
 
     def register_kernel(self, device_types: Any, func: Callable | None = None) -> Callable:
-        """The function that computes it on devices of these types (None: on all); also as a decorator."""
+        """Set the function that computes it on devices of these types (None: on all); also a decorator."""
 
         def register(func: Callable) -> Callable:
             for each in _listed(device_types):
@@ -92,29 +92,29 @@ class CustomOpDef:
         return register if func is None else register(func)
 
     def register_fake(self, func: Callable) -> Callable:
-        """The function that makes results without numbers, from tensors on the meta device; also as a decorator."""
+        """Set the function that makes results on the meta device; also a decorator."""
         self._fake = func
         return func
 
     def register_autograd(
         self, backward: Callable, *, setup_context: Callable | None = None
     ) -> None:
-        """The gradient: `backward(ctx, *grads)` gives one for each argument; `setup_context(ctx, inputs, output)` saves for it."""
+        """Set the gradient: `backward(ctx, *grads)` returns one for each argument; `setup_context(ctx, inputs, output)` saves for it."""
         self._backward, self._setup_context = backward, setup_context
 
     @stub("no-op", "`vmap` runs the operator once for each element of the batch.")
     def register_vmap(self, func: Callable | None = None) -> Any:
-        """Accepted and not used: `vmap` runs the operator once for each element of the batch."""
+        """Has no effect: `vmap` runs the operator once for each element of the batch."""
         return (lambda func: func) if func is None else func
 
     @stub("no-op", "There is no `__torch_dispatch__`.")
     def register_torch_dispatch(self, torch_dispatch_class: Any, func: Any = None) -> Any:
-        """Accepted and not used: there is no `__torch_dispatch__` here."""
+        """Has no effect: there is no `__torch_dispatch__`."""
         return (lambda func: func) if func is None else func
 
-    @stub("no-op", "Operators of one's own run in the types they are given.")
+    @stub("no-op", "Custom operators run in the dtypes of their arguments.")
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
-        """Accepted and not used: operators of one's own run in the types they are given."""
+        """Has no effect: custom operators run in the dtypes of their arguments."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = self._signature.bind(*args, **kwargs)
@@ -149,9 +149,9 @@ class CustomOpDef:
             raise NotImplementedError(
                 f"Could not run '{self._qualname}' with arguments from the 'CPU' backend: no kernel is registered for it"
             )
-        # kernels stand below autograd: `x.numpy()` is all right in them
-        plain = [_cut_off(each) for each in args]
-        result = kernel(*plain, **{name: _cut_off(each) for name, each in kwargs.items()})
+        # kernels run below autograd: `x.numpy()` works in them
+        plain = [_detached(each) for each in args]
+        result = kernel(*plain, **{name: _detached(each) for name, each in kwargs.items()})
         self._check_result(result, tensors)
         names = self._signature.parameters
         changed = [
@@ -182,7 +182,7 @@ class CustomOpDef:
                 result = operator._run(args, kwargs)
                 # `needs_input_grad` of a list of tensors is a list
                 needs = iter(ctx.needs_input_grad)
-                ctx.needs_input_grad = _like(args, lambda _: next(needs), False)
+                ctx.needs_input_grad = _map_tensors(args, lambda _: next(needs), False)
                 if operator._setup_context is not None:
                     more = {"keyword_only_inputs": kwargs} if kwargs else {}
                     operator._setup_context(ctx, inputs=args, output=result, **more)
@@ -211,36 +211,36 @@ def _listed(device_types: Any) -> list[str]:
     return [device_types] if isinstance(device_types, str) else list(device_types)
 
 
-def _leaves(thing: Any) -> Iterable[Tensor]:
-    """The tensors among arguments, also those in lists and tuples."""
-    for each in thing if isinstance(thing, (list, tuple)) else [thing]:
+def _leaves(obj: Any) -> Iterable[Tensor]:
+    """The tensors in `obj`, also in nested lists and tuples."""
+    for each in obj if isinstance(obj, (list, tuple)) else [obj]:
         if isinstance(each, Tensor):
             yield each
         elif isinstance(each, (list, tuple)):
             yield from _leaves(each)
 
 
-def _cut_off(thing: Any) -> Any:
-    """`thing` without the history of its tensors."""
-    if isinstance(thing, Tensor):
-        return thing.detach() if thing.requires_grad else thing
-    if isinstance(thing, (list, tuple)) and any(t.requires_grad for t in _leaves(thing)):
-        return type(thing)([_cut_off(each) for each in thing])
-    return thing
+def _detached(obj: Any) -> Any:
+    """`obj` with its tensors detached."""
+    if isinstance(obj, Tensor):
+        return obj.detach() if obj.requires_grad else obj
+    if isinstance(obj, (list, tuple)) and any(t.requires_grad for t in _leaves(obj)):
+        return type(obj)([_detached(each) for each in obj])
+    return obj
 
 
-def _like(thing: Any, leaf: Callable, other: Any) -> Any:
-    """`thing` with every tensor replaced by `leaf(tensor)`, everything else that is no container by `other`."""
-    if isinstance(thing, Tensor):
-        return leaf(thing)
-    if isinstance(thing, (list, tuple)) and any(True for _ in _leaves(thing)):
-        made = [_like(each, leaf, other) for each in thing]
-        return tuple(made) if isinstance(thing, tuple) else made
+def _map_tensors(obj: Any, leaf: Callable, other: Any) -> Any:
+    """`obj` with every tensor replaced by `leaf(tensor)` and everything else, except containers, by `other`."""
+    if isinstance(obj, Tensor):
+        return leaf(obj)
+    if isinstance(obj, (list, tuple)) and any(True for _ in _leaves(obj)):
+        made = [_map_tensors(each, leaf, other) for each in obj]
+        return tuple(made) if isinstance(obj, tuple) else made
     return other
 
 
 def _for_tensors(operator: CustomOpDef, args: tuple, grads: tuple) -> Iterable[Any]:
-    """The gradients of the tensors, out of one for each argument."""
+    """The gradients of the tensors in `args`, from one gradient for each argument."""
     if len(grads) < len(args):
         grads = (*grads, *[None] * (len(args) - len(grads)))
     for arg, grad in zip(args, grads, strict=False):
@@ -268,10 +268,10 @@ def custom_op(
     schema: str | None = None,
     tags: Any = None,
 ) -> Any:
-    """Make an operator `namespace::name` of a function; also as a decorator.
+    """Make the operator `namespace::name` from a function; also a decorator.
 
-    Its parameters are annotated, as PyTorch asks for it, unless a `schema` says what they are. `mutates_args`: the names
-    of those that it writes to. ValueError for a name without namespace or a parameter without type.
+    The parameters need annotations, unless there is a `schema`. `mutates_args`: the names of those that it writes to.
+    ValueError for a name without namespace or a parameter without type.
     """
 
     def declare(fn: Callable) -> CustomOpDef:
@@ -360,7 +360,7 @@ def _schema_type(annotation: Any) -> str:
 
 
 def _signature(schema: str) -> tuple[str, inspect.Signature, tuple[str, ...]]:
-    """(name, parameters, names of what is written to) of `name(Tensor x, float y=1.0, *, int[] z=[]) -> Tensor`."""
+    """(name, parameters, names of mutated parameters) of `name(Tensor x, float y=1.0, *, int[] z=[]) -> Tensor`."""
     import inspect
     import re
 
@@ -370,7 +370,7 @@ def _signature(schema: str) -> tuple[str, inspect.Signature, tuple[str, ...]]:
             f"cannot read the schema {schema!r}: name(Type x, ...) -> Type is expected"
         )
     kind, parameters, written = inspect.Parameter.POSITIONAL_OR_KEYWORD, [], []
-    # commas inside of brackets separate nothing
+    # commas inside brackets are no separators
     for part in re.findall(r"(?:[^,\[(]|\[[^\]]*\]|\([^)]*\))+", match[2]):
         part = part.strip()
         if part == "*":
@@ -401,9 +401,9 @@ def _literal(text: str) -> Any:
 
 
 class Library:
-    """Operators of the namespace `ns`, declared by schemas (`define`) and written by `impl`.
+    """Operators of the namespace `ns`, declared by schemas (`define`) and implemented by `impl`.
 
-    `kind`: "DEF", "FRAGMENT" or "IMPL", which make no difference here.
+    `kind`: "DEF", "FRAGMENT" or "IMPL"; it has no effect.
 
     >>> import rushlight as torch
     >>> library = torch.library.Library("doc2", "DEF")
@@ -429,13 +429,13 @@ class Library:
     def impl(
         self, op_name: Any, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False
     ) -> None:
-        """The function behind an operator, for a key: "CPU", "Meta", "CompositeImplicitAutograd"..."""
+        """Set the function of an operator for a dispatch key: "CPU", "Meta", "CompositeImplicitAutograd"..."""
         name = op_name if isinstance(op_name, str) else op_name._qualname
         _implement(f"{self.ns}::{name.rpartition('::')[2]}", fn, dispatch_key or self.dispatch_key)
 
     @stub("no-op", "Only what was declared has a kernel.")
     def fallback(self, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
-        """Accepted and not used."""
+        """Has no effect."""
 
 
 def _operator(op: Any) -> CustomOpDef:
@@ -454,7 +454,7 @@ def _implement(name: str, fn: Callable, keys: Any) -> None:
         kind = key.lower().removeprefix("autograd")
         if kind == "meta":
             _operator(name).register_fake(fn)
-        else:  # keys of composites and of autograd stand for the CPU too, the only device here
+        else:  # keys of composites and of autograd mean the CPU, the only device
             known = kind if kind in ("cpu", "cuda", "xpu", "mps") else None
             _operator(name).register_kernel(known, fn)
 
@@ -468,7 +468,7 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any 
 def impl(
     qualname: Any, types: Any, func: Callable | None = None, *, lib: Library | None = None
 ) -> Any:
-    """The function behind a declared operator for types of devices ("cpu", "default"...); also as a decorator."""
+    """Set the function of a declared operator for device types ("cpu", "default"...); also a decorator."""
     if isinstance(qualname, Library):  # @impl(library, "name", "CPU"), the older form
         library, name, key = qualname, types, func or ""
 
@@ -509,7 +509,7 @@ def register_autograd(
 
 @stub("no-op", "`vmap` runs the operator once for each element of the batch.")
 def register_vmap(op: Any, func: Callable | None = None, /, **more: Any) -> Any:
-    """Accepted and not used, see `CustomOpDef.register_vmap`."""
+    """Has no effect, see `CustomOpDef.register_vmap`."""
     return _operator(op).register_vmap(func)
 
 
@@ -517,19 +517,19 @@ def register_vmap(op: Any, func: Callable | None = None, /, **more: Any) -> Any:
 def register_torch_dispatch(
     op: Any, torch_dispatch_class: Any, func: Any = None, /, **_: Any
 ) -> Any:
-    """Accepted and not used, see `CustomOpDef.register_torch_dispatch`."""
+    """Has no effect, see `CustomOpDef.register_torch_dispatch`."""
     return _operator(op).register_torch_dispatch(torch_dispatch_class, func)
 
 
-@stub("no-op", "Operators of one's own run in the types they are given.")
+@stub("no-op", "Custom operators run in the dtypes of their arguments.")
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, **more: Any) -> None:
-    """Accepted and not used: operators of one's own run in the types they are given."""
+    """Has no effect: custom operators run in the dtypes of their arguments."""
     _operator(op)
 
 
 @stub("absent", "There are no sizes that depend on values without numbers.")
 def get_ctx() -> Any:
-    """For functions that need sizes which depend on values: RuntimeError, there are none without numbers here."""
+    """RuntimeError: fake functions cannot make sizes that depend on values."""
     raise RuntimeError(
         "torch.library.get_ctx() can only be called inside of the function given to register_fake, for sizes that depend "
         "on values, which Rushlight does not have"
@@ -543,7 +543,7 @@ def opcheck(
 ) -> dict[str, str]:  # fmt: skip
     """Check an operator on sample arguments: shapes of its fake results, and that a registered gradient runs.
 
-    {test: "SUCCESS"}; the first failure is raised.
+    Returns {test: "SUCCESS"}; the first failure is raised.
     """
     import rushlight
 

@@ -13,8 +13,8 @@ that one of its instances is an argument of.
 add
 'Logged'
 
-A mode takes over every call inside a `with` statement, whatever its arguments are. It is asked about
-functions, operators and methods that compute; `x.shape` and `x.size()` of plain tensors go by it.
+A mode takes over every call inside a `with` statement, whatever its arguments are: functions, operators
+and methods that compute, but not `x.shape` and `x.size()` of plain tensors.
 
 >>> class CosineForSine(torch.overrides.TorchFunctionMode):
 ...     def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -30,7 +30,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.state import count_mode, thread
-from rushlight.core.stub import stub
+from rushlight.core.stub import Block, stub
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import methods, overrides
 
@@ -72,7 +72,7 @@ class TorchFunctionMode:
 
     def __enter__(self) -> Any:
         thread.function_modes = (*thread.function_modes, self)
-        count_mode(+1)  # every call takes the general way, where modes are asked
+        count_mode(+1)  # every call takes the general path, where modes are asked
         return self
 
     def __exit__(self, *exception: Any) -> None:
@@ -90,17 +90,17 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 class DisableTorchFunctionSubclass:
-    """Inside the `with` statement no argument is asked; results are plain tensors. Modes still are."""
+    """Block in which `__torch_function__` of arguments is off; results are plain tensors. Modes stay on."""
 
     def __enter__(self) -> None:
-        self._was, thread.function_disabled = thread.function_disabled, True
+        self._before, thread.function_disabled = thread.function_disabled, True
 
     def __exit__(self, *exception: Any) -> None:
-        thread.function_disabled = self._was
+        thread.function_disabled = self._before
 
 
 class DisableTorchFunction(DisableTorchFunctionSubclass):
-    """Inside the `with` statement neither arguments nor modes are asked."""
+    """Block in which `__torch_function__` of arguments and of modes is off."""
 
     def __enter__(self) -> None:
         super().__enter__()
@@ -112,17 +112,11 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
 
 
 @stub("no-op", "A call inside of `__torch_function__` may always dispatch again.")
-class enable_reentrant_dispatch:
-    """Accepted for PyTorch's sake: a call inside `__torch_function__` may always dispatch again."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exception: Any) -> None:
-        pass
+class enable_reentrant_dispatch(Block):
+    """Block without effect: a call inside `__torch_function__` may always dispatch again."""
 
 
-# -- for functions of one's own --------------------------------------------------------------------
+# -- for user-defined functions ----------------------------------------------------------------------
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
@@ -194,17 +188,17 @@ def is_tensor_like(inp: Any) -> bool:
 
 # -- what can be overridden ------------------------------------------------------------------------
 
-_SPACES = ("", "nn.functional", "linalg", "fft", "special")
+_NAMESPACES = ("", "nn.functional", "linalg", "fft", "special")
 
 
-def _holder(space: str) -> Any:
+def _namespace(path: str) -> Any:
     import importlib
 
-    return importlib.import_module(f"rushlight.{space}" if space else "rushlight")
+    return importlib.import_module(f"rushlight.{path}" if path else "rushlight")
 
 
 def get_ignored_functions() -> set[Callable]:
-    """Public functions that are never asked about: those that take no tensor, or make one."""
+    """Public functions that cannot be overridden: they take no tensor, or make one."""
     import rushlight as torch
 
     names = (
@@ -219,13 +213,13 @@ def get_ignored_functions() -> set[Callable]:
 
 
 def get_overridable_functions() -> dict[Any, list[Callable]]:
-    """{namespace: the functions of it that `__torch_function__` is asked about}; loads them all."""
+    """{namespace: its functions that `__torch_function__` can override}; loads them all."""
     ignored = {id(f) for f in get_ignored_functions()}
     found: dict[Any, list[Callable]] = {}
-    for space in _SPACES:
-        holder = _holder(space)
-        functions = [getattr(holder, n) for n in dir(holder) if n[0] != "_"]
-        found[holder] = [f for f in functions if _is_function(f) and id(f) not in ignored]
+    for path in _NAMESPACES:
+        namespace = _namespace(path)
+        functions = [getattr(namespace, n) for n in dir(namespace) if n[0] != "_"]
+        found[namespace] = [f for f in functions if _is_function(f) and id(f) not in ignored]
     members: list[Callable] = []
     for name, value in vars(Tensor).copy().items():
         if isinstance(value, property):
@@ -272,7 +266,7 @@ def resolve_name(f: Callable) -> str | None:
         return None
     if name is None:
         return None
-    for space in _SPACES:
-        if getattr(_holder(space), name, None) is f:
-            return ".".join(filter(None, ("torch", space, name)))
+    for path in _NAMESPACES:
+        if getattr(_namespace(path), name, None) is f:
+            return ".".join(filter(None, ("torch", path, name)))
     return f"torch.Tensor.{name}" if getattr(Tensor, name, None) is f else None

@@ -1,4 +1,4 @@
-"""The few names of PyTorch's C module that its documentation and programs take from there."""
+"""The names of PyTorch's C module that programs import."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether backward keeps the lines of the forward, see `autograd.set_detect_anomaly`.
+    """Whether anomaly detection is on, see `autograd.set_detect_anomaly`.
 
     >>> import rushlight as torch
     >>> torch.is_anomaly_enabled()
@@ -29,24 +29,24 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly detection, where it is on, looks for nan."""
+    """Whether anomaly detection checks for nan."""
     return thread.anomaly_nan
 
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
-    """`autograd.set_detect_anomaly`, from the call on."""
+    """Call `autograd.set_detect_anomaly`."""
     import rushlight
 
     rushlight.autograd.set_detect_anomaly(enabled, check_nan)
 
 
 def compiled_with_cxx11_abi() -> bool:
-    """True, as PyTorch answers since 2.6; nothing is compiled here."""
+    """True, as in PyTorch since 2.6."""
     return True
 
 
 def _get_tracing_state() -> None:
-    """The tracer at work: None, `torch.jit.trace` runs what it is given.
+    """None: `torch.jit.trace` does not trace.
 
     >>> _get_tracing_state() is None
     True
@@ -54,7 +54,7 @@ def _get_tracing_state() -> None:
 
 
 def _are_functorch_transforms_active() -> bool:
-    """Whether `torch.func` transforms this call: there is no interpreter to ask here, so False."""
+    """False: `torch.func` has no interpreter stack."""
     return False
 
 
@@ -67,12 +67,12 @@ def _get_accelerator() -> object:
 
 @stub("no-op", "Nothing is recorded.")
 def _log_api_usage_once(event: str) -> None:
-    """Accepted; nothing is recorded anywhere."""
+    """Has no effect."""
 
 
 @stub("no-op", "There is no TorchScript compiler.")
 def _jit_set_profiling_mode(*values: object) -> None:
-    """A switch of PyTorch's just-in-time compiler: accepted, there is none to switch."""
+    """A switch of PyTorch's just-in-time compiler, without effect."""
 
 
 _jit_set_profiling_executor = _jit_set_texpr_fuser_enabled = _jit_set_profiling_mode

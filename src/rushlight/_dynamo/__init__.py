@@ -1,11 +1,11 @@
-"""`torch._dynamo`: switches of a compiler that is not here, which programs set before `torch.compile`."""
+"""`torch._dynamo`: settings of PyTorch's graph compiler, which Rushlight does not have."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rushlight.compiler import allow_in_graph, disable, is_compiling, reset, warn_of_no_graphs
-from rushlight.core.stub import declare, stub
+from rushlight.core.stub import Block, declare, stub
 
 __all__ = [
     "OptimizedModule",
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class _Config:
-    """Switches: they can be set and read, and change nothing. False where nothing was set."""
+    """Settings without effect; a setting that was not set is False."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -40,14 +40,14 @@ declare(
 
 @stub("identity", "There is no graph compiler: it runs as it is written. Warns once.")
 def optimize(*args: Any, **kwargs: Any) -> Any:
-    """A decorator that returns what it is given. The first call warns of it."""
+    """A decorator that returns its argument. The first call warns."""
     warn_of_no_graphs(3)
     return lambda fn: fn
 
 
 @stub("no-op", "There is no graph compiler: every size may change.")
 def mark_dynamic(t: Any, index: Any = None, **options: Any) -> None:
-    """Accepted: every size may change."""
+    """Has no effect: every size may change."""
 
 
 mark_static = maybe_mark_dynamic = mark_static_address = mark_dynamic
@@ -61,21 +61,15 @@ def assume_constant_result(fn: Any) -> Any:
 
 @stub("absent", "`torch.compile` gives back the module itself, so nothing is an instance.")
 class OptimizedModule:
-    """What PyTorch's `torch.compile` makes of a module: here it is the module, and never one of these."""
+    """The result of PyTorch's `torch.compile` for a module; it has no instances."""
 
 
 class eval_frame:
-    """The inner module where programs look for `OptimizedModule`."""
+    """The inner module where programs find `OptimizedModule`."""
 
     OptimizedModule = OptimizedModule
 
 
 @stub("no-op", "Under `vmap` mapped numbers can be indices everywhere.")
-class TransformGetItemToIndex:
-    """A block in which `mask[i]` takes a mapped index `i`: under `vmap` it does so everywhere here."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exception: object) -> None:
-        pass
+class TransformGetItemToIndex(Block):
+    """A block in which `mask[i]` takes a mapped index `i`; under `vmap` it always does."""

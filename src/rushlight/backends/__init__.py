@@ -1,8 +1,4 @@
-"""Back ends: each a closed list of kernels on arrays; `base.py` says what each kernel means.
-
-This is `torch.backends` too: `cudnn`, `cuda`, `mps`, `mkl`... answer for libraries that PyTorch asks
-about, and load when asked for.
-"""
+"""`torch.backends`: settings of, and questions about, the libraries that PyTorch uses; submodules load at first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.backends.cuda`: switches of CUDA libraries that are not here; setting them changes nothing."""
+"""`torch.backends.cuda`: settings of CUDA libraries, without effect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_built() -> bool:
 
 
 class _Matmul:
-    """The switches of CUDA's matrix product."""
+    """Settings of CUDA's matrix product."""
 
     allow_tf32 = False
     allow_fp16_reduced_precision_reduction = True
@@ -34,11 +34,11 @@ _attention = dict.fromkeys(["flash", "mem_efficient", "math", "cudnn"], True)
 def _switch(kind: str) -> tuple[Callable[[bool], None], Callable[[], bool]]:
     @stub("no-op", "Attention on the CPU has one kernel.")
     def enable(enabled: bool) -> None:
-        """Accepted: attention on the CPU does not depend on it."""
+        """Has no effect: attention on the CPU has one kernel."""
         _attention[kind] = bool(enabled)
 
     def asked() -> bool:
-        """What was set."""
+        """The value that was set."""
         return _attention[kind]
 
     return enable, asked
@@ -58,7 +58,7 @@ def sdp_kernel(
     enable_mem_efficient: bool = True,
     enable_cudnn: bool = True,
 ) -> Iterator[dict[str, Any]]:
-    """A block with other kernels of attention: accepted, the CPU has one."""
+    """A block with other kernels of attention, without effect."""
     before = dict(_attention)
     _attention.update(
         flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
@@ -76,7 +76,7 @@ def is_flash_attention_available() -> bool:
 
 @stub("no-op", "There is no GPU.")
 def preferred_linalg_library(backend: Any = None) -> str:
-    """The library of CUDA's linear algebra: accepted, there is none."""
+    """Has no effect: there is no library of CUDA."""
     return "default"
 
 
@@ -84,7 +84,7 @@ preferred_blas_library = preferred_linalg_library
 
 
 class SDPAParams:
-    """What a kernel of attention is asked about."""
+    """The arguments of `can_use_flash_attention`."""
 
     def __init__(
         self, query: Any, key: Any, value: Any, attn_mask: Any = None, dropout: float = 0.0,
@@ -105,13 +105,13 @@ _half_sums = False
 
 @stub("no-op", "There is no GPU.")
 def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
-    """Accepted: attention on the CPU sums in float32."""
+    """Has no effect: attention on the CPU sums in float32."""
     global _half_sums
     _half_sums = bool(enabled)
 
 
 def fp16_bf16_reduction_math_sdp_allowed() -> bool:
-    """What was set."""
+    """The value that was set."""
     return _half_sums
 
 

@@ -1,4 +1,4 @@
-"""`torch.backends.cudnn`: switches of a library that is not here; setting them changes nothing."""
+"""`torch.backends.cudnn`: settings of cuDNN, without effect."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def version() -> int | None:
 
 
 def is_acceptable(tensor: Any) -> bool:
-    """False: no tensor is one for cuDNN."""
+    """False: cuDNN is not used."""
     return False

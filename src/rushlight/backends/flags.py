@@ -1,4 +1,4 @@
-"""Switches of back ends that are not here: they can be set and read, and change nothing."""
+"""Settings of libraries that Rushlight does not use: they can be set and read, and have no effect."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ declare(
 
 
 def block(values: dict[str, Any], names: str, reason: str) -> Callable:
-    """A `flags(name=value, ...)` that sets the named globals of a module inside of a block; all of them are stubs."""
+    """The context manager `flags(name=value, ...)`, which sets globals of a module for a block; `names` are stubs."""
     declare("no-op", reason, values["__name__"], names)
 
     @stub("no-op", reason)
     @contextlib.contextmanager
     def flags(**given: Any) -> Iterator[None]:
-        """Inside of the block the switches have the given values."""
-        if odd := given.keys() - set(names.split()):
-            raise TypeError(f"flags() got an unexpected keyword argument {min(odd)!r}")
+        """Set the given values for a block."""
+        if unknown := given.keys() - set(names.split()):
+            raise TypeError(f"flags() got an unexpected keyword argument {min(unknown)!r}")
         before = {name: values[name] for name in given}
         values.update(given)
         try:

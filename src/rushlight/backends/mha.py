@@ -1,4 +1,4 @@
-"""`torch.backends.mha`: the fast path of attention modules in evaluation, whose results are those of the other."""
+"""`torch.backends.mha`: the setting of the fast path of attention modules, without effect."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _enabled = True
 
 
 def get_fastpath_enabled() -> bool:
-    """What was set."""
+    """The value that was set."""
     return _enabled
 
 
 @stub("no-op", "Attention modules have one way of computing.")
 def set_fastpath_enabled(value: bool) -> None:
-    """Accepted: there is one way of computing attention here.
+    """Has no effect: there is one way to compute attention.
 
     >>> set_fastpath_enabled(False)
     >>> get_fastpath_enabled()

@@ -1,8 +1,8 @@
-"""`torch.backends.mkl`: is NumPy's linear algebra Intel's?"""
+"""`torch.backends.mkl`: whether NumPy uses Intel's MKL."""
 
 from __future__ import annotations
 
-from rushlight.core.stub import stub
+from rushlight.core.stub import Block, stub
 
 VERBOSE_OFF, VERBOSE_ON = 0, 1
 
@@ -13,20 +13,14 @@ def is_available() -> bool:
 
     try:
         blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    except (TypeError, KeyError):  # another NumPy may know less about itself
+    except (TypeError, KeyError):  # other versions of NumPy have other keys
         return False
     return "mkl" in str(blas.get("name", "")).lower()
 
 
 @stub("no-op", "Calls of MKL are not seen.")
-class verbose:
-    """A block in which MKL would report its calls: without effect."""
+class verbose(Block):
+    """A block in which MKL reports its calls; it has no effect."""
 
     def __init__(self, enable: int) -> None:
         self.enable = enable
-
-    def __enter__(self) -> verbose:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        pass

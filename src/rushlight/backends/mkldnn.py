@@ -1,4 +1,4 @@
-"""`torch.backends.mkldnn`: oneDNN is not used here."""
+"""`torch.backends.mkldnn`: settings of oneDNN, without effect."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ flags = block(globals(), "enabled deterministic allow_tf32 fp32_precision", "one
 
 
 def is_available() -> bool:
-    """False: kernels are NumPy's and our own."""
+    """False: oneDNN is not used."""
     return False

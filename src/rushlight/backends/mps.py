@@ -14,7 +14,7 @@ def is_built() -> bool:
 
 
 def is_macos13_or_newer(minor: int = 0) -> bool:
-    """False: asked for the sake of the GPU."""
+    """False: there is no Apple GPU."""
     return False
 
 

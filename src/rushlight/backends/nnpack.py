@@ -1,4 +1,4 @@
-"""`torch.backends.nnpack`: a library of convolutions for telephones, which is not here."""
+"""`torch.backends.nnpack`: settings of NNPACK, without effect."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def is_available() -> bool:
 
 @stub("no-op", "NNPACK is not used.")
 def set_flags(_enabled: bool) -> tuple[bool, ...]:
-    """Accepted; what was set before: off."""
+    """Has no effect; returns the previous value, False."""
     return (False,)
 
 
 @stub("no-op", "NNPACK is not used.")
 @contextlib.contextmanager
 def flags(enabled: bool = False) -> Iterator[None]:
-    """A block with or without NNPACK: it makes no difference."""
+    """A block without effect."""
     yield

@@ -1,4 +1,4 @@
-"""`torch.backends.openmp`: threads are our own, not OpenMP's."""
+"""`torch.backends.openmp`: OpenMP is not used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.backends.opt_einsum`: the order of the products in `einsum` is our own choice."""
+"""`torch.backends.opt_einsum`: settings of opt_einsum, without effect."""
 
 from __future__ import annotations
 

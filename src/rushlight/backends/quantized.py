@@ -1,4 +1,4 @@
-"""`torch.backends.quantized`: engines for quantised tensors, which are not here."""
+"""`torch.backends.quantized`: engines for quantised tensors; there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.backends.xnnpack`: a library of kernels for telephones, which is not here."""
+"""`torch.backends.xnnpack`: settings of XNNPACK, without effect."""
 
 from __future__ import annotations
 

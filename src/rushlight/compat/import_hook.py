@@ -1,12 +1,11 @@
-"""The door: programs that `import torch` get Rushlight.
+"""The import hook: programs that `import torch` get Rushlight.
 
-    python -m rushlight script.py --epochs 3        # or, first thing in a program:
+    python -m rushlight script.py --epochs 3        # or, first obj in a program:
     import rushlight; rushlight.install_as_torch()
 
 `torch` is then this very package: `torch.nn.Linear is rushlight.nn.Linear`. A module of PyTorch that
-is not here raises ModuleNotFoundError, a name that is not here AttributeError, so that programs that
-try and fall back do so; both name the page to look at. Processes that `multiprocessing` starts are
-given the same door.
+Rushlight lacks raises ModuleNotFoundError and a name that it lacks AttributeError, so that programs can fall
+back; both texts name the coverage page. Processes that `multiprocessing` starts get the same hook.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import rushlight
 
 __all__ = ["install_as_torch"]
 
-# PyTorch's modules whose names are others here.
+# PyTorch's modules that have another name in Rushlight.
 _RENAMED = {
     "torch._tensor": "rushlight.core.tensor",
     "torch._jit_internal": "rushlight.jit",
@@ -62,23 +61,23 @@ def install_as_torch() -> None:
     for name in ("torch", "torchvision"):
         if name in sys.modules:
             raise RuntimeError(
-                f"[install_as_torch] {name} is imported already, from {_place(sys.modules[name])}: call "
+                f"[install_as_torch] {name} is imported already, from {_origin(sys.modules[name])}: call "
                 "rushlight.install_as_torch() before anything imports it, or run the program by "
                 "`python -m rushlight script.py`"
             )
     sys.meta_path.insert(0, _Finder())
-    # What programs compare with a release of PyTorch; rushlight.version.release is our own.
+    # Programs compare it with releases of PyTorch; rushlight.version.release is that of Rushlight.
     rushlight.__version__ = rushlight.torch_version.TorchVersion(rushlight.version.__version__)
     rushlight.__name__ = _Name(rushlight.__name__)
-    _open_in_children()
+    _install_in_children()
 
 
-def _place(module: ModuleType) -> str:
+def _origin(module: ModuleType) -> str:
     return getattr(module, "__file__", None) or "an unknown place"
 
 
 class _Name(str):
-    """The package's name: programs compare it with "torch" and look it up; Python's imports read its text, "rushlight"."""
+    """The package's name, "rushlight" for Python's imports; it compares and hashes as "torch" for programs."""
 
     __slots__ = ()
 
@@ -93,7 +92,7 @@ class _Name(str):
 
 
 class _Finder:
-    """Finds `torch...` and `torchvision...`; stands before every other finder."""
+    """Finds `torch...` and `torchvision...`, before every other finder."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         top = fullname.partition(".")[0]
@@ -113,7 +112,7 @@ class _Finder:
 
 
 class _Loader:
-    """Hands out a module that exists, and leaves it as it was."""
+    """Returns a module that exists already, unchanged."""
 
     def __init__(self, module: ModuleType) -> None:
         self.module = module
@@ -128,7 +127,7 @@ class _Loader:
         return own.loader.get_code(own.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        # The import has just written torch's spec into our module: relative imports in it would fail.
+        # The import has written torch's spec into the module: its relative imports would fail.
         name = module.__spec__.name if module.__spec__ else ""
         vars(module).update(self.own)
         if name.startswith(("torch.nn", "torch.optim.optimizer", "torch._utils")):
@@ -142,7 +141,7 @@ class _Loader:
 
 
 def _module(fullname: str) -> ModuleType | None:
-    """Our module for one of PyTorch's; None if there is none."""
+    """The module of Rushlight for one of PyTorch's, or None."""
     if fullname in _RENAMED:
         return _imported(_RENAMED[fullname])
     top, *parts = fullname.split(".")
@@ -152,7 +151,7 @@ def _module(fullname: str) -> ModuleType | None:
         return _imported(".".join(["rushlight", "vision", *parts]))
     ours = ".".join(["rushlight", *parts])
     if parts and parts[0] not in rushlight._SUBMODULES:
-        return None  # ours alone: `import torch.methods` must fail as it does in PyTorch
+        return None  # only Rushlight has it: `import torch.core` must fail as in PyTorch
     if ours in sys.modules:
         return sys.modules[ours]
     if len(parts) > 1 and parts[-1].startswith("_"):
@@ -170,18 +169,18 @@ def _imported(name: str) -> ModuleType | None:
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(error.name + ".")):
             return None
-        raise  # a package that one of our modules needs
+        raise  # a package that a module of Rushlight needs
 
 
 def _names_in_pickles(module: str) -> ModuleType:
-    """A module of the functions that files of PyTorch's name: `torch._utils._rebuild_tensor_v2`."""
+    """A module with the functions that PyTorch's files name: `torch._utils._rebuild_tensor_v2`."""
     from rushlight.serialization.names import plain_names
 
     made = ModuleType(module, "What checkpoints call by name.")
-    for full, thing in plain_names().items():
+    for full, obj in plain_names().items():
         at, _, name = full.rpartition(".")
         if at == module:
-            setattr(made, name, getattr(thing, "meaning", thing))
+            setattr(made, name, getattr(obj, "meaning", obj))
     return made
 
 
@@ -189,13 +188,13 @@ def _names_in_pickles(module: str) -> ModuleType:
 
 
 class _Installed:
-    """Unpickled in a new process, before it loads the program, it opens the door there."""
+    """Installs the hook in a new process: it is unpickled there before the program is loaded."""
 
     def __reduce__(self) -> tuple:
         return install_as_torch, ()
 
 
-def _open_in_children() -> None:
+def _install_in_children() -> None:
     import multiprocessing.spawn as spawn
 
     original = spawn.get_preparation_data
@@ -210,7 +209,7 @@ def _open_in_children() -> None:
 
 
 def run(argv: list[str]) -> None:
-    """Run `script.py args...` or `-m module args...` as the main program, through the door."""
+    """Run `script.py args...` or `-m module args...` as the main program, with the hook installed."""
     install_as_torch()
     if argv[0] == "-m":
         import runpy
@@ -227,7 +226,7 @@ def run(argv: list[str]) -> None:
         source = file.read()
     sys.argv[:] = argv
     sys.path[0] = os.path.dirname(os.path.abspath(script))
-    # A module of its own, that stays: classes defined in it can be pickled, also at exit.
+    # A new module that is kept: its classes can be pickled, also at exit.
     main = ModuleType("__main__")
     main.__file__ = script
     main.__dict__["__builtins__"] = __builtins__

@@ -1,7 +1,6 @@
-"""Names that PyTorch does not document and that other people's code takes from its inner modules all the same.
+"""Undocumented names of PyTorch's modules that programs import: `from torch.nn.modules.transformer import _get_clones`.
 
-`from torch.nn.modules.transformer import _get_clones`: the door puts them into our modules when a program imports those by
-PyTorch's names (`add`); nothing of Rushlight uses them.
+The import hook adds them (`add`) when a program imports a module by PyTorch's name. Rushlight does not use them.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from rushlight.core.tensor import Tensor
 
-# torch's module -> what it has more
+# PyTorch's module -> the additional names
 NAMES = {
     "torch.nn.modules.module": "_IncompatibleKeys _addindent",
     "torch.nn.modules.container": "_addindent",
@@ -52,12 +51,12 @@ NAMES = {
         "_unflatten_dense_tensors classproperty is_compiling"
     ),
 }
-# What is there by attributes once a package is imported: `import torch.nn as nn; nn.functional...`
+# Package -> its submodules that are available as attributes: `import torch.nn as nn; nn.functional...`
 _WITH = {"torch.nn": ("torch.nn.functional", "torch.nn.init")}
 
 
 def add(fullname: str, module: ModuleType) -> None:
-    """Give `module`, which a program imports as `fullname`, the names that PyTorch's has more."""
+    """Add to `module`, which a program imports as `fullname`, the additional names of PyTorch's module."""
     for name in NAMES.get(fullname, "").split():
         vars(module).setdefault(name, globals()[name])
     for inner in _WITH.get(fullname, ()):
@@ -74,7 +73,7 @@ _IncompatibleKeys = IncompatibleKeys
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Take `prefix` off the keys that begin with it ("module." of a DataParallel), in place.
+    """Remove `prefix` from the keys that begin with it ("module." of a DataParallel), in place.
 
     >>> state = {"module.weight": 1, "other": 2}
     >>> consume_prefix_in_state_dict_if_present(state, "module.")
@@ -93,7 +92,7 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
 
 
 def _addindent(s_: str, numSpaces: int) -> str:
-    """All lines but the first, further in."""
+    """`s_` with all lines but the first indented."""
     first, *rest = s_.split("\n")
     return "\n".join([first, *(numSpaces * " " + line for line in rest)])
 
@@ -107,7 +106,7 @@ def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple]:
 
 
 def _list_with_default(out_size: Any, defaults: list[int]) -> Any:
-    """`out_size` with the last of `defaults` where it says None."""
+    """`out_size` with None replaced by the last of `defaults`."""
     if isinstance(out_size, int):
         return out_size
     if len(defaults) <= len(out_size):
@@ -147,8 +146,8 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
     return tensor.index_select(dim, permutation)
 
 
-class _Kinds(type):
-    """A class that a few others count as: PyTorch's common bases, asked about by isinstance."""
+class _UnionMeta(type):
+    """Metaclass of PyTorch's common base classes: `members` count as their subclasses."""
 
     members: tuple[type, ...] = ()
 
@@ -160,7 +159,7 @@ class _Kinds(type):
 
 
 def _base_of(name: str, *more: str) -> type:
-    made = _Kinds(f"_{name}Nd", (), {"__doc__": f"{name} of any number of dimensions."})
+    made = _UnionMeta(f"_{name}Nd", (), {"__doc__": f"{name} of any number of dimensions."})
     made.members = tuple(getattr(nn, f"{each}{d}d") for each in (name, *more) for d in (1, 2, 3))
     return made
 
@@ -179,7 +178,7 @@ _ReflectionPadNd, _ReplicationPadNd = _base_of("ReflectionPad"), _base_of("Repli
 def _in_projection_packed(
     q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None
 ) -> list[Tensor]:
-    """The three projections of attention, whose weights stand one above the other."""
+    """The three projections of attention, whose weights are stacked in `w`."""
     weights = w.chunk(3)
     biases = b.chunk(3) if b is not None else (None, None, None)
     linear = nn.functional.linear
@@ -202,7 +201,7 @@ def _canonical_mask(
     mask: Tensor | None, mask_name: str, other_type: Any, other_name: str, target_type: Any,
     check_other: bool = True,
 ) -> Tensor | None:  # fmt: skip
-    """A mask as numbers to add: -inf where a mask of truth values is True."""
+    """A mask of floats to add: -inf where a boolean mask is True."""
     if mask is None or mask.dtype.is_floating_point:
         return mask
     if mask.dtype is not torch.bool:
@@ -213,7 +212,7 @@ def _canonical_mask(
 
 
 def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
-    """The dimension that a softmax without one is taken over."""
+    """The default dimension of a softmax."""
     import warnings
 
     warnings.warn(
@@ -223,7 +222,7 @@ def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def _quietly(function: Callable) -> Callable:
+def _without_grad(function: Callable) -> Callable:
     def run(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         with torch.no_grad():
             return function(tensor, *args, **kwargs)
@@ -231,18 +230,18 @@ def _quietly(function: Callable) -> Callable:
     return run
 
 
-_no_grad_uniform_ = _quietly(nn.init.uniform_)
-_no_grad_normal_ = _quietly(nn.init.normal_)
-_no_grad_trunc_normal_ = _quietly(nn.init.trunc_normal_)
-_no_grad_fill_ = _quietly(nn.init.constant_)
-_no_grad_zero_ = _quietly(nn.init.zeros_)
+_no_grad_uniform_ = _without_grad(nn.init.uniform_)
+_no_grad_normal_ = _without_grad(nn.init.normal_)
+_no_grad_trunc_normal_ = _without_grad(nn.init.trunc_normal_)
+_no_grad_fill_ = _without_grad(nn.init.constant_)
+_no_grad_zero_ = _without_grad(nn.init.zeros_)
 
 
 # -- optim.optimizer -------------------------------------------------------------------------------
 
 
 def _use_grad_for_differentiable(func: Callable) -> Callable:
-    """A step that is recorded where the optimizer is differentiable, and only there."""
+    """Decorator: a step is recorded for autograd only if the optimizer is differentiable."""
     import functools
 
     @functools.wraps(func)
@@ -272,7 +271,7 @@ def _get_scalar_dtype(is_fused: bool | None = None) -> Any:
 def _default_to_fused_or_foreach(
     params: Any, differentiable: bool, use_fused: bool = False
 ) -> tuple[bool, bool]:
-    """(False, False): what is fast on the CPU is chosen inside."""
+    """(False, False): optimizers choose by themselves."""
     return False, False
 
 
@@ -281,7 +280,7 @@ def _disable_dynamo_if_unsupported(single_tensor_fn: Any = None) -> Callable:
 
 
 def _view_as_real(params: list, *state_and_grads: list) -> None:
-    """Complex parameters, and what belongs to each, as pairs of real numbers, in place."""
+    """Replace complex parameters and their states by real views, in place."""
     for i, p in enumerate(params):
         if torch.is_complex(p):
             params[i] = torch.view_as_real(p)
@@ -293,12 +292,12 @@ def _view_as_real(params: list, *state_and_grads: list) -> None:
 
 
 def _flatten_dense_tensors(tensors: list[Tensor]) -> Tensor:
-    """The elements of all, one after the other."""
+    """The elements of all tensors, concatenated."""
     return torch.cat([t.reshape(-1) for t in tensors])
 
 
 def _unflatten_dense_tensors(flat: Tensor, tensors: list[Tensor]) -> tuple[Tensor, ...]:
-    """Parts of `flat`, in the shapes of `tensors`: views."""
+    """Views of parts of `flat` in the shapes of `tensors`."""
     sizes = [t.numel() for t in tensors]
     return tuple(part.view(t.shape) for part, t in zip(flat.split(sizes), tensors, strict=True))
 
@@ -334,7 +333,7 @@ def _element_size(dtype: Any) -> int:
 
 
 class classproperty:
-    """A property of a class: `classproperty(function)`, read from the class or its objects."""
+    """A property of a class: `classproperty(function)`."""
 
     def __init__(self, func: Callable) -> None:
         self.fget = func.__func__ if isinstance(func, (classmethod, staticmethod)) else func

@@ -1,6 +1,6 @@
-"""Names for sizes that a compiler has not seen yet, and control flow that it can see: plain Python here.
+"""Symbolic sizes and control flow of PyTorch's graph compiler: in Rushlight plain numbers and plain Python.
 
-Sizes are always numbers, so nothing is ever a `SymInt`; programs ask `isinstance(n, (int, torch.SymInt))`.
+Sizes are always numbers, so `SymInt` has no instances; programs ask `isinstance(n, (int, torch.SymInt))`.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ class _NeverMade:
 
 @stub("absent", "Sizes are plain numbers: nothing is an instance.")
 class SymInt(_NeverMade):
-    """An integer that is not known yet: nothing is one here."""
+    """A symbolic integer; it has no instances."""
 
 
 @stub("absent", "Sizes are plain numbers: nothing is an instance.")
 class SymFloat(_NeverMade):
-    """A number that is not known yet: nothing is one here."""
+    """A symbolic float; it has no instances."""
 
 
 @stub("absent", "Sizes are plain numbers: nothing is an instance.")
 class SymBool(_NeverMade):
-    """A truth value that is not known yet: nothing is one here."""
+    """A symbolic bool; it has no instances."""
 
 
 def sym_int(a: Any) -> int:
-    """`int(a)`: towards zero."""
+    """`int(a)`, rounded towards zero."""
     return int(a)
 
 
@@ -55,6 +55,10 @@ def sym_not(a: Any) -> bool:
     return not a
 
 
+def _with_float(found: Any, a: Any, b: Any) -> Any:
+    return float(found) if isinstance(a, float) or isinstance(b, float) else found
+
+
 def sym_max(a: Any, b: Any) -> Any:
     """The larger one; a float when one of them is a float.
 
@@ -62,14 +66,12 @@ def sym_max(a: Any, b: Any) -> Any:
     >>> torch.sym_max(3, 2), torch.sym_max(3, 2.0)
     (3, 3.0)
     """
-    found = max(a, b)
-    return float(found) if isinstance(a, float) or isinstance(b, float) else found
+    return _with_float(max(a, b), a, b)
 
 
 def sym_min(a: Any, b: Any) -> Any:
     """The smaller one; a float when one of them is a float."""
-    found = min(a, b)
-    return float(found) if isinstance(a, float) or isinstance(b, float) else found
+    return _with_float(min(a, b), a, b)
 
 
 def sym_sum(args: Sequence[Any]) -> Any:
@@ -125,7 +127,7 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: Sequence[An
 
 
 def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: Sequence[Any]) -> tuple:
-    """`carried = body_fn(*carried)` as long as `cond_fn(*carried)`; the last `carried`.
+    """Repeat `carried = body_fn(*carried)` while `cond_fn(*carried)`; returns the last `carried`.
 
     >>> import rushlight as torch
     >>> torch.while_loop(lambda n, x: n < 3, lambda n, x: (n + 1, x * 2), (torch.tensor(0), torch.ones(2)))

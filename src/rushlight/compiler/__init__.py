@@ -1,10 +1,10 @@
-"""`torch.compiler`, and `torch.compile`: programs run as they are written; operators are compiled one by one, by themselves."""
+"""`torch.compiler` and `torch.compile`: there is no graph compiler, programs run as they are written."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight.core.stub import declare, stub
+from rushlight.core.stub import Block, declare, stub
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +26,9 @@ def compile(
     options: dict[str, Any] | None = None,
     disable: bool = False,
 ) -> Callable:
-    """`model` itself, a function or a module: it runs as it is written. Also as a decorator.
+    """Return `model`, a function or a module, unchanged. Also usable as a decorator.
 
-    The first call warns of it, unless `disable` is true. All arguments are accepted; RuntimeError for `mode` and `options` at once, as in PyTorch.
+    The first call warns, unless `disable` is true. RuntimeError for `mode` together with `options`.
 
     >>> import rushlight as torch
     >>> @torch.compile(mode="max-autotune", disable=True)
@@ -49,7 +49,7 @@ def compile(
 
 
 def warn_of_no_graphs(stacklevel: int = 2) -> None:
-    """Warn, the first time, that nothing is compiled as a whole."""
+    """Warn, the first time only, that there is no graph compiler."""
     from rushlight.core import settings
 
     settings.warn_once(
@@ -71,18 +71,17 @@ is_dynamo_compiling = is_exporting = is_compiling
 def disable(
     fn: Callable | None = None, recursive: bool = True, *, reason: str | None = None
 ) -> Any:
-    """Do not compile this function: it is not. Also as a decorator."""
+    """Return `fn` unchanged. Also usable as a decorator."""
     return (lambda fn: fn) if fn is None else fn
 
 
 def explain(fn: Callable, *args: Any, show: str = "ir llvm optimised assembly") -> None:
-    """Run `fn(*args)` and print, for each kernel that ran, how it is written and how fast it was.
+    """Run `fn(*args)` and print the code and the speed of each kernel that ran.
 
-    For each: what it was compiled for; calls, time, bytes and operations, with their shares of a
-    plain copy and of the peak of multiply-adds; and as `show` says its representation (`ir`), LLVM's
+    For each kernel: what it was compiled for; calls, time, bytes and operations, with their shares of the
+    speed of a copy and of the peak of multiply-adds; and as `show` says its representation (`ir`), LLVM's
     text before and after its passes (`llvm`, `optimised`) and its hottest loop (`assembly`). `fn` runs
-    twice, the first time to compile what it needs. Loops that NumPy itself calls (of `add`, `exp`, `sqrt`
-    and their like) are not seen.
+    twice, the first time to compile. Loops that NumPy calls (`add`, `exp`, `sqrt`...) are not shown.
 
     >>> import rushlight as torch
     >>> x = torch.randn(256, 1024)
@@ -99,7 +98,7 @@ def explain(fn: Callable, *args: Any, show: str = "ir llvm optimised assembly") 
 
 @stub("identity", "There is no graph compiler: code runs as it is written.")
 def allow_in_graph(fn: Any) -> Any:
-    """`fn` itself: there is no graph."""
+    """Return `fn` unchanged."""
     return fn
 
 
@@ -114,29 +113,23 @@ declare(
 
 @stub("no-op", "There is no graph compiler, whose results could be forgotten.")
 def reset() -> None:
-    """Forget what was compiled: nothing was."""
+    """Has no effect: nothing is compiled."""
 
 
 cudagraph_mark_step_begin = reset
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """The compilers behind `compile`: none."""
+    """The empty list: there are no graph compilers."""
     return []
 
 
 @stub("no-op", "There is no graph compiler: code runs as it is written.")
-class set_stance:
-    """When to compile; accepted, as a call, a block or a decorator."""
+class set_stance(Block):
+    """When to compile: a call, a block or a decorator without effect."""
 
     def __init__(self, stance: str = "default", **options: Any) -> None:
         self.stance = stance
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exception: object) -> None:
-        pass
 
     def __call__(self, function: Callable) -> Callable:
         return function

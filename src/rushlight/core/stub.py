@@ -1,4 +1,4 @@
-"""Marks on public names that do less than PyTorch's: docs/stubs.md is made from them.
+"""Marks for public names that do less than PyTorch's; docs/stubs.md is generated from them.
 
 >>> from rushlight.compiler import allow_in_graph
 >>> allow_in_graph.__stub__.kind
@@ -18,17 +18,27 @@ KINDS = {
 
 
 class Stub(NamedTuple):
-    """The kind of a stub, a key of KINDS, and in a sentence what happens in place of PyTorch's work."""
+    """The kind of a stub, a key of KINDS, and a sentence that says what it does instead."""
 
     kind: str
     reason: str
+
+
+class Block:
+    """A `with` block without effect."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
 
 
 DECLARED: dict[str, Stub] = {}  # public name -> stub, for names that `stub` cannot mark
 
 
 def stub(kind: str, reason: str) -> Any:
-    """Decorator: mark a function or a class as a stub, by its attribute `__stub__`; it stays the same object."""
+    """Decorator that marks a function or a class as a stub by its attribute `__stub__`."""
     made = Stub(kind, reason)
 
     def mark(obj: Any) -> Any:

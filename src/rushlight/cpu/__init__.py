@@ -1,8 +1,10 @@
-"""`torch.cpu`: the CPU asked as if it were an accelerator, for programs that treat devices alike."""
+"""`torch.cpu`: the functions of an accelerator module, for the CPU."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from rushlight.core.stub import Block
 
 __all__ = [
     "Stream", "current_device", "current_stream", "device_count", "is_available", "is_initialized",
@@ -38,8 +40,8 @@ def synchronize(device: Any = None) -> None:
     """Does nothing: every operation is finished when it returns."""
 
 
-class Stream:
-    """A queue of work; the CPU has one, which is always empty."""
+class Stream(Block):
+    """A queue of work; on the CPU it is always empty."""
 
     def __init__(self, priority: int = -1) -> None:
         pass
@@ -47,20 +49,14 @@ class Stream:
     def wait_stream(self, stream: Any) -> None:
         """Does nothing."""
 
-    def __enter__(self) -> Stream:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        pass
-
 
 def current_stream(device: Any = None) -> Stream:
-    """The stream."""
+    """The stream of the CPU."""
     return Stream()
 
 
 def stream(stream: Stream) -> Stream:
-    """A block that runs on `stream`: at once."""
+    """`stream`, as a block without effect."""
     return stream
 
 

@@ -1,4 +1,4 @@
-"""`torch.cuda` where there is no CUDA device: probes answer so, what needs a device raises.
+"""`torch.cuda` without a CUDA device: `is_available` is False, and what needs a device raises.
 
 >>> import rushlight as torch
 >>> torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.compat import unavailable
-from rushlight.core.stub import declare, stub
+from rushlight.core.stub import Block, declare, stub
 
 __all__ = [
     "device_count", "empty_cache", "is_available", "is_bf16_supported", "is_initialized",
@@ -71,8 +71,8 @@ def _no_effect(*args: Any, **kwargs: Any) -> None:
 
 @stub("no-op", "There is no GPU.")
 def manual_seed(seed: int) -> None:
-    """No device has a generator to seed; `torch.manual_seed` seeds the CPU's."""
-    int(seed)  # a seed that is no number is refused with or without a device
+    """Has no effect: there is no device; `torch.manual_seed` seeds the CPU's generator."""
+    int(seed)  # raises for a seed that is not a number
 
 
 manual_seed_all = manual_seed
@@ -80,17 +80,17 @@ seed = seed_all = empty_cache = set_rng_state = set_rng_state_all = set_stream =
 
 
 def get_rng_state_all() -> list:
-    """The states of no devices."""
+    """The empty list: there are no devices."""
     return []
 
 
 def get_arch_list() -> list:
-    """The architectures that were compiled for: none."""
+    """The empty list: nothing is compiled for CUDA."""
     return []
 
 
 def get_gencode_flags() -> str:
-    """The flags of the CUDA compiler: none."""
+    """The empty string: there is no CUDA compiler."""
     return ""
 
 
@@ -104,7 +104,7 @@ memory_cached = max_memory_cached = memory_allocated
 
 
 def memory_stats(device: Any = None) -> dict:
-    """Statistics of no allocator."""
+    """The empty dict: there is no allocator."""
     return {}
 
 
@@ -113,7 +113,7 @@ def _is_compiled() -> bool:
 
 
 class device:
-    """`with torch.cuda.device(i):` needs the device when the block is entered; a negative index never."""
+    """`with torch.cuda.device(i):` raises when the block is entered, unless the index is negative."""
 
     def __init__(self, device: Any) -> None:
         self.idx = device if isinstance(device, int) else getattr(device, "index", None)
@@ -128,38 +128,32 @@ class device:
 
 @stub("no-op", "There is no GPU.")
 class device_of(device):
-    """As `device`, of a tensor: of one on the CPU without effect."""
+    """`device` of a tensor; without effect, since tensors are on the CPU."""
 
     def __init__(self, obj: Any) -> None:
         super().__init__(-1)
 
 
 @stub("no-op", "There is no GPU.")
-class StreamContext:
+class StreamContext(Block):
     """`with torch.cuda.stream(None):` has no effect; there are no streams."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exception: object) -> None:
-        pass
-
 
 @stub("no-op", "There is no GPU.")
 def stream(stream: Any) -> StreamContext:
-    """A block that runs on a stream: without effect for None, and there are no others."""
+    """A block that runs on a stream; it has no effect."""
     return StreamContext(stream)
 
 
 class CudaError(RuntimeError):
-    """What a CUDA call that failed raises."""
+    """The error of a CUDA call."""
 
 
 class DeferredCudaCallError(Exception):
-    """What a call raises that waited for CUDA to be initialised."""
+    """The error of a CUDA call that was deferred until initialisation."""
 
 
 def __getattr__(name: str) -> Any:

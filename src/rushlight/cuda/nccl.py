@@ -1,4 +1,4 @@
-"""`torch.cuda.nccl`: NVIDIA's library for several GPUs, which is not here."""
+"""`torch.cuda.nccl`: NVIDIA's library for several GPUs, which Rushlight does not use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.cuda.nvtx`: marks for NVIDIA's profiler, which need it."""
+"""`torch.cuda.nvtx`: marks for NVIDIA's profiler; all of them raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.cuda.random`: the seeds of devices that are not here."""
+"""`torch.cuda.random`: the random functions of `torch.cuda`."""
 
 from __future__ import annotations
 

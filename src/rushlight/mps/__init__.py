@@ -1,4 +1,4 @@
-"""`torch.mps` where there is no Apple GPU: `is_available` is False, and what needs a device raises RuntimeError."""
+"""`torch.mps` without an Apple GPU: `is_available` is False, and what needs a device raises RuntimeError."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def device_count() -> int:
 
 @stub("no-op", "There is no Apple GPU.")
 def manual_seed(seed: int) -> None:
-    """No device has a generator to seed; `torch.manual_seed` seeds the CPU's."""
+    """Has no effect: there is no device; `torch.manual_seed` seeds the CPU's generator."""
     int(seed)
 
 

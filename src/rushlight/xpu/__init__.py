@@ -1,4 +1,4 @@
-"""`torch.xpu` where there is no Intel GPU: probes answer so, what needs a device raises."""
+"""`torch.xpu` without an Intel GPU: `is_available` is False, and what needs a device raises."""
 
 from __future__ import annotations
 
