@@ -62,6 +62,8 @@ def opened(x: Any) -> Any:
     """What a kernel is called with: private arrays for those of the device; arrays of the CPU are refused."""
     if x.__class__ is Array:
         return x._private
+    if isinstance(x, Kernel):
+        return x.reference
     if isinstance(x, np.ndarray) and x.ndim:
         raise TypeError(f"a kernel of the toy device got an array of the CPU, of shape {x.shape}")
     if x.__class__ in (list, tuple):
@@ -80,6 +82,24 @@ def closed(x: Any) -> Any:
     if isinstance(x, tuple):  # with names
         return type(x)(*[closed(v) for v in x])
     return x
+
+
+class Kernel:
+    """A kernel of the device: that of the reference, on private memory. Kernels may be handed to kernels."""
+
+    def __init__(self, reference: Any) -> None:
+        self.reference = reference
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        out = kwargs.get("out")
+        given = [opened(a) for a in args]
+        result = self.reference(*given, **opened(kwargs))
+        if out is not None:
+            return out
+        for a, private in zip(args, given, strict=True):
+            if result is private and a.__class__ is Array:
+                return a  # the same object
+        return closed(result)
 
 
 class Array:
@@ -175,23 +195,7 @@ class Kernels:
         kernel = getattr(self._reference, name)
         if isinstance(kernel, types.ModuleType):  # linalg, fft
             return Kernels(kernel)
-
-        def run(*args: Any, **kwargs: Any) -> Any:
-            out = kwargs.get("out")
-            given = [opened(a) for a in args]
-            result = kernel(*given, **opened(kwargs))
-            return out if out is not None else _same(result, args, given)
-
-        run.__name__ = name
-        return run
-
-
-def _same(result: Any, args: tuple, given: list) -> Any:
-    """`closed(result)`; an argument that the kernel returns stays the object it is."""
-    for a, private in zip(args, given, strict=True):
-        if result is private and a.__class__ is Array:
-            return a
-    return closed(result)
+        return Kernel(kernel)
 
 
 class ToyKernels(Kernels):

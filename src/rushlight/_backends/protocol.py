@@ -60,6 +60,8 @@ KERNELS = {
     # loss
     "binary_cross_entropy": "-(b log(a) + (1 - b) log(1 - a)), logarithms at least -100",
     "binary_cross_entropy_gradient": "the gradient of binary_entropy by a",
+    "nll_loss": "minus the weighted log probabilities of classes, their sum or mean",
+    "nll_loss_gradient": "the gradient of nll_loss",
     "huber": "Huber's loss of a and b",
     "squared_distance": "the sum of (a - b)^2, of half types in float32",
     "huber_gradient": "the gradient of huber by a",

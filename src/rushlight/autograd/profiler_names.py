@@ -57,6 +57,7 @@ NAMES = {
     "_rsub_scaled": "rsub",
     "_square_bool": "square",
     "_sub_scaled": "sub",
+    "_to_device": "_to_copy",
     # views, indices
     "_all.unique": "_unique2",
     "aten.basic_new": "unsqueeze",
@@ -116,6 +117,8 @@ NAMES = {
     "internal.circular_pad1d": "_pad_circular",
     "internal.circular_pad2d": "_pad_circular",
     "internal.circular_pad3d": "_pad_circular",
+    "internal.max_pool2d": "max_pool2d_with_indices",
+    "internal.max_pool3d": "max_pool3d_with_indices",
     "internal.grid_taps": "grid_sampler_2d_backward",
     "nn.functional._elu": "elu",
     "nn.functional._glu": "glu",

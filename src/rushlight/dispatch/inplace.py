@@ -118,10 +118,10 @@ def execute_inplace(op: Op, values: list) -> Tensor:
                 f"result type {d.scalar_name} can't be cast to the desired output type "
                 f"{mine.scalar_name}"
             )
-    if np.shape(r) != a.shape:
+    if (shape := getattr(r, "shape", ())) != a.shape:
         raise RuntimeError(
             f"[{label}] output with shape {list(a.shape)} doesn't match the broadcast shape "
-            f"{list(np.shape(r))}"
+            f"{list(shape)}"
         )
     old = None
     if recording and op.differentiable:

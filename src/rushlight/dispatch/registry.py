@@ -43,8 +43,10 @@ Note [Kernels of rules]
 Note [Intermediates]
     What a forward computes besides its result, for the gradient alone, it returns after the result, and
     the declaration names it: `@op(intermediates=("weights",))`. Rules and their kernels name it as they
-    name an input; callers never see it. Such a forward has a last parameter `keep`, which callers do
-    not pass: False where no backward will read the intermediates, which may then be None.
+    name an input; callers never see it. It has no history: a rule that reads it takes it for a
+    constant, so that an intermediate which depends on the values of inputs belongs to kernels alone.
+    Such a forward has a last parameter `keep`, which callers do not pass: False where no backward will
+    read the intermediates, which may then be None.
 """
 
 from __future__ import annotations

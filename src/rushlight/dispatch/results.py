@@ -128,9 +128,10 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
 
 
 def copy(a: Any, b: Any) -> None:
-    """`a[...] = b`, converted; the arrays are of one device."""
+    """`a[...] = b`, converted; `b` is a number or an array of the same device."""
+    space = devices.common((a, b)) if devices.is_array(b) else devices.of(a)
     with np.errstate(all="ignore"):
-        devices.common((a, b)).copyto(a, b, casting="unsafe")
+        space.copyto(a, b, casting="unsafe")
 
 
 def give_shape(t: Tensor, shape: tuple, strides: tuple | None = None) -> None:

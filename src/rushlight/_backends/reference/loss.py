@@ -71,3 +71,72 @@ def binary_cross_entropy(a: Any, b: Any) -> Any:
 @wide
 def binary_cross_entropy_gradient(g: Any, a: Any, b: Any) -> Any:
     return g * (a - b) / np.maximum((1 - a) * a, a.dtype.type(1e-12))
+
+
+def nll_loss(
+    input: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray | None,
+    reduction: str,
+    ignore_index: int,
+) -> np.ndarray:
+    """-w[t] * x[t] for log probabilities [n, c] and classes [n]: each, their sum or weighted mean.
+
+    IndexError for a class that is not there.
+    """
+    n, c = input.shape
+    if weight is None and input.itemsize >= 4 and none_ignored(target, ignore_index):
+        try:
+            picked = input[np.arange(n), target]
+        except IndexError:
+            pass  # a class that is too large: said below
+        else:
+            if reduction == "none":
+                return -picked
+            total = -np.add.reduce(picked)
+            return total / n if reduction == "mean" else total
+    keep = target != ignore_index
+    at = np.where(keep, target, 0)
+    if at.size and (at.min() < 0 or at.max() >= c):
+        bad = target[(target != ignore_index) & ((target < 0) | (target >= c))][0]
+        raise IndexError(f"Target {bad} is out of bounds. (There are {c} classes, 0 to {c - 1}.)")
+    picked = input[np.arange(n), at]
+    w = keep.astype(input.dtype) if weight is None else np.where(keep, weight[at], 0)
+    losses = np.where(keep, -picked * w, 0).astype(input.dtype)
+    if reduction == "none":
+        return losses
+    wide = np.float32 if input.dtype.itemsize < 4 else input.dtype
+    total = losses.sum(dtype=wide)
+    if reduction == "mean":
+        total = total / w.sum(dtype=wide)
+    return np.asarray(total).astype(input.dtype)
+
+
+def nll_loss_gradient(
+    g: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray | None,
+    reduction: str,
+    ignore_index: int,
+    shape: tuple,
+) -> np.ndarray:
+    """The gradient of `nll_loss`: -w[t] * g at the target's place of each row, zeros elsewhere."""
+    n, _ = shape
+    if weight is None and none_ignored(target, ignore_index):
+        out = np.zeros(shape, g.dtype)
+        out[np.arange(n), target] = -g / n if reduction == "mean" else -g
+        return out
+    keep = target != ignore_index
+    at = np.where(keep, target, 0)
+    w = keep.astype(g.dtype) if weight is None else np.where(keep, weight[at], 0)
+    value = -w * g
+    if reduction == "mean":
+        value = value / w.sum()
+    out = np.zeros(shape, g.dtype)
+    out[np.arange(n), at] = np.where(keep, value, 0)
+    return out
+
+
+def none_ignored(target: np.ndarray, ignore_index: int) -> bool:
+    """No class is left out, and none is negative."""
+    return ignore_index < 0 and target.size > 0 and bool(np.minimum.reduce(target) >= 0)

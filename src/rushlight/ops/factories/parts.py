@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from rushlight._backends import devices
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import F16, FULL
 from rushlight.dispatch.registry import Array, elementwise
@@ -12,7 +11,7 @@ from rushlight.dispatch.registry import Array, elementwise
 def _check(real: Array, imag: Array, where: str) -> None:
     """RuntimeError unless both are float32, or both float64."""
     for k, part in enumerate((real, imag)):
-        if not isinstance(part, np.ndarray):
+        if not devices.is_array(part):
             raise TypeError(
                 f"{where.removesuffix('_cpu')}(): argument {k + 1} must be Tensor, not "
                 f"{type(part).__name__}"
@@ -34,9 +33,9 @@ def _check(real: Array, imag: Array, where: str) -> None:
         )
 
 
-def _joined(real: Array, imag: Array) -> Array:
+def _joined(xp, real: Array, imag: Array) -> Array:
     # Not real + 1j * imag: infinity times 0 would put a nan into the other part.
-    made = np.asarray(real + imag).astype(dtypes.OF[real.dtype].to_complex().np)
+    made = xp.asarray(real + imag).astype(dtypes.OF[real.dtype].to_complex().np)
     made.real, made.imag = real, imag
     return made
 
@@ -50,7 +49,7 @@ def complex(xp, real: Array, imag: Array):
     tensor([1.+3.j, 2.+4.j])
     """
     _check(real, imag, "complex_cpu")
-    return _joined(real, imag)
+    return _joined(xp, real, imag)
 
 
 complex.grad(real=lambda g: g.real, imag=lambda g: g.imag)
@@ -60,7 +59,7 @@ complex.grad(real=lambda g: g.real, imag=lambda g: g.imag)
 def polar(xp, abs: Array, angle: Array):
     """`abs * (cos(angle) + 1j * sin(angle))` from two tensors of one floating dtype."""
     _check(abs, angle, "polar_cpu")
-    return _joined(abs * xp.cos(angle), abs * xp.sin(angle))
+    return _joined(xp, abs * xp.cos(angle), abs * xp.sin(angle))
 
 
 # z = r u with u = z / |z|: dz/dr = u, dz/dangle = i z; the real part, since r and angle are real.

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
+from rushlight._backends import devices, meta
 from rushlight._backends.meta import Meta
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of, rebase
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import I64
-from rushlight.core.tensor import INFERENCE, Tensor, _bump, _wrap
+from rushlight.core.tensor import INFERENCE, Tensor, _bump
 from rushlight.dispatch import overrides, results
 from rushlight.dispatch.inplace import check_inplace, edge_before
 from rushlight.dispatch.record import make_node
@@ -62,8 +64,7 @@ def positions(a: np.ndarray, indices: Any) -> At:
             d += 1
             continue
         b = t._array
-        if b.__class__ is not ndarray and b.__class__ is not Meta:
-            b = b.view(ndarray)
+        b = index_array(a, b)
         kind = b.dtype.kind
         if kind == "u" and b.dtype.itemsize == 1:
             warn_uint8()
@@ -91,7 +92,11 @@ def positions(a: np.ndarray, indices: Any) -> At:
         if masks:  # as index arrays, since a mask next to other indices pairs up with them
             opened: list = []
             for k in key:
-                opened += k.nonzero() if k.__class__ is not slice and k.dtype.kind == "b" else (k,)
+                opened += (
+                    devices.of(k).nonzero(k)
+                    if k.__class__ is not slice and k.dtype.kind == "b"
+                    else (k,)
+                )
             key = opened
         shapes = [k.shape for k in key if k.__class__ is not slice]
         try:
@@ -102,6 +107,19 @@ def positions(a: np.ndarray, indices: Any) -> At:
                 + ", ".join(str(list(s)) for s in shapes)
             ) from None
     return At(tuple(key), tensors)
+
+
+def index_array(a: Any, b: Any) -> Any:
+    """The array of an index tensor, where `a` is; indices may come from the CPU."""
+    space = devices.of(a)
+    if (own := devices.of(b)) is space or space is meta or own is meta:
+        return b.view(ndarray) if b.__class__ is overrides.Tagged else b
+    if own is not xp:
+        raise RuntimeError(
+            "indices should be either on cpu or on the same device as the indexed tensor "
+            f"({space.device_of(a).type})"
+        )
+    return space.from_numpy(xp.to_numpy(b))
 
 
 def usual(a: np.ndarray, index: tuple) -> At | None:
@@ -223,7 +241,7 @@ def put_input_back(g: Tensor, at: At, accumulate: bool) -> Tensor:
     if accumulate:
         return g
     at.check()
-    return index_put_at(g, _wrap(np.zeros((), g._array.dtype)), at, False)
+    return index_put_at(g, g.new_zeros(()), at, False)
 
 
 def put_values_back(g: Tensor, at: At, values_shape: tuple) -> Tensor:
@@ -236,8 +254,7 @@ INDEX_PUT: Op = index_put_at.grad(input=put_input_back, values=put_values_back)
 
 def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:
     """Write or add into `a`; RuntimeError when `values` does not broadcast."""
-    from rushlight._backends import cpu as xp
-
+    xp = devices.of(a)
     if values.dtype is not a.dtype and values.dtype != a.dtype:
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
@@ -285,7 +302,7 @@ def check_values(values: ndarray, shape: tuple) -> None:
 def index_put_(t: Tensor, at: At, values: Tensor, accumulate: bool = False) -> Tensor:
     named = {"input": t, "values": values, "at": at, "accumulate": accumulate}
     v = values._array
-    if v.size and np.may_share_memory(v, t._array):
+    if v.size and devices.of(v).shares_memory(v, t._array):
         v = v.copy()
     return write_part(INDEX_PUT, t, named, lambda a: put(a, at, v, accumulate), "index_put_")
 

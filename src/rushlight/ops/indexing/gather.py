@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.autograd.graph import new
+from rushlight._backends import devices
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import BOOL, FULL, I64, REDUCED
 from rushlight.core.stub import declare
@@ -82,9 +82,7 @@ def check_along(name: str, a: np.ndarray, i: np.ndarray, d: int, what: str) -> N
 
 def check_range(name: str, a: np.ndarray, i: np.ndarray, d: int) -> None:
     """RuntimeError unless index `i` is in range along dimension `d`."""
-    from rushlight._backends import cpu as xp
-
-    bad = xp.out_of_range(i, a.shape[d])
+    bad = devices.of(i).out_of_range(i, a.shape[d])
     if bad is not None:
         raise RuntimeError(
             f"index {bad} is out of bounds for dimension {d} with size {a.shape[d]} ({name})"
@@ -272,9 +270,7 @@ masked_place.grad(grad=lambda g, mask: g.masked_select(mask))
 
 def zero_of(g: Tensor) -> Tensor:
     """A 0-d zero of the dtype of `g`."""
-    z = new(Tensor)
-    z._array, z._edge, z._counter = np.zeros((), g._array.dtype), None, None
-    return z
+    return g.new_zeros(())
 
 
 @elementwise(
@@ -291,7 +287,7 @@ def choose(xp, condition: Array, input: Array, other: Array):
         condition = condition.astype(bool)
     if getattr(input, "dtype", None) is not getattr(other, "dtype", 0):
         arrays = {"input": input, "other": other}
-        general.promote(CHOOSE, arrays)
+        general.promote(CHOOSE, arrays, xp)
         input, other = arrays["input"], arrays["other"]
     return xp.where(condition, input, other)
 
@@ -301,6 +297,11 @@ choose.grad(
     other=lambda g, condition: choose(condition, zero_of(g), g),
 )
 CHOOSE = OPS["aten.where"]
+
+
+def number_beside(t: Tensor, number: np.ndarray) -> Tensor:
+    """A 0-d tensor on the device of `t`."""
+    return _wrap(devices.of(t._array).from_numpy(number))
 
 
 @public()
@@ -326,10 +327,10 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
     if out is None:  # a number next to a floating tensor takes its dtype
         if input.__class__ is Tensor and input._array.ndim:
             if (number := quick_number(other, input._array.dtype)) is not None:
-                return choose(condition, input, _wrap(number))
+                return choose(condition, input, number_beside(input, number))
         elif other.__class__ is Tensor and other._array.ndim:
             if (number := quick_number(input, other._array.dtype)) is not None:
-                return choose(condition, _wrap(number), other)
+                return choose(condition, number_beside(other, number), other)
     return general.call(CHOOSE, [condition, input, other, out])
 
 
@@ -471,9 +472,8 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     if as_tuple:
         if not input._array.ndim:
             input = input.unsqueeze(0)
-        from rushlight._backends import cpu as xp
-
-        return tuple([_wrap(i) for i in xp.nonzero(input._array)])
+        found = devices.of(input._array).nonzero(input._array)
+        return tuple([_wrap(i) for i in found])
     return nonzero_places(input) if out is None else nonzero_places(input, out=out)
 
 
@@ -494,9 +494,9 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     """
     if size < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, got {size}")
-    rows = nonzero_places(input)._array[:size]
-    result = np.full((size, input._array.ndim), fill_value, np.int64)
+    rows = nonzero_places(input)[:size]
+    result = rows.new_full((size, rows.shape[1]), fill_value)
     result[: len(rows)] = rows
     if out is None:
-        return _wrap(result)
-    return results.write_out(OPS["aten.nonzero"], out, _wrap(result), (input,))
+        return result
+    return results.write_out(OPS["aten.nonzero"], out, result, (input,))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends import devices
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import Tensor, _bump
@@ -56,8 +57,7 @@ def check_slices(
                 )
     if not in_range:
         return d, i
-    from rushlight._backends import cpu as xp
-
+    xp = devices.of(a)
     size = a.shape[d] if a.ndim else 1
     low = -size if name == "index_fill" else 0
     bad = xp.out_of_range(i - low if low else i, size - low if low else size)
@@ -152,7 +152,7 @@ in_place(index_copy, write_index_copy, lambda t, *args: quick_slices(t, *args, a
 
 def write_index_fill(xp, a: Any, dim: int, index: Any, value: Any) -> None:
     d, i = check_slices("index_fill", a, dim, index)
-    if isinstance(value, np.ndarray):
+    if devices.is_array(value):
         if value.ndim:
             raise RuntimeError(
                 "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
@@ -298,7 +298,7 @@ def write_put(xp, a: Any, index: Any, source: Any, accumulate: bool = False) -> 
         xp.index_add_at(flat, (i,), source.reshape(-1))
     else:
         flat[i] = source.reshape(-1)
-    if not np.may_share_memory(flat, a):
+    if not xp.shares_memory(flat, a):
         a[...] = flat.reshape(a.shape)
 
 

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import sparse
+from rushlight._backends import devices, meta, sparse
 from rushlight._backends.meta import Meta
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import check_writable, edge_of, hides_history
 from rushlight.core import geometry
 from rushlight.core.dtype_sets import BOOL, I64
 from rushlight.core.tensor import INFERENCE, Tensor, _bump, _wrap
-from rushlight.dispatch import general, overrides
+from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.inplace import check_inplace
 from rushlight.dispatch.registry import public
 from rushlight.ops.indexing import advanced
@@ -392,7 +392,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         return
     if hides_history(self):
         check_writable(self, "setitem")
-    area = a if made is None else (region_with_new_dims if None in basic else region)(xp, a, basic)
+    own = devices.of(a)
+    area = a if made is None else (region_with_new_dims if None in basic else region)(own, a, basic)
     if (
         found is None
         and value._array.ndim
@@ -406,13 +407,12 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             v = without_leading_ones(value, area)._array
         if v.dtype.kind == "c" and area.dtype.kind != "c":
             v = v.real
-        if a.__class__ is not Meta:
-            with np.errstate(all="ignore"):
-                np.copyto(area, v, casting="unsafe")
+        results.copy(area, on_device_of(a, v))
     else:
         at = advanced.positions(area, found)
         v = without_leading_ones(value, None)._array
-        if np.may_share_memory(v, a):
+        v = on_device_of(a, v)
+        if devices.of(a).shares_memory(v, a):
             v = v.copy()
         if a.__class__ is not Meta:
             with np.errstate(all="ignore"):
@@ -461,6 +461,16 @@ def quick_write(a: np.ndarray, index: Any, value: Any) -> bool:
     return True
 
 
+def on_device_of(a: Any, v: Any) -> Any:
+    """`v` on the device of `a`: values without dimensions may come from the CPU."""
+    space = devices.of(a)
+    if devices.of(v) is space or space is meta:
+        return v
+    if v.ndim:
+        devices.common((a, v))  # raises
+    return space.from_numpy(devices.of(v).to_numpy(v))
+
+
 def onward(step: Any) -> bool:
     return step.__class__ is int and step > 0
 
@@ -471,7 +481,7 @@ def quick_put(a: np.ndarray, index: Any, value: Any) -> bool:
         if value._array.dtype is not a.dtype or thread.grad and edge_of(value) is not None:
             return False
         value = value._array
-        if value.__class__ is not ndarray or np.may_share_memory(a, value):
+        if value.__class__ is not ndarray or xp.shares_memory(a, value):
             return False
     elif (value := quick_number(value, a.dtype)) is None:
         return False
@@ -509,7 +519,7 @@ def scalar_for(t: Tensor, value: Any) -> Tensor:
                 f"value cannot be converted to type {t.dtype.name} without overflow: {value}"
             )
         value = value.real
-    return _wrap(xp.number(value, d))
+    return _wrap(devices.of(t._array).number(value, d))
 
 
 def tensor_type(t: Tensor) -> str:

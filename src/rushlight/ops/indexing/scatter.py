@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends import devices
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import Tensor, _bump
@@ -55,17 +56,16 @@ def in_place(operator: Op, write: Callable, quick: Callable | None = None) -> Op
 
 
 def written(operator: Op, write: Callable, values: list, label: str) -> Tensor:
-    from rushlight._backends import cpu as xp
-
     named = dict(zip(operator.params, values, strict=True))
     t = values[0]
+    xp = devices.of(t._array)
     arrays = []
     for p, v in list(named.items())[1:]:
         if p in operator.inputs:
             if not isinstance(v, Tensor):
                 raise general.not_a_tensor(operator, p, v)
             v = v._array
-            if v.size and np.may_share_memory(v, t._array):
+            if v.size and xp.shares_memory(v, t._array):
                 v = v.copy()
         arrays.append(v)
     return write_part(operator, t, named, lambda a: write(xp, a, *arrays), label)
@@ -198,12 +198,12 @@ scatter_value.grad(input=lambda g, dim, index: scatter_value(g, dim, index, 0))
 def write_scatter_combine(xp, a: Any, dim: int, index: Any, src: Any, reduce: str) -> None:
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
-    if isinstance(src, np.ndarray):
+    if devices.is_array(src):
         d = check_scatter("scatter", a, dim, index, src)
         values = cropped(src, index)
     else:
         d = check_scatter("scatter", a, dim, index)
-        values = np.broadcast_to(fill_number(src, a), as_vector(index).shape)
+        values = xp.broadcast_to(xp.from_numpy(fill_number(src, a)), as_vector(index).shape)
     if index.size:
         key = xp.gather_key(a.shape, as_vector(index), d)
         xp.reduce_at(as_vector(a), key, values, "sum" if reduce == "add" else "prod", True)

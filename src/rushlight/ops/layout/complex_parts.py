@@ -105,7 +105,7 @@ def conj(input: Tensor):
 
 @op(where="aten", name="conj_copy", node="ConjBackward0", method=False)
 def conj_copy(xp, input: Array):
-    return input.conj()
+    return xp.conjugate(input)
 
 
 conj_copy.grad(input=lambda g: g.conj())

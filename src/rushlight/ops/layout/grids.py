@@ -108,7 +108,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         return input.new_empty((0,))
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(len(input)), r))
-    return input[tensor(rows, dtype=dtypes.int64).reshape(len(rows), r)]
+    return input[tensor(rows, dtype=dtypes.int64, device=input.device).reshape(len(rows), r)]
 
 
 @op(where="aten", name="block_diag", node="BlockDiagBackward0", method=False)

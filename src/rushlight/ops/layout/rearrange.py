@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight._backends import devices
 from rushlight.core import dtypes, geometry
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import Array, composite, op, public
 from rushlight.ops.layout.shape import expand, reshape
@@ -195,10 +196,8 @@ def repeat_each_back(g: Tensor, input_shape: Ints, repeats: Tensor, dim: int) ->
 
 def repeated_slices(repeats: Tensor) -> Tensor:
     """Which slice each repeated slice was."""
-    from rushlight._backends import cpu as xp
-    from rushlight.core.tensor import _wrap
-
     r = repeats._array
+    xp = devices.of(r)
     return _wrap(xp.repeat(xp.arange(r.size), r))
 
 
@@ -218,7 +217,6 @@ def repeat_interleave(
     >>> torch.tensor([1, 2]).repeat_interleave(torch.tensor([1, 2]))
     tensor([1, 2, 2])
     """
-    from rushlight.core.tensor import _wrap
 
     if repeats is None:
         repeats, alone = input, True
@@ -263,14 +261,14 @@ def repeat_interleave(
     dim = geometry.wrap_dim(dim, input.ndim)
     n = input._array.shape[dim]
     if r.size == 1 and n != 1:
-        repeats = _wrap(r.reshape(1).repeat(n))
+        repeats = repeats.reshape(1).expand(n)
     elif r.size != n:
         raise RuntimeError(
             f"repeats must have the same size as input along dim, but got repeats.size(0) = {r.size} "
             f"and input.size({dim}) = {n}"
         )
     elif not r.ndim:
-        repeats = _wrap(r.reshape(1))
+        repeats = repeats.reshape(1)
     return repeat_each(input, repeats, dim)
 
 

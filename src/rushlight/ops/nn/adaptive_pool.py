@@ -459,7 +459,7 @@ def fractional_max_pool(
         from rushlight.dispatch.methods import function
 
         lead = (1, input.shape[0]) if input.ndim == n + 1 else tuple(input.shape[:2])
-        samples = function("rand")(*lead, n, dtype=input.dtype)
+        samples = function("rand")(*lead, n, dtype=input.dtype, device=input.device)
     y = (fractional_2d if n == 2 else fractional_3d)(input, samples, kernel, out)
     return tuple(y) if indices else y[0]
 

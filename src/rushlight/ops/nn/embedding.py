@@ -378,10 +378,8 @@ def functional_embedding_bag(
 def _starts(input: Any) -> Any:
     import rushlight
 
-    n, m = input._array.shape
-    if input._array.__class__ is np.ndarray and m:
-        return _wrap(np.arange(0, n * m, m, input._array.dtype))
-    return rushlight.arange(n, dtype=input.dtype) * m
+    n, m = input.shape
+    return rushlight.arange(n, dtype=input.dtype, device=input.device) * m
 
 
 # -- one-hot ---------------------------------------------------------------------------------------

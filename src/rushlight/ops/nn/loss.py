@@ -46,37 +46,7 @@ def legacy_reduction(size_average: Any, reduce: Any, reduction: str) -> str:
 @op(where="nn.functional", name="_nll_loss", node="NllLossBackward0", out=False)
 def nll(xp, input: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int):
     """-w[t] * x[t] for input (N, C) and target (N) of class numbers."""
-    n, c = input.shape
-    if weight is None and input.itemsize >= 4 and none_ignored(target, ignore_index):
-        try:
-            picked = input[np.arange(n), target]
-        except IndexError:
-            pass  # a class that is too large: said below
-        else:
-            if reduction == "none":
-                return -picked
-            total = -np.add.reduce(picked)
-            return total / n if reduction == "mean" else total
-    keep = target != ignore_index
-    at = np.where(keep, target, 0)
-    if at.size and (at.min() < 0 or at.max() >= c):
-        bad = target[(target != ignore_index) & ((target < 0) | (target >= c))][0]
-        raise IndexError(f"Target {bad} is out of bounds. (There are {c} classes, 0 to {c - 1}.)")
-    picked = input[np.arange(n), at]
-    w = keep.astype(input.dtype) if weight is None else np.where(keep, weight[at], 0)
-    losses = np.where(keep, -picked * w, 0).astype(input.dtype)
-    if reduction == "none":
-        return losses
-    wide = np.float32 if input.dtype.itemsize < 4 else input.dtype
-    total = losses.sum(dtype=wide)
-    if reduction == "mean":
-        total = total / w.sum(dtype=wide)
-    return np.asarray(total).astype(input.dtype)
-
-
-def none_ignored(target: np.ndarray, ignore_index: int) -> bool:
-    """No class is left out, and none is negative."""
-    return ignore_index < 0 and target.size > 0 and bool(np.minimum.reduce(target) >= 0)
+    return xp.nll_loss(input, target, weight, reduction, ignore_index)
 
 
 nll.grad(
@@ -97,20 +67,7 @@ def nll_backward(
     shape: tuple,
 ):
     """The gradient of `nll`: -w[t] * g at the target's place of each row, zeros elsewhere."""
-    n, _ = shape
-    if weight is None and none_ignored(target, ignore_index):
-        out = np.zeros(shape, grad_output.dtype)
-        out[np.arange(n), target] = -grad_output / n if reduction == "mean" else -grad_output
-        return out
-    keep = target != ignore_index
-    at = np.where(keep, target, 0)
-    w = keep.astype(grad_output.dtype) if weight is None else np.where(keep, weight[at], 0)
-    value = -w * grad_output
-    if reduction == "mean":
-        value = value / w.sum()
-    out = np.zeros(shape, grad_output.dtype)
-    out[np.arange(n), at] = np.where(keep, value, 0)
-    return out
+    return xp.nll_loss_gradient(grad_output, target, weight, reduction, ignore_index, shape)
 
 
 nll_backward.grad(
@@ -146,7 +103,7 @@ def class_entropy(
         weights = 1.0
     else:
         total = total / weights if weights else float("nan")
-    return np.array(total, input.dtype), sums, weights
+    return xp.asarray(total, input.dtype), sums, weights
 
 
 def class_entropy_rule(g, input, target, weight, reduction, ignore_index, label_smoothing):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import Array, composite, op
@@ -191,49 +190,39 @@ pick_places.grad(
 
 
 def declare_max_pool(n: int) -> tuple:
-    """The operators of max pooling in `n` dimensions: without the places, and so without a gradient,
-    and with them."""
+    """The operators of max pooling in `n` dimensions: the maxima alone, and with their places."""
     name = f"max_pool{n}d"
+    node = f"MaxPool{n}DWithIndicesBackward0"
 
-    @op(where="internal", name=name)
-    def values(
-        xp,
-        input: Array,
-        kernel: Ints,
-        stride: Ints,
-        padding: Ints,
-        dilation: Ints,
-        ceil_mode: bool,
-    ):
-        out = planned(name, input, kernel, stride, padding, dilation, ceil_mode, "fiu")
-        x, last = regular(input)
-        return placed(xp.max_pool(x, kernel, stride, padding, dilation, out), last)
-
-    @op(
-        where="internal",
-        name=f"{name}_with_indices",
-        node=f"MaxPool{n}DWithIndicesBackward0",
-        outputs=("output", "indices"),
-    )
-    def indexed(
-        xp,
-        input: Array,
-        kernel: Ints,
-        stride: Ints,
-        padding: Ints,
-        dilation: Ints,
-        ceil_mode: bool | Ints,
-    ):
-        out = ceil_mode
-        if isinstance(ceil_mode, bool):
-            out = planned(name, input, kernel, stride, padding, dilation, ceil_mode, "fiu")
+    def places(
+        xp: Any, input: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Any
+    ) -> tuple:
+        if isinstance(out, bool):  # ceil_mode
+            out = planned(name, input, kernel, stride, padding, dilation, out, "fiu")
         x, last = regular(input)
         found = xp.max_pool_places(x, kernel, stride, padding, dilation, out)
         return tuple(placed(a, last) for a in found)
 
-    indexed.grad(
-        input=lambda g, indices, input_shape: add_places(g, indices, input_shape[-n:]),
-    )
+    @op(where="internal", name=name, node=node, intermediates=("indices",))
+    def values(
+        xp, input: Array, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool,
+        keep: bool,
+    ):  # fmt: skip
+        if keep:
+            return places(xp, input, kernel, stride, padding, dilation, ceil_mode)
+        out = planned(name, input, kernel, stride, padding, dilation, ceil_mode, "fiu")
+        x, last = regular(input)
+        return placed(xp.max_pool(x, kernel, stride, padding, dilation, out), last), None
+
+    @op(where="internal", name=f"{name}_with_indices", node=node, outputs=("output", "indices"))
+    def indexed(
+        xp, input: Array, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
+        ceil_mode: bool | Ints,
+    ):  # fmt: skip
+        return places(xp, input, kernel, stride, padding, dilation, ceil_mode)
+
+    for each in (values, indexed):
+        each.grad(input=lambda g, indices, input_shape: add_places(g, indices, input_shape[-n:]))
     return values, indexed
 
 
@@ -264,16 +253,11 @@ def max_pool(
         check_max_pool1d(name, input, *(a[0] for a in arguments), ceil_mode)
         arguments = tuple((i, *a) for i, a in zip((1, 1, 0, 1), arguments, strict=True))
         input = input.unsqueeze(-2)
-    # A gradient goes where the maxima were, whatever was written to the result since (a ReLU in place).
-    found = indices or (input.requires_grad and thread.grad)
-    function = (
-        (max_indexed_3d if found else max_values_3d)
-        if n == 3
-        else (max_indexed_2d if found else max_values_2d)
-    )
+    if n == 3:
+        function = max_indexed_3d if indices else max_values_3d
+    else:
+        function = max_indexed_2d if indices else max_values_2d
     y = function(input, *arguments, bool(ceil_mode))
-    if not indices and found:
-        y = y[0]
     if n == 1:
         y = tuple(t.squeeze(-2) for t in y) if indices else y.squeeze(-2)
     return tuple(y) if indices else y

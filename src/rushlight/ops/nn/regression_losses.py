@@ -10,8 +10,6 @@ import math
 import warnings
 from typing import Any
 
-import numpy as np
-
 from rushlight.dispatch.registry import Array, composite, elementwise, op
 from rushlight.ops.nn.loss import legacy_reduction, reduced
 
@@ -41,12 +39,12 @@ def squared_error(xp, input: Array, target: Array, reduction: str):
     d = input.dtype
     if reduction == "none":
         if d.itemsize < 4:
-            return np.square(input.astype("f") - target.astype("f")).astype(d)
+            return xp.square(input.astype("f") - target.astype("f")).astype(d)
         return xp.square(xp.subtract(input, target))
     total = xp.squared_distance(input, target)
     if reduction == "mean":
         total = total / total.dtype.type(input.size) if input.size else total.dtype.type("nan")
-    return np.asarray(total, d)
+    return xp.asarray(total, d)
 
 
 def scaled(g: Any, input: Any, reduction: str) -> Any:
@@ -275,13 +273,13 @@ def reduced_logit_entropy(xp, input: Array, target: Array, reduction: str):
     wide = input.astype("f") if input.dtype.itemsize < 4 else input
     losses = xp.bce_with_logits(wide, target.astype(wide.dtype, copy=False))
     total = (xp.mean if reduction == "mean" else xp.sum)(losses, None, False)
-    return np.asarray(total).astype(input.dtype)
+    return xp.asarray(total).astype(input.dtype)
 
 
 def reduced_logit_entropy_gradient(xp, g, input, target, reduction):
     if reduction == "mean":
         half, n = g.itemsize < 4, input.size
-        g = np.asarray(xp.with_wide_number(xp.divide, g, n) if half else xp.divide(g, n))
+        g = xp.asarray(xp.with_wide_number(xp.divide, g, n) if half else xp.divide(g, n))
     return xp.bce_with_logits_gradient(g, input, target)
 
 

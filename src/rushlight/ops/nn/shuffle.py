@@ -45,7 +45,7 @@ def pixel_shuffle(xp, input: Array, upscale_factor: int):
     n = len(lead)
     a = a.transpose(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
     a = a.reshape(*lead, c // (r * r), h * r, w * r)
-    return placed(a.copy() if a.base is input else a, last)
+    return placed(a.copy() if xp.shares_memory(a, input) else a, last)
 
 
 @op(method=False, out=False)
@@ -65,7 +65,7 @@ def pixel_unshuffle(xp, input: Array, downscale_factor: int):
     n = len(lead)
     a = a.transpose(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
     a = a.reshape(*lead, c * r * r, h // r, w // r)
-    return placed(a.copy() if a.base is input else a, last)
+    return placed(a.copy() if xp.shares_memory(a, input) else a, last)
 
 
 pixel_shuffle.grad(input=lambda g, upscale_factor: pixel_unshuffle(g, upscale_factor))

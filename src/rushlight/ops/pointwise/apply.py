@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends import devices
 from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor, _bump
 from rushlight.dispatch.inplace import check_inplace
@@ -29,12 +30,13 @@ def _write(name: str, self: Tensor, others: tuple[Tensor, ...], function: Callab
         if not isinstance(other, Tensor) or other._array.dtype is not a.dtype:
             got = other.type() if isinstance(other, Tensor) else type(other).__name__
             raise TypeError(f"{name}: expected {self.type()} for 'other' (got {got})")
-        columns.append(np.broadcast_to(other._array, a.shape))
+        columns.append(devices.common((a, other._array)).broadcast_to(other._array, a.shape))
     results = [
         function(*values) for values in zip(*(c.ravel().tolist() for c in columns), strict=True)
     ]
     with np.errstate(all="ignore"):
-        a[...] = np.array(results).reshape(a.shape).astype(a.dtype)
+        values = np.array(results).reshape(a.shape).astype(a.dtype)
+        a[...] = devices.of(a).from_numpy(values)
     _bump(self)
     return self
 

@@ -154,7 +154,7 @@ def bin_edges(input: Tensor, bins: Any, given: Any) -> list[Tensor]:
             )
         if low == high:
             low, high = low - 0.5, high + 0.5
-        result.append(linspace(low, high, count + 1, dtype=input.dtype))
+        result.append(linspace(low, high, count + 1, dtype=input.dtype, device=input.device))
     return result
 
 

@@ -61,11 +61,11 @@ def cumprod_backward(g: Tensor, input: Tensor, result: Tensor, dim: int, dtype: 
         x, result = x.conj(), result.conj()
     if not has_zero(x):
         return (from_the_end(g * result, dim) / x).to(input.dtype)
-    from rushlight import eye, tensor
+    from rushlight import eye
 
     dim %= x.ndim
     n = x.shape[dim]
-    here = eye(n, dtype=tensor(True).dtype)  # [k, j] over a new dimension before `dim`
+    here = eye(n, dtype=dtypes.bool_, device=x.device)  # [k, j] over a new dimension before `dim`
     here = here.reshape(n, n, *(1,) * (x.ndim - dim - 1))
     rows = x.unsqueeze(dim).masked_fill(here, 1).cumprod(dim + 1)
     later = here.cumsum(1) != 0

@@ -262,7 +262,7 @@ def as_tensor(value: Any, like: Tensor) -> Tensor:
         return value
     from rushlight import tensor
 
-    return tensor(value)
+    return tensor(value, device=like.device)
 
 
 def check_int_out(name: str, out: Any, out_int32: Bool) -> None:
