@@ -38,6 +38,7 @@ from rushlight._backends.reference.pad import im2col
 from rushlight._codegen.kernels import conv as kernels
 from rushlight._codegen.kernels import conv_direct, gemm
 from rushlight._codegen.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
+from rushlight._codegen.kernels.conv_direct import DepthwisePlan
 from rushlight._codegen.types import of
 
 if TYPE_CHECKING:
@@ -446,7 +447,7 @@ def depthwise_weight(x: np.ndarray, g: np.ndarray, p: Problem) -> np.ndarray:
     known = {"T": t, "L": sizes_of(t)["L"], "KW": p.kernel[1], "S": p.stride[1], "D": p.dilation[1]}
     known["ROWS"] = 3 if p.kernel[0] == 3 and p.kernel[1] <= 4 else 1
     w = np.empty((*p.kernel, c), x.dtype)
-    parts = np.empty((plan[-2], *w.shape), x.dtype)
+    parts = np.empty((plan[DepthwisePlan.CHUNK], *w.shape), x.dtype)
     conv_direct.depthwise_weight.compiled(**known)(x, g, w, parts, plan)
     result = reference.empty(p.w, x.dtype, True)
     result[...] = w.reshape(-1, c).T.reshape(p.w)

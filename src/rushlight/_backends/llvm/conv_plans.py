@@ -192,7 +192,7 @@ def direct_plan(problem: Problem) -> tuple[Any, np.ndarray] | None:
         if d != 1 or each > 6 or max(kernel) > 7:
             return None
         lines = 2 if rows <= 2 else 1
-        run = direct_transposed.compiled(FLIP=False, R=rows, PAIRS=lines, **known)
+        run = direct_transposed.compiled(R=rows, PAIRS=lines, **known)
         work = lines * rows * taps * c * rounded_up(y[3], 2 * lanes)
     else:
         rows, lines, vectors = direct_tile(rows, each, c * taps, taps, y[2], y[3], lanes)

@@ -1,10 +1,11 @@
-"""Convolutions in two dimensions where few products make a number: one channel for itself
-(depthwise), a few channels in, or a few channels out.
+"""Convolutions in two dimensions by sums where matrices would be thin: depthwise, a few channels in, or a few
+channels out.
 
-The matrices of `conv.py` would be thin. Here vectors lie along lines of the output, and a tile is
-`R` channels of LINES lines: every vector that is read of the input serves all lines and channels it
-takes part in. The input's borders are masks, so nothing is copied. Places along a line are S apart
-in the input (1 or 2), what a window reads D.
+`direct`, `direct_transposed` and `direct_weight` are of row-major arrays: vectors lie along lines of the
+output, and a tile is `R` channels of LINES lines, so that every vector that is read of the input serves
+all lines and channels it takes part in. The input's borders are masks, so nothing is copied. Outputs
+beside each other are S apart in the input (1 or 2), what a window reads D. `depthwise` and its kin are of
+arrays whose channels are innermost: vectors lie along channels.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def meetings(row: int, lines: int, kh: int, s: int, d: int) -> list[tuple[int, i
     return [(n, k) for n in range(lines) for k in range(kh) if n * s + k * d == row]
 
 
-POSITIONS = 7  # of a line that `depthwise` computes together
+POSITIONS = 7  # outputs beside each other that `depthwise` computes together
 
 
 def chains(sums: int, kw: int) -> int:
@@ -71,99 +72,165 @@ def line_load(p, masks, S, L):
     return parts[0] if S == 1 else shuffle(parts[0], parts[1], [2 * i for i in range(L)])
 
 
+class Plan:
+    """Where the fields of a plan of `direct`, `direct_transposed` and `direct_weight` stand."""
+
+    IMAGES, GROUPS, BLOCKS, CHANNELS = 0, 1, 2, 3  # IMAGES times GROUPS, but in `direct_weight`
+    HEIGHT, WIDTH, OUT_HEIGHT, OUT_WIDTH, TOP, LEFT = 4, 5, 6, 7, 8, 9  # TOP, LEFT: padding
+    W_GROUP, W_OUT, W_IN = 10, 11, 12  # steps of w for a group, a channel of y, a channel of x
+    GRAIN = 13
+
+
+@inline
+def tile_masks(left, width, V, KW, S, D, L):
+    """For V vectors of outputs beside each other, and each tap of a line, the masks of what is read."""
+    return [
+        [line_masks(left + (v * L * S + kw * D), width, S, L) for kw in range(KW)] for v in range(V)
+    ]
+
+
+@inline
+def add_line(row, line, p, step, masks, sums, KH, KW, S, D, FLIP, L):
+    """Add to a tile's sums [lines][R][V][chains] what its windows see of line `row` of the input, at
+    `line`, times the weights at p, whose channels are `step` apart."""
+    for kw in unroll(KW):
+        a = [line_load(line + (v * L * S + kw * D), masks[v][kw], S, L) for v in range(len(masks))]
+        for n, kh in unroll(meetings(row, len(sums), KH, S, D)):
+            tap = KH * KW - 1 - (kh * KW + kw) if FLIP else kh * KW + kw
+            for r in unroll(len(sums[n])):
+                b = splat(p[r * step + tap], L)
+                for v in unroll(len(masks)):
+                    chain = kw % len(sums[n][r][v])
+                    sums[n][r][v][chain] = fma(a[v], b, sums[n][r][v][chain])
+
+
+@inline
+def store_tile(to, bias, sums, lines, oh_size, ow_size, left, L):
+    """The sums of a tile and biases go to y; the first `lines` lines and `left` columns exist."""
+    for n in unroll(len(sums)):
+        if n < lines:
+            for r in unroll(len(sums[n])):
+                for v in unroll(len(sums[n][r])):
+                    mask = iota(i32, L) < i32(left - v * L)
+                    at = to + ((r * oh_size + n) * ow_size + v * L)
+                    chains = sums[n][r][v]
+                    s = chains[0] if len(chains) == 1 else chains[0] + chains[1]
+                    store(at, s + splat(bias[r], L), mask)
+
+
 @kernel(quick=True)
 def direct(
     R, LINES, V, KH, KW, S, D, FLIP, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]
 ):
     """y [N, groups, blocks * R, OH, OW] = x [N, groups, C, H, W] convolved with w, plus bias.
 
-    `plan`: N * groups, groups, blocks, C, H, W, OH, OW, padding (2), steps of w for a group, a
-    channel of y, a channel of x; grain. FLIP: the taps stand in reverse.
+    FLIP: the taps stand in reverse.
     """
-    groups, blocks, channels = plan[1], plan[2], plan[3]
-    height, width, oh_size, ow_size = plan[4], plan[5], plan[6], plan[7]
-    step = plan[11]
+    blocks, channels = plan[Plan.BLOCKS], plan[Plan.CHANNELS]
+    height, width = plan[Plan.HEIGHT], plan[Plan.WIDTH]
+    oh_size, ow_size = plan[Plan.OUT_HEIGHT], plan[Plan.OUT_WIDTH]
     down = (oh_size + (LINES - 1)) // LINES
-    reach = lines_read(LINES, KH, S, D)
-    CHAINS = chains(LINES * R * V, KW)
-    for lo, hi in parallel(plan[0] * blocks * down, plan[13]):
+    CHAINS, step = chains(LINES * R * V, KW), plan[Plan.W_OUT]
+    for lo, hi in parallel(plan[Plan.IMAGES] * blocks * down, plan[Plan.GRAIN]):
         for t in range(lo, hi):
-            first = t % down * LINES
-            block, image = t // down % blocks, t // down // blocks
-            top = first * S - plan[8]
-            of_w = w + (image % groups * plan[10] + block * R * plan[11])
+            first, block, image = t % down * LINES, t // down % blocks, t // down // blocks
+            group, top = image % plan[Plan.GROUPS], first * S - plan[Plan.TOP]
+            of_w = w + (group * plan[Plan.W_GROUP] + block * R * step)
             to = y + (((image * blocks + block) * R * oh_size + first) * ow_size)
-            of_bias = bias + (image % groups * blocks + block) * R
+            of_bias = bias + (group * blocks + block) * R
             for ow in range(0, ow_size, L * V):
-                left = ow * S - plan[9]
-                masks = [
-                    [line_masks(left + (v * L * S + kw * D), width, S, L) for kw in range(KW)]
-                    for v in range(V)
-                ]
+                left = ow * S - plan[Plan.LEFT]
+                masks = tile_masks(left, width, V, KW, S, D, L)
                 sums = [
                     [[[splat(T(0), L) for _ in range(CHAINS)] for _ in range(V)] for _ in range(R)]
                     for _ in range(LINES)
                 ]
                 for c in range(channels):
                     source = x + ((image * channels + c) * height * width + left)
-                    p = of_w + c * plan[12]
-                    for row in unroll(reach):
+                    p = of_w + c * plan[Plan.W_IN]
+                    for row in unroll(lines_read(LINES, KH, S, D)):
                         ih = top + row
                         if (ih >= 0) & (ih < height):
                             line = source + ih * width
-                            for kw in unroll(KW):
-                                a = [
-                                    line_load(line + (v * L * S + kw * D), masks[v][kw], S, L)
-                                    for v in range(V)
-                                ]
-                                for n, kh in unroll(meetings(row, LINES, KH, S, D)):
-                                    tap = kh * KW + kw
-                                    if FLIP:
-                                        tap = KH * KW - 1 - tap
-                                    for r in unroll(R):
-                                        b = splat(p[r * step + tap], L)
-                                        for v in unroll(V):
-                                            chain = kw % CHAINS
-                                            sums[n][r][v][chain] = fma(
-                                                a[v], b, sums[n][r][v][chain]
-                                            )
-                for n in unroll(LINES):
-                    if first + n < oh_size:
-                        for r in unroll(R):
-                            for v in unroll(V):
-                                mask = iota(i32, L) < i32(ow_size - ow - v * L)
-                                at = to + ((r * oh_size + n) * ow_size + ow + v * L)
-                                s = sums[n][r][v][0]
-                                if CHAINS == 2:
-                                    s = s + sums[n][r][v][1]
-                                store(at, s + splat(of_bias[r], L), mask)
+                            add_line(row, line, p, step, masks, sums, KH, KW, S, D, FLIP, L)
+                store_tile(
+                    to + ow, of_bias, sums, oh_size - first, oh_size, ow_size, ow_size - ow, L
+                )
+
+
+def pair_meetings(
+    row: int, m: int, pairs: int, kh: int, kw: int
+) -> list[tuple[int, int, int, int]]:
+    """The parts of a tile of `direct_transposed` that line `row` of g reaches `m` columns to the right:
+    (pair of lines, line of it, column of a pair, tap)."""
+    return [
+        (n, e, f, (2 * (n - row) + e) * kw + 2 * m + f)
+        for n in range(pairs)
+        for e in range(2)
+        if 0 <= 2 * (n - row) + e < kh
+        for f in range(2)
+        if 2 * m + f < kw
+    ]
+
+
+@inline
+def add_line_to_pairs(row, line, p, step, masks, sums, KH, KW, L):
+    """Add to a tile's sums [pairs][2][2][R] what line `row` of g, at `line`, gives them, times the
+    weights at p, whose channels are `step` apart."""
+    for m in unroll(len(masks)):
+        a = line_load(line - m, masks[m], 1, L)
+        for n, e, f, tap in unroll(pair_meetings(row, m, len(sums), KH, KW)):
+            for r in unroll(len(sums[n][e][f])):
+                sums[n][e][f][r] = fma(a, splat(p[r * step + tap], L), sums[n][e][f][r])
+
+
+@inline
+def store_pairs(to, bias, sums, line, column, oh_size, ow_size, L):
+    """The sums of a tile of `direct_transposed` and biases go to y from (line, column) on, which may begin
+    outside of it: columns of a pair stand beside each other."""
+    halves = [[L * (i % 2) + (h * L + i) // 2 for i in range(L)] for h in range(2)]
+    mask = [
+        (iota(i32, L) >= i32(0 - column - h * L)) & (iota(i32, L) < i32(ow_size - column - h * L))
+        for h in range(2)
+    ]
+    for n in unroll(len(sums)):
+        for e in unroll(2):
+            oh = line + (2 * n + e)
+            if (oh >= 0) & (oh < oh_size):
+                for r in unroll(len(sums[n][e][0])):
+                    for h in unroll(2):
+                        pair = shuffle(sums[n][e][0][r], sums[n][e][1][r], halves[h])
+                        at = to + ((r * oh_size + oh) * ow_size + column + h * L)
+                        store(at, pair + splat(bias[r], L), mask[h])
 
 
 @kernel(quick=True)
 def direct_transposed(
-    R, PAIRS, KH, KW, FLIP, g: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]
+    R, PAIRS, KH, KW, g: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]
 ):
     """The transpose of a convolution with stride 2, of g [N, groups, C, GH, GW], plus bias, to
-    y [N, groups, blocks * R, OH, OW]. Plan as for `direct`.
+    y [N, groups, blocks * R, OH, OW].
 
     Lines and columns of y come in pairs, 2 a - padding and the next. Of a pair, the first meets the
     even taps, the second the odd ones: tap k at line a - k // 2 of g. A tile is PAIRS pairs of lines
     by L pairs of columns.
     """
-    groups, blocks, channels = plan[1], plan[2], plan[3]
-    height, width, oh_size, ow_size = plan[4], plan[5], plan[6], plan[7]
-    upper, left_of = plan[8] // 2, plan[9] // 2
-    pairs_down = (oh_size - 1 + plan[8]) // 2 - upper + 1
-    pairs_across = (ow_size - 1 + plan[9]) // 2 - left_of + 1
+    blocks, channels = plan[Plan.BLOCKS], plan[Plan.CHANNELS]
+    height, width = plan[Plan.HEIGHT], plan[Plan.WIDTH]
+    oh_size, ow_size = plan[Plan.OUT_HEIGHT], plan[Plan.OUT_WIDTH]
+    upper, left_of = plan[Plan.TOP] // 2, plan[Plan.LEFT] // 2
+    pairs_down = (oh_size - 1 + plan[Plan.TOP]) // 2 - upper + 1
+    pairs_across = (ow_size - 1 + plan[Plan.LEFT]) // 2 - left_of + 1
     down = (pairs_down + (PAIRS - 1)) // PAIRS
     MH, MW = (KH + 1) // 2, (KW + 1) // 2
-    for lo, hi in parallel(plan[0] * blocks * down, plan[13]):
+    for lo, hi in parallel(plan[Plan.IMAGES] * blocks * down, plan[Plan.GRAIN]):
         for t in range(lo, hi):
             first = t % down * PAIRS + upper
             block, image = t // down % blocks, t // down // blocks
-            of_w = w + (image % groups * plan[10] + block * R * plan[11])
+            group = image % plan[Plan.GROUPS]
+            of_w = w + (group * plan[Plan.W_GROUP] + block * R * plan[Plan.W_OUT])
             to = y + (image * blocks + block) * R * oh_size * ow_size
-            of_bias = bias + (image % groups * blocks + block) * R
+            of_bias = bias + (group * blocks + block) * R
             for b in range(0, pairs_across, L):
                 left = b + left_of
                 masks = [line_masks(left - m, width, 1, L) for m in range(MW)]
@@ -173,136 +240,137 @@ def direct_transposed(
                 ]
                 for c in range(channels):
                     source = g + ((image * channels + c) * height * width + left)
-                    p = of_w + c * plan[12]
+                    p = of_w + c * plan[Plan.W_IN]
                     for row in unroll(range(1 - MH, PAIRS)):
                         gh = first + row
                         if (gh >= 0) & (gh < height):
-                            line = source + gh * width
-                            for m in unroll(MW):
-                                a = line_load(line - m, masks[m], 1, L)
-                                for n in unroll(PAIRS):
-                                    for e in unroll(2):
-                                        kh = 2 * (n - row) + e
-                                        if 0 <= kh < KH:
-                                            for f in unroll(2):
-                                                if 2 * m + f < KW:
-                                                    tap = kh * KW + 2 * m + f
-                                                    if FLIP:
-                                                        tap = KH * KW - 1 - tap
-                                                    for r in unroll(R):
-                                                        x = splat(p[r * plan[11] + tap], L)
-                                                        sums[n][e][f][r] = fma(
-                                                            a, x, sums[n][e][f][r]
-                                                        )
-                column = 2 * left - plan[9]
-                halves = [[L * (i % 2) + (h * L + i) // 2 for i in range(L)] for h in range(2)]
-                mask = [
-                    (iota(i32, L) >= i32(0 - column - h * L))
-                    & (iota(i32, L) < i32(ow_size - column - h * L))
-                    for h in range(2)
-                ]
-                for n in unroll(PAIRS):
-                    for e in unroll(2):
-                        oh = 2 * (first + n) + e - plan[8]
-                        if (oh >= 0) & (oh < oh_size):
-                            for r in unroll(R):
-                                for h in unroll(2):
-                                    pair = shuffle(sums[n][e][0][r], sums[n][e][1][r], halves[h])
-                                    at = to + ((r * oh_size + oh) * ow_size + column + h * L)
-                                    store(at, pair + splat(of_bias[r], L), mask[h])
+                            add_line_to_pairs(row, source + gh * width, p, plan[Plan.W_OUT], masks,
+                                              sums, KH, KW, L)  # fmt: skip
+                line, column = 2 * first - plan[Plan.TOP], 2 * left - plan[Plan.LEFT]
+                store_pairs(to, of_bias, sums, line, column, oh_size, ow_size, L)
+
+
+@inline
+def add_products(kh, line, gs, masks, sums, S, D, L):
+    """Add to sums [R][KW][V] of line kh of the weight the products of the gradients gs [R][V] with what
+    their windows see of a line of the input."""
+    for kw in unroll(len(sums[0])):
+        for v in unroll(len(masks)):
+            a = line_load(line + (v * L * S + kw * D), masks[v][kw], S, L)
+            for r in unroll(len(gs)):
+                sums[r][kw][v] = fma(a, gs[r][v], sums[r][kw][v])
 
 
 @kernel(quick=True)
 def direct_weight(R, V, KH, KW, S, D, x: Ptr[T], g: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
     """The gradient of a weight: y [groups, blocks * R, C, KH, KW] from x [N, groups, C, H, W] and
-    g [N, groups, blocks * R, OH, OW]. Plan as for `direct`, but the first number is N.
+    g [N, groups, blocks * R, OH, OW].
 
     Lines of the kernel are taken together as far as their sums fit in registers.
     """
-    groups, blocks, channels = plan[1], plan[2], plan[3]
-    height, width, oh_size, ow_size = plan[4], plan[5], plan[6], plan[7]
+    groups, blocks, channels = plan[Plan.GROUPS], plan[Plan.BLOCKS], plan[Plan.CHANNELS]
     together = max(1, min(KH, 24 // (R * KW * V)))
-    for lo, hi in parallel(groups * channels * blocks, plan[13]):
+    for lo, hi in parallel(groups * channels * blocks, plan[Plan.GRAIN]):
         for t in range(lo, hi):
             c, group = t // blocks % channels, t // blocks // channels
             block = group * blocks + t % blocks
             for first in unroll(range(0, KH, together)):
                 lines = range(first, min(first + together, KH))
+                # [line of the kernel][R][KW][V]
                 sums = [
-                    [[[splat(T(0), L) for _ in range(V)] for _ in range(KW)] for _ in lines]
-                    for _ in range(R)
+                    [[[splat(T(0), L) for _ in range(V)] for _ in range(KW)] for _ in range(R)]
+                    for _ in lines
                 ]
-                for n in range(plan[0]):
-                    source = x + ((n * groups + group) * channels + c) * height * width
-                    of_g = g + (n * groups * blocks + block) * R * oh_size * ow_size
-                    for ow in range(0, ow_size, L * V):
-                        left = ow * S - plan[9]
-                        masks = [
-                            [
-                                line_masks(left + (v * L * S + kw * D), width, S, L)
-                                for kw in range(KW)
-                            ]
-                            for v in range(V)
-                        ]
-                        mask = [iota(i32, L) < i32(ow_size - ow - v * L) for v in range(V)]
-                        for oh in range(oh_size):
-                            gs = [
-                                [
-                                    load(
-                                        of_g + ((r * oh_size + oh) * ow_size + ow + v * L),
-                                        L,
-                                        mask[v],
-                                    )
-                                    for v in range(V)
-                                ]
-                                for r in range(R)
-                            ]
-                            for kh in unroll(lines):
-                                ih = oh * S - plan[8] + kh * D
-                                if (ih >= 0) & (ih < height):
-                                    line = source + (ih * width + left)
-                                    for kw in unroll(KW):
-                                        for v in unroll(V):
-                                            a = line_load(
-                                                line + (v * L * S + kw * D), masks[v][kw], S, L
-                                            )
-                                            for r in unroll(R):
-                                                s = sums[r][kh - first][kw][v]
-                                                sums[r][kh - first][kw][v] = fma(a, gs[r][v], s)
+                for n in range(plan[Plan.IMAGES]):
+                    source = x + ((n * groups + group) * channels + c) * (
+                        plan[Plan.HEIGHT] * plan[Plan.WIDTH]
+                    )
+                    size = plan[Plan.OUT_HEIGHT] * plan[Plan.OUT_WIDTH]
+                    of_g = g + (n * groups * blocks + block) * R * size
+                    add_image(source, of_g, sums, lines, plan, S, D, L)
                 for r in unroll(R):
                     for kh in unroll(lines):
                         for kw in unroll(KW):
-                            s = sums[r][kh - first][kw][0]
+                            s = sums[kh - first][r][kw][0]
                             for v in unroll(range(1, V)):
-                                s = s + sums[r][kh - first][kw][v]
+                                s = s + sums[kh - first][r][kw][v]
                             tap = ((block * R + r) * channels + c) * (KH * KW) + kh * KW + kw
                             y[tap] = total(s)
 
 
 @inline
-def block_sums(KW, S, D, p, ws, left, width, c_size, mask, sums):
-    """Add to the sums of places beside each other what their windows see of a line: column `left`
-    of it, which is at p, and on."""
+def add_image(source, of_g, sums, lines, plan, S, D, L):
+    """Add to the sums [lines][R][KW][V] of `direct_weight` those over one image of x and of g."""
+    R, KW, V = len(sums[0]), len(sums[0][0]), len(sums[0][0][0])
+    height, width = plan[Plan.HEIGHT], plan[Plan.WIDTH]
+    oh_size, ow_size = plan[Plan.OUT_HEIGHT], plan[Plan.OUT_WIDTH]
+    for ow in range(0, ow_size, L * V):
+        left = ow * S - plan[Plan.LEFT]
+        masks = tile_masks(left, width, V, KW, S, D, L)
+        mask = [iota(i32, L) < i32(ow_size - ow - v * L) for v in range(V)]
+        for oh in range(oh_size):
+            at = of_g + (oh * ow_size + ow)
+            gs = [
+                [load(at + (r * oh_size * ow_size + v * L), L, mask[v]) for v in range(V)]
+                for r in range(R)
+            ]
+            for kh in unroll(lines):
+                ih = oh * S - plan[Plan.TOP] + kh * D
+                if (ih >= 0) & (ih < height):
+                    line = source + (ih * width + left)
+                    add_products(kh, line, gs, masks, sums[kh - lines[0]], S, D, L)
+
+
+class DepthwisePlan:
+    """Where the fields of a plan of `depthwise` and `depthwise_weight` stand."""
+
+    IMAGES, CHANNELS, HEIGHT, WIDTH, OUT_HEIGHT, OUT_WIDTH, TOP, LEFT = 0, 1, 2, 3, 4, 5, 6, 7
+    DOWN, DILATION, LINES = 8, 9, 10  # stride, dilation and lines of the window
+    CHUNK = 11  # lines of the output in a chunk; `depthwise_weight`: parts in which they are summed apart
+    BLOCK = 12  # channels that go down the lines together
+
+
+@inline
+def add_seen(KW, S, D, p, ws, left, width, c_size, mask, sums):
+    """Add to the sums of outputs beside each other what their windows see of a line: column `left`
+    of it, which is at p, and on. `width`: of the line, None where all columns exist."""
     for j in unroll(lines_read(len(sums), KW, S, D)):
         if width is None:
-            a = load(p + j * c_size, lanesof(mask), mask)
-            for b in unroll(len(sums)):
-                for kw in unroll(KW):
-                    if b * S + kw * D == j:
-                        sums[b] = fma(a, ws[kw], sums[b])
+            add_column(j, KW, S, D, p, ws, c_size, mask, sums)
         elif (left + j >= 0) & (left + j < width):
-            a = load(p + j * c_size, lanesof(mask), mask)
-            for b in unroll(len(sums)):
-                for kw in unroll(KW):
-                    if b * S + kw * D == j:
-                        sums[b] = fma(a, ws[kw], sums[b])
+            add_column(j, KW, S, D, p, ws, c_size, mask, sums)
+
+
+@inline
+def add_column(j, KW, S, D, p, ws, c_size, mask, sums):
+    a = load(p + j * c_size, lanesof(mask), mask)
+    for b, kw in unroll(meetings(j, len(sums), KW, S, D)):
+        sums[b] = fma(a, ws[kw], sums[b])
+
+
+@inline
+def add_gradients(KW, S, D, gs, p, left, width, c_size, mask, sums):
+    """Add to the sums of taps the products of gradients of outputs beside each other with what their
+    windows see of a line, as in `add_seen`."""
+    for j in unroll(lines_read(len(gs), KW, S, D)):
+        if width is None:
+            add_column_gradients(j, KW, S, D, gs, p, c_size, mask, sums)
+        elif (left + j >= 0) & (left + j < width):
+            add_column_gradients(j, KW, S, D, gs, p, c_size, mask, sums)
+
+
+@inline
+def add_column_gradients(j, KW, S, D, gs, p, c_size, mask, sums):
+    a = load(p + j * c_size, lanesof(mask), mask)
+    for b, kw in unroll(meetings(j, len(gs), KW, S, D)):
+        sums[kw] = fma(a, gs[b], sums[kw])
 
 
 @inline
 def fetch_below(KH, S, image, top, left, width, c_size, c, plan):
     """What windows a line further down meet first: no stream that the processor would fetch itself."""
     for r in unroll(S):
-        line = top + (KH - 1) * plan[9] + (1 + r)
+        line = top + (KH - 1) * plan[DepthwisePlan.DILATION] + (1 + r)
         p = image + ((line * width + left) * c_size + c)
         for j in unroll(POSITIONS * S):
             prefetch(p + j * c_size)
@@ -312,36 +380,37 @@ def fetch_below(KH, S, image, top, left, width, c_size, c, plan):
 def depthwise(KW, S, D, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr[i64]):
     """Depthwise, with channels innermost: y [N, OH, OW, C] from x [N, H, W, C] and w [KH, KW, C].
 
-    `plan`: N, C, H, W, OH, OW, padding (2), S and D for lines, KH, lines of a chunk, channels of a
-    block. Down the lines go POSITIONS of each, so that what windows share stays in the first-level cache.
+    Down the lines go POSITIONS of each, so that what windows share stays in the first-level cache.
     """
-    c_size, height, width, oh_size, ow_size = plan[1], plan[2], plan[3], plan[4], plan[5]
-    KH = plan[10]
+    c_size = plan[DepthwisePlan.CHANNELS]
+    height, width = plan[DepthwisePlan.HEIGHT], plan[DepthwisePlan.WIDTH]
+    oh_size, ow_size = plan[DepthwisePlan.OUT_HEIGHT], plan[DepthwisePlan.OUT_WIDTH]
+    KH, wide = plan[DepthwisePlan.LINES], plan[DepthwisePlan.BLOCK]
     reach = (POSITIONS - 1) * S + (KW - 1) * D
-    blocks = (c_size + (plan[12] - 1)) // plan[12]
+    blocks = (c_size + (wide - 1)) // wide
     strips = (ow_size + (POSITIONS - 1)) // POSITIONS
-    for lo, hi in parallel(plan[0] * oh_size, plan[11]):
+    for lo, hi in parallel(plan[DepthwisePlan.IMAGES] * oh_size, plan[DepthwisePlan.CHUNK]):
         for strip in range(blocks * strips):
-            ow, begin = strip % strips * POSITIONS, strip // strips * plan[12]
-            end, left = min(begin + plan[12], c_size), ow * S - plan[7]
+            ow, begin = strip % strips * POSITIONS, strip // strips * wide
+            end, left = min(begin + wide, c_size), ow * S - plan[DepthwisePlan.LEFT]
             inside = (left >= 0) & (left + reach < width)
             for t in range(lo, hi):
-                top = t % oh_size * plan[8] - plan[6]
+                top = t % oh_size * plan[DepthwisePlan.DOWN] - plan[DepthwisePlan.TOP]
                 image = x + t // oh_size * height * width * c_size
                 for c in range(begin, end, L):
                     mask = iota(i32, L) < i32(c_size - c)
                     fetch_below(KH, S, image, top, left, width, c_size, c, plan)
                     sums = [load(bias + c, L, mask) for _ in range(POSITIONS)]
                     for kh in range(KH):
-                        ih = top + kh * plan[9]
+                        ih = top + kh * plan[DepthwisePlan.DILATION]
                         if (ih >= 0) & (ih < height):
                             at = w + (kh * KW * c_size + c)
                             ws = [load(at + kw * c_size, L, mask) for kw in range(KW)]
                             p = image + ((ih * width + left) * c_size + c)
                             if inside:
-                                block_sums(KW, S, D, p, ws, left, None, c_size, mask, sums)
+                                add_seen(KW, S, D, p, ws, left, None, c_size, mask, sums)
                             else:
-                                block_sums(KW, S, D, p, ws, left, width, c_size, mask, sums)
+                                add_seen(KW, S, D, p, ws, left, width, c_size, mask, sums)
                     for b in unroll(POSITIONS):
                         if ow + b < ow_size:
                             to = y + ((t * ow_size + ow + b) * c_size + c)
@@ -386,78 +455,69 @@ def depthwise_transposed(
 
 
 @inline
-def block_products(KW, S, D, gs, p, left, width, c_size, mask, sums):
-    """Add to `sums` the products of gradients of places beside each other with what their windows see
-    of a line, as in `block_sums`."""
-    for j in unroll(lines_read(len(gs), KW, S, D)):
-        if width is None:
-            a = load(p + j * c_size, lanesof(mask), mask)
-            for b in unroll(len(gs)):
-                for kw in unroll(KW):
-                    if b * S + kw * D == j:
-                        sums[kw] = fma(a, gs[b], sums[kw])
-        elif (left + j >= 0) & (left + j < width):
-            a = load(p + j * c_size, lanesof(mask), mask)
-            for b in unroll(len(gs)):
-                for kw in unroll(KW):
-                    if b * S + kw * D == j:
-                        sums[kw] = fma(a, gs[b], sums[kw])
+def add_to_taps(KW, S, D, ROWS, gs, to, image, top, left, inside, c, mask, plan):
+    """Add to `to`, ROWS lines of the weight's gradient, the products of the gradients of outputs beside
+    each other with what their windows see from line `top` of an image on."""
+    height, width = plan[DepthwisePlan.HEIGHT], plan[DepthwisePlan.WIDTH]
+    c_size = plan[DepthwisePlan.CHANNELS]
+    for r in unroll(ROWS):
+        row = top + r * plan[DepthwisePlan.DILATION]
+        if (row >= 0) & (row < height):
+            at = to + (r * KW * c_size + c)
+            sums = [load(at + kw * c_size, lanesof(mask), mask) for kw in range(KW)]
+            p = image + ((row * width + left) * c_size + c)
+            if inside:
+                add_gradients(KW, S, D, gs, p, left, None, c_size, mask, sums)
+            else:
+                add_gradients(KW, S, D, gs, p, left, width, c_size, mask, sums)
+            for kw in unroll(KW):
+                store(at + kw * c_size, sums[kw], mask)
 
 
 @kernel
 def depthwise_weight(
     KW, S, D, ROWS, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], plan: Ptr[i64]
 ):
-    """The gradient of the weight of `depthwise`: y [KH, KW, C]; plan as for `depthwise`, but instead of the
-    lines of a chunk the number of parts, in which lines are summed apart: `parts` has room for a result of each. ROWS lines of the
-    window are summed together; KH is a multiple of it."""
-    c_size, height, width, oh_size, ow_size = plan[1], plan[2], plan[3], plan[4], plan[5]
-    size, lines = plan[10] * KW * c_size, plan[0] * oh_size
-    each = (lines + (plan[11] - 1)) // plan[11]
+    """The gradient of the weight of `depthwise`: y [KH, KW, C]; `parts` has room for a result of each part.
+    ROWS lines of the window are summed together; KH is a multiple of it."""
+    c_size = plan[DepthwisePlan.CHANNELS]
+    height, width = plan[DepthwisePlan.HEIGHT], plan[DepthwisePlan.WIDTH]
+    oh_size, ow_size = plan[DepthwisePlan.OUT_HEIGHT], plan[DepthwisePlan.OUT_WIDTH]
+    KH, wide = plan[DepthwisePlan.LINES], plan[DepthwisePlan.BLOCK]
+    n_parts = plan[DepthwisePlan.CHUNK]
+    down, below = plan[DepthwisePlan.DOWN], plan[DepthwisePlan.DILATION]
+    size, lines = KH * KW * c_size, plan[DepthwisePlan.IMAGES] * oh_size
+    each = (lines + (n_parts - 1)) // n_parts
     reach = (POSITIONS - 1) * S + (KW - 1) * D
-    blocks = (c_size + (plan[12] - 1)) // plan[12]
+    blocks = (c_size + (wide - 1)) // wide
     strips = (ow_size + (POSITIONS - 1)) // POSITIONS
-    for lo, hi in parallel(plan[11], 1):
+    for lo, hi in parallel(n_parts, 1):
         for part in range(lo, hi):
             to = parts + part * size
             for i in lanes(0, size):
                 to[i] = T(0)
             for strip in range(blocks * strips):
-                ow, first = strip % strips * POSITIONS, strip // strips * plan[12]
-                end, left = min(first + plan[12], c_size), ow * S - plan[7]
+                ow, first = strip % strips * POSITIONS, strip // strips * wide
+                end, left = min(first + wide, c_size), ow * S - plan[DepthwisePlan.LEFT]
                 inside = (left >= 0) & (left + reach < width)
                 for t in range(part * each, min(part * each + each, lines)):
                     image = x + t // oh_size * height * width * c_size
-                    for kh in range(0, plan[10], ROWS):
-                        top = t % oh_size * plan[8] - plan[6] + kh * plan[9]
-                        if (top + (ROWS - 1) * plan[9] >= 0) & (top < height):
+                    for kh in range(0, KH, ROWS):
+                        top = t % oh_size * down - plan[DepthwisePlan.TOP] + kh * below
+                        if (top + (ROWS - 1) * below >= 0) & (top < height):
                             for c in range(first, end, L):
                                 mask = iota(i32, L) < i32(c_size - c)
-                                fetch_below(plan[10], S, image, top, left, width, c_size, c, plan)
+                                fetch_below(KH, S, image, top, left, width, c_size, c, plan)
                                 of_g = g + ((t * ow_size + ow) * c_size + c)
                                 gs = [splat(T(0), L) for _ in range(POSITIONS)]
                                 for b in unroll(POSITIONS):
                                     if ow + b < ow_size:
                                         gs[b] = load(of_g + b * c_size, L, mask)
-                                for r in unroll(ROWS):
-                                    row = top + r * plan[9]
-                                    if (row >= 0) & (row < height):
-                                        at = to + ((kh + r) * KW * c_size + c)
-                                        sums = [load(at + kw * c_size, L, mask) for kw in range(KW)]
-                                        p = image + ((row * width + left) * c_size + c)
-                                        if inside:
-                                            block_products(
-                                                KW, S, D, gs, p, left, None, c_size, mask, sums
-                                            )
-                                        else:
-                                            block_products(
-                                                KW, S, D, gs, p, left, width, c_size, mask, sums
-                                            )
-                                        for kw in unroll(KW):
-                                            store(at + kw * c_size, sums[kw], mask)
+                                add_to_taps(KW, S, D, ROWS, gs, to + kh * KW * c_size, image, top,
+                                            left, inside, c, mask, plan)  # fmt: skip
     for lo, hi in parallel(size, 4096):
         for i in lanes(lo, hi):
             s = T(0)
-            for part in range(plan[11]):
+            for part in range(n_parts):
                 s = s + parts[part * size + i]
             y[i] = s
