@@ -20,6 +20,7 @@ from rushlight.autograd.views import INFERENCE as INFERENCE_VIEW
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import dtypes
 from rushlight.core.device import device
+from rushlight.core.dtype_sets import BF16
 from rushlight.core.size import Size
 
 if TYPE_CHECKING:
@@ -359,7 +360,7 @@ class Tensor:
         a = self._array
         if self.is_meta:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-        if a.dtype is dtypes.bfloat16.np:
+        if a.dtype is BF16:
             a = a.astype(np.float32)
         return a.tolist()
 
@@ -376,7 +377,7 @@ class Tensor:
             hint = " Use Tensor.cpu() to copy the tensor to host memory first."
             hint = "" if self.is_meta else hint
             raise TypeError(f"can't convert {self.device} device type tensor to numpy.{hint}")
-        if a.dtype is dtypes.bfloat16.np:
+        if a.dtype is BF16:
             raise TypeError("Got unsupported ScalarType BFloat16")
         return a if a.__class__ is np.ndarray else a.view(np.ndarray)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.core import dtypes
 from rushlight.core.device import CPU, device
+from rushlight.core.dtype_sets import I64
 
 
 def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
@@ -34,7 +35,7 @@ def number(value: Any, to: np.dtype) -> np.ndarray:
         if to.kind == "u" and to.itemsize == 8 and 0 <= value < 1 << 64:
             return np.array(value, to)
         raise RuntimeError(f"value cannot be converted to type {to} without overflow: {value}")
-    if to.kind in "iu" and to is not dtypes.int64.np:
+    if to.kind in "iu" and to is not I64:
         return np.array(int(value), np.int64).astype(to)
     with np.errstate(all="ignore"):
         return np.array(value).astype(to)

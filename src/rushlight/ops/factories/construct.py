@@ -10,7 +10,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.core import dtypes, modes, storage
-from rushlight.core.dtype_sets import BF16, U8
+from rushlight.core.dtype_sets import BF16, BOOL, F32, I64, U8
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments
@@ -19,7 +19,7 @@ from rushlight.ops.factories.creation import finished
 
 _NUMBERS = frozenset({int, float, bool, complex})
 _LISTS = frozenset({list, tuple})
-_OWN = {bool: dtypes.bool_.np, int: dtypes.int64.np}
+_OWN = {bool: BOOL, int: I64}
 _SUPPORTED = (
     "The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, "
     "int16, int8, uint64, uint32, uint16, uint8, and bool."
@@ -67,9 +67,9 @@ def _packed(flat: Any, kinds: set, shape: tuple, dtype: np.dtype | None) -> np.n
     elif float in kinds or not kinds:
         natural, own = np.float64, modes._default_dtype.np
     elif int in kinds:
-        natural, own = np.int64, dtypes.int64.np
+        natural, own = np.int64, I64
     else:
-        natural, own = np.bool_, dtypes.bool_.np
+        natural, own = np.bool_, BOOL
     d = own if dtype is None else dtype
     if natural is np.int64 and d.kind == "u" and d.itemsize == 8:
         natural = np.uint64
@@ -552,7 +552,7 @@ def scalar_tensor(
     d = element_type("scalar_tensor", dtype)
     value = arguments.number("scalar_tensor", s, 1, "s")
     if d.itemsize == 2 and dtypes.OF[d].is_floating_point:  # here PyTorch lets half types overflow
-        a = xp.cast(arguments.converted(value, dtypes.float32.np), d)
+        a = xp.cast(arguments.converted(value, F32), d)
     else:
         a = arguments.converted(value, d)
     return finished(devices.for_device(device).from_numpy(a), requires_grad)

@@ -13,6 +13,7 @@ import numpy as np
 from rushlight._backends import devices, meta
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
+from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.record import make_node
 from rushlight.dispatch.registry import Array, Op, op, public
@@ -175,7 +176,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     g = source(generator)
     a = plain(input)
     shape = (*a.shape[:-1], num_samples)
-    d = dtypes.int64.np
+    d = I64
     if out is not None and out.dtype is not dtypes.int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
     return delivered(

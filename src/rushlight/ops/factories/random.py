@@ -207,7 +207,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     arguments.check_options("randperm", layout, pin_memory)
     g = source(generator)
-    d = arguments.element_type("randperm", dtype, dtypes.int64.np)
+    d = arguments.element_type("randperm", dtype, I64)
     if out is not None:
         d = creation.check_out("randperm", out, dtype)
         return creation.filled_out("randperm", lambda s, t: sampling.randperm(n, g, d), (n,), out)

@@ -14,7 +14,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.core import dtypes, modes
-from rushlight.core.dtype_sets import F32, FULL, REDUCED, STORED_ONLY
+from rushlight.core.dtype_sets import C128, F32, FULL, I32, I64, REDUCED, STORED_ONLY
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.ops.factories import arguments, creation
 from rushlight.ops.factories.creation import (
@@ -155,7 +155,7 @@ def _range_dtype(name: str, values: tuple, out: Any, dtype: Any) -> np.dtype:
         return element_type(name, dtype)
     if any(isinstance(v, float) for v in values):
         return modes._default_dtype.np
-    return dtypes.int64.np
+    return I64
 
 
 def _whole(v: Any) -> int:
@@ -354,12 +354,10 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     def make() -> np.ndarray:
         with np.errstate(all="ignore"):
             if d.kind == "c":
-                powers = np.power(
-                    np.complex128(base), _linspace(start, end, n, dtypes.complex128.np)
-                )
+                powers = np.power(np.complex128(base), _linspace(start, end, n, C128))
             elif d.kind in "iu":
                 # PyTorch's exponents are float32 here, and its bounds are cut to integers first.
-                exponents = _linspace(int(start), int(end), n, dtypes.float32.np)
+                exponents = _linspace(int(start), int(end), n, F32)
                 powers = np.power(float(base), exponents.astype(np.float64))
             else:
                 powers = np.power(float(base), _linspace(start, end, n, d).astype(np.float64))
@@ -421,8 +419,8 @@ def _triangle(
     for n, what in ((row, "row"), (col, "col")):
         if n < 0:
             raise RuntimeError(f"{what} must be non-negative, got{n}")
-    d = element_type(name, dtype, dtypes.int64.np)
-    if d not in (dtypes.int64.np, dtypes.int32.np):
+    d = element_type(name, dtype, I64)
+    if d not in (I64, I32):
         raise NotImplementedError(f"\"{name}\" not implemented for '{dtypes.OF[d].scalar_name}'")
     inside = test(np.arange(col)[None, :] - np.arange(row)[:, None], offset)
     found = np.array(np.nonzero(inside), d)

@@ -454,7 +454,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 def nonzero_places(xp, input: Array):
     """The indices of the elements that are not zero, one row each."""
     if not input.ndim:
-        return xp.zeros((int(bool(input)), 0), dtypes.int64.np)
+        return xp.zeros((int(bool(input)), 0), I64)
     return xp.nonzero(input).T
 
 

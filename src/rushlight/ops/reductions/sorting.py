@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes, geometry
+from rushlight.core.dtype_sets import I32, I64
 from rushlight.dispatch.registry import Array, composite, op, public
 from rushlight.ops.reductions.extremes import to_chosen
 from rushlight.ops.reductions.reduce import axis
@@ -174,9 +175,7 @@ def search(
         )
     if sorter is not None:
         sorted_sequence = xp.take_along(sorted_sequence, sorter)
-    return xp.searchsorted(
-        sorted_sequence, input, right, dtypes.int32.np if out_int32 else dtypes.int64.np
-    )
+    return xp.searchsorted(sorted_sequence, input, right, I32 if out_int32 else I64)
 
 
 @public(overridable=True)

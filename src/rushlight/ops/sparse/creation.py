@@ -9,6 +9,7 @@ import numpy as np
 from rushlight._backends import sparse
 from rushlight._backends.sparse import Coo, Csr
 from rushlight.core import dtypes
+from rushlight.core.dtype_sets import I32, I64
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import public
 from rushlight.ops.sparse.operators import assemble_compressed, build, run
@@ -68,7 +69,7 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, layou
     at = as_array(indices)._array
     if at.ndim == 0:
         raise RuntimeError("indices must be sparse_dim x nnz, got a 0-d tensor")
-    at = at.astype(np.int64, copy=False) if at.dtype is not dtypes.int64.np else at
+    at = at.astype(np.int64, copy=False) if at.dtype is not I64 else at
     if at.ndim != 2:
         at = at[None] if at.ndim == 1 and size is None else at.reshape(len(at), -1)
     if v.ndim == 0:
@@ -163,7 +164,7 @@ def compressed(name: str, pointers: Any, plain: Any, values: Any, size: Any, by_
             f"`0 <= {other} < n{cells}` is not satisfied: {int(col.min())} to {int(col.max())} for "
             f"{size[1 - int(by_column)]} {cells}"
         )
-    if crow.dtype is not dtypes.int32.np or col.dtype is not dtypes.int32.np:
+    if crow.dtype is not I32 or col.dtype is not I32:
         crow, col = crow.astype(np.int64, copy=False), col.astype(np.int64, copy=False)
     like = Csr(crow, col, v._array, size, by_column)
     made = run(assemble_compressed, v, like, "SparseCompressedTensorBackward0")
