@@ -45,7 +45,7 @@ def drawn(shapes, **options):
 
 
 @pytest.fixture
-def kernels(monkeypatch):
+def kernels():
     """The operators whose kernels of gradients run while a mode is on."""
     found = []
 
@@ -53,8 +53,9 @@ def kernels(monkeypatch):
         found.append(op.path)
         return call()
 
-    monkeypatch.setattr(record, "around_kernels", [*record.around_kernels, note])
-    return found
+    record.around_kernels.append(note)
+    yield found
+    record.around_kernels.remove(note)
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -1,4 +1,4 @@
-"""Automatic differentiation: recording, the walk back, and everything around it."""
+"""Automatic differentiation: the graph, the backward pass, and the switches and hooks of both."""
 
 from __future__ import annotations
 

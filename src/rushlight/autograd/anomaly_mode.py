@@ -1,4 +1,4 @@
-"""Anomaly detection: which forward line made the node that fails, and which gradient is nan first."""
+"""Anomaly detection: the forward line of a node whose backward fails or makes the first nan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _running: list[Node] = []  # the nodes whose backward is running, innermost last
 
 
 def trace(node: Node) -> None:
-    """Note the line of the user's program that makes `node`."""
+    """Note the line of the user's program that recorded `node`."""
     import traceback
     from pathlib import Path
 
@@ -31,7 +31,7 @@ def trace(node: Node) -> None:
 
 
 def apply(node: Node, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
-    """Run a node; on an error, or a nan among its gradients, say where its forward was."""
+    """Run a node; if it raises or makes a nan, warn with the line of its forward."""
     _running.append(node)
     try:
         gradients = node.apply(g, edges, keep, record)
@@ -56,7 +56,7 @@ def has_nan(a: Any) -> bool:
 
 
 def explain(node: Node) -> None:
-    """Warn with the forward line of `node`, and of the nodes whose backward made it."""
+    """Warn with the forward lines of `node` and of the nodes whose backward recorded it."""
     import warnings
 
     at = node.hooks.trace if node.hooks is not None else None
@@ -91,7 +91,7 @@ def _switch(mode: bool, check_nan: bool) -> None:
 
 
 class set_detect_anomaly(Switch):
-    """Switch anomaly detection on or off, from the call on, or inside a `with` block only.
+    """Switch anomaly detection on or off, from this call on, or in a `with` block.
 
     `check_nan`: raise RuntimeError when a backward makes a nan.
     """
@@ -108,7 +108,7 @@ class set_detect_anomaly(Switch):
 
 
 class detect_anomaly(Switch):
-    """Inside: a failing backward shows the forward line of its node, and a nan raises.
+    """A block in which a failing backward shows the forward line of its node, and a nan raises.
 
     >>> import warnings
     >>> import rushlight as torch

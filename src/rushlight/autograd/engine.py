@@ -1,12 +1,12 @@
-"""The walk back through the graph: every node runs once, after all of its consumers reported.
+"""The backward pass: every node of a graph runs once, after all nodes that use its outputs.
 
-Note [The walk]
-    First the edges that will report to each node are counted. Then nodes run from the roots on: a
-    node hands one gradient (or None) to each of its edges and counts them down; one whose count is
-    zero is ready. A node whose consumers all reported None still reports None to its own edges, or
-    half a graph would wait for ever. Nothing recurses, the tables are local to the call and die
-    with it; so depth is not limited, a backward may start another one, and threads do not meet but
-    at the leaves, where a lock is held.
+Note [The backward pass]
+    First the engine counts, for each node, the edges that lead to it. Then nodes run from the roots on.
+    A node gives one gradient (or None) to each of its edges and counts the edge down; a node whose
+    count is zero is ready to run. A node that got None only gives None to its own edges, or the nodes
+    behind it would wait for ever. Nothing recurses, so that a graph may be deep. The tables are local
+    to the call, so that a backward may start another one, and threads meet only at the leaves, where
+    a lock is held.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from rushlight._backends import devices, llvm, sparse
 from rushlight._codegen.runtime import abi
-from rushlight.autograd.graph import AccumulateGrad, Output, new, version_of
+from rushlight.autograd.graph import AccumulateGrad, Output, new, node_and_output, version_of
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import geometry
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 grad_lock = threading.RLock()
-WORK = 10_000  # what a backward of a few elements counts for, in those that are computed meanwhile
+WORK = 10_000  # elements that a backward counts as, see `llvm.work`
 
 
 def run(
@@ -41,10 +41,10 @@ def run(
     captures: dict | None = None,
     accumulate_into: set | None = None,
 ) -> None:
-    """Send `grads` from the edges `roots` to the leaves.
+    """Run a backward pass from the edges `roots`, whose gradients are `grads`, to the leaves.
 
-    With `captures` ((node, output number) -> None) only what leads there is run, the gradient that
-    arrives is stored in it, and leaves are written to only when they stand in `accumulate_into`.
+    `captures`: {(node, output number): None}. Only nodes that lead to these run, the gradients that arrive
+    there become the values, and only the leaves in `accumulate_into` get a `.grad`.
     """
     if not llvm.active:
         llvm.work(WORK)
@@ -74,7 +74,7 @@ def run(
 
     recording, thread.grad = thread.grad, create_graph
     anomaly = active.modes and thread.anomaly
-    rare = captures is not None or (active.modes and (anomaly or thread.node_watch is not None))
+    special = captures is not None or (active.modes and (anomaly or thread.node_watch is not None))
     add = Tensor.__add__ if not sparse.made else plus
     leaves: list = []
     try:
@@ -82,12 +82,12 @@ def run(
             node = ready.pop()
             g = flowing.pop(node, None)
             edges = node.edges
-            if g is None or rare or node.hooks is not None:
+            if g is None or special or node.hooks is not None:
                 if pruned is not None:
                     edges = pruned.get(node, ())
                 outer, thread.task = thread.task, waits
                 try:
-                    gradients = run_rare(
+                    gradients = run_special(
                         node,
                         g,
                         edges,
@@ -113,7 +113,7 @@ def run(
                         ready.append(e)
                     else:
                         leaves.append(e)
-            if leaves:  # they run first, and see by reference counts who else holds their gradient
+            if leaves:  # they run next: reference counts tell them whether their gradient is shared
                 gx = gradients = None
                 ready += leaves
                 leaves.clear()
@@ -122,14 +122,14 @@ def run(
 
 
 def plus(a: Tensor, b: Tensor) -> Tensor:
-    """The sum of two gradients; where only one is sparse, that one is added to the other."""
+    """The sum of two gradients. If one is sparse, it is added to the dense one."""
     if isinstance(a._array, sparse.Sparse) and not isinstance(b._array, sparse.Sparse):
         return b + a
     return a + b
 
 
 def prune(roots: Sequence, captures: dict) -> dict[Any, tuple]:
-    """For every node that leads to a captured one: its edges, None where an edge does not."""
+    """The edges of every node that leads to a captured node; None for edges that do not."""
     wanted = {node for node, _ in captures}
     leads: dict[Any, bool] = {}
     stack = list(roots)
@@ -151,7 +151,7 @@ def prune(roots: Sequence, captures: dict) -> dict[Any, tuple]:
     }
 
 
-def run_rare(
+def run_special(
     node: Any,
     g: Any,
     edges: tuple,
@@ -162,8 +162,8 @@ def run_rare(
     captures: dict | None,
     accumulate_into: set | None,
 ) -> Any:
-    """Run one node that has hooks, several outputs, no gradient, or that is asked for."""
-    if node.__class__ is Output:  # deliver into the list of its node
+    """Run one node that has hooks, several outputs or no gradient, or while captures or modes are on."""
+    if node.__class__ is Output:  # put the gradient into the list of its node
         target = node.node
         if g is not None:
             into = flowing.get(target)
@@ -223,7 +223,7 @@ def run_rare(
 
 
 def replaced(new_value: Any, old: Tensor) -> Tensor:
-    """What a tensor hook returned, or the gradient it left alone."""
+    """The gradient after a tensor hook: what the hook returned, or `old` if that is None."""
     if new_value is None:
         return old
     if not isinstance(new_value, Tensor):
@@ -242,7 +242,7 @@ def accumulate(
     node: AccumulateGrad, g: Tensor, edges: tuple = (), keep: bool = False, record: bool = False
 ) -> tuple:
     """`AccumulateGrad.apply`: add `g` to the gradient of the leaf, with the strides of the leaf."""
-    # Read here, where the names of the calibrated walk hold it.
+    # `_calibrate` counted the references in a call like this one.
     mine = getrefcount(g) <= ALONE and abi.only_tensor_holds(g, *HOLDERS)
     t = node.leaf()
     if t is None:
@@ -270,7 +270,7 @@ AccumulateGrad.apply = accumulate  # type: ignore[assignment]
 
 
 def accumulated(old: Tensor, g: Tensor) -> Tensor:
-    """The gradient of a leaf and one more: written into a dense one where nothing is recorded."""
+    """The sum of the gradient of a leaf and one more; in place if it is dense and nothing is recorded."""
     mixed = isinstance(g._array, sparse.Sparse) and old._array.__class__ is np.ndarray
     if mixed and not (thread.grad or old._edge is not None or g._edge is not None):
         return old.add_(g)
@@ -278,7 +278,10 @@ def accumulated(old: Tensor, g: Tensor) -> Tensor:
 
 
 def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
-    """`g` itself when nobody else can see it and its layout fits, else a copy in the right layout."""
+    """The first `.grad` of the leaf `t`: the array of `g` if `mine` and its strides are right, else a copy.
+
+    `mine`: nothing else references the array.
+    """
     if thread.grad and g._edge is not None:
         return g.clone()
     a, like = g._array, t._array
@@ -313,7 +316,7 @@ def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
 
 
 class _Probe:
-    """A node that reads how many references the walk has to a gradient, as `accumulate` does."""
+    """A node that reads how many references there are to a gradient, as `accumulate` does."""
 
     edges, hooks, n_outputs, count = (), None, 1, 0
 
@@ -323,7 +326,7 @@ class _Probe:
 
 
 def _calibrate() -> int:
-    """The count that `accumulate` reads of a gradient that only the walk holds."""
+    """How many references `accumulate` reads of a gradient that only `run` references."""
 
     def count(others: list) -> int:
         probe = _Probe()
@@ -341,7 +344,7 @@ ALONE, HOLDERS = _calibrate(), abi.holders()
 
 
 def initial_gradients(outputs: Sequence, grads: Sequence, batched: bool = False) -> list:
-    """The gradients to start with: given ones checked, missing ones made for scalars."""
+    """The gradients of the outputs: given ones are checked, missing ones are 1 for scalars."""
     result = []
     for i, (out, g) in enumerate(zip(outputs, grads, strict=True)):
         if g is None:
@@ -434,11 +437,11 @@ def backward(
         e = edge_from(t, None)
         if e.__class__ is AccumulateGrad:
             into.add(e)
-        captures[target(e)] = None
+        captures[node_and_output(e)] = None
     run(edges, grads, keep, create_graph, captures, into)
     for t in inputs:
         e = edge_from(t, None)
-        if e.__class__ is not AccumulateGrad and (g := captures[target(e)]) is not None:
+        if e.__class__ is not AccumulateGrad and (g := captures[node_and_output(e)]) is not None:
             old = getattr(t, "_grad", None)
             t._grad = g if old is None else old + g
     return None
@@ -482,10 +485,6 @@ def edge_from(t: Any, i: int | None) -> Any:
             f"element {i} of tensors does not require grad and does not have a grad_fn"
         )
     return e
-
-
-def target(e: Any) -> tuple:
-    return (e.node, e.nr) if e.__class__ is Output else (e, 0)
 
 
 declare(
@@ -537,9 +536,9 @@ def grad(
         )
     edges = [edge_from(t, i) for i, t in enumerate(outputs)]
     grads = initial_gradients(outputs, given)
-    captures = {target(edge_from(t, None)): None for t in inputs}
+    captures = {node_and_output(edge_from(t, None)): None for t in inputs}
     run(edges, grads, keep, create_graph, captures)
-    result = [captures[target(edge_from(t, None))] for t in inputs]
+    result = [captures[node_and_output(edge_from(t, None))] for t in inputs]
     for i, g in enumerate(result):
         if g is None:
             if not allow_unused:

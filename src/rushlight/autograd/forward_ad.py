@@ -8,10 +8,10 @@
 tensor([2., 0.])
 
 Note [Tangents by two backwards]
-    Calls inside of a level are recorded as ever. The tangent of a result is asked of its graph: its
-    vector-Jacobian product is linear in the vector u, and the gradient of that product by u, weighted
-    with the tangents of the inputs, is the Jacobian times the tangents. So every operator with a
-    second derivative has a forward mode, at the price of a backward for each `unpack_dual`.
+    Calls inside of a level are recorded as usual. The tangent of a result is computed from its graph:
+    the vector-Jacobian product is linear in the vector u, and its gradient by u, weighted with the
+    tangents of the inputs, is the Jacobian times the tangents. So every operator with a second
+    derivative has a forward mode; each `unpack_dual` costs two backward passes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
     "unpack_dual",
 ]  # fmt: skip
 
-_level: list[list[tuple[Tensor, Tensor]]] = []  # of the open level: the duals and their tangents
+_level: list[list[tuple[Tensor, Tensor]]] = []  # the duals of the open level and their tangents
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -42,7 +42,7 @@ class UnpackedDualTensor(NamedTuple):
 
 
 def enter_dual_level() -> int:
-    """Open the level; RuntimeError if it is open: there is one."""
+    """Open the level. RuntimeError if it is open: there is only one."""
     if _level:
         raise RuntimeError(
             "Nested forward mode AD is not supported at the moment: a dual level is open already"
@@ -52,7 +52,7 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the level: its tangents are gone."""
+    """Close the level and forget its tangents."""
     if not _level:
         raise RuntimeError("Trying to exit a forward AD level that was not entered")
     _level.pop()
@@ -95,7 +95,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 @stub("emulated", "Each tangent that is asked for costs two backward passes.")
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """(value, tangent) of a tensor; the tangent is None where none of the duals had a part in it."""
+    """(value, tangent) of a tensor; the tangent is None if the tensor depends on no dual."""
     if not _level or not tensor.requires_grad:
         return UnpackedDualTensor(tensor, None)
     for dual, tangent in _level[-1]:

@@ -27,7 +27,7 @@ from rushlight.autograd.state import thread
 from rushlight.autograd.views import CUSTOM, View, check_writable, edge_of, rebase
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch.record import OutputInfo, save
+from rushlight.dispatch.record import OutputInfo, save, unbroadcast
 from rushlight.dispatch.results import bump
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class FunctionCtx:
-    """What `forward` and `backward` are handed as `ctx`: the node of the call itself."""
+    """The `ctx` that `forward` and `backward` get: the node of the call."""
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep inputs or outputs for backward; they come back as `ctx.saved_tensors`."""
@@ -48,7 +48,7 @@ class FunctionCtx:
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor) -> None:
-        """Accepted for PyTorch's sake; forward-mode differentiation does not use it."""
+        """Set `saved_for_forward`; forward-mode differentiation here does not use it."""
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
@@ -60,12 +60,12 @@ class FunctionCtx:
         self._non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward gets zeros (the default) or None for an output nobody used."""
+        """Whether backward gets zeros (the default) or None for an output that was not used."""
         self._materialize = value
 
 
 def forward_level_is_open() -> bool:
-    """Whether the backward that asks is a forward mode's (see forward_ad.py)."""
+    """Whether a `dual_level` is open: then the backward may compute a tangent (see forward_ad.py)."""
     import sys
 
     module = sys.modules.get("rushlight.autograd.forward_ad")
@@ -73,7 +73,7 @@ def forward_level_is_open() -> bool:
 
 
 def transposed_jvp(node: FunctionNode, gs: list, edges: tuple) -> list:
-    """The gradients of a function that gives its `jvp` only: the transpose of that linear map."""
+    """The gradients of a function that has only a `jvp`: the transpose of that linear map."""
     from rushlight.autograd.engine import grad
     from rushlight.autograd.grad_mode import enable_grad
 
@@ -178,7 +178,7 @@ class FunctionNode(Node, FunctionCtx):
 
 
 def fitted(node: Node, i: int, g: Tensor, shape: tuple, dtype: Any) -> Tensor:
-    """A gradient brought to its input's shape and dtype; RuntimeError where that is impossible."""
+    """A gradient in the shape and dtype of its input; RuntimeError if that is impossible."""
     if g._array.shape != shape:
         lead = g.ndim - len(shape)
         if lead < 0 or any(
@@ -188,17 +188,11 @@ def fitted(node: Node, i: int, g: Tensor, shape: tuple, dtype: Any) -> Tensor:
                 f"Function {node.name()} returned an invalid gradient at index {i} - got "
                 f"{list(g.shape)} but expected shape compatible with {list(shape)}"
             )
-        g = g.sum_to_size(shape)
-    d = dtypes.OF[dtype]
-    if g.dtype is not d:
-        if g.dtype.is_complex and not d.is_complex:
-            g = g.real
-        g = g.to(d)
-    return g
+    return unbroadcast(g, shape, dtype)
 
 
 class FunctionMeta(type):
-    """Gives each function class its node class, so that `grad_fn` is named after it."""
+    """Makes a node class for each function class, so that `grad_fn` has its name."""
 
     def __init__(cls, name: str, bases: tuple, namespace: dict) -> None:
         super().__init__(name, bases, namespace)
@@ -352,7 +346,7 @@ def identity(base: Tensor) -> Tensor:
 
 
 def saved(ctx: FunctionNode, t: Tensor | None, outputs: list, finished: list) -> Any:
-    """(what keeps it, edge) of one tensor given to save_for_backward."""
+    """(saved, edge) of one tensor given to `save_for_backward`."""
     if t is None:
         return None
     for nr, o in enumerate(outputs):
@@ -362,7 +356,7 @@ def saved(ctx: FunctionNode, t: Tensor | None, outputs: list, finished: list) ->
 
 
 def once_differentiable(function: Callable) -> Callable:
-    """Decorate a `backward` that must not be differentiated itself: it then raises instead."""
+    """Decorate a `backward` that cannot be differentiated: a second derivative raises RuntimeError."""
 
     @functools.wraps(function)
     def once(ctx: Any, *args: Any) -> Any:
@@ -399,7 +393,7 @@ class Refuse(Function):
 
 
 class NestedIOFunction(Function):
-    """PyTorch's name for functions over nested structures; the plain kind serves."""
+    """PyTorch's name for functions of nested structures; the same as `Function`."""
 
 
 InplaceFunction = Function

@@ -1,6 +1,6 @@
-"""Switching recording off and on: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`.
+"""`no_grad`, `enable_grad`, `set_grad_enabled` and `inference_mode` switch recording off and on.
 
-All are context managers and decorators (of functions and generators), and hold for one thread.
+All are context managers and decorators of functions and generators. They affect the calling thread only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Switch:
-    """A context manager that can decorate functions, generator functions and (by habit) classes."""
+    """A context manager that can also decorate functions and generator functions."""
 
     def clone(self) -> Any:
         return type(self)()
@@ -65,7 +65,7 @@ _end = object()
 
 
 class no_grad(Switch):
-    """Do not record what is computed inside.
+    """A block in which nothing is recorded.
 
     >>> import rushlight as torch
     >>> x = torch.ones(1, requires_grad=True)
@@ -93,13 +93,13 @@ class no_grad(Switch):
 
 
 class enable_grad(no_grad):
-    """Record what is computed inside, also within `no_grad`."""
+    """A block in which calls are recorded, also within `no_grad`."""
 
     value = True
 
 
 class set_grad_enabled(Switch):
-    """Record or do not record, from the call on; as a context manager or decorator, inside only."""
+    """Switch recording on or off, from this call on, or in a block or decorated function."""
 
     def __init__(self, mode: bool) -> None:
         self.before = thread.grad
@@ -128,7 +128,7 @@ class set_grad_enabled(Switch):
 
 
 class inference_mode(Switch):
-    """As `no_grad`, and results carry no version counter: they may not be used for recording later."""
+    """As `no_grad`; results have no version counter and cannot be saved for backward later."""
 
     def __new__(cls, mode: Any = True) -> Any:
         if callable(mode) and not isinstance(mode, bool):
@@ -167,7 +167,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 class set_multithreading_enabled(Switch):
-    """Accepted for PyTorch's sake: a backward runs in the thread that calls it."""
+    """Without effect: a backward runs in the thread that calls it."""
 
     def __init__(self, mode: bool = True) -> None:
         self.before, thread.multithreading = thread.multithreading, mode

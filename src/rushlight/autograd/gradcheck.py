@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class GradcheckError(RuntimeError):
-    """A gradient that is not what finite differences say."""
+    """Raised for a gradient that differs from finite differences."""
 
 
 def as_tuple(x: Any) -> tuple:
@@ -187,7 +187,7 @@ def numerical_jacobians(
     outputs = values()
     jacobians: list[tuple[bool, list[list[Tensor]]]] = [(needs, []) for _, needs in outputs]
     for x in checked(inputs):
-        moved = x.data  # writes to it concern no graph
+        moved = x.data  # writes to it are not recorded
         matrices = [[o.new_zeros(x.numel(), o.numel()) for _ in units(x)] for o, _ in outputs]
         for d, unit in enumerate(units(x)):
             for row, k in enumerate(places(x)):
@@ -351,7 +351,7 @@ def check_zero_gradients(outputs: list[Tensor], inputs: tuple) -> None:
 
 
 class UndefinedGrad(Function):
-    """The input itself; backward hands on no gradient."""
+    """The identity, whose backward gives no gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -363,7 +363,7 @@ class UndefinedGrad(Function):
 
 
 def check_undefined(func: Callable, inputs: tuple) -> None:
-    """Backward must stand missing gradients: of all outputs, and of each one."""
+    """Backward must work without gradients of all outputs, and of each one."""
     sources = checked(inputs)
 
     def check(missing: set[int] | None) -> int:

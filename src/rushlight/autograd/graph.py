@@ -45,7 +45,7 @@ class Version:
 
 
 class InferenceVersion:
-    """Stands for the version counter of tensors made in inference mode, which have none."""
+    """In place of a version counter, for tensors made in inference mode, which have none."""
 
     __slots__ = ()
 
@@ -61,7 +61,7 @@ INFERENCE: Any = InferenceVersion()
 
 
 class Hooks:
-    """What users hung on one node; a node without any has None in its place."""
+    """The hooks that users registered on one node. A node without hooks has None instead."""
 
     __slots__ = (
         "tensor_pre",
@@ -89,18 +89,17 @@ class Hooks:
 
 
 class HookTable(dict):
-    """Hooks by the id of their handle; unlike a plain dictionary it can be referred to weakly."""
+    """A dictionary of hooks by the id of their handle, which can be referenced weakly."""
 
     __slots__ = ("__weakref__",)
 
 
 class RemovableHandle:
-    """What every `register_*hook` returns: takes the hook out of its table again, by `remove()` or at
-    the end of a `with`.
+    """What every `register_*hook` returns. `remove()`, or the end of a `with` block, removes the hook.
 
-    `hooks` is the table the hook goes into, under `handle.id`; `extra_dict` one more table, or a
-    list of them, that may hold something under the same id. The tables are held weakly, so that a
-    forgotten handle keeps no module alive.
+    `hooks` is the table that has the hook under `handle.id`; `extra_dict` is one more table, or a
+    list of tables, that may have an entry under the same id. The handle references the tables weakly, so
+    that it keeps no module alive.
     """
 
     id: int
@@ -116,7 +115,7 @@ class RemovableHandle:
         self.extra_dict_ref = tuple(weakref.ref(table) for table in extra)
 
     def remove(self) -> None:
-        """Take the hook out; a second call does nothing."""
+        """Remove the hook; a second call does nothing."""
         for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
             table = reference()
             if table is not None:
@@ -128,7 +127,7 @@ class RemovableHandle:
     def __setstate__(self, state: Any) -> None:
         from collections import OrderedDict
 
-        # A table that is gone is replaced by an empty one that nobody looks at.
+        # An empty table replaces one that is gone.
         alive = [OrderedDict() if table is None else table for table in (state[0], *state[2])]
         self.hooks_dict_ref, *extra = (weakref.ref(table) for table in alive)
         self.extra_dict_ref = tuple(extra)
@@ -143,12 +142,12 @@ class RemovableHandle:
 
 
 class Node:
-    """One recorded operation: knows where gradients go and how to compute them.
+    """One recorded operation: where gradients go and how to compute them.
 
-    `edges`: one entry per input. `saved`: what the gradient rules read. `fix`: None, or for each
-    input the (shape, dtype) its gradient must be brought to. `hooks`: None, or `Hooks`.
-    `apply(g, edges, keep, record)` returns one gradient (or None) per edge: `keep` what was saved for
-    another backward, `record` the backward itself.
+    `edges`: one entry for each input. `saved`: what the gradient rules read. `fix`: None, or for each
+    input the (shape, dtype) that its gradient must have. `hooks`: None, or `Hooks`.
+    `apply(g, edges, keep, record)` returns one gradient (or None) for each edge. `keep`: what was saved stays
+    for another backward; `record`: the backward itself is recorded.
     """
 
     __slots__ = (
@@ -173,16 +172,13 @@ class Node:
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dictionary for the user's notes on this node."""
+        """A dictionary in which users may keep anything about this node."""
         return hooks_of(self).metadata
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """For each input: the node its gradient goes to (None where none goes), and which output."""
-        return tuple(
-            (None, 0) if e is None else (e.node, e.nr) if e.__class__ is Output else (e, 0)
-            for e in self.edges
-        )
+        return tuple((None, 0) if e is None else node_and_output(e) for e in self.edges)
 
     @property
     def _input_metadata(self) -> tuple:
@@ -198,7 +194,7 @@ class Node:
         return _register(hooks_of(self).pre, fn)
 
     def _register_hook_dict(self, tensor: Tensor) -> None:
-        """Present for PyTorch's sake: hooks of a tensor live on its node already."""
+        """Does nothing: the hooks of a tensor are on its node already. PyTorch has this method."""
 
     def _sequence_nr(self) -> int:
         return id(self)
@@ -226,14 +222,19 @@ class Output:
 
     def __init__(self, node: Node, nr: int) -> None:
         self.node, self.nr, self.edges = node, nr, (node,)
-        self.hooks = True  # never None: the engine takes its rare branch, where it delivers this
+        self.hooks = True  # never None, so that the engine runs it by `run_special`
+
+
+def node_and_output(e: Any) -> tuple[Any, int]:
+    """The node of an edge, and the number of the output that the edge stands for."""
+    return (e.node, e.nr) if e.__class__ is Output else (e, 0)
 
 
 class AccumulateGrad(Node):
-    """The end of a path: adds what arrives to the `.grad` of a leaf.
+    """The node of a leaf: adds the gradients that arrive to the leaf's `.grad`.
 
-    The leaf holds its node, the node knows the leaf weakly (no cycle). A leaf that nobody else
-    holds any more is made anew around the same array when someone asks the graph for it.
+    The leaf references this node, and this node the leaf weakly, so that there is no cycle. When the leaf is
+    gone and the graph is asked for it, a new tensor is made with the same array.
     """
 
     __slots__ = ("leaf", "array")
@@ -256,7 +257,7 @@ class AccumulateGrad(Node):
 
 
 class GraphRoot(Node):
-    """Stands for the caller of backward in anomaly messages."""
+    """The caller of backward, in anomaly messages."""
 
     __slots__ = ()
 
@@ -270,12 +271,12 @@ FREED = (
 
 
 def freed(node: Node) -> None:
-    """Raise: the saved values of `node` are gone."""
+    """RuntimeError: the saved values of `node` were freed."""
     raise RuntimeError(f"[{node.name()}] {FREED}")
 
 
 def stale(node: Node, name: str, shape: tuple, dtype: object, now: int, seen: int) -> None:
-    """Raise: a tensor that `node` saved as `name` was written to since."""
+    """RuntimeError: a tensor that `node` saved as `name` was written to since."""
     raise RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace "
         f"operation: [{dtype} {list(shape)}], saved as {name!r} by {node.name()}, is at version {now}; "
@@ -285,8 +286,10 @@ def stale(node: Node, name: str, shape: tuple, dtype: object, now: int, seen: in
 
 
 class Since:
-    """What a counter has counted since now: the version of a result that was written in place, which
-    its node saved, and takes for unchanged at 0."""
+    """A version counter that starts at 0 now, for a result that was written in place.
+
+    The node that saved the result takes it for unchanged while the version is 0.
+    """
 
     __slots__ = ("counter", "seen")
 
@@ -308,7 +311,7 @@ def version_of(t: Tensor) -> Version:
     if v is None:
         v = t._counter = Version()
         e = t._edge
-        # A node that saved its own result must see later writes to it: it gets the counter now.
+        # A node that saved its own result needs the counter to see later writes.
         if e is not None:
             if e.__class__ is Output:
                 e.node.outputs[e.nr].version = v
@@ -330,7 +333,7 @@ _ELSEWHERE = (
 
 
 def __getattr__(name: str) -> Any:
-    """The rest of the public `autograd.graph` stands in saved_hooks.py."""
+    """The public names of `autograd.graph` that saved_hooks.py has."""
     if name not in _ELSEWHERE:
         raise AttributeError(f"module 'rushlight.autograd.graph' has no attribute {name!r}")
     from rushlight.autograd import saved_hooks

@@ -1,8 +1,8 @@
-"""The profiler: what ran, how long, on which shapes. It costs nothing while it is off.
+"""The profiler: which operators and nodes ran, for how long, on which shapes.
 
-While a profile is on, calls take the general way, which asks `general.around`; the walk back hands
-each node to the profiler. So an operator or a node never mentions it. Events have the names that they
-have in PyTorch: `profiler_names`.
+While a profile is on, calls take the general way, which asks `general.around`; the engine passes each
+node to `run_node`, and nodes the kernels of rules to `_around_kernel`. No operator or node mentions the
+profiler, and it costs nothing while it is off. Events have the names of PyTorch's: `profiler_names`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Recording:
-    """The events of one profile, of all threads, while it is on."""
+    """The events of one profile, of all threads."""
 
     def __init__(self, shapes: bool, memory: bool, stacks: bool) -> None:
         self.shapes, self.memory, self.stacks = shapes, memory, stacks

@@ -1,4 +1,4 @@
-"""What a profiler saw: events, their sums by name, and the tables and files made of them."""
+"""Events of profiles, their sums by name, and the tables and files made of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""What users do with the graph: hooks on saved tensors, edges as values, hooks on several tensors.
-
-These are the public names of `autograd.graph` beside `Node`.
-"""
+"""The public names of `autograd.graph` beside `Node`: hooks on saved tensors, gradient edges, and hooks on
+several tensors."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.autograd.grad_mode import Switch
-from rushlight.autograd.graph import Node, Output, RemovableHandle
+from rushlight.autograd.graph import Node, RemovableHandle, node_and_output
 from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import edge_of
 from rushlight.core.stub import declare
@@ -21,8 +19,9 @@ if TYPE_CHECKING:
 
 
 class saved_tensors_hooks(Switch):
-    """Inside: what an operation saves for backward goes through `pack_hook(tensor)`, and comes back
-    through `unpack_hook(packed)`, which must return a tensor of the same value.
+    """A block in which every tensor saved for backward is replaced by `pack_hook(tensor)`.
+
+    Backward gets it back by `unpack_hook(packed)`, which must return a tensor of the same value.
 
     >>> import rushlight as torch
     >>> seen = []
@@ -54,7 +53,7 @@ declare("no-op", "There is one memory.", "torch.autograd.graph", "save_on_cpu(pi
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Inside: saved tensors wait for backward in CPU memory, as copies."""
+    """A block in which tensors saved for backward are copied to the CPU."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(t: Tensor) -> Any:
@@ -71,7 +70,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 
 class disable_saved_tensors_hooks(Switch):
-    """Inside: entering `saved_tensors_hooks` raises RuntimeError with `error_message`."""
+    """A block in which `saved_tensors_hooks` raises RuntimeError with `error_message`."""
 
     def __init__(self, error_message: str) -> None:
         self.message = error_message
@@ -90,8 +89,10 @@ class disable_saved_tensors_hooks(Switch):
 
 
 class GradientEdge(NamedTuple):
-    """Where a gradient goes: output number `output_nr` of `node`. Stands for a tensor in
-    `autograd.backward` and `autograd.grad`, without keeping the tensor."""
+    """Where a gradient goes: output number `output_nr` of `node`.
+
+    `autograd.backward` and `autograd.grad` take it in place of a tensor, which it does not keep alive.
+    """
 
     node: Node
     output_nr: int
@@ -105,13 +106,11 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         raise RuntimeError(
             "It is not possible to get the gradient edge for a Tensor that does not require gradients"
         )
-    if e.__class__ is Output:
-        return GradientEdge(e.node, e.nr)
-    return GradientEdge(e, 0)
+    return GradientEdge(*node_and_output(e))
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
-    """Tell autograd that a tensor's memory was written to behind its back."""
+    """Count a write to a tensor's memory that autograd did not see."""
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
         if t.is_inference():
             raise RuntimeError("Inference tensors do not track version counter.")
@@ -121,10 +120,10 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable, *, mode: str = "all"
 ) -> RemovableHandle:
-    """Call `fn` when the gradients of several tensors are there.
+    """Call `fn` when the gradients of several tensors are computed.
 
-    `mode="all"`: once per backward, with the list of gradients (None for a tensor that got none),
-    when all that take part have theirs. `mode="any"`: with the first of them.
+    `mode="all"`: once in each backward, when all tensors that take part in it have their gradient, with the list
+    of the gradients (None for a tensor without one). `mode="any"`: once, with the first gradient.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
@@ -145,10 +144,7 @@ def register_multi_grad_hook(
                 else:
                     _, grads = waiting.setdefault(id(task), (task, []))
                     grads.append((i, g))
-                    taking_part = sum(
-                        task is None or (e.node if e.__class__ is Output else e) in task
-                        for e in edges
-                    )
+                    taking_part = sum(task is None or node_and_output(e)[0] in task for e in edges)
                     if len(grads) < taking_part:
                         return
                     del waiting[id(task)]
@@ -173,7 +169,7 @@ class MultiHandle(RemovableHandle):
 
 
 class allow_mutation_on_saved_tensors(Switch):
-    """Inside: a tensor that was saved may be written to; what was saved is copied first."""
+    """A block in which saved tensors may be written to: backward reads copies."""
 
     def __enter__(self) -> Any:
         def pack(t: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What autograd knows about the running thread: is it recording, is it in inference mode."""
+"""Autograd's switches of each thread, and the count of modes that are on in all threads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class ThreadState(threading.local):
     inference = False  # inside `inference_mode`: results carry neither history nor a version
     node_watch: Any = None  # the profiler's: called as (node, run) around every node of a backward
     task: dict | None = None  # the table of the running backward: every node that takes part
-    multithreading = True  # accepted for PyTorch's sake; the engine runs in the calling thread
-    anomaly = False  # keep the forward line of every node, look for nan in every gradient
+    multithreading = True  # without effect: the engine runs in the calling thread
+    anomaly = False  # note the forward line of every node, look for nan in every gradient
     anomaly_nan = True
     saved_hooks: tuple = ()  # stack of (pack, unpack) pairs for saved tensors
     saved_hooks_error: str | None = None  # message while saved tensor hooks are forbidden

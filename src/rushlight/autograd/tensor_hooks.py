@@ -1,4 +1,4 @@
-"""The hooks of one tensor; methods of `Tensor`. They live on the node of the tensor's edge."""
+"""Methods of `Tensor` that register hooks. A tensor's hooks are kept by the node of its edge."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from rushlight.autograd.graph import (
     RemovableHandle,
     _register,
     hooks_of,
+    node_and_output,
 )
-from rushlight.autograd.views import edge_of, place
+from rushlight.autograd.views import edge_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ def retains_grad(self: Tensor) -> bool:
     e = edge_of(self)
     if e is None or e.__class__ is AccumulateGrad:
         return False
-    node, nr = place(e)
+    node, nr = node_and_output(e)
     return node.hooks is not None and nr in node.hooks.retain
 
 
@@ -35,22 +36,22 @@ def retain_grad(self: Tensor) -> None:
     if e is None:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if e.__class__ is not AccumulateGrad:
-        node, nr = place(e)
+        node, nr = node_and_output(e)
         hooks_of(node).retain[nr] = weakref.ref(self)
 
 
 def register_hook(self: Tensor, hook: Callable) -> RemovableHandle:
-    """Call `hook(grad)` whenever the gradient of this tensor is computed; what it returns (if not
-    None) takes the gradient's place."""
+    """Call `hook(grad)` whenever the gradient of this tensor is computed. A tensor that it returns replaces
+    the gradient."""
     e = edge_of(self)
     if e is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    node, nr = place(e)
+    node, nr = node_and_output(e)
     return _register(hooks_of(node).tensor_pre.setdefault(nr, HookTable()), hook)
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> RemovableHandle:
-    """Call `hook(tensor)` after a backward added to this leaf's `.grad`."""
+    """Call `hook(tensor)` after a backward has added to this leaf's `.grad`."""
     e = edge_of(self)
     if e is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")

@@ -1,4 +1,4 @@
-"""`torch.autograd.Variable`: what tensors with gradients were called before PyTorch 0.4."""
+"""`torch.autograd.Variable`, the name of tensors with gradients before PyTorch 0.4."""
 
 from __future__ import annotations
 

@@ -1,23 +1,30 @@
-"""Views and writes in place: how history stays right when memory is shared.
+"""Views and in-place writes: how the graph stays right when tensors share memory.
 
 Note [Views and writes]
     A view keeps no history of its own. It knows its base (the tensor that is not a view) and how it
-    was made from it, one `View` record per step. Three rules follow:
+    was made from it: one `View` record for each step. Three rules follow:
 
     1. A write through a view becomes history of the *base*: a `CopySlices` node goes between the
        base and its former node, and sends the gradient of the written region through the written
        operation, and the rest of it on unchanged.
-    2. Every view remembers the version its node belongs to. When the memory was written to since,
-       the node is stale, and the next use derives it anew by making the view from the base again.
-    3. A tensor that was saved for backward remembers the version too, and a backward that needs an
-       overwritten one raises, so that a gradient is right or refused, never wrong.
+    2. Every view remembers which version of the memory its node belongs to. After a later write the
+       node is stale, and the next use makes the view from the base again to get a new node.
+    3. A tensor that was saved for backward remembers the version too. A backward that needs an
+       overwritten tensor raises, so that a gradient is right or refused, never wrong.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight.autograd.graph import AccumulateGrad, Node, Output, hooks_of, new, version_of
+from rushlight.autograd.graph import (
+    AccumulateGrad,
+    Node,
+    Output,
+    hooks_of,
+    node_and_output,
+    version_of,
+)
 from rushlight.autograd.state import thread
 
 if TYPE_CHECKING:
@@ -36,10 +43,10 @@ FORBIDDEN = {  # kinds of views that lose their history with a write to their ba
 
 
 class View:
-    """The history of a view: `make(parent or base, *args)` makes it again.
+    """The edge of a view: `make(parent or base, *args)` makes the view again.
 
-    `node` is valid while the memory's version is `seen`; `kind` says under which circumstances the
-    view was made, because PyTorch forbids writes through some of them.
+    `node` is valid while the version of the memory is `seen`. `kind` says how the view was made, because
+    PyTorch forbids writes through some kinds of views.
     """
 
     __slots__ = ("base", "parent", "make", "args", "node", "version", "seen", "kind")
@@ -67,7 +74,7 @@ class View:
         self.kind = kind
 
     def resolve(self) -> Any:
-        """The edge of the view, derived anew when the memory was written to."""
+        """The node of the view; a new one if the memory was written to since."""
         if self.seen != self.version.n:
             base_edge = self.base._edge
             if base_edge is None:  # a leaf view keeps its AccumulateGrad; others have no history
@@ -84,13 +91,13 @@ class View:
         return self.node
 
     def wants(self) -> bool:
-        """Whether the view requires grad; also where its history cannot be had."""
+        """Whether the view requires grad. True also where `resolve` would raise."""
         if self.kind in FORBIDDEN and self.seen != self.version.n and self.base._edge is not None:
             return True
         return self.resolve() is not None
 
     def check_replay(self) -> None:
-        """Raise when the view may not, or cannot, be made again from its base."""
+        """RuntimeError if the view may not, or cannot, be made again from its base."""
         if self.kind in FORBIDDEN:
             what = "A view was created in no_grad mode"
             if self.kind == MULTI and self.node.__class__ is Output:
@@ -108,7 +115,7 @@ class View:
             )
 
     def of_leaf(self) -> bool:
-        """Whether it was made from a view that is a leaf itself."""
+        """Whether this view was made from a view that is a leaf."""
         step = self.parent
         while step is not None:
             if step.node.__class__ is AccumulateGrad:
@@ -138,15 +145,16 @@ def edge_of(t: Tensor) -> Any:
 
 
 def operation(node: Node) -> str:
-    """What a node's name says was done: Unbind of UnbindBackward0."""
+    """The operation in the name of a node: Unbind for UnbindBackward0."""
     return node.name().split("Backward")[0]
 
 
 class CopySlices(Node):
-    """History of a base after a write through one of its views.
+    """The node of a base after a write through one of its views.
 
-    It keeps how the view is made and the strides it is made from, not the base: the base's edge is
-    this node, and a graph has no cycles.
+    `steps` make the view from a tensor with the `strides` of the base. The node does not hold the base, whose
+    edge is this node: a graph has no cycles. `inner` is the node of the operation that was written, and
+    the view its input number `self_at`.
     """
 
     __slots__ = ("steps", "strides", "inner", "self_at")
@@ -159,7 +167,7 @@ class CopySlices(Node):
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         flow = g.clone()
-        if flow._array.strides != self.strides:  # a view may exist under the base's strides only
+        if flow._array.strides != self.strides:  # the steps may need the base's strides
             from rushlight.ops.layout.views import laid_out
 
             flow = laid_out(flow, self.strides)
@@ -178,10 +186,10 @@ class CopySlices(Node):
 
 
 def hides_history(t: Tensor) -> bool:
-    """A view without history of a tensor that has one: a write to it would be missing there.
+    """Whether `t` is a view without history of a tensor with history, which a write to `t` would miss.
 
-    So is a view made under no_grad, what is made of it, and a view of a leaf that was told to
-    require grad later. Views as integers have no part in gradients.
+    That is true for a view made under no_grad, for views made from it, and for a view of a leaf that
+    was told to require grad later. It is false for views as integers, which have no gradient.
     """
     e = t._edge
     return (
@@ -194,7 +202,7 @@ def hides_history(t: Tensor) -> bool:
 
 
 def check_writable(t: Tensor, name: str) -> None:
-    """Raise PyTorch's error when recording a write in place to `t` would make history wrong."""
+    """RuntimeError, as PyTorch raises it, if a recorded in-place write to `t` is not allowed."""
     e = t._edge
     if e.__class__ is View:
         if (
@@ -245,7 +253,7 @@ def check_writable(t: Tensor, name: str) -> None:
 
 
 def rebase(t: Tensor, node: Node | None, self_at: int = 0) -> None:
-    """`t` was written to (its version is already the new one) by `node`: take over its history."""
+    """Make `node` the history of `t` after a write by it. The version of `t` is already the new one."""
     e = t._edge
     if e.__class__ is View:
         if node is not None:
@@ -253,33 +261,17 @@ def rebase(t: Tensor, node: Node | None, self_at: int = 0) -> None:
             before = base._edge
             base._edge = CopySlices(before, e, node, self_at)
             keep_retaining(before, base._edge)
-            e.seen = ~e.version.n  # derive anew from the base (negative: known to be stale)
+            e.seen = ~e.version.n  # negative: known to be stale
     else:
         t._edge = node
         keep_retaining(e, node)
 
 
 def keep_retaining(before: Any, after: Any) -> None:
-    """What the tensor whose edge was `before` and is `after` retains in `.grad` is its last gradient."""
+    """Move the `retain_grad` of a tensor from its edge before a write to the one after it: `.grad` becomes the
+    gradient of what the tensor holds last."""
     if before is None or before.hooks is None or after is None:
         return
-    (node, nr), (new_node, new_nr) = place(before), place(after)
+    (node, nr), (new_node, new_nr) = node_and_output(before), node_and_output(after)
     if node.hooks is not None and nr in node.hooks.retain:
         hooks_of(new_node).retain[new_nr] = node.hooks.retain.pop(nr)
-
-
-def place(e: Any) -> tuple[Any, int]:
-    """The node of an edge, and which of its outputs the edge is."""
-    return (e.node, e.nr) if e.__class__ is Output else (e, 0)
-
-
-def view_of(source: Tensor, array: Any, node: Any, make: Callable, args: tuple) -> Tensor:
-    """Wrap `array`, which shares the memory of `source`, as its view with history `node`."""
-    result = new(source.__class__ if source.__class__ is _plain else _plain)
-    result._array = array
-    result._edge = View(source, make, args, node)
-    result._counter = source._counter
-    return result
-
-
-_plain: Any = None  # the Tensor class, set by tensor.py

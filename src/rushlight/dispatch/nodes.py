@@ -21,8 +21,8 @@ from rushlight.dispatch.record import (
     FLOATS,
     GeneralNode,
     OpNode,
-    fit,
     saved_attribute,
+    unbroadcast_all,
     watched,
     wrapped,
 )
@@ -54,7 +54,7 @@ scope |= {
     "OF": dtypes.OF,
     "freed": freed,
     "stale": stale,
-    "fit": fit,
+    "unbroadcast_all": unbroadcast_all,
     "floats": FLOATS,
     "watched": watched,
     "wrapped": wrapped,
@@ -347,6 +347,6 @@ def return_lines(op: Op, value: str) -> list[str]:
     if op.elementwise and len(op.inputs) > 1:
         return [
             f"    if self.fix is None: return {value}",
-            f"    return fit({value}, self.fix)",
+            f"    return unbroadcast_all({value}, self.fix)",
         ]
     return [f"    return {value}"]

@@ -324,7 +324,7 @@ class GeneralNode(OpNode):
                     flat += x if x is not None else [None] * self.width(i)
                 else:
                     flat.append(x)
-            return fit(tuple(flat), self.fix)
+            return unbroadcast_all(tuple(flat), self.fix)
         flat = []
         at = 0
         for i in op.inputs:
@@ -341,7 +341,7 @@ class GeneralNode(OpNode):
             else:
                 flat.append(None)
             at += 1
-        return fit(tuple(flat), self.fix)
+        return unbroadcast_all(tuple(flat), self.fix)
 
     def width(self, name: str) -> int:
         """How many edges the list input `name` has."""
@@ -444,22 +444,27 @@ def d0(value: Any, dtype: dtypes.dtype) -> Tensor:
     return t
 
 
-def fit(gradients: tuple, fix: tuple) -> tuple:
-    """Bring every gradient to the shape and dtype of its input: undoes broadcasting and promotion."""
-    fitted = []
-    for g, want in zip(gradients, fix, strict=True):
-        if g is not None and want is not None:
-            shape, dtype = want
-            if g._array.shape != shape:
-                g = g.sum_to_size(shape)
-            if g._array.dtype is not dtype and g._array.dtype != dtype:
-                d = dtypes.OF[dtype]
-                if g.dtype.is_complex and not d.is_complex:
-                    g = g.real
-                if g.dtype is not d:
-                    g = g.to(d)
-        fitted.append(g)
-    return tuple(fitted)
+def unbroadcast(g: Tensor, shape: tuple, dtype: np.dtype) -> Tensor:
+    """A gradient in the shape and dtype of its input: undoes broadcasting and promotion."""
+    if g._array.shape != shape:
+        g = g.sum_to_size(shape)
+    if g._array.dtype is not dtype and g._array.dtype != dtype:
+        d = dtypes.OF[dtype]
+        if g.dtype.is_complex and not d.is_complex:
+            g = g.real
+        if g.dtype is not d:
+            g = g.to(d)
+    return g
+
+
+def unbroadcast_all(gradients: tuple, inputs: tuple) -> tuple:
+    """The gradients in the (shape, dtype) of their inputs; None stands for no gradient, and for none wanted."""
+    return tuple(
+        [
+            g if g is None or want is None else unbroadcast(g, *want)
+            for g, want in zip(gradients, inputs, strict=True)
+        ]
+    )
 
 
 def saved_attribute(node: OpNode, name: str) -> Any:

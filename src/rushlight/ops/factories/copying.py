@@ -18,7 +18,7 @@ from rushlight.core.device import device as Device
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.inplace import check_inplace, edge_before, write
-from rushlight.dispatch.record import fit, make_node
+from rushlight.dispatch.record import make_node, unbroadcast
 from rushlight.dispatch.registry import Array, Op, op, public
 from rushlight.ops.factories import arguments, creation
 
@@ -427,7 +427,7 @@ def copy_into(xp, input: Array, src: Array):
 
 copy_into.grad(
     input=lambda g: g.new_zeros(g.shape),
-    src=lambda g, src_shape, src_dtype: fit((g,), ((src_shape, src_dtype.np),))[0],
+    src=lambda g, src_shape, src_dtype: unbroadcast(g, src_shape, src_dtype.np),
 )
 
 
