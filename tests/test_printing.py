@@ -224,13 +224,12 @@ def test_what_does_not_fit_on_the_line_starts_a_new_one():
 
 
 def test_a_parameter_says_so():
-    assert printing.parameter_str(Parameter([[1.0], [2.0]], requires_grad=True)) == text("""
-        Parameter containing:
+    assert printing.tensor_str(Parameter([[1.0], [2.0]], requires_grad=True)) == text("""
         tensor([[1.],
                 [2.]], requires_grad=True)
     """)
     scale = type("Scale", (Parameter,), {"__module__": "someones.module"})([1.0])
-    assert printing.parameter_str(scale) == "Parameter containing:\nParameter(Scale([1.]))"
+    assert printing.tensor_str(scale) == "Parameter(Scale([1.]))"
 
 
 def test_the_default_dtype_goes_unnamed():

@@ -27,7 +27,6 @@ FULL = frozenset((F32, F64))
 FLOATING = REDUCED | FULL
 COMPLEX = frozenset((C64, C128))
 STORED_ONLY = frozenset((U16, U32, U64))  # PyTorch computes on none of them
-INTEGRAL = frozenset((U8, I8, I16, I32, I64)) | STORED_ONLY
 
 
 def compute_dtype(d: np.dtype[Any]) -> np.dtype[Any]:

@@ -332,11 +332,6 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool =
     return text + ")"
 
 
-def parameter_str(parameter: Tensor) -> str:
-    """`repr(parameter)`: the line "Parameter containing:", then the tensor."""
-    return "Parameter containing:\n" + tensor_str(parameter)
-
-
 def tensor_format(tensor: Tensor, spec: str) -> str:
     """`format(tensor, spec)`: of a plain 0-d tensor the format of its number; else `str(tensor)`.
 
