@@ -40,6 +40,7 @@ from rushlight._codegen.kernels import conv_direct, gemm
 from rushlight._codegen.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
 from rushlight._codegen.kernels.conv_direct import DepthwisePlan
 from rushlight._codegen.types import of
+from rushlight.core.dtype_sets import F32, FULL
 
 if TYPE_CHECKING:
     from rushlight._backends.convolution import Problem
@@ -267,7 +268,7 @@ class InFloat32(Candidate):
 
     @staticmethod
     def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
-        single, q = winograd.SINGLE, in_float32(p)
+        single, q = F32, in_float32(p)
         a, b = converted(a, single), converted(b, single)
         if p.direction == "weight":
             return converted(convolve_weight(a, b, q), p.dtype)
@@ -277,7 +278,7 @@ class InFloat32(Candidate):
 
 @lru_cache(maxsize=256)
 def in_float32(p: Problem) -> Problem:
-    return replace(p, dtype=winograd.SINGLE)
+    return replace(p, dtype=F32)
 
 
 class Reference(Candidate):
@@ -287,7 +288,7 @@ class Reference(Candidate):
 
     @staticmethod
     def applies(p: Problem) -> bool:
-        if p.dtype.char not in "fd" or FOREIGN in p.layouts or UNALIGNED in p.layouts:
+        if p.dtype not in FULL or FOREIGN in p.layouts or UNALIGNED in p.layouts:
             return True
         if not fits(p):
             return True
@@ -339,7 +340,7 @@ class Winograd(Candidate):
 
     @staticmethod
     def applies(p: Problem) -> bool:
-        return p.dtype is winograd.SINGLE and winograd.scheme_for(p) is not None
+        return p.dtype is F32 and winograd.scheme_for(p) is not None
 
     @staticmethod
     def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:

@@ -19,7 +19,7 @@ from rushlight._backends.reference import conversion
 from rushlight._backends.reference import elementwise as numpy_elementwise
 from rushlight._codegen.kernels import activations, arithmetic, elementwise, math
 from rushlight._codegen.kernels.loops import CHEAP, COSTLY
-from rushlight._codegen.kernels.pointwise import FLOATS, SINGLES, Pointwise
+from rushlight._codegen.kernels.pointwise import FLOAT_TYPES, SINGLES, Pointwise
 from rushlight._codegen.types import (
     Type,
     b1,
@@ -79,7 +79,7 @@ class Elementwise(Binding):
     numbers: int = 0
     grain: int = COSTLY
     bounds: bool = False
-    types: tuple[Type, ...] = FLOATS
+    types: tuple[Type, ...] = FLOAT_TYPES
     output: Type | None = None  # the type of the result, where it is another
 
     def bind(self, reference: Callable) -> Callable:

@@ -22,6 +22,7 @@ from rushlight._codegen.kernels import winograd as kernels
 from rushlight._codegen.kernels.schemes import SCHEMES, Scheme
 from rushlight._codegen.kernels.winograd import GAP, ROOM, RUN, TILES, Plan
 from rushlight._codegen.types import f32
+from rushlight.core.dtype_sets import F32
 
 if TYPE_CHECKING:
     from rushlight._backends.convolution import Problem
@@ -34,7 +35,6 @@ HUGE, OFTEN = 1 << 20, 8  # and where there are so many transformed numbers
 SHARES = 4  # that a convolution is cut into at least
 LARGE = 1 << 17  # numbers of transformed windows that do not stay in the second-level cache
 SUMS = 8  # and a gradient of windows
-SINGLE = np.dtype(np.float32)
 NUMBERS = {  # of schemes, by windows and step; of transposes, 0 instead of the step
     (3, 1): 0, (5, 1): 1, (3, 2): 2, (4, 2): 3, (3, 0): 4, (4, 0): 5,
 }  # fmt: skip
@@ -186,7 +186,7 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray, problem: Problem) -
     w = np.ascontiguousarray(w)
     taps = w.shape[2] * w.shape[3]
     c, o = x.shape[1] // groups, shape[1] // groups
-    y = empty(shape, SINGLE, channels_last)
+    y = empty(shape, F32, channels_last)
     scheme, p = SCHEMES[number], padding_of(problem)[0]
     if scheme.outputs == 4:  # the first result sees the input from there on
         p = scheme.taps - 3
@@ -195,7 +195,7 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray, problem: Problem) -
         number, x.shape, shape, p, problem.dilation[0], groups, steps, x_last,
         o * groups if channels_last else 0,
     )  # fmt: skip
-    wrong = np.zeros(1, SINGLE)
+    wrong = np.zeros(1, F32)
     again = OFTEN if scheme.products**2 * c * o > HUGE else AGAIN
     fused = bool(plan[Plan.CHUNKS] <= again * plan[Plan.PARTS])
     flipped = transposed and scheme.outputs == 2
@@ -206,11 +206,11 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray, problem: Problem) -
             part = w[group * c : group * c + c] if transposed else w[group * o : group * o + o]
             b = bias[group * o : group * o + o]
         if o % (2 * lanes):
-            b = np.zeros(up(o, 2 * lanes) * 2 * lanes, SINGLE)
+            b = np.zeros(up(o, 2 * lanes) * 2 * lanes, F32)
             b[:o] = bias[group * o : group * o + o]
         if not fused:
             size = scheme.products**2 * (RUN * 2 * lanes + GAP) * up(c, RUN) * up(o, 2 * lanes)
-            u = np.empty(size, SINGLE)
+            u = np.empty(size, F32)
             kernels.transform_windows.compiled(
                 S=number, FLIPPED=flipped, T=known["T"], L=lanes
             )(part, u, plan)  # fmt: skip
@@ -236,17 +236,17 @@ def convolve_weight(x: np.ndarray, g: np.ndarray, problem: Problem) -> np.ndarra
         g_last, True,
     )  # fmt: skip
     splits = int(plan[Plan.SPLITS])
-    y = np.empty(problem.w, SINGLE)
+    y = np.empty(problem.w, F32)
     size = o * y[0].size
-    parts = np.empty(splits * size, SINGLE) if splits > 1 else y
-    wrong = np.zeros(1, SINGLE)
+    parts = np.empty(splits * size, F32) if splits > 1 else y
+    wrong = np.zeros(1, F32)
     rows = 8 if known["MR"] >= 8 else 4
     for group in range(groups):
         kernels.convolve_weight.compiled(S=number, T=known["T"], MR=rows, L=known["L"])(
             x[:, group * c :], g[:, group * o :], y[group * o :], parts, wrong, plan
         )
     if problem.channels_last:
-        last = empty(y.shape, SINGLE, True)
+        last = empty(y.shape, F32, True)
         last[...] = y
         y = last
     return y if wrong[0] == 0 else None

@@ -10,7 +10,7 @@ from rushlight._codegen import parallel_ufuncs
 from rushlight._codegen.kernels.loops import COSTLY, loop, loop_of_vectors
 from rushlight._codegen.types import Type, bf16, f16, f32, f64, of
 
-FLOATS = (f32, f64, f16, bf16)
+FLOAT_TYPES = (f32, f64, f16, bf16)
 SINGLES = (f32, f16, bf16)  # for functions that compute in float64 what float32 needs
 LANES = 32  # of the vectors of such functions: several registers, so that one need not wait
 
@@ -33,7 +33,7 @@ class Pointwise(dict):
         numbers: int = 0,
         grain: int = COSTLY,
         output: Type | None = None,
-        types: tuple[Type, ...] = FLOATS,
+        types: tuple[Type, ...] = FLOAT_TYPES,
         vectors: bool = False,
     ) -> None:
         self.function, self.arrays, self.numbers = function, arrays, numbers
