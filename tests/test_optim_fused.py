@@ -319,6 +319,6 @@ def test_lengths_read_within_their_arrays():
     objects = np.array([id(a) for a in arrays])
     out = guarded(np.empty(len(arrays), np.float32))
     parts = guarded(np.empty(40000 // update.GRAIN + 1, np.float32))
-    lengths(objects, id(arrays[0].dtype), parts, out, len(arrays))
+    lengths(arrays, np.ndarray, arrays[0].dtype, parts, out, len(arrays))
     want = [*(np.float32(4 * n) ** 0.5 for n in (1, 15, 16, 17, 40000)), -1, -1, 0]
     np.testing.assert_allclose(out, want, rtol=1e-6)

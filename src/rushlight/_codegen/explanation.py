@@ -3,13 +3,14 @@ machine's limits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any
 
 from rushlight._codegen import ir
 from rushlight._codegen.kernel import Kernel
-from rushlight._codegen.types import HEAD, Header
+from rushlight._codegen.runtime import abi
+from rushlight._codegen.types import Header
 from rushlight._codegen.visitor import arguments, blocks, parts
 
 FLOPS = {"add": 1, "sub": 1, "mul": 1, "div": 1, "sqrt": 1, "fma": 2, "sum": 1}
@@ -166,11 +167,24 @@ def _kernel_recorder(run: Run, space: dict[str, Any], runs: dict[int, Run]) -> C
         start = perf_counter()
         function(*passed)
         taken = perf_counter() - start
-        arrays = [o for o, t in zip(passed, types.values(), strict=True) if t.kind == "p"]
+        arrays = arrays_of(passed)
         given = dict(zip(types, passed, strict=True))
         runs.setdefault(id(run), run).add(taken, arrays, operations(run, given))
 
     return record
+
+
+def arrays_of(values: Iterable[Any]) -> list[Any]:
+    """The arrays among these and in lists among these."""
+    import numpy as np
+
+    found = []
+    for each in values:
+        if isinstance(each, np.ndarray):
+            found.append(each)
+        elif isinstance(each, list):
+            found += arrays_of(each)
+    return found
 
 
 def _ufunc_recorder(pointwise: Any, dtype: Any, runs: dict[int, Run]) -> Callable:
@@ -211,22 +225,30 @@ class Memory:
         self.ranges: list[tuple[int, int]] = []
         for name, t in types.items():
             value = given[name]
-            if t.kind == "p":
-                at, n = value.ctypes.data, value.nbytes
-                self.ranges.append((at, at + n))
-                if t is Header:
-                    at = id(value)
-                    self.ranges.append((at, at + 8 * (HEAD + 4)))
-                    for table in (self.word(at + 8 * (HEAD + k)) for k in (2, 3)):
-                        self.ranges.append((table, table + 8 * value.ndim))
-                self.names[name] = at
+            if t is Header:
+                self.names[name] = id(value)
+                for each in [value, *arrays_of([value])]:
+                    self.header(each)
+            elif t.kind == "p":
+                self.names[name] = value.ctypes.data
+                self.add(value.ctypes.data, value.nbytes)
             elif t.kind in "iub":
                 self.names[name] = int(value)
 
-    def word(self, at: int) -> int:
-        import ctypes
+    def add(self, at: int, n: int) -> None:
+        self.ranges.append((at, at + n))
 
-        return ctypes.c_int64.from_address(at).value
+    def header(self, value: Any) -> None:
+        import numpy as np
+
+        if isinstance(value, np.ndarray):
+            self.add(value.ctypes.data, value.nbytes)
+            self.add(id(value), 8 * abi.ARRAY_SIZE)
+            for k in (abi.SHAPE, abi.STRIDES):
+                self.add(abi.field(value, k), 8 * value.ndim)
+        elif isinstance(value, list):
+            self.add(id(value), 8 * (abi.LIST_ITEMS + 1))
+            self.add(abi.field(value, abi.LIST_ITEMS), 8 * len(value))
 
     def load(self, at: int, t: Any) -> int:
         import ctypes

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._codegen.runtime.abi import HEAD as HEAD
 from rushlight.core import dtypes
 
 
@@ -108,7 +107,7 @@ class Ptr:
 
 
 # A NumPy array as the object that it is, for kernels that read its shape and strides themselves: its
-# fields are words of 8 bytes at the places that `runtime/abi.py` names. `bits(header[HEAD], Ptr[T])` makes
+# fields are words of 8 bytes at the places that `runtime/abi.py` names. `bits(header[abi.DATA], Ptr[T])` makes
 # a pointer of the address of its memory.
 Header = Type("Header", "p", 8, "ptr", element=i64)
 

@@ -102,9 +102,9 @@ class Batch:
             return waiting
         rule, constants = update.prepared(self.rule, tuple(self.given), self.numbers, self.dtype)
         kernel = update.compiled(rule, self.dtype)
-        objects = np.array([id(a) for arrays in waiting for a in arrays], np.int64)
+        flat = [a for arrays in waiting for a in arrays]
         refused = np.empty(1 + len(waiting), np.int64)
-        kernel(objects, id(self.dtype), constants, refused, len(waiting))
+        kernel(flat, np.ndarray, self.dtype, constants, refused, len(waiting))
         if not refused[0]:
             return []
         return [a for a, left in zip(waiting, refused[1:].tolist(), strict=True) if left]
@@ -129,10 +129,9 @@ def lengths(tensors: list[Tensor]) -> np.ndarray | None:
     from rushlight._codegen.types import of
 
     arrays = [a if a.flags.c_contiguous else in_order([a])[0] for a in arrays]
-    objects = np.array([id(a) for a in arrays], np.int64)
     out = np.empty(len(arrays), d)
     parts = np.empty(max(a.size for a in arrays) // update.GRAIN + 1, d)
-    update.lengths.compiled(T=of(d), R=of(d))(objects, id(d), parts, out, len(arrays))
+    update.lengths.compiled(T=of(d), R=of(d))(arrays, np.ndarray, d, parts, out, len(arrays))
     return None if (out < 0).any() else out
 
 

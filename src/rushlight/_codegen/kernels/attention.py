@@ -34,7 +34,8 @@ from rushlight._codegen.language import (
     typeof,
     unroll,
 )
-from rushlight._codegen.types import HEAD, Header, Ptr, f32, i32, i64
+from rushlight._codegen.runtime import abi
+from rushlight._codegen.types import Header, Ptr, f32, i32, i64
 
 WIDEST = 128  # of heads: elements of a query, key or value
 QUERIES, KEYS = 48, 256  # in a block, forward
@@ -55,8 +56,8 @@ def multiply(a, ars, aks, b, panel, bks, c, ldc, k, rows, columns, begin, T, MR,
 @inline
 def head_of(a, n, h, T):
     """Where the matrix of sample n and head h of a [N, H, rows, columns] begins, and its row's stride."""
-    strides = bits(a[HEAD + 3], Ptr[i64])
-    at = bits(a[HEAD], Ptr[T]) + (n * strides[0] + h * strides[1]) // T.size
+    strides = bits(a[abi.STRIDES], Ptr[i64])
+    at = bits(a[abi.DATA], Ptr[T]) + (n * strides[0] + h * strides[1]) // T.size
     return at, strides[2] // T.size
 
 
@@ -124,9 +125,9 @@ def attention(
     """out [N, H, rows, values]; `sums` [N, H, rows] becomes the logarithm of the sum of exponentials,
     inf where a query sees nothing. A head is cut into `down` chunks of rows. Rows' elements lie side by side."""
     W = V * L
-    shape = bits(q[HEAD + 2], Ptr[i64])
+    shape = bits(q[abi.SHAPE], Ptr[i64])
     heads, length, width = shape[1], shape[2], shape[3]
-    v_shape = bits(v[HEAD + 2], Ptr[i64])
+    v_shape = bits(v[abi.SHAPE], Ptr[i64])
     s, values = v_shape[2], v_shape[3]
     sharing = heads // v_shape[1]  # heads of the query for one of the keys and values
     deep = (width + (L - 1)) // L * L
@@ -239,9 +240,9 @@ def gradients(
 ):  # fmt: skip
     """The gradients by q, k and v, from the result and `sums` of `attention`; one chunk a head."""
     W = V * L
-    shape = bits(q[HEAD + 2], Ptr[i64])
+    shape = bits(q[abi.SHAPE], Ptr[i64])
     heads, length, width = shape[1], shape[2], shape[3]
-    v_shape = bits(v[HEAD + 2], Ptr[i64])
+    v_shape = bits(v[abi.SHAPE], Ptr[i64])
     s, values = v_shape[2], v_shape[3]
     deep, v_deep = (width + (L - 1)) // L * L, (values + (L - 1)) // L * L
     grain = max(1, SMALL // (length * s * (width + values)))

@@ -10,7 +10,8 @@ from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.elementwise import STREAM, WIDTH
 from rushlight._codegen.kernels.rows import width
 from rushlight._codegen.language import bits, inline, iota, load, parallel, routine, splat, store
-from rushlight._codegen.types import HEAD, Header, Ptr, i32, i64, u8
+from rushlight._codegen.runtime import abi
+from rushlight._codegen.types import Header, Ptr, i32, i64, u8
 
 DIMS = 8  # arrays of more dimensions are NumPy's
 PIECE = 16384  # elements of a row that is cut
@@ -27,9 +28,9 @@ PLAN = GROUP + 3 * DIMS
 def infer(a: Header, b: Header, plan: Ptr[i64]):
     """The plan for two arrays; plan[FITS] = 0 where they do not broadcast, or the result would not
     be C-contiguous."""
-    na, nb = i64(bits(a + HEAD + 1, Ptr[i32])[0]), i64(bits(b + HEAD + 1, Ptr[i32])[0])
-    a_shape, a_strides = bits(a[HEAD + 2], Ptr[i64]), bits(a[HEAD + 3], Ptr[i64])
-    b_shape, b_strides = bits(b[HEAD + 2], Ptr[i64]), bits(b[HEAD + 3], Ptr[i64])
+    na, nb = i64(bits(a + abi.NDIM, Ptr[i32])[0]), i64(bits(b + abi.NDIM, Ptr[i32])[0])
+    a_shape, a_strides = bits(a[abi.SHAPE], Ptr[i64]), bits(a[abi.STRIDES], Ptr[i64])
+    b_shape, b_strides = bits(b[abi.SHAPE], Ptr[i64]), bits(b[abi.STRIDES], Ptr[i64])
     nd = max(na, nb)
     fits = nd <= DIMS
     plan[NDIM] = nd

@@ -24,7 +24,8 @@ from rushlight._codegen.language import (
     store,
     unroll,
 )
-from rushlight._codegen.types import HEAD, Header, Ptr, b1, i32, i64, u8, u16, u32, u64
+from rushlight._codegen.runtime import abi
+from rushlight._codegen.types import Header, Ptr, b1, i32, i64, u8, u16, u32, u64
 
 UNITS = {1: u8, 2: u16, 4: u32, 8: u64}
 WIDTH = 64  # bytes of a vector
@@ -207,11 +208,11 @@ def dimensions(a, out, dims, size):
     apart in the result first, those that are one in both joined; returns (how many, whether the
     strides are such as the kernels here can follow). dims[-1] is above all strides. The source may
     have fewer dimensions, and sizes of 1: it is broadcast."""
-    shape, to = bits(out[HEAD + 2], Ptr[i64]), bits(out[HEAD + 3], Ptr[i64])
-    own, of = bits(a[HEAD + 2], Ptr[i64]), bits(a[HEAD + 3], Ptr[i64])
+    shape, to = bits(out[abi.SHAPE], Ptr[i64]), bits(out[abi.STRIDES], Ptr[i64])
+    own, of = bits(a[abi.SHAPE], Ptr[i64]), bits(a[abi.STRIDES], Ptr[i64])
     n, good = i64(0), b1(True)
-    nd = i64(bits(out + HEAD + 1, Ptr[i32])[0])
-    more = nd - i64(bits(a + HEAD + 1, Ptr[i32])[0])
+    nd = i64(bits(out + abi.NDIM, Ptr[i32])[0])
+    more = nd - i64(bits(a + abi.NDIM, Ptr[i32])[0])
     for k in range(nd):
         if shape[k] != 1:
             step = i64(0)
@@ -253,7 +254,7 @@ def copy(out: Header, a: Header, bad: Ptr[i64], size: i64, U):
     space[2] = (1 << 63) - 1  # nothing comes before it
     dims = space + 3
     count, good = dimensions(a, out, dims, U.size)
-    p, q = bits(a[HEAD], Ptr[U]), bits(out[HEAD], Ptr[U])
+    p, q = bits(a[abi.DATA], Ptr[U]), bits(out[abi.DATA], Ptr[U])
     if not good:
         bad[0] = 1
     elif count == 0:
@@ -304,7 +305,7 @@ def join(items: Header, out: Ptr[U], rows: i64, length: i64):
                 left -= n
             else:
                 m = min(n - left, hi - q)
-                move(out + q, bits(a[HEAD], Ptr[U]) + (r * n + left), m, False, U)
+                move(out + q, bits(a[abi.DATA], Ptr[U]) + (r * n + left), m, False, U)
                 q += m
                 left = i64(0)
             k += 1

@@ -39,7 +39,8 @@ from rushlight._codegen.language import (
     typeof,
     unroll,
 )
-from rushlight._codegen.types import HEAD, Header, Ptr, Type, f64, i32, i64, u16
+from rushlight._codegen.runtime import abi
+from rushlight._codegen.types import Header, Ptr, Type, f64, i32, i64, u16
 
 DEPTH = 512  # of a packed panel of B: 64 KiB
 GROUP = 4  # panels that are packed at once and lie in the second-level cache together
@@ -318,7 +319,7 @@ def pair_rows(a: Ptr[u16], out: Ptr[i32], rows: i64, n: i64, along: i64):
 @inline
 def shape_of(a):
     """Of an array's object: its number of dimensions, its shape, its strides in bytes."""
-    return i64(i32(a[HEAD + 1])), bits(a[HEAD + 2], Ptr[i64]), bits(a[HEAD + 3], Ptr[i64])
+    return i64(i32(a[abi.NDIM])), bits(a[abi.SHAPE], Ptr[i64]), bits(a[abi.STRIDES], Ptr[i64])
 
 
 @routine
@@ -404,9 +405,9 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
             over_a = matrix_at(z, c_shape, lead, a_dims, a_shape, a_strides) // E.size
             over_b = matrix_at(z, c_shape, lead, b_dims, b_shape, b_strides) // E.size
             over_c = matrix_at(z, c_shape, lead, c_dims, c_shape, c_strides) // O.size
-            at = bits(a[HEAD], Ptr[E]) + (over_a + i * ars)
-            by = bits(b[HEAD], Ptr[E]) + (over_b + first * bcs)
-            to = bits(c[HEAD], Ptr[O]) + (over_c + i * ldc + first)
+            at = bits(a[abi.DATA], Ptr[E]) + (over_a + i * ars)
+            by = bits(b[abi.DATA], Ptr[E]) + (over_b + first * bcs)
+            to = bits(c[abi.DATA], Ptr[O]) + (over_c + i * ldc + first)
             start = how
             if O is T:
                 if spans > 1:

@@ -30,7 +30,8 @@ from rushlight._codegen.language import (
     total,
     unroll,
 )
-from rushlight._codegen.types import HEAD, Header, Ptr, Type, f64, i32, i64
+from rushlight._codegen.runtime import abi
+from rushlight._codegen.types import Header, Ptr, Type, f64, i32, i64
 
 DEPTH = 2048
 SIDE = 16  # numbers that are copied or added side by side
@@ -157,8 +158,8 @@ def places(z, matrix, vectors, out, E, O):
     q_dims, q_shape, q_strides = shape_of(vectors)
     o_dims, o_shape, o_strides = shape_of(out)
     lead = o_dims - 2
-    p, q = bits(matrix[HEAD], Ptr[E]), bits(vectors[HEAD], Ptr[E])
-    to = bits(out[HEAD], Ptr[O])
+    p, q = bits(matrix[abi.DATA], Ptr[E]), bits(vectors[abi.DATA], Ptr[E])
+    to = bits(out[abi.DATA], Ptr[O])
     if lead > 0:
         p = p + matrix_at(z, o_shape, lead, dims, shape, strides) // E.size
         q = q + matrix_at(z, o_shape, lead, q_dims, q_shape, q_strides) // E.size

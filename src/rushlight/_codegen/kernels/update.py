@@ -31,12 +31,13 @@ import numpy as np
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import row_total
-from rushlight._codegen.language import Source, bits, lanes, parallel, select, sqrt, unroll
-from rushlight._codegen.types import HEAD, Header, Ptr, i32, i64, of
+from rushlight._codegen.kernels.shape_inference import item_of, size_of
+from rushlight._codegen.language import Source, bits, inline, lanes, parallel, select, sqrt, unroll
+from rushlight._codegen.runtime import abi
+from rushlight._codegen.types import Header, Ptr, b1, i32, i64, of
 
 GRAIN = 16384  # elements in a chunk
-C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400  # NumPy's flags of an array
-WHOLE = C_CONTIGUOUS | ALIGNED | WRITEABLE
+WHOLE = abi.C_CONTIGUOUS | abi.ALIGNED | abi.WRITEABLE
 
 
 class Value:
@@ -209,30 +210,46 @@ def prepared(
     return found, np.array(trace.constants, wide)
 
 
-@kernel
-def update(RULE, T, objects: Ptr[i64], dtype: i64, constants: Ptr[C], refused: Ptr[i64], n: i64):
-    """A rule on the arrays of n parameters, whose objects' addresses lie side by side in `objects`.
+@inline
+def plain(a, kind, dtype, FLAGS):
+    """Whether an object is an array of a class and a dtype with these flags."""
+    fits = a[abi.TYPE] == bits(kind, i64)
+    if fits:
+        fits = (a[abi.DTYPE] == bits(dtype, i64)) & (i32(a[abi.FLAGS]) & FLAGS == FLAGS)
+    return fits
 
-    Arrays of one parameter are C-contiguous, of one size, of the dtype whose object is at `dtype`,
+
+@kernel
+def update(
+    RULE,
+    T,
+    items: Header,
+    kind: Header,
+    dtype: Header,
+    constants: Ptr[C],
+    refused: Ptr[i64],
+    n: i64,
+):
+    """A rule on the arrays of n parameters, which stand side by side in the list `items`.
+
+    Arrays of one parameter are C-contiguous, of one size, of the class `kind` and of `dtype`,
     writeable and apart from each other; else the parameter is left as it is, and counted in
     refused[0] and marked in refused[1 + its number].
     """
     K = RULE.arrays
     refused[0] = 0
     for j in range(n):
-        arrays = [bits(objects[j * K + k], Header) for k in range(K)]
-        at = [a[HEAD] for a in arrays]
+        arrays = [item_of(items, j * K + k) for k in range(K)]
+        at = [a[abi.DATA] for a in arrays]
         sizes = []
-        fits = objects[j] != 0
+        fits = b1(1)
         for k in unroll(K):
-            size = i64(1)
-            shape = bits(arrays[k][HEAD + 2], Ptr[i64])
-            for d in range(i64(i32(arrays[k][HEAD + 1]))):
-                size = size * shape[d]
+            size = i64(0)
+            alike = plain(arrays[k], kind, dtype, WHOLE)
+            if alike:
+                size = size_of(arrays[k])
             sizes = sizes + [size]
-            fits = fits & (size == sizes[0])
-            fits = fits & (arrays[k][HEAD + 5] == dtype)
-            fits = fits & (i32(arrays[k][HEAD + 6]) & WHOLE == WHOLE)
+            fits = fits & alike & (size == sizes[0])
             for other in unroll(k):
                 span = size * T.size
                 fits = fits & ((at[other] + span <= at[k]) | (at[k] + span <= at[other]))
@@ -251,18 +268,14 @@ def update(RULE, T, objects: Ptr[i64], dtype: i64, constants: Ptr[C], refused: P
 
 
 @kernel
-def lengths(T, objects: Ptr[i64], dtype: i64, parts: Ptr[R], out: Ptr[R], n: i64):
-    """The square roots of the sums of squares of n arrays, whose objects' addresses are given, -1 for an
-    array that is not C-contiguous and of the dtype. `parts`: a number for each chunk of the largest."""
+def lengths(T, items: Header, kind: Header, dtype: Header, parts: Ptr[R], out: Ptr[R], n: i64):
+    """The square roots of the sums of squares of n arrays in a list, -1 for one that is not C-contiguous and
+    of the class and the dtype. `parts`: a number for each chunk of the largest."""
     for j in range(n):
-        a = bits(objects[j], Header)
-        size = i64(1)
-        shape = bits(a[HEAD + 2], Ptr[i64])
-        for d in range(i64(i32(a[HEAD + 1]))):
-            size = size * shape[d]
-        flags = i32(a[HEAD + 6])
-        if (a[HEAD + 5] == dtype) & (flags & (C_CONTIGUOUS | ALIGNED) == C_CONTIGUOUS | ALIGNED):
-            data = bits(a[HEAD], Ptr[T])
+        a = item_of(items, j)
+        if plain(a, kind, dtype, abi.C_CONTIGUOUS | abi.ALIGNED):
+            size = size_of(a)
+            data = bits(a[abi.DATA], Ptr[T])
             for lo, hi in parallel(size, GRAIN):
                 parts[lo // GRAIN] = row_total(data + lo, hi - lo, lambda v: v * v, T)
             s = R(0)
