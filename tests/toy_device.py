@@ -7,6 +7,7 @@ end, not the kernels.
 
 from __future__ import annotations
 
+import sys
 import types
 import weakref
 from typing import Any
@@ -231,10 +232,28 @@ module.manual_seed_all = lambda seed: None
 
 
 def install() -> None:
-    """Register the device; once in a process."""
-    if "toy" in devices._of_type:
-        return
+    """Register the device, as users of PyTorch do."""
     torch.utils.rename_privateuse1_backend("toy")
     torch._register_device_module("toy", module)
-    torch.utils.generate_methods_for_privateuse1_backend()
+    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     devices.register("toy", ToyKernels(cpu), Array)
+
+
+def uninstall() -> None:
+    """Undo `install`, for the other tests of this process."""
+    from rushlight.core import device
+    from rushlight.nn.utils.rnn import PackedSequence
+
+    device.available.discard("toy")
+    device.renamed.clear()
+    del devices._of_type["toy"], devices._of_class[Array], torch.toy, sys.modules["rushlight.toy"]
+    for cls in (
+        torch.Tensor,
+        torch.nn.Module,
+        PackedSequence,
+        torch.UntypedStorage,
+        torch.TypedStorage,
+    ):
+        for name in ("toy", "is_toy"):
+            if name in vars(cls):
+                delattr(cls, name)

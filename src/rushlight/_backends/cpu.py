@@ -72,6 +72,7 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     tanh,
     where,
     zeros,
+    zeros_like,
 )
 
 from rushlight._backends import llvm

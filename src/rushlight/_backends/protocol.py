@@ -15,6 +15,7 @@ KERNELS = {
     "from_numpy": "an array with the values of a NumPy array",
     "ones": "ones of a shape and dtype",
     "shares_memory": "whether the ranges of memory of two arrays overlap",
+    "zeros_like": "zeros of the shape, dtype and memory order of an array",
     "to_numpy": "a NumPy array with the values of an array",
     # activations
     "gelu": "a times the normal distribution function of a",

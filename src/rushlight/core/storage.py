@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends import devices
 from rushlight._backends.sparse import Sparse
 from rushlight.core import dtypes
 from rushlight.core.device import CPU, META, device
@@ -30,20 +31,14 @@ if TYPE_CHECKING:
 # -- arrays and their memory -----------------------------------------------------------------------
 
 
-def root(array: np.ndarray) -> np.ndarray:
+def root(array: Any) -> Any:
     """The array at the end of the chain of bases, which owns (or first wrapped) the memory of `array`."""
-    while True:
-        base = array.base
-        if not isinstance(base, np.ndarray):
-            base = getattr(base, "base", None)  # NumPy's as_strided puts an object in between
-            if not isinstance(base, np.ndarray):
-                return array
-        array = base
+    return devices.of(array).root(array)
 
 
-def address(array: np.ndarray) -> int:
+def address(array: Any) -> int:
     """The address of the first element."""
-    return array.__array_interface__["data"][0]
+    return devices.of(array).address(array)
 
 
 def memory(array: np.ndarray) -> np.ndarray:
@@ -51,7 +46,7 @@ def memory(array: np.ndarray) -> np.ndarray:
     r = root(array)
     if isinstance(r, Sparse):
         raise NotImplementedError("Cannot access storage of SparseTensorImpl")
-    plain = r if type(r) is np.ndarray else r.view(np.ndarray)
+    plain = r.view(np.ndarray) if isinstance(r, np.ndarray) else r
     if plain.flags.c_contiguous:
         return plain.reshape(-1).view(np.uint8)
     if plain.flags.f_contiguous:
@@ -59,7 +54,7 @@ def memory(array: np.ndarray) -> np.ndarray:
     # Another order (channels last), or gaps: all bytes from the first to the last.
     n = sum((k - 1) * s for k, s in zip(plain.shape, plain.strides, strict=True)) + plain.itemsize
     first = plain[(slice(0, 1),) * plain.ndim].reshape(-1).view(np.uint8)
-    return np.lib.stride_tricks.as_strided(first, (n,), (1,))
+    return devices.of(first).as_strided(first, (n,), (1,))
 
 
 def offset(tensor: Tensor) -> int:
@@ -84,6 +79,9 @@ def strided(
             f"itemsize {size} requiring a storage size of {last * size} are out of bounds for storage of "
             f"size {memory.size}"
         )
+    if not isinstance(memory, np.ndarray):
+        steps = tuple([s * size for s in strides])
+        return devices.of(memory).as_strided(memory, shape, steps, offset * size, dtype)
     if 0 in shape:  # NumPy checks strides that are never used
         return np.ndarray(shape, dtype, memory, offset * size)
     return np.ndarray(shape, dtype, memory, offset * size, tuple(s * size for s in strides))
@@ -120,12 +118,13 @@ class UntypedStorage:
 
     def __init__(self, content: Any = 0, *, device: Any = None) -> None:
         self._meta = device is not None and _device(device).type == "meta"
+        xp = devices.for_device("cpu" if self._meta or device is None else device)
         if isinstance(content, int):
-            self._memory = np.empty(content, np.uint8)
+            self._memory = xp.empty(content, np.uint8)
         elif isinstance(content, UntypedStorage):
             self._memory = content._memory
         else:
-            self._memory = np.array([int(v) % 256 for v in content], np.uint8)
+            self._memory = xp.from_numpy(np.array([int(v) % 256 for v in content], np.uint8))
 
     @classmethod
     def _of(cls, tensor: Tensor) -> UntypedStorage:
@@ -135,11 +134,11 @@ class UntypedStorage:
         return self
 
     def __reduce__(self) -> Any:
-        return _restored, (self._memory.tobytes(),)
+        return _restored, (self.cpu()._memory.tobytes(),)
 
     @property
     def device(self) -> device:
-        return META if self._meta else CPU
+        return META if self._meta else devices.of(self._memory).device_of(self._memory)
 
     is_cuda = is_hpu = is_sparse = is_sparse_csr = False
 
@@ -167,7 +166,7 @@ class UntypedStorage:
         return address(self._memory)
 
     def get_device(self) -> int:
-        return -1
+        return -1 if self.device.index is None else self.device.index
 
     def resizable(self) -> bool:
         return True
@@ -218,6 +217,9 @@ class UntypedStorage:
             raise RuntimeError(
                 f"size does not match, self was {self._memory.size} bytes but src was {other.size} bytes"
             )
+        here = devices.of(self._memory)
+        if devices.of(other) is not here:
+            other = here.from_numpy(devices.of(other).to_numpy(other))
         self._memory[...] = other
         return self
 
@@ -237,7 +239,7 @@ class UntypedStorage:
 
     def resize_(self, size: int) -> UntypedStorage:
         """Change the size to `size` bytes and keep the first bytes; existing tensors keep their memory."""
-        grown = np.empty(size, np.uint8)
+        grown = devices.of(self._memory).empty(size, np.uint8)
         n = min(size, self._memory.size)
         grown[:n] = self._memory[:n]
         self._memory = grown
@@ -247,7 +249,16 @@ class UntypedStorage:
         return UntypedStorage(0)
 
     def cpu(self) -> UntypedStorage:
-        return self
+        return self._to(CPU)
+
+    def _to(self, device: device) -> UntypedStorage:
+        """The bytes on a device; the storage itself where it is there."""
+        here, there = devices.of(self._memory), devices.for_device(device)
+        if here is there:
+            return self
+        moved = UntypedStorage(0)
+        moved._memory = there.from_numpy(here.to_numpy(self._memory))
+        return moved
 
     def is_pinned(self, device: Any = "cuda") -> bool:
         return False
@@ -327,7 +338,7 @@ class TypedStorage:
         return cls(wrap_storage=UntypedStorage._of(tensor), dtype=tensor.dtype)
 
     def __reduce__(self) -> Any:
-        return _restored_typed, (self._untyped_storage._memory.tobytes(), self.dtype)
+        return _restored_typed, (self._untyped_storage.cpu()._memory.tobytes(), self.dtype)
 
     @property
     def _elements(self) -> np.ndarray:
@@ -367,7 +378,7 @@ class TypedStorage:
         return self._untyped_storage._cdata
 
     def get_device(self) -> int:
-        return -1
+        return self._untyped_storage.get_device()
 
     def pickle_storage_type(self) -> str:
         return f"{self.dtype.scalar_name}Storage"
@@ -422,7 +433,12 @@ class TypedStorage:
         return self
 
     def cpu(self) -> TypedStorage:
-        return self
+        return self._to(CPU)
+
+    def _to(self, device: device) -> TypedStorage:
+        moved = self._untyped_storage._to(device)
+        same = moved is self._untyped_storage
+        return self if same else TypedStorage(wrap_storage=moved, dtype=self.dtype)
 
     def is_shared(self) -> bool:
         return self._untyped_storage.is_shared()
@@ -522,7 +538,7 @@ def is_shared(tensor: Tensor) -> bool:
 
 
 def _is_shared(array: np.ndarray) -> bool:
-    base = root(array).base
+    base = root(array).base if isinstance(array, np.ndarray) else None
     while isinstance(base, memoryview):
         base = base.obj
     return type(base).__name__ in ("mmap", "Block")

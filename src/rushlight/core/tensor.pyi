@@ -954,7 +954,7 @@ class Tensor:
     def permute(self, *dims: Any) -> Tensor:
         """The dimensions in the given order."""
     def pin_memory(self, device: Any = None) -> Tensor:
-        """RuntimeError: pinned memory needs an accelerator."""
+        """The tensor itself: no back end has memory of this kind. RuntimeError without an accelerator."""
     def pinverse(self, rcond: _float = ...) -> Tensor:
         """The pseudoinverse with rtol = `rcond`; see `linalg.pinv`."""
     def polygamma(self, n: _int) -> Tensor:

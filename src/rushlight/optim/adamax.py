@@ -92,5 +92,5 @@ def adamax(
     if weight_decay:
         g = g + weight_decay * p
     m += (1 - beta1) * (g - m)
-    u[...] = xp.maximum(beta2 * u, xp.abs(g) + eps)
+    u[...] = xp.maximum(beta2 * u, xp.absolute(g) + eps)
     p -= (lr / (1 - beta1**t)) * m / u

@@ -58,6 +58,9 @@ class Batch:
         given = [t is not None for t in tensors]
         arrays = [t._array for t in tensors if t is not None]
         dtype = arrays[0].dtype
+        if any(a.__class__ is not np.ndarray for a in arrays):  # another device runs the rule
+            rules.on_arrays(rule, [None if t is None else t._array for t in tensors], numbers)
+            return
         if (
             rule is not self.rule
             or numbers != self.numbers

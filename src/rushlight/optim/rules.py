@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import rushlight
+from rushlight._backends import devices
 from rushlight.core.dtype_sets import F32, FULL, REDUCED
 from rushlight.core.tensor import Tensor
 
@@ -28,34 +29,35 @@ def quiet() -> Any:
     return np.errstate(all="ignore")
 
 
-def on_arrays(rule: Rule, arrays: list[np.ndarray | None], numbers: tuple) -> None:
-    """Run a rule on arrays, or None where a rule may get that; the second is the gradient."""
+def on_arrays(rule: Rule, arrays: list[Any], numbers: tuple) -> None:
+    """Run a rule on arrays of one device, or None where a rule may get that; the second is the gradient."""
     first = arrays[0]
     assert first is not None
+    xp = devices.common(arrays)
     dtype = first.dtype
     if first.size <= BLOCK and dtype in FULL:
-        rule(np, *arrays, *numbers)
+        rule(xp, *arrays, *numbers)
         return
     if dtype.kind == "c":
         # Real and imaginary parts count as parameters of their own, as in PyTorch.
         for part in ("real", "imag"):
-            rule(np, *(None if a is None else getattr(a, part) for a in arrays), *numbers)
+            rule(xp, *(None if a is None else getattr(a, part) for a in arrays), *numbers)
         return
     if dtype in REDUCED:
         # float16 and bfloat16 are computed in float32 and rounded once, at the end.
         wide = [None if a is None else a.astype(F32) for a in arrays]
-        rule(np, *wide, *numbers)
+        rule(xp, *wide, *numbers)
         for array, value in zip(arrays, wide, strict=True):
             if array is not None and array is not arrays[1]:
                 array[...] = value
         return
     if not all(a is None or a.flags.c_contiguous for a in arrays):
-        rule(np, *arrays, *numbers)
+        rule(xp, *arrays, *numbers)
         return
     flat = [None if a is None else a.reshape(-1) for a in arrays]
     for start in range(0, first.size, BLOCK):
         stop = start + BLOCK
-        rule(np, *(None if a is None else a[start:stop] for a in flat), *numbers)
+        rule(xp, *(None if a is None else a[start:stop] for a in flat), *numbers)
 
 
 def on_tensors(rule: Rule, tensors: tuple[Tensor | None, ...], *numbers: Any) -> None:

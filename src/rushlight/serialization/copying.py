@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends import devices
 from rushlight._backends.sparse import Sparse, own
 from rushlight.core import dtypes, storage
 from rushlight.core.tensor import Tensor, _wrap
@@ -25,6 +26,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
         content = _shape_only(tensor)
         order = ()
     else:
+        array = devices.of(array).to_numpy(array)
         # Innermost dimension last; np.argsort is stable, so equal strides keep their order.
         order = tuple(int(d) for d in np.argsort([-s for s in array.strides], kind="stable"))
         content = np.ascontiguousarray(array.view(np.ndarray).transpose(order))
@@ -32,11 +34,17 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
             [array.shape[d] for d in order]
         )  # ascontiguousarray makes 0-d 1-d
     state = dict(tensor.__dict__)
-    return rebuild, (type(tensor), content, order, tensor.requires_grad, state)
+    where = () if tensor.is_cpu or tensor.is_meta else (str(tensor.device),)
+    return rebuild, (type(tensor), content, order, tensor.requires_grad, state, *where)
 
 
 def rebuild(
-    kind: type, content: Any, order: tuple[int, ...], requires_grad: bool, state: dict[str, Any]
+    kind: type,
+    content: Any,
+    order: tuple[int, ...],
+    requires_grad: bool,
+    state: dict[str, Any],
+    device: str = "cpu",
 ) -> Tensor:
     """The tensor from the parts of `reduce_tensor`."""
     if isinstance(content, np.ndarray):
@@ -44,9 +52,12 @@ def rebuild(
         content = content.view(dtypes.OF[content.dtype].np)
         if not content.flags.writeable:
             content = content.copy()  # pickle's out-of-band buffers may be read-only
-        made = _wrap(content.transpose(np.argsort(order)) if order else content)
+        content = content.transpose(np.argsort(order)) if order else content
+        made = _wrap(devices.for_device(device).from_numpy(content))
     elif isinstance(content, Sparse):
         made = _wrap(own(content))  # type: ignore[arg-type]
+    elif devices.is_array(content):
+        made = _wrap(content)
     else:
         import rushlight
 
@@ -58,7 +69,7 @@ def rebuild(
     return made.requires_grad_() if requires_grad else made
 
 
-def deepcopy_tensor(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
+def deepcopy_tensor(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
     """A copy in new memory with the same strides; the copies of tensors that share memory share it too.
 
     RuntimeError for a tensor with history: a graph is not copied.
@@ -88,11 +99,13 @@ def _shape_only(tensor: Tensor) -> tuple[Any, ...]:
     return tuple(tensor.shape), tensor.stride(), tensor.dtype
 
 
-def _copied(array: np.ndarray, memo: dict[int, Any]) -> np.ndarray:
+def _copied(array: np.ndarray, memo: dict[Any, Any]) -> np.ndarray:
     memory, root = storage.memory(array), storage.root(array)
     if not array.size:
         return array.copy(order="K")
-    if id(root) not in memo:
-        memo[id(root)] = memory.copy()
-    offset = storage.address(array) - storage.address(root)
-    return np.ndarray(array.shape, array.dtype, memo[id(root)], offset, array.strides)
+    xp = devices.of(array)
+    place = (xp.device_of(array), xp.address(root))
+    if place not in memo:
+        memo[place] = memory.copy()
+    offset = xp.address(array) - place[1]
+    return xp.as_strided(memo[place], array.shape, array.strides, offset, array.dtype)

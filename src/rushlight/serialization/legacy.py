@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends import devices
 from rushlight.core import dtypes
 from rushlight.core.storage import TypedStorage
 from rushlight.serialization.loading import relocated, storage_reference, swap, unpickle
@@ -91,7 +92,7 @@ def load_legacy(file: Any, map_location: Any, restricted: bool, arguments: Any) 
         content = file.read(memory.size)
         if len(content) < memory.size:
             refuse(f"storage {key!r} ends after {len(content)} of {memory.size} bytes")
-        memory[:] = np.frombuffer(content, np.uint8)
+        memory[:] = devices.of(memory).from_numpy(np.frombuffer(content, np.uint8))
         if little != (sys.byteorder == "little"):
             swap(memory, dtype)
         if dtype is dtypes.bool_:

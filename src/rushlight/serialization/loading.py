@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends import devices
 from rushlight.core import dtypes
 from rushlight.core.device import available, device
 from rushlight.core.storage import TypedStorage
@@ -208,7 +209,10 @@ def relocated(storage: TypedStorage, location: str, map_location: Any) -> TypedS
             f"don't know how to restore data location of a storage (tagged with {location}): "
             "use torch.load with map_location='cpu'"
         )
-    storage.untyped()._meta = where.type == "meta"
+    untyped = storage.untyped()
+    untyped._meta = where.type == "meta"
+    if not untyped._meta:
+        untyped._memory = devices.for_device(where).from_numpy(untyped._memory)
     return storage
 
 

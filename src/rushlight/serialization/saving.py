@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends import devices
 from rushlight.core import dtypes, storage
 from rushlight.core.device import device
 from rushlight.core.size import Size
@@ -173,11 +174,13 @@ def _write(obj: Any, file: Any, folder: str, protocol: int, order: bool) -> None
 class _Record:
     """A storage that the pickle refers to: the key of its record, its bytes, and its dtype in the file."""
 
-    __slots__ = ("content", "dtype", "key", "type")
+    __slots__ = ("content", "dtype", "key", "location", "type")
 
-    def __init__(self, key: str, content: np.ndarray, dtype: dtypes.dtype) -> None:
+    def __init__(
+        self, key: str, content: np.ndarray, dtype: dtypes.dtype, location: str = "cpu"
+    ) -> None:
         untyped = dtype in dtypes.WITHOUT_STORAGE
-        self.key, self.content = key, content
+        self.key, self.content, self.location = key, content, location
         self.dtype = dtypes.uint8 if untyped else dtype
         self.type = f"{dtype.scalar_name}Storage" if not untyped else "UntypedStorage"
 
@@ -250,9 +253,9 @@ class _Pickler(_PythonPickler):
         count = obj.content.size // obj.dtype.itemsize
         if self.legacy:  # the older format has no storages without type
             kind = self.name("torch", obj.type.replace("UntypedStorage", "ByteStorage"))
-            return ("storage", kind, obj.key, "cpu", count, None)
+            return ("storage", kind, obj.key, obj.location, count, None)
         module = "torch.storage" if obj.type == "UntypedStorage" else "torch"
-        return ("storage", self.name(module, obj.type), obj.key, "cpu", count)
+        return ("storage", self.name(module, obj.type), obj.key, obj.location, count)
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Tensor):
@@ -319,9 +322,14 @@ class _Pickler(_PythonPickler):
     def _record(self, array: np.ndarray, dtype: dtypes.dtype) -> _Record:
         """The record for the memory of `array`: one for all arrays in it."""
         content = storage.memory(array)
-        place: Any = (storage.address(content), content.size) if content.size else len(self.records)
+        xp = devices.of(content)
+        location = str(xp.device_of(content))
+        place: Any = (location, xp.address(content), content.size)
+        if not content.size:
+            place = len(self.records)
         if place not in self.records:
-            self.records[place] = _Record(str(len(self.records)), content, dtype)
+            content = xp.to_numpy(content)
+            self.records[place] = _Record(str(len(self.records)), content, dtype, location)
         record = self.records[place]
         if record.dtype is not dtype and record.type != "UntypedStorage":
             raise RuntimeError(

@@ -127,7 +127,7 @@ class Trace:
     def sqrt(self, x: Value) -> Value:
         return self.add("sqrt({})", x.line)
 
-    def abs(self, x: Value) -> Value:
+    def absolute(self, x: Value) -> Value:
         return self.add("abs({})", x.line)
 
     def where(self, test: Value, a: Any, b: Any) -> Value:
@@ -142,8 +142,7 @@ class Trace:
         return self.where(raised > high, high, raised)
 
     def sign(self, x: Value) -> Value:
-        # The sum makes 0.0 of -0.0, and leaves NaN what it is.
-        return self.where(x > 0.0, 1.0, self.where(x < 0.0, -1.0, x + 0.0))
+        return self.where(x > 0.0, 1.0, self.where(x < 0.0, -1.0, 0.0))
 
     def zeros_like(self, x: Value) -> Value:
         return Value(self, self.line_of(0.0))

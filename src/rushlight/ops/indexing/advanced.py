@@ -109,6 +109,16 @@ def positions(a: np.ndarray, indices: Any) -> At:
     return At(tuple(key), tensors)
 
 
+def on_device_of(a: Any, v: Any) -> Any:
+    """`v` on the device of `a`: values without dimensions may come from the CPU."""
+    space = devices.of(a)
+    if devices.of(v) is space or space is meta:
+        return v
+    if v.ndim:
+        devices.common((a, v))  # raises
+    return space.from_numpy(devices.of(v).to_numpy(v))
+
+
 def index_array(a: Any, b: Any) -> Any:
     """The array of an index tensor, where `a` is; indices may come from the CPU."""
     space = devices.of(a)

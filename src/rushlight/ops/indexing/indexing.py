@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import devices, meta, sparse
+from rushlight._backends import devices, sparse
 from rushlight._backends.meta import Meta
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import check_writable, edge_of, hides_history
@@ -73,6 +73,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         if (
             b.ndim
             and a.ndim
+            and b.__class__ is a.__class__
             and (b.dtype is I64 or b.dtype is BOOL and a.shape[: b.ndim] == b.shape)
         ):
             return advanced.index_at(self, advanced.At((b,), (index,)))
@@ -407,11 +408,11 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             v = without_leading_ones(value, area)._array
         if v.dtype.kind == "c" and area.dtype.kind != "c":
             v = v.real
-        results.copy(area, on_device_of(a, v))
+        results.copy(area, advanced.on_device_of(a, v))
     else:
         at = advanced.positions(area, found)
         v = without_leading_ones(value, None)._array
-        v = on_device_of(a, v)
+        v = advanced.on_device_of(a, v)
         if devices.of(a).shares_memory(v, a):
             v = v.copy()
         if a.__class__ is not Meta:
@@ -459,16 +460,6 @@ def quick_write(a: np.ndarray, index: Any, value: Any) -> bool:
     except (IndexError, ValueError, TypeError, OverflowError):  # again, for PyTorch's error
         return False
     return True
-
-
-def on_device_of(a: Any, v: Any) -> Any:
-    """`v` on the device of `a`: values without dimensions may come from the CPU."""
-    space = devices.of(a)
-    if devices.of(v) is space or space is meta:
-        return v
-    if v.ndim:
-        devices.common((a, v))  # raises
-    return space.from_numpy(devices.of(v).to_numpy(v))
 
 
 def onward(step: Any) -> bool:

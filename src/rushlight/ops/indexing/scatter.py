@@ -18,7 +18,7 @@ from rushlight.core.tensor import Tensor, _bump
 from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.inplace import inplace, plainly
 from rushlight.dispatch.registry import OPS, Array, Op, op, public
-from rushlight.ops.indexing.advanced import write_part
+from rushlight.ops.indexing.advanced import on_device_of, write_part
 from rushlight.ops.indexing.gather import (
     check_along,
     check_range,
@@ -64,7 +64,7 @@ def written(operator: Op, write: Callable, values: list, label: str) -> Tensor:
         if p in operator.inputs:
             if not isinstance(v, Tensor):
                 raise general.not_a_tensor(operator, p, v)
-            v = v._array
+            v = on_device_of(t._array, v._array)
             if v.size and xp.shares_memory(v, t._array):
                 v = v.copy()
         arrays.append(v)

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends import meta
+from rushlight._backends import devices, meta
 from rushlight.autograd.graph import AccumulateGrad
 from rushlight.core import dtypes, geometry, storage
+from rushlight.core.device import current_accelerator
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor, _array_for, _wrap
 from rushlight.dispatch import general, results
@@ -51,7 +52,7 @@ def resize_as_(self, the_template, *, memory_format=None):
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """Put this tensor on other memory: that of a tensor, or of a storage with offset, size, stride."""
     if source is None:
-        self._array = np.empty(0, self._array.dtype)
+        self._array = devices.of(self._array).empty(0, self._array.dtype)
         return self
     if self._edge is not None and general.thread.grad:
         raise RuntimeError(
@@ -174,7 +175,9 @@ def resize_as(self, tensor):
 
 @public("Tensor")
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """RuntimeError: pinned memory needs an accelerator."""
+    """The tensor itself: no back end has memory of this kind. RuntimeError without an accelerator."""
+    if current_accelerator() is not None:
+        return self
     raise RuntimeError("Cannot access accelerator device when none is available.")
 
 

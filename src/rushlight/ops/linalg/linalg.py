@@ -382,7 +382,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     if wide:
         A = A.mH
     q = min(q, A.shape[-1])
-    directions = function("randn")(A.shape[-1], q, dtype=A.dtype)
+    directions = function("randn")(A.shape[-1], q, dtype=A.dtype, device=A.device)
     basis = qr(matmul(A, directions))[0]
     for _ in range(niter):
         basis = qr(matmul(A.mH, basis))[0]

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+from rushlight.core.device import current_accelerator
 from rushlight.utils.data.collate import default_collate, default_convert
 from rushlight.utils.data.dataset import IterableDataset
 from rushlight.utils.data.fetch import make_fetcher
@@ -255,7 +256,7 @@ class _BaseDataLoaderIter:
     def __init__(self, loader: DataLoader) -> None:
         # Nothing here holds the loader: one with persistent workers holds its iterator, and in a
         # cycle the workers would live until the garbage collector comes by.
-        if loader.pin_memory:
+        if loader.pin_memory and current_accelerator() is None:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device "
                 "pinned memory won't be used.",
