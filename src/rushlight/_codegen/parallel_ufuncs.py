@@ -22,16 +22,11 @@ import numpy as np
 from rushlight._codegen import native
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Type, bf16, f16
-from rushlight.core import dtypes
+from rushlight.core.dtype_sets import BF16, F32, F64, I32, I64
 
 SHARED = "?bBhHiIlLqQefdgFDG"  # dtypes whose loops need no Python; others keep NumPy's loop
 OTHERS = 256  # dtypes that do not come from NumPy have numbers from here on
-NUMBERS = {
-    "f": "SINGLE",
-    "d": "DOUBLE",
-    "l": "WIDE",
-    "i": "NARROW",
-}  # by dtype.char, see ufunc_entry.py
+NUMBERS = {F32: "SINGLE", F64: "DOUBLE", I64: "WIDE", I32: "NARROW"}  # see ufunc_entry.py
 
 # dtype of both arrays -> the function, its type, and the type of the result
 Functions = dict[np.dtype, tuple[Any, Type, Type]]
@@ -158,7 +153,7 @@ def _loops(ufunc: np.ufunc) -> list[tuple[str, Row]]:
     for i, letters in enumerate(ufunc.types):
         numbers = [np.dtype(c).num for c in letters.replace("->", "")]
         found.append((letters, (*abi.ufunc_loop(ufunc, i), numbers)))
-    half = dtypes.bfloat16.np.num
+    half = BF16.num
     for row in abi.user_loops(ufunc):
         c = "".join("?" if n == 0 else "E" if n == half else "_" for n in row[2])
         found.append((f"{c[: ufunc.nin]}->{c[ufunc.nin :]}", row))
@@ -250,7 +245,7 @@ def _call_table(functions: Functions) -> int:
     fixed = (abi.field(np.add, slot // 8), id(np.ndarray), abi.new_array(), id(float), id(int))
     words = [*fixed, _call_compiler(), len(functions)]
     for dtype, (_, _, to) in functions.items():
-        number = NUMBERS.get(dtype.char)
+        number = NUMBERS.get(dtype)
         words += [id(dtype), 0, id(to.np), 0, getattr(entry, number) if number else 0]
     table = (ctypes.c_int64 * len(words))(*words)
     native.keep((table, functions))

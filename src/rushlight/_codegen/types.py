@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.core import dtypes
+from rushlight.core.dtype_sets import BF16
 
 
 class Type:
@@ -128,5 +128,5 @@ def of(dtype: np.dtype) -> Type | None:
     return _OF.get(dtype)
 
 
-_NP = {name: np.dtype(NUMPY[name]) for name in NUMPY} | {"bf16": dtypes.bfloat16.np}
+_NP = {name: np.dtype(NUMPY[name]) for name in NUMPY} | {"bf16": BF16}
 _OF = {_NP[name]: NUMBERS[name] for name in _NP}

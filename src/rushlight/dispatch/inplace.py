@@ -12,6 +12,7 @@ from rushlight.autograd.graph import new
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history, rebase
 from rushlight.core import dtypes
+from rushlight.core.dtype_sets import FLOATING, FULL
 from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import overrides
 from rushlight.dispatch.general import (
@@ -166,7 +167,7 @@ def updated(kernel: str, sign: int, values: list) -> bool:
     t = values[0]
     arrays = [getattr(x, "_array", None) for x in tensors]
     a: Any = arrays[0]
-    if a.__class__ is not np.ndarray or (a.dtype.char != "f" and a.dtype.char != "d"):
+    if a.__class__ is not np.ndarray or a.dtype not in FULL:
         return False
     for b in arrays[1:]:
         if b.__class__ is not np.ndarray or b.dtype is not a.dtype or b.shape != a.shape:
@@ -189,7 +190,7 @@ def written_directly(op: Op, t: Tensor, args: tuple) -> bool:
     if active.modes or t.__class__ is not Tensor or t._edge is not None:
         return False
     a = t._array
-    if a.__class__ is not np.ndarray or a.dtype not in FLOATS or t._counter is INFERENCE:
+    if a.__class__ is not np.ndarray or a.dtype not in FLOATING or t._counter is INFERENCE:
         return False
     if 0 in a.strides or not all(v.__class__ is float or v.__class__ is int for v in args):
         return False
@@ -247,7 +248,7 @@ class Into:
 def goes_into(op: Op, named: dict, tensors: list, a: Any, recording: bool) -> bool:
     """Whether the kernel may write over the first input: all inputs have its dtype and its shape (or
     are numbers), so that nothing can go wrong half-way, and no rule reads what it was."""
-    if not llvm.active or a.__class__ is not np.ndarray or a.dtype not in FLOATS:
+    if not llvm.active or a.__class__ is not np.ndarray or a.dtype not in FLOATING:
         return False
     for t in tensors:
         if t is None:
@@ -260,9 +261,6 @@ def goes_into(op: Op, named: dict, tensors: list, a: Any, recording: bool) -> bo
     if any(v.__class__ is complex for v in named.values()):
         return False
     return not (recording and op.differentiable and op.inputs[0] in op.saved_names())
-
-
-FLOATS = frozenset(d.np for d in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64))
 
 
 def edge_before(t: Tensor) -> Any:

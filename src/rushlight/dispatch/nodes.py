@@ -16,9 +16,9 @@ from rushlight.autograd.graph import freed, new, stale, version_of
 from rushlight.autograd.state import active, scope, thread
 from rushlight.autograd.views import DEFAULT, NO_GRAD, View
 from rushlight.core import dtypes
+from rushlight.core.dtype_sets import BF16, F16, F32, F64, FLOATING, I64
 from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch.record import (
-    FLOATS,
     GeneralNode,
     OpNode,
     saved_attribute,
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 scope |= {
     "ndarray": np.ndarray,
     "asarray": np.asarray,
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-    "f16": np.dtype(np.float16),
-    "bf16": dtypes.bfloat16.np,
-    "i64": np.dtype(np.int64),
+    "f32": F32,
+    "f64": F64,
+    "f16": F16,
+    "bf16": BF16,
+    "i64": I64,
     "new": new,
     "Tensor": Tensor,
     "View": View,
@@ -55,7 +55,7 @@ scope |= {
     "freed": freed,
     "stale": stale,
     "unbroadcast_all": unbroadcast_all,
-    "floats": FLOATS,
+    "floats": FLOATING,
     "watched": watched,
     "wrapped": wrapped,
     "__name__": "rushlight.ops.generated",

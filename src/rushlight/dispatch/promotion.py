@@ -14,6 +14,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, modes
+from rushlight.core.dtype_sets import FLOATING, FULL, I64, REDUCED
 from rushlight.core.tensor import Tensor, _wrap
 
 if TYPE_CHECKING:
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
 ndarray = np.ndarray
 # What kernels raise; the general way does it again, and says it in PyTorch's words.
 ERRORS = (ValueError, RuntimeWarning, TypeError, OverflowError, RuntimeError)
-WIDE = frozenset({dtypes.float32.np, dtypes.float64.np, dtypes.int64.np})
-FLOATS = frozenset({dtypes.float16.np, dtypes.bfloat16.np, dtypes.float32.np, dtypes.float64.np})
-HALVES = frozenset({dtypes.float16.np, dtypes.bfloat16.np})
+WIDE = FULL | {I64}
 SAME = ("same", "bool")
 
 
@@ -61,7 +60,7 @@ def of_number(built: Built, input: Tensor, number: Any) -> Any:
         named = dict(zip(op.params, (input, number), strict=False))
         taken = op.taken_over(op.defaults | named)
     try:
-        if a.dtype in HALVES:
+        if a.dtype in REDUCED:
             if taken is not None:  # by one that takes the number as it is
                 if not taken.has_body or taken.promote is not None:
                     return None
@@ -133,10 +132,10 @@ def with_numbers(built: Built, values: tuple) -> Any:
             given.append(v)
         else:
             return None
-    if d not in FLOATS:
+    if d not in FLOATING:
         return None
     try:
-        if d not in HALVES:
+        if d not in REDUCED:
             r = getattr(xp, op.kernel)(*given)
         elif op.variant is not None and (taken := op.variant(*values[:n])) is not None:
             r = getattr(taken, "op", taken).declared(xp, *given)
@@ -163,7 +162,7 @@ def by_variant(built: Built, values: tuple) -> Any:
         if a.__class__ is not ndarray or a.dtype is not d or not a.ndim:
             return None
         named[i] = a
-    if d is not dtypes.float32.np and d is not dtypes.float64.np:
+    if d not in FULL:
         return None
     try:
         taken = op.taken_over(dict(zip(op.params, values, strict=False)))

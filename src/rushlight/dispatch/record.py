@@ -17,6 +17,7 @@ from rushlight.autograd.graph import Hooks, Node, Output, freed, new, stale, ver
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of
 from rushlight.core import dtypes
+from rushlight.core.dtype_sets import FLOATING
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from rushlight.dispatch.registry import Op, Rule
 
-FLOATS = frozenset(d.np for d in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64))
 NOT_PLAIN = (
     np.ndarray,
     sparse.Sparse,
@@ -386,7 +386,7 @@ def from_arrays(op: Op, rule: Rule, env: dict) -> Any:
             v = v._array
             if cls is None:  # the gradient of an output
                 cls, d, space = v.__class__, v.dtype, devices.of(v)
-                if d not in FLOATS or cls is not np.ndarray and issubclass(cls, NOT_PLAIN):
+                if d not in FLOATING or cls is not np.ndarray and issubclass(cls, NOT_PLAIN):
                     return NotImplemented
             elif v.__class__ is not cls or kernel.__class__ is str and v.dtype is not d:
                 return NotImplemented
