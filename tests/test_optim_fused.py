@@ -316,7 +316,6 @@ def test_lengths_read_within_their_arrays():
     lengths = update.lengths.compiled(T=f32, R=f32)
     arrays = [guarded(np.full(n, 2, np.float32)) for n in (1, 15, 16, 17, 40000)]
     arrays += [np.ones(9, np.float32)[::2], np.ones(3), np.ones((0, 3), np.float32)]
-    objects = np.array([id(a) for a in arrays])
     out = guarded(np.empty(len(arrays), np.float32))
     parts = guarded(np.empty(40000 // update.GRAIN + 1, np.float32))
     lengths(arrays, np.ndarray, arrays[0].dtype, parts, out, len(arrays))

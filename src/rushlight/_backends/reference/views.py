@@ -78,16 +78,25 @@ def tile(a: np.ndarray, repeats: tuple) -> np.ndarray:
 
 def address(a: np.ndarray) -> int:
     """Where the first element is in memory, in bytes."""
-    if READABLE and isinstance(a, np.ndarray):
-        return _word(id(a) + AT).value or 0
+    if DATA > 0 and isinstance(a, np.ndarray):
+        return _word(id(a) + DATA).value or 0
+    if DATA == 0:
+        _probe()
+        return address(a)
     return a.__array_interface__["data"][0]
 
 
-# NumPy's object (PyArrayObject_fields) holds it too, and is read in a quarter of the time.
-AT, _word, READABLE = object.__basicsize__, ctypes.c_void_p.from_address, False
-_probe = np.zeros(3)[1:]
-if sys.implementation.name == "cpython":
-    READABLE = _word(id(_probe) + AT).value == _probe.__array_interface__["data"][0]
+# NumPy's object holds it too, and is read in a quarter of the time: its field's place in bytes, 0 before that
+# is probed, -1 where it cannot be read.
+DATA, _word = 0, ctypes.c_void_p.from_address
+
+
+def _probe() -> None:
+    from rushlight._codegen.runtime import abi
+
+    global DATA
+    readable = sys.implementation.name == "cpython" and abi.arrays_hold()
+    DATA = 8 * abi.DATA if readable else -1
 
 
 class _Interface:
