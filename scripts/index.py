@@ -164,13 +164,13 @@ def main() -> int:
         family = family_of(op.declared)
         seen.add(path)
         functions[path] = family
-        if op.method:
+        if op.is_method:
             methods[op.name] = path
         if op.has_inplace:
             inplace[op.name + "_"] = path
     for path, op in ALIASES.items():
         functions[path] = family_of(op.declared)
-        if path.startswith("Tensor.") or ("." not in path and op.method):
+        if path.startswith("Tensor.") or ("." not in path and op.is_method):
             methods[path.rsplit(".", 1)[-1]] = path
         if "." not in path and op.has_inplace:
             inplace[path + "_"] = path

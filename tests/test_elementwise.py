@@ -12,7 +12,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.core.tensor import _wrap
-from rushlight.dispatch import registry, specialise
+from rushlight.dispatch import registry
 
 FAMILIES = ["elementwise", "bounds", "unary", "binary", "bitwise", "comparison", "special"]
 
@@ -47,29 +47,9 @@ def test_examples_in_docstrings(family):
 # -- the straight path -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "neg", "exp", "tanh", "eq"])
-def test_the_common_call_is_one_kernel(name):
-    """What is generated runs the kernel at once: no loop, no static argument is saved."""
-    torch.add(f32(1), f32(2))
-    text = specialise.source(operator(name))
-    assert "kernel(" in text and "for " not in text and "node.statics" not in text
-
-
 def operator(name: str):
     getattr(torch, name)
     return registry.OPS[name]
-
-
-def test_quick_and_general_ways_agree():
-    x, y = f32(1, -2, 3), f32(0.5, 4, -1)
-    for name in ("add", "sub", "mul", "div", "pow", "remainder", "eq"):
-        op = operator(name)
-        statics = [op.defaults[s] for s in op.statics]
-        quick, general = op.function(x, y), op.build().slow(x, y, *statics, None)
-        np.testing.assert_array_equal(quick._array, general._array)
-        quick, general = op.function(x, 2), op.build().slow(x, 2, *statics, None)
-        np.testing.assert_array_equal(quick._array, general._array)
-        assert quick.dtype is general.dtype
 
 
 def test_no_warning_of_numpy_becomes_an_error():

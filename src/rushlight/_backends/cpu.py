@@ -7,6 +7,8 @@ namespace of kernels that operators call.
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from numpy import (  # noqa: F401 - these are the kernels themselves
@@ -70,6 +72,7 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     take,
     tan,
     tanh,
+    ufunc,
     where,
     zeros,
     zeros_like,
@@ -80,9 +83,9 @@ from rushlight._backends.index import REFERENCE
 
 _files: dict[str, str] = {k: f"reference.{f}" for k, f in REFERENCE.items()}  # kernel -> file
 
-# Dictionaries that hold kernels under `k_<kernel>`, the globals of generated code: `llvm.activate` puts the
-# compiled ones there.
+# Globals of printed functions, which hold kernels under `k_<name>`.
 tables: list[dict[str, Any]] = []
+after_replace: list[Callable[[], None]] = []  # what decides by the kernels decides again
 
 
 def kernel(name: str) -> Any:
@@ -91,11 +94,42 @@ def kernel(name: str) -> Any:
     return __getattr__(name) if found is None else llvm.counted(name, found)
 
 
-def replace(files: dict[str, str]) -> None:
-    """Take kernels from other files from now on (`llvm.activate` does this)."""
+def link(table: dict[str, Any]) -> None:
+    """Put kernels into the globals of a printed function, where it names `k_<name>`, and keep them up to date."""
+    for name in table:
+        if name.startswith("k_"):
+            table[name] = kernel(name[2:])
+    tables.append(table)
+
+
+def is_ufunc(name: str) -> bool:
+    """Whether a kernel is a ufunc, NumPy's or one that behaves as such."""
+    return isinstance(inspect.unwrap(kernel(name)), ufunc)
+
+
+def takes_out(name: str) -> bool:
+    """Whether a kernel can write its result over an array, `out=`."""
+    found = inspect.unwrap(kernel(name))
+    if isinstance(found, ufunc):
+        return True
+    code = getattr(found, "__code__", None)
+    return (
+        code is not None and "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    )
+
+
+def replace(files: dict[str, str], kernels: dict[str, Any]) -> None:
+    """Take kernels from other files, or these, from now on (`llvm.activate` does this)."""
     for name in files:
         globals().pop(name, None)
     _files.update(files)
+    globals().update(kernels)
+    for table in tables:
+        for name in table:
+            if name.startswith("k_"):
+                table[name] = kernel(name[2:])
+    for tell in after_replace:
+        tell()
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from rushlight._backends import devices, llvm, meta, sparse
 from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, geometry, modes
 from rushlight.core.tensor import Tensor, _wrap
-from rushlight.dispatch import overrides, promotion
+from rushlight.dispatch import overrides
 from rushlight.dispatch.record import NUMBERS, record
 from rushlight.dispatch.results import kind, packaged, wrap, write_out
 
@@ -26,63 +26,6 @@ if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op
 
 unknown = object()
-
-
-class Built:
-    """The functions of one operator: the public one, the one behind a Python operator, the slow ones."""
-
-    def __init__(self, op: Op) -> None:
-        self.op = op
-        self.function: Any = None  # the public function
-        self.method: Any = None  # the same, or with sizes as separate arguments: `x.view(2, 3)`
-        self.operator: Any = None  # behind a Python operator
-        self.inplace: Any = None  # the method `name_`
-        self.quiet: Any = unknown  # the straight way inside inference_mode, or None
-
-    def slow(self, *values: Any) -> Any:
-        """The general call; `values` in the order of the parameters, then `out`."""
-        if thread.inference and active.modes == active.inference:  # nothing else is special
-            if self.quiet is unknown:
-                from rushlight.dispatch import specialise
-
-                self.quiet = specialise.compile_quiet(self.op, self)
-            if self.quiet is not None:
-                n = self.op.n_positional
-                return self.quiet(
-                    *values[:n], **dict(zip((*self.op.params[n:], "out"), values[n:], strict=False))
-                )
-        if not active.modes and self.op.elementwise:
-            if len(self.op.inputs) == 1:
-                result = promotion.of_integers(self, *values)
-            else:
-                result = promotion.with_numbers(self, values)
-                if result is None and self.op.variant is not None:
-                    result = promotion.by_variant(self, values)
-            if result is not None:
-                return result
-        return call(self.op, values)
-
-    def slow_operator(self, input: Any, other: Any) -> Any:
-        """`input <op> other`: NotImplemented for what is not a number nor a tensor."""
-        op = self.op
-        if input.__class__ is Tensor and other.__class__ is Tensor and self.operator is not None:
-            if (result := promotion.of_tensors(self, input, other)) is not None:
-                return result
-        elif input.__class__ is Tensor and (other.__class__ is float or other.__class__ is int):
-            if (result := promotion.of_number(self, input, other)) is not None:
-                return result
-        values = [input, other, *(op.defaults[s] for s in op.params[2:])]
-        if not isinstance(other, (Tensor, *NUMBERS)) or not isinstance(input, (Tensor, *NUMBERS)):
-            odd = other if isinstance(input, Tensor) else input
-            if not hasattr(odd, "__torch_function__"):
-                return NotImplemented
-            try:
-                return call(op, values)
-            except TypeError:  # declined: the other operand's own operator gets its turn
-                return NotImplemented
-        if isinstance(other, Tensor) and isinstance(input, Tensor):
-            return self.slow(*values)
-        return call(op, values)
 
 
 # -- binding ---------------------------------------------------------------------------------------
@@ -119,14 +62,10 @@ def bind(op: Op, args: tuple, kwargs: dict) -> tuple[list, Any]:
     return values, out
 
 
-def plain_function(op: Op) -> Callable:
-    """The public function of an operator that only has the general way."""
-
-    def function(*args: Any, **kwargs: Any) -> Any:
-        values, out = bind(op, args, kwargs)
-        return call(op, (*values, out) if op.has_out else values)
-
-    return dressed(function, op)
+def call_bound(op: Op, args: tuple, kwargs: dict) -> Any:
+    """Call an operator that only has the general way."""
+    values, out = bind(op, args, kwargs)
+    return call(op, (*values, out) if op.has_out else values)
 
 
 def varargs_method(op: Op, function: Callable) -> Callable:
@@ -143,17 +82,15 @@ def varargs_method(op: Op, function: Callable) -> Callable:
                 args = (*args[: at - 1], args[at - 1 :])
         return function(self, *args, **kwargs)
 
-    return dressed(method, op)
+    method.__name__ = method.__qualname__ = op.name
+    method.__doc__, method.__module__ = op.declared.__doc__, op.declared.__module__
+    method.op = op  # type: ignore[attr-defined]
+    return method
 
 
-def composite_function(op: Op) -> Callable:
-    """The public function of an operator that is written in other operators."""
-    declared = op.declared
-
-    def function(*args: Any, **kwargs: Any) -> Any:
-        if active.modes or "out" in kwargs or "axis" in kwargs or "keepdims" in kwargs:
-            values, out = bind(op, args, kwargs)
-            return call_composite(op, values, out)
+def call_bound_composite(op: Op, args: tuple, kwargs: dict) -> Any:
+    """Call an operator that is written in other operators, and takes any number of arguments."""
+    if not (active.modes or "out" in kwargs or "axis" in kwargs or "keepdims" in kwargs):
         for a in args:
             if isinstance(a, Tensor):
                 if a._array.__class__ is not np.ndarray and overrides.overriding(a):
@@ -161,11 +98,9 @@ def composite_function(op: Op) -> Callable:
             elif overrides.overriding(a):
                 break
         else:
-            return declared(*args, **kwargs)
-        values, out = bind(op, args, kwargs)
-        return call_composite(op, values, out)
-
-    return dressed(function, op)
+            return op.declared(*args, **kwargs)
+    values, out = bind(op, args, kwargs)
+    return call_composite(op, values, out)
 
 
 def call_composite(op: Op, values: list, out: Any) -> Any:
@@ -189,15 +124,6 @@ def execute_composite(op: Op, values: list, out: Any) -> Any:
     if out is None:
         return result
     return write_out(op, out, result, [v for v in values if isinstance(v, Tensor)])
-
-
-def dressed(function: Callable, op: Op) -> Callable:
-    function.__name__ = function.__qualname__ = op.name
-    function.__doc__ = op.declared.__doc__
-    function.__module__ = op.declared.__module__
-    function.__wrapped__ = op.declared
-    function.op = op
-    return function
 
 
 # -- the general call ------------------------------------------------------------------------------

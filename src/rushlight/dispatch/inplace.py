@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import llvm, meta, sparse
+from rushlight._backends import devices, meta, sparse
 from rushlight.autograd.graph import new
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history, rebase
 from rushlight.core import dtypes
-from rushlight.core.dtype_sets import FLOATING, FULL
 from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import overrides
 from rushlight.dispatch.general import (
@@ -28,26 +27,13 @@ from rushlight.dispatch.record import make_node
 from rushlight.dispatch.results import bump, copy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rushlight.dispatch.registry import Op
 
 
-def inplace_function(op: Op) -> Callable:
-    """The method `name_`."""
-
-    direct = op.direct and len(op.inputs) == 1
-
-    def function(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if direct and not kwargs and llvm.active and written_directly(op, self, args):
-            return self
-        values, _ = bind(op, (self, *args), kwargs)
-        return inplace_composite(op, values) if op.composite else inplace(op, values)
-
-    function.__name__ = function.__qualname__ = op.name + "_"
-    function.__doc__ = f"In-place version of `{op.name}`."
-    function.op = op
-    return function
+def bound(op: Op, t: Tensor, args: tuple, kwargs: dict) -> Tensor:
+    """`t.name_(*args, **kwargs)` on the general way."""
+    values, _ = bind(op, (t, *args), kwargs)
+    return inplace_composite(op, values) if op.composite else inplace(op, values)
 
 
 def inplace_composite(op: Op, values: list) -> Tensor:
@@ -82,8 +68,6 @@ def inplace(op: Op, values: list) -> Tensor:
     label = op.name + "_"
     if not isinstance(t, Tensor):
         raise not_a_tensor(op, op.inputs[0], t)
-    if op.name in UPDATES and llvm.active and updated(*UPDATES[op.name], values):
-        return t
     function = getattr(Tensor, label, op.function)
     if (handled := overrides.dispatch(function, op, values, None)) is not overrides.NOTHING:
         return handled
@@ -108,10 +92,9 @@ def execute_inplace(op: Op, values: list) -> Tensor:
     recording = thread.grad and any(x is not None and edge_of(x) is not None for x in tensors)
     check_inplace(t, label, recording)
     a = t._array
-    if op.direct and goes_into(op, named, tensors, a, recording):
-        r = forward(op, named, Into(a))
-    else:
-        r = forward(op, named)
+    r = forward(op, named)
+    if not devices.is_array(r):  # NumPy's number, for its 0-d arrays
+        r = xp.asarray(r)
     if op.elementwise:
         d, mine = dtypes.OF[r.dtype], dtypes.OF[a.dtype]
         if not dtypes.can_cast(d, mine):
@@ -147,69 +130,6 @@ def execute_inplace(op: Op, values: list) -> Tensor:
     return t
 
 
-# What steps of optimizers and averages are made of: the kernel that takes `out`, and the sign of the
-# number that comes last.
-UPDATES = {
-    "add": ("add_scaled", 1),
-    "sub": ("add_scaled", -1),
-    "lerp": ("lerp", 1),
-    "addcmul": ("addcmul", 1),
-    "addcdiv": ("addcdiv", 1),
-}
-
-
-def updated(kernel: str, sign: int, values: list) -> bool:
-    """Whether `t.name_(*tensors, number)`, of float tensors of one shape where nothing is recorded and
-    in no mode, was carried out by its kernel; if not, nothing was done."""
-    *tensors, number = values
-    if active.modes or (number.__class__ is not float and number.__class__ is not int):
-        return False
-    t = values[0]
-    arrays = [getattr(x, "_array", None) for x in tensors]
-    a: Any = arrays[0]
-    if a.__class__ is not np.ndarray or a.dtype not in FULL:
-        return False
-    for b in arrays[1:]:
-        if b.__class__ is not np.ndarray or b.dtype is not a.dtype or b.shape != a.shape:
-            return False
-    if t._counter is INFERENCE or 0 in a.strides:
-        return False
-    if thread.grad and any(x._edge is not None for x in tensors):
-        return False
-    try:
-        getattr(xp, kernel)(*arrays, sign * number, out=a)
-    except RuntimeWarning:  # an overflow of the reference's, which writes when all is computed
-        return False
-    bump(t)
-    return True
-
-
-def written_directly(op: Op, t: Tensor, args: tuple) -> bool:
-    """Whether `t.name_(*numbers)`, of a tensor without history and in no mode, was carried out by the
-    kernel of an operator of one input; if not, nothing was done."""
-    if active.modes or t.__class__ is not Tensor or t._edge is not None:
-        return False
-    a = t._array
-    if a.__class__ is not np.ndarray or a.dtype not in FLOATING or t._counter is INFERENCE:
-        return False
-    if 0 in a.strides or not all(v.__class__ is float or v.__class__ is int for v in args):
-        return False
-    if len(args) != op.n_positional - 1:
-        return False
-    if op.variant is not None and op.taken_over(dict(zip(op.params, (t, *args), strict=True))):
-        return False
-    space = Into(a)
-    try:
-        if op.has_body:
-            op.declared(space, a, *args)
-        else:
-            getattr(space, op.kernel)(a)
-    except RuntimeWarning:  # an overflow of the reference's, which writes when all is computed
-        return False
-    bump(t)
-    return True
-
-
 def plainly(t: Any, *others: Any) -> bool:
     """Whether to write to `t` what is read from `others` concerns nobody else: plain tensors without
     history and in no mode, whose memory is not that of `t`."""
@@ -230,37 +150,6 @@ def plainly(t: Any, *others: Any) -> bool:
         if (a.base is not None or b.base is not None) and np.may_share_memory(a, b):
             return False
     return True
-
-
-class Into:
-    """The back end whose one kernel that is called writes over an array."""
-
-    __slots__ = ("array",)
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
-
-    def __getattr__(self, name: str) -> Any:
-        kernel, array = getattr(xp, name), self.array
-        return lambda *args: kernel(*args, out=array)
-
-
-def goes_into(op: Op, named: dict, tensors: list, a: Any, recording: bool) -> bool:
-    """Whether the kernel may write over the first input: all inputs have its dtype and its shape (or
-    are numbers), so that nothing can go wrong half-way, and no rule reads what it was."""
-    if not llvm.active or a.__class__ is not np.ndarray or a.dtype not in FLOATING:
-        return False
-    for t in tensors:
-        if t is None:
-            continue
-        b = t._array
-        if b.__class__ is not np.ndarray or b.dtype is not a.dtype:
-            return False
-        if b.shape != a.shape and b.ndim:
-            return False
-    if any(v.__class__ is complex for v in named.values()):
-        return False
-    return not (recording and op.differentiable and op.inputs[0] in op.saved_names())
 
 
 def edge_before(t: Tensor) -> Any:

@@ -55,7 +55,7 @@ def function(path: str) -> Any:
     found = load(path)
     if not isinstance(found, Op):
         return found
-    made = found.function
+    made = found.build().function
     if not found.where.startswith(("internal", "_", "Tensor")):
         # Where a pickle finds it again: models keep functions, `self.activation = torch.tanh`.
         made.__module__ = f"rushlight.{found.where}" if found.where else "rushlight"
@@ -149,7 +149,7 @@ def lazy_property(name: str, path: str) -> property:
 
 def operator(built: Any) -> Any:
     def method(self: Tensor, other: Any) -> Any:
-        return built.slow_operator(self, other)
+        return built.scope["slow_operator"](self, other)
 
     return method
 
@@ -158,7 +158,7 @@ def reversed_operator(built: Any) -> Any:
     """`other <op> self` where `other` is no tensor."""
 
     def method(self: Tensor, other: Any) -> Any:
-        return built.slow_operator(other, self)
+        return built.scope["slow_operator"](other, self)
 
     return method
 

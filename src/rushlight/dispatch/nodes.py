@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import llvm
 from rushlight.autograd.graph import freed, new, stale, version_of
 from rushlight.autograd.state import active, scope, thread
 from rushlight.autograd.views import DEFAULT, NO_GRAD, View
@@ -79,9 +78,6 @@ def evaluate(op: Op, source: str, name: str, names: dict[str, Any], kind: str) -
     function.__qualname__ = name
     function.__doc__ = op.declared.__doc__
     function.op = op
-    free = function.__code__.co_freevars
-    if "kernel" in free:
-        llvm.watch(op.kernel, function.__closure__[free.index("kernel")])
     return function
 
 

@@ -17,11 +17,11 @@ Note [Rules and complex numbers]
     ones when what it saved is conjugated first; that is done for it, on the general way. Rules that
     do their own conjugation say `holomorphic=False`.
 
-Note [Two ways through a call]
-    `specialise.py` writes for each operator, when it is first used, a straight-line function for the
-    commonest call: plain NumPy arrays, one dtype, no hooks, no profiler. Whatever it does not handle
-    it hands to `Op.slow` below, which knows everything: Python scalars, promotion, other devices,
-    tensor subclasses, modes, several outputs, saved-tensor hooks. Both record the same graph.
+Note [Two readers of one pipeline]
+    A call goes through the stages bind, intercept, unwrap, promote, run, wrap and record. `general.py`
+    carries them out one by one and knows everything: Python numbers, promotion, other devices, tensor
+    subclasses, modes, several outputs, saved-tensor hooks. `specialise.py` prints them as straight-line
+    Python for one kind of call at a time, see Note [Call keys] there. Both record the same graph.
 
 Note [Kernels of rules]
     A rule is written in operators, so that its gradient follows from theirs. It may have a kernel
@@ -51,7 +51,7 @@ Note [Intermediates]
 
 from __future__ import annotations
 
-import sys
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch import general
@@ -146,7 +146,6 @@ class Op:
         variant: Callable | None = None,
         scalar_nodes: tuple[str, ...] = (),
         numbers: tuple[str, ...] | None = None,
-        direct: bool | str = False,
         intermediates: tuple[str, ...] = (),
     ) -> None:
         self.declared = declared
@@ -161,13 +160,10 @@ class Op:
         self.accepts = accepts
         # function of the arguments: the operator that takes over when a static one is unusual
         self.variant = variant
-        # the forward is one kernel of the back end, which can write over its first argument (`out=`); its
-        # name where it has the same arguments
-        self.direct = direct
         # names of the node when the second, or the first, input is a Python number
         self.scalar_nodes = scalar_nodes
         # Tensor has a method of this name: so by default for what stands in the top namespace
-        self.method = (where in ("", "Tensor")) if method is None else method
+        self.is_method = (where in ("", "Tensor")) if method is None else method
         # rules written for real numbers are right for complex ones when they read conjugates
         self.conjugates = elementwise if holomorphic is None else holomorphic
         # what the forward returns after its result, for the rules alone; see Note [Intermediates]
@@ -201,7 +197,19 @@ class Op:
         self._readers: dict[tuple[str, ...] | None, dict[str, list[str]]] = {}
         self.plans: dict[tuple[str, ...], list] = {}  # see recording.plan
         self.node_classes: dict[str, tuple[type, type]] = {}
-        self.built: general.Built | None = None
+        self.built = False
+        # the public function, one object for ever: the first call gives it its code (specialise.build)
+        self.scope: dict[str, Any] = {"op": self, "__name__": declared.__module__}
+        self.function: Any = self._unbuilt(self.name.rpartition(".")[2])
+        self.scope["function"] = self.function
+        self.method: Any = None  # it, or with sizes as separate arguments: `x.view(2, 3)`
+        self.operator: Any = None  # behind a Python operator
+        self.inplace: Any = None  # the method `name_`
+        self.quiet: Any = general.unknown  # the printed call inside inference_mode, or None
+        # call key -> printed function, or None; keys seen once
+        self.table: dict[Any, Callable | None] = {}
+        self.inplace_table: dict[Any, Callable | None] = {}
+        self.seen: set[Any] = set()
         self.face: Callable | None = (
             None  # the plain function that calls it: `max` for max over a dim
         )
@@ -216,7 +224,7 @@ class Op:
 
     # -- declaring ---------------------------------------------------------------------------------
 
-    def grad(self, *, kernel: str | Callable | None = None, **rules: Callable) -> Op:
+    def grad(self, *, kernel: str | Callable | None = None, **rules: Callable) -> Any:
         """Declare a gradient rule for each input named. `kernel`: what may run in the place of the one rule
         that is declared with it, see Note [Kernels of rules]."""
         if kernel is not None and len(rules) != 1:
@@ -225,19 +233,19 @@ class Op:
             if wrt not in self.inputs:
                 raise TypeError(f"[{self.path}] gradient rule for {wrt!r}, inputs: {self.inputs}")
             self.rules[wrt] = self._checked(Rule(rule, kernel), wrt)
-        return self
+        return self.function
 
-    def grad_all(self, rule: Callable, kernel: Callable | None = None) -> Op:
+    def grad_all(self, rule: Callable, kernel: Callable | None = None) -> Any:
         """Declare one rule for all inputs, or one rule and one kernel: they return a tuple of gradients and
         may name `needs`, a tuple of whether each input needs one."""
         self.rule_all = self._checked(Rule(rule, kernel), "*", "needs")
-        return self
+        return self.function
 
-    def alias(self, *paths: str) -> Op:
+    def alias(self, *paths: str) -> Any:
         """Further public names: `acos.alias("arccos")`, `sigmoid.alias("special.expit")`."""
         for path in paths:
             ALIASES[path] = self
-        return self
+        return self.function
 
     def _checked(self, rule: Rule, wrt: str, *more: str) -> Rule:
         known = {"g", "result", *self.params, *self.intermediates, *more}
@@ -309,34 +317,47 @@ class Op:
         # a name of an operator may stand for its function by now: see `build`
         return getattr(other, "op", other)
 
-    # -- calling: the first call generates the functions and puts them in place --------------------
+    # -- calling -----------------------------------------------------------------------------------
 
-    def build(self) -> general.Built:
-        if self.built is None:
+    def _unbuilt(self, name: str) -> Any:
+        """The public function before its first call, which gives it its code."""
+        function: Any = FunctionType(_first_call.__code__, self.scope, name)
+        function.__qualname__, function.__module__ = name, self.declared.__module__
+        function.__doc__ = self.declared.__doc__
+        function.op, function.grad, function.grad_all = self, self.grad, self.grad_all
+        function.alias = self.alias
+        if self.composite:
+            function.__wrapped__ = self.declared
+        return function
+
+    def build(self) -> Op:
+        """The operator, its functions printed."""
+        if not self.built:
             from rushlight.dispatch import specialise
 
-            self.built = specialise.build(self)
-            name = self.declared.__name__  # here, and wherever it was imported from here
-            for module in tuple(sys.modules.values()):
-                if getattr(module, "__dict__", {}).get(name) is self:
-                    setattr(module, name, self.built.function)
-        return self.built
-
-    @property
-    def function(self) -> Callable:
-        """The public function."""
-        return self.build().function
+            self.built = True
+            try:
+                specialise.build(self)
+            except BaseException:  # Ctrl-C: the next call begins again
+                self.built = False
+                raise
+        return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return (self.built or self.build()).function(*args, **kwargs)
+        return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<operator {self.path}>"
 
 
+def _first_call(*args: Any, **kwargs: Any) -> Any:
+    op.build()  # type: ignore[attr-defined]  # `op` and `function` are those of an operator's scope
+    return function(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
 def elementwise(
     kernel: str | None = None, promote: str | None = "same", **options: Any
-) -> Callable[[Callable], Op]:
+) -> Callable[[Callable], Any]:
     """Declare an operator that works element by element, with broadcasting and promotion.
 
     `promote`: "same" (result in the common dtype), "float" (integers become the default float
@@ -344,17 +365,17 @@ def elementwise(
     """
     options.setdefault("inplace", True)
 
-    def declare(function: Callable) -> Op:
-        return Op(function, kernel=kernel, promote=promote, elementwise=True, **options)
+    def declare(function: Callable) -> Any:
+        return Op(function, kernel=kernel, promote=promote, elementwise=True, **options).function
 
     return declare
 
 
-def op(**options: Any) -> Callable[[Callable], Op]:
+def op(**options: Any) -> Callable[[Callable], Any]:
     """Declare any other operator: `def name(xp, input: Array, ...)`, arrays in, array(s) out."""
 
-    def declare(function: Callable) -> Op:
-        return Op(function, **options)
+    def declare(function: Callable) -> Any:
+        return Op(function, **options).function
 
     return declare
 
@@ -362,7 +383,7 @@ def op(**options: Any) -> Callable[[Callable], Op]:
 def composite(function: Callable | None = None, **options: Any) -> Any:
     """Declare an operator that is written in other operators: tensors in, tensors out."""
 
-    def declare(function: Callable) -> Op:
-        return Op(function, composite=True, **options)
+    def declare(function: Callable) -> Any:
+        return Op(function, composite=True, **options).function
 
     return declare if function is None else declare(function)

@@ -34,15 +34,6 @@ _starting = False
 _done = 0
 _refused = os.environ.get("RUSHLIGHT_COMPILED") == "0"
 _counted: dict[str, Any] = {}  # what stands before kernels and counts their calls, by their names
-_cells: list[tuple[str, Any]] = []  # where straight-line functions hold kernels, by name
-
-
-def watch(name: str, cell: Any) -> None:
-    """Count the calls of a kernel that a function holds in a cell, and put the compiled one there when
-    there is one."""
-    if not active and not _refused:
-        _cells.append((name, cell))
-        cell.cell_contents = counted(name, cell.cell_contents)
 
 
 def counted(name: str, kernel: Any) -> Any:
@@ -55,12 +46,12 @@ def counted(name: str, kernel: Any) -> Any:
 
 
 def _counting(kernel: Any) -> Callable[..., Any]:
-    def one(a: Any) -> Any:
+    def one(a: Any, **options: Any) -> Any:
         work(a.size if a.__class__ is np.ndarray else 0)
-        return kernel(a)
+        return kernel(a, **options)
 
-    def elementwise(a: Any, b: Any) -> Any:
-        result = kernel(a, b)
+    def elementwise(a: Any, b: Any, **options: Any) -> Any:
+        result = kernel(a, b, **options)
         work(result.size)
         return result
 
@@ -119,7 +110,8 @@ def activate() -> bool:
 
     if not parallel_ufuncs.available():
         _refused = True
-        _put({name: function.__wrapped__ for name, function in _counted.items()})
+        cpu.replace({}, {name: function.__wrapped__ for name, function in _counted.items()})
+        _counted.clear()
         return False
     _starting = True
     try:
@@ -129,19 +121,6 @@ def activate() -> bool:
     active = True
     blas.use_one_thread()
     memory.install()
-    cpu.replace({kernel: f"llvm.{family}" for kernel, family in LLVM.items()})
-    _put({})
-    return True
-
-
-def _put(kernels: dict[str, Any]) -> None:
-    """Take these kernels from now on; nothing counts any more."""
-    from rushlight._backends import cpu
-
-    vars(cpu).update(kernels)
-    for name, cell in _cells:
-        cell.cell_contents = getattr(cpu, name)
-    for table in cpu.tables:
-        table.update({k: cpu.kernel(k[2:]) for k in tuple(table) if k.startswith("k_")})
-    _cells.clear()
+    cpu.replace({kernel: f"llvm.{family}" for kernel, family in LLVM.items()}, {})
     _counted.clear()
+    return True

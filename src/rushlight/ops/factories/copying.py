@@ -19,7 +19,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.inplace import check_inplace, edge_before, write
 from rushlight.dispatch.record import make_node, unbroadcast
-from rushlight.dispatch.registry import Array, Op, op, public
+from rushlight.dispatch.registry import Array, op, public
 from rushlight.ops.factories import arguments, creation
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def type_(self, dtype=None, non_blocking=False, **kwargs):
 # -- in place --------------------------------------------------------------------------------------
 
 
-def overwriting(name: str, node: str) -> Op:
+def overwriting(name: str, node: str) -> Any:
     """The operator that stands in the graph for a write which does not read: no gradient passes."""
 
     def forward(xp, input: Array):
@@ -278,7 +278,7 @@ def overwriting(name: str, node: str) -> Op:
     return declared.grad(input=lambda g: g.new_zeros(g.shape))
 
 
-def overwrite(t: Tensor, label: str, write: Callable, recorded: Op, **statics: Any) -> Tensor:
+def overwrite(t: Tensor, label: str, write: Callable, recorded: Any, **statics: Any) -> Tensor:
     """Let `write(array)` fill the memory of `t`, count the write, record it."""
     recording = thread.grad and edge_of(t) is not None
     check_inplace(t, label, recording)
@@ -289,7 +289,7 @@ def overwrite(t: Tensor, label: str, write: Callable, recorded: Op, **statics: A
     if recording:
         before = new(Tensor)
         before._array, before._edge, before._counter = a, edge_before(t), None
-        rebase(t, make_node(recorded, {"input": before, **statics}, [t], inplace=True))
+        rebase(t, make_node(recorded.op, {"input": before, **statics}, [t], inplace=True))
     return t
 
 
@@ -298,7 +298,7 @@ fill_node = overwriting("fill_number_", "FillBackward2")
 fill_copy_node = overwriting("fill_number", "FillBackward0")
 
 
-def _filling(name: str, node: str) -> Op:
+def _filling(name: str, node: str) -> Any:
     def forward(xp, input: Array, value: Array):
         return xp.broadcast_to(value, input.shape)
 
@@ -365,7 +365,7 @@ def fill_(self, value):
     return self
 
 
-def _filled(self: Tensor, value: Any, label: str, number_node: Op, tensor_node: Op) -> Tensor:
+def _filled(self: Tensor, value: Any, label: str, number_node: Any, tensor_node: Any) -> Tensor:
     if isinstance(value, Tensor):
         if value._array.ndim:
             raise RuntimeError(
@@ -451,7 +451,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
             f"copy_(): argument 'other' (position 1) must be Tensor, not {results.kind(src)}"
         )
     if self._array.__class__ is overrides.Tagged or src._array.__class__ is overrides.Tagged:
-        got = overrides.dispatch(Tensor.copy_, copy_into, [self, src], None)
+        got = overrides.dispatch(Tensor.copy_, copy_into.op, [self, src], None)
         if got is not overrides.NOTHING:
             return got
     if self is src:
@@ -463,7 +463,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     return _copied_into(self, src, "copy_", copy_into, "src")
 
 
-def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Op, name: str) -> Tensor:
+def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Any, name: str) -> Tensor:
     if src._edge is not None and self.dtype.kind < 2:  # no gradient goes through integers
         src = src.detach()
     recording = thread.grad and (edge_of(self) is not None or edge_of(src) is not None)
@@ -492,5 +492,5 @@ def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Op, name: str)
         before = new(Tensor)
         before._array, before._edge, before._counter = a, edge_before(self), None
         named = {"input": before, name: src}
-        rebase(self, make_node(recorded, named, [self], inplace=True))
+        rebase(self, make_node(recorded.op, named, [self], inplace=True))
     return self

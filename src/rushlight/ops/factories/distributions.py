@@ -16,7 +16,7 @@ from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.record import make_node
-from rushlight.dispatch.registry import Array, Op, op, public
+from rushlight.dispatch.registry import Array, op, public
 from rushlight.ops.factories import arguments, creation
 from rushlight.ops.factories.random import drawn, source
 from rushlight.rng import rejection, sampling
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # -- history ---------------------------------------------------------------------------------------
 
 
-def sampled(name: str, node: str) -> Op:
+def sampled(name: str, node: str) -> Any:
     """The operator that stands in the graph for a draw: its gradient is zero."""
 
     def forward(xp, input: Array):
@@ -51,21 +51,21 @@ normal_of_tensors.grad(
 )
 
 
-def recorded(result: Tensor, recorder: Op, *inputs: Tensor) -> Tensor:
+def recorded(result: Tensor, recorder: Any, *inputs: Tensor) -> Tensor:
     """`result` with history if one of the tensors it was drawn from has any."""
     if thread.grad:
         for t in inputs:
             if t.requires_grad:
-                named = dict(zip(recorder.inputs, inputs, strict=True))
-                result._edge = make_node(recorder, named, [result])
+                named = dict(zip(recorder.op.inputs, inputs, strict=True))
+                result._edge = make_node(recorder.op, named, [result])
                 break
     return result
 
 
-def unsupported(name: str) -> Op:
+def unsupported(name: str) -> Any:
     """As `sampled`, where PyTorch has no derivative: backward raises."""
     recorder = sampled(f"{name}_draw", "NotImplemented")
-    recorder.rules.clear()
+    recorder.op.rules.clear()
 
     def rule(g):
         raise NotImplementedError(f"derivative for aten::{name} is not implemented")

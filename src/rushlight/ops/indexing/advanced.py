@@ -259,7 +259,7 @@ def put_values_back(g: Tensor, at: At, values_shape: tuple) -> Tensor:
     return index_at(g, at).sum_to_size(values_shape)
 
 
-INDEX_PUT: Op = index_put_at.grad(input=put_input_back, values=put_values_back)
+INDEX_PUT: Op = index_put_at.grad(input=put_input_back, values=put_values_back).op
 
 
 def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:

@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def in_place(operator: Op, write: Callable, quick: Callable | None = None) -> Op:
+def in_place(function: Any, write: Callable, quick: Callable | None = None) -> None:
     """Declare the method `name_`, which runs `write` on the memory of the tensor.
 
     `quick(self, *args)`: does the same for the most usual arguments; False, and nothing is written, for
     others.
     """
+    operator: Op = function.op
     label = operator.name + "_"
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -52,7 +53,6 @@ def in_place(operator: Op, write: Callable, quick: Callable | None = None) -> Op
     method.__module__ = operator.declared.__module__  # where scripts/index.py finds it
     method.__doc__ = f"In-place version of `{label[:-1]}`."
     public("Tensor")(method)
-    return operator
 
 
 def written(operator: Op, write: Callable, values: list, label: str) -> Tensor:
@@ -457,4 +457,4 @@ def scatter_reduce_back(
     return own, None, part
 
 
-SCATTER_REDUCE: Op = scatter_reduce.grad_all(scatter_reduce_back)
+SCATTER_REDUCE: Op = scatter_reduce.grad_all(scatter_reduce_back).op

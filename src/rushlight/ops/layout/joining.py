@@ -44,7 +44,7 @@ def quick_list(op: Op, kernel: str, direct: Any) -> Any:
                 arrays = [t._array for t in tensors]
             except AttributeError:
                 arrays = []
-            joined = plain(arrays, dim)
+            joined = getattr(xp, kernel)(arrays, dim)
             if joined is not None or {*map(type, arrays)} == PLAIN:
                 if joined is None:
                     joined = direct(arrays, dim)
@@ -66,9 +66,6 @@ def quick_list(op: Op, kernel: str, direct: Any) -> Any:
                     )
         return general.call(op, (tensors, dim, out))
 
-    plain: Any = getattr(xp, kernel)
-    names = function.__code__.co_freevars
-    llvm.watch(kernel, (function.__closure__ or ())[names.index("plain")])
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = forward.__doc__
     op.face = function
@@ -195,7 +192,7 @@ def split_even(xp, input: Array, split_size: int, dim: int):
     return pieces(input, dim, [min(split_size, n - i * split_size) for i in range(count)])
 
 
-SPLIT: Op = split_even.grad(input=lambda g, dim: join_back(g, dim))
+SPLIT: Op = split_even.grad(input=lambda g, dim: join_back(g, dim)).op
 
 
 @op(
@@ -221,7 +218,7 @@ def split_lengths(xp, input: Array, split_sizes: Any, dim: int = 0):
     return pieces(input, dim, split_sizes)
 
 
-LENGTHS: Op = split_lengths.grad(input=lambda g, dim: join_back(g, dim))
+LENGTHS: Op = split_lengths.grad(input=lambda g, dim: join_back(g, dim)).op
 
 
 @public(method=True)
@@ -289,7 +286,7 @@ def unbind_arrays(xp, input: Array, dim: int = 0):
     return [input[(*before, i, ...)] for i in range(input.shape[dim])]
 
 
-UNBIND: Op = unbind_arrays.grad(input=lambda g, dim: stack(g, dim))
+UNBIND: Op = unbind_arrays.grad(input=lambda g, dim: stack(g, dim)).op
 
 
 @public(method=True)

@@ -206,7 +206,7 @@ def diagonal_place(xp, grad: Array, shape: Ints, offset: int, dim1: int, dim2: i
 diagonal_place.grad(
     grad=lambda g, offset, dim1, dim2: g.diagonal(offset=offset, dim1=dim1, dim2=dim2)
 )
-DIAGONAL = diagonal
+DIAGONAL = diagonal.op
 
 
 @op(view=True, where="Tensor", node="UnfoldBackward0")

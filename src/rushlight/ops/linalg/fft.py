@@ -315,7 +315,7 @@ def in_two(n_dimensional, text):
     ):
         return n_dimensional(input, s, dim, norm)
 
-    function.__name__ = function.__qualname__ = n_dimensional.name[:-1] + "2"
+    function.__name__ = function.__qualname__ = n_dimensional.__name__[:-1] + "2"
     function.__doc__ = text
     return composite(function, where="fft")
 

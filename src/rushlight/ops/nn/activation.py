@@ -9,18 +9,23 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core import dtypes, geometry
+from rushlight.core.tensor import Tensor
 from rushlight.core.type_info import finfo
-from rushlight.dispatch.registry import Array, Op, composite, elementwise, op, public
+from rushlight.dispatch.registry import Array, composite, elementwise, op, public
 from rushlight.ops.layout.joining import cat
 
 
 def inplace_or_not(which: Any, input: Any, inplace: bool, *args: Any) -> Any:
     """An operator applied to `input`, or written into it when `inplace`."""
-    built = (which if isinstance(which, Op) else which.op).build()
-    return built.inplace(input, *args) if inplace else built.function(input, *args)
+    return which.op.build().inplace(input, *args) if inplace else which(input, *args)
 
 
-@elementwise(node="ReluBackward0", direct="relu")
+def refuse_bool(input: Any) -> None:
+    if isinstance(input, Tensor) and input._array.dtype.kind == "b":
+        raise RuntimeError("Boolean inputs not supported for relu")
+
+
+@elementwise(node="ReluBackward0", accepts="ifc", variant=refuse_bool)
 def relu(xp, input: Array):
     """max(x, 0), element by element.
 
@@ -28,8 +33,6 @@ def relu(xp, input: Array):
     >>> torch.relu(torch.tensor([-1.0, 0.0, 2.0]))
     tensor([0., 0., 2.])
     """
-    if input.dtype.kind == "b":
-        raise RuntimeError("Boolean inputs not supported for relu")
     return xp.relu(input)
 
 
@@ -66,7 +69,6 @@ def within(g: Any, inside: Any) -> Any:
     name="_hardtanh",
     node="HardtanhBackward0",
     accepts="if",
-    direct="hardtanh",
 )
 def clamp_between(xp, input: Array, min_val: float, max_val: float):
     return xp.hardtanh(input, min_val, max_val)
@@ -100,7 +102,6 @@ def relu6(input: Array, inplace: bool = False):
     name="_leaky_relu",
     node="LeakyReluBackward0",
     accepts="f",
-    direct="leaky_relu",
 )
 def leaky(xp, input: Array, negative_slope: float):
     return xp.leaky_relu(input, negative_slope)
@@ -124,7 +125,6 @@ def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False
     name="_threshold",
     node="ThresholdBackward0",
     accepts="if",
-    direct="threshold",
 )
 def above(xp, input: Array, threshold: float, value: float):
     return xp.threshold(input, threshold, value)
@@ -144,7 +144,6 @@ def threshold(input: Array, threshold: float, value: float, inplace: bool = Fals
     name="_hardsigmoid",
     node="HardsigmoidBackward0",
     accepts="f",
-    direct="hardsigmoid",
 )
 def sixth(xp, input: Array):
     return xp.hardsigmoid(input)
@@ -168,7 +167,6 @@ def hardsigmoid(input: Array, inplace: bool = False):
     name="_hardswish",
     node="HardswishBackward0",
     accepts="f",
-    direct="hardswish",
 )
 def hard_swish(xp, input: Array):
     return xp.hardswish(input)
@@ -234,7 +232,7 @@ threshold.alias("threshold")
 # -- smooth ones -----------------------------------------------------------------------------------
 
 
-@elementwise(where="nn.functional", name="_elu", node="EluBackward0", accepts="f", direct=True)
+@elementwise(where="nn.functional", name="_elu", node="EluBackward0", accepts="f")
 def exponential_below(xp, input: Array, alpha: float, scale: float, input_scale: float):
     """scale * x above 0, scale * alpha * (exp(input_scale * x) - 1) below."""
     return xp.elu(input, scale, alpha * scale, input_scale)
@@ -311,7 +309,7 @@ gelu.grad(
 )
 
 
-@elementwise(accepts="fc", where="nn.functional", name="_silu", node="SiluBackward0", direct="silu")
+@elementwise(accepts="fc", where="nn.functional", name="_silu", node="SiluBackward0")
 def silu_of(xp, input: Array):
     return xp.silu(input)
 
@@ -361,7 +359,7 @@ def silu(input: Array, inplace: bool = False):
     return inplace_or_not(silu_of, input, inplace)
 
 
-@elementwise(accepts="f", where="nn.functional", name="_mish", node="MishBackward0", direct="mish")
+@elementwise(accepts="f", where="nn.functional", name="_mish", node="MishBackward0")
 def mish_of(xp, input: Array):
     return xp.mish(input)
 

@@ -172,7 +172,6 @@ def check_lerp(input: Any, end: Any, weight: Any) -> Any:
     numbers=("weight",),
     node="LerpBackward1",
     scalar_nodes=("LerpBackward0",),
-    direct=True,
 )
 def lerp(input: Array, end: Array, weight: Array):
     """input + weight * (end - input); `weight` may be a number.
@@ -201,7 +200,7 @@ def _lerp_half(xp, input: Array, end: Array, weight: Number):
 _lerp_half.grad(input=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight)
 
 
-@elementwise(numbers=(), accepts="ifc", direct=True)
+@elementwise(numbers=(), accepts="ifc")
 def addcmul(xp, input: Array, tensor1: Array, tensor2: Array, value: Number = 1):
     """input + value * tensor1 * tensor2."""
     return xp.addcmul(input, tensor1, tensor2, value)
@@ -222,7 +221,7 @@ def refuse_integers(input: Any, tensor1: Any, tensor2: Any, value: Any) -> None:
         )
 
 
-@elementwise(numbers=(), accepts="fc", variant=refuse_integers, direct=True)
+@elementwise(numbers=(), accepts="fc", variant=refuse_integers)
 def addcdiv(xp, input: Array, tensor1: Array, tensor2: Array, value: Number = 1):
     """input + value * tensor1 / tensor2; RuntimeError for a quotient of integers."""
     return xp.addcdiv(input, tensor1, tensor2, value)

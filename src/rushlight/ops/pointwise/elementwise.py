@@ -71,7 +71,7 @@ def add(input: Array, other: Array, alpha: Number = 1):
 add.grad(input=lambda g: g, other=lambda g: g)
 
 
-@elementwise(name="_add_scaled", node="AddBackward0", method=False, inplace=False, direct=True)
+@elementwise(name="_add_scaled", node="AddBackward0", method=False, inplace=False)
 def _add_scaled(xp, input: Array, other: Array, *, alpha: Number = 1):
     """`add` with an `alpha`."""
     return xp.add_scaled(input, other, alpha)
@@ -116,7 +116,7 @@ sub.grad(input=lambda g: g, other=lambda g: -g)
 sub.alias("subtract")
 
 
-@elementwise(name="_sub_scaled", node="SubBackward0", method=False, inplace=False, direct=True)
+@elementwise(name="_sub_scaled", node="SubBackward0", method=False, inplace=False)
 def _sub_scaled(xp, input: Array, other: Array, *, alpha: Number = 1):
     """`sub` with an `alpha`."""
     return xp.add_scaled(input, other, -alpha)
@@ -230,7 +230,7 @@ def _div_half(xp, input: Array, other: Array, *, rounding_mode: str | None = Non
     return xp.with_wide_number(xp.divide, input, other)
 
 
-_div_half.grad(**{i: rule.function for i, rule in div.rules.items()})
+_div_half.grad(**{i: rule.function for i, rule in div.op.rules.items()})
 
 
 @elementwise(kernel="divide", promote="float")
@@ -238,8 +238,8 @@ def true_divide(input: Array, other: Array):
     """`input / other`: `div` without rounding."""
 
 
-true_divide._node = "DivBackward0"
-true_divide.grad(**{i: rule.function for i, rule in div.rules.items()})
+true_divide.op._node = "DivBackward0"
+true_divide.grad(**{i: rule.function for i, rule in div.op.rules.items()})
 
 
 @elementwise(name="_div_rounded", node="DivBackward2", accepts="if", method=False, inplace=False)

@@ -39,7 +39,7 @@ def sqrt(input: Array):
 sqrt.grad(input=lambda g, result: g / (2 * result))
 
 
-@elementwise(kernel="rsqrt", promote="float", direct=True)
+@elementwise(kernel="rsqrt", promote="float")
 def rsqrt(input: Array):
     """1 / sqrt(input)."""
 
@@ -55,7 +55,7 @@ def tanh(input: Array):
 tanh.grad(input=lambda g, result: g * (1 - result * result), kernel="tanh_gradient")
 
 
-@elementwise(kernel="sigmoid", promote="float", direct=True)
+@elementwise(kernel="sigmoid", promote="float")
 def sigmoid(input: Array):
     """The logistic function 1 / (1 + exp(-input))."""
 

@@ -208,8 +208,8 @@ def extreme(
     return of_dim(input, dim, keepdim, out=out)
 
 
-max_all.face = max_dim.face = max
-min_all.face = min_dim.face = min
+max_all.op.face = max_dim.op.face = max
+min_all.op.face = min_dim.op.face = min
 
 
 def extreme_over(name: str, xp: Any, kernel: Any, input: Any, dim: Any, keepdim: Bool) -> Any:

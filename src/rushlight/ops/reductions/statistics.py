@@ -279,8 +279,8 @@ def nanmedian(
     return nanmedian_dim(input, dim, keepdim if keepdims is None else keepdims, out=out)
 
 
-median_all.face = median_dim.face = median
-nanmedian_all.face = nanmedian_dim.face = nanmedian
+median_all.op.face = median_dim.op.face = median
+nanmedian_all.op.face = nanmedian_dim.op.face = nanmedian
 
 
 @op(outputs=("values", "indices"))

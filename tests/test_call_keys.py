@@ -1,4 +1,5 @@
-"""Calls of arguments of several dtypes: the short way (ops/promotion.py) gives what the general way does."""
+"""Every way through a call gives the same: the general way, the printed function of the hottest call, and
+those that are printed for a call key the second time it is seen (dispatch/keys.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight.dispatch import general, promotion
+from rushlight.dispatch import general, inplace, keys
 
 NAMES = "add sub mul div pow floor_divide remainder eq ne lt le gt ge".split()
 SYMBOLS = {"div": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod}
@@ -27,6 +28,12 @@ def sample(dtype):
 
 
 def outcome(function):
+    """The result or the error of a call; of the third one, for which a function of its own was printed."""
+    try:
+        for _ in range(2):
+            function()
+    except (RuntimeError, TypeError, ZeroDivisionError, NotImplementedError):
+        pass
     try:
         return function()
     except (RuntimeError, TypeError, ZeroDivisionError, NotImplementedError) as error:
@@ -63,6 +70,90 @@ def test_a_tensor_and_a_number(name, dtype):
         want = outcome(lambda n=n: generally(name, x, n))
         same(outcome(lambda n=n: symbol(x, n)), want, f"{name}({dtype}, {n})")
         same(outcome(lambda n=n: getattr(x, name)(n)), want, f"{dtype}.{name}({n})")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", "add sub mul div pow floor_divide remainder".split())
+def test_a_tensor_and_a_number_in_place(name, dtype):
+    for n in NUMBERS:
+        values = [n, *list(getattr(torch, name).op.defaults.values())]
+        want = outcome(
+            lambda v=values: inplace.inplace(getattr(torch, name).op, [sample(dtype), *v])
+        )
+        got = outcome(lambda n=n: getattr(sample(dtype), name + "_")(n))
+        same(got, want, f"{dtype}.{name}_({n})")
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "div", "copysign", "atan2", "fmod", "maximum"])
+def test_two_tensors_in_place(name):
+    op = getattr(torch, name).op
+    if not op.has_inplace:
+        return
+    for a, b in itertools.product(DTYPES, repeat=2):
+        for y in (sample(b).flip(0), sample(b)[3], sample(b).expand(2, 6)):
+            rest = [op.defaults[p] for p in op.params[2:]]
+            want = outcome(lambda a=a, y=y: inplace.inplace(op, [sample(a), y, *rest]))
+            got = outcome(lambda a=a, y=y: getattr(sample(a), name + "_")(y))
+            same(got, want, f"{name}_({a}, {b}{list(y.shape)})")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_steps_of_optimizers(dtype):
+    """The in-place forms that steps are made of: at keys, with overlaps, views, history and counters."""
+
+    def a():
+        return sample(dtype)
+
+    b, c = sample(dtype).flip(0), sample(dtype) + 1
+    cases = [("add", (b, 0.5)), ("sub", (b, 2)), ("lerp", (b, 0.25)), ("addcmul", (b, c, 0.5)),
+             ("addcdiv", (b, c, -2.0)), ("clamp", (1, 5)), ("add", (b[:1], 3))]  # fmt: skip
+    for name, args in cases:
+        op = getattr(torch, name).op
+        want = inplace.inplace(op, [a(), *args])
+        for _ in range(3):
+            x = a()
+            before = x._version
+            got = getattr(x, name + "_")(*args)
+            assert got is x and x._version == before + 1
+            same(got, want, name)
+        rows = torch.stack([a(), a()])
+        assert getattr(rows[1], name + "_")(*args).tolist() == want.tolist() == rows[1].tolist()
+    leaf = a().requires_grad_()
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="leaf"):
+            leaf.add_(b, alpha=0.5)
+    with torch.no_grad():
+        leaf.add_(b, alpha=0.5)
+    x = leaf * 1
+    for _ in range(3):
+        x.add_(b, alpha=0.5)
+    x.sum().backward()
+    assert leaf.grad.tolist() == [1.0] * 6
+    shared = a()
+    shared[1:].add_(shared[:-1], alpha=1)
+    want = a().tolist()
+    assert shared.tolist()[1:] == [p + q for p, q in zip(want[1:], want[:-1], strict=True)]
+
+
+def test_a_key_with_history_is_recorded():
+    for _ in range(4):
+        x, y = (sample(torch.float32).requires_grad_() for _ in range(2))
+        z = x.add(y, alpha=3).lerp(y, 0.25)
+        z.sum().backward()
+        assert x.grad.tolist() == [0.75] * 6 and y.grad.tolist() == [2.5] * 6
+        k = torch.arange(6)
+        (x * k).sum().backward()
+        assert x.grad.tolist() == [0.75 + i for i in range(6)]
+
+
+def test_keys_are_few():
+    """Objects of many classes do not fill the table of an operator."""
+    x = torch.ones(2)
+    for k in range(200):
+        number = type(f"Number{k}", (float,), {})(2.0)
+        assert (x * number).tolist() == [2.0, 2.0]
+    op = torch.mul.op
+    assert len(op.table) <= keys.MOST and len(op.seen) <= keys.MOST
 
 
 @pytest.mark.parametrize("name", ["add", "mul", "div", "eq"])
@@ -108,7 +199,7 @@ def test_zeros_keep_their_sign():
     x = torch.tensor([-0.0, 0.0]).bfloat16()
     assert np.signbit((x + -0.0)._array.astype(np.float32)).tolist() == [True, False]
     assert np.signbit((x + 0.0)._array.astype(np.float32)).tolist() == [False, False]
-    assert promotion.rounded(0.0, x._array.dtype) is not promotion.rounded(-0.0, x._array.dtype)
+    assert keys.rounded(0.0, x._array.dtype) is not keys.rounded(-0.0, x._array.dtype)
 
 
 def test_the_default_dtype_counts():

@@ -1,0 +1,555 @@
+"""Prints the straight-line Python of a call, one group of lines for each stage of the pipeline.
+
+`specialise.py` says which functions are printed, and for what. The names in their source: `a_x` is the
+array of the tensor `x`, `e_x` its edge, `d_x` the default of a parameter, `k_add` the kernel `add` of the
+CPU back end, `N` the class of the node, `r` the array of the result.
+"""
+
+from __future__ import annotations
+
+import dis
+from typing import TYPE_CHECKING, Any
+
+from rushlight.dispatch.nodes import MOST, keep_lines, layout_of_saved, optional, split_lines
+
+if TYPE_CHECKING:
+    from rushlight.dispatch.registry import Op
+
+ERRORS = "(ValueError, RuntimeWarning, TypeError, OverflowError)"
+
+
+# -- bind ------------------------------------------------------------------------------------------
+
+
+def signature(op: Op, *, out: bool = True) -> str:
+    """The parameters of the public function: PyTorch's, NumPy's names beside them, `out`."""
+    parts = []
+    for i, p in enumerate(op.params):
+        if i == op.n_positional:
+            parts.append("*")
+        parts.append(f"{p}=d_{p}" if p in op.defaults else p)
+    extra = []
+    if "dim" in op.statics and "axis" not in op.statics:
+        extra.append("axis=None")
+    if "keepdim" in op.statics:
+        extra.append("keepdims=None")
+    if op.has_out and out:
+        extra.append("out=None")
+    if extra and "*" not in parts:
+        parts.append("*")
+    return ", ".join(parts + extra)
+
+
+def bind_lines(op: Op) -> list[str]:
+    """Lines that give NumPy's keyword names their meaning."""
+    lines = []
+    if "dim" in op.statics and "axis" not in op.statics:
+        lines.append("    if axis is not None: dim = axis")
+    if "keepdim" in op.statics:
+        lines.append("    if keepdims is not None: keepdim = keepdims")
+    return lines
+
+
+def everything(op: Op) -> str:
+    """All arguments in order, as the general way takes them."""
+    return ", ".join((*op.params, "out") if op.has_out else op.params)
+
+
+# -- unwrap ----------------------------------------------------------------------------------------
+
+
+def unwrap_lines(op: Op, again: str) -> list[str]:
+    """Lines that read the arrays of the inputs; `again` is taken for what is no tensor."""
+    lines = ["    try:"]
+    for i in op.inputs:
+        value = f"{i}._array"
+        if optional(op, i):
+            value = f"None if {i} is None else {value}"
+        lines.append(f"        a_{i} = {value}")
+    return [*lines, "    except AttributeError:", f"        {again}"]
+
+
+def array_tests(op: Op) -> list[str]:
+    """Conditions under which an input is no plain array."""
+    tests = [
+        f"a_{i}.__class__ is not ndarray" + (f" and {i} is not None" if optional(op, i) else "")
+        for i in op.inputs
+    ]
+    return [f"({t})" if " and " in t else t for t in tests]
+
+
+# -- promote ---------------------------------------------------------------------------------------
+
+
+def dtype_test(op: Op, arrays: list[str]) -> list[str]:
+    """Conditions under which an elementwise operator has to promote (or to refuse) a dtype."""
+    if not op.elementwise or op.promote is None:
+        return []
+    tests = [f"(d := {arrays[0]}.dtype) is not {a}.dtype" for a in arrays[1:2]]
+    tests += [f"d is not {a}.dtype" for a in arrays[2:]]
+    if op.promote == "float" or op.accepts is not None:
+        first = "(d is not f32" if tests else f"((d := {arrays[0]}.dtype) is not f32"
+        more = "d is not bf16 and d is not f16" if op.promote == "float" else "d not in accepted"
+        tests.append(f"{first} and d is not f64 and {more})")
+    return tests
+
+
+# -- run -------------------------------------------------------------------------------------------
+
+
+class Expression:
+    """The text of a value while the body of an operator is traced: a parameter, or arithmetic on some."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __neg__(self) -> Expression:
+        return Expression(f"-{self.text}")
+
+    def __mul__(self, other: Any) -> Expression:
+        return Expression(f"({self.text} * {text_of(other)})")
+
+
+class Recorder:
+    """Stands for the back end while a body is traced: a kernel called is (name, arguments)."""
+
+    def __getattr__(self, kernel: str) -> Any:
+        return lambda *args: (kernel, [text_of(a) for a in args])
+
+
+def text_of(value: Any) -> str:
+    """The source of an argument; TypeError for what has none."""
+    if value.__class__ is Expression:
+        return value.text
+    if value.__class__ is tuple:
+        return f"({''.join(text_of(v) + ', ' for v in value)})"
+    if value is None or value.__class__ in (bool, int, float, str):
+        return repr(value)
+    raise TypeError(f"no source for {value!r}")
+
+
+def kernel_call(op: Op, texts: dict[str, str]) -> tuple[str, list[str]] | None:
+    """(kernel, texts of its arguments) of an operator whose forward is the call of one kernel, else None.
+
+    `texts`: what stands for each parameter. The body is traced where it has no branch and names nothing
+    but that kernel, so that every call of it does the same.
+    """
+    if op.kernel:
+        return op.kernel, [texts[i] for i in op.inputs]
+    code = op.declared.__code__
+    if op.composite or op.intermediates or len(code.co_names) != 1 or code.co_freevars:
+        return None
+    jumps = {*dis.hasjrel, *dis.hasjabs}
+    if any(i.opcode in jumps or i.opname == "LOAD_GLOBAL" for i in dis.get_instructions(code)):
+        return None
+    values = [Expression(texts[p]) for p in op.params]
+    n = op.n_positional
+    try:
+        found = op.declared(Recorder(), *values[:n], **dict(zip(op.params[n:], values[n:])))
+    except (TypeError, AttributeError):  # more than arithmetic
+        return None
+    return found if found.__class__ is tuple and found[0].__class__ is str else None
+
+
+def run_text(op: Op, texts: dict[str, str], out: str = "") -> str:
+    """The call that computes the forward, written into `out` where one is named."""
+    found = kernel_call(op, texts)
+    if found is not None:
+        return f"k_{found[0]}({', '.join([*found[1], *([f'out={out}'] if out else [])])})"
+    n = op.n_positional
+    values = [texts[p] if k < n else f"{p}={texts[p]}" for k, p in enumerate(op.params)]
+    values += ["keep"] if op.intermediates else []
+    return f"forward(xp, {', '.join(values)})"
+
+
+def texts_of(op: Op) -> dict[str, str]:
+    """Arrays in place of tensors, static arguments as they are."""
+    return {p: f"a_{p}" if p in op.inputs else p for p in op.params}
+
+
+def run_lines(call: str, again: str) -> list[str]:
+    """Lines that leave the array of the result in `r`; an error is raised again, in PyTorch's words."""
+    return ["    try:", f"        r = {call}", f"    except {ERRORS}:", f"        {again}"]
+
+
+AS_ARRAY = "    if r.__class__ is not ndarray: r = asarray(r)"
+
+
+# -- wrap ------------------------------------------------------------------------------------------
+
+
+def result_lines(op: Op) -> list[str]:
+    """Lines that wrap the array `r` and hand it its history."""
+    lines = ["    result = new(Tensor)", "    result._array = r"]
+    if op.view:
+        return [*lines, *view_lines(op)]
+    return [*lines, "    result._edge = node", "    result._counter = None"]
+
+
+def view_lines(op: Op) -> list[str]:
+    """Lines that do for `result` what `View(source, op, statics, node)` does, without a call."""
+    source, statics = op.inputs[0], "".join(f"{s}, " for s in op.statics)
+    return [
+        f"    e = {source}._edge",
+        f"    version = {source}._counter or version_of({source})",
+        f"    if version is INFERENCE: return slow({', '.join(op.params)})",
+        "    v = result._edge = new(View)",
+        "    if e.__class__ is View:",
+        "        v.base = e.base",
+        "        v.parent = e",
+        "        v.kind = e.kind if e.kind != DEFAULT else DEFAULT if thread.grad else NO_GRAD",
+        "    else:",
+        f"        v.base = {source}",
+        "        v.parent = None",
+        "        v.kind = DEFAULT if thread.grad else NO_GRAD",
+        "    v.make = op",
+        f"    v.args = ({statics})",
+        "    v.node = node",
+        "    v.version = result._counter = version",
+        "    v.seen = version.n",
+    ]
+
+
+def several_lines(op: Op) -> list[str]:
+    """Lines that wrap the arrays `r` of several outputs and record them."""
+    lines = []
+    names = [f"t{k}" for k in range(len(op.outputs))]
+    for k, t in enumerate(names):
+        lines += [
+            f"    a = r[{k}]",
+            f"    if a is None: {t} = None",
+            "    else:",
+            f"        {t} = new(Tensor)",
+            f"        {t}._array = a if a.__class__ is ndarray else asarray(a)",
+            f"        {t}._edge = {t}._counter = None",
+        ]
+    if op.wanted():
+        edges = [
+            f"{i} is not None and {i}._edge is not None"
+            if optional(op, i)
+            else f"{i}._edge is not None"
+            for i in op.wanted()
+        ]
+        named = ", ".join(f"'{p}': {p}" for p in (*op.params, *op.intermediates))
+        lines += [
+            f"    if ({' or '.join(edges)}) and thread.grad:",
+            f"        record(op, {{{named}}}, [{', '.join(names)}])",
+        ]
+    return [*lines, f"    return tuple_of(results, ({', '.join(names)},))"]
+
+
+# -- record ----------------------------------------------------------------------------------------
+
+
+def record_lines(op: Op, ins: tuple[str, ...], node: str, again: str) -> list[str]:
+    """Lines that leave the recorded node, or None, in `node`.
+
+    `ins` are the inputs that are tensors; `again` returns what the general way gives.
+    """
+    want = tuple(i for i in op.wanted() if i in ins)
+    lines = ["    node = None"]
+    if not want:
+        return lines
+    lines += [
+        f"    e_{i} = {i}._edge" + (f" if {i} is not None else None" if optional(op, i) else "")
+        for i in want
+    ]
+    some = " or ".join(f"e_{i} is not None" for i in want)
+    lines.append(f"    if ({some}) and thread.grad:")
+    lines += [f"        if e_{i}.__class__ is View: e_{i} = e_{i}.resolve()" for i in want]
+    if op.elementwise and op.promote in ("same", "float"):
+        if op.promote == "same":  # rules of complex numbers need conjugates
+            lines.append(f"        if a_{ins[0]}.dtype not in floats: {again}")
+    lines += [
+        f"        if {some}:",
+        f"            node = new({node if not op.node_pair else 'N if dim is None else N1'})",
+        "            node.edges = ("
+        + ", ".join(f"e_{i}" if i in want else "None" for i in op.inputs)
+        + ",)",
+        "            node.hooks = None",
+        *save_lines(op, ins, want),
+    ]
+    if op.elementwise and len(ins) > 1:
+        same = " and ".join(f"a_{want[0]}.shape == a_{i}.shape" for i in ins if i != want[0])
+        fix = ", ".join(f"(a_{i}.shape, a_{i}.dtype)" if i in want else "None" for i in op.inputs)
+        lines.append(f"            node.fix = None if {same} else ({fix},)")
+    else:
+        lines.append("            node.fix = None")
+    return lines
+
+
+def save_lines(op: Op, ins: tuple[str, ...], want: tuple[str, ...]) -> list[str]:
+    """Lines that keep in `node` what the rules of the inputs `want` read."""
+    tensors, statics = layout_of_saved(op, ins, want)
+    readers = op.saved_names(want)
+    parts, lines = [], []
+    for n in tensors:
+        if n == "result":
+            parts.append("r")
+            lines.append("            node.result_version = None")
+            continue
+        if n in op.intermediates:
+            parts.append(n)
+            continue
+        seen = f"0 if {n}._counter is None else {n}._counter.n"
+        conditions = []
+        if optional(op, n):
+            conditions.append(f"{n} is not None")
+        if len(want) > 1 and set(readers[n]) != set(want):
+            conditions.append("(" + " or ".join(f"e_{w} is not None" for w in readers[n]) + ")")
+        if conditions:
+            test = " and ".join(conditions)
+            parts += [f"{n} if {test} else None", f"({seen}) if {test} else 0"]
+        else:
+            parts += [n, seen]
+    if tensors:
+        lines.append("            node.saved = (" + ", ".join(parts) + ",)")
+    else:
+        lines.append("            node.saved = None")
+    if statics:
+        values = "".join(f"({static_value(op, n)}), " for n in statics)
+        lines.append(f"            node.statics = ({values})")
+    return lines
+
+
+def static_value(op: Op, name: str) -> str:
+    if name in op.statics or name in op.inputs:  # an input: a Python number in its place
+        return name
+    source = name.removesuffix("_shape").removesuffix("_dtype")
+    value = f"a_{source}.shape" if name.endswith("_shape") else f"OF[a_{source}.dtype]"
+    return f"None if a_{source} is None else {value}" if optional(op, source) else value
+
+
+# -- whole functions -------------------------------------------------------------------------------
+
+
+def straight(op: Op) -> bool:
+    """Whether the commonest call is simple enough to be printed: one output, no lists."""
+    return (
+        not op.lists
+        and op.outputs is None
+        and 1 <= len(op.inputs) <= MOST
+        and (not op.names_node or op.node_pair)
+    )
+
+
+def straight_several(op: Op) -> bool:
+    """Whether to print the call that returns several named outputs."""
+    several = op.outputs.__class__ is tuple and not op.view and not op.names_node
+    return several and not op.lists and 1 <= len(op.inputs) <= MOST
+
+
+def function_source(op: Op, quiet: bool = False) -> str:
+    """The public function: plain arrays of one dtype, and no mode; the rest goes to `slow`.
+
+    `quiet`: as it is inside inference_mode, where nothing is recorded.
+    """
+    again = f"return slow({everything(op)})"
+    tests = array_tests(op) + dtype_test(op, [f"a_{i}" for i in op.inputs])
+    if op.has_out:
+        tests.append("out is not None")
+    if op.kernel:
+        tests += [f"{s} is not d_{s}" for s in op.statics]
+    if not quiet:
+        tests.append("active.modes")
+    lines = [
+        f"def {op.name}({signature(op)}):",
+        *bind_lines(op),
+        *unwrap_lines(op, again),
+        f"    if {' or '.join(tests)}:",
+        f"        {again}",
+        *keep_lines(op, quiet),
+        *run_lines(run_text(op, texts_of(op)), again),
+        *split_lines(op),
+    ]
+    if op.outputs is not None:
+        return "\n".join([*lines, *several_lines(op)])
+    lines.append(AS_ARRAY)
+    if quiet:
+        lines += ["    node = None", *result_lines(op)[:-1], "    result._counter = INFERENCE"]
+    else:
+        lines += [*record_lines(op, op.inputs, "N", again), *result_lines(op)]
+    return "\n".join([*lines, "    return result"])
+
+
+def operator_source(op: Op) -> str:
+    """`a <op> b`: as the function, without keyword arguments, and quick with Python numbers."""
+    x, y = op.inputs
+    again = f"return slow_operator({x}, {y})"
+    tests = [f"a_{x}.__class__ is not ndarray", f"a_{y}.__class__ is not ndarray"]
+    tests += [*dtype_test(op, [f"a_{x}", f"a_{y}"]), "active.modes"]
+    texts = {p: f"d_{p}" for p in op.statics} | {x: f"a_{x}", y: f"a_{y}"}
+    lines = [
+        f"def {op.name}({x}, {y}):",
+        f"    c = {y}.__class__",
+        "    if c is float or c is int:",
+        *("    " + line for line in scalar_lines(op)),
+        "    try:",
+        f"        a_{x} = {x}._array",
+        f"        a_{y} = {y}._array",
+        "    except AttributeError:",
+        f"        {again}",
+        f"    if {' or '.join(tests)}:",
+        f"        {again}",
+        *run_lines(run_text(op, texts), again),
+        AS_ARRAY,
+        *record_lines(op, op.inputs, "N", again),
+        *result_lines(op),
+        "    return result",
+    ]
+    return with_defaults(op, lines)
+
+
+def with_defaults(op: Op, lines: list[str]) -> str:
+    """The source, in which static arguments have their defaults."""
+    text = "\n".join(lines)
+    for s in op.statics:
+        text = text.replace(f"node.statics = (({s}),", f"node.statics = ((d_{s}),")
+    return text
+
+
+def scalar_lines(op: Op) -> list[str]:
+    """The section for `tensor <op> number`: the number stays a Python number (NumPy's weak scalar)."""
+    x, y = op.inputs
+    again = f"return slow_operator({x}, {y})"
+    if not op.kernel or not op.elementwise or op.promote is None:
+        return [f"    {again}"]
+    kinds = f"(a_{x}.dtype is not f32 and a_{x}.dtype is not f64"
+    kinds += ")" if op.promote == "float" else f" and (c is float or a_{x}.dtype is not i64))"
+    return [
+        f"    a_{x} = {x}._array",
+        f"    if a_{x}.__class__ is not ndarray or {kinds} or active.modes:",
+        f"        {again}",
+        *run_lines(f"k_{op.kernel}(a_{x}, {y})", again),
+        AS_ARRAY,
+        *record_lines(op, (x,), "NS", again),
+        *result_lines(op),
+        "    return result",
+    ]
+
+
+def composite_source(op: Op, unasked: frozenset[str]) -> str:
+    """The public function of a composite: its body, once it is known that nobody overrides the call.
+
+    `unasked`: annotations of parameters whose arguments have no `__torch_function__`.
+    """
+    tests = ["active.modes"] + (["out is not None"] if op.has_out else [])
+    for p in op.params:
+        note = str(op.declared.__annotations__.get(p, "Any"))
+        if note.startswith(("Array", "Tensor")) and p not in op.lists:
+            given = f"{p} is not None and " if "None" in note else ""
+            tests.append(f"({given}{p}._array.__class__ is not ndarray)")
+        elif note.removesuffix(" | None") not in unasked and p not in op.lists:
+            tests.append(f"({p}.__class__ not in plain and overriding({p}))")
+    body = ", ".join(p if k < op.n_positional else f"{p}={p}" for k, p in enumerate(op.params))
+    lines = [
+        f"def {op.name}({signature(op)}):",
+        *bind_lines(op),
+        "    try:",
+        f"        unusual = {' or '.join(tests)}",
+        "    except AttributeError:  # a number, a list: the body says what is wrong with it",
+        "        unusual = True",
+        "    if unusual:",
+        f"        return slow(({everything(op)},){'' if op.has_out else ' + (None,)'})",
+        f"    return body({body})",
+    ]
+    return "\n".join(lines)
+
+
+def overflow_lines(ufunc: bool, operands: str, again: str) -> list[str]:
+    """What to do where a kernel that writes over its input warned, and warnings are errors.
+
+    A ufunc has written everything, unless it warned of the Python number that it was to convert. Other
+    kernels that warn write when all is computed.
+    """
+    if not ufunc:
+        return [f"        {again}"]
+    return [f"        if overflows({operands}): {again}" if operands else "        pass"]
+
+
+def inplace_source(op: Op, ufunc: bool) -> str:
+    """`name_`: the kernel writes over the memory of the first input, a plain array in no mode.
+
+    An operator of one input is recorded here, where the tensor is a result: what a rule reads of the input
+    is copied before, and the node takes the result as it stands from this version on. `ufunc`: the kernel
+    is NumPy's or behaves as such, and has written everything when it warns of an overflow.
+    """
+    x, y = op.inputs[0], op.inputs[1] if len(op.inputs) == 2 else None
+    again = f"return slow_inplace({', '.join(op.params)})"
+    texts = texts_of(op)
+    tests = [f"a_{x}.__class__ is not ndarray", "active.modes", f"{x}._counter is INFERENCE"]
+    tests.append(f"0 in a_{x}.strides")
+    lines = [f"def {op.name}_({signature(op, out=False)}):", f"    a_{x} = target = {x}._array"]
+    texts[x] = "target"
+    if op.kernel:
+        tests += [f"{s} is not d_{s}" for s in op.statics]
+    else:
+        tests += [f"{s}.__class__ is not float and {s}.__class__ is not int" for s in op.statics]
+    if y is not None:
+        kinds = f"a_{x}.dtype is f32 or a_{x}.dtype is f64"
+        if op.promote == "same":
+            kinds += f" or c is int and a_{x}.dtype is i64"
+        mixed = " or ".join(dtype_test(op, [f"a_{x}", f"a_{y}"]))
+        lines += [
+            f"    c = {y}.__class__",
+            f"    if (c is float or c is int) and ({kinds}):",
+            f"        a_{y} = {y}",
+            "    else:",
+            *("    " + line for line in ["    try:", f"        a_{y} = {y}._array"]),
+            *("    " + line for line in ["    except AttributeError:", f"        {again}"]),
+            f"        if a_{y}.__class__ is not ndarray or {mixed} or {y}._edge is not None and thread.grad:",
+            f"            {again}",
+        ]
+    else:
+        tests += dtype_test(op, [f"a_{x}"])
+        if not ufunc:
+            tests.append(f"a_{x}.dtype not in floats")
+    recorded = y is None and op.differentiable
+    want = op.wanted() if recorded else ()
+    lines += [f"    if {' or '.join(tests)}:", f"        {again}", f"    e_{x} = {x}._edge"]
+    history = f"(e_{x}.__class__ is not View or e_{x}.base._edge is not None)"
+    if recorded:
+        plain = f"isinstance(e_{x}, OpNode) and {x}.__class__ is Tensor and a_{x}.dtype in floats"
+        lines += [
+            f"    if e_{x} is not None:",
+            f"        if thread.grad and {history}:",
+            f"            if not ({plain}): {again}",
+            *([f"            a_{x} = target.copy('K')"] if x in op.saved_names() else []),
+            f"        else: e_{x} = None",
+        ]
+    else:
+        lines.append(f"    if e_{x} is not None and thread.grad and {history}: {again}")
+    lines += [
+        "    try:",
+        f"        {run_text(op, texts, 'target')}",
+        "    except RuntimeWarning:",
+        *overflow_lines(ufunc, f"target, {y}" if y else "", again),
+        "    except (ValueError, TypeError, OverflowError):",
+        f"        {again}",
+        f"    counter = {x}._counter or version_of({x})",
+        "    counter.n += 1",
+    ]
+    if not recorded:
+        return "\n".join([*lines, f"    return {x}"])
+    lines += [
+        f"    if e_{x} is None: return {x}",
+        f"    target, {x} = {x}, new(Tensor)",
+        f"    {x}._array = a_{x}",
+        f"    {x}._edge = e_{x}",
+        f"    {x}._counter = None",
+        "    r = target._array",
+        "    node = new(N)",
+        f"    node.edges = (e_{x},)",
+        "    node.hooks = node.fix = None",
+        *(line.removeprefix("        ") for line in save_lines(op, (x,), want)),
+    ]
+    if "result" in op.saved_names():
+        lines.append("    node.result_version = Since(counter)")
+    lines += [
+        "    target._edge = node",
+        f"    if e_{x}.hooks is not None: keep_retaining(e_{x}, node)",
+        "    return target",
+    ]
+    return "\n".join(lines)
