@@ -1,4 +1,4 @@
-"""einops behind the door: functions, layers, gradients, saved and scripted modules."""
+"""einops under the import hook: functions, layers, gradients, saved and scripted modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The safetensors package behind the door: its torch part saves and loads our tensors."""
+"""The safetensors package under the import hook: its torch module saves and loads tensors of Rushlight."""
 
 from __future__ import annotations
 

@@ -28,24 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 __all__ = [
-    "CustomOpDef",
-    "Library",
-    "custom_op",
-    "define",
-    "get_ctx",
-    "impl",
-    "impl_abstract",
-    "infer_schema",
-    "opcheck",
-    "register_autocast",
-    "register_autograd",
-    "register_fake",
-    "register_kernel",
-    "register_torch_dispatch",
-    "register_vmap",
-    "triton_op",
-    "wrap_triton",
-]
+    "CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract",
+    "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake",
+    "register_kernel", "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton",
+]  # fmt: skip
 
 OPERATORS: dict[str, CustomOpDef] = {}  # "namespace::name" -> operator
 

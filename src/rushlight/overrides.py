@@ -38,25 +38,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 __all__ = [
-    "BaseTorchFunctionMode",
-    "DisableTorchFunction",
-    "DisableTorchFunctionSubclass",
-    "TorchFunctionMode",
-    "enable_reentrant_dispatch",
-    "get_default_nowrap_functions",
-    "get_ignored_functions",
-    "get_overridable_functions",
-    "get_testing_overrides",
-    "handle_torch_function",
-    "has_torch_function",
-    "has_torch_function_unary",
-    "has_torch_function_variadic",
-    "is_tensor_like",
-    "is_tensor_method_or_property",
-    "redispatch_function",
-    "resolve_name",
-    "wrap_torch_function",
-]
+    "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass",
+    "TorchFunctionMode", "enable_reentrant_dispatch", "get_default_nowrap_functions",
+    "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
+    "handle_torch_function", "has_torch_function", "has_torch_function_unary",
+    "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
+    "redispatch_function", "resolve_name", "wrap_torch_function",
+]  # fmt: skip
 
 
 class TorchFunctionMode:

@@ -1,4 +1,4 @@
-"""Programs written for PyTorch: through the door they print what they print under PyTorch."""
+"""Programs written for PyTorch: under the import hook they print what they print under PyTorch."""
 
 from __future__ import annotations
 

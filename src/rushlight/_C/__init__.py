@@ -8,14 +8,10 @@ from rushlight.dispatch.overrides import disabled as _disabled_torch_function_im
 from rushlight.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 
 __all__ = [
-    "DisableTorchFunction",
-    "DisableTorchFunctionSubclass",
-    "_disabled_torch_function_impl",
-    "compiled_with_cxx11_abi",
-    "is_anomaly_check_nan_enabled",
-    "is_anomaly_enabled",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "_disabled_torch_function_impl",
+    "compiled_with_cxx11_abi", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
     "set_anomaly_enabled",
-]
+]  # fmt: skip
 
 
 def is_anomaly_enabled() -> bool:

@@ -8,16 +8,9 @@ from rushlight.compiler import allow_in_graph, disable, is_compiling, reset, war
 from rushlight.core.stub import Block, declare, stub
 
 __all__ = [
-    "OptimizedModule",
-    "TransformGetItemToIndex",
-    "allow_in_graph",
-    "config",
-    "disable",
-    "is_compiling",
-    "mark_dynamic",
-    "optimize",
-    "reset",
-]
+    "OptimizedModule", "TransformGetItemToIndex", "allow_in_graph", "config", "disable",
+    "is_compiling", "mark_dynamic", "optimize", "reset",
+]  # fmt: skip
 
 
 class _Config:

@@ -15,12 +15,8 @@ from rushlight.core import device as devices
 from rushlight.core.stub import declare
 
 __all__ = [
-    "current_accelerator",
-    "device_count",
-    "device_index",
-    "get_device_module",
-    "is_available",
-]
+    "current_accelerator", "device_count", "device_index", "get_device_module", "is_available",
+]  # fmt: skip
 
 _FUNCTIONS = frozenset(
     "current_device_idx current_device_index current_stream empty_cache empty_host_cache "

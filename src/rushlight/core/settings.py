@@ -14,21 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "are_deterministic_algorithms_enabled",
-    "get_deterministic_debug_mode",
-    "get_float32_matmul_precision",
-    "get_num_interop_threads",
-    "get_num_threads",
-    "is_deterministic_algorithms_warn_only_enabled",
-    "is_warn_always_enabled",
-    "set_deterministic_debug_mode",
-    "set_float32_matmul_precision",
-    "set_flush_denormal",
-    "set_num_interop_threads",
-    "set_num_threads",
-    "set_warn_always",
-    "use_deterministic_algorithms",
-]
+    "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
+    "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
+    "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
+    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
+    "set_num_interop_threads", "set_num_threads", "set_warn_always", "use_deterministic_algorithms",
+]  # fmt: skip
 
 
 class _Settings:

@@ -14,13 +14,9 @@ from rushlight.cuda import (
 )
 
 __all__ = [
-    "empty_cache",
-    "max_memory_allocated",
-    "max_memory_reserved",
-    "memory_allocated",
-    "memory_reserved",
-    "memory_stats",
-]
+    "empty_cache", "max_memory_allocated", "max_memory_reserved", "memory_allocated",
+    "memory_reserved", "memory_stats",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -21,16 +21,9 @@ if TYPE_CHECKING:
     from rushlight.serialization.saving import save
 
 __all__ = [
-    "add_safe_globals",
-    "clear_safe_globals",
-    "deepcopy_tensor",
-    "get_safe_globals",
-    "get_unsafe_globals_in_checkpoint",
-    "load",
-    "reduce_tensor",
-    "safe_globals",
-    "save",
-]
+    "add_safe_globals", "clear_safe_globals", "deepcopy_tensor", "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint", "load", "reduce_tensor", "safe_globals", "save",
+]  # fmt: skip
 
 # Loaded at first use: a deep copy of a tensor needs neither zip files nor `nn`.
 _MODULES = {

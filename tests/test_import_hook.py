@@ -1,4 +1,4 @@
-"""The door: `import torch` is Rushlight, in programs run by `python -m rushlight` and after install_as_torch()."""
+"""The import hook: `import torch` is Rushlight, in programs run by `python -m rushlight` and after install_as_torch()."""
 
 from __future__ import annotations
 
