@@ -16,7 +16,7 @@ pytest.importorskip("llvmlite")
 from rushlight._codegen import language, native
 from rushlight._codegen.expressions import KernelError
 from rushlight._codegen.interpret import interpret
-from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernel import entry, kernel
 from rushlight._codegen.language import (
     array,
     bf16_pairs,
@@ -841,3 +841,79 @@ def test_arguments_are_converted_as_they_are_declared():
     for _ in range(1000):
         assert run(out, 0, 0, 0, 0, 0, False) is None
     assert abs(sys.getrefcount(None) - none) < 100 and sys.getrefcount(out) == held
+
+
+# Functions of C, at names and at addresses.
+
+remainder = language.external("fmod", f64, f64, f64)
+both_parts = language.external("modf", f64, f64, Ptr[f64])
+nowhere = language.external("rushlight_is_not_there", None, i64)
+
+
+@kernel
+def by_c(x: Ptr[f64], out: Ptr[f64], whole: Ptr[f64], n: i64):
+    for i in range(n):
+        out[i] = remainder(both_parts(x[i], whole + i), 0.25)
+
+
+@kernel
+def at_address(address: i64, out: Ptr[f64], n: i64):
+    for i in range(n):
+        out[i] = language.call(address, f64, f64(i))
+    language.call(address, f64, f64(0))
+
+
+@entry
+def doubled(x: f64):
+    return x * 2
+
+
+@kernel
+def place_of(x: Ptr[f64], out: Ptr[i64]):
+    out[0] = bits(x + 1, i64)
+    out[1] = i64(bits(bits(x, i64) + 8, Ptr[f64])[0])
+
+
+@kernel
+def lacking(n: i64):
+    nowhere(n)
+
+
+def test_functions_of_c():
+    x, out, whole = np.array([2.375, -3.5]), np.zeros(2), np.zeros(2)
+    by_c.compiled()(x, out, whole, 2)
+    assert out.tolist() == [0.125, 0.0] and whole.tolist() == [2.0, -3.0]
+    assert "fmod" in show(by_c.module())
+    with pytest.raises(RuntimeError, match="rushlight_is_not_there"):
+        lacking.compiled()
+    with pytest.raises(NotImplementedError, match="is native code"):
+        interpret(by_c.module(), x, out, whole, 2)
+
+
+def test_functions_at_addresses():
+    out = np.zeros(3)
+    at_address.compiled()(doubled.address(), out, 3)
+    assert out.tolist() == [0, 2, 4]
+    assert "call(" in show(at_address.module())
+    with pytest.raises(NotImplementedError, match="at an address"):
+        interpret(at_address.module(), 0, out, 3)
+
+
+def test_addresses_of_pointers():
+    x, out = np.array([5.0, 7.0]), np.zeros(2, np.int64)
+    place_of.compiled()(x, out)
+    assert out.tolist() == [x.ctypes.data + 8, 7]
+
+
+def test_known_values_may_be_given_by_a_dictionary():
+    @inline
+    def line(A, x, B):
+        return x * A + B
+
+    @kernel
+    def uses(GIVEN, out: Ptr[f32], x: f32):
+        out[0] = line(x, **dict(GIVEN))
+
+    out = np.zeros(1, np.float32)
+    uses.compiled(GIVEN=(("A", 3), ("B", 1)))(out, 2)
+    assert out[0] == 7

@@ -186,6 +186,7 @@ ILL = [
     ("other takes 1 arguments, not 0", [ir.Do(ir.Call("other", (), i64))]),
     ("x of other is f32, not i64", [ir.Do(ir.Call("other", (X,), i64))]),
     ("what other returns is f32, not i64", [ir.Do(ir.Call("other", (ONE,), f32))]),
+    ("a call of what is no address", [ir.Do(ir.Call("", (ONE,), i64))]),
     ("nothing returns nothing", [ir.Let("a", ir.Call("nothing", (), None))]),
 ]  # fmt: skip
 

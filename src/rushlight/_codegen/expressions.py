@@ -378,12 +378,15 @@ class Expressions:
             self.fail(f"{getattr(called, '__name__', called)} cannot be called in a kernel", node)
         return called(*args, **keywords)
 
+    def bound(self, source: Source, args: list[Any], keywords: dict[str, Any]) -> dict[str, Any]:
+        """Arguments by name; those without take the names that are left, in their order."""
+        rest = [a.arg for a in source.tree()[0].args.args if a.arg not in keywords]
+        return dict(zip(rest, args, strict=False)) | keywords
+
     def called(self, source: Source, args: list[Any], keywords: dict[str, Any]) -> Any:
         if source.kind == "inline function":
             return self.inlined(source, args, keywords)
-        tree, _, _ = source.tree()
-        rest = [a.arg for a in tree.args.args if a.arg not in keywords]
-        bound = dict(zip(rest, args, strict=False)) | keywords
+        bound = self.bound(source, args, keywords)
         parameters = [ir.Var(n, v.type) for n, v in bound.items() if is_runtime(v)]
         known = {n: v for n, v in bound.items() if not is_runtime(v)}
         function = self.module.add(source, parameters, known)

@@ -150,7 +150,7 @@ class Reader(Expressions):
     def inlined(self, source: Source, args: list[Any], keywords: dict[str, Any]) -> Any:
         """The value of an inline function, its statements written here."""
         tree, _, _ = source.tree()
-        bound = dict(zip((a.arg for a in tree.args.args), args, strict=False)) | keywords
+        bound = self.bound(source, args, keywords)
         saved = (self.source, self.names, self.prefix, self.returned, self.bound_at, self.line)
         self.module.inlines += 1
         prefix = f"{source.__name__}{self.module.inlines}_"

@@ -141,12 +141,12 @@ class _Run:
             return _kept(
                 self.value(e.arg) != 0 if e.type.scalar is b1 else self.value(e.arg), e.type
             )
-        args = [self.value(a) for a in e.args]
         if isinstance(e, ir.Call):
             functions = {f.name: f for f in self.module.functions if not f.apart}
             if e.name not in functions:
                 raise NotImplementedError(f"{e.name or 'a function at an address'} is native code")
-            return _call(self.module, functions[e.name], args)
+            return _call(self.module, functions[e.name], [self.value(a) for a in e.args])
+        args = [self.value(a) for a in e.args]
         if e.name in POINTERS:
             return POINTERS[e.name](e, *args)
         return _kept(FUNCTIONS[e.name](e, *args), e.type)

@@ -188,7 +188,7 @@ _SHARED = """
 @wanted = internal global i32 0, align 128    ; workers that take part: those of a lower number
 @patience = internal global i32 1000, align 4
 @sleepers = internal global i32 0, align 128  ; workers that sleep, or are about to
-@gate = internal global i32 0, align 4        ; changes when they are to wake up
+@wakeups = internal global i32 0, align 4     ; changes when they are to wake up
 @nap = internal constant [2 x i64] [i64 0, i64 $NAP]   ; seconds and nanoseconds
 
 declare i64 @llvm.umin.i64(i64, i64)
@@ -308,7 +308,7 @@ rest:
   %more = icmp ult i32 %again, %spins
   br i1 %more, label %look, label %park
 park:
-  %gate = load atomic i32, ptr @gate seq_cst, align 4
+  %wakeups = load atomic i32, ptr @wakeups seq_cst, align 4
   %others = atomicrmw add ptr @sleepers, i32 1 seq_cst, align 4
   ; The caller writes the ticket and then reads the sleepers: one of us sees the other.
   %ticket2 = load atomic i64, ptr @ticket seq_cst, align 8
@@ -318,12 +318,12 @@ park:
   %tired = and i1 %nothing, %same
   br i1 %tired, label %bed, label %up
 bed:
-  call void @sleep(ptr @gate, i32 %gate, ptr @nap)
-  %gate2 = load atomic i32, ptr @gate seq_cst, align 4
-  %on = icmp eq i32 %gate, %gate2
+  call void @sleep(ptr @wakeups, i32 %wakeups, ptr @nap)
+  %wakeups2 = load atomic i32, ptr @wakeups seq_cst, align 4
+  %on = icmp eq i32 %wakeups, %wakeups2
   br i1 %on, label %night, label %up
 night:
-  call void @sleep(ptr @gate, i32 %gate, ptr null)
+  call void @sleep(ptr @wakeups, i32 %wakeups, ptr null)
   br label %up
 up:
   %alert = phi i32 [ %alertness, %park ], [ $ALERT, %bed ], [ 1, %night ]
@@ -413,8 +413,8 @@ call:
   %useful = sub i32 %count, 1
   %fewer = icmp ult i32 %sleepers, %useful
   %number = select i1 %fewer, i32 %sleepers, i32 %useful
-  %gate = atomicrmw add ptr @gate, i32 1 seq_cst, align 4
-  call void @wake(ptr @gate, i32 %number)
+  %wakeups = atomicrmw add ptr @wakeups, i32 1 seq_cst, align 4
+  call void @wake(ptr @wakeups, i32 %number)
   br label %work
 work:
   call void @work(i1 false)
@@ -450,8 +450,8 @@ done:
 
 define void @threads(i32 %wanted) {
   store atomic i32 %wanted, ptr @wanted seq_cst, align 4
-  %gate = atomicrmw add ptr @gate, i32 1 seq_cst, align 4
-  call void @wake(ptr @gate, i32 2147483647)
+  %wakeups = atomicrmw add ptr @wakeups, i32 1 seq_cst, align 4
+  call void @wake(ptr @wakeups, i32 2147483647)
   call void @wake(ptr @wanted, i32 2147483647)
   ret void
 }
