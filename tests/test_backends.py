@@ -50,6 +50,59 @@ def test_operators_use_listed_kernels_only(path):
     )
 
 
+# What computes on arrays above the back ends: only with kernels, not with NumPy's functions.
+ABOVE = "core dispatch autograd ops optim nn func linalg distributions masked special signal fft".split()
+NO_COMPUTING = frozenset(
+    "ndarray dtype generic number integer floating bool_ uint8 int8 int16 int32 int64 uint16 uint32 uint64 "
+    "float16 float32 float64 complex64 complex128 errstate iinfo finfo inf nan pi ufunc object_".split()
+)
+# How often files use NumPy's functions nevertheless. These numbers may only become smaller.
+NUMPY = {
+    "core/printing.py": 3,  # which elements are shown
+    "core/storage.py": 6,  # bytes of files and buffers
+    "core/tensor.py": 1,  # Tensor.__array_wrap__
+    "ops/factories/construct.py": 3,  # from_dlpack, frombuffer
+    "ops/factories/sequences.py": 3,  # logspace
+    "ops/factories/windows.py": 2,  # the Kaiser window
+    # sparse arrays are on the CPU only
+    "ops/sparse/calls.py": 5,
+    "ops/sparse/creation.py": 8,
+    "ops/sparse/methods.py": 2,
+    "ops/sparse/products.py": 13,
+    "ops/sparse/shapes.py": 11,
+}
+
+
+def numpy_functions(text: str) -> list[str]:
+    """NumPy's functions that a source file names: those that are no types, limits or settings."""
+    tree, found, modules = ast.parse(text), [], set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules |= {a.asname or "numpy" for a in node.names if a.name == "numpy"}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "numpy":
+            found += [a.name for a in node.names]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found += [node.attr] if node.value.id in modules else []
+    return [name for name in found if name not in NO_COMPUTING]
+
+
+def test_numpy_s_functions_are_found():
+    text = "import numpy as np\nfrom numpy import add, ndarray\nx: np.dtype = np.exp(np.float32(1))"
+    assert sorted(numpy_functions(text)) == ["add", "exp"]
+
+
+def test_numpy_computes_in_back_ends_only():
+    used = {}
+    for path in (OPS.parent / each for each in ABOVE):
+        for file in sorted(path.rglob("*.py")):
+            if names := numpy_functions(file.read_text("utf-8")):
+                used[file.relative_to(OPS.parent).as_posix()] = len(names)
+    assert used == NUMPY, (
+        "compute with the kernels of `devices.of(array)`; a smaller number goes into NUMPY"
+    )
+
+
 def test_every_listed_kernel_means_something():
     assert not [name for name, meaning in KERNELS.items() if not meaning.strip()]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from rushlight._backends import devices
 from rushlight._backends.sparse import Sparse
 from rushlight.autograd.grad_mode import Switch
 from rushlight.autograd.graph import Node, hooks_of
@@ -52,7 +51,7 @@ def apply(node: Node, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
 
 def has_nan(a: Any) -> bool:
     a = a.values if isinstance(a, Sparse) else a
-    return bool(np.isnan(a.astype(np.float32) if a.dtype.kind == "V" else a).any())
+    return bool(devices.of(a).isnan(a).any())
 
 
 def explain(node: Node) -> None:

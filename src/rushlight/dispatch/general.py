@@ -328,7 +328,7 @@ def run(op: Op, values: list, space: Any = xp) -> Any:
     except ValueError as e:
         if "broadcast" not in str(e):
             raise
-        shapes = [np.shape(v) for p, v in zip(op.params, values) if p in op.inputs]
+        shapes = [getattr(v, "shape", ()) for p, v in zip(op.params, values) if p in op.inputs]
         geometry.broadcast_shapes(*shapes)  # raises PyTorch's error
         raise
     except TypeError as e:

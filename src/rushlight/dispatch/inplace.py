@@ -147,7 +147,7 @@ def plainly(t: Any, *others: Any) -> bool:
         b = o._array
         if b.__class__ is not np.ndarray:
             return False
-        if (a.base is not None or b.base is not None) and np.may_share_memory(a, b):
+        if (a.base is not None or b.base is not None) and xp.shares_memory(a, b):
             return False
     return True
 

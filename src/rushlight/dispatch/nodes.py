@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # What every generated function sees.
 scope |= {
     "ndarray": np.ndarray,
-    "asarray": np.asarray,
+    "asarray": xp.asarray,
     "f32": F32,
     "f64": F64,
     "f16": F16,

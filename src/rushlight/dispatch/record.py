@@ -409,7 +409,7 @@ def wrapped(v: Any) -> Any:
     if v.__class__ is tuple:
         return tuple(map(wrapped, v))
     if isinstance(v, np.generic):
-        v = np.asarray(v)
+        v = xp.asarray(v)
     return _wrap(v) if devices.is_array(v) else v
 
 
@@ -509,6 +509,6 @@ def saved_attribute(node: OpNode, name: str) -> Any:
 def as_saved(op: Op, name: str, value: Any) -> Any:
     if name in op.inputs and isinstance(value, (int, float, complex)):
         t = new(Tensor)
-        t._array, t._edge, t._counter = np.asarray(value), None, None
+        t._array, t._edge, t._counter = xp.asarray(value), None, None
         return t
     return value

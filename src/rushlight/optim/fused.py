@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
 from rushlight.autograd.state import active
 from rushlight.core.dtype_sets import FLOATING, FULL
@@ -106,7 +107,7 @@ class Batch:
         rule, constants = update.prepared(self.rule, tuple(self.given), self.numbers, self.dtype)
         kernel = update.compiled(rule, self.dtype)
         flat = [a for arrays in waiting for a in arrays]
-        refused = np.empty(1 + len(waiting), np.int64)
+        refused = xp.empty(1 + len(waiting), np.int64)
         kernel(flat, np.ndarray, self.dtype, constants, refused, len(waiting))
         if not refused[0]:
             return []
@@ -132,8 +133,8 @@ def lengths(tensors: list[Tensor]) -> np.ndarray | None:
     from rushlight._codegen.types import of
 
     arrays = [a if a.flags.c_contiguous else in_order([a])[0] for a in arrays]
-    out = np.empty(len(arrays), d)
-    parts = np.empty(max(a.size for a in arrays) // update.GRAIN + 1, d)
+    out = xp.empty(len(arrays), d)
+    parts = xp.empty(max(a.size for a in arrays) // update.GRAIN + 1, d)
     update.lengths.compiled(T=of(d), R=of(d))(arrays, np.ndarray, d, parts, out, len(arrays))
     return None if (out < 0).any() else out
 

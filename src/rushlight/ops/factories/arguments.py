@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
 from rushlight._backends import sparse
 from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, modes
@@ -134,12 +135,12 @@ def converted(value: Any, d: np.dtype) -> np.ndarray:
     """
     cls = value.__class__
     if (cls is float or cls is int) and d in FULL and -3e38 <= value <= 3e38:
-        return np.array(value, d)
+        return xp.asarray(value, d)
     if cls is int and d is I64 and -(1 << 63) <= value < 1 << 63:
-        return np.array(value, d)
+        return xp.asarray(value, d)
     kind = dtypes.OF[d]
     if kind is dtypes.bool_:
-        return np.array(bool(value))
+        return xp.asarray(bool(value))
     bad = False
     if isinstance(value, complex) and not kind.is_complex:
         bad = value.imag != 0
@@ -153,7 +154,7 @@ def converted(value: Any, d: np.dtype) -> np.ndarray:
         else:
             bad = not (-most <= value <= most if not kind.is_signed else least <= value <= most)
         if not bad:
-            return np.array(int(value) % (most + 1) if not kind.is_signed else int(value), d)
+            return xp.asarray(int(value) % (most + 1) if not kind.is_signed else int(value), d)
     elif not bad:
         try:
             number = complex(value) if kind.is_complex else float(value)
@@ -161,7 +162,7 @@ def converted(value: Any, d: np.dtype) -> np.ndarray:
             number, bad = 0.0, True
         parts = (number.real, number.imag) if kind.is_complex else (number,)
         with np.errstate(all="ignore"):
-            array = np.array(number).astype(d)
+            array = xp.asarray(number).astype(d)
             limit = _LARGEST[kind]
             bad = bad or any(abs(p) > limit and abs(p) != np.inf for p in parts)
         if not bad:

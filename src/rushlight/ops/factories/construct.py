@@ -54,7 +54,7 @@ def array_from(data: Any, dtype: np.dtype | None) -> np.ndarray:
         if dtype is None and kind is not complex:
             d = modes._default_dtype.np if kind is float else _OWN[kind]
             if kind is bool or abs(data) < (1 << 63 if kind is int else 6e4):
-                return np.array(data, d)
+                return xp.asarray(data, d)
         return _packed((data,), {kind}, (), dtype)
     return _array_from_anything(data, dtype)
 
@@ -76,7 +76,7 @@ def _packed(flat: Any, kinds: set, shape: tuple, dtype: np.dtype | None) -> np.n
     elif natural is np.int64 and d.kind not in "biu":
         natural = np.float64
     try:
-        a = np.array(flat, natural)
+        a = xp.asarray(flat, natural)
     except OverflowError as e:
         if natural is np.uint64:
             if min(flat) < 0:
@@ -142,7 +142,7 @@ def _array_from_anything(data: Any, dtype: np.dtype | None) -> np.ndarray:
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if isinstance(data, (np.generic, np.ndarray)):
-        a = np.asarray(data)
+        a = xp.asarray(data)
         check_numpy(a)
         own = dtypes.OF[a.dtype].np  # an array may have a dtype object of its own
         return xp.cast(a, dtype) if dtype is not None and dtype is not own else a.astype(own)
@@ -165,17 +165,17 @@ def _array_from_anything(data: Any, dtype: np.dtype | None) -> np.ndarray:
     if own is dtypes.uint64:
         wide = np.uint64
     if 0 in shape:  # what follows an empty sequence is not looked at, as in PyTorch
-        return np.empty(shape, d)
+        return xp.empty(shape, d)
     flat: list = []
     _flatten(data, shape, 0, flat)
-    a = np.array(flat, wide).reshape(shape)
+    a = xp.asarray(flat, wide).reshape(shape)
     return a if a.dtype is d else narrowed(a, d)
 
 
 def _types(data: Any, found: list[dtypes.dtype]) -> None:
     """The types of all values, each once."""
     if isinstance(data, (np.generic, np.ndarray)):
-        check_numpy(np.asarray(data))
+        check_numpy(xp.asarray(data))
         d = dtypes.OF[data.dtype]
     elif isinstance(data, Tensor):
         d = data.dtype
@@ -279,7 +279,7 @@ def shared(a: np.ndarray) -> np.ndarray:
     d = plain.dtype
     if d is BF16 or not plain.size:
         return plain
-    return np.asarray(memoryview(plain))
+    return xp.asarray(memoryview(plain))
 
 
 @public()
@@ -343,7 +343,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0,
             stacklevel=2,
         )
     a = np.frombuffer(buffer, np.uint8, -1 if count < 0 else count * d.itemsize, offset).view(d)
-    return finished(np.asarray(memoryview(a)) if d is not BF16 else a, requires_grad)
+    return finished(xp.asarray(memoryview(a)) if d is not BF16 else a, requires_grad)
 
 
 @public()
@@ -492,7 +492,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     elif isinstance(obj, (np.ndarray, np.generic)) and (not isinstance(obj, np.generic)):
         t = _wrap(shared(obj))
     elif isinstance(obj, np.generic):
-        t = _wrap(np.array(obj))
+        t = _wrap(xp.asarray(obj))
         check_numpy(t._array)
     elif isinstance(obj, (storage.UntypedStorage, storage.TypedStorage)):
         kind = d or U8 if isinstance(obj, storage.UntypedStorage) else obj.dtype.np

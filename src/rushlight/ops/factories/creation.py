@@ -344,7 +344,7 @@ def like(
             return finished(empty, requires_grad)
         if a.__class__ is not sparse.Coo and (name != "zeros_like" or layout is dtypes.strided):
             sparse.refuse(name, a.backend)
-        a = np.empty(a.shape, a.dtype)
+        a = xp.empty(a.shape, a.dtype)
     if layout in sparse.LAYOUTS and name in ZEROS_LIKE:
         return sparse_zeros(name, a.shape, d, layout, device, requires_grad)
     if layout is not None or pin_memory:

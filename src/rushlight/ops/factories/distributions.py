@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
 from rushlight._backends import devices, meta
 from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
@@ -138,7 +139,7 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, out=None, dtype=None
     d = a.dtype if out is None else creation.check_out("normal", out)
 
     def values() -> np.ndarray:
-        z = np.empty(shape, d)
+        z = xp.empty(shape, d)
         sampling.normal_(z, 0.0, 1.0 if isinstance(std, Tensor) else std, g)
         t = _wrap(z)
         if isinstance(std, Tensor):
@@ -160,7 +161,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     d = a.dtype if out is None else creation.check_out("bernoulli", out)
 
     def values() -> np.ndarray:
-        r = np.empty(a.shape, d)
+        r = xp.empty(a.shape, d)
         sampling.bernoulli_(r, a if p is None else p, g)
         return r
 
@@ -181,7 +182,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
     return delivered(
         "multinomial",
-        lambda: np.ascontiguousarray(rejection.multinomial(a, num_samples, replacement, g)),
+        lambda: xp.contiguous(rejection.multinomial(a, num_samples, replacement, g)),
         input._array,
         shape,
         d,

@@ -34,7 +34,7 @@ def made(name: str, d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = Fa
             f"legacy constructor expects device type: cpu but device type: {Device(device).type} was passed"
         )
     if not args:
-        return _wrap(np.empty(0, d))
+        return _wrap(xp.empty(0, d))
     first = args[0]
     if len(args) == 1:
         if isinstance(first, Tensor):
@@ -50,7 +50,7 @@ def made(name: str, d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = Fa
             raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
         if isinstance(first, bool) or not isinstance(first, (int, np.integer)):
             if isinstance(first, Size):
-                return _wrap(np.empty(first, d))
+                return _wrap(xp.empty(first, d))
             if not hasattr(first, "__len__"):
                 raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
             return _wrap(construct.array_from(first, d))

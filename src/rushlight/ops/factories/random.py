@@ -49,7 +49,7 @@ def drawn(
     """A new tensor of `shape` that `draw(array)` fills."""
 
     def fill(shape: tuple, d: np.dtype) -> np.ndarray:
-        a = np.empty(shape, d)
+        a = xp.empty(shape, d)
         draw(a)
         return a
 
@@ -81,7 +81,7 @@ def drawn_into(draw: Callable) -> Callable:
 
 
 def _uniform(shape: tuple, d: np.dtype) -> np.ndarray:
-    a, g = np.empty(shape, d), generators.default_generator
+    a, g = xp.empty(shape, d), generators.default_generator
     if d is F32:
         xp.random_floats(g, a)
     else:
@@ -90,7 +90,7 @@ def _uniform(shape: tuple, d: np.dtype) -> np.ndarray:
 
 
 def _normal(shape: tuple, d: np.dtype) -> np.ndarray:
-    a, g = np.empty(shape, d), generators.default_generator
+    a, g = xp.empty(shape, d), generators.default_generator
     if d is F32 and a.size >= 16:
         xp.random_normal_floats(g, a, 0.0, 1.0)
     elif d is F32:

@@ -74,7 +74,7 @@ def arange(*args, start=None, end=None, step=1, out=None, dtype=None, layout=Non
         if not (requires_grad or pin_memory):  # the commonest calls
             if len(args) == 1 and (n := args[0]).__class__ is int and 0 <= n < 1 << 31:
                 if dtype is None and step.__class__ is int and step == 1:
-                    return _wrap(np.arange(n))
+                    return _wrap(xp.arange(n))
             first, last, by = (0, *args, step) if len(args) == 1 else (*args, step)[:3]
             if (values := _usual_range(first, last, by, dtype)) is not None:
                 return _wrap(values)
@@ -114,7 +114,7 @@ def _usual_range(start: Any, end: Any, step: Any, dtype: Any) -> np.ndarray | No
     if not step or (end - start) * step < 0:
         return None
     if float not in kinds and (dtype is None or dtype is dtypes.int64):
-        return np.arange(start, end, step)
+        return xp.arange(start, end, step)
     d = modes._default_dtype.np if dtype is None else getattr(dtype, "np", None)
     if d not in FULL:
         return None
@@ -181,17 +181,17 @@ def _arange(start: Any, step: Any, n: int, d: np.dtype) -> np.ndarray:
         first, by = _whole(start), _whole(step)
         if d.itemsize == 8 and d.kind == "i" and abs(first) + abs(by) * n < 1 << 62:
             return (
-                np.arange(first, first + by * n, by, np.int64)[:n] if by else np.full(n, first, d)
+                xp.arange(first, first + by * n, by, np.int64)[:n] if by else xp.full(n, first, d)
             )
-        i = np.arange(n, dtype=np.int64)
+        i = xp.arange(n, dtype=np.int64)
         with np.errstate(all="ignore"):
             return (np.int64(first) + np.int64(by) * i).astype(d)
     if isinstance(start, int) and isinstance(step, int) and abs(start) + abs(step) * n < 1 << 24:
         if d not in REDUCED:
-            return np.arange(start, start + step * n, step, np.int64)[:n].astype(d)
+            return xp.arange(start, start + step * n, step, np.int64)[:n].astype(d)
     start, step = float(start), float(step)
     if d not in REDUCED:
-        values = np.empty(n, d)
+        values = xp.empty(n, d)
         xp.arange_into(values, start, step)
         return values
     start, step, lanes = float(np.float32(start)), float(np.float32(step)), 16
@@ -200,11 +200,11 @@ def _arange(start: Any, step: Any, n: int, d: np.dtype) -> np.ndarray:
         with np.errstate(all="ignore"):
             return fused_float32(i.astype(np.float32), step, start)
 
-    values = exact(np.arange(n, dtype=np.float64), start).astype(d)
+    values = exact(xp.arange(n, dtype=np.float64), start).astype(d)
     whole = n - n % (2 * lanes)  # the rest is computed one by one
     if whole:
         first = values[:whole:lanes].astype(np.float64)[:, None]
-        k = np.tile(np.arange(lanes, dtype=np.float64), (len(first), 1))
+        k = xp.tile(xp.arange(lanes, dtype=np.float64), (len(first), 1))
         values[:whole] = exact(k, first).astype(d).reshape(-1)
     return values
 
@@ -232,7 +232,7 @@ def range(*args, start=None, end=None, step=1, out=None, dtype=None, layout=None
     n = int((float(end) - float(start)) / float(step)) + 1
 
     def make() -> np.ndarray:
-        i = np.arange(n)
+        i = xp.arange(n)
         if d.kind in "iu":
             return (np.int64(int(start)) + np.int64(int(step)) * i).astype(d)
         wide = float(start) + float(step) * i
@@ -307,26 +307,26 @@ def _spaced(name: str, start: Any, end: Any, steps: Any, out: Any, dtype: Any) -
 
 def _linspace(start: Any, end: Any, n: int, d: np.dtype) -> np.ndarray:
     if n == 0:
-        return np.empty(0, d)
+        return xp.empty(0, d)
     if n == 1:
-        return np.array([arguments.converted(start, d)], d)
+        return xp.asarray([arguments.converted(start, d)], d)
     if d.kind == "f" and d not in REDUCED:
-        values = np.empty(n, d)
+        values = xp.empty(n, d)
         xp.linspace_into(values, float(start), float(end))
         return values
     half = n // 2
-    up, down = np.arange(half), np.arange(n - half - 1, -1, -1)  # steps from start, steps to end
+    up, down = xp.arange(half), xp.arange(n - half - 1, -1, -1)  # steps from start, steps to end
     with np.errstate(all="ignore"):
         if d in REDUCED:
             return _linspace_half(start, end, n, d, up, down)
         if d.kind == "c":
             part = np.dtype(f"f{d.itemsize // 2}")
-            made = np.empty(n, d)
+            made = xp.empty(n, d)
             start, end = complex(start), complex(end)
             made.real = _linspace(start.real, end.real, n, part)
             made.imag = _linspace(start.imag, end.imag, n, part)
             return made
-        values = np.empty(n)
+        values = xp.empty(n)
         xp.linspace_into(values, float(int(start)), float(int(end)))
         return values.astype(d)
 
@@ -337,11 +337,11 @@ def _linspace_half(
     """In a half type, where every operation is rounded."""
 
     def r(x: Any) -> Any:
-        return np.asarray(x, np.float32).astype(d).astype(np.float32)
+        return xp.asarray(x, np.float32).astype(d).astype(np.float32)
 
     a, b = r(start), r(end)
     step = r(r(b - a) / r(n - 1))
-    return np.concatenate((a + r(step * r(up)), b - r(step * r(down)))).astype(d)
+    return xp.concatenate((a + r(step * r(up)), b - r(step * r(down)))).astype(d)
 
 
 @factory()
@@ -382,7 +382,7 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     d = element_type("eye", dtype) if out is None else check_out("eye", out, dtype)
 
     def make() -> np.ndarray:
-        a = np.zeros((rows, columns), d)
+        a = xp.zeros((rows, columns), d)
         a.reshape(-1)[: min(rows, columns) * (columns + 1) : columns + 1] = 1
         return a
 
@@ -403,14 +403,14 @@ def _int(name: str, value: Any, argument: str, position: int) -> int:
 def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
     """Where the lower triangle of a row x col matrix is: [2, n], the rows and the columns."""
     check_options("tril_indices", layout, pin_memory)
-    return _triangle("tril_indices", row, col, offset, dtype, device, np.less_equal)
+    return _triangle("tril_indices", row, col, offset, dtype, device, xp.less_equal)
 
 
 @factory()
 def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
     """Where the upper triangle of a row x col matrix is: [2, n], the rows and the columns."""
     check_options("triu_indices", layout, pin_memory)
-    return _triangle("triu_indices", row, col, offset, dtype, device, np.greater_equal)
+    return _triangle("triu_indices", row, col, offset, dtype, device, xp.greater_equal)
 
 
 def _triangle(
@@ -422,6 +422,6 @@ def _triangle(
     d = element_type(name, dtype, I64)
     if d not in (I64, I32):
         raise NotImplementedError(f"\"{name}\" not implemented for '{dtypes.OF[d].scalar_name}'")
-    inside = test(np.arange(col)[None, :] - np.arange(row)[:, None], offset)
-    found = np.array(np.nonzero(inside), d)
+    inside = test(xp.arange(col)[None, :] - xp.arange(row)[:, None], offset)
+    found = xp.nonzero(inside).astype(d)
     return finished(devices.for_device(device).from_numpy(found))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.core import dtypes, modes
 from rushlight.core.tensor import Tensor, _wrap
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 def made(values, dtype=None, device=None, requires_grad=False) -> Tensor:
     """A tensor of these values in the dtype asked for, the default one for None."""
-    a = np.asarray(values).astype((dtype or modes.get_default_dtype()).np)
+    a = xp.asarray(values).astype((dtype or modes.get_default_dtype()).np)
     t = _wrap(devices.for_device(device).from_numpy(a))
     return t.requires_grad_() if requires_grad else t
 
@@ -38,17 +39,17 @@ def made(values, dtype=None, device=None, requires_grad=False) -> Tensor:
 
 
 def cosine_sum(m, span, coefficients):
-    k = np.arange(m) * (2 * math.pi / span)
-    return sum((-1) ** i * c * np.cos(i * k) for i, c in enumerate(coefficients))
+    k = xp.arange(m) * (2 * math.pi / span)
+    return sum((-1) ** i * c * xp.cos(i * k) for i, c in enumerate(coefficients))
 
 
 def triangle(m, span):
-    return 1 - np.abs(2 * np.arange(m) / span - 1)
+    return 1 - xp.absolute(2 * xp.arange(m) / span - 1)
 
 
 def bessel(m, span, beta):
-    x = np.minimum(beta, -beta + np.arange(m) * (2 * beta / span))
-    return np.i0(np.sqrt(np.maximum(beta * beta - x * x, 0))) / np.i0(beta)
+    x = xp.minimum(beta, -beta + xp.arange(m) * (2 * beta / span))
+    return np.i0(xp.sqrt(xp.maximum(beta * beta - x * x, 0))) / np.i0(beta)
 
 
 def window(name, m, sym, dtype, layout, device, requires_grad, formula):
@@ -61,7 +62,7 @@ def window(name, m, sym, dtype, layout, device, requires_grad, formula):
     if dtype not in (dtypes.float32, dtypes.float64):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
     if m < 2:
-        return made(np.ones(m), dtype, device, requires_grad)
+        return made(xp.ones(m), dtype, device, requires_grad)
     return made(formula(m, m - 1 if sym else m), dtype, device, requires_grad)
 
 
@@ -213,7 +214,7 @@ def cosine(
     """sin(π (k + 1/2) / M)."""
     return window(
         "cosine", M, sym, dtype, layout, device, requires_grad,
-        lambda m, span: np.sin((np.arange(m) + 0.5) * (math.pi / (span + 1))),
+        lambda m, span: xp.sin((xp.arange(m) + 0.5) * (math.pi / (span + 1))),
     )  # fmt: skip
 
 
@@ -236,7 +237,7 @@ def exponential(
         raise ValueError("Center must be None for symmetric windows")
     return window(
         "exponential", M, sym, dtype, layout, device, requires_grad,
-        lambda m, span: np.exp(-np.abs(np.arange(m) - (span / 2 if center is None else center)) / tau),
+        lambda m, span: xp.exp(-xp.absolute(xp.arange(m) - (span / 2 if center is None else center)) / tau),
     )  # fmt: skip
 
 
@@ -256,7 +257,7 @@ def gaussian(
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     return window(
         "gaussian", M, sym, dtype, layout, device, requires_grad,
-        lambda m, span: np.exp(-(((np.arange(m) - span / 2) / std) ** 2) / 2),
+        lambda m, span: xp.exp(-(((xp.arange(m) - span / 2) / std) ** 2) / 2),
     )  # fmt: skip
 
 
@@ -298,7 +299,7 @@ def elder(name, n, periodic, formula, dtype, layout, device, pin_memory, require
     check_options(name, None, pin_memory)
     if n < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={n}")
-    values = np.ones(n) if n < 2 else formula(n, n if periodic else n - 1)
+    values = xp.ones(n) if n < 2 else formula(n, n if periodic else n - 1)
     return made(values, dtype, device, requires_grad)
 
 

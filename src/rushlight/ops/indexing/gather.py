@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import BOOL, FULL, I64, REDUCED
@@ -370,7 +371,7 @@ def quick_number(value: Any, d: np.dtype) -> np.ndarray | None:
     else:
         return None
     if -most < value < most or (d is not I64 and value in (INF, -INF)):
-        return np.array(value, d)
+        return xp.asarray(value, d)
     return None
 
 

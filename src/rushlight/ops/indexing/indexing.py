@@ -302,11 +302,11 @@ def item(i: Any) -> Any:
             raise IndexError(advanced.NOT_AN_INDEX)
         return i
     if isinstance(i, (bool, np.bool_)):
-        return _wrap(np.array(bool(i)))
+        return _wrap(xp.asarray(bool(i)))
     if isinstance(i, (int, np.integer)):
         return int(i)
     if isinstance(i, (list, tuple, range, np.ndarray)):
-        b = np.asarray(opened(i))
+        b = xp.asarray(opened(i))
         if not b.size and b.dtype.kind == "f":
             b = b.astype(np.int64)
         if not b.ndim and b.dtype.kind in "iu":

@@ -403,7 +403,7 @@ def cat_direct(arrays: list, dim: int) -> np.ndarray | None:
     if first.size >= LARGE and llvm.active and same_but(arrays, dim):
         return xp.cat(arrays, dim)
     try:  # without casts: NumPy's promotion is not PyTorch's
-        return np.concatenate(arrays, dim, out=ordered(arrays, dim), casting="no")
+        return xp.concatenate(arrays, dim, out=ordered(arrays, dim), casting="no")
     except (TypeError, ValueError, IndexError):
         return None
 
@@ -427,7 +427,7 @@ def ordered(arrays: list, dim: int) -> np.ndarray:
     and copying from that order once more takes 40 times as long."""
     shape = list(arrays[0].shape)
     shape[dim] = sum([a.shape[dim] for a in arrays])
-    return np.empty(shape, arrays[0].dtype)
+    return xp.empty(shape, arrays[0].dtype)
 
 
 cat: Any = quick_list(OPS["aten.cat"], "cat_contiguous", cat_direct)
@@ -475,7 +475,7 @@ def stack_direct(arrays: list, dim: int) -> np.ndarray | None:
         return None
     if not first.ndim:
         try:
-            r = np.array(arrays)
+            r = xp.asarray(arrays)
         except ValueError:  # others have dimensions
             return None
         # Where NumPy's promotion ends at the dtype of the first, PyTorch's does too.

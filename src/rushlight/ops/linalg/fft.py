@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rushlight._backends import cpu as xp
 from rushlight.core import modes
 from rushlight.core.dtype_sets import REDUCED
 from rushlight.core.geometry import wrap_dim
@@ -355,7 +356,7 @@ def fftfreq(
     """The frequencies of the elements of `fft.fft` for samples `d` apart: 0, 1, ..., -2, -1 over n d."""
     import numpy as np
 
-    k = np.arange(n, dtype=np.float64)
+    k = xp.arange(n, dtype=np.float64)
     k[(n + 1) // 2 :] -= n
     return frequencies("fftfreq", k, n, d, dtype, out, device, requires_grad)
 
@@ -374,7 +375,7 @@ def rfftfreq(
     """The frequencies of the elements of `fft.rfft` for samples `d` apart."""
     import numpy as np
 
-    k = np.arange(n // 2 + 1, dtype=np.float64)
+    k = xp.arange(n // 2 + 1, dtype=np.float64)
     return frequencies("rfftfreq", k, n, d, dtype, out, device, requires_grad)
 
 

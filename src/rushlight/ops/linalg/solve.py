@@ -6,6 +6,7 @@ product with Xᴴ.
 
 from __future__ import annotations
 
+from rushlight._backends import cpu as xp
 from rushlight.core.errors import LinAlgError
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
@@ -279,8 +280,8 @@ def tolerances(a, atol, rtol):
     if arrays[1] is None:
         eps = np.finfo(a.dtype).eps * max(a.shape[-2:])
         given = arrays[0]
-        arrays[1] = eps if given is None else np.where(np.asarray(given) > 0, 0.0, eps)
-    return np.asarray(0.0 if arrays[0] is None else arrays[0]), np.asarray(arrays[1])
+        arrays[1] = eps if given is None else xp.where(xp.asarray(given) > 0, 0.0, eps)
+    return xp.asarray(0.0 if arrays[0] is None else arrays[0]), xp.asarray(arrays[1])
 
 
 @op(where="internal", name="pinv", node="LinalgPinvBackward0")

@@ -119,7 +119,7 @@ def statistics(input: Any) -> Any:
     a = input._array
     if a.__class__ is not np.ndarray:
         return wide(input).new_empty(a.shape[1])
-    return _wrap(np.empty(a.shape[1], np.float32 if a.dtype.itemsize == 2 else a.dtype))
+    return _wrap(xp.empty(a.shape[1], np.float32 if a.dtype.itemsize == 2 else a.dtype))
 
 
 def plain(t: Any) -> bool:

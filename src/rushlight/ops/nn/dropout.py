@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
 from rushlight.autograd.state import active
 from rushlight.core import dtypes
 from rushlight.core.tensor import _wrap
@@ -41,7 +42,7 @@ def scaled_mask(input: Tensor, p: float, feature: bool) -> Tensor:
     if feature:
         mask = input.new_empty((*a.shape[:2], *([1] * (a.ndim - 2))))
     else:
-        mask = _wrap(np.empty(a.shape, a.dtype)) if a.flags.c_contiguous else empty_like(input)
+        mask = _wrap(xp.empty(a.shape, a.dtype)) if a.flags.c_contiguous else empty_like(input)
     sampling.bernoulli_(mask._array, 1 - p, default_generator, scale(p, input.dtype))
     return mask
 

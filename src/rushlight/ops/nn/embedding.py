@@ -410,8 +410,8 @@ def one_hot(input: Array, num_classes: int = -1):
         a = input._array
         if a.__class__ is np.ndarray and (num_classes > 0 or num_classes == -1):
             n = num_classes if num_classes > 0 else int(a.max()) + 1
-            z = np.zeros((a.size, n), np.int64) if n > 0 else None
-            if z is not None and xp.scatter(z, a.reshape(-1, 1), 1, np.array(1)):
+            z = xp.zeros((a.size, n), np.int64) if n > 0 else None
+            if z is not None and xp.scatter(z, a.reshape(-1, 1), 1, xp.asarray(1)):
                 return _wrap(z.reshape(*a.shape, n))
     if int(input.min()) < 0:
         raise RuntimeError("Class values must be non-negative.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.autograd.state import thread
 from rushlight.core.tensor import Tensor, _bump
@@ -35,7 +36,7 @@ def _write(name: str, self: Tensor, others: tuple[Tensor, ...], function: Callab
         function(*values) for values in zip(*(c.ravel().tolist() for c in columns), strict=True)
     ]
     with np.errstate(all="ignore"):
-        values = np.array(results).reshape(a.shape).astype(a.dtype)
+        values = xp.asarray(results).reshape(a.shape).astype(a.dtype)
         a[...] = devices.of(a).from_numpy(values)
     _bump(self)
     return self
