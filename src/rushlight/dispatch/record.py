@@ -459,12 +459,13 @@ def unbroadcast(g: Tensor, shape: tuple, dtype: np.dtype) -> Tensor:
 
 def unbroadcast_all(gradients: tuple, inputs: tuple) -> tuple:
     """The gradients in the (shape, dtype) of their inputs; None stands for no gradient, and for none wanted."""
-    return tuple(
-        [
-            g if g is None or want is None else unbroadcast(g, *want)
-            for g, want in zip(gradients, inputs, strict=True)
-        ]
-    )
+    found = []
+    for g, want in zip(gradients, inputs, strict=True):
+        if g is not None and want is not None:
+            if g._array.shape != want[0] or g._array.dtype is not want[1]:
+                g = unbroadcast(g, *want)
+        found.append(g)
+    return tuple(found)
 
 
 def saved_attribute(node: OpNode, name: str) -> Any:
