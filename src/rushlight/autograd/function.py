@@ -80,7 +80,9 @@ def transposed_jvp(node: FunctionNode, gs: list, edges: tuple) -> list:
     with enable_grad():
         like = next(g for g in gs if g is not None)
         tangents = [
-            like.new_zeros(node.fix[i][0], dtype=dtypes.OF[node.fix[i][1]]).requires_grad_()
+            like.new_zeros(
+                node.unbroadcast_to[i][0], dtype=dtypes.OF[node.unbroadcast_to[i][1]]
+            ).requires_grad_()
             if e is not None
             else None
             for i, e in enumerate(edges)
@@ -102,7 +104,7 @@ class FunctionNode(Node, FunctionCtx):
     def __init__(self, function: type[Function], args: tuple) -> None:
         self.edges: tuple = ()
         self.saved: Any = None
-        self.fix = self.hooks = None
+        self.unbroadcast_to = self.hooks = None
         self.result_version = None
         self.outputs: list = []
         self._function = function
@@ -158,7 +160,7 @@ class FunctionNode(Node, FunctionCtx):
                 f"function {self.name()} returned an incorrect number of gradients "
                 f"(expected {n}, got {len(got)})"
             )
-        for i, (x, e, want) in enumerate(zip(got, edges, self.fix, strict=True)):
+        for i, (x, e, want) in enumerate(zip(got, edges, self.unbroadcast_to, strict=True)):
             if x is None:
                 continue
             if want is None:
@@ -258,7 +260,7 @@ class Function(metaclass=FunctionMeta):
         needs = tuple([e is not None for e in edges])
         recording = thread.grad and any(needs)
         ctx.needs_input_grad = needs
-        ctx.fix = tuple(
+        ctx.unbroadcast_to = tuple(
             [(a._array.shape, a._array.dtype) if isinstance(a, Tensor) else None for a in args]
         )
         versions = {

@@ -144,7 +144,7 @@ class RemovableHandle:
 class Node:
     """One recorded operation: where gradients go and how to compute them.
 
-    `edges`: one entry for each input. `saved`: what the gradient rules read. `fix`: None, or for each
+    `edges`: one entry for each input. `saved`: what the gradient rules read. `unbroadcast_to`: None, or for each
     input the (shape, dtype) that its gradient must have. `hooks`: None, or `Hooks`.
     `apply(g, edges, keep, record)` returns one gradient (or None) for each edge. `keep`: what was saved stays
     for another backward; `record`: the backward itself is recorded.
@@ -153,7 +153,7 @@ class Node:
     __slots__ = (
         "edges",
         "saved",
-        "fix",
+        "unbroadcast_to",
         "hooks",
         "result_version",
         "statics",
@@ -241,7 +241,7 @@ class AccumulateGrad(Node):
 
     def __init__(self, leaf: Tensor) -> None:
         self.leaf, self.array = weakref.ref(leaf), leaf._array
-        self.edges, self.saved, self.fix, self.hooks = (), None, None, None
+        self.edges, self.saved, self.unbroadcast_to, self.hooks = (), None, None, None
 
     @property
     def variable(self) -> Tensor:

@@ -163,7 +163,7 @@ class CopySlices(Node):
         self.steps, self.strides = view.steps(), view.base._array.strides
         self.inner, self.self_at = inner, self_at
         self.edges = (base_edge, *(e for i, e in enumerate(inner.edges) if i != self_at))
-        self.saved = self.fix = self.hooks = None
+        self.saved = self.unbroadcast_to = self.hooks = None
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         flow = g.clone()

@@ -273,10 +273,10 @@ def record_lines(op: Op, ins: tuple[str, ...], node: str, again: str) -> list[st
     ]
     if op.elementwise and len(ins) > 1:
         same = " and ".join(f"a_{want[0]}.shape == a_{i}.shape" for i in ins if i != want[0])
-        fix = ", ".join(f"(a_{i}.shape, a_{i}.dtype)" if i in want else "None" for i in op.inputs)
-        lines.append(f"            node.fix = None if {same} else ({fix},)")
+        sizes = ", ".join(f"(a_{i}.shape, a_{i}.dtype)" if i in want else "None" for i in op.inputs)
+        lines.append(f"            node.unbroadcast_to = None if {same} else ({sizes},)")
     else:
-        lines.append("            node.fix = None")
+        lines.append("            node.unbroadcast_to = None")
     return lines
 
 
@@ -542,7 +542,7 @@ def inplace_source(op: Op, ufunc: bool) -> str:
         "    r = target._array",
         "    node = new(N)",
         f"    node.edges = (e_{x},)",
-        "    node.hooks = node.fix = None",
+        "    node.hooks = node.unbroadcast_to = None",
         *(line.removeprefix("        ") for line in save_lines(op, (x,), want)),
     ]
     if "result" in op.saved_names():

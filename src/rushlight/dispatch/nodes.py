@@ -342,7 +342,7 @@ def return_lines(op: Op, value: str) -> list[str]:
     """Lines that return gradients, in the shapes and dtypes of their inputs."""
     if op.elementwise and len(op.inputs) > 1:
         return [
-            f"    if self.fix is None: return {value}",
-            f"    return unbroadcast_all({value}, self.fix)",
+            f"    if self.unbroadcast_to is None: return {value}",
+            f"    return unbroadcast_all({value}, self.unbroadcast_to)",
         ]
     return [f"    return {value}"]

@@ -193,7 +193,7 @@ def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node
 
     `named`: the values of all parameters, and the intermediates, by name. `wrapped`: the results.
     """
-    want, edges, fix = [], [], []
+    want, edges, sizes = [], [], []
     rules = op.inputs if op.rule_all else op.rules
     for i in op.inputs:
         v = named[i]
@@ -204,9 +204,9 @@ def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node
                 e = e.resolve()
             edges.append(e)
             if e is None:
-                fix.append(None)
+                sizes.append(None)
                 continue
-            fix.append((t._array.shape, t._array.dtype))
+            sizes.append((t._array.shape, t._array.dtype))
             if i not in want:
                 want.append(i)
     if not want:
@@ -220,7 +220,12 @@ def make_node(op: Op, named: dict, wrapped: list, inplace: bool = False) -> Node
                 name = op.scalar_nodes[at]
                 break
     node = new(op.classes(name)[1])
-    node.edges, node.fix, node.hooks, node.result_version = tuple(edges), tuple(fix), None, None
+    node.edges, node.unbroadcast_to, node.hooks, node.result_version = (
+        tuple(edges),
+        tuple(sizes),
+        None,
+        None,
+    )
     node.outputs = [None if t is None else OutputInfo(t._array) for t in wrapped]
     saved: dict[str, Any] = {}
     values: dict[str, Any] = {}
@@ -324,7 +329,7 @@ class GeneralNode(OpNode):
                     flat += x if x is not None else [None] * self.width(i)
                 else:
                     flat.append(x)
-            return unbroadcast_all(tuple(flat), self.fix)
+            return unbroadcast_all(tuple(flat), self.unbroadcast_to)
         flat = []
         at = 0
         for i in op.inputs:
@@ -341,7 +346,7 @@ class GeneralNode(OpNode):
             else:
                 flat.append(None)
             at += 1
-        return unbroadcast_all(tuple(flat), self.fix)
+        return unbroadcast_all(tuple(flat), self.unbroadcast_to)
 
     def width(self, name: str) -> int:
         """How many edges the list input `name` has."""

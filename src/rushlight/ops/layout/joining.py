@@ -80,7 +80,7 @@ def node_of(op: Op, arrays: list, edges: list, dim: int, result: Tensor) -> Node
     kind, read = recorded_as(op)
     node = new(kind)
     node.edges = tuple(edges)
-    node.fix = tuple(
+    node.unbroadcast_to = tuple(
         [None if e is None else (a.shape, a.dtype) for a, e in zip(arrays, edges, strict=True)]
     )
     node.hooks = node.result_version = node.saved = None
@@ -114,7 +114,7 @@ def quick_views(op: Op, input: Tensor, *args: Any) -> tuple[Tensor, ...]:
     if edge is not None and a.dtype.kind in "fcV":
         made, read = recorded_as(op)
         node = new(made)
-        node.edges, node.fix = (edge,), ((a.shape, a.dtype),)
+        node.edges, node.unbroadcast_to = (edge,), ((a.shape, a.dtype),)
         node.hooks = node.result_version = node.saved = None
         node.outputs = [OutputInfo(b) for b in arrays]
         node.statics = {n: args[op.params.index(n) - 1] for n, _, _ in read}, False
