@@ -80,7 +80,7 @@ def for_device(device: Any = None) -> Any:
     AssertionError for a device without a back end, RuntimeError for a name of none.
     """
     if device is None:
-        device = modes.here.device
+        device = modes.thread.device
     elif device.__class__ is not devices.device:
         device = devices.device(device)
     if not _of_type:

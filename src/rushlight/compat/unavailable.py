@@ -1,4 +1,4 @@
-"""Functions and classes of devices that are not here: they exist, and raise when they are called."""
+"""Functions and classes of devices that Rushlight lacks: they exist, and raise when they are called."""
 
 from __future__ import annotations
 

@@ -88,17 +88,17 @@ class device:
     def __enter__(self) -> device:
         # A stack, not a slot on self: one device object may be entered twice, and by several
         # threads.
-        modes.here.device_stack = (modes.here.device, modes.here.device_stack)
-        modes.here.device = self
+        modes.thread.device_stack = (modes.thread.device, modes.thread.device_stack)
+        modes.thread.device = self
         return self
 
     def __exit__(self, *exception: object) -> None:
-        modes.here.device, modes.here.device_stack = modes.here.device_stack
+        modes.thread.device, modes.thread.device_stack = modes.thread.device_stack
 
 
 def get_default_device() -> device:
     """The device where tensors are made in this thread unless `device=` says otherwise."""
-    return modes.here.device or CPU
+    return modes.thread.device or CPU
 
 
 def set_default_device(device: str | device | None) -> None:
@@ -107,7 +107,7 @@ def set_default_device(device: str | device | None) -> None:
     RuntimeError for a bad name; AssertionError for a device Rushlight cannot compute on, before
     anything changes.
     """
-    modes.here.device = None if device is None else check_available(_device(device))
+    modes.thread.device = None if device is None else check_available(_device(device))
 
 
 def check_available(device: device) -> device:

@@ -2,7 +2,7 @@
 
 A `dtype` is a constant such as `float32`; there is one object for each, so they are compared with
 `is`. The objects hold their NumPy counterpart in `.np`; `OF` maps back. The result type of mixed
-operands is decided here and nowhere else.
+operands is decided only in this module.
 
 PyTorch's names that would hide Python's (`bool`, `int`, `float`) and its other aliases stand in
 `ALIASES`, from which the package takes them; inside Rushlight the type of truth values is `bool_`.

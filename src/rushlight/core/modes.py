@@ -26,7 +26,7 @@ class PerThread(threading.local):
     ] = ()  # the devices that `with device(...)` blocks of this thread restore
 
 
-here = PerThread()
+thread = PerThread()
 
 
 def get_default_dtype() -> dtypes.dtype:

@@ -1,4 +1,4 @@
-"""Small real data sets that ship with the package, as NumPy arrays (see README.md here for sources and licences).
+"""Small real data sets that ship with the package, as NumPy arrays (see README.md in this folder for sources and licences).
 
 What PyTorch calls `torch.utils.data` (Dataset, DataLoader...) is `rushlight.utils.data`.
 """

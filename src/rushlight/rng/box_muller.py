@@ -2,7 +2,7 @@
 
 `radius * cos(angle)` and `radius * sin(angle)` with `radius = sqrt(-2 log(1 - u1))`, `angle = 2 pi u2`. In float32 PyTorch
 computes logarithm, sine and cosine by the polynomials of Moshier's Cephes library, eight at a time, with fused
-multiply-adds. To give the same bits, the same polynomials are evaluated here with the same roundings: NumPy has no fused
+multiply-adds. To give the same bits, this module evaluates the same polynomials with the same roundings: NumPy has no fused
 multiply-add, but the product of two float32 numbers is exact in float64, and rounding the float64 sum to float32 gives
 the fused result (that this holds for each of the 2**24 values either uniform number can have has been checked).
 """

@@ -1,7 +1,7 @@
 """`Generator`: the source of random numbers, bit for bit PyTorch's CPU generator.
 
 It is a Mersenne Twister (MT19937: Matsumoto and Nishimura, 1998; 624 words of 32 bits), run by NumPy's own bit generator
-in compiled code. `random.seed(5)` of NumPy's legacy interface and `manual_seed(5)` here and in PyTorch start the same
+in compiled code. `random.seed(5)` of NumPy's legacy interface and `manual_seed(5)` of Rushlight and PyTorch start the same
 stream. `sampling` makes the distributions (uniform, normal, ...) from the stream.
 
 >>> Generator().manual_seed(0).words(3).tolist()

@@ -5,7 +5,7 @@ depends on that; so these go from element to element, in order. They take arrays
 
 Equal to PyTorch 2.13 bit for bit, but for two things: PyTorch adds up a row of `dirichlet` in an order of its own, which
 the last bit in float64 shows; and where float16 or bfloat16 makes two keys of `multinomial` without replacement equal,
-the order of the two indices is that of the weights here, and that of a C++ library's sort there.
+Rushlight orders the two indices as the weights, PyTorch as a C++ library sorts them.
 
 >>> from rushlight.rng.generator import Generator
 >>> poisson(np.full(5, 3.0), Generator().manual_seed(0))

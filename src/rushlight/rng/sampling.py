@@ -53,15 +53,15 @@ def memory_order(out: np.ndarray) -> tuple[int, ...]:
         return tuple(range(out.ndim))
     fast_first = list(range(out.ndim))[::-1]
     for i in range(1, out.ndim):
-        here = i
+        current = i
         for other in range(i - 1, -1, -1):
-            a, b = fast_first[other], fast_first[here]
+            a, b = fast_first[other], fast_first[current]
             if out.strides[a] == 0 or out.strides[b] == 0:
                 continue
             if (out.strides[a], out.shape[a]) <= (out.strides[b], out.shape[b]):
                 break
-            fast_first[other], fast_first[here] = b, a
-            here = other
+            fast_first[other], fast_first[current] = b, a
+            current = other
     return tuple(fast_first[::-1])
 
 

@@ -194,7 +194,7 @@ def check_module_version_greater_or_equal(
 
 
 def validate_cuda_device(location: str) -> int:
-    """RuntimeError: no CUDA device is here to restore storages on."""
+    """RuntimeError: there is no CUDA device."""
     raise RuntimeError(
         "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running "
         "on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your storages to the "

@@ -194,7 +194,7 @@ def factory(
 
     def declare(function: Callable) -> Callable:
         def call(*args: Any, **kwargs: Any) -> Any:
-            if fill is not None and args and not active.modes and modes.here.device is None:
+            if fill is not None and args and not active.modes and modes.thread.device is None:
                 if not kwargs or kwargs == WANTS_GRAD:
                     shape = sizes(call.__name__, args)
                     try:

@@ -433,7 +433,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     if pin_memory:
         check_options("tensor", None, pin_memory)
     a = array_from(data, d)
-    if device is not None or modes.here.device is not None:
+    if device is not None or modes.thread.device is not None:
         a = devices.for_device(device).from_numpy(a)
     return finished(a, True) if requires_grad else _wrap(a)
 
@@ -473,9 +473,9 @@ def as_tensor(data, dtype=None, device=None):
     d = None if dtype is None else element_type("as_tensor", dtype)
     if isinstance(data, np.ndarray):
         t = _wrap(shared(data))
-        if d is None and device is None and modes.here.device is None:
+        if d is None and device is None and modes.thread.device is None:
             return t
-        return t.to(device=device or modes.here.device, dtype=None if d is None else dtypes.OF[d])
+        return t.to(device=device or modes.thread.device, dtype=None if d is None else dtypes.OF[d])
     return _wrap(devices.for_device(device).from_numpy(array_from(data, d)))
 
 

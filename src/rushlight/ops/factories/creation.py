@@ -143,7 +143,7 @@ def made(
     if layout is not None or pin_memory:
         check_options(name, layout, pin_memory)
     space = xp
-    if device is not None or modes.here.device is not None:
+    if device is not None or modes.thread.device is not None:
         space = devices.for_device(device)
     array = filled(space, fill, shape, d)
     return finished(array, True) if requires_grad else _wrap(array)

@@ -138,7 +138,7 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
 def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None,
             device=None, requires_grad=False, pin_memory=False):  # fmt: skip
     """Integers of [low, high), `randint(high, size)` or `randint(low, high, size)`; int64 by default."""
-    if low is high is size is generator is out is dtype is layout is device is modes.here.device:
+    if low is high is size is generator is out is dtype is layout is device is modes.thread.device:
         if (
             len(args) in (2, 3)
             and args[-1].__class__ is tuple
@@ -200,7 +200,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
              requires_grad=False, pin_memory=False):  # fmt: skip
     """The integers 0 to n - 1 in random order."""
     if n.__class__ is int and 1 < n < 1 << 27 and not (requires_grad or pin_memory):
-        if generator is out is dtype is layout is device is modes.here.device:
+        if generator is out is dtype is layout is device is modes.thread.device:
             return _wrap(xp.random_permutation(generators.default_generator, n))
     n = _int("randperm", n, "n")
     if n < 0:

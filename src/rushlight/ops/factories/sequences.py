@@ -70,7 +70,7 @@ def arange(*args, start=None, end=None, step=1, out=None, dtype=None, layout=Non
     >>> torch.arange(1, 2.5, 0.5)
     tensor([1.0000, 1.5000, 2.0000])
     """
-    if 0 < len(args) < 4 and start is end is out is layout is device is modes.here.device:
+    if 0 < len(args) < 4 and start is end is out is layout is device is modes.thread.device:
         if not (requires_grad or pin_memory):  # the commonest calls
             if len(args) == 1 and (n := args[0]).__class__ is int and 0 <= n < 1 << 31:
                 if dtype is None and step.__class__ is int and step == 1:
@@ -255,7 +255,9 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     >>> torch.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-    if out is dtype is layout is device is modes.here.device and not (requires_grad or pin_memory):
+    if out is dtype is layout is device is modes.thread.device and not (
+        requires_grad or pin_memory
+    ):
         plain = start.__class__ in _NUMBERS and end.__class__ in _NUMBERS and steps.__class__ is int
         if plain and steps > 1 and modes._default_dtype is dtypes.float32:
             if abs(start) < _MANY and abs(end) < _MANY:
