@@ -18,12 +18,12 @@ from rushlight.autograd.state import count_mode
 from rushlight.core import dtypes
 from rushlight.core.device import device
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import general
+from rushlight.dispatch.interpreters import INTERPRETERS, Call
+from rushlight.dispatch.overrides import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rushlight.dispatch.registry import Op
 
 _WHERE = {
     "": "mm matmul bmm addmm baddbmm addbmm convolution conv1d conv2d conv3d conv_transpose1d "
@@ -70,32 +70,26 @@ class _State(threading.local):
 _state = _State()
 
 
-def _enter(op: Op, values: list, out: Any) -> Callable | None:
-    """Stands around every call while autocast is on in some thread; see general.around."""
-    if not _state.enabled or out is not None:
-        return None
-    if op.path in LOWER:
-        to = _state.dtype
-    elif op.path in FLOAT32:
-        to = dtypes.float32
-    elif op.path in UNTOUCHED:
-        return lambda: _run(op, values, out)
-    else:
-        return None
-    inputs = {op.params.index(i) for i in op.inputs}
-    if op.composite:  # some of its parameters may be tensors without saying so
-        inputs = range(len(op.params))
-    cast = [_cast(v, to) if k in inputs else v for k, v in enumerate(values)]
-    return lambda: _run(op, cast, out)
+def _interpret(call: Call) -> Any:
+    """Cast the inputs of a call while autocast is on in this thread.
 
-
-def _run(op: Op, values: list, out: Any) -> Any:
-    """The call, in which nothing more is cast: a factorization's inner products stay in float32."""
+    Nothing more is cast inside of it: a factorization's inner products stay in float32.
+    """
+    op = call.op
+    if not _state.enabled or call.out is not None or call.kind == "inplace":
+        return NOTHING
+    values = call.values
+    if op.path not in UNTOUCHED:
+        if op.path not in LOWER and op.path not in FLOAT32:
+            return NOTHING
+        to = _state.dtype if op.path in LOWER else dtypes.float32
+        inputs: Any = {op.params.index(i) for i in op.inputs}
+        if op.composite:  # some of its parameters may be tensors without saying so
+            inputs = range(len(op.params))
+        values = [_cast(v, to) if k in inputs else v for k, v in enumerate(values)]
     _state.enabled = False
     try:
-        if op.composite:
-            return general.call_composite(op, values, out)
-        return general.call(op, [*values, out] if op.has_out else values)
+        return call.proceed(values)
     finally:
         _state.enabled = True
 
@@ -171,10 +165,9 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
         return
     _state.enabled = enabled
     count_mode(+1 if enabled else -1)
-    if enabled and _enter not in general.around:
+    if enabled and _interpret not in INTERPRETERS:
         # before the profiler: what it sees is the call that is made
-        general.around.insert(0, _enter)
-        general.around_composites.insert(0, _enter)
+        INTERPRETERS.insert(0, _interpret)
 
 
 def get_autocast_dtype(device_type: str) -> Any:

@@ -1,6 +1,6 @@
 """The profiler: which operators and nodes ran, for how long, on which shapes.
 
-While a profile is on, calls take the general way, which asks `general.around`; the engine passes each
+While a profile is on, calls take the general way, which asks the interpreters; the engine passes each
 node to `run_node`, and nodes the kernels of rules to `_around_kernel`. No operator or node mentions the
 profiler, and it costs nothing while it is off. Events have the names of PyTorch's: `profiler_names`.
 """
@@ -20,8 +20,8 @@ from rushlight.autograd.profiler_names import names, names_of_gradient
 from rushlight.autograd.state import count_mode, thread
 from rushlight.core.stub import declare, stub
 from rushlight.core.tensor import Tensor, _wrap
-from rushlight.dispatch import general
-from rushlight.dispatch.inplace import execute_inplace
+from rushlight.dispatch.interpreters import INTERPRETERS, Call
+from rushlight.dispatch.overrides import NOTHING
 from rushlight.dispatch.record import around_kernels
 
 if TYPE_CHECKING:
@@ -98,29 +98,12 @@ def user_stack() -> list[str]:
     ]
 
 
-def _around(op: Any, values: list, out: Any) -> Callable | None:
-    """Stands around every call of an operator while a profile is on."""
+def _record(call: Call) -> Any:
+    """Record a call while a profile is on."""
     if not _on:
-        return None
-    recording = _on[-1]
-    inplace = out is not None and bool(values) and out is values[0]
-
-    def call() -> Any:
-        return execute_inplace(op, values) if inplace else general.execute(op, values, out)
-
-    return lambda: recording.around(names(op, values, inplace), values, call, inplace)
-
-
-def _around_composite(op: Any, values: list, out: Any) -> Callable | None:
-    """Stands around every call of what is written in operators while a profile is on."""
-    if not _on:
-        return None
-    recording = _on[-1]
-
-    def call() -> Any:
-        return general.execute_composite(op, values, out)
-
-    return lambda: recording.around(names(op, values), values, call)
+        return NOTHING
+    inplace = call.kind == "inplace"
+    return _on[-1].around(names(call.op, call.values, inplace), call.values, call.proceed, inplace)
 
 
 def _around_kernel(op: Any, arrays: tuple, call: Callable) -> Any:
@@ -148,8 +131,7 @@ def run_node(node: Any, run: Callable) -> Any:
 def start(recording: Recording) -> None:
     _on.append(recording)
     if len(_on) == 1:
-        general.around.append(_around)
-        general.around_composites.append(_around_composite)
+        INTERPRETERS.append(_record)
         around_kernels.append(_around_kernel)
         thread.__class__.node_watch = staticmethod(run_node)
     count_mode(+1)
@@ -159,8 +141,7 @@ def stop(recording: Recording) -> None:
     _on.remove(recording)
     count_mode(-1)
     if not _on:
-        general.around.remove(_around)
-        general.around_composites.remove(_around_composite)
+        INTERPRETERS.remove(_record)
         around_kernels.remove(_around_kernel)
         thread.__class__.node_watch = None
 

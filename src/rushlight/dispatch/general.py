@@ -17,6 +17,7 @@ from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, geometry, modes
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import overrides
+from rushlight.dispatch.interpreters import intercept
 from rushlight.dispatch.record import NUMBERS, record
 from rushlight.dispatch.results import kind, packaged, wrap, write_out
 
@@ -104,13 +105,8 @@ def call_bound_composite(op: Op, args: tuple, kwargs: dict) -> Any:
 
 
 def call_composite(op: Op, values: list, out: Any) -> Any:
-    if (handled := overrides.dispatch(op.function, op, values, out)) is not overrides.NOTHING:
-        return handled
-    if active.modes:
-        for enter in around_composites:
-            if (run := enter(op, values, out)) is not None:
-                return run()
-    return execute_composite(op, values, out)
+    """Call an operator that is written in other operators."""
+    return intercept(op.function, op, values, out, "composite", execute_composite)
 
 
 def execute_composite(op: Op, values: list, out: Any) -> Any:
@@ -134,21 +130,7 @@ def call(op: Op, values: Sequence) -> Any:
     n = len(op.params)
     out = values[n] if len(values) > n else None
     values = list(values[:n])
-    function = op.face or op.function
-    if (handled := overrides.dispatch(function, op, values, out)) is not overrides.NOTHING:
-        return handled
-    if active.modes:
-        for enter in around:
-            if (run := enter(op, values, out)) is not None:
-                return run()
-    return execute(op, values, out)
-
-
-# Modes that stand around every call (profiler, autocast): each a function of (op, values, out) that
-# returns None, or a function that makes the call. They raise `active.modes` while they are on.
-around: list[Callable] = []
-# The same for what is written in operators: autocast knows some by name, a profile shows what they call.
-around_composites: list[Callable] = []
+    return intercept(op.face or op.function, op, values, out, "call", execute)
 
 
 # `torch.div(7, 2)` is a tensor: the first operand of these may be a number too.

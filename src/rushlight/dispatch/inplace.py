@@ -15,7 +15,6 @@ from rushlight.core import dtypes
 from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import overrides
 from rushlight.dispatch.general import (
-    around,
     bind,
     forward,
     not_a_tensor,
@@ -23,6 +22,7 @@ from rushlight.dispatch.general import (
     ordered,
     some_sparse,
 )
+from rushlight.dispatch.interpreters import intercept
 from rushlight.dispatch.record import make_node
 from rushlight.dispatch.results import bump, copy
 
@@ -69,16 +69,10 @@ def inplace(op: Op, values: list) -> Tensor:
     if not isinstance(t, Tensor):
         raise not_a_tensor(op, op.inputs[0], t)
     function = getattr(Tensor, label, op.function)
-    if (handled := overrides.dispatch(function, op, values, None)) is not overrides.NOTHING:
-        return handled
-    if active.modes:
-        for enter in around:
-            if (run_it := enter(op, values, t)) is not None:
-                return run_it()
-    return execute_inplace(op, values)
+    return intercept(function, op, values, None, "inplace", execute_inplace)
 
 
-def execute_inplace(op: Op, values: list) -> Tensor:
+def execute_inplace(op: Op, values: list, out: None = None) -> Tensor:
     values = ordered(op, values)
     t, label = values[0], op.name + "_"
     if sparse.made and some_sparse(values):

@@ -15,7 +15,8 @@ from weakref import WeakKeyDictionary
 from rushlight.autograd.state import count_mode, thread
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import general
+from rushlight.dispatch.interpreters import INTERPRETERS, Call
+from rushlight.dispatch.overrides import NOTHING
 from rushlight.dispatch.record import around_kernels
 from rushlight.dispatch.registry import OPS
 
@@ -175,7 +176,6 @@ def _of_user(target: Any, formula: Callable) -> Callable:
 # -- counting ------------------------------------------------------------------------------------------------
 
 
-_ENTERED = (general.around, general.around_composites)
 _on: list[FlopCounterMode] = []
 _backward: list[Any] = []  # the nodes that are running
 
@@ -184,12 +184,13 @@ def _in_backward() -> bool:
     return bool(_backward)
 
 
-def _around(op: Any, values: list, out: Any) -> None:
-    """Called around every operator while a counter is on; the call itself goes on as ever."""
+def _count_call(call: Call) -> Any:
+    """Count a call while a counter is on; it goes on as ever."""
     for mode in _on:
-        formula = mode.formulas.get(op.path)
-        if formula is not None and (counted := formula(values)) is not None:
+        formula = mode.formulas.get(call.op.path)
+        if formula is not None and (counted := formula(call.values)) is not None:
             mode._count(*counted)
+    return NOTHING
 
 
 def _around_kernel(op: Any, arrays: tuple, call: Callable) -> Any:
@@ -251,8 +252,7 @@ class FlopCounterMode:
         ]
         _on.append(self)
         if len(_on) == 1:
-            for entered in _ENTERED:
-                entered.insert(0, _around)  # before autocast, which makes the calls itself
+            INTERPRETERS.insert(0, _count_call)  # before autocast
             around_kernels.append(_around_kernel)
             thread.node_watch = _watch  # of this thread; the profiler's is the class's
         count_mode(+1)
@@ -262,8 +262,7 @@ class FlopCounterMode:
         count_mode(-1)
         _on.remove(self)
         if not _on:
-            for entered in _ENTERED:
-                entered.remove(_around)
+            INTERPRETERS.remove(_count_call)
             around_kernels.remove(_around_kernel)
             del thread.node_watch
         for hook in self._hooks:
