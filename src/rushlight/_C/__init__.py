@@ -55,10 +55,10 @@ def _are_functorch_transforms_active() -> bool:
 
 
 def _get_accelerator() -> object:
-    """The device besides the CPU; `cpu`, there is none."""
+    """The accelerator; `cpu` without one."""
     import rushlight
 
-    return rushlight.device("cpu")
+    return rushlight.accelerator.current_accelerator() or rushlight.device("cpu")
 
 
 @stub("no-op", "Nothing is recorded.")

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from rushlight.core import modes
 
-# Every type that PyTorch knows can be named and compared; what can be computed on is `available`.
+# All types of PyTorch can be named and compared; those in `available` have a back end.
 TYPES = (
     *("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga"),
     *("maia", "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone"),

@@ -4,9 +4,8 @@ A `dtype` is a constant such as `float32`; there is one object for each, so they
 `is`. The objects hold their NumPy counterpart in `.np`; `OF` maps back. The result type of mixed
 operands is decided only in this module.
 
-PyTorch's names that would hide Python's (`bool`, `int`, `float`) and its other aliases stand in
-`ALIASES`, from which the package takes them; inside Rushlight the type of truth values is `bool_`.
-`dtypes.bool` from outside works too.
+PyTorch's names that would hide Python's (`bool`, `int`, `float`) and its other aliases are in
+`ALIASES`; inside Rushlight the dtype of truth values is `bool_`.
 
 >>> promote_types(int32, float16)
 torch.float16

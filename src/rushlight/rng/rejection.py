@@ -3,8 +3,8 @@
 How many random numbers one element takes depends on the numbers drawn, and where the next element begins in the stream
 depends on that; so these go from element to element, in order. They take arrays of parameters and return a new array.
 
-Equal to PyTorch 2.13 bit for bit, but for two things: PyTorch adds up a row of `dirichlet` in an order of its own, which
-the last bit in float64 shows; and where float16 or bfloat16 makes two keys of `multinomial` without replacement equal,
+Equal to PyTorch 2.13 bit for bit, with two exceptions: PyTorch sums a row of `dirichlet` in another order, which can
+change the last bit in float64; and where float16 or bfloat16 makes two keys of `multinomial` without replacement equal,
 Rushlight orders the two indices as the weights, PyTorch as a C++ library sorts them.
 
 >>> from rushlight.rng.generator import Generator

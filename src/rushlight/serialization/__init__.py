@@ -1,7 +1,7 @@
 """Checkpoints: `save` and `load` in PyTorch's file format, and what a file may name.
 
 `archive` is the container, `saving` and `loading` are the two directions, `rebuild` makes tensors from what a file says,
-`names` translates between PyTorch's names and ours, `legacy` reads the format of old files; `copying` is `pickle.dumps`
+`names` translates between PyTorch's names and Rushlight's, `legacy` reads the format of old files; `copying` is `pickle.dumps`
 and `copy.deepcopy` of a tensor.
 """
 

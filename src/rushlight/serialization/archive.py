@@ -129,7 +129,7 @@ class ArchiveReader:
         content = np.empty(info.file_size, np.uint8)
         self._file.seek(start)
         _fill(self._file, content, name)
-        # PyTorch writes 0 where it was told not to compute checksums (torch.serialization.set_crc32_options).
+        # PyTorch writes 0 if set_crc32_options(False) was called.
         if info.CRC and zlib.crc32(content.data) != info.CRC:
             _refuse(f"record {name!r} does not match its checksum: the file is damaged")
         return content
