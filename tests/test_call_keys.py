@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import itertools
 import operator
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -251,3 +253,31 @@ def test_a_number_is_written_in_place_into_a_tensor_without_dimensions():
         mean = torch.tensor(2.0)
         mean.mul_(0.5).add_(torch.tensor(1, dtype=torch.float64))
     assert mean.item() == 2.0
+
+
+def test_threads_that_make_the_first_calls_together():
+    """Operators are printed by one thread, whichever comes first; the others wait for it."""
+    code = """
+import sys, threading
+sys.setswitchinterval(1e-6)
+import rushlight as torch
+x, failed, start = torch.rand(4, 4) + 1, [], threading.Barrier(8)
+names = "add sub mul div exp log sqrt sin cos tanh sigmoid relu sum mean amax prod argmax".split()
+
+def work():
+    start.wait()
+    try:
+        for name in names:
+            function = getattr(torch, name)
+            function(x, x) if name in ("add", "sub", "mul", "div") else function(x)
+            (x * 2.5).add_(x, alpha=2)
+    except BaseException as error:
+        failed.append(repr(error))
+
+threads = [threading.Thread(target=work) for _ in range(8)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(failed)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -68,16 +68,19 @@ def picker(op: Op) -> Callable | None:
     return lambda values: tuple([kind_of(values[i]) for i in at])
 
 
-def learn(op: Op, table: dict, key: Any, values: tuple, inplace: bool = False) -> bool:
-    """Whether `table` has a function for a key now: one is printed the second time it is seen."""
-    if key in table:  # None: the general way
-        return False
+def learn(op: Op, table: dict, key: Any, values: tuple, inplace: bool = False) -> Callable | None:
+    """The function for a key that `table` has none for: printed the second time the key is seen.
+
+    None for the first time, and where only the general way knows what to do.
+    """
+    if key in table:
+        return None
     if key not in op.seen or len(table) >= MOST:
         if len(op.seen) < MOST:
             op.seen.add(key)
-        return False
-    table[key] = printed(op, key, values, inplace)
-    return table[key] is not None
+        return None
+    function = table[key] = printed(op, key, values, inplace)
+    return function
 
 
 def is_number(kind: Any) -> bool:

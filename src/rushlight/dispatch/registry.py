@@ -51,6 +51,7 @@ Note [Intermediates]
 
 from __future__ import annotations
 
+import threading
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,8 @@ Sizes = Any  # annotation of a shape, which a method takes one by one too: `x.vi
 DType = Any
 MemoryFormat = Any
 
+_building = threading.RLock()
+_unfinished: set[Op] = set()  # operators whose functions are being printed
 OPS: dict[str, Op] = {}
 ALIASES: dict[str, Op] = {}  # further public paths of operators
 PUBLIC: dict[str, tuple[Any, bool]] = {}  # plain functions: path -> (function, is it a method)
@@ -335,12 +338,14 @@ class Op:
         if not self.built:
             from rushlight.dispatch import specialise
 
-            self.built = True
-            try:
-                specialise.build(self)
-            except BaseException:  # Ctrl-C: the next call begins again
-                self.built = False
-                raise
+            with _building:  # one thread prints; it may come here again from within
+                if not self.built and self not in _unfinished:
+                    _unfinished.add(self)
+                    try:
+                        specialise.build(self)
+                        self.built = True
+                    finally:  # Ctrl-C: the next call begins again
+                        _unfinished.discard(self)
         return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

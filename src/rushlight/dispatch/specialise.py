@@ -70,7 +70,7 @@ def build(op: Op) -> None:
 
 def kernels_replaced() -> None:
     """Print again what was printed by what kernels could do before machine code took their places."""
-    for op in OPS.values():
+    for op in tuple(OPS.values()):
         op.table.clear()
         op.inplace_table.clear()
         if op.built and op.inplace is not None:
@@ -153,14 +153,8 @@ def slow(op: Op) -> Callable:
         if pick is None:
             return general.call(op, values)
         key = pick(values)
-        function = table.get(key)
-        if function is not None:
-            return function(*values)
-        return (
-            general.call(op, values)
-            if not keys.learn(op, table, key, values)
-            else table[key](*values)
-        )
+        function = table.get(key) or keys.learn(op, table, key, values)
+        return general.call(op, values) if function is None else function(*values)
 
     return call_by_key
 
@@ -209,12 +203,8 @@ def inplace_function(op: Op) -> Any:
         if at is None or active.modes:
             return inplace.inplace(op, list(values))
         key = at(values)
-        function = table.get(key)
-        if function is None:
-            if not keys.learn(op, table, key, values, inplace=True):
-                return inplace.inplace(op, list(values))
-            function = table[key]
-        return function(*values)
+        function = table.get(key) or keys.learn(op, table, key, values, inplace=True)
+        return inplace.inplace(op, list(values)) if function is None else function(*values)
 
     op.scope |= {"slow_inplace": inplace_by_key, "inplace": inplace}
     function = print_inplace(op)
