@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import pathlib
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 import rushlight
 from rushlight._backends import cpu as xp
-from rushlight._backends.index import LLVM
+from rushlight._backends.index import LLVM, REFERENCE
 from rushlight._backends.llvm import registration
 from rushlight._backends.protocol import KERNELS
 from rushlight._codegen import parallel_ufuncs
@@ -46,7 +47,7 @@ def kernels_used(path: pathlib.Path) -> set[str]:
 def test_operators_use_listed_kernels_only(path):
     unknown = kernels_used(path) - KERNELS.keys() - NAMESPACES
     assert not unknown, (
-        f"ops/{path.relative_to(OPS)} uses {sorted(unknown)}: add them to _backends/protocol.py with one line of meaning"
+        f"ops/{path.relative_to(OPS)} uses {sorted(unknown)}: add them to _backends/protocol/"
     )
 
 
@@ -103,8 +104,26 @@ def test_numpy_computes_in_back_ends_only():
     )
 
 
-def test_every_listed_kernel_means_something():
-    assert not [name for name, meaning in KERNELS.items() if not meaning.strip()]
+def test_every_kernel_says_what_it_does():
+    assert not [name for name, function in KERNELS.items() if not function.__doc__]
+
+
+@pytest.mark.parametrize("name", sorted(REFERENCE))
+def test_the_reference_has_the_parameters_of_the_contract(name):
+    ours = list(inspect.signature(registration.reference_of(name)).parameters.values())
+    theirs = list(inspect.signature(KERNELS[name]).parameters.values())[1:]
+    if not any(p.kind is p.VAR_POSITIONAL for p in ours):  # which a decorator may have
+        assert [(p.name, p.default) for p in ours] == [(p.name, p.default) for p in theirs]
+
+
+def test_no_computation_imports_the_contract():
+    program = """
+import sys, rushlight as torch
+x = torch.ones(3, requires_grad=True)
+torch.nn.functional.relu(x).sum().backward()
+assert not [name for name in sys.modules if name.startswith("rushlight._backends.protocol")]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_machine_code_reaches_the_tables_that_hold_kernels():

@@ -1,1 +1,1 @@
-"""Back ends: each provides the kernels of `protocol.py` on arrays of its own class."""
+"""Back ends: each provides the kernels of `protocol/` on arrays of its own class."""

@@ -1,17 +1,14 @@
 """Which back end computes on an array, and which one makes the arrays of a device.
 
 Note [Devices]
-    A back end is a namespace of kernels (`protocol.KERNELS`). It is chosen by the class of the arrays:
+    A back end is a namespace of kernels (`protocol/`). It is chosen by the class of the arrays:
     `of(array)` returns the kernels for an array, `for_device(device)` those that make arrays on a
     device. Above the back ends nothing else tells one device from another.
 
     `cpu` computes on `numpy.ndarray` and its subclasses (sparse arrays are the CPU's too: what knows
-    about them is asked before kernels are), `meta` on shapes. `register` adds another one. Its arrays have what NumPy's arrays have under the
-    same names: `shape`, `strides` (bytes), `dtype` (a `numpy.dtype`), `ndim`, `size`, `itemsize`,
-    `nbytes`, `flags`, `base`, `T`, `real`, `imag`; `reshape`, `transpose`, `swapaxes`, `view`,
-    `copy`, `astype`, `fill`, `item`, `tolist`; reading and writing by index; Python's operators and
-    `int()`, `float()`, `bool()` of one element. All results are of their own class. A kernel takes
-    arrays of its own class, and numbers: Python's, NumPy's, and 0-d NumPy arrays.
+    about them is asked before kernels are), `meta` on shapes. `register` adds another one,
+    which needs what `protocol/` states of arrays and kernels. A kernel takes arrays of its own class, and
+    numbers: Python's, NumPy's, and 0-d NumPy arrays.
 """
 
 from __future__ import annotations
