@@ -14,10 +14,12 @@ import numpy as np
 import pytest
 
 import rushlight
+import toy_device
+from rushlight._backends import compose
 from rushlight._backends import cpu as xp
 from rushlight._backends.index import LLVM, REFERENCE
 from rushlight._backends.llvm import registration
-from rushlight._backends.protocol import KERNELS
+from rushlight._backends.protocol import KERNELS, PRIMITIVES, Array
 from rushlight._codegen import parallel_ufuncs
 
 OPS = pathlib.Path(rushlight.__file__).parent / "ops"
@@ -177,3 +179,59 @@ def test_a_guard_sends_only_what_a_kernel_is_made_for(monkeypatch):
     assert (mean(a.astype(float), 0, False) == a.mean(0)).all()  # another dtype
     assert mean(np.float32(4), None, False) == 4  # no array
     assert len(seen) == 2
+
+
+class OnlyPrimitives:
+    """The toy device's kernels, without those that can be composed."""
+
+    def __getattr__(self, name):
+        if name not in PRIMITIVES:
+            raise AttributeError(name)
+        return getattr(toy_device.ToyKernels(xp), name)
+
+
+def composed_arguments(name, rng):
+    """Arguments of a kernel by the types in the contract: arrays with zeros, and numbers."""
+    for p in list(inspect.signature(KERNELS[name]).parameters.values())[1:]:
+        if p.annotation == "Array":
+            a = rng.uniform(-4, 4, (3, 8)).astype(np.float32)
+            a[0, :3] = 0
+            yield abs(a) / 5 if name.startswith("binary_cross_entropy") else a
+        else:
+            yield -1 if p.annotation == "int" else 0.5
+
+
+COMPOSED_KERNELS = [k for k, f in REFERENCE.items() if f in compose.COMPOSED and "nll" not in k]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", COMPOSED_KERNELS)
+def test_a_back_end_of_primitives_has_the_composed_kernels(name, dtype):
+    kernels = compose.Composed(OnlyPrimitives())
+    args = list(composed_arguments(name, np.random.default_rng(0)))
+    args = [a.astype(dtype) if isinstance(a, np.ndarray) else a for a in args]
+    if name == "glu_gradient":
+        args[0] = args[0][:, :4]
+    with np.errstate(all="ignore"):
+        want = registration.reference_of(name)(*args)
+        given = [toy_device.Array(a.copy()) if isinstance(a, np.ndarray) else a for a in args]
+        got = getattr(kernels, name)(*given)
+    assert type(got) is toy_device.Array
+    np.testing.assert_array_equal(toy_device.ToyKernels(xp).to_numpy(got), want)
+
+
+def test_a_kernel_without_a_composition_is_named():
+    with pytest.raises(AttributeError, match="nll_loss"):
+        compose.Composed(OnlyPrimitives()).nll_loss  # noqa: B018
+
+
+@pytest.mark.parametrize("cls", [np.ndarray, toy_device.Array])
+def test_arrays_have_what_the_contract_says(cls):
+    stated = [
+        name
+        for name, value in vars(Array).items()
+        if isinstance(value, property)
+        or (inspect.isfunction(value) and value.__qualname__ == f"Array.{name}")
+    ]
+    assert len(stated) > 60
+    assert [name for name in stated if not hasattr(cls, name)] == []

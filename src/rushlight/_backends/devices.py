@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight._backends.compose import Composed
 from rushlight.core import device as devices
 from rushlight.core import modes
 
@@ -30,11 +31,12 @@ _of_type: dict[str, Any] = {}  # device type -> kernels
 def register(type: str, kernels: Any, *classes: type) -> None:
     """Let `kernels` compute on arrays of `classes`, and make the arrays of a device type.
 
-    `type` is a name that `torch.device` knows; see `torch.utils.rename_privateuse1_backend`.
+    Kernels that it lacks are composed of others where `compose.py` can. `type` is a name that `torch.device` knows; see `torch.utils.rename_privateuse1_backend`.
     """
     if not _of_type:
         _register_own()
     devices.available.add(devices.device(type).type)
+    kernels = Composed(kernels)
     _of_type[type] = kernels
     for cls in classes:
         _of_class[cls] = kernels

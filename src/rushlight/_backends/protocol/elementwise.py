@@ -43,9 +43,6 @@ class Elementwise(Protocol):
     def exp2(self, a: Array) -> Array:
         """2**a."""
 
-    def expm1(self, a: Array) -> Array:
-        """exp(a) - 1, exact near 0."""
-
     def fmax(self, a: Array, b: Array | Number) -> Array:
         """The larger; the number where one is NaN."""
 
@@ -66,9 +63,6 @@ class Elementwise(Protocol):
 
     def log10(self, a: Array) -> Array:
         """Logarithm to base 10."""
-
-    def log1p(self, a: Array) -> Array:
-        """log(1 + a), exact near 0."""
 
     def log2(self, a: Array) -> Array:
         """Logarithm to base 2."""
@@ -189,12 +183,6 @@ class Elementwise(Protocol):
 
     def sgn(self, a: Array) -> Array:
         """The sign; of a complex number z / |z|."""
-
-    def sigmoid(self, a: Array) -> Array:
-        """1 / (1 + exp(-a))."""
-
-    def sign(self, a: Array) -> Array:
-        """-1, 0 or 1; 0 for NaN."""
 
     def sinc(self, a: Array) -> Array:
         """sin(pi a) / (pi a)."""

@@ -139,8 +139,14 @@ class Primitives(Protocol):
     def exp(self, a: Array) -> Array:
         """e**a."""
 
+    def expm1(self, a: Array) -> Array:
+        """exp(a) - 1, exact near 0."""
+
     def log(self, a: Array) -> Array:
         """Natural logarithm."""
+
+    def log1p(self, a: Array) -> Array:
+        """log(1 + a), exact near 0."""
 
     def sin(self, a: Array) -> Array:
         """sine."""
@@ -153,6 +159,9 @@ class Primitives(Protocol):
 
     def tanh(self, a: Array) -> Array:
         """Hyperbolic tangent."""
+
+    def sigmoid(self, a: Array) -> Array:
+        """1 / (1 + exp(-a))."""
 
     def floor(self, a: Array) -> Array:
         """Rounded down; integers as they are."""
@@ -174,6 +183,9 @@ class Primitives(Protocol):
 
     def signbit(self, a: Array) -> Array:
         """The sign is set, of -0.0 too."""
+
+    def sign(self, a: Array) -> Array:
+        """-1, 0 or 1; 0 for NaN."""
 
     def erf(self, a: Array) -> Array:
         """The error function; of a few elements the C library's, where the result is rounded to

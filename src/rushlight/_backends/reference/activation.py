@@ -1,14 +1,16 @@
-"""Kernels of activation functions; half types are computed in float32."""
+"""Kernels of activation functions; half types are computed in float32.
+
+They are compositions of primitives: `_backends/compose.py` has them for back ends without their own.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-import numpy as np
-
-from rushlight._backends.reference.elementwise import F32, ZERO, sigmoid, wide
-from rushlight._backends.reference.special import erf
+from rushlight._backends.reference import primitives as xp
+from rushlight._backends.reference.elementwise import ZERO, wide
+from rushlight.core.dtype_sets import F32
 
 SQRT_HALF = math.sqrt(0.5)
 INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
@@ -19,7 +21,7 @@ GELU_CUBE = 0.044715
 @wide
 def gelu(a: Any) -> Any:
     """a * Phi(a), Phi the normal distribution function (Hendrycks and Gimpel 2016)."""
-    r = erf(a * a.dtype.type(SQRT_HALF))
+    r = xp.erf(a * a.dtype.type(SQRT_HALF))
     r += 1
     r *= a
     r *= 0.5
@@ -29,52 +31,52 @@ def gelu(a: Any) -> Any:
 @wide
 def gelu_slope(a: Any) -> Any:
     """Phi(a) + a * phi(a)."""
-    r = erf(a * a.dtype.type(SQRT_HALF))
+    r = xp.erf(a * a.dtype.type(SQRT_HALF))
     r += 1
     r *= 0.5
-    return r + a * np.exp(a * a * -0.5) * INV_SQRT_2PI
+    return r + a * xp.exp(a * a * -0.5) * INV_SQRT_2PI
 
 
 @wide
 def gelu_tanh(a: Any) -> Any:
     """The approximation of `gelu` by tanh."""
-    t = np.tanh(GELU_TANH * (a + GELU_CUBE * a * a * a))
+    t = xp.tanh(GELU_TANH * (a + GELU_CUBE * a * a * a))
     return 0.5 * a * (1 + t)
 
 
 @wide
 def gelu_tanh_slope(a: Any) -> Any:
-    t = np.tanh(GELU_TANH * (a + GELU_CUBE * a * a * a))
+    t = xp.tanh(GELU_TANH * (a + GELU_CUBE * a * a * a))
     return 0.5 * (1 + t) + 0.5 * a * (1 - t * t) * GELU_TANH * (1 + 3 * GELU_CUBE * a * a)
 
 
 def relu(a: Any) -> Any:
     """The larger of `a` and 0; NaN for NaN."""
-    return np.maximum(a, ZERO if a.dtype is F32 else a.dtype.type(0))
+    return xp.maximum(a, ZERO if a.dtype is F32 else a.dtype.type(0))
 
 
 @wide
 def silu(a: Any) -> Any:
-    """a * sigmoid(a)."""
-    return a * sigmoid(a)
+    """a * xp.sigmoid(a)."""
+    return a * xp.sigmoid(a)
 
 
 @wide
 def silu_slope(a: Any) -> Any:
-    s = sigmoid(a)
+    s = xp.sigmoid(a)
     return s * (1 + a * (1 - s))
 
 
 @wide
 def softplus(a: Any) -> Any:
     """log(1 + exp(a)), without overflow."""
-    return np.maximum(a, 0) + np.log1p(np.exp(-np.abs(a)))
+    return xp.maximum(a, 0) + xp.log1p(xp.exp(-xp.absolute(a)))
 
 
 @wide
 def mish(a: Any) -> Any:
     """a * tanh(softplus(a)) (Misra 2019)."""
-    return a * np.tanh(softplus(a))
+    return a * xp.tanh(softplus(a))
 
 
 # -- with numbers, and gradients: functions of g, the gradient of the result, and of the inputs ----
@@ -83,24 +85,24 @@ def mish(a: Any) -> Any:
 @wide
 def leaky_relu(a: Any, slope: float) -> Any:
     """a where it is above 0, else slope * a."""
-    return np.where(a > 0, a, a * slope)
+    return xp.where(a > 0, a, a * slope)
 
 
 @wide
 def leaky_relu_gradient(g: Any, a: Any, slope: float) -> Any:
-    return np.where(a > 0, g, g * slope)
+    return xp.where(a > 0, g, g * slope)
 
 
 @wide
 def hardtanh(a: Any, low: float, high: float) -> Any:
     """The smaller of `high` and of the larger of `a` and `low`."""
-    return np.minimum(np.maximum(a, a.dtype.type(low)), a.dtype.type(high))
+    return xp.minimum(xp.maximum(a, a.dtype.type(low)), a.dtype.type(high))
 
 
 @wide
 def hardtanh_gradient(g: Any, a: Any, low: float, high: float) -> Any:
     """g where `a` is strictly between the bounds, else 0."""
-    return np.where((a > low) & (a < high), g, g.dtype.type(0))
+    return xp.where((a > low) & (a < high), g, g.dtype.type(0))
 
 
 def clip_gradient(g: Any, a: Any, low: float | None, high: float | None) -> Any:
@@ -109,89 +111,89 @@ def clip_gradient(g: Any, a: Any, low: float | None, high: float | None) -> Any:
         kept = a <= high
     else:
         kept = a >= low if high is None else (a >= low) & (a <= high)
-    return np.where(kept, g, g.dtype.type(0))
+    return xp.where(kept, g, g.dtype.type(0))
 
 
 @wide
 def hardsigmoid(a: Any) -> Any:
     """a / 6 + 1 / 2, between 0 and 1."""
-    return np.clip(a / 6 + a.dtype.type(0.5), 0, 1)
+    return xp.minimum(xp.maximum(a / 6 + a.dtype.type(0.5), 0), 1)
 
 
 @wide
 def hardsigmoid_gradient(g: Any, a: Any) -> Any:
-    return np.where((a > -3) & (a < 3), g / 6, g.dtype.type(0))
+    return xp.where((a > -3) & (a < 3), g / 6, g.dtype.type(0))
 
 
 @wide
 def hardswish(a: Any) -> Any:
     """a * hardsigmoid(a) (Howard et al. 2019)."""
-    return a * np.clip(a + 3, 0, 6) / 6
+    return a * xp.minimum(xp.maximum(a + 3, 0), 6) / 6
 
 
 @wide
 def hardswish_gradient(g: Any, a: Any) -> Any:
-    inner = np.where(a >= 3, g, g * (a / 3 + a.dtype.type(0.5)))
-    return np.where(a <= -3, g.dtype.type(0), inner)
+    inner = xp.where(a >= 3, g, g * (a / 3 + a.dtype.type(0.5)))
+    return xp.where(a <= -3, g.dtype.type(0), inner)
 
 
 @wide
 def threshold(a: Any, least: float, value: float) -> Any:
     """a where it is above `least` or NaN, else `value`."""
-    return np.where(a <= least, a.dtype.type(value), a)
+    return xp.where(a <= least, a.dtype.type(value), a)
 
 
 @wide
 def hardshrink(a: Any, width: float) -> Any:
     """a where its magnitude is above `width`, else 0."""
-    return np.where((a >= -width) & (a <= width), a.dtype.type(0), a)
+    return xp.where((a >= -width) & (a <= width), a.dtype.type(0), a)
 
 
 @wide
 def softshrink(a: Any, width: float) -> Any:
     """a moved towards 0 by `width`, 0 within."""
-    return np.where(a > width, a - width, np.where(a < -width, a + width, a * 0))
+    return xp.where(a > width, a - width, xp.where(a < -width, a + width, a * 0))
 
 
 @wide
 def shrink_gradient(g: Any, a: Any, width: float) -> Any:
-    return np.where((a >= -width) & (a <= width), g.dtype.type(0), g)
+    return xp.where((a >= -width) & (a <= width), g.dtype.type(0), g)
 
 
 @wide
 def elu(a: Any, above: float, below: float, inner: float) -> Any:
     """above * a where `a` is above 0, else below * (exp(inner * a) - 1)."""
-    return np.where(a > 0, a * above, np.expm1(np.minimum(a, 0) * inner) * below)
+    return xp.where(a > 0, a * above, xp.expm1(xp.minimum(a, 0) * inner) * below)
 
 
 @wide
 def elu_gradient(g: Any, a: Any, above: float, below: float, inner: float) -> Any:
-    slope = np.exp(np.minimum(a, 0) * inner) * (below * inner)
-    return np.where(a > 0, g * above, g * slope)
+    slope = xp.exp(xp.minimum(a, 0) * inner) * (below * inner)
+    return xp.where(a > 0, g * above, g * slope)
 
 
 @wide
 def scaled_softplus(a: Any, beta: float, most: float) -> Any:
     """softplus(beta * a) / beta, and `a` where beta * a is above `most`."""
     x = a * beta
-    return np.where(x > most, a, softplus(x) / beta)
+    return xp.where(x > most, a, softplus(x) / beta)
 
 
 @wide
 def scaled_softplus_gradient(g: Any, a: Any, beta: float, most: float) -> Any:
     x = a * beta
-    return np.where(x > most, g, g * sigmoid(x))
+    return xp.where(x > most, g, g * xp.sigmoid(x))
 
 
 @wide
 def log_sigmoid(a: Any) -> Any:
-    """log(sigmoid(a))."""
+    """log(xp.sigmoid(a))."""
     return -softplus(-a)
 
 
 @wide
 def log_sigmoid_gradient(g: Any, a: Any) -> Any:
-    return g * sigmoid(-a)
+    return g * xp.sigmoid(-a)
 
 
 @wide
@@ -211,8 +213,8 @@ def silu_gradient(g: Any, a: Any) -> Any:
 
 @wide
 def mish_gradient(g: Any, a: Any) -> Any:
-    t = np.tanh(softplus(a))
-    return g * (t + a * sigmoid(a) * (1 - t * t))
+    t = xp.tanh(softplus(a))
+    return g * (t + a * xp.sigmoid(a) * (1 - t * t))
 
 
 @wide
@@ -228,37 +230,37 @@ def tanh_gradient(g: Any, y: Any) -> Any:
 
 
 def halves(a: Any, axis: int) -> tuple[Any, Any]:
-    n = a.shape[axis] // 2
-    turned = np.moveaxis(a, axis, 0)
-    return np.moveaxis(turned[:n], 0, axis), np.moveaxis(turned[n:], 0, axis)
+    axis %= a.ndim
+    n, before = a.shape[axis] // 2, (slice(None),) * axis
+    return a[(*before, slice(n))], a[(*before, slice(n, None))]
 
 
 @wide
 def glu(a: Any, axis: int) -> Any:
     """The first half of `a` along an axis times the sigmoid of the second."""
     first, second = halves(a, axis)
-    return first * sigmoid(second)
+    return first * xp.sigmoid(second)
 
 
 @wide
 def glu_gradient(g: Any, a: Any, axis: int) -> Any:
     """The gradient by both halves, one behind the other."""
     first, second = halves(a, axis)
-    s = sigmoid(second)
-    return np.concatenate([g * s, g * first * s * (1 - s)], axis)
+    s = xp.sigmoid(second)
+    return xp.concatenate([g * s, g * first * s * (1 - s)], axis)
 
 
 @wide
 def prelu(a: Any, weight: Any) -> Any:
     """a where it is above 0, else weight * a."""
-    return np.where(a > 0, a, a * weight)
+    return xp.where(a > 0, a, a * weight)
 
 
 @wide
 def prelu_gradient(g: Any, a: Any, weight: Any) -> Any:
-    return np.where(a > 0, g, g * weight)
+    return xp.where(a > 0, g, g * weight)
 
 
 @wide
 def prelu_weight_gradient(g: Any, a: Any) -> Any:
-    return np.where(a > 0, g.dtype.type(0), g * a)
+    return xp.where(a > 0, g.dtype.type(0), g * a)

@@ -26,7 +26,7 @@ def wide(kernel: Callable) -> Callable:
         d = first.dtype
         if d is F32 or d is F64 or d not in REDUCED:
             return kernel(first, *rest) if rest else kernel(first)
-        rest = tuple([r.astype(F32) if isinstance(r, np.ndarray) else r for r in rest])
+        rest = tuple([r.astype(F32) if hasattr(r, "astype") else r for r in rest])
         return kernel(first.astype(F32), *rest).astype(d)
 
     computed.__name__, computed.__doc__ = kernel.__name__, kernel.__doc__
