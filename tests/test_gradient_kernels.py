@@ -12,6 +12,7 @@ from rushlight.ops.nn.loss import class_entropy
 
 CLASSES = torch.tensor([0, 2, 1])
 CALLS = {
+    "relu": (F.relu, (3, 4)),
     "gelu": (F.gelu, (3, 4)),
     "gelu, tanh": (lambda x: F.gelu(x, approximate="tanh"), (3, 4)),
     "elu": (lambda x: F.elu(x, 0.7), (3, 4)),

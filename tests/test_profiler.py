@@ -110,6 +110,7 @@ def test_functions_that_are_no_operators_show_what_they_call():
 @pytest.mark.parametrize(
     ("call", "name"),
     [
+        (F.relu, "threshold_backward"),
         (F.silu, "silu_backward"),
         (lambda x: F.gelu(x, approximate="tanh"), "gelu_backward"),
         (lambda x: F.avg_pool2d(x[None, None], 2), "avg_pool2d_backward"),

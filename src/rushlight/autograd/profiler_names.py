@@ -193,6 +193,7 @@ def names(op: Any, values: list, inplace: bool = False) -> list[str]:
 # `_backward`.
 GRADIENTS = {
     "cdist": "_cdist_backward",
+    "relu": "threshold_backward",
     "clamp": "",
     "nn.functional._bce_with_logits": "",
     "nn.functional._reduced_bce_with_logits": "",

@@ -36,7 +36,10 @@ def relu(xp, input: Array):
     return xp.relu(input)
 
 
-relu.grad(input=lambda g, result: threshold_backward(g, result, 0))
+relu.grad(
+    input=lambda g, result: threshold_backward(g, result, 0),
+    kernel=lambda xp, g, result: xp.threshold_gradient(g, result, 0),
+)
 
 
 @op(method=False)
