@@ -1,4 +1,4 @@
-"""What is tried on the second device: the rows of the operator database, layers, optimizers.
+"""What is tried on the second device: the rows of the operator database, layers, optimizers, distributions.
 
 A sample runs on the CPU and on the device; values, shapes, strides, dtypes, devices and gradients are compared.
 `python tests/second_device.py` (with `tests` and `src` on the path) prints all that fail, by their reason.
@@ -224,6 +224,50 @@ def run_optimizer(name: str, options: dict, device: str) -> list:
     return [loss, [p.detach() for p in parameters], state]
 
 
+# -- distributions ---------------------------------------------------------------------------------
+
+# a distribution `D.name(...)` of positive parameters: `p(shape)`, `h(shape)` below 1, `s` a positive definite matrix
+DISTRIBUTIONS = [
+    *[f"{name}(p(3), p(3))" for name in "Normal Laplace Cauchy Gamma Beta VonMises Gumbel Weibull Pareto LogNormal Kumaraswamy "
+      "InverseGamma LogisticNormal".split()],
+    *[f"{name}(p(3))" for name in "Exponential Dirichlet Chi2 Poisson HalfNormal HalfCauchy".split()],
+    *[f"{name}(h(3))" for name in "Bernoulli Geometric ContinuousBernoulli".split()],
+    *[f"{name}(h(2, 4))" for name in "Categorical OneHotCategorical".split()],
+    "Uniform(h(3) - 1, p(3))", "StudentT(p(3) + 2)", "FisherSnedecor(p(3) + 2, p(3) + 4)", "Binomial(5, h(3))", "Multinomial(5, h(4))",
+    "NegativeBinomial(5, h(3))", "MultivariateNormal(p(3), s)", "LowRankMultivariateNormal(p(3), p(3, 2), p(3))", "Wishart(p() + 4, s)",
+    "LKJCholesky(3, p())", "RelaxedBernoulli(p(), h(3))", "RelaxedOneHotCategorical(p(), h(3))",
+    "MixtureSameFamily(D.Categorical(h(3)), D.Normal(p(3), p(3)))", "Independent(D.Normal(p(3), p(3)), 1)",
+]  # fmt: skip
+
+
+def distributions() -> Iterator[tuple[str, Any]]:
+    for k, text in enumerate(DISTRIBUTIONS):
+        yield f"{text.partition('(')[0]}/{k}", functools.partial(run_distribution, text)
+
+
+def run_distribution(text: str, device: str) -> list:
+    """Draws, their log-probabilities, mean, variance and entropy."""
+    t = rushlight
+    t.manual_seed(1)
+    a = t.rand(3, 3)
+    names = {
+        "D": t.distributions,
+        "p": lambda *shape: (t.rand(shape) + 0.5).to(device),
+        "h": lambda *shape: (t.rand(shape) * 0.9 + 0.05).to(device),
+        "s": (a @ a.mT + 3 * t.eye(3)).to(device),
+    }
+    d = eval(f"D.{text}", names)
+    t.manual_seed(2)
+    x = d.sample((4,))
+    found = [x, d.log_prob(x)]
+    for ask in (lambda: d.mean, lambda: d.variance, d.entropy):
+        try:
+            found.append(ask())
+        except NotImplementedError:
+            pass
+    return found + ([d.enumerate_support()] if d.has_enumerate_support else [])
+
+
 def compare(got: list, want: list, elsewhere: bool = False) -> None:
     """Differs where two results are not equal; tensors of `got` are on the device."""
     mine, theirs = leaves(got), leaves(want)
@@ -288,7 +332,7 @@ def main() -> None:
     toy_device.install()
     prefix = sys.argv[1] if len(sys.argv) > 1 else ""
     tried, reasons = 0, collections.defaultdict(list)
-    for name, sample in itertools.chain(samples(), layers(), optimizers()):
+    for name, sample in itertools.chain(samples(), layers(), optimizers(), distributions()):
         if name.startswith(prefix):
             why = attempt(sample)
             tried += why != ""

@@ -70,6 +70,11 @@ def test_optimizers(chosen):
     check(chosen)
 
 
+@pytest.mark.parametrize("chosen", list(tried(second_device.distributions())))
+def test_distributions(chosen):
+    check(chosen)
+
+
 def test_few_samples_fail():
     assert len(FAILS) <= 1
 
@@ -374,6 +379,21 @@ def test_subclasses_are_asked():
     assert type(t + 1) is Watched and (t + 1).is_toy and calls
     calls.clear()
     assert type(nn.functional.gelu(t)) is Watched and calls
+
+
+def test_backward_hooks_get_zeros_of_the_device():
+    layer, seen = nn.Linear(2, 2).to("toy"), []
+    layer.register_full_backward_hook(lambda m, gi, go: seen.extend([*gi, *go]))
+    layer(torch.ones(1, 2, device="toy", requires_grad=True)).sum().backward()
+    assert len(seen) == 2 and all(g.is_toy for g in seen)
+
+
+def test_short_time_transforms():
+    x = torch.arange(32.0, device="toy")
+    pieces = torch.stft(x, 8, return_complex=True, window=torch.hann_window(8, device="toy"))
+    back = torch.istft(pieces, 8, window=torch.hann_window(8, device="toy"))
+    assert pieces.is_toy and torch.allclose(back, x, atol=1e-4)
+    assert torch.stft(x, 8, return_complex=True).is_toy
 
 
 def test_modes():

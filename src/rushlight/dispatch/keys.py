@@ -229,7 +229,7 @@ def takes_numbers(call: Call) -> bool:
         return found is None
     if xp.is_ufunc(found[0]):
         return True
-    one = np.ones(2, call.common.np)
+    one = xp.ones(2, call.common.np)
     values = {i: 1 if is_number(k) else one for i, k in call.inputs.items()}
     try:
         r = xp.kernel(found[0])(*[values[name] for name in found[1]])

@@ -91,7 +91,7 @@ class Bernoulli(ExponentialFamily):
         )
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = rushlight.arange(2, dtype=self._param.dtype)
+        values = rushlight.arange(2, dtype=self._param.dtype, device=self._param.device)
         values = values.reshape((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1,) + self._batch_shape) if expand else values
 

@@ -70,7 +70,9 @@ class Categorical(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return rushlight.full(self._extended_shape(), math.nan, dtype=self.probs.dtype)
+        return rushlight.full(
+            self._extended_shape(), math.nan, dtype=self.probs.dtype, device=self.probs.device
+        )
 
     @property
     def mode(self) -> Tensor:
@@ -78,7 +80,9 @@ class Categorical(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return rushlight.full(self._extended_shape(), math.nan, dtype=self.probs.dtype)
+        return rushlight.full(
+            self._extended_shape(), math.nan, dtype=self.probs.dtype, device=self.probs.device
+        )
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         sample_shape = rushlight.Size(sample_shape)
@@ -100,6 +104,8 @@ class Categorical(Distribution):
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = rushlight.arange(self._num_events, dtype=rushlight.int64)
+        values = rushlight.arange(
+            self._num_events, dtype=rushlight.int64, device=self._param.device
+        )
         values = values.reshape((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1,) + self._batch_shape) if expand else values

@@ -42,7 +42,11 @@ class Cauchy(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        return self.loc + rushlight.empty(shape, dtype=self.loc.dtype).cauchy_() * self.scale
+        return (
+            self.loc
+            + rushlight.empty(shape, dtype=self.loc.dtype, device=self.loc.device).cauchy_()
+            * self.scale
+        )
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -117,7 +117,11 @@ class ContinuousBernoulli(ExponentialFamily):
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self.icdf(rushlight.rand(self._extended_shape(sample_shape), dtype=self.probs.dtype))
+        return self.icdf(
+            rushlight.rand(
+                self._extended_shape(sample_shape), dtype=self.probs.dtype, device=self.probs.device
+            )
+        )
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

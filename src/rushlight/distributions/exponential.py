@@ -46,7 +46,10 @@ class Exponential(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        return rushlight.empty(shape, dtype=self.rate.dtype).exponential_() / self.rate
+        return (
+            rushlight.empty(shape, dtype=self.rate.dtype, device=self.rate.device).exponential_()
+            / self.rate
+        )
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -47,7 +47,11 @@ class GeneralizedPareto(Distribution):
         return (x - self.loc) / self.scale
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self.icdf(rushlight.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype))
+        return self.icdf(
+            rushlight.rand(
+                self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device
+            )
+        )
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -78,7 +78,8 @@ class Geometric(Distribution):
         shape = self._extended_shape(sample_shape)
         dtype = self.probs.dtype
         with rushlight.no_grad():
-            u = rushlight.empty(shape, dtype=dtype).uniform_(rushlight.finfo(dtype).tiny, 1)
+            u = rushlight.empty(shape, dtype=dtype, device=self.probs.device)
+            u.uniform_(rushlight.finfo(dtype).tiny, 1)
             return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -47,7 +47,7 @@ class Laplace(Distribution):
         shape = self._extended_shape(sample_shape)
         # from eps - 1 on: log1p(-1) is minus infinity
         low = rushlight.finfo(self.loc.dtype).eps - 1
-        u = rushlight.empty(shape, dtype=self.loc.dtype).uniform_(low, 1)
+        u = rushlight.empty(shape, dtype=self.loc.dtype, device=self.loc.device).uniform_(low, 1)
         return self.loc - self.scale * u.sign() * rushlight.log1p(-u.abs())
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -37,7 +37,7 @@ class LKJCholesky(Distribution):
         batch_shape = self.concentration.shape
         dtype = self.concentration.dtype
         marginal = self.concentration + 0.5 * (dim - 2)
-        offset = rushlight.arange(dim - 1, dtype=dtype)
+        offset = rushlight.arange(dim - 1, dtype=dtype, device=self.concentration.device)
         offset = rushlight.cat([offset.new_zeros((1,)), offset])
         self._beta = Beta(offset + 0.5, marginal.unsqueeze(-1) - 0.5 * offset)
         super().__init__(batch_shape, (dim, dim), validate_args=validate_args)
@@ -52,7 +52,9 @@ class LKJCholesky(Distribution):
         with rushlight.no_grad():
             squared_radius = self._beta.sample(sample_shape).unsqueeze(-1)
             shape = self._extended_shape(sample_shape)
-            u = rushlight.randn(shape, dtype=self.concentration.dtype).tril(-1)
+            u = rushlight.randn(
+                shape, dtype=self.concentration.dtype, device=self.concentration.device
+            ).tril(-1)
             direction = u / u.norm(dim=-1, keepdim=True)
             direction[..., 0, :] = 0.0  # the first row is 0 / 0
             w = rushlight.sqrt(squared_radius) * direction
@@ -65,7 +67,9 @@ class LKJCholesky(Distribution):
             self._validate_sample(value)
         n, dm1 = self.dim, self.dim - 1
         diagonal = value.diagonal(dim1=-1, dim2=-2)[..., 1:]
-        order = rushlight.arange(2, n + 1, dtype=self.concentration.dtype)
+        order = rushlight.arange(
+            2, n + 1, dtype=self.concentration.dtype, device=self.concentration.device
+        )
         order = 2 * (self.concentration - 1).unsqueeze(-1) + n - order
         unnormalized = (order * diagonal.log()).sum(-1)
         alpha = self.concentration + 0.5 * dm1

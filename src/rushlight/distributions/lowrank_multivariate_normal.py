@@ -19,7 +19,9 @@ def _capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
     """The lower factor of I + W^T D^-1 W."""
     m = factor.size(-1)
     scaled = factor.mT / diagonal.unsqueeze(-2)
-    return rushlight.linalg.cholesky(scaled @ factor + rushlight.eye(m, dtype=factor.dtype))
+    return rushlight.linalg.cholesky(
+        scaled @ factor + rushlight.eye(m, dtype=factor.dtype, device=factor.device)
+    )
 
 
 def _log_det(diagonal: Tensor, capacitance_tril: Tensor) -> Tensor:
@@ -114,7 +116,9 @@ class LowRankMultivariateNormal(Distribution):
         # D^(1/2) times the factor of D^(-1/2) W W^T D^(-1/2) + I, whose eigenvalues are all >= 1
         root = diagonal.sqrt().unsqueeze(-1)
         scaled = factor / root
-        inner = scaled @ scaled.mT + rushlight.eye(self._event_shape[0], dtype=factor.dtype)
+        inner = scaled @ scaled.mT + rushlight.eye(
+            self._event_shape[0], dtype=factor.dtype, device=factor.device
+        )
         return self._matrix(root * rushlight.linalg.cholesky(inner))
 
     @lazy_property
@@ -133,8 +137,10 @@ class LowRankMultivariateNormal(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        eps_w = _standard_normal(shape[:-1] + self.cov_factor.shape[-1:], self.loc.dtype)
-        eps_d = _standard_normal(shape, self.loc.dtype)
+        eps_w = _standard_normal(
+            shape[:-1] + self.cov_factor.shape[-1:], self.loc.dtype, self.loc.device
+        )
+        eps_d = _standard_normal(shape, self.loc.dtype, self.loc.device)
         return (
             self.loc
             + _batch_mv(self._unbroadcasted_cov_factor, eps_w)

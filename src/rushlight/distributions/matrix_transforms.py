@@ -56,7 +56,7 @@ class StickBreakingTransform(_SameType):
 
     def _offset(self, x: Tensor) -> Tensor:
         n = x.shape[-1]
-        return (n - rushlight.arange(n, dtype=x.dtype)).log()
+        return (n - rushlight.arange(n, dtype=x.dtype, device=x.device)).log()
 
     def _call(self, x: Tensor) -> Tensor:
         info = rushlight.finfo(x.dtype)
@@ -127,7 +127,7 @@ class CorrCholeskyTransform(Transform):
         r = vec_to_tril_matrix(x.clamp(min=-1 + eps, max=1 - eps), diag=-1)
         # what is left of the row's norm after the entries before
         left = (1 - r * r).sqrt().cumprod(-1)
-        r = r + rushlight.eye(r.shape[-1], dtype=r.dtype)
+        r = r + rushlight.eye(r.shape[-1], dtype=r.dtype, device=r.device)
         return r * rushlight.nn.functional.pad(left[..., :-1], [1, 0], value=1)
 
     def _inverse(self, y: Tensor) -> Tensor:

@@ -30,7 +30,7 @@ def _precision_to_scale_tril(precision: Tensor) -> Tensor:
     # the factor of the matrix read from its end is an upper factor of it
     flipped = rushlight.linalg.cholesky(rushlight.flip(precision, (-2, -1)))
     upper = rushlight.flip(flipped, (-2, -1)).mT
-    identity = rushlight.eye(precision.shape[-1], dtype=precision.dtype)
+    identity = rushlight.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
     return rushlight.linalg.solve_triangular(upper, identity, upper=False)
 
 
@@ -123,7 +123,7 @@ class MultivariateNormal(Distribution):
         return squares.expand(self._batch_shape + self._event_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        eps = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype)
+        eps = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + _batch_mv(self._unbroadcasted_scale_tril, eps)
 
     def _half_log_det(self) -> Tensor:

@@ -56,7 +56,7 @@ class Normal(ExponentialFamily):
             return rushlight.normal(self.loc.expand(shape), self.scale.expand(shape))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        eps = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype)
+        eps = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + eps * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -70,7 +70,7 @@ class LogitRelaxedBernoulli(Distribution):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
-        u = clamp_probs(rushlight.rand(shape, dtype=probs.dtype))
+        u = clamp_probs(rushlight.rand(shape, dtype=probs.dtype, device=probs.device))
         odds = u.log() - (-u).log1p() + probs.log() - (-probs).log1p()
         return odds / self.temperature
 

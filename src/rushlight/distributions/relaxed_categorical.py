@@ -63,7 +63,7 @@ class ExpRelaxedCategorical(Distribution):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        u = clamp_probs(rushlight.rand(shape, dtype=self.logits.dtype))
+        u = clamp_probs(rushlight.rand(shape, dtype=self.logits.dtype, device=self.logits.device))
         gumbels = -((-(u.log())).log())
         scores = (self.logits + gumbels) / self.temperature
         return scores - scores.logsumexp(dim=-1, keepdim=True)

@@ -54,7 +54,7 @@ class StudentT(Distribution):
         return rushlight.where(self.df > 2, finite, wide)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        x = _standard_normal(self._extended_shape(sample_shape), self.df.dtype)
+        x = _standard_normal(self._extended_shape(sample_shape), self.df.dtype, self.df.device)
         z = self._chi2.rsample(sample_shape)
         return self.loc + self.scale * (x * rushlight.rsqrt(z / self.df))
 

@@ -54,7 +54,9 @@ class Uniform(Distribution):
         return (self.high - self.low).pow(2) / 12
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        u = rushlight.rand(self._extended_shape(sample_shape), dtype=self.low.dtype)
+        u = rushlight.rand(
+            self._extended_shape(sample_shape), dtype=self.low.dtype, device=self.low.device
+        )
         return self.low + u * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:

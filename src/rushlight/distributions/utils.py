@@ -27,9 +27,13 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
             "Input arguments must all be instances of Number, torch.Tensor or objects "
             f"implementing __torch_function__. Seen: {kinds}."
         )
-    dtype = next((v.dtype for v in values if isinstance(v, Tensor)), None)
-    dtype = dtype or rushlight.get_default_dtype()
-    tensors = (v if isinstance(v, Tensor) else rushlight.tensor(v, dtype=dtype) for v in values)
+    first = next((v for v in values if isinstance(v, Tensor)), None)
+    like = (
+        {"dtype": rushlight.get_default_dtype()}
+        if first is None
+        else {"dtype": first.dtype, "device": first.device}
+    )
+    tensors = (v if isinstance(v, Tensor) else rushlight.tensor(v, **like) for v in values)
     return tuple(rushlight.broadcast_tensors(*tensors))
 
 
@@ -39,7 +43,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
 
 
 def _standard_normal(shape: Any, dtype: Any, device: Any = None) -> Tensor:
-    return rushlight.randn(shape, dtype=dtype)
+    return rushlight.randn(shape, dtype=dtype, device=device)
 
 
 def _sum_rightmost(value: Tensor, dim: int) -> Tensor:

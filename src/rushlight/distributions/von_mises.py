@@ -68,10 +68,12 @@ class VonMises(Distribution):
             # for small k the first terms of the series; rho loses its digits
             r = rushlight.where(k < 1e-5, 1 / k + k, (1 + rho.pow(2)) / (2 * rho)).expand(shape)
             k = k.expand(shape)
-            x = rushlight.empty(shape, dtype=rushlight.float64)
-            done = rushlight.zeros(shape, dtype=rushlight.bool)
+            x = rushlight.empty(shape, dtype=rushlight.float64, device=self.loc.device)
+            done = rushlight.zeros(shape, dtype=rushlight.bool, device=self.loc.device)
             while not done.all():
-                u1, u2, u3 = rushlight.rand((3, *shape), dtype=rushlight.float64).unbind()
+                u1, u2, u3 = rushlight.rand(
+                    (3, *shape), dtype=rushlight.float64, device=self.loc.device
+                ).unbind()
                 z = rushlight.cos(math.pi * u1)
                 f = (1 + r * z) / (r + z)
                 c = k * (r - f)

@@ -52,7 +52,7 @@ class Wishart(ExponentialFamily):
                 "dimensions"
             )
         if not isinstance(df, Tensor):
-            df = rushlight.tensor(df, dtype=matrix.dtype)
+            df = rushlight.tensor(df, dtype=matrix.dtype, device=matrix.device)
         batch_shape = broadcast_shapes(df.shape, matrix.shape[:-2])
         event_shape = matrix.shape[-2:]
         self.df = df.expand(batch_shape)
@@ -89,7 +89,7 @@ class Wishart(ExponentialFamily):
 
     def _diagonal(self, df: Tensor) -> Chi2:
         p = self._event_shape[-1]
-        return Chi2(df=df.unsqueeze(-1) - rushlight.arange(p, dtype=df.dtype))
+        return Chi2(df=df.unsqueeze(-1) - rushlight.arange(p, dtype=df.dtype, device=df.device))
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         names = ("df", "covariance_matrix", "scale_tril", "precision_matrix")
@@ -144,12 +144,13 @@ class Wishart(ExponentialFamily):
             .sqrt()
             .diag_embed(dim1=-2, dim2=-1)
         )
-        i, j = rushlight.tril_indices(p, p, -1)
+        i, j = rushlight.tril_indices(p, p, -1, device=noise.device)
         below = rushlight.randn(
             rushlight.Size(sample_shape) + self._batch_shape + (p * (p - 1) // 2,),
             dtype=noise.dtype,
+            device=noise.device,
         )
-        noise = noise.index_put((..., i, j), below) if False else _with_lower(noise, i, j, below)
+        noise = _with_lower(noise, i, j, below)
         factor = self._unbroadcasted_scale_tril @ noise
         return factor @ factor.mT
 
@@ -212,7 +213,9 @@ class Wishart(ExponentialFamily):
 
 def _mvdigamma(x: Tensor, p: int) -> Tensor:
     """The derivative of `mvlgamma`."""
-    return rushlight.digamma(x.unsqueeze(-1) - rushlight.arange(p, dtype=x.dtype) / 2).sum(-1)
+    return rushlight.digamma(
+        x.unsqueeze(-1) - rushlight.arange(p, dtype=x.dtype, device=x.device) / 2
+    ).sum(-1)
 
 
 def _with_lower(matrix: Tensor, i: Tensor, j: Tensor, below: Tensor) -> Tensor:

@@ -68,7 +68,7 @@ def _cast(input: Tensor, dtype: Any) -> Tensor:
 
 def _count(input: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: Bool) -> Tensor:
     """How many elements take part."""
-    ones = torch.ones(input.shape, dtype=dtypes.int64)
+    ones = torch.ones(input.shape, dtype=dtypes.int64, device=input.device)
     return _fill(ones, mask, 0).sum(dims, keepdim)
 
 

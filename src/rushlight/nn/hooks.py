@@ -198,7 +198,7 @@ class BackwardBoundary:
         changed, self.input_places, node = _through_identity(args)
         if node is not None:
             # Hooks see zeros for tensors that need no gradient, and None for what is no tensor.
-            self.kinds = [(args[i].shape, args[i].dtype) for i in self.input_places]
+            self.kinds = [(args[i].shape, args[i].dtype, args[i].device) for i in self.input_places]
             node.register_hook(self._at_inputs)
         return changed
 
@@ -238,8 +238,8 @@ class BackwardBoundary:
         if self.grad_outputs is None:  # the inputs were used outside of the module only
             return None
         seen = [
-            rushlight.zeros(shape, dtype=dtype) if grad is None else grad
-            for grad, (shape, dtype) in zip(grads, self.kinds, strict=True)
+            rushlight.zeros(shape, dtype=dtype, device=device) if grad is None else grad
+            for grad, (shape, dtype, device) in zip(grads, self.kinds, strict=True)
         ]
         grad_input = _spread(seen, self.input_places, self.inputs)
         for hook in self.hooks:

@@ -166,7 +166,7 @@ def _signed_q(matrix: Tensor) -> Tensor:
 def _is_orthogonal(q: Tensor) -> bool:
     n, k = q.shape[-2:]
     eps = 10.0 * n * rushlight.finfo(q.dtype).eps
-    identity = rushlight.eye(k, dtype=q.dtype)
+    identity = rushlight.eye(k, dtype=q.dtype, device=q.device)
     return rushlight.allclose(q.mH @ q, identity.expand(*q.shape[:-2], k, k), atol=eps)
 
 

@@ -307,7 +307,7 @@ class RandomStructured(_Structured):
         count = self._count(slices)
         if not count:
             return default_mask
-        draws = rushlight.rand(slices)
+        draws = rushlight.rand(slices, device=t.device)
         return self._keep(t, default_mask, draws > rushlight.kthvalue(draws, k=count).values)
 
 

@@ -431,7 +431,7 @@ def short_time_window(name, window, n_fft, win_length, like):
 
     if window is None:
         dtype = like.dtype.to_real() if like.is_complex() else like.dtype
-        window = function("ones")(win_length, dtype=dtype)
+        window = function("ones")(win_length, dtype=dtype, device=like.device)
     elif window.ndim != 1 or window.shape[0] != win_length:
         raise RuntimeError(
             f"{name}: expected a 1D window tensor of size equal to win_length={win_length}, but got "

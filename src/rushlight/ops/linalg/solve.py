@@ -6,7 +6,7 @@ product with Xᴴ.
 
 from __future__ import annotations
 
-from rushlight._backends import cpu as xp
+from rushlight._backends import devices
 from rushlight.core.errors import LinAlgError
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
@@ -276,6 +276,7 @@ def tolerances(a, atol, rtol):
     """(atol, rtol) as arrays, PyTorch's defaults filled in."""
     import numpy as np
 
+    xp = devices.of(a)
     arrays = [getattr(t, "_array", t) for t in (atol, rtol)]
     if arrays[1] is None:
         eps = np.finfo(a.dtype).eps * max(a.shape[-2:])

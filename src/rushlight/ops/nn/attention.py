@@ -319,7 +319,9 @@ def additive(mask: Any, name: str, other: Any, other_name: str, dtype: Any, warn
         return mask
     import rushlight
 
-    return rushlight.zeros(mask.shape, dtype=dtype).masked_fill_(mask, -math.inf)
+    return rushlight.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(
+        mask, -math.inf
+    )
 
 
 def projected(
