@@ -483,6 +483,8 @@ def inplace_source(op: Op, ufunc: bool) -> str:
     tests.append(f"0 in a_{x}.strides")
     lines = [f"def {op.name}_({signature(op, out=False)}):", f"    a_{x} = target = {x}._array"]
     texts[x] = "target"
+    if op.variant is not None and y is None:
+        tests.append(f"variant({', '.join(op.params)}) is not None")
     if op.kernel:
         tests += [f"{s} is not d_{s}" for s in op.statics]
     else:

@@ -196,8 +196,9 @@ def depends_on_default(call: Call) -> bool:
     """Whether the dtype follows the default one, which a program may change."""
     if call.target.promote is None:
         return False
-    kinds = [k for k in call.inputs.values() if k is float]
-    return bool(kinds) or call.target.promote == "float"
+    if any(dtypes.OF[dtype_of(call, i)].kind > 1 for i in call.tensors()):
+        return False
+    return call.target.promote == "float" or any(k is float for k in call.inputs.values())
 
 
 def argument_lines(call: Call, again: str) -> tuple[list[str], dict[str, str]]:
@@ -315,7 +316,7 @@ def hot_inplace(op: Op) -> bool:
     if op.promote not in ("same", "float"):
         return False
     if len(op.inputs) == 1:
-        return op.variant is None or is_ufunc(op)
+        return True
     return len(op.inputs) == 2 and op.kernel is not None and is_ufunc(op)
 
 

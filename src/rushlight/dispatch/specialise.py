@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight._backends import cpu as xp
 from rushlight.autograd.graph import Since
 from rushlight.autograd.state import active, scope, thread
+from rushlight.autograd.views import keep_retaining
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import emit, general, inplace, keys, methods, results
@@ -113,6 +114,8 @@ def scope_of(op: Op) -> dict[str, Any]:
         "Since": Since,
         "floats": keys.FLOATING,
         "overflows": keys.overflows,
+        "variant": op.variant,
+        "keep_retaining": keep_retaining,
     }
     names |= {"slow": slow(op), "slow_operator": slow_operator(op), "slow_inplace": None}
     if op.composite:
