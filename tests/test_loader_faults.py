@@ -38,10 +38,10 @@ pytestmark = pytest.mark.filterwarnings(
 
 @pytest.fixture(autouse=True)
 def short_grace(monkeypatch):
-    from rushlight.utils.data import crew
+    from rushlight.utils.data import worker_pool
 
-    monkeypatch.setattr(crew.Processes, "GRACE", 0.2)
-    monkeypatch.setattr(crew.Threads, "GRACE", 0.2)
+    monkeypatch.setattr(worker_pool.Processes, "GRACE", 0.2)
+    monkeypatch.setattr(worker_pool.Threads, "GRACE", 0.2)
 
 
 FAULTS = {  # what happens, what the parent raises, arguments of the loader

@@ -572,18 +572,18 @@ def test_message_cut_off():
         pass
 
     def cut(worker):
-        it._crew.connections[worker]._recv(2)  # as when a signal's handler raises there
+        it._pool.connections[worker]._recv(2)  # as when a signal's handler raises there
         raise Stop
 
-    it._crew._receive, receive = cut, it._crew._receive
+    it._pool._receive, receive = cut, it._pool._receive
     with pytest.raises(Stop):
         while True:
             next(it)
-    it._crew._receive = receive
+    it._pool._receive = receive
     with pytest.raises(RuntimeError, match="a message from it was interrupted"):
         while True:
             next(it)
-    del it._crew._receive, receive  # a cycle
+    del it._pool._receive, receive  # a cycle
 
 
 def test_memory_of_the_processes_is_flat_over_epochs():
@@ -613,10 +613,10 @@ def test_exit_in_the_dataset():
 @pytest.mark.parametrize("bad", [0, 5])
 def test_hanging(method, bad, monkeypatch, tmp_path):
     """The error comes while the sample still hangs."""
-    from rushlight.utils.data import crew
+    from rushlight.utils.data import worker_pool
 
-    monkeypatch.setattr(crew.Processes, "GRACE", 0.2)
-    monkeypatch.setattr(crew.Threads, "GRACE", 0.2)
+    monkeypatch.setattr(worker_pool.Processes, "GRACE", 0.2)
+    monkeypatch.setattr(worker_pool.Threads, "GRACE", 0.2)
     let_go, over = threading.Event(), tmp_path / "over"
 
     def action():
@@ -723,7 +723,7 @@ def test_workers_end_with_their_parent(how, busy, tmp_path):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         it = iter(t.DataLoader(Slow(2000), 2, num_workers=2))
         next(it)
-        print(*[p.pid for p in it._crew.processes], flush=True)
+        print(*[p.pid for p in it._pool.processes], flush=True)
         how = "{how}"
         if how == "kill":
             os.kill(os.getpid(), signal.SIGKILL)

@@ -19,15 +19,10 @@ from rushlight.multiprocessing.spawn import (
 )
 
 __all__ = [
-    "ProcessContext",
-    "ProcessExitedException",
-    "ProcessRaisedException",
-    "get_all_sharing_strategies",
-    "get_sharing_strategy",
-    "set_sharing_strategy",
-    "spawn",
+    "ProcessContext", "ProcessExitedException", "ProcessRaisedException",
+    "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn",
     "start_processes",
-]
+]  # fmt: skip
 
 globals().update({name: getattr(_standard, name) for name in _standard.__all__})
 SpawnContext = ProcessContext

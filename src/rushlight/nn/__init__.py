@@ -11,41 +11,15 @@ from rushlight.nn.parameter import Buffer, Parameter, UninitializedBuffer, Unini
 
 # Each file's public classes are public here.
 _FILES = [
-    "adaptive",
-    "attention",
-    "activation",
-    "batchnorm",
-    "container",
-    "conv",
-    "distance",
-    "dropout",
-    "flatten",
-    "fold",
-    "instancenorm",
-    "linear",
-    "linear_loss",
-    "loss",
-    "normalization",
-    "padding",
-    "parallel",
-    "pixelshuffle",
-    "pooling",
-    "rnn",
-    "sparse",
-    "transformer",
-    "upsampling",
-]
+    "adaptive", "attention", "activation", "batchnorm", "container", "conv", "distance", "dropout",
+    "flatten", "fold", "instancenorm", "linear", "linear_loss", "loss", "normalization", "padding",
+    "parallel", "pixelshuffle", "pooling", "rnn", "sparse", "transformer", "upsampling",
+]  # fmt: skip
 
 __all__ = [
-    "Buffer",
-    "Module",
-    "Parameter",
-    "UninitializedBuffer",
-    "UninitializedParameter",
-    "functional",
-    "init",
-    "utils",
-]
+    "Buffer", "Module", "Parameter", "UninitializedBuffer", "UninitializedParameter", "functional",
+    "init", "utils",
+]  # fmt: skip
 
 for _name in _FILES:
     _file = importlib.import_module(f"{__name__}.{_name}")

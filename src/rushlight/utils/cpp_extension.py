@@ -10,15 +10,9 @@ from typing import Any, NoReturn
 from rushlight.core.stub import stub
 
 __all__ = [
-    "CUDA_HOME",
-    "BuildExtension",
-    "CUDAExtension",
-    "CppExtension",
-    "include_paths",
-    "is_ninja_available",
-    "load",
-    "load_inline",
-]
+    "CUDA_HOME", "BuildExtension", "CUDAExtension", "CppExtension", "include_paths",
+    "is_ninja_available", "load", "load_inline",
+]  # fmt: skip
 
 CUDA_HOME: str | None = None
 ROCM_HOME: str | None = None

@@ -9,23 +9,13 @@ import numpy as np
 import rushlight as torch
 from rushlight import nn
 from rushlight.core.tensor import Tensor
-from rushlight.vision.models.pieces import Conv2dNormActivation, SqueezeExcitation, StochasticDepth
+from rushlight.vision.models.blocks import Conv2dNormActivation, SqueezeExcitation, StochasticDepth
 
 __all__ = [
-    "Conv2dNormActivation",
-    "FrozenBatchNorm2d",
-    "Permute",
-    "SqueezeExcitation",
-    "StochasticDepth",
-    "batched_nms",
-    "box_area",
-    "box_convert",
-    "box_iou",
-    "clip_boxes_to_image",
-    "generalized_box_iou",
-    "nms",
-    "remove_small_boxes",
-]
+    "Conv2dNormActivation", "FrozenBatchNorm2d", "Permute", "SqueezeExcitation", "StochasticDepth",
+    "batched_nms", "box_area", "box_convert", "box_iou", "clip_boxes_to_image",
+    "generalized_box_iou", "nms", "remove_small_boxes",
+]  # fmt: skip
 
 
 def box_area(boxes: Tensor) -> Tensor:

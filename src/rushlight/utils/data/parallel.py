@@ -7,9 +7,9 @@ import time
 import weakref
 from typing import Any
 
-from rushlight.utils.data.crew import Answer, Processes, Threads
 from rushlight.utils.data.dataloader import _BaseDataLoaderIter
 from rushlight.utils.data.worker import END, ERROR, Again, Job
+from rushlight.utils.data.worker_pool import Answer, Processes, Threads
 
 __all__ = ["WorkerIterator"]
 
@@ -46,11 +46,11 @@ class WorkerIterator(_BaseDataLoaderIter):
             self._base_seed,
         )
         if loader.worker_method == "thread":
-            self._crew: Any = Threads(job)
+            self._pool: Any = Threads(job)
         else:
-            self._crew = Processes(job, loader.multiprocessing_context, ahead)
+            self._pool = Processes(job, loader.multiprocessing_context, ahead)
         # Runs when the iterator is dropped, in the middle or at the end, and when Python ends.
-        self._end = weakref.finalize(self, self._crew.stop)
+        self._end = weakref.finalize(self, self._pool.stop)
         self._epoch = 0
         self._error: str | None = None
         self._begin()
@@ -60,7 +60,7 @@ class WorkerIterator(_BaseDataLoaderIter):
         self._begin_epoch(loader)
         self._epoch += 1
         for i in range(self._workers):
-            self._crew.put(i, Again(self._epoch))
+            self._pool.put(i, Again(self._epoch))
         self._begin()
 
     def _begin(self) -> None:
@@ -87,7 +87,7 @@ class WorkerIterator(_BaseDataLoaderIter):
                 break
         else:
             return
-        self._crew.put(worker, (self._epoch, self._sent, item))
+        self._pool.put(worker, (self._epoch, self._sent, item))
         self._task[self._sent] = worker
         self._given[worker] += 1
         self._sent += 1
@@ -141,11 +141,11 @@ class WorkerIterator(_BaseDataLoaderIter):
         end = time.monotonic() + self._timeout if self._timeout > 0 else float("inf")
         while True:
             left = end - time.monotonic()
-            answer = self._crew.get(max(0.0, min(left, LOOK)))
+            answer = self._pool.get(max(0.0, min(left, LOOK)))
             if answer is None:
-                if fallen := self._crew.fallen():
+                if fallen := self._pool.fallen():
                     # What it sent before may have come in the meantime.
-                    answer = self._crew.get(0.0)
+                    answer = self._pool.get(0.0)
                     if answer is None:
                         self._give_up(fallen)
                 elif left <= LOOK and time.monotonic() >= end:

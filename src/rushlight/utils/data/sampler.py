@@ -9,13 +9,9 @@ from typing import Any, Generic, TypeVar
 import rushlight
 
 __all__ = [
-    "BatchSampler",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "SubsetRandomSampler",
+    "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",
     "WeightedRandomSampler",
-]
+]  # fmt: skip
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -9,13 +9,6 @@ from rushlight.vision.datasets.mnist import KMNIST, MNIST, FashionMNIST
 from rushlight.vision.datasets.vision import VisionDataset
 
 __all__ = [
-    "CIFAR10",
-    "CIFAR100",
-    "KMNIST",
-    "MNIST",
-    "DatasetFolder",
-    "FakeData",
-    "FashionMNIST",
-    "ImageFolder",
-    "VisionDataset",
-]
+    "CIFAR10", "CIFAR100", "KMNIST", "MNIST", "DatasetFolder", "FakeData", "FashionMNIST",
+    "ImageFolder", "VisionDataset",
+]  # fmt: skip

@@ -6,13 +6,9 @@ import os
 from typing import Any
 
 __all__ = [
-    "calculate_md5",
-    "check_integrity",
-    "check_md5",
-    "download_and_extract_archive",
-    "download_url",
+    "calculate_md5", "check_integrity", "check_md5", "download_and_extract_archive", "download_url",
     "extract_archive",
-]
+]  # fmt: skip
 
 
 def calculate_md5(fpath: str | os.PathLike, chunk_size: int = 1024 * 1024) -> str:

@@ -12,16 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "IMG_EXTENSIONS",
-    "DatasetFolder",
-    "ImageFolder",
-    "default_loader",
-    "find_classes",
-    "has_file_allowed_extension",
-    "is_image_file",
-    "make_dataset",
-    "pil_loader",
-]
+    "IMG_EXTENSIONS", "DatasetFolder", "ImageFolder", "default_loader", "find_classes",
+    "has_file_allowed_extension", "is_image_file", "make_dataset", "pil_loader",
+]  # fmt: skip
 
 IMG_EXTENSIONS = (
     ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp",

@@ -13,18 +13,9 @@ from rushlight.core.tensor import Tensor
 from rushlight.vision.pillow import pillow
 
 __all__ = [
-    "ImageReadMode",
-    "decode_image",
-    "decode_jpeg",
-    "decode_png",
-    "encode_jpeg",
-    "encode_png",
-    "read_file",
-    "read_image",
-    "write_file",
-    "write_jpeg",
-    "write_png",
-]
+    "ImageReadMode", "decode_image", "decode_jpeg", "decode_png", "encode_jpeg", "encode_png",
+    "read_file", "read_image", "write_file", "write_jpeg", "write_png",
+]  # fmt: skip
 
 
 class ImageReadMode(enum.Enum):

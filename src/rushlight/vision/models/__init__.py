@@ -9,7 +9,7 @@ import importlib
 from typing import Any
 
 from rushlight.nn import Module
-from rushlight.vision.models.pieces import MODELS
+from rushlight.vision.models.blocks import MODELS
 
 _FILES = (
     "alexnet densenet efficientnet googlenet inception mobilenetv2 mobilenetv3 resnet squeezenet vgg "

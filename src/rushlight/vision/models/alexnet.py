@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight import nn
-from rushlight.vision.models.pieces import model
+from rushlight.vision.models.blocks import model
 
 if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor

@@ -9,7 +9,7 @@ import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import nn
 from rushlight.core.stub import declare
-from rushlight.vision.models.pieces import model
+from rushlight.vision.models.blocks import model
 
 if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor

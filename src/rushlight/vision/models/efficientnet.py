@@ -7,7 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from rushlight import nn
-from rushlight.vision.models.pieces import (
+from rushlight.vision.models.blocks import (
     MODELS,
     Conv2dNormActivation,
     SqueezeExcitation,

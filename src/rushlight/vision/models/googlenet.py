@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import nn
-from rushlight.vision.models.pieces import model
+from rushlight.vision.models.blocks import model
 
 if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import nn
+from rushlight.vision.models.blocks import model
 from rushlight.vision.models.googlenet import BasicConv2d
-from rushlight.vision.models.pieces import model
 
 if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor

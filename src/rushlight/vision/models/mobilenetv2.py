@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import rushlight.nn.functional as F
 from rushlight import nn
-from rushlight.vision.models.pieces import Conv2dNormActivation, init_fan_out, make_divisible, model
+from rushlight.vision.models.blocks import Conv2dNormActivation, init_fan_out, make_divisible, model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

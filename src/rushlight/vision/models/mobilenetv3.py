@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rushlight import nn
-from rushlight.vision.models.pieces import (
+from rushlight.vision.models.blocks import (
     Conv2dNormActivation,
     SqueezeExcitation,
     init_fan_out,

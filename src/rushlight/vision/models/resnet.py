@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight import nn
-from rushlight.vision.models.pieces import model
+from rushlight.vision.models.blocks import model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -13,18 +13,9 @@ if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor
 
 __all__ = [
-    "ResNet",
-    "resnet18",
-    "resnet34",
-    "resnet50",
-    "resnet101",
-    "resnet152",
-    "resnext50_32x4d",
-    "resnext101_32x8d",
-    "resnext101_64x4d",
-    "wide_resnet50_2",
-    "wide_resnet101_2",
-]
+    "ResNet", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "resnext50_32x4d",
+    "resnext101_32x8d", "resnext101_64x4d", "wide_resnet50_2", "wide_resnet101_2",
+]  # fmt: skip
 
 
 def conv3x3(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.vision.models.pieces import model
+from rushlight.vision.models.blocks import model
 
 if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.vision.models.pieces import model
+from rushlight.vision.models.blocks import model
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,20 +1,20 @@
-"""Transforms of PIL images and tensors, and chains of them. Random ones draw from the default generator."""
+"""Transforms of PIL images and tensors, and their compositions. Random ones draw from the default generator."""
 
 from __future__ import annotations
 
 from importlib import import_module as _import_module
 from typing import Any
 
-from rushlight.vision.transforms import chains as _chains
-from rushlight.vision.transforms import colours as _colours
+from rushlight.vision.transforms import color as _color
+from rushlight.vision.transforms import compose as _compose
 from rushlight.vision.transforms import functional as functional
-from rushlight.vision.transforms import places as _places
+from rushlight.vision.transforms import geometry as _geometry
 from rushlight.vision.transforms import policies as _policies
 from rushlight.vision.transforms.functional import InterpolationMode as InterpolationMode
 
 __all__ = ["InterpolationMode"]
 
-for _file in (_chains, _colours, _places, _policies):
+for _file in (_compose, _color, _geometry, _policies):
     for _name in _file.__all__:
         globals()[_name] = getattr(_file, _name)
         __all__.append(_name)

@@ -230,7 +230,7 @@ def normalize(
     return (tensor - middle).div_(deviation)
 
 
-# -- size and place --------------------------------------------------------------------------------
+# -- geometry --------------------------------------------------------------------------------------
 
 
 def resize(
@@ -439,7 +439,7 @@ def erase(img: Any, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool = F
     return out
 
 
-# -- colours ---------------------------------------------------------------------------------------
+# -- color -----------------------------------------------------------------------------------------
 
 
 def _enhance(img: Any, kind: str, factor: float) -> Any:
@@ -469,7 +469,7 @@ def adjust_contrast(img: Any, contrast_factor: float) -> Any:
 
 
 def adjust_saturation(img: Any, saturation_factor: float) -> Any:
-    """0 is without colours, 1 the image itself."""
+    """Blend the image with its gray version: 0 gives gray, 1 the image itself."""
     _check_factor("saturation_factor", saturation_factor)
     if is_pil(img):
         return _enhance(img, "Color", saturation_factor)
@@ -480,7 +480,7 @@ def adjust_saturation(img: Any, saturation_factor: float) -> Any:
 
 
 def adjust_hue(img: Any, hue_factor: float) -> Any:
-    """Hues turned by -0.5..0.5 of the circle; images without colours stay."""
+    """Rotate the hues by `hue_factor` (-0.5..0.5) of the color circle; gray images are returned as they are."""
     if not -0.5 <= hue_factor <= 0.5:
         raise ValueError(f"hue_factor ({hue_factor}) is not in [-0.5, 0.5].")
     if not is_pil(img):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight.vision.transforms import functional as F
-from rushlight.vision.transforms.chains import Transform
+from rushlight.vision.transforms.compose import Transform
 from rushlight.vision.transforms.functional import InterpolationMode
-from rushlight.vision.transforms.places import _fill, integer
+from rushlight.vision.transforms.geometry import _fill, integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

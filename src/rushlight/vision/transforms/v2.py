@@ -10,19 +10,13 @@ from typing import Any
 
 import rushlight as torch
 from rushlight.vision.pillow import is_pil
-from rushlight.vision.transforms import chains, colours, functional, mixing, places, policies
+from rushlight.vision.transforms import color, compose, functional, geometry, mixing, policies
 from rushlight.vision.transforms.functional import InterpolationMode
 
 __all__ = [
-    "Compose",
-    "Identity",
-    "InterpolationMode",
-    "RandomApply",
-    "RandomChoice",
-    "ToDtype",
-    "ToImage",
+    "Compose", "Identity", "InterpolationMode", "RandomApply", "RandomChoice", "ToDtype", "ToImage",
     "functional",
-]
+]  # fmt: skip
 
 
 def _over(sample: Any, images: list, change: Any) -> Any:
@@ -63,17 +57,17 @@ class _Joint:
         return _over(sample, images, lambda image: self.change(image, drawn))  # type: ignore[attr-defined]
 
 
-for _file in (chains, places, colours, policies):
+for _file in (compose, geometry, color, policies):
     for _name in _file.__all__:
         _plain = getattr(_file, _name)
-        if isinstance(_plain, type) and issubclass(_plain, chains.Transform):
+        if isinstance(_plain, type) and issubclass(_plain, compose.Transform):
             globals()[_name] = type(
                 _name, (_Joint, _plain), {"__doc__": _plain.__doc__, "__module__": __name__}
             )
             __all__.append(_name)
 
 
-class RandomCrop(_Joint, places.RandomCrop):  # type: ignore[no-redef]
+class RandomCrop(_Joint, geometry.RandomCrop):  # type: ignore[no-redef]
     """A window at a random place, of the image with a border where `padding` says so."""
 
     def draw(self, img: Any) -> tuple[int, int, int, int]:
@@ -84,14 +78,14 @@ class RandomCrop(_Joint, places.RandomCrop):  # type: ignore[no-redef]
             raise ValueError(
                 f"Required crop size {(th, tw)} is larger than padded input image size {(h, w)}."
             )
-        top = places.integer(h - th + 1) if h > th else 0
-        return top, places.integer(w - tw + 1) if w > tw else 0, th, tw
+        top = geometry.integer(h - th + 1) if h > th else 0
+        return top, geometry.integer(w - tw + 1) if w > tw else 0, th, tw
 
     def change(self, img: Any, drawn: tuple[int, int, int, int]) -> Any:
         return functional.crop(self._padded(img), *drawn)
 
 
-class _Whole(chains.Transform):
+class _Whole(compose.Transform):
     """A transform of each image by itself."""
 
 
@@ -155,7 +149,7 @@ class Identity(_Joint, _Whole):
         return img
 
 
-class Compose(chains.Compose):
+class Compose(compose.Compose):
     """Transforms one after the other, of samples of several parts."""
 
     def __call__(self, *inputs: Any) -> Any:
@@ -165,7 +159,7 @@ class Compose(chains.Compose):
         return sample
 
 
-class RandomApply(chains.RandomApply):
+class RandomApply(compose.RandomApply):
     """All the transforms with probability `p`, else none."""
 
     def forward(self, *inputs: Any) -> Any:
@@ -175,7 +169,7 @@ class RandomApply(chains.RandomApply):
         return Compose(self.transforms)(*inputs)
 
 
-class RandomChoice(chains.RandomChoice):
+class RandomChoice(compose.RandomChoice):
     """One of the transforms, by the weights `p` of `torch.multinomial`."""
 
     def __call__(self, *inputs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What every transform is, chains of transforms, and the ways between images and tensors."""
+"""The base class of transforms, compositions of transforms, and conversions between images and tensors."""
 
 from __future__ import annotations
 

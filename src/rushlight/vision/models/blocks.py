@@ -1,4 +1,4 @@
-"""What several models are made of, and what every model function does with `weights=`."""
+"""Building blocks that several models share, and the registry of model functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transforms of colours and of sharpness."""
+"""Transforms of color and of sharpness."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight.vision.transforms import functional as F
-from rushlight.vision.transforms.chains import Transform
-from rushlight.vision.transforms.places import uniform
+from rushlight.vision.transforms.compose import Transform
+from rushlight.vision.transforms.geometry import uniform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Transforms of size and place: resizing, cropping, flipping, turning, erasing."""
+"""Geometric transforms: resizing, cropping, flipping, rotating, erasing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight.vision.transforms import functional as F
-from rushlight.vision.transforms.chains import Transform
+from rushlight.vision.transforms.compose import Transform
 from rushlight.vision.transforms.functional import InterpolationMode
 
 if TYPE_CHECKING:
