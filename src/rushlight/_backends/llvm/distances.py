@@ -12,7 +12,6 @@ import numpy as np
 
 from rushlight._backends.llvm.operands import Made
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.reference import distances as reference
 from rushlight._codegen.kernels import distances as kernels
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FULL
@@ -23,11 +22,9 @@ _made = Made(lambda name, p, d: getattr(kernels, name).compiled(P=p, T=of(d)))
 
 
 def alike(*arrays: Any) -> bool:
-    """Whether they are arrays with elements, of one dtype that kernels take."""
-    d = getattr(arrays[0], "dtype", None)
-    return d in FULL and all(
-        a.__class__ is np.ndarray and a.dtype is d and a.size > 0 for a in arrays
-    )
+    """Whether all are arrays with elements, of the dtype of the first."""
+    d = arrays[0].dtype
+    return all(a.__class__ is np.ndarray and a.dtype is d and a.size > 0 for a in arrays)
 
 
 def dense(a: np.ndarray) -> np.ndarray:
@@ -44,11 +41,11 @@ def fits(a: np.ndarray, b: np.ndarray) -> bool:
     return a.ndim > 1 and a.shape[:-2] == b.shape[:-2] and a.shape[-1] == b.shape[-1]
 
 
-@implements("cdist")
+@implements("cdist", dtypes=FULL, least=1)
 def cdist(a: Any, b: Any, p: float) -> Any:
     """The p-norm distances of all rows of [..., n, k] to all rows of [..., m, k]."""
     if p not in NORMS or not alike(a, b) or not fits(a, b):
-        return reference.cdist(a, b, p)
+        return NotImplemented
     (n, k), m = a.shape[-2:], b.shape[-2]
     out = np.empty((*a.shape[:-1], m), a.dtype)
     kernel = _made["distances", NORMS[p], a.dtype]
@@ -56,7 +53,7 @@ def cdist(a: Any, b: Any, p: float) -> Any:
     return out
 
 
-@implements("cdist_gradient")
+@implements("cdist_gradient", dtypes=FULL, least=1)
 def cdist_gradient(g: Any, d: Any, a: Any, b: Any, p: float) -> Any:
     """The gradient of `distances` d by `a`; g and d may be those of b to `a`, as a view."""
     shape = (*a.shape[:-1], b.shape[-2]) if a.ndim > 1 and b.ndim > 1 else None
@@ -67,7 +64,7 @@ def cdist_gradient(g: Any, d: Any, a: Any, b: Any, p: float) -> Any:
         or g.shape != shape
         or d.shape != shape
     ):
-        return reference.cdist_gradient(g, d, a, b, p)
+        return NotImplemented
     (n, k), m = a.shape[-2:], b.shape[-2]
     down, across = m, 1
     back = d.swapaxes(-1, -2)
@@ -80,25 +77,25 @@ def cdist_gradient(g: Any, d: Any, a: Any, b: Any, p: float) -> Any:
     return out
 
 
-@implements("pdist")
+@implements("pdist", dtypes=FULL, least=1)
 def pdist(a: Any, p: float) -> Any:
     """The p-norm distances of the pairs (i, j), i < j, of rows of [n, k]."""
-    if p not in NORMS or not alike(a) or a.ndim != 2:
-        return reference.pdist(a, p)
+    if p not in NORMS or a.ndim != 2:
+        return NotImplemented
     n, k = a.shape
     out = np.empty(n * (n - 1) // 2, a.dtype)
     _made["own_distances", NORMS[p], a.dtype](dense(a), turned(a), out, n, k)
     return out
 
 
-@implements("pdist_gradient")
+@implements("pdist_gradient", dtypes=FULL, least=1)
 def pdist_gradient(g: Any, d: Any, a: Any, p: float) -> Any:
     """The gradient of `pdist` d by `a`."""
     if p not in NORMS or not alike(g, d, a) or a.ndim != 2:
-        return reference.pdist_gradient(g, d, a, p)
+        return NotImplemented
     n, k = a.shape
     if g.shape != (n * (n - 1) // 2,) or d.shape != g.shape:
-        return reference.pdist_gradient(g, d, a, p)
+        return NotImplemented
     out = np.empty(a.shape, a.dtype)
     kernel = _made["own_distances_gradient", NORMS[p], a.dtype]
     kernel(dense(g), dense(d), dense(a), out, n, k)

@@ -7,23 +7,22 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.elementwise import Elementwise
-from rushlight._backends.llvm.operands import takes
 from rushlight._backends.llvm.reduce import sum
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.reference import loss as reference
 from rushlight._codegen import types
 from rushlight._codegen.kernels import activations as of
 from rushlight._codegen.kernels import reduce
 from rushlight._codegen.kernels.loops import CHEAP
+from rushlight.core.dtype_sets import FLOATING
 
 
-@implements("squared_distance")
+@implements("squared_distance", dtypes=FLOATING, least=1024)
 def squared_distance(a: Any, b: Any) -> Any:
     """The sum of (a - b)**2; of half types in float32."""
-    if not takes(a) or b.__class__ is not np.ndarray or b.dtype is not a.dtype:
-        return reference.squared_distance(a, b)
-    if a.shape != b.shape or not (a.flags.carray and b.flags.carray):
-        return reference.squared_distance(a, b)
+    if b.__class__ is not np.ndarray or b.dtype is not a.dtype or a.shape != b.shape:
+        return NotImplemented
+    if not (a.flags.carray and b.flags.carray):
+        return NotImplemented
     t = types.of(a.dtype)
     assert t is not None
     parts = np.empty(-(-a.size // reduce.APART), t.loaded.np)

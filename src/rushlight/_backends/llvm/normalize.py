@@ -238,13 +238,11 @@ def group_norm_gradients(
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 
 
-@implements("l2_norm")
+@implements("l2_norm", dtypes=FLOATING, least=1)
 def l2_norm(a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The square roots of the sums of squares along `axes`."""
-    if len(axes) != 1 or axes[0] != a.ndim - 1 or a.ndim < 2 or not known(a) or not (
-        a.size and a.flags.carray
-    ):  # fmt: skip
-        return reference.l2_norm(a, axes, keepdims)
+    if len(axes) != 1 or axes[0] != a.ndim - 1 or a.ndim < 2 or not a.flags.carray:
+        return NotImplemented
     n = a.shape[-1]
     out = np.empty((*a.shape[:-1], 1) if keepdims else a.shape[:-1], a.dtype)
     _lengths[(a.dtype,)](a, out, out.size, n)
