@@ -303,6 +303,31 @@ def run(code: str) -> str:
     return done.stdout.strip()
 
 
+def loaded(module: str) -> object:
+    """The module, or an empty one where an optional package that it needs is missing."""
+    try:
+        return importlib.import_module(f"rushlight.{module}" if module != "rushlight" else module)
+    except ImportError:
+        return type(sys)("missing")
+
+
+def test_sets_of_dtypes_are_those_of_dtype_sets():
+    """A module that asks for the floating dtypes asks `core.dtype_sets.FLOATING`, not a set of its own."""
+    from rushlight.core import dtype_sets
+
+    sets = {v: name for name, v in vars(dtype_sets).items() if isinstance(v, frozenset)}
+    assert sets[dtype_sets.REDUCED | dtype_sets.FULL] == "FLOATING"
+    copies = [
+        f"{module}.{name} is a copy of {sets[frozenset(value)]}"
+        for module in MODULES.keys() - {"__main__"}
+        for name, value in vars(loaded(module)).items()
+        if isinstance(value, (frozenset, set))
+        and frozenset(value) in sets
+        and not any(value is each for each in sets)
+    ]
+    assert not copies, copies
+
+
 def test_import_loads_no_optional_package():
     loaded = run(
         "import sys, numpy, ml_dtypes; before = set(sys.modules)\n"

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op
 
 OPERANDS = (Tensor, *NUMBERS)
-WIDE = frozenset({dtypes.float32.np, dtypes.float64.np})
 MOST = 64  # keys of one operator
 ERRORS = "(ValueError, RuntimeWarning, TypeError, OverflowError, RuntimeError)"
 
