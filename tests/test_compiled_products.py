@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import rushlight as torch
 from guard import guarded
-from rushlight._backends.llvm import products
+from rushlight._backends.llvm import candidates, product_table, products
 from rushlight._backends.reference import products as reference
 from rushlight._codegen.kernels import gemm
 from rushlight.core import dtypes
@@ -24,8 +24,13 @@ LAYOUTS = ("rows", "columns", "steps", "backwards", "repeated")
 @pytest.fixture(autouse=True)
 def of_any_size(monkeypatch):
     """Machine code for the smallest products too."""
-    for name in "SMALL SMALL_VECTOR SMALL_DOT SMALL_OUTER LITTLE THIN_SUMS".split():
+    for name in "SMALL SMALL_VECTOR SMALL_DOT SMALL_OUTER".split():
         monkeypatch.setattr(products, name, 0)
+    for name in "LITTLE THIN_SUMS".split():
+        monkeypatch.setattr(product_table, name, 0)
+    candidates.forget()
+    yield
+    candidates.forget()
 
 
 def random(shape, dtype, layout="rows", seed=0):
@@ -337,7 +342,9 @@ def test_tiles_of_other_machines(machine, dtype, monkeypatch):
         return {"T": T, "MR": machine[0], "V": 2, "L": machine[1] // T.size}
 
     monkeypatch.setattr(gemm, "sizes", sizes)
-    monkeypatch.setattr(products, "_kernels", products._Kernels())
+    compiled = product_table.Compiled()
+    for module in (products, product_table):
+        monkeypatch.setattr(module, "COMPILED", compiled)
     for m, k, n in ((1, 40, 70), (3, 90, 29), (8, 70, 21), (23, 515, 41), (50, 9000, 33)):
         for first in LAYOUTS[:3]:
             for second in LAYOUTS[:3]:
@@ -368,3 +375,64 @@ def test_what_does_not_fit_is_the_reference_s():
     ):
         with pytest.raises(RuntimeError):
             call()
+
+
+@pytest.fixture
+def of_default_sizes(monkeypatch):
+    """Sizes from which candidates pay, whatever the environment says."""
+    monkeypatch.setattr(products, "SMALL", 4096)
+    for name, value in {"LITTLE": 4096, "THIN_SUMS": 16, "DIRECT": 32**3}.items():
+        monkeypatch.setattr(product_table, name, value)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "dtype", "name"),
+    [
+        ((64, 64), (64, 64), "f4", "gemm"),
+        ((300, 400), (400, 200), "f8", "gemm"),
+        ((2, 30, 40), (2, 40, 50), "f4", "gemm"),
+        ((6, 100), (100, 3000), "f4", "gemm"),  # several rows, and the matrix is row-major
+        ((1, 300), (300, 200), "f4", "gemv"),
+        ((200, 300), (300, 3), "f4", "gemv"),
+        ((5, 3, 300), (5, 300, 200), "f4", "gemv"),
+        ((64, 9000), (9000, 64), "f4", "gemm_split_k"),
+        ((300, 400), (400, 200), "f2", "gemm_in_float32"),
+        ((20, 20), (20, 20), "f2", "gemm_of_halves"),
+        ((4, 8), (8, 8), "f4", None),  # small: the reference
+        ((64, 64), (64, 64), "c8", None),
+    ],
+)
+def test_what_is_chosen(a, b, dtype, name, of_default_sizes):
+    a, b = (np.ones(shape, dtype) for shape in (a, b))
+    with candidates.recording() as choices:
+        products.matmul(a, b)
+    assert list(choices.values())[:1] == [name] * (name is not None)
+
+
+def test_bfloat16_is_multiplied_in_pairs_where_the_processor_can(of_default_sizes):
+    a = random((300, 400), dtypes.bfloat16.np)
+    with candidates.recording() as choices:
+        products.matmul(a, a.T)
+        products.matmul(a[:, 1:], a[:, 1:].T)  # an odd number of products has no pairs
+    wanted = "gemm_of_bfloat16_pairs" if gemm.pairs() else "gemm_in_float32"
+    assert [c for c in choices.values() if c != "gemm"] == [wanted, "gemm_in_float32"]
+
+
+def test_weights_of_layers_are_read_along_their_rows(of_default_sizes):
+    x, w = random((6, 100), "f4"), random((3000, 100), "f4")
+    with candidates.recording() as choices:
+        products.linear(x, w, w[:, 0].copy())
+        products.accumulate(w[:64, :64], w[:64], w[:64].T, 1, 1)
+    assert list(choices.values()) == ["gemv"]
+
+
+def test_all_candidates_stand_in_the_table():
+    names = [c.name for c in product_table.TABLE]
+    assert len(set(names)) == len(names)
+    assert len(names) == len(product_table.ProductCandidate.__subclasses__())
+    assert names[-1] == "gemm"  # takes what is left
+
+
+def test_explain_names_the_choice(capsys, of_default_sizes):
+    torch.compiler.explain(torch.mm, torch.ones(64, 64), torch.ones(64, 64), show="")
+    assert capsys.readouterr().out.startswith("product of (64, 64) with (64, 64), float32: gemm\n")

@@ -40,7 +40,7 @@ from rushlight._codegen.kernels import conv_direct, gemm
 from rushlight._codegen.kernels.conv import PANELS, ROWS_OF_K, TURNED, Plan
 from rushlight._codegen.kernels.conv_direct import DepthwisePlan
 from rushlight._codegen.types import of
-from rushlight.core.dtype_sets import F32, FULL
+from rushlight.core.dtype_sets import BF16, F32, FULL
 
 if TYPE_CHECKING:
     from rushlight._backends.convolution import Problem
@@ -220,7 +220,7 @@ class Bfloat16Pairs(Candidate):
 
     @staticmethod
     def applies(p: Problem) -> bool:
-        if p.dtype is not products.BF16 or prod(p.shapes[0]) <= SMALL // 10 or FOREIGN in p.layouts:
+        if p.dtype is not BF16 or prod(p.shapes[0]) <= SMALL // 10 or FOREIGN in p.layouts:
             return False
         weight = p.direction == "weight"
         if p.channels_last or p.groups != 1 or not fits(p) or not gemm.pairs():

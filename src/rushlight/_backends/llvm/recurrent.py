@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.llvm import products, reduce
+from rushlight._backends.llvm import product_table, products, reduce
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import recurrent as reference
 from rushlight._codegen.kernels import gemm, gemv, recurrent_gradients
@@ -297,4 +297,4 @@ def by_states(own: Any, y: Any, h: Any, x: Any, sizes: Any, reverse: bool) -> np
     first, later = (own[-n:], own[:-n]) if reverse else (own[:n], own[n:])
     h = dense(h, dtype)
     out = products.matmul(later.T, y[n:] if reverse else y[:-n])
-    return products.product(first.T, h, out.shape, begin=gemm.ADD, c=out)
+    return product_table.product(first.T, h, out.shape, begin=gemm.ADD, c=out)
