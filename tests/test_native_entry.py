@@ -103,6 +103,53 @@ def test_an_error_while_compiling_goes_to_the_caller(monkeypatch):
     assert call(np.ones(3, F32), None, False) == 3
 
 
+def test_entries_before_a_function(monkeypatch):
+    """It does what they do not take, as it came; what entries raise goes to the caller."""
+    came = []
+
+    @native_entry.before(extremes.LARGEST)
+    def amax(*args, **keywords):
+        came.append((args, keywords))
+        return "behind"
+
+    a = np.arange(12, dtype=F32).reshape(3, 4)
+    assert amax.__name__ == "amax"
+    assert amax(a, None, False) == 11 and amax(a, 0, True).tolist() == [[8, 9, 10, 11]]
+    assert came == []
+    for args in (
+        (),
+        (a,),
+        (a, 5, False),
+        (a.T, 0, False),
+        (a.tolist(), 0, False),
+        (F32.type(1), 0, 0),
+    ):
+        assert amax(*args) == "behind" and came.pop()[0] is not None
+    assert amax(a, axis=0, keepdims=False) == "behind"
+    assert came == [((a,), {"axis": 0, "keepdims": False})]
+    assert amax(a.astype(complex), 0, False) == "behind"
+    native_entry.use(False)
+    try:
+        assert amax(a, 0, False) == "behind"
+    finally:
+        native_entry.use(True)
+
+    class Stopped(native_entry.ByDtype):
+        def __missing__(self, dtype):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        native_entry.before(Stopped(None))(amax)(a, 0, False)
+    gc.collect()
+    counts = [sys.getrefcount(o) for o in (a, None, F32)]
+    for _ in range(3000):
+        amax(a, 0, False), amax(a, 5, False), amax(a, 0, keepdims=False)
+    came.clear()
+    gc.collect()
+    after = [sys.getrefcount(o) for o in (a, None, F32)]
+    assert all(abs(n - m) < 1000 for n, m in zip(counts, after, strict=True))
+
+
 def test_they_can_be_turned_off():
     a = np.ones(3, F32)
     try:

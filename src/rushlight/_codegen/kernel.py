@@ -206,12 +206,14 @@ def entry(function: Callable) -> Entry:
     return Entry(function, "entry", "")
 
 
-_METH_FASTCALL = 0x80
+_METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
 
 
-def builtin(name: str, address: int, bound: object = None) -> Callable[..., Any]:
+def builtin(
+    name: str, address: int, bound: object = None, keywords: bool = False
+) -> Callable[..., Any]:
     """A builtin function of Python: native code that takes the object it is bound to, an array of
-    objects, and their number."""
+    objects, and their number; with `keywords`, the tuple of the names of those behind them, too."""
     import ctypes
 
     from rushlight._codegen import native
@@ -224,7 +226,8 @@ def builtin(name: str, address: int, bound: object = None) -> Callable[..., Any]
             ("doc", ctypes.c_char_p),
         ]
 
-    method = Method(name.encode(), address, _METH_FASTCALL, None)
+    flags = _METH_FASTCALL | (_METH_KEYWORDS if keywords else 0)
+    method = Method(name.encode(), address, flags, None)
     native.keep(method)
     made = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
         ("PyCFunction_NewEx", ctypes.pythonapi)

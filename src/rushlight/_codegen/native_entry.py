@@ -44,7 +44,9 @@ from rushlight._codegen.python_api import (
     PyLong_AsUnsignedLongLongMask,
     PyLong_FromLongLong,
     PyObject_CallOneArg,
+    PyObject_GetItem,
     PyObject_IsTrue,
+    PyObject_Vectorcall,
     PyTuple_New,
     PyTuple_SetItem,
 )
@@ -200,6 +202,28 @@ def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Objec
     return several
 
 
+# What `by_first` is bound to: the type of arrays, None, the entries by dtype, and the function behind them.
+FIRST_ARRAY, FIRST_NOTHING, ENTRIES, FALLBACK = range(4)
+
+
+@entry
+def by_first(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
+    """Call the entry for the dtype of the first argument; where it takes nothing, the fallback."""
+    table = bits(self[DATA], Ptr[i64])
+    if (keywords == 0) & (count > 0):
+        first = objects[0]
+        if bits(first, Ptr[i64])[TYPE] == table[FIRST_ARRAY]:
+            found = PyObject_GetItem(table[ENTRIES], bits(first, Ptr[i64])[DTYPE])
+            if found == 0:
+                return Object(0)
+            result = PyObject_Vectorcall(found, objects, count, 0)
+            Py_DecRef(found)
+            if result != table[FIRST_NOTHING]:
+                return result
+            Py_DecRef(result)
+    return PyObject_Vectorcall(table[FALLBACK], objects, count, keywords)
+
+
 class ListOf:
     """A list of arrays of one dtype."""
 
@@ -278,3 +302,22 @@ class ByDtype(dict):
     def __missing__(self, dtype: np.dtype) -> Callable[..., Any]:
         found = self[dtype] = self.make(dtype)
         return found
+
+
+def before(entries: ByDtype) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Put entries before a function: the one for the dtype of the first array is called first.
+
+    The function does what they do not take, keyword arguments among it. No Python runs before an entry.
+    """
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        from rushlight._codegen import native
+        from rushlight._codegen.runtime import abi
+
+        if not (native.available() and native.suits() and abi.available()):
+            return function
+        table = np.array([id(each) for each in (np.ndarray, None, entries, function)], np.int64)
+        native.keep((entries, function))
+        return builtin(function.__name__, by_first.address(), table, keywords=True)
+
+    return decorated

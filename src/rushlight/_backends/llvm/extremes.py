@@ -12,7 +12,7 @@ from rushlight._backends.reference import reduce as reference
 from rushlight._codegen.kernels import extremes as kernels
 from rushlight._codegen.kernels.fold import fold_columns
 from rushlight._codegen.kernels.shape_inference import reduction
-from rushlight._codegen.native_entry import ByDtype, bind, unbound
+from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import BOOL, FLOATING, I32, I64, U8
 
@@ -49,11 +49,9 @@ LARGEST_AT, SMALLEST_AT = calls(False, True, True), calls(True, True, True)
 
 
 @implements("amax")
+@before(LARGEST)
 def amax(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The maximum; nan where there is one."""
-    r = LARGEST[a.dtype](a, axis, keepdims)
-    if r is not None:
-        return r
     found = planned(a, axis, keepdims)
     if found is None or a.dtype == BOOL:
         return reference.amax(a, axis, keepdims)
@@ -61,11 +59,9 @@ def amax(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
 
 
 @implements("amin")
+@before(SMALLEST)
 def amin(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """The minimum; nan where there is one."""
-    r = SMALLEST[a.dtype](a, axis, keepdims)
-    if r is not None:
-        return r
     found = planned(a, axis, keepdims)
     if found is None or a.dtype == BOOL:
         return reference.amin(a, axis, keepdims)
@@ -73,28 +69,28 @@ def amin(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
 
 
 @implements("argmax")
+@before(ARGMAX)
 def argmax(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
     """Where the first maximum (or the first nan) is."""
-    r = ARGMAX[a.dtype](a, axis, keepdims)
-    return reference.argmax(a, axis, keepdims) if r is None else r
+    return reference.argmax(a, axis, keepdims)
 
 
 @implements("argmin")
+@before(ARGMIN)
 def argmin(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
     """Where the first minimum (or the first nan) is."""
-    r = ARGMIN[a.dtype](a, axis, keepdims)
-    return reference.argmin(a, axis, keepdims) if r is None else r
+    return reference.argmin(a, axis, keepdims)
 
 
 @implements("max_with_index")
+@before(LARGEST_AT)
 def max_with_index(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
     """(the maximum, where the first is); as `largest` and `argmax`."""
-    r = LARGEST_AT[a.dtype](a, axis, keepdims)
-    return (amax(a, axis, keepdims), argmax(a, axis, keepdims)) if r is None else r
+    return amax(a, axis, keepdims), argmax(a, axis, keepdims)
 
 
 @implements("min_with_index")
+@before(SMALLEST_AT)
 def min_with_index(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
     """(the minimum, where the first is); as `smallest` and `argmin`."""
-    r = SMALLEST_AT[a.dtype](a, axis, keepdims)
-    return (amin(a, axis, keepdims), argmin(a, axis, keepdims)) if r is None else r
+    return amin(a, axis, keepdims), argmin(a, axis, keepdims)

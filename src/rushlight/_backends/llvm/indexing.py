@@ -16,7 +16,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import indexing as reference
 from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.kernels import shape_inference
-from rushlight._codegen.native_entry import ByDtype, bind, unbound
+from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight._codegen.types import Type, bf16, f16, f32, f64, i32, i64, u8, u16, u32, u64
 from rushlight.core.dtype_sets import BF16, BOOL, F16, F32, F64, I32, I64, REDUCED
 from rushlight.core.settings import get_num_threads
@@ -139,12 +139,10 @@ def from_start(index: np.ndarray, n: int) -> np.ndarray:
 
 
 @implements("index_select")
+@before(TAKE)
 def index_select(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:
     """The slices of `a` along `axis` that `index`, of any shape, names; None where an index is out of
     range."""
-    r = TAKE[a.dtype](a, index, axis)
-    if r is not None:
-        return r
     t, size, shape = index_type(index), a.size, a.shape
     if (
         t is None
@@ -381,11 +379,9 @@ def sizes(shape: Ints, index: np.ndarray, dim: int) -> tuple[int, int, int, int]
 
 
 @implements("gather")
+@before(GATHER)
 def gather(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
     """`result[i][j] = a[i][index[i][j]]` for dim 1, and so on; None where an index is out of range."""
-    r = GATHER[a.dtype](a, index, dim)
-    if r is not None:
-        return r
     if index.size >= SMALL and plain(a) and a.dtype.itemsize in UNITS:
         index = np.ascontiguousarray(index)
         t, found = index_type(index), sizes(a.shape, index, dim)

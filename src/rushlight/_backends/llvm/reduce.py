@@ -22,7 +22,7 @@ from rushlight._codegen.kernels import fold as folds
 from rushlight._codegen.kernels import reduce as kernels
 from rushlight._codegen.kernels.shape_inference import reduction
 from rushlight._codegen.kernels.shape_inference import variance as infer_variance
-from rushlight._codegen.native_entry import ByDtype, bind, unbound
+from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight._codegen.types import Type, b1, bf16, f16, f32, f64, i32, i64, of, u8
 from rushlight.core.dtype_sets import BOOL, FLOATING, I32, I64, U8
 
@@ -364,11 +364,9 @@ def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
 
 
 @implements("variance")
+@before(VARIANCE)
 def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tuple[Any, Any]:
     """(variance, mean): the squared distances from the mean summed."""
-    r = VARIANCE[a.dtype](a, axis, keepdims, correction)
-    if r is not None:
-        return r
     blocks = arranged(a, axis)
     if blocks is None or blocks[2] != 1 or blocks[1] <= correction:
         return reference.variance(a, axis, keepdims, correction)
