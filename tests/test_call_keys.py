@@ -281,3 +281,14 @@ print(failed)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_a_number_is_written_in_place_into_a_tensor_without_dimensions():
+    for _ in range(3):
+        count = torch.tensor(3)
+        assert count.add_(1) is count
+        assert count.item() == 4
+        with torch.no_grad():
+            mean = torch.tensor(2.0)
+            mean.mul_(0.5).add_(torch.tensor(1, dtype=torch.float64))
+        assert mean.item() == 2.0
