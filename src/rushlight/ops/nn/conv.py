@@ -80,16 +80,9 @@ def result_is_last(last: bool, shape: Ints, dtype: np.dtype) -> bool:
 
 
 def check_sizes(
-    x: Ints,
-    w: Ints,
-    bias: Ints | None,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    transposed: bool,
-    output_padding: Ints,
-    groups: int,
-) -> None:
+    x: Ints, w: Ints, bias: Ints | None, stride: Ints, padding: Ints, dilation: Ints,
+    transposed: bool, output_padding: Ints, groups: int,
+) -> None:  # fmt: skip
     """Raise PyTorch's error for sizes that do not fit together."""
     if any(p < 0 for p in padding):
         raise RuntimeError("negative padding is not supported")
@@ -197,17 +190,9 @@ def transposed_sizes(
 
 @op(where="internal", name="convolution", node="ConvolutionBackward0", out=False)
 def convolve(
-    xp,
-    input: Array,
-    weight: Array,
-    bias: Array | None,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    transposed: bool,
-    output_padding: Ints,
-    groups: int,
-):
+    xp, input: Array, weight: Array, bias: Array | None, stride: Ints, padding: Ints,
+    dilation: Ints, transposed: bool, output_padding: Ints, groups: int,
+):  # fmt: skip
     """`convolution`, whose geometry is tuples of as many ints as there are dimensions."""
     dtype = input.dtype
     if dtype is not weight.dtype or (bias is not None and bias.dtype is not dtype):
@@ -227,15 +212,9 @@ def convolve(
 
 
 def input_gradient(
-    g: Tensor,
-    weight: Tensor,
-    input_shape: Ints,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    transposed: bool,
-    groups: int,
-) -> Tensor:
+    g: Tensor, weight: Tensor, input_shape: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    transposed: bool, groups: int,
+) -> Tensor:  # fmt: skip
     """The convolution the other way, to the shape of the input."""
     w, sizes = conj(weight), input_shape[2:]
     if not transposed:  # what the last window did not reach comes back as output padding
@@ -248,15 +227,9 @@ def input_gradient(
 
 
 def weight_gradient(
-    g: Tensor,
-    input: Tensor,
-    weight_shape: Ints,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    transposed: bool,
-    groups: int,
-) -> Tensor:
+    g: Tensor, input: Tensor, weight_shape: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    transposed: bool, groups: int,
+) -> Tensor:  # fmt: skip
     """The gradient of the weight: where the input is read, it is multiplied by g."""
     x = conj(input)
     pair = (g, x) if transposed else (x, g)
@@ -276,15 +249,9 @@ convolve.grad(
 
 @op(where="internal", node="ConvolutionBackward0")
 def convolution_weight(
-    xp,
-    input: Array,
-    grad_output: Array,
-    kernel: Ints,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    groups: int,
-):
+    xp, input: Array, grad_output: Array, kernel: Ints, stride: Ints, padding: Ints,
+    dilation: Ints, groups: int,
+):  # fmt: skip
     """The gradient of a convolution's weight: (N, C, *in), (N, O, *out) to (O, C / groups, *kernel).
 
     An input larger than the windows reach counts as far as they reach.
@@ -365,14 +332,9 @@ def batched(name: str, input: Tensor, weight: Any, bias: Any, n: int) -> tuple[T
 
 
 def bound(
-    n: int,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
+    n: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
     dilation: Any,
-) -> tuple[Tensor, Ints, Ints, Ints, bool]:
+) -> tuple[Tensor, Ints, Ints, Ints, bool]:  # fmt: skip
     """(input with a batch dimension, stride, padding, dilation, whether the input had no such dimension)."""
     x, single = batched(f"conv{n}d", input, weight, bias, n)
     stride, dilation = expanded(stride, n, "stride"), expanded(dilation, n, "dilation")
@@ -405,16 +367,9 @@ def padding_for(
 
 
 def conv_transpose(
-    n: int,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    groups: int,
-    dilation: Any,
-) -> Tensor:
+    n: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
+    output_padding: Any, groups: int, dilation: Any,
+) -> Tensor:  # fmt: skip
     """The body of `conv_transpose1d` to `conv_transpose3d`."""
     x, single = batched(f"conv_transpose{n}d", input, weight, bias, n)
     y = convolve(
@@ -433,16 +388,9 @@ def conv_transpose(
 
 @composite(method=False, out=False)
 def convolution(
-    input: Array,
-    weight: Array,
-    bias: Array | None,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    transposed: bool,
-    output_padding: Ints,
-    groups: int,
-):
+    input: Array, weight: Array, bias: Array | None, stride: Ints, padding: Ints, dilation: Ints,
+    transposed: bool, output_padding: Ints, groups: int,
+):  # fmt: skip
     """Convolution (cross-correlation) in any number of dimensions, or its transpose.
 
     `input` (N, C, *in), `weight` (O, C / groups, *kernel), or (C, O / groups, *kernel) when
@@ -476,14 +424,9 @@ def convolution(
 
 @composite(method=False, out=False)
 def conv1d(
-    input: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Ints = 1,
-    padding: Any = 0,
-    dilation: Ints = 1,
-    groups: int = 1,
-):
+    input: Array, weight: Array, bias: Array | None = None, stride: Ints = 1, padding: Any = 0,
+    dilation: Ints = 1, groups: int = 1,
+):  # fmt: skip
     """Convolution of (N, C, L) or (C, L) with weight (O, C / groups, k): see `convolution`.
 
     `padding`: ints, "valid" (0) or "same" (the output has the input's size; stride 1 only).
@@ -495,14 +438,9 @@ def conv1d(
 
 @composite(method=False, out=False)
 def conv2d(
-    input: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Ints = 1,
-    padding: Any = 0,
-    dilation: Ints = 1,
-    groups: int = 1,
-):
+    input: Array, weight: Array, bias: Array | None = None, stride: Ints = 1, padding: Any = 0,
+    dilation: Ints = 1, groups: int = 1,
+):  # fmt: skip
     """Convolution of (N, C, H, W) or (C, H, W) with weight (O, C / groups, kh, kw).
 
     `padding`: ints, "valid" (0) or "same" (the output has the input's size; stride 1 only).
@@ -521,14 +459,9 @@ def conv2d(
 
 @composite(method=False, out=False)
 def conv3d(
-    input: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Ints = 1,
-    padding: Any = 0,
-    dilation: Ints = 1,
-    groups: int = 1,
-):
+    input: Array, weight: Array, bias: Array | None = None, stride: Ints = 1, padding: Any = 0,
+    dilation: Ints = 1, groups: int = 1,
+):  # fmt: skip
     """Convolution of (N, C, D, H, W) or (C, D, H, W), weight (O, C / groups, kd, kh, kw).
 
     `padding`: ints, "valid" (0) or "same" (the output has the input's size; stride 1 only).
@@ -541,45 +474,27 @@ def conv3d(
 
 @composite(method=False, out=False)
 def conv_transpose1d(
-    input: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Ints = 1,
-    padding: Ints = 0,
-    output_padding: Ints = 0,
-    groups: int = 1,
-    dilation: Ints = 1,
-):
+    input: Array, weight: Array, bias: Array | None = None, stride: Ints = 1, padding: Ints = 0,
+    output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1,
+):  # fmt: skip
     """The transpose of `conv1d`: (N, C, L) or (C, L), weight (C, O / groups, k)."""
     return conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @composite(method=False, out=False)
 def conv_transpose2d(
-    input: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Ints = 1,
-    padding: Ints = 0,
-    output_padding: Ints = 0,
-    groups: int = 1,
-    dilation: Ints = 1,
-):
+    input: Array, weight: Array, bias: Array | None = None, stride: Ints = 1, padding: Ints = 0,
+    output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1,
+):  # fmt: skip
     """The transpose of `conv2d`: (N, C, H, W) or (C, H, W), weight (C, O / groups, kh, kw)."""
     return conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @composite(method=False, out=False)
 def conv_transpose3d(
-    input: Array,
-    weight: Array,
-    bias: Array | None = None,
-    stride: Ints = 1,
-    padding: Ints = 0,
-    output_padding: Ints = 0,
-    groups: int = 1,
-    dilation: Ints = 1,
-):
+    input: Array, weight: Array, bias: Array | None = None, stride: Ints = 1, padding: Ints = 0,
+    output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1,
+):  # fmt: skip
     """The transpose of `conv3d`: (N, C, D, H, W), weight (C, O / groups, kd, kh, kw)."""
     return conv_transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
