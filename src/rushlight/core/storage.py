@@ -251,7 +251,7 @@ class UntypedStorage:
     def cpu(self) -> UntypedStorage:
         return self._to(CPU)
 
-    def _to(self, device: device) -> UntypedStorage:
+    def _to(self, device: Any) -> UntypedStorage:
         """The bytes on a device; the storage itself where it is there."""
         here, there = devices.of(self._memory), devices.for_device(device)
         if here is there:
@@ -435,7 +435,7 @@ class TypedStorage:
     def cpu(self) -> TypedStorage:
         return self._to(CPU)
 
-    def _to(self, device: device) -> TypedStorage:
+    def _to(self, device: Any) -> TypedStorage:
         moved = self._untyped_storage._to(device)
         same = moved is self._untyped_storage
         return self if same else TypedStorage(wrap_storage=moved, dtype=self.dtype)
