@@ -9,12 +9,12 @@ import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import either, lazy_property, logits_to_probs, probs_to_logits
+from rushlight.distributions.utils import ProbsOrLogits, either
 
 __all__ = ["Categorical"]
 
 
-class Categorical(Distribution):
+class Categorical(ProbsOrLogits, Distribution):
     """The categories 0 ... k - 1 with `probs` [..., k], normalised here, or `logits`.
 
     >>> import rushlight as torch
@@ -24,6 +24,7 @@ class Categorical(Distribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
+    _is_binary = False
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -49,25 +50,6 @@ class Categorical(Distribution):
     def support(self) -> Any:
         return constraints.integer_interval(0, self._num_events - 1)
 
-    @lazy_property
-    def logits(self) -> Tensor:
-        """What `probs` are in logarithms."""
-        return probs_to_logits(self.probs)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """Probabilities."""
-        return logits_to_probs(self.logits)
-
-    @property
-    def _param(self) -> Tensor:
-        return self.probs if "probs" in self.__dict__ else self.logits
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of `probs` and `logits`."""
-        return self._param.shape
-
     @property
     def mean(self) -> Tensor:
         return rushlight.full(
@@ -92,8 +74,7 @@ class Categorical(Distribution):
             return drawn.reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         value = value.long().unsqueeze(-1)
         value, logits = rushlight.broadcast_tensors(value, self.logits)
         return logits.gather(-1, value[..., :1]).squeeze(-1)
@@ -109,3 +90,36 @@ class Categorical(Distribution):
         )
         values = values.reshape((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1,) + self._batch_shape) if expand else values
+
+
+class CategoricalVectors(Distribution):
+    """The base of distributions of vectors whose parameters are those of a `Categorical`."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    def _expanded(self, cls: Any, batch_shape: Any, _instance: Any, *names: str) -> Any:
+        new = super()._expanded(cls, batch_shape, _instance, *names)
+        new._categorical = self._categorical.expand(new._batch_shape)
+        return new
+
+    @property
+    def logits(self) -> Tensor:
+        """Normalised log-probabilities."""
+        return self._categorical.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """Normalised probabilities."""
+        return self._categorical.probs
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of `probs` and `logits`."""
+        return self._categorical.param_shape

@@ -10,18 +10,17 @@ from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
 from rushlight.distributions.utils import (
+    ProbsOrLogits,
     broadcast_all,
     clamp_probs,
-    either,
     lazy_property,
     logits_to_probs,
-    probs_to_logits,
 )
 
 __all__ = ["ContinuousBernoulli"]
 
 
-class ContinuousBernoulli(ExponentialFamily):
+class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     """The density C(p) p^x (1 - p)^(1 - x) on [0, 1] (Loaiza-Ganem and Cunningham, 2019).
 
     Between the two numbers of `lims`, where closed forms divide zero by zero, Taylor series stand.
@@ -39,14 +38,11 @@ class ContinuousBernoulli(ExponentialFamily):
         lims: tuple[float, float] = (0.499, 0.501),
         validate_args: bool | None = None,
     ) -> None:
-        either(probs, logits)
+        self._set_parameter(probs, logits)
         if probs is not None:
-            (self.probs,) = broadcast_all(probs)
             if validate_args is not None and not constraints.unit_interval.check(self.probs).all():
                 raise ValueError("The parameter probs has invalid values")
             self.probs = clamp_probs(self.probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
         self._lims = lims
         super().__init__(self._param.shape, validate_args=validate_args)
 
@@ -56,23 +52,9 @@ class ContinuousBernoulli(ExponentialFamily):
         return new
 
     @lazy_property
-    def logits(self) -> Tensor:
-        """log-odds"""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
     def probs(self) -> Tensor:
         """p"""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
-
-    @property
-    def _param(self) -> Tensor:
-        return self.probs if "probs" in self.__dict__ else self.logits
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of `probs` and `logits`."""
-        return self._param.shape
 
     def _cut(self) -> tuple[Tensor, Tensor]:
         """Where closed forms hold, and the probabilities with the lower limit elsewhere."""
@@ -82,7 +64,7 @@ class ContinuousBernoulli(ExponentialFamily):
     def _cont_bern_log_norm(self) -> Tensor:
         """log C(p)"""
         outside, p = self._cut()
-        below = p.clamp(max=0.5) if False else rushlight.where(p <= 0.5, p, 0.0)
+        below = rushlight.where(p <= 0.5, p, 0.0)
         above = rushlight.where(p >= 0.5, p, 1.0)
         log_norm = (rushlight.log1p(-p) - p.log()).abs().log() - rushlight.where(
             p <= 0.5, rushlight.log1p(-2.0 * below), rushlight.log(2.0 * above - 1.0)
@@ -124,8 +106,7 @@ class ContinuousBernoulli(ExponentialFamily):
         )
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         cross = rushlight.nn.functional.binary_cross_entropy_with_logits(
             logits, value, reduction="none"
@@ -133,8 +114,7 @@ class ContinuousBernoulli(ExponentialFamily):
         return -cross + self._cont_bern_log_norm()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         outside, p = self._cut()
         inner = (p**value * (1.0 - p) ** (1.0 - value) + p - 1.0) / (2.0 * p - 1.0)
         inner = rushlight.where(outside, inner, value)

@@ -69,8 +69,7 @@ class Dirichlet(ExponentialFamily):
         return _Dirichlet.apply(concentration)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return (
             rushlight.xlogy(self.concentration - 1.0, value).sum(-1)
             + rushlight.lgamma(self.concentration.sum(-1))

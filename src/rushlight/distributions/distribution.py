@@ -172,12 +172,17 @@ class Distribution:
             if name in self.__dict__:  # of probs and logits only what is known
                 value = self.__dict__[name]
                 new.__dict__[name] = value.expand(batch_shape + value.shape[batch:])
-        super(cls, new).__init__(batch_shape, self._event_shape, validate_args=False)  # type: ignore[call-arg]
+        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
 
     def _extended_shape(self, sample_shape: Any = ()) -> Any:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
+
+    def _check_sample(self, value: Any) -> None:
+        """Raise ValueError for a value outside of the support, if this distribution validates."""
+        if self._validate_args:
+            self._validate_sample(value)
 
     def _validate_sample(self, value: Any) -> None:
         if not isinstance(value, torch.Tensor):

@@ -52,13 +52,11 @@ class Exponential(ExponentialFamily):
         )
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return self.rate.log() - self.rate * value
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return 1 - rushlight.exp(-self.rate * value)
 
     def icdf(self, value: Tensor) -> Tensor:

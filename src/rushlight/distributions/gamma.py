@@ -50,8 +50,7 @@ class Gamma(ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = rushlight.as_tensor(value, dtype=self.rate.dtype)
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return (
             rushlight.xlogy(self.concentration, self.rate)
             + rushlight.xlogy(self.concentration - 1, value)
@@ -60,8 +59,7 @@ class Gamma(ExponentialFamily):
         )
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return rushlight.special.gammainc(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:

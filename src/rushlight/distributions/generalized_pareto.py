@@ -54,8 +54,7 @@ class GeneralizedPareto(Distribution):
         )
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         z = self._z(value)
         zero, c = self._safe()
         power = (1 + 1 / c) * rushlight.log1p(c * z)
@@ -63,8 +62,7 @@ class GeneralizedPareto(Distribution):
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """log of the probability of more than `value`."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         z = self._z(value)
         zero, c = self._safe()
         return -rushlight.where(zero, z, rushlight.log1p(c * z) / c)

@@ -9,17 +9,14 @@ from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import (
+    ProbsOrLogits,
     broadcast_all,
-    either,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
 )
 
 __all__ = ["Geometric"]
 
 
-class Geometric(Distribution):
+class Geometric(ProbsOrLogits, Distribution):
     """How many trials fail before the first that succeeds, each with probability `probs`."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -28,11 +25,7 @@ class Geometric(Distribution):
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        either(probs, logits)
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
+        self._set_parameter(probs, logits)
         batch_shape = self._param.shape
         super().__init__(batch_shape, validate_args=validate_args)
         if self._validate_args and probs is not None:
@@ -47,20 +40,6 @@ class Geometric(Distribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         return self._expanded(Geometric, batch_shape, _instance, "probs", "logits")
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """What `probs` are in logarithms."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """Probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def _param(self) -> Tensor:
-        return self.probs if "probs" in self.__dict__ else self.logits
 
     @property
     def mean(self) -> Tensor:
@@ -83,8 +62,7 @@ class Geometric(Distribution):
             return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         value, probs = broadcast_all(value, self.probs)
         # 0 * log(0) is 0 here
         probs = rushlight.where((probs == 1) & (value == 0), 0.0, probs).to(probs.dtype)

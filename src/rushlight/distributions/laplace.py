@@ -51,13 +51,11 @@ class Laplace(Distribution):
         return self.loc - self.scale * u.sign() * rushlight.log1p(-u.abs())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return -rushlight.log(2 * self.scale) - (value - self.loc).abs() / self.scale
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         apart = value - self.loc
         return 0.5 - 0.5 * apart.sign() * rushlight.expm1(-apart.abs() / self.scale)
 

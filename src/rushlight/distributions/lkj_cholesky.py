@@ -63,8 +63,7 @@ class LKJCholesky(Distribution):
             return w + rest.diag_embed()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         n, dm1 = self.dim, self.dim - 1
         diagonal = value.diagonal(dim1=-1, dim2=-2)[..., 1:]
         order = rushlight.arange(

@@ -148,8 +148,7 @@ class LowRankMultivariateNormal(Distribution):
         )
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         factor, diagonal = self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag
         distance = _mahalanobis(factor, diagonal, value - self.loc, self._capacitance_tril)
         log_det = _log_det(diagonal, self._capacitance_tril)

@@ -58,7 +58,7 @@ class MixtureSameFamily(Distribution):
         super().__init__(parts, event_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(MixtureSameFamily, _instance)
+        new = self._expanded(MixtureSameFamily, batch_shape, _instance)
         batch_shape = rushlight.Size(batch_shape)
         new._component_distribution = self._component_distribution.expand(
             batch_shape + (self._num_component,)
@@ -66,8 +66,6 @@ class MixtureSameFamily(Distribution):
         new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
         new._num_component = self._num_component
         new._event_ndims = self._event_ndims
-        super(MixtureSameFamily, new).__init__(batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
         return new
 
     @constraints.dependent_property
@@ -106,8 +104,7 @@ class MixtureSameFamily(Distribution):
         return (parts * self.mixture_distribution.probs).sum(-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(x)
+        self._check_sample(x)
         parts = self.component_distribution.log_prob(x.unsqueeze(-1 - self._event_ndims))
         weights = rushlight.log_softmax(self.mixture_distribution.logits, -1)
         return rushlight.logsumexp(parts + weights, dim=-1)

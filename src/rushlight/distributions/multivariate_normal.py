@@ -34,7 +34,48 @@ def _precision_to_scale_tril(precision: Tensor) -> Tensor:
     return rushlight.linalg.solve_triangular(upper, identity, upper=False)
 
 
-class MultivariateNormal(Distribution):
+def _scale_tril(name: str, matrix: Tensor) -> Tensor:
+    """The lower Cholesky factor of the covariance that `matrix`, the parameter `name`, gives."""
+    if name == "scale_tril":
+        return matrix
+    if name == "covariance_matrix":
+        return rushlight.linalg.cholesky(matrix)
+    return _precision_to_scale_tril(matrix)
+
+
+class WithCovariance:
+    """A mixin for a covariance given by itself, by its inverse, or by its lower Cholesky factor.
+
+    The ones that are not given are computed when they are first read.
+    """
+
+    _batch_shape: Any
+    _unbroadcasted_scale_tril: Tensor
+
+    def _matrix(self, matrix: Tensor) -> Tensor:
+        return matrix.expand(self._batch_shape + matrix.shape[-2:])
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The lower Cholesky factor of the covariance."""
+        return self._matrix(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance."""
+        factor = self._unbroadcasted_scale_tril
+        return self._matrix(factor @ factor.mT)
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        return self._matrix(rushlight.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+    def _half_log_det(self) -> Tensor:
+        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+class MultivariateNormal(WithCovariance, Distribution):
     """Vectors [..., n] of mean `loc`, with a covariance, its inverse, or its lower Cholesky factor."""
 
     arg_constraints = {
@@ -77,37 +118,13 @@ class MultivariateNormal(Distribution):
         setattr(self, name, matrix.expand(batch_shape + (-1, -1)))
         self.loc = loc.expand(batch_shape + (-1,))
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
-        if scale_tril is not None:
-            self._unbroadcasted_scale_tril = scale_tril
-        elif covariance_matrix is not None:
-            self._unbroadcasted_scale_tril = rushlight.linalg.cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+        self._unbroadcasted_scale_tril = _scale_tril(name, matrix)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         names = ("loc", "covariance_matrix", "scale_tril", "precision_matrix")
         new = self._expanded(MultivariateNormal, batch_shape, _instance, *names)
         new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
         return new
-
-    def _matrix(self, matrix: Tensor) -> Tensor:
-        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The lower Cholesky factor of the covariance."""
-        return self._matrix(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance."""
-        factor = self._unbroadcasted_scale_tril
-        return self._matrix(factor @ factor.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
-        return self._matrix(rushlight.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property
     def mean(self) -> Tensor:
@@ -126,12 +143,8 @@ class MultivariateNormal(Distribution):
         eps = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + _batch_mv(self._unbroadcasted_scale_tril, eps)
 
-    def _half_log_det(self) -> Tensor:
-        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         distance = _batch_mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
         normalizer = self._event_shape[0] * math.log(2 * math.pi)
         return -0.5 * (normalizer + distance) - self._half_log_det()

@@ -10,17 +10,14 @@ from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.gamma import Gamma
 from rushlight.distributions.utils import (
-    broadcast_all,
-    either,
+    ProbsOrLogits,
     lazy_property,
-    logits_to_probs,
-    probs_to_logits,
 )
 
 __all__ = ["NegativeBinomial"]
 
 
-class NegativeBinomial(Distribution):
+class NegativeBinomial(ProbsOrLogits, Distribution):
     """How many trials succeed, each with `probs`, before `total_count` (a real number) have failed."""
 
     arg_constraints = {
@@ -37,11 +34,7 @@ class NegativeBinomial(Distribution):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        either(probs, logits)
-        if probs is not None:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
+        (self.total_count,) = self._set_parameter(probs, logits, total_count)
         self.total_count = self.total_count.type_as(self._param)
         super().__init__(self._param.shape, validate_args=validate_args)
 
@@ -49,25 +42,6 @@ class NegativeBinomial(Distribution):
         return self._expanded(
             NegativeBinomial, batch_shape, _instance, "total_count", "probs", "logits"
         )
-
-    @lazy_property
-    def logits(self) -> Tensor:
-        """What `probs` are in logarithms."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self) -> Tensor:
-        """Probabilities."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def _param(self) -> Tensor:
-        return self.probs if "probs" in self.__dict__ else self.logits
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of `probs` and `logits`."""
-        return self._param.shape
 
     @property
     def mean(self) -> Tensor:
@@ -91,8 +65,7 @@ class NegativeBinomial(Distribution):
             return rushlight.poisson(self._gamma.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         sigmoid = rushlight.nn.functional.logsigmoid
         unnormalized = self.total_count * sigmoid(-self.logits) + value * sigmoid(self.logits)
         normalizer = (

@@ -60,15 +60,13 @@ class Normal(ExponentialFamily):
         return self.loc + eps * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         variance = self.scale**2
         log_root = math.log(math.sqrt(2 * math.pi))
         return -((value - self.loc) ** 2) / (2 * variance) - self.scale.log() - log_root
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         z = (value - self.loc) * self.scale.reciprocal() / math.sqrt(2)
         return 0.5 * (1 + rushlight.erf(z))
 

@@ -94,6 +94,41 @@ class lazy_property:
         return value
 
 
+class ProbsOrLogits:
+    """A mixin for distributions with a parameter given as `probs` or as `logits`.
+
+    The one that is not given is computed when it is first read.
+    """
+
+    _is_binary = True  # logits are log-odds; else normalised log-probabilities along the last dim
+
+    def _set_parameter(self, probs: Any, logits: Any, *others: Any) -> list[Tensor]:
+        """Set the parameter that is not None, broadcast with `others`; return the broadcast others."""
+        either(probs, logits)
+        name, value = ("logits", logits) if probs is None else ("probs", probs)
+        *others_, self.__dict__[name] = broadcast_all(*others, value)
+        return others_
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """Log-odds, or log-probabilities."""
+        return probs_to_logits(self.probs, self._is_binary)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """Probabilities."""
+        return logits_to_probs(self.logits, self._is_binary)
+
+    @property
+    def _param(self) -> Tensor:
+        return self.probs if "probs" in self.__dict__ else self.logits
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of `probs` and `logits`."""
+        return self._param.shape
+
+
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """The elements on and below diagonal `diag` of matrices [..., n, n], row by row."""
     n = mat.shape[-1]

@@ -49,8 +49,7 @@ class VonMises(Distribution):
         return 1 - (_log_bessel(k, 1) - _log_bessel(k, 0)).exp()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return (
             self.concentration * rushlight.cos(value - self.loc)
             - math.log(2 * math.pi)

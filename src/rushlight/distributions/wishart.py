@@ -10,13 +10,13 @@ from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.chi2 import Chi2
 from rushlight.distributions.exp_family import ExponentialFamily
-from rushlight.distributions.multivariate_normal import _precision_to_scale_tril
-from rushlight.distributions.utils import broadcast_shapes, lazy_property
+from rushlight.distributions.multivariate_normal import WithCovariance, _scale_tril
+from rushlight.distributions.utils import broadcast_shapes
 
 __all__ = ["Wishart"]
 
 
-class Wishart(ExponentialFamily):
+class Wishart(WithCovariance, ExponentialFamily):
     """Sums of `df` outer products of normal vectors of a covariance [..., p, p]; df > p - 1, real.
 
     The covariance is given by itself, by its inverse, or by its lower Cholesky factor.
@@ -70,12 +70,7 @@ class Wishart(ExponentialFamily):
                 "ndim - 1 < df < ndim.",
                 stacklevel=2,
             )
-        if scale_tril is not None:
-            self._unbroadcasted_scale_tril = matrix
-        elif covariance_matrix is not None:
-            self._unbroadcasted_scale_tril = rushlight.linalg.cholesky(matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+        self._unbroadcasted_scale_tril = _scale_tril(name, matrix)
         self._dist_chi2 = self._diagonal(self.df)
 
     @property
@@ -97,25 +92,6 @@ class Wishart(ExponentialFamily):
         new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
         new._dist_chi2 = new._diagonal(new.df)
         return new
-
-    def _matrix(self, matrix: Tensor) -> Tensor:
-        return matrix.expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The lower Cholesky factor of the covariance."""
-        return self._matrix(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance."""
-        factor = self._unbroadcasted_scale_tril
-        return self._matrix(factor @ factor.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
-        return self._matrix(rushlight.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property
     def mean(self) -> Tensor:
@@ -179,13 +155,11 @@ class Wishart(ExponentialFamily):
         return found.flatten(sample_dims).any(-1) if self._batch_shape else found
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         nu, p = self.df, self._event_shape[-1]
-        half_log_det = self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         solved = rushlight.cholesky_solve(value, self._unbroadcasted_scale_tril)
         return (
-            -nu * (p * math.log(2) / 2 + half_log_det)
+            -nu * (p * math.log(2) / 2 + self._half_log_det())
             - rushlight.mvlgamma(nu / 2, p)
             + (nu - p - 1) / 2 * rushlight.linalg.slogdet(value).logabsdet
             - solved.diagonal(dim1=-2, dim2=-1).sum(dim=-1) / 2
@@ -193,9 +167,8 @@ class Wishart(ExponentialFamily):
 
     def entropy(self) -> Tensor:
         nu, p = self.df, self._event_shape[-1]
-        half_log_det = self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         return (
-            (p + 1) * (p * math.log(2) / 2 + half_log_det)
+            (p + 1) * (p * math.log(2) / 2 + self._half_log_det())
             + rushlight.mvlgamma(nu / 2, p)
             - (nu - p - 1) / 2 * _mvdigamma(nu / 2, p)
             + nu * p / 2
