@@ -75,18 +75,18 @@ def arrow(points: str, dashed: bool = False) -> str:
 
 
 def picture(w: float, h: float, title: str, parts: list[str]) -> str:
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w:g} {h:g}" width="{w:g}" height="{h:g}" '
+        'font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" fill="#212529">'
+    )
+    tip = (
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
+        'orient="auto"><path d="M0 0 8 4 0 8z" fill="#343a40"/></marker></defs>'
+    )
+    note = "<!-- Written by scripts/diagram.py; do not edit. -->"
+    ground = f'<rect width="{w:g}" height="{h:g}" fill="#ffffff"/>'
     return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w:g} {h:g}" width="{w:g}" height="{h:g}" '
-            'font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" fill="#212529">',
-            f"<title>{escape(title)}</title>",
-            "<!-- Written by scripts/diagram.py; do not edit. -->",
-            '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
-            'orient="auto"><path d="M0 0 8 4 0 8z" fill="#343a40"/></marker></defs>',
-            f'<rect width="{w:g}" height="{h:g}" fill="#ffffff"/>',
-            *parts,
-            "</svg>\n",
-        ]
+        [head, f"<title>{escape(title)}</title>", note, tip, ground, *parts, "</svg>\n"]
     )
 
 

@@ -1,8 +1,8 @@
-"""The general way through a call of an operator: everything the straight-line functions leave out.
+"""The general way through a call of an operator: everything that printed functions leave out.
 
 Python numbers and promotion, devices, tensor subclasses and modes, `out=` and in-place forms,
-several outputs, lists of tensors. See Note [Two ways through a call] in registry.py; inplace.py and
-recording.py are its other parts.
+several outputs, lists of tensors. See Note [Two readers of one pipeline] in registry.py; inplace.py and
+record.py are its other parts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writes, for each operator, the node classes that its calls record, and their straight-line `apply`.
 
-See Note [Generated code] in generate.py, which writes the functions themselves.
+See Note [Generated code] in specialise.py, which prints the functions themselves.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Recording a call on the general way: the node, what it saves, and how it runs its rules.
 
-The straight-line functions of generate.py record the commonest calls themselves, with the same edges
+The printed functions of specialise.py record the commonest calls themselves, with the same edges
 and the same rules.
 """
 

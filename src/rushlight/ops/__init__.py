@@ -1,7 +1,7 @@
 """The operators, one file a family, in folders by what they are for.
 
-The files beside this one say how an operator is declared and called; `registry.py` is where a
-declaration becomes functions.
+`rushlight.dispatch` says how an operator is declared and called; in its `registry.py` a declaration becomes
+functions.
 
 To programs it is `torch.ops`, where PyTorch keeps operators by their inner names: `torch.ops.aten`.
 """
