@@ -55,7 +55,7 @@ _FLOATS = frozenset((dtypes.float32, *_LOW))
 
 
 class _State(threading.local):
-    """What `autocast` has set in one thread."""
+    """The state of `autocast` in one thread."""
 
     enabled = False  # for the CPU
     dtype = dtypes.bfloat16
@@ -128,7 +128,7 @@ def _type_of(device_type: str | None) -> str:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether `autocast` knows the device type."""
+    """True if `autocast` supports the device type."""
     return _type_of(device_type) in (
         "cpu",
         "cuda",
@@ -143,7 +143,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Whether autocast is on for a device type; without one, for CUDA: False."""
+    """True if autocast is on for a device type; without an argument, for CUDA: False."""
     return _type_of(device_type) == "cpu" and _state.enabled
 
 
@@ -154,7 +154,7 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool = False) -> None
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Whether autocast is on for the CPU."""
+    """True if autocast is on for the CPU."""
     return _state.enabled
 
 
@@ -204,7 +204,7 @@ def set_autocast_gpu_dtype(dtype: Any) -> None:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether the casts of parameters are kept until the end of the block."""
+    """True if the casts of parameters are cached until the end of the block."""
     return _state.cache_enabled
 
 

@@ -16,7 +16,7 @@ __all__ = ["Binomial"]
 
 
 class Binomial(ProbsOrLogits, Distribution):
-    """How many of `total_count` trials succeed, each with probability `probs`."""
+    """The number of successes in `total_count` trials, each with success probability `probs`."""
 
     arg_constraints = {
         "total_count": constraints.nonnegative_integer,

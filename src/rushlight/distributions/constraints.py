@@ -23,7 +23,7 @@ class Constraint:
     event_dim = 0
 
     def check(self, value: Any) -> Any:
-        """Whether each element of `value` is in the set: a tensor of truth values."""
+        """A bool tensor: True where `value` satisfies the constraint."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -63,7 +63,7 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether a constraint depends on other parameters."""
+    """True if a constraint depends on other parameters."""
     return isinstance(constraint, _Dependent)
 
 
@@ -112,7 +112,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """What all the components of a mixture allow."""
+    """The constraint that all components of a mixture satisfy."""
 
     def __init__(self, base_constraint: Constraint) -> None:
         if not isinstance(base_constraint, Constraint):

@@ -57,7 +57,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
     def _cut(self) -> tuple[Tensor, Tensor]:
-        """Where closed forms hold, and the probabilities with the lower limit elsewhere."""
+        """The mask where closed forms hold, and `probs` with the lower limit in the other elements."""
         outside = (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
         return outside, rushlight.where(outside, self.probs, self._lims[0]).to(self.probs.dtype)
 

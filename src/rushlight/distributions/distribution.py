@@ -71,7 +71,7 @@ class Distribution:
 
     @property
     def batch_shape(self) -> Any:
-        """How many distributions there are."""
+        """The shape of the batch of distributions."""
         return self._batch_shape
 
     @property

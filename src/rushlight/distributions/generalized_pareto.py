@@ -39,7 +39,7 @@ class GeneralizedPareto(Distribution):
         )
 
     def _safe(self) -> tuple[Tensor, Tensor]:
-        """Where the concentration is zero, and the concentration with ones there."""
+        """The mask where the concentration is zero, and the concentration with ones there."""
         zero = rushlight.isclose(self.concentration, rushlight.zeros_like(self.concentration))
         return zero, rushlight.where(zero, 1.0, self.concentration).to(self.loc.dtype)
 

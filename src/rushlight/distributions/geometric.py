@@ -17,7 +17,7 @@ __all__ = ["Geometric"]
 
 
 class Geometric(ProbsOrLogits, Distribution):
-    """How many trials fail before the first that succeeds, each with probability `probs`."""
+    """The number of failures before the first success; each trial succeeds with probability `probs`."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer

@@ -74,7 +74,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self) -> Categorical:
-        """What picks the component."""
+        """The Categorical distribution over the components."""
         return self._mixture_distribution
 
     @property

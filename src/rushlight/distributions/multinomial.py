@@ -16,7 +16,7 @@ __all__ = ["Multinomial"]
 
 
 class Multinomial(CategoricalVectors):
-    """How often each of k categories came in `total_count` draws, an int."""
+    """The counts of k categories in `total_count` (an int) draws."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ __all__ = ["NegativeBinomial"]
 
 
 class NegativeBinomial(ProbsOrLogits, Distribution):
-    """How many trials succeed, each with `probs`, before `total_count` (a real number) have failed."""
+    """The number of successes, of probability `probs` each, before `total_count` (real) failures."""
 
     arg_constraints = {
         "total_count": constraints.greater_than_eq(0),

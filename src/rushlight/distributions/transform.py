@@ -1,4 +1,4 @@
-"""What transforms have in common: the base class, inverses, chains and broadcasting over events."""
+"""The base class of transforms, and inverse, composed and independent transforms."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def _softplus(x: Any) -> Tensor:
 
 
 def _same_number(a: Any, b: Any) -> bool:
-    """Whether two parameters, numbers or tensors, are equal throughout."""
+    """True if two parameters, numbers or tensors, are equal in all elements."""
     equal = a == b
     return bool(equal.all()) if isinstance(equal, Tensor) else equal
 

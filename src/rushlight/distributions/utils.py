@@ -1,4 +1,4 @@
-"""What distributions share: broadcasting of parameters, probabilities and logits, lazy attributes."""
+"""Functions for distributions: broadcasting of parameters, probabilities and logits, lazy attributes."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def _released(tree: Any, inner: list[Tensor]) -> Any:
 
 
 def _reaches_others(x: Tensor, own: set[int]) -> bool:
-    """Whether the graph of `x` ends in a leaf that is not one of `own`."""
+    """True if the graph of `x` ends in a leaf that is not one of `own`."""
     if x.grad_fn is None:
         return id(x) not in own
     seen, ahead = set(), [x.grad_fn]

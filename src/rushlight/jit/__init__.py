@@ -30,11 +30,11 @@ Error = RuntimeError
 
 
 class TracerWarning(Warning):
-    """What PyTorch warns of while it traces; never given here: programs switch it off."""
+    """The category of PyTorch's warnings while tracing; never issued here: programs filter it."""
 
 
 class ScriptWarning(Warning):
-    """What PyTorch warns of while it scripts; never given here."""
+    """The category of PyTorch's warnings while scripting; never issued here."""
 
 
 class TracingCheckError(Exception):
@@ -45,7 +45,7 @@ _scripted: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class _Scripted(type):
-    """What was given to `script` or `trace` counts as their result: programs ask to do it once."""
+    """isinstance(x, ScriptModule) is True for what was passed to `script` or `trace`, as programs test it."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if super().__instancecheck__(instance):

@@ -67,7 +67,7 @@ def _cast(input: Tensor, dtype: Any) -> Tensor:
 
 
 def _count(input: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: Bool) -> Tensor:
-    """How many elements take part."""
+    """The number of elements that the mask selects."""
     ones = torch.ones(input.shape, dtype=dtypes.int64, device=input.device)
     return _fill(ones, mask, 0).sum(dims, keepdim)
 
@@ -83,7 +83,7 @@ def sum(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The sum of what the mask leaves; integers give int64."""
+    """The sum of the selected elements; integers give int64."""
     return _fill(input, mask, 0).sum(_over(dim, input.ndim), bool(keepdim), dtype=dtype)
 
 
@@ -95,7 +95,7 @@ def prod(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The product of what the mask leaves; integers give int64."""
+    """The product of the selected elements; integers give int64."""
     result = _fill(input, mask, 1)
     over = _over(dim, input.ndim)
     if not over:
@@ -116,7 +116,7 @@ def mean(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The mean of what the mask leaves; nan of nothing. ValueError for integers without `dtype`."""
+    """The mean of the selected elements; nan of nothing. ValueError for integers without `dtype`."""
     wanted = input.dtype if dtype is None else dtype
     if not (wanted.is_floating_point or wanted.is_complex):
         which = "Input" if dtype is None else "Optional"
@@ -139,7 +139,7 @@ def amax(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The maximum of what the mask leaves; the least number of nothing."""
+    """The maximum of the selected elements; the least number of nothing."""
     input = _cast(input, dtype)
     filled = _fill(input, mask, _extreme("amax", input.dtype))
     return filled.amax(_over(dim, input.ndim), bool(keepdim))
@@ -153,7 +153,7 @@ def amin(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The minimum of what the mask leaves; the largest number of nothing."""
+    """The minimum of the selected elements; the largest number of nothing."""
     input = _cast(input, dtype)
     filled = _fill(input, mask, _extreme("amin", input.dtype))
     return filled.amin(_over(dim, input.ndim), bool(keepdim))
@@ -163,7 +163,7 @@ def argmax(
     input: Tensor, dim: int | None = None, *, keepdim: Bool = False, dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Where the maximum of what the mask leaves is, in the dtype of the input (as PyTorch has it)."""
+    """The index of the maximum of the selected elements, in the dtype of the input (as PyTorch has it)."""
     filled = _fill(input, mask, _extreme("argmax", input.dtype))
     return filled.argmax(dim, bool(keepdim)).to(input.dtype if dtype is None else dtype)
 
@@ -172,7 +172,7 @@ def argmin(
     input: Tensor, dim: int | None = None, *, keepdim: Bool = False, dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Where the minimum of what the mask leaves is, in the dtype of the input (as PyTorch has it)."""
+    """The index of the minimum of the selected elements, in the dtype of the input (as PyTorch has it)."""
     filled = _fill(input, mask, _extreme("argmin", input.dtype))
     return filled.argmin(dim, bool(keepdim)).to(input.dtype if dtype is None else dtype)
 
@@ -185,7 +185,7 @@ def median(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The lower median over one dimension of what the mask leaves; nan of nothing."""
+    """The lower median over one dimension of the selected elements; nan of nothing."""
     input = _cast(input, dtype)
     if input.dtype.is_floating_point:
         return _fill(input, mask, float("nan")).nanmedian(dim, bool(keepdim)).values
@@ -209,7 +209,7 @@ def logsumexp(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """`torch.logsumexp` of what the mask leaves; -inf of nothing."""
+    """`torch.logsumexp` of the selected elements; -inf of nothing."""
     result_dtype = input.dtype if dtype is None else dtype
     x = (
         input
@@ -224,7 +224,7 @@ def norm(
     input: Tensor, ord: float | None = 2.0, dim: Dims = None, *, keepdim: Bool = False, dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """`linalg.vector_norm` of what the mask leaves; 0 of nothing (inf for `ord` = -inf)."""
+    """`linalg.vector_norm` of the selected elements; 0 of nothing (inf for `ord` = -inf)."""
     ord = 2.0 if ord is None else ord
     input = _cast(input, dtype)
     filled = _fill(input, mask, float("inf") if ord < 0 else 0)
@@ -235,7 +235,7 @@ def var(
     input: Tensor, dim: Dims = None, unbiased: Bool | None = None, *, correction: float | None = None,
     keepdim: Bool = False, dtype: Any = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The variance of what the mask leaves, by n - `correction`; see `torch.var`."""
+    """The variance of the selected elements, by n - `correction`; see `torch.var`."""
     if unbiased is not None and correction is not None:
         raise ValueError("Only one of unbiased and correction may be given")
     if correction is None:
@@ -266,17 +266,17 @@ def std(
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The running sum of what the mask leaves."""
+    """The running sum of the selected elements."""
     return _fill(input, mask, 0).cumsum(dim, dtype=dtype or input.dtype)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The running product of what the mask leaves."""
+    """The running product of the selected elements."""
     return _fill(input, mask, 1).cumprod(dim, dtype=dtype or input.dtype)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The softmax over what the mask leaves; 0 elsewhere."""
+    """The softmax over the selected elements; 0 elsewhere."""
     input = _cast(input, dtype)
     return torch.nn.functional.softmax(_fill(input, mask, float("-inf")), dim)
 
@@ -284,7 +284,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
 def log_softmax(
     input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The logarithm of the softmax over what the mask leaves; -inf elsewhere."""
+    """The logarithm of the softmax over the selected elements; -inf elsewhere."""
     input = _cast(input, dtype)
     return torch.nn.functional.log_softmax(_fill(input, mask, float("-inf")), dim)
 
@@ -303,7 +303,7 @@ def normalize(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """What the mask leaves divided by its norm over `dim` (at least `eps`); 0 elsewhere."""
+    """The selected elements divided by their norm over `dim` (at least `eps`); 0 elsewhere."""
     length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _fill(_cast(input, dtype), mask, 0) / length.clamp(min=eps)
 

@@ -77,7 +77,7 @@ class MaskedTensor(Tensor):
         return self._data
 
     def get_mask(self) -> Tensor:
-        """Where the numbers count."""
+        """The mask: True where the data is valid."""
         return self._mask
 
     def to_tensor(self, value: float) -> Tensor:
@@ -283,7 +283,7 @@ def _lines(data: Tensor, mask: Tensor, indent: int) -> str:
 
 
 def is_masked_tensor(obj: Any, /) -> bool:
-    """Whether it is a MaskedTensor."""
+    """True for a MaskedTensor."""
     return isinstance(obj, MaskedTensor)
 
 

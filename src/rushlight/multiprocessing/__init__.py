@@ -31,12 +31,12 @@ _strategy = "file_system"
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """How tensors may go to other processes."""
+    """The names of the sharing strategies."""
     return {"file_descriptor", "file_system"}
 
 
 def get_sharing_strategy() -> str:
-    """What was set."""
+    """The sharing strategy that was set."""
     return _strategy
 
 

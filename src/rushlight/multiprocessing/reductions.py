@@ -29,7 +29,7 @@ def _block(tensor: Tensor) -> shared_memory.Block | None:
 
 
 def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
-    """How multiprocessing takes a tensor apart. RuntimeError for one with history."""
+    """Reduce a tensor for multiprocessing's pickler. RuntimeError for a non-leaf tensor that requires grad."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
             "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not "
@@ -58,7 +58,7 @@ _given: WeakKeyDictionary[Any, dict[shared_memory.Block, Any]] = WeakKeyDictiona
 
 
 def _descriptor(block: shared_memory.Block) -> Any:
-    """What becomes the descriptor of `block` in the process that the pickle is for."""
+    """An object that unpickles to a descriptor of `block` in the receiving process."""
     process = context.get_spawning_popen()
     if process is None:
         return reduction.DupFd(block.descriptor)

@@ -19,7 +19,7 @@ __all__ = [
 
 
 class _NormBase(Module):
-    """What batch and instance normalisation share: scale, shift and running statistics."""
+    """The base of batch and instance normalisation: scale, shift and running statistics."""
 
     _version = 2  # 1 had no num_batches_tracked
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]

@@ -42,7 +42,7 @@ class Container(Module):
 
 
 class _Numbered(Module):
-    """What `Sequential` and `ModuleList` share: children whose names are "0", "1", ..."""
+    """The base of `Sequential` and `ModuleList`: its children are named "0", "1", ..."""
 
     def _name_at(self, index: Any) -> str:
         size, index = len(self), operator.index(index)

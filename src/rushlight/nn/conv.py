@@ -25,7 +25,7 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _ConvNd(Module):
-    """What all convolutions share: their parameters, how these start, and how they print."""
+    """The base of all convolutions: their parameters, initialization and `repr`."""
 
     __constants__ = [
         "stride",

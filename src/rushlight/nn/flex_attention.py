@@ -1,4 +1,4 @@
-"""`torch.nn.attention.flex_attention`: attention whose scores and mask are functions of the places.
+"""`torch.nn.attention.flex_attention`: attention whose scores and mask are functions of the positions.
 
     score_mod(score, b, h, q, kv) -> score           mask_mod(b, h, q, kv) -> bool
 
@@ -29,14 +29,14 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
-    """What `flex_attention` is to return besides: the logarithms of the sums, the largest scores."""
+    """A request for further results of `flex_attention`: the log-sum-exp and the maximum of the scores."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What was asked for by an `AuxRequest`."""
+    """The results that an `AuxRequest` asked for."""
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
@@ -224,7 +224,7 @@ class BlockMask:
         return (*self.kv_indices.shape[:-2], *self.seq_lengths)
 
     def numel(self) -> int:
-        """How many scores the mask is for."""
+        """The number of scores that the mask covers."""
         return torch.Size(self.shape).numel()
 
     def sparsity(self) -> float:
@@ -236,7 +236,7 @@ class BlockMask:
         return 100.0 * (1.0 - read / max(self.numel(), 1))
 
     def to_dense(self) -> Tensor:
-        """Which blocks are read, `[B, H, rows, columns]` of 0 and 1."""
+        """1 for each block that is computed, else 0: `[B, H, rows, columns]`."""
         dense = _listed(self.kv_num_blocks, self.kv_indices)
         if self.full_kv_num_blocks is not None and self.full_kv_indices is not None:
             dense = dense | _listed(self.full_kv_num_blocks, self.full_kv_indices)

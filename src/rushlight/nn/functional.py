@@ -106,5 +106,5 @@ def __dir__() -> list[str]:
 
 
 def has(name: str) -> bool:
-    """Whether PyTorch shows this in-place function here: not those of plain mathematics."""
+    """True if PyTorch has this in-place function in `nn.functional`: activations, not arithmetic."""
     return name in TOP or name in INPLACE

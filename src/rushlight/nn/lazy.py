@@ -36,7 +36,7 @@ class LazyModule:
         return [*self._parameters.items(), *self._buffers.items()]
 
     def has_uninitialized_params(self) -> bool:
-        """Whether any parameter or buffer still waits for its shape."""
+        """True if any parameter or buffer has no shape yet."""
         return any(is_lazy(tensor) for _, tensor in self._own_tensors())
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:

@@ -19,7 +19,7 @@ _POLICIES = ("accurate", "balanced", "compact", "auto")
 
 @stub("no-op", "The whole batch is computed at once: options are checked and kept.")
 class LinearCrossEntropyOptions:
-    """How PyTorch cuts the batch of a linear cross entropy into pieces; checked and kept, not used.
+    """Options for splitting the batch of a linear cross entropy; they are checked and stored, not used.
 
     >>> import rushlight as torch
     >>> torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2).batch_chunk_size

@@ -22,7 +22,7 @@ __all__ = [
 
 
 def _reduction_of(size_average: bool | None, reduce: bool | None) -> str:
-    """What the older arguments mean."""
+    """The `reduction` that the older arguments stand for; warns that they are deprecated."""
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce
     reduction = ("mean" if size_average else "sum") if reduce else "none"

@@ -143,7 +143,7 @@ class Module(convert.Devices):
     _call_impl = _wrapped_call_impl = __call__
 
     def forward(self, *input: Any) -> Any:
-        """What the module computes; every subclass writes its own."""
+        """Compute the module's output; every subclass defines it."""
         raise NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )
@@ -494,7 +494,7 @@ class Module(convert.Devices):
     _load_from_state_dict = state.load_own
 
     def get_extra_state(self) -> Any:
-        """What a class wants saved besides tensors; define it together with `set_extra_state`."""
+        """Return state to save besides tensors; define it together with `set_extra_state`."""
         raise RuntimeError("Reached a code path in Module.get_extra_state() that nothing defines.")
 
     def set_extra_state(self, state: Any) -> None:
@@ -579,7 +579,7 @@ class Module(convert.Devices):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What stands in the brackets of the module's line."""
+        """The text between the brackets of the module's `repr`."""
         return ""
 
     def __repr__(self) -> str:

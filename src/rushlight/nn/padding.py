@@ -140,18 +140,18 @@ class _CircularPad(_Pad):
 
 
 class CircularPad1d(_CircularPad):
-    """What comes in from the other end."""
+    """The values from the other end of the last dimension."""
 
     _n = 1
 
 
 class CircularPad2d(_CircularPad):
-    """What comes in from the other side."""
+    """The values from the opposite side of each padded dimension."""
 
     _n = 2
 
 
 class CircularPad3d(_CircularPad):
-    """What comes in from the other side."""
+    """The values from the opposite side of each padded dimension."""
 
     _n = 3

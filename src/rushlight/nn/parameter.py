@@ -241,7 +241,7 @@ def clear_grad(param: Tensor, set_to_none: bool) -> None:
 
 
 def is_lazy(tensor: Any) -> bool:
-    """Whether a parameter or buffer still waits for its shape."""
+    """True if a parameter or buffer has no shape yet."""
     return isinstance(tensor, _Uninitialized)
 
 

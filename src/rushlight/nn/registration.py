@@ -1,4 +1,4 @@
-"""What may be registered in a module, under what name; the messages are PyTorch's."""
+"""Checks of what may be registered in a module and under which name; the messages are PyTorch's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def typename(value: Any) -> str:
-    """What PyTorch's messages call the type of a value: `torch.FloatTensor`, `int`, `pkg.Class`."""
+    """The name of a value's type in PyTorch's messages: `torch.FloatTensor`, `int`, `pkg.Class`."""
     if isinstance(value, Tensor):
         return value.type()
     cls = type(value)

@@ -20,7 +20,7 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class RNNBase(Module):
-    """What RNN, LSTM and GRU share: parameters per layer and direction, shapes, packed input.
+    """The base of RNN, LSTM and GRU: parameters per layer and direction, shape checks, packed input.
 
     Parameters of layer k: `weight_ih_lk` [gates * hidden, input], `weight_hh_lk` [gates * hidden,
     hidden], `bias_ih_lk`, `bias_hh_lk`, with projections `weight_hr_lk`; those of the reverse
@@ -300,7 +300,7 @@ class GRU(RNNBase):
 
 
 class RNNCellBase(Module):
-    """What the cells share: the parameters of one step."""
+    """The base of the cells: the parameters of one step."""
 
     __constants__ = ["input_size", "hidden_size", "bias"]
     _names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")

@@ -15,7 +15,7 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class _Table(Module):
-    """What both embeddings share: the table, its padding row and its values."""
+    """The base of both embeddings: the table, its padding row and its initial values."""
 
     num_embeddings: int
     embedding_dim: int

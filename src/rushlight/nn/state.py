@@ -20,7 +20,7 @@ EXTRA_STATE = "_extra_state"
 
 
 class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What `load_state_dict` found different between the module and the state given."""
+    """The keys that `load_state_dict` found missing or unexpected."""
 
     def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
@@ -41,7 +41,7 @@ def own_tensors(module: Module) -> list[tuple[str, Tensor | None]]:
 
 
 def has_extra_state(module: Module, method: str) -> bool:
-    """Whether the module's class defines `get_extra_state` (`set_extra_state`) itself."""
+    """True if the module's class overrides `get_extra_state` (`set_extra_state`)."""
     from rushlight.nn.module import Module as Base
 
     return getattr(type(module), method, None) is not getattr(Base, method)

@@ -42,7 +42,7 @@ def _clones(module: Module, count: int) -> ModuleList:
 
 
 class _FeedForward(Module):
-    """What both layers share: the two linear maps after the attention."""
+    """The base of both layers: attention and the two linear layers after it."""
 
     def _feed(self, x: Tensor) -> Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))

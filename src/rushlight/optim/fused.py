@@ -26,12 +26,12 @@ _refused: set[tuple] = set()  # kinds of rules that could not be traced or compi
 
 
 def runner() -> Callable[..., None]:
-    """What runs the rules of one step: `run(rule, tensors, *numbers)`, then perhaps `finish()`."""
+    """The function that runs the rules of one step: `run(rule, tensors, *numbers)`; a `Batch` also needs `finish()`."""
     return Batch() if available() else counted
 
 
 def available() -> bool:
-    """Whether rules run as machine code."""
+    """True if rules run as machine code."""
     return llvm.active
 
 

@@ -18,7 +18,7 @@ def cubic_minimum(
     g2: float,
     bounds: tuple[float, float] | None = None,
 ) -> float:
-    """Where the cubic through two points with two slopes is least, kept within the bounds.
+    """The minimum, within the bounds, of the cubic through two points with two slopes.
 
     Nocedal and Wright, equation 3.59; the middle of the bounds where there is no minimum.
     """

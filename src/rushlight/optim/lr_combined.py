@@ -1,4 +1,4 @@
-"""Schedulers made of schedulers."""
+"""Schedulers that combine other schedulers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _check_same_optimizer(schedulers: Sequence[Any], optimizer: Any, name: str) 
 
 
 class _OfSchedulers(LRScheduler):
-    """What ChainedScheduler and SequentialLR share: other schedulers, saved inside their state."""
+    """The base of ChainedScheduler and SequentialLR: the state includes that of the inner schedulers."""
 
     _schedulers: list[Any]
 

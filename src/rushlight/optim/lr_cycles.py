@@ -14,7 +14,7 @@ __all__ = ["CyclicLR", "OneCycleLR"]
 
 
 def _uses_beta1(optimizer: Optimizer) -> bool:
-    """Whether the optimizer's momentum is its first beta; it must have one or the other."""
+    """True if the optimizer's momentum is its first beta; ValueError if it has neither."""
     if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
         raise ValueError(
             "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"

@@ -19,7 +19,7 @@ __all__ = [
 
 
 class _ByFunction(LRScheduler):
-    """What LambdaLR and MultiplicativeLR share: one function per group."""
+    """The base of LambdaLR and MultiplicativeLR: one function per group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.optimizer = optimizer

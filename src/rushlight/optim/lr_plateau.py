@@ -74,7 +74,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.threshold_mode = threshold_mode
 
     def is_better(self, a: float, best: float) -> bool:
-        """Whether a is an improvement."""
+        """True if `a` is better than `best`."""
         if self.threshold_mode == "rel":
             if self.mode == "min":
                 return a < best * (1.0 - self.threshold)
@@ -85,7 +85,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether bad epochs do not count, because the rate has just fallen."""
+        """True while bad epochs do not count because the rate was just reduced."""
         return self.cooldown_counter > 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:

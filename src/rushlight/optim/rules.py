@@ -1,4 +1,4 @@
-"""How an update rule is run.
+"""Running update rules on arrays or on tensors.
 
 A rule is a function `rule(xp, p, g, *state, *numbers)` in plain arithmetic and in functions of `xp`.
 It writes the new values into `p` and the state by in-place operations, and makes new values for all

@@ -184,7 +184,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _weight(self, epoch: int) -> float:
-        """How much of the rate at `epoch` is `swa_lr`."""
+        """The weight of `swa_lr` in the rate at `epoch`, 0 to 1."""
         done = max(0, min(1, epoch / max(1, self.anneal_epochs)))
         return (1 - math.cos(math.pi * done)) / 2 if self._anneal_strategy == "cos" else done
 

@@ -21,7 +21,7 @@ __all__ = [
 
 
 class ProfilerActivity(enum.Enum):
-    """What to profile; only the CPU exists here."""
+    """The kinds of activities to profile; only the CPU is supported."""
 
     CPU = 0
     XPU = 1
@@ -32,7 +32,7 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a profile does in a step."""
+    """The actions of a profiler in a step."""
 
     NONE = 0
     WARMUP = 1

@@ -179,7 +179,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 
 
 class check_sparse_tensor_invariants:
-    """Whether promises about sparse tensors are checked: a switch, a context manager, a decorator.
+    """Enable or disable the checks of sparse tensors' invariants: a switch, context manager and decorator.
 
     Coordinates are always checked here; the switch adds the promise `is_coalesced=True`.
 
@@ -195,7 +195,7 @@ class check_sparse_tensor_invariants:
 
     @staticmethod
     def is_enabled() -> bool:
-        """Whether they are checked now."""
+        """True if the invariants are checked now."""
         return _invariants["checked"]
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What tests of programs use: `assert_close`, `make_tensor`."""
+"""Functions for tests: `assert_close` and `make_tensor`."""
 
 from __future__ import annotations
 

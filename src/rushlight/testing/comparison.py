@@ -93,7 +93,7 @@ def assert_close(
 def _complaints(
     actual: Any, expected: Any, rules: _Rules, item: tuple
 ) -> Iterator[tuple[tuple, Exception]]:
-    """Where in the trees something differs, and how, in their order; types first."""
+    """The differences between two trees, each with its path, in order; types are compared first."""
     found: list[tuple[tuple, Exception]] = []
     for path, a, e, error in list(_leaves(actual, expected, rules, item)):
         if error is not None:
@@ -137,7 +137,7 @@ def _is_sequence(x: Any) -> bool:
 
 
 def _compare(a: Any, e: Any, rules: _Rules) -> Exception | None:
-    """What is wrong with one pair of leaves; None if nothing."""
+    """The difference between one pair of leaves, or None."""
     if a is None or e is None:
         return None if a is e else AssertionError(f"None mismatch: {a} is not {e}")
     if isinstance(a, (bool, np.bool_)) and isinstance(e, (bool, np.bool_)):

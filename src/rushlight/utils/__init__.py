@@ -1,4 +1,4 @@
-"""What programs need around tensors: data loading, hooks, and more, each loaded when asked for."""
+"""Data loading, hooks, checkpointing and other utilities; each module is imported at its first use."""
 
 from __future__ import annotations
 

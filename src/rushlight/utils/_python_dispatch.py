@@ -25,7 +25,7 @@ class TorchDispatchMode:
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:
-    """Whether a tensor is made of others (`__tensor_flatten__`)."""
+    """True if a tensor is a subclass made of other tensors (`__tensor_flatten__`)."""
     return hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
 
 

@@ -64,11 +64,11 @@ class TreeSpec(NamedTuple):
 
     @property
     def num_leaves(self) -> int:
-        """How many leaves a tree of this form has."""
+        """The number of leaves of a tree with this structure."""
         return 1 if self.type is None else sum(c.num_leaves for c in self.children_specs)
 
     def is_leaf(self) -> bool:
-        """Whether the tree is one leaf."""
+        """True if the tree is a single leaf."""
         return self.type is None
 
 
@@ -267,10 +267,10 @@ def tree_map_with_path(
 
 
 def tree_all(pred: Callable, tree: Any, is_leaf: Callable | None = None) -> bool:
-    """Whether it holds of all leaves."""
+    """True if the predicate holds for all leaves."""
     return all(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_any(pred: Callable, tree: Any, is_leaf: Callable | None = None) -> bool:
-    """Whether it holds of some leaf."""
+    """True if the predicate holds for some leaf."""
     return any(map(pred, tree_leaves(tree, is_leaf)))

@@ -296,7 +296,7 @@ def noop_context_fn() -> tuple[Any, Any]:
 
 
 class CheckpointPolicy(enum.Enum):
-    """What to do with the result of an operator: keep it, compute it again, or move it to the CPU."""
+    """The policy for an operator's result: keep it, recompute it, or move it to the CPU."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -307,7 +307,7 @@ class CheckpointPolicy(enum.Enum):
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told besides the operator and its arguments."""
+    """The context that a policy gets besides the operator and its arguments."""
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute, self.op_output = is_recompute, op_output

@@ -29,7 +29,7 @@ _PACKAGES = (
 
 
 def get_env_info() -> SystemEnv:
-    """What is known, as texts."""
+    """The facts about this environment, as strings."""
     import platform
     import sys
     from importlib import metadata
@@ -112,7 +112,7 @@ def blas() -> str:
 
 
 def _openblas_kernel() -> str | None:
-    """What OpenBLAS answers to `get_corename`, asked of the library that NumPy has loaded."""
+    """The CPU name that NumPy's OpenBLAS reports (`get_corename`)."""
     import ctypes
 
     from rushlight._backends import blas

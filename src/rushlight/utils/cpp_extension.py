@@ -68,7 +68,7 @@ def include_paths(*args: Any, **options: Any) -> list[str]:
 
 
 def is_ninja_available() -> bool:
-    """Whether the program `ninja` is installed."""
+    """True if the program `ninja` is installed."""
     import shutil
 
     return shutil.which("ninja") is not None

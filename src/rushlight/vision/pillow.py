@@ -19,6 +19,6 @@ def pillow(what: str, part: str = "Image") -> Any:
 
 
 def is_pil(thing: Any) -> bool:
-    """Whether it is a PIL image; does not import Pillow, without which there is none."""
+    """True for a PIL image; does not import Pillow."""
     image = sys.modules.get("PIL.Image")
     return image is not None and isinstance(thing, image.Image)

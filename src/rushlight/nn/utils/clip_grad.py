@@ -23,7 +23,7 @@ def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
 
 
 def fused() -> Any:
-    """What does all gradients in one call; optimizers load it anyway."""
+    """The module that handles all gradients in one call; optimizers load it anyway."""
     from rushlight.optim import fused
 
     return fused

@@ -77,7 +77,7 @@ def _check_same(
 
 
 def _parts(inverted: Any) -> list[Tensor]:
-    """What a `right_inverse` returned, as a list of tensors."""
+    """The result of a `right_inverse` as a list of tensors."""
     parts = [inverted] if isinstance(inverted, Tensor) else inverted
     if not isinstance(parts, Sequence):
         raise ValueError(
@@ -276,7 +276,7 @@ def register_parametrization(
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether the module has a parametrized tensor, or one of that name."""
+    """True if the module has a parametrized tensor (called `tensor_name`, if given)."""
     listed = getattr(module, "parametrizations", None)
     if not isinstance(listed, ModuleDict):
         return False

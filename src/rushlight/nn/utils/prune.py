@@ -227,7 +227,7 @@ class _Structured(_Amount):
     dim: int
 
     def _slices(self, t: Tensor) -> int:
-        """How many slices there are, and the check that there are any."""
+        """The number of slices; raises if there are none."""
         if t.dim() <= 1:
             raise ValueError(
                 "Structured pruning can only be applied to multidimensional tensors. Found tensor of "
@@ -434,5 +434,5 @@ def remove(module: Module, name: str) -> Module:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether the module, or one below it, has a pruned parameter."""
+    """True if the module or one of its descendants has a pruned parameter."""
     return any(_hooks_of(below) for below in module.modules())

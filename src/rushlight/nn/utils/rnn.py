@@ -94,11 +94,11 @@ class PackedSequence(_Packed):
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the data is on a GPU."""
+        """True if the data is on a GPU."""
         return self.data.is_cuda
 
     def is_pinned(self) -> bool:
-        """Whether the data is in page-locked memory."""
+        """True if the data is in page-locked memory."""
         return self.data.is_pinned()
 
 

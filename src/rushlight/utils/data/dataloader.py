@@ -180,7 +180,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """How worker processes start: a context of `multiprocessing`, or None for its default."""
+        """The `multiprocessing` context that starts the workers, or None for the default."""
         return self._context
 
     @multiprocessing_context.setter
@@ -214,7 +214,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def _index_sampler(self) -> Any:
-        """What one batch is fetched by: lists of indices, or single ones."""
+        """The sampler of what one fetch needs: lists of indices, or single indices."""
         return self.batch_sampler if self._auto_collation else self.sampler
 
     def __len__(self) -> int:

@@ -72,7 +72,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many indices one iteration yields; by default as many as there are samples now."""
+        """The number of indices of one iteration; by default the current number of samples."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:

@@ -150,7 +150,7 @@ class Arena:
         return _wrap(np.stack(arrays, out=part.view(first.dtype).reshape(shape)))
 
     def place(self, content: np.ndarray) -> tuple[int, int, int] | None:
-        """Where the bytes are: number of the block, offset and length; copied there if need be."""
+        """The location (block number, offset, length) of the bytes in shared memory; copies them there if needed."""
         n, address = content.size, storage.address(content)
         if not n:
             return None
@@ -186,7 +186,7 @@ class Arena:
                 self._drop(block)
 
     def news(self) -> tuple[list[tuple[int, int]], list[int], list[int]]:
-        """What the parent has not heard of: new blocks, dropped ones, the new ones' descriptors."""
+        """The changes not yet sent to the parent: new blocks, dropped blocks, descriptors of the new ones."""
         with self.lock:
             new, dropped, self.new, self.dropped = self.new, self.dropped, [], []
         sizes = [(number, size) for number, size, _ in new]

@@ -1,4 +1,4 @@
-"""What runs in a worker, a process or a thread: seeds, then one batch for each task.
+"""The main loop of a worker process or thread: seed it, then fetch one batch per task.
 
 A worker reads tasks from a channel and answers on it. A task is `(epoch, number, item)`: fetch the
 batch for that item of the sampler; or `Again(epoch)`: another epoch begins; or None: end. Every
@@ -28,7 +28,7 @@ _process_info: Any = None
 
 
 class WorkerInfo:
-    """What a worker knows of itself.
+    """The worker's own number, seed and data set, for `get_worker_info`.
 
     `id`, `num_workers`, `seed`, and its copy of the `dataset`; `worker_method`: "multiprocessing" or
     "thread"; `rng`: None in a process, whose generators are all seeded, and in a thread generators of
@@ -79,7 +79,7 @@ class Again(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What all workers of a loader have in common."""
+    """The settings that all workers of a loader share."""
 
     dataset: Any
     iterable: bool

@@ -1,7 +1,7 @@
-"""The workers as their parent sees them: started, given tasks, listened to, ended.
+"""The pool of a loader's workers: the parent starts them, sends tasks, receives answers and stops them.
 
 `Processes` and `Threads` have the same four methods: `put(worker, task)`, `get(timeout)` for the
-next answer of any worker (None when the time is over), `fallen()` for those that died, and `stop()`.
+next answer of any worker (None after a timeout), `fallen()` for those that ended unexpectedly, and `stop()`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Answer", "Processes", "Threads"]
 
 
 class Answer(NamedTuple):
-    """What a worker answered; `data()` is the batch."""
+    """The answer of a worker to one task; `data()` returns the batch."""
 
     worker: int
     epoch: int
@@ -54,7 +54,7 @@ class Processes:
         self.sockets: list[Any] = []
         self.blocks: list[Blocks] = []
         self.inbox: deque[Answer] = deque()
-        self.closed: dict[int, str] = {}  # workers that are heard no more, and why
+        self.closed: dict[int, str] = {}  # workers whose connection is closed, and the reason
         limit = max(2 * ahead, 256 // job.workers)
         try:
             for number in range(job.workers):
@@ -81,7 +81,7 @@ class Processes:
             raise
 
     def put(self, worker: int, task: Any) -> None:
-        """Give a task to a worker, and the blocks that are free again; nothing if it is dead."""
+        """Send a task and the numbers of freed blocks to a worker; do nothing if it has ended."""
         if worker in self.closed:
             return
         try:
@@ -94,7 +94,7 @@ class Processes:
             raise
 
     def get(self, timeout: float) -> Answer | None:
-        """The next answer; None when `timeout` seconds are over, or when a worker is gone."""
+        """The next answer; None after `timeout` seconds or when a worker has ended."""
         if not self.inbox:
             from multiprocessing.connection import wait
 
@@ -138,7 +138,7 @@ class Processes:
         self.inbox.append(Answer(worker, epoch, number, outcome, lambda: loads(message, buffers)))
 
     def fallen(self) -> dict[int, str]:
-        """Process ids of workers that ended although nobody told them to, and how."""
+        """The process ids of workers that ended unexpectedly, each with the reason."""
         found = {}
         for i, process in enumerate(self.processes):
             if i in self.closed:
@@ -148,7 +148,7 @@ class Processes:
         return found
 
     def stop(self) -> None:
-        """End all workers, those that hang by force."""
+        """Stop all workers; kill those that do not stop in time."""
         import socket
 
         connections, self.connections = self.connections, []
@@ -188,7 +188,7 @@ class Processes:
 
 @contextmanager
 def _uninterrupted(method: str) -> Iterator[None]:
-    """Within it Ctrl-C waits, in this thread and in a process that it starts.
+    """Block SIGINT (Ctrl-C) in this thread and in a process that it starts.
 
     A worker ignores Ctrl-C, but it has to live a little before it can say so; what it inherits here
     holds until then (`run_process` lets go). A fork server would hand it to everybody's processes.
@@ -268,7 +268,7 @@ class Threads:
         self.channels[worker].tasks.put(task)
 
     def get(self, timeout: float) -> Answer | None:
-        """The next answer; None when `timeout` seconds are over."""
+        """The next answer; None after `timeout` seconds."""
         import queue
 
         try:
@@ -277,11 +277,11 @@ class Threads:
             return None
 
     def fallen(self) -> dict[int, str]:
-        """Threads that ended although nobody told them to: by SystemExit, for instance."""
+        """The ids of threads that ended unexpectedly (by SystemExit, for instance), each with the reason."""
         return {t.native_id: "the thread ended" for t in self.threads if not t.is_alive()}
 
     def stop(self) -> None:
-        """End all workers; one that hangs is left behind, as a daemon thread."""
+        """Stop all workers; a thread that hangs stays behind as a daemon."""
         self.stopped.set()
         for channel in self.channels:
             channel.tasks.put(None)

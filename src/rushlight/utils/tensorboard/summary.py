@@ -1,4 +1,4 @@
-"""What event files hold: one `Summary` for each kind of record, in the form that TensorBoard's plugins read.
+"""The records of event files: a function per kind makes the `Summary` that TensorBoard's plugins read.
 
 The messages and their fields are those of the `tensorboard` package (`tensorboard/compat/proto`, `tensorboard/plugins`).
 """
@@ -400,7 +400,7 @@ def text(tag: str, content: str) -> Summary:
 
 
 def custom_scalars(layout: dict[str, dict[str, list]]) -> Summary:
-    """Which curves stand in one chart: {category: {chart: ["Multiline" or "Margin", [tag, ...]]}}."""
+    """The layout of charts and their curves: {category: {chart: ["Multiline" or "Margin", [tag, ...]]}}."""
     from tensorboard.plugins.custom_scalar.layout_pb2 import (
         Category,
         Chart,

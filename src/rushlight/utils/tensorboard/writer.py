@@ -58,7 +58,7 @@ class FileWriter:
         self.event_writer.flush()
 
     def close(self) -> None:
-        """Write what is held back and close the file; its thread ends."""
+        """Write the queued events, close the file and end its thread."""
         self.event_writer.close()
 
     def reopen(self) -> None:
@@ -186,7 +186,7 @@ class SummaryWriter:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """How the values are distributed. `bins`: "tensorflow" (edges that grow by a tenth), or what `numpy.histogram` takes."""
+        """A histogram of the values. `bins`: "tensorflow" (edges that grow by a tenth), or what `numpy.histogram` takes."""
         if isinstance(bins, str) and bins == "tensorflow":
             bins = self.default_bins
         self._add(summary.histogram(tag, values, bins, max_bins), global_step, walltime)
@@ -204,7 +204,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """A histogram that is counted already; `bucket_limits` are the right edges. ValueError unless there are as many counts."""
+        """A histogram whose counts are given; `bucket_limits` are the right edges. ValueError unless there are as many counts."""
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError(
                 "len(bucket_limits) != len(bucket_counts), see the document "
@@ -243,7 +243,7 @@ class SummaryWriter:
         weights: Any = None,
         walltime: float | None = None,
     ) -> None:
-        """A curve whose numbers at each threshold are known already."""
+        """A precision-recall curve whose counts at each threshold are given."""
         rows = [
             true_positive_counts, false_positive_counts, true_negative_counts,
             false_negative_counts, precision, recall,
@@ -353,7 +353,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Text, which TensorBoard shows as Markdown."""
+        """Text; TensorBoard shows it as Markdown."""
         self._add(summary.text(tag, text_string), global_step, walltime)
 
     # -- models and runs
@@ -435,18 +435,18 @@ class SummaryWriter:
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
 
     def add_custom_scalars(self, layout: dict[str, dict[str, list]]) -> None:
-        """Which curves stand together: {category: {chart: ["Multiline" or "Margin", [tag, ...]]}}. Once a run."""
+        """The layout of charts: {category: {chart: ["Multiline" or "Margin", [tag, ...]]}}. Once a run."""
         self._add(summary.custom_scalars(layout))
 
     # -- files
 
     def flush(self) -> None:
-        """Write what is held back, of all files."""
+        """Write the queued events of all files."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
 
     def close(self) -> None:
-        """Write what is held back and close all files."""
+        """Write the queued events and close all files."""
         writers, self.all_writers, self.file_writer = self.all_writers or {}, None, None
         for writer in writers.values():
             writer.flush()

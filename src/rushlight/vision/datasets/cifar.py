@@ -114,7 +114,7 @@ class CIFAR10(VisionDataset):
             )
 
     def extra_repr(self) -> str:
-        """Which half it is."""
+        """The name of the split, for `repr`."""
         return f"Split: {'Train' if self.train else 'Test'}"
 
 

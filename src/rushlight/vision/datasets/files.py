@@ -23,12 +23,12 @@ def calculate_md5(fpath: str | os.PathLike, chunk_size: int = 1024 * 1024) -> st
 
 
 def check_md5(fpath: str | os.PathLike, md5: str, **kwargs: Any) -> bool:
-    """Whether the file has this MD5."""
+    """True if the file has this MD5 checksum."""
     return md5 == calculate_md5(fpath, **kwargs)
 
 
 def check_integrity(fpath: str | os.PathLike, md5: str | None = None) -> bool:
-    """Whether the file is there and, where `md5` is given, has it."""
+    """True if the file exists and has the MD5 checksum `md5`, if given."""
     return os.path.isfile(fpath) and (md5 is None or check_md5(fpath, md5))
 
 

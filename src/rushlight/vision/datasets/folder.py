@@ -22,14 +22,14 @@ IMG_EXTENSIONS = (
 
 
 def has_file_allowed_extension(filename: str, extensions: str | tuple[str, ...]) -> bool:
-    """Whether the name ends in one of the extensions, in capitals or not."""
+    """True if the name ends in one of the extensions; case is ignored."""
     return filename.lower().endswith(
         extensions if isinstance(extensions, str) else tuple(extensions)
     )
 
 
 def is_image_file(filename: str) -> bool:
-    """Whether the name ends like an image's.
+    """True if the name has an image's extension.
 
     >>> is_image_file("a.PNG"), is_image_file("a.txt")
     (True, False)
@@ -113,7 +113,7 @@ class DatasetFolder(VisionDataset):
     make_dataset = staticmethod(make_dataset)
 
     def find_classes(self, directory: str | os.PathLike) -> tuple[list[str], dict[str, int]]:
-        """As the function `find_classes`; a subclass may choose differently."""
+        """Call the function `find_classes`; a subclass may override it."""
         return find_classes(directory)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:

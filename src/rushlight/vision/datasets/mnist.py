@@ -128,12 +128,12 @@ class MNIST(VisionDataset):
 
     @property
     def raw_folder(self) -> str:
-        """Where the original files are: root/MNIST/raw."""
+        """The folder of the original files: root/MNIST/raw."""
         return os.path.join(self.root, type(self).__name__, "raw")
 
     @property
     def processed_folder(self) -> str:
-        """Where torchvision once kept its own files; nothing is written there."""
+        """The folder of torchvision's former own files; nothing is written there."""
         return os.path.join(self.root, type(self).__name__, "processed")
 
     @property
@@ -160,7 +160,7 @@ class MNIST(VisionDataset):
                 raise RuntimeError(f"Error downloading {name}:\n" + "\n".join(errors))
 
     def extra_repr(self) -> str:
-        """Which half it is."""
+        """The name of the split, for `repr`."""
         return f"Split: {'Train' if self.train else 'Test'}"
 
 

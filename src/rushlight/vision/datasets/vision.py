@@ -1,4 +1,4 @@
-"""What all data sets of images share."""
+"""The base of image data sets."""
 
 from __future__ import annotations
 

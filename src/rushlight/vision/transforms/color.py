@@ -19,7 +19,7 @@ __all__ = [
 
 
 class ColorJitter(Transform):
-    """Brightness, contrast, saturation and hue changed at random, in random order.
+    """Change brightness, contrast, saturation and hue at random, in random order.
 
     A number b stands for the range (1 - b, 1 + b) of factors, for the hue (-b, b); a pair is the range itself.
     """
@@ -91,7 +91,7 @@ class Grayscale(Transform):
 
 
 class _Sometimes(Transform):
-    """A change with probability `p`."""
+    """The base of transforms that are applied with probability `p`."""
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class _Sometimes(Transform):
 
 
 class RandomGrayscale(_Sometimes):
-    """In gray, with as many channels as before, with probability `p`."""
+    """Convert to gray, with the same number of channels, with probability `p`."""
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__(p)
@@ -119,28 +119,28 @@ class RandomGrayscale(_Sometimes):
 
 
 class RandomInvert(_Sometimes):
-    """Inverted with probability `p`."""
+    """Invert the image with probability `p`."""
 
     def apply_to(self, img: Any) -> Any:
         return F.invert(img)
 
 
 class RandomAutocontrast(_Sometimes):
-    """Stretched to the whole range with probability `p`."""
+    """Stretch each channel to the whole range with probability `p`."""
 
     def apply_to(self, img: Any) -> Any:
         return F.autocontrast(img)
 
 
 class RandomEqualize(_Sometimes):
-    """With an even histogram with probability `p`."""
+    """Equalize the histogram with probability `p`."""
 
     def apply_to(self, img: Any) -> Any:
         return F.equalize(img)
 
 
 class RandomPosterize(_Sometimes):
-    """Cut to `bits` bits with probability `p`."""
+    """Keep only `bits` bits of each value with probability `p`."""
 
     def __init__(self, bits: int, p: float = 0.5) -> None:
         super().__init__(p)
@@ -151,7 +151,7 @@ class RandomPosterize(_Sometimes):
 
 
 class RandomSolarize(_Sometimes):
-    """Inverted from `threshold` on with probability `p`."""
+    """Invert all values at or above `threshold` with probability `p`."""
 
     def __init__(self, threshold: float, p: float = 0.5) -> None:
         super().__init__(p)
@@ -162,7 +162,7 @@ class RandomSolarize(_Sometimes):
 
 
 class RandomAdjustSharpness(_Sometimes):
-    """Sharper or smoother by `sharpness_factor` with probability `p`."""
+    """Sharpen (or smooth) by `sharpness_factor` with probability `p`."""
 
     def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
         super().__init__(p)
@@ -173,7 +173,7 @@ class RandomAdjustSharpness(_Sometimes):
 
 
 class GaussianBlur(Transform):
-    """Blurred, with `sigma` drawn from a range (or fixed)."""
+    """Blur by a Gaussian whose `sigma` is fixed or drawn from a range."""
 
     def __init__(
         self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)

@@ -24,15 +24,15 @@ class Transform(nn.Module):
     """
 
     def draw(self, img: Any) -> Any:
-        """What `change` needs to know; draws the random numbers."""
+        """Draw the random numbers that `change` needs."""
         return None
 
     def change(self, img: Any, drawn: Any) -> Any:
-        """The image changed."""
+        """The image, transformed with the drawn numbers."""
         raise NotImplementedError
 
     def forward(self, img: Any) -> Any:
-        """The image changed at random."""
+        """The image, transformed with newly drawn numbers."""
         return self.change(img, self.draw(img))
 
     def extra_repr(self) -> str:
@@ -48,7 +48,7 @@ class Transform(nn.Module):
 
 
 class Compose:
-    """Transforms one after the other.
+    """Apply transforms one after the other.
 
     >>> import numpy as np
     >>> Compose([ToTensor(), Normalize([0.5], [0.5])])(np.array([[0, 255]], np.uint8))

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class InterpolationMode(enum.Enum):
-    """How pixels between pixels are made. BOX, HAMMING and LANCZOS are for PIL images only."""
+    """The interpolation methods; BOX, HAMMING and LANCZOS are for PIL images only."""
 
     NEAREST = "nearest"
     NEAREST_EXACT = "nearest-exact"
@@ -358,12 +358,12 @@ def resized_crop(
 
 
 def hflip(img: Any) -> Any:
-    """Left for right."""
+    """Flip the image left to right."""
     return img.transpose(0) if is_pil(img) else _tensor(img, "hflip").flip(-1)
 
 
 def vflip(img: Any) -> Any:
-    """Top for bottom."""
+    """Flip the image top to bottom."""
     return img.transpose(1) if is_pil(img) else _tensor(img, "vflip").flip(-2)
 
 
@@ -452,7 +452,7 @@ def _check_factor(name: str, factor: float) -> None:
 
 
 def adjust_brightness(img: Any, brightness_factor: float) -> Any:
-    """The image times the factor: 0 is black, 1 the image itself."""
+    """Multiply the image by the factor: 0 gives black, 1 the image itself."""
     _check_factor("brightness_factor", brightness_factor)
     if is_pil(img):
         return _enhance(img, "Brightness", brightness_factor)
@@ -461,7 +461,7 @@ def adjust_brightness(img: Any, brightness_factor: float) -> Any:
 
 
 def adjust_contrast(img: Any, contrast_factor: float) -> Any:
-    """0 is the mean gray, 1 the image itself."""
+    """Blend the image with its mean gray: 0 gives gray, 1 the image itself."""
     _check_factor("contrast_factor", contrast_factor)
     if is_pil(img):
         return _enhance(img, "Contrast", contrast_factor)
@@ -505,7 +505,7 @@ def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
 
 
 def adjust_sharpness(img: Any, sharpness_factor: float) -> Any:
-    """0 is smoothed, 1 the image itself, 2 sharper."""
+    """Sharpen the image: 0 gives a smoothed image, 1 the image itself, 2 a sharper one."""
     _check_factor("sharpness_factor", sharpness_factor)
     if is_pil(img):
         return _enhance(img, "Sharpness", sharpness_factor)
@@ -530,35 +530,35 @@ def _ops(img: Any, name: str, *arguments: Any) -> Any:
 
 
 def invert(img: Any) -> Any:
-    """Bright for dark."""
+    """Invert the image: the maximum of the type minus each value."""
     if is_pil(img):
         return _ops(img, "invert")
     return tensors.largest(img.dtype) - _tensor(img, "invert")
 
 
 def posterize(img: Any, bits: int) -> Any:
-    """Only the highest `bits` of each uint8 value."""
+    """Keep only the highest `bits` bits of each uint8 value."""
     if is_pil(img):
         return _ops(img, "posterize", bits)
     return _tensor(img, "posterize") & -int(2 ** (8 - bits)) % 256
 
 
 def solarize(img: Any, threshold: float) -> Any:
-    """Values from the threshold on inverted."""
+    """Invert all values at or above the threshold."""
     if is_pil(img):
         return _ops(img, "solarize", threshold)
     return torch.where(_tensor(img, "solarize") >= threshold, invert(img), img)
 
 
 def autocontrast(img: Any) -> Any:
-    """Each channel stretched to the whole range."""
+    """Stretch each channel to the whole range of the type."""
     if is_pil(img):
         return _ops(img, "autocontrast")
     return tensors.autocontrast(_tensor(img, "autocontrast"))
 
 
 def equalize(img: Any) -> Any:
-    """Each channel with as even a histogram as possible."""
+    """Equalize the histogram of each channel."""
     if is_pil(img):
         return _ops(img, "equalize")
     return tensors.equalize(_tensor(img, "equalize"))

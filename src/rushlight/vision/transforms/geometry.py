@@ -144,14 +144,14 @@ class _Flip(Transform):
 
 
 class RandomHorizontalFlip(_Flip):
-    """Left for right with probability `p`."""
+    """Flip the image left to right with probability `p`."""
 
     def change(self, img: Any, drawn: bool) -> Any:
         return F.hflip(img) if drawn else img
 
 
 class RandomVerticalFlip(_Flip):
-    """Top for bottom with probability `p`."""
+    """Flip the image top to bottom with probability `p`."""
 
     def change(self, img: Any, drawn: bool) -> Any:
         return F.vflip(img) if drawn else img
@@ -228,7 +228,7 @@ def _fill(img: Any, fill: Any) -> Any:
 
 
 class RandomRotation(Transform):
-    """Turned by an angle from `degrees` (a, b), or (-d, d)."""
+    """Rotate the image by a random angle from `degrees` (a, b), or (-d, d)."""
 
     def __init__(
         self,
@@ -259,7 +259,7 @@ class RandomRotation(Transform):
 
 
 class RandomAffine(Transform):
-    """Turned, moved by up to `translate` of the size, scaled and sheared (degrees), all at random."""
+    """A random affine map: rotation, translation up to `translate` of the size, scale and shear (degrees)."""
 
     def __init__(
         self,

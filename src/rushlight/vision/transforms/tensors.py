@@ -1,4 +1,4 @@
-"""What `transforms.functional` does to tensors `[..., C, H, W]`."""
+"""The functions of `transforms.functional` for tensors `[..., C, H, W]`."""
 
 from __future__ import annotations
 
