@@ -14,6 +14,7 @@ from rushlight.optim.optimizer import (
     number,
     zeros_like,
 )
+from rushlight.optim.rules import penalized
 
 __all__ = ["Adadelta"]
 
@@ -82,10 +83,7 @@ def adadelta(
     maximize: bool,
 ) -> None:
     """Zeiler 2012, algorithm 1."""
-    if maximize:
-        g = -g
-    if weight_decay:
-        g = g + weight_decay * p
+    g = penalized(p, g, weight_decay, maximize)
     v *= rho
     v += (1 - rho) * (g * g)
     delta = xp.sqrt(u + eps) / xp.sqrt(v + eps) * g

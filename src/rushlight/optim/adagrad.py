@@ -15,6 +15,7 @@ from rushlight.optim.optimizer import (
     new_step,
     number,
 )
+from rushlight.optim.rules import penalized
 
 __all__ = ["Adagrad"]
 
@@ -105,9 +106,6 @@ def adagrad(
     xp: Any, p: Any, g: Any, total: Any, rate: Any, eps: float, weight_decay: float, maximize: bool
 ) -> None:
     """Duchi et al. 2011, figure 1, with a diagonal matrix."""
-    if maximize:
-        g = -g
-    if weight_decay:
-        g = g + weight_decay * p
+    g = penalized(p, g, weight_decay, maximize)
     total += g * g
     p -= rate * g / (xp.sqrt(total) + eps)

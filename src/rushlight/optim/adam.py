@@ -17,6 +17,7 @@ from rushlight.optim.optimizer import (
     number,
     zeros_like,
 )
+from rushlight.optim.rules import penalized, update_moments
 
 __all__ = ["Adam", "AdamW"]
 
@@ -115,15 +116,10 @@ def adam(
     t: float,
 ) -> None:
     """Kingma and Ba 2014, algorithm 1; decoupled decay as in Loshchilov and Hutter 2017."""
-    if maximize:
-        g = -g
     if weight_decay and decoupled:
         p *= 1 - lr * weight_decay
-    elif weight_decay:
-        g = g + weight_decay * p
-    m += (1 - beta1) * (g - m)
-    v *= beta2
-    v += (1 - beta2) * (g * g)
+    g = penalized(p, g, 0 if decoupled else weight_decay, maximize)
+    update_moments(g, m, v, beta1, beta2)
     if largest is not None:
         largest[...] = xp.maximum(largest, v)
         v = largest

@@ -15,6 +15,7 @@ from rushlight.optim.optimizer import (
     number,
     zeros_like,
 )
+from rushlight.optim.rules import penalized
 
 __all__ = ["Adamax"]
 
@@ -87,10 +88,7 @@ def adamax(
     t: float,
 ) -> None:
     """Kingma and Ba 2014, algorithm 2."""
-    if maximize:
-        g = -g
-    if weight_decay:
-        g = g + weight_decay * p
+    g = penalized(p, g, weight_decay, maximize)
     m += (1 - beta1) * (g - m)
     u[...] = xp.maximum(beta2 * u, xp.absolute(g) + eps)
     p -= (lr / (1 - beta1**t)) * m / u

@@ -15,6 +15,7 @@ from rushlight.optim.optimizer import (
     number,
     zeros_like,
 )
+from rushlight.optim.rules import penalized
 
 __all__ = ["ASGD"]
 
@@ -93,10 +94,7 @@ def asgd(
     maximize: bool,
 ) -> None:
     """Polyak and Juditsky 1992; the schedule of eta as in Bottou 2010, section 5."""
-    if maximize:
-        g = -g
-    if weight_decay:
-        g = g + weight_decay * p
+    g = penalized(p, g, weight_decay, maximize)
     p *= 1 - lambd * eta
     p -= eta * g
     if mu == 1:

@@ -7,6 +7,7 @@ present one, so that several can work on one optimizer; `step(epoch)` uses a clo
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -138,15 +139,18 @@ class LRScheduler:
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
+        if epoch is None:
+            self.last_epoch += 1
+            self._set_lr(self.get_lr)
+        else:
+            self.last_epoch = epoch
+            self._set_lr(getattr(self, "_get_closed_form_lr", self.get_lr))
+
+    def _set_lr(self, compute: Callable[[], list[Any]]) -> None:
+        """Set the rate of each group to what `compute` returns."""
         self._get_lr_called_within_step = True
         try:
-            if epoch is None:
-                self.last_epoch += 1
-                values = self.get_lr()
-            else:
-                self.last_epoch = epoch
-                closed = getattr(self, "_get_closed_form_lr", self.get_lr)
-                values = closed()
+            values = compute()
         finally:
             self._get_lr_called_within_step = False
         for group, value in zip(self.optimizer.param_groups, values, strict=True):

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from rushlight.optim.lr_base import LRScheduler, _put, _value_of
+from rushlight.optim.lr_base import LRScheduler
 from rushlight.optim.optimizer import Optimizer
 
 __all__ = [
@@ -308,11 +308,4 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 self.T_cur = epoch - self.T_0 * (m**restarts - 1) / (m - 1)
                 self.T_i = self.T_0 * m**restarts
         self.last_epoch = math.floor(epoch)
-        self._get_lr_called_within_step = True
-        try:
-            values = self.get_lr()
-        finally:
-            self._get_lr_called_within_step = False
-        for group, value in zip(self.optimizer.param_groups, values, strict=True):
-            _put(group, "lr", value)
-        self._last_lr = [_value_of(group["lr"]) for group in self.optimizer.param_groups]
+        self._set_lr(self.get_lr)

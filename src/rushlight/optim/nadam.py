@@ -17,6 +17,7 @@ from rushlight.optim.optimizer import (
     number,
     zeros_like,
 )
+from rushlight.optim.rules import penalized, update_moments
 
 __all__ = ["NAdam"]
 
@@ -112,15 +113,10 @@ def nadam(
     t: float,
 ) -> None:
     """Dozat 2016, algorithm 2: `of_gradient` g + `of_momentum` m in the place of Adam's m."""
-    if maximize:
-        g = -g
     if weight_decay and decoupled:
         p *= 1 - lr * weight_decay
-    elif weight_decay:
-        g = g + weight_decay * p
-    m += (1 - beta1) * (g - m)
-    v *= beta2
-    v += (1 - beta2) * (g * g)
+    g = penalized(p, g, 0 if decoupled else weight_decay, maximize)
+    update_moments(g, m, v, beta1, beta2)
     scale = math.sqrt(1 - beta2**t)
     direction = of_gradient * g + of_momentum * m
     p -= (lr * scale) * direction / (xp.sqrt(v) + eps * scale)

@@ -16,6 +16,7 @@ from rushlight.optim.optimizer import (
     number,
     zeros_like,
 )
+from rushlight.optim.rules import penalized, update_moments
 
 __all__ = ["RAdam"]
 
@@ -103,15 +104,10 @@ def radam(
     t: float,
 ) -> None:
     """Liu et al. 2019, algorithm 2; `rectify` is None while the variance is not tractable."""
-    if maximize:
-        g = -g
     if weight_decay and decoupled:
         p *= 1 - lr * weight_decay
-    elif weight_decay:
-        g = g + weight_decay * p
-    m += (1 - beta1) * (g - m)
-    v *= beta2
-    v += (1 - beta2) * (g * g)
+    g = penalized(p, g, 0 if decoupled else weight_decay, maximize)
+    update_moments(g, m, v, beta1, beta2)
     rate = lr / (1 - beta1**t)
     if rectify is None:
         p -= rate * m

@@ -14,6 +14,7 @@ from rushlight.optim.optimizer import (
     number,
     zeros_like,
 )
+from rushlight.optim.rules import penalized
 
 __all__ = ["RMSprop"]
 
@@ -97,10 +98,7 @@ def rmsprop(
     maximize: bool,
 ) -> None:
     """Graves 2013, equations 38 to 45; eps is added outside of the root."""
-    if maximize:
-        g = -g
-    if weight_decay:
-        g = g + weight_decay * p
+    g = penalized(p, g, weight_decay, maximize)
     v *= alpha
     v += (1 - alpha) * (g * g)
     variance = v

@@ -29,6 +29,20 @@ def quiet() -> Any:
     return np.errstate(all="ignore")
 
 
+def penalized(p: Any, g: Any, weight_decay: Any, maximize: bool) -> Any:
+    """The gradient to descend: `g`, or -g to maximize, plus the gradient of the L2 penalty."""
+    if maximize:
+        g = -g
+    return g + weight_decay * p if weight_decay else g
+
+
+def update_moments(g: Any, m: Any, v: Any, beta1: float, beta2: float) -> None:
+    """Update the moving means m of g and v of g ** 2, in place."""
+    m += (1 - beta1) * (g - m)
+    v *= beta2
+    v += (1 - beta2) * (g * g)
+
+
 def on_arrays(rule: Rule, arrays: list[Any], numbers: tuple) -> None:
     """Run a rule on arrays of one device, or None where a rule may get that; the second is the gradient."""
     first = arrays[0]

@@ -12,6 +12,7 @@ from rushlight.optim.optimizer import (
     number,
     zeros_like,
 )
+from rushlight.optim.rules import penalized
 
 __all__ = ["SGD"]
 
@@ -125,10 +126,7 @@ def sgd(
     maximize: bool,
 ) -> None:
     """Sutskever et al. 2013, with the learning rate outside of the buffer."""
-    if maximize:
-        g = -g
-    if weight_decay:
-        g = g + weight_decay * p
+    g = penalized(p, g, weight_decay, maximize)
     if buffer is not None:
         buffer *= momentum
         buffer += g if dampening == 0 else (1 - dampening) * g
