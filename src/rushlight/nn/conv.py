@@ -28,16 +28,9 @@ class _ConvNd(Module):
     """The base of all convolutions: their parameters, initialization and `repr`."""
 
     __constants__ = [
-        "stride",
-        "padding",
-        "dilation",
-        "groups",
-        "padding_mode",
-        "output_padding",
-        "in_channels",
-        "out_channels",
-        "kernel_size",
-    ]
+        "stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels",
+        "out_channels", "kernel_size",
+    ]  # fmt: skip
     bias: Tensor | None
     transposed = False
 

@@ -155,13 +155,8 @@ class AvgPool1d(Module):
 
 class _AvgPool(Module):
     __constants__ = [
-        "kernel_size",
-        "stride",
-        "padding",
-        "ceil_mode",
-        "count_include_pad",
-        "divisor_override",
-    ]
+        "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override",
+    ]  # fmt: skip
     _pool: Any = None
 
     def __init__(

@@ -15,13 +15,8 @@ class Upsample(Module):
     """Interpolates [N, C, ...] to `size`, or by `scale_factor`; see `F.interpolate`."""
 
     __constants__ = [
-        "size",
-        "scale_factor",
-        "mode",
-        "align_corners",
-        "name",
-        "recompute_scale_factor",
-    ]
+        "size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor",
+    ]  # fmt: skip
 
     def __init__(
         self,

@@ -127,8 +127,11 @@ class StochasticDepth(nn.Module):
         return f"p={self.p}, mode={self.mode}"
 
 
-def init_fan_out(root: nn.Module) -> None:
-    """The start of the mobile nets: He's for convolutions by their outputs, normal of 0.01 for linear layers."""
+def init_fan_out(root: nn.Module, linear: bool = True) -> None:
+    """Initialize a model: convolutions by He's method (fan out), norms by 1 and 0, linear layers by N(0, 0.01).
+
+    `linear=False` leaves linear layers as they are.
+    """
     for m in root.modules():
         if isinstance(m, nn.Conv2d):
             nn.init.kaiming_normal_(m.weight, mode="fan_out")
@@ -137,6 +140,6 @@ def init_fan_out(root: nn.Module) -> None:
         elif isinstance(m, nn.BatchNorm2d | nn.GroupNorm):
             nn.init.ones_(m.weight)
             nn.init.zeros_(m.bias)
-        elif isinstance(m, nn.Linear):
+        elif linear and isinstance(m, nn.Linear):
             nn.init.normal_(m.weight, 0, 0.01)
             nn.init.zeros_(m.bias)

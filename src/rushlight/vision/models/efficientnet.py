@@ -12,6 +12,7 @@ from rushlight.vision.models.blocks import (
     Conv2dNormActivation,
     SqueezeExcitation,
     StochasticDepth,
+    init_fan_out,
     make_divisible,
     model,
 )
@@ -121,18 +122,10 @@ class EfficientNet(nn.Module):
         self.classifier = nn.Sequential(
             nn.Dropout(p=dropout, inplace=True), nn.Linear(4 * last, num_classes)
         )
-        for m in self.modules():
-            if isinstance(m, nn.Conv2d):
-                nn.init.kaiming_normal_(m.weight, mode="fan_out")
-                if m.bias is not None:
-                    nn.init.zeros_(m.bias)
-            elif isinstance(m, nn.BatchNorm2d | nn.GroupNorm):
-                nn.init.ones_(m.weight)
-                nn.init.zeros_(m.bias)
-            elif isinstance(m, nn.Linear):
-                bound = m.out_features**-0.5
-                nn.init.uniform_(m.weight, -bound, bound)
-                nn.init.zeros_(m.bias)
+        init_fan_out(self, linear=False)
+        bound = num_classes**-0.5
+        nn.init.uniform_(self.classifier[1].weight, -bound, bound)
+        nn.init.zeros_(self.classifier[1].bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classifier(self.avgpool(self.features(x)).flatten(1))

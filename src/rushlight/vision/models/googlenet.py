@@ -85,6 +85,24 @@ class InceptionAux(nn.Module):
         return self.fc2(self.dropout(F.relu(self.fc1(x), inplace=True)))
 
 
+def rescale(x: Tensor) -> Tensor:
+    """Images normalised by ImageNet's mean and standard deviation, rescaled to -1..1."""
+    mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    parts = [x[:, i : i + 1] * (std[i] / 0.5) + (mean[i] - 0.5) / 0.5 for i in range(3)]
+    return torch.cat(parts, 1)
+
+
+def init_trunc_normal(root: nn.Module, std: float) -> None:
+    """Initialize convolutions and linear layers by N(0, `std` or their own `stddev`), norms by 1 and 0."""
+    for m in root.modules():
+        if isinstance(m, nn.Conv2d | nn.Linear):
+            own = float(getattr(m, "stddev", std))
+            nn.init.trunc_normal_(m.weight, mean=0.0, std=own, a=-2, b=2)
+        elif isinstance(m, nn.BatchNorm2d):
+            nn.init.constant_(m.weight, 1)
+            nn.init.constant_(m.bias, 0)
+
+
 class GoogLeNet(nn.Module):
     """Images `[N, 3, H, W]` to scores; in training with `aux_logits` to `GoogLeNetOutputs`."""
 
@@ -117,18 +135,11 @@ class GoogLeNet(nn.Module):
         self.dropout = nn.Dropout(p=dropout)
         self.fc = nn.Linear(1024, num_classes)
         if init_weights is not False:
-            for m in self.modules():
-                if isinstance(m, nn.Conv2d | nn.Linear):
-                    nn.init.trunc_normal_(m.weight, mean=0.0, std=0.01, a=-2, b=2)
-                elif isinstance(m, nn.BatchNorm2d):
-                    nn.init.constant_(m.weight, 1)
-                    nn.init.constant_(m.bias, 0)
+            init_trunc_normal(self, 0.01)
 
     def forward(self, x: Tensor) -> Tensor | GoogLeNetOutputs:
-        if self.transform_input:  # from ImageNet's mean and deviation to the range -1..1
-            mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-            parts = [x[:, i : i + 1] * (std[i] / 0.5) + (mean[i] - 0.5) / 0.5 for i in range(3)]
-            x = torch.cat(parts, 1)
+        if self.transform_input:
+            x = rescale(x)
         x = self.maxpool1(self.conv1(x))
         x = self.maxpool2(self.conv3(self.conv2(x)))
         x = self.inception4a(self.maxpool3(self.inception3b(self.inception3a(x))))

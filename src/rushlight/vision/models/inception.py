@@ -9,7 +9,7 @@ import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import nn
 from rushlight.vision.models.blocks import model
-from rushlight.vision.models.googlenet import BasicConv2d
+from rushlight.vision.models.googlenet import BasicConv2d, init_trunc_normal, rescale
 
 if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor
@@ -192,20 +192,12 @@ class Inception3(nn.Module):
         self.dropout = nn.Dropout(p=dropout)
         self.fc = nn.Linear(2048, num_classes)
         if init_weights is not False:
-            for m in self.modules():
-                if isinstance(m, nn.Conv2d | nn.Linear):
-                    # torchvision asks the convolution itself: a stddev set on its BasicConv2d has no effect
-                    std = float(getattr(m, "stddev", 0.1))
-                    nn.init.trunc_normal_(m.weight, mean=0.0, std=std, a=-2, b=2)
-                elif isinstance(m, nn.BatchNorm2d):
-                    nn.init.constant_(m.weight, 1)
-                    nn.init.constant_(m.bias, 0)
+            # as in torchvision, a stddev set on a BasicConv2d does not reach its convolution
+            init_trunc_normal(self, 0.1)
 
     def forward(self, x: Tensor) -> Tensor | InceptionOutputs:
-        if self.transform_input:  # from ImageNet's mean and deviation to the range -1..1
-            mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-            parts = [x[:, i : i + 1] * (std[i] / 0.5) + (mean[i] - 0.5) / 0.5 for i in range(3)]
-            x = torch.cat(parts, 1)
+        if self.transform_input:
+            x = rescale(x)
         x = self.maxpool1(self.Conv2d_2b_3x3(self.Conv2d_2a_3x3(self.Conv2d_1a_3x3(x))))
         x = self.maxpool2(self.Conv2d_4a_3x3(self.Conv2d_3b_1x1(x)))
         x = self.Mixed_6a(self.Mixed_5d(self.Mixed_5c(self.Mixed_5b(x))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight import nn
-from rushlight.vision.models.blocks import model
+from rushlight.vision.models.blocks import init_fan_out, model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -144,12 +144,7 @@ class ResNet(nn.Module):
         self.layer4 = self._make_layer(block, 512, layers[3], 2, dilate[2])
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
         self.fc = nn.Linear(512 * block.expansion, num_classes)
-        for m in self.modules():
-            if isinstance(m, nn.Conv2d):
-                nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")
-            elif isinstance(m, nn.BatchNorm2d | nn.GroupNorm):
-                nn.init.constant_(m.weight, 1)
-                nn.init.constant_(m.bias, 0)
+        init_fan_out(self, linear=False)
         if zero_init_residual:
             for m in self.modules():
                 last = getattr(m, {Bottleneck: "bn3", BasicBlock: "bn2"}.get(type(m), ""), None)
