@@ -245,16 +245,6 @@ def test_new_tensors_that_want_gradients():
         assert not make(2, 3, requires_grad=False).requires_grad
 
 
-def test_a_number_is_written_in_place_into_a_tensor_without_dimensions():
-    count = torch.tensor(3)
-    assert count.add_(1) is count
-    assert count.item() == 4
-    with torch.no_grad():
-        mean = torch.tensor(2.0)
-        mean.mul_(0.5).add_(torch.tensor(1, dtype=torch.float64))
-    assert mean.item() == 2.0
-
-
 def test_threads_that_make_the_first_calls_together():
     """Operators are printed by one thread, whichever comes first; the others wait for it."""
     code = """
