@@ -393,3 +393,62 @@ def test_llvm_text_is_recognised():
     for module in ("operations", "emit", "runtime.threads", "runtime.memory"):
         assert written_llvm(MODULES[f"_codegen.{module}"].read_text("utf-8"))
     assert not written_llvm('"""define void @f()"""\nx = "define the load = 3"\n')
+
+
+def test_the_root_of_the_package_is_small():
+    """What is no public module of PyTorch's stands in a folder that says what it is."""
+    assert len(list(SRC.glob("*.py"))) <= 18
+
+
+LARGEST_CYCLE = 49  # modules; it may only shrink
+
+
+def strongly_connected(graph: dict[str, set[str]]) -> list[set[str]]:
+    """The sets of modules that all reach each other (Tarjan 1972), without recursion."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found = []
+    for root in graph:
+        if root in number:
+            continue
+        path = [(root, iter(sorted(graph[root])))]
+        number[root] = low[root] = len(number)
+        stack.append(root)
+        while path:
+            node, targets = path[-1]
+            for target in targets:
+                if target not in number:
+                    number[target] = low[target] = len(number)
+                    stack.append(target)
+                    path.append((target, iter(sorted(graph[target]))))
+                    break
+                if target in stack:
+                    low[node] = min(low[node], number[target])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[node])
+                if low[node] == number[node]:
+                    at = stack.index(node)
+                    found.append({*stack[at:]})
+                    del stack[at:]
+    return found
+
+
+def test_cycles_of_imports_only_shrink():
+    """Counted with the imports inside functions; the package itself, by whose names programs find everything,
+    is left out."""
+    graph = {
+        m: {t for t, _, _ in imports(m) if t in MODULES and t != "rushlight"}
+        for m in MODULES
+        if m != "rushlight"
+    }
+    largest = max(strongly_connected(graph), key=len)
+    assert len(largest) <= LARGEST_CYCLE, sorted(largest)
+
+
+def test_strongly_connected_parts_are_found():
+    graph = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set(), "e": {"e", "d"}}
+    parts = sorted(map(sorted, strongly_connected(graph)))
+    assert parts == [["a", "b", "c"], ["d"], ["e"]]
