@@ -42,7 +42,7 @@ def get_sharing_strategy() -> str:
 
 @stub("no-op", "Tensors go to other processes as descriptors of memory without a name.")
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Accepted: tensors go as descriptors of memory without a name, whatever the strategy."""
+    """Accepted without effect: tensors are always passed as descriptors of anonymous memory."""
     global _strategy
     if new_strategy not in get_all_sharing_strategies():
         raise AssertionError(

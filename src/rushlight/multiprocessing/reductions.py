@@ -1,7 +1,7 @@
-"""Tensors on their way to another process: both sides see the same memory, as with PyTorch.
+"""Pickling of tensors for other processes: both sides see the same memory, as with PyTorch.
 
-What travels is a descriptor of shared memory, and where in it the tensor lies. A tensor that is not
-in shared memory moves there when it is sent, and so do all others on its memory.
+The pickle holds a descriptor of shared memory and the tensor's location in it. A tensor that is not
+in shared memory moves there when it is sent, together with all tensors that share its storage.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def _sent(tensor: Tensor) -> tuple[Any, ...]:
     return rebuild, (kind, _descriptor(block), size, place, requires_grad, state)
 
 
-# What each process that is being started was given: its descriptors must be open until it has them, and no
-# descriptor may be given to it twice.
+# The descriptors passed to each process that is being started: they stay open until it has received them,
+# and none is passed twice.
 _given: WeakKeyDictionary[Any, dict[shared_memory.Block, Any]] = WeakKeyDictionary()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Block(mmap.mmap):
-    """A piece of shared memory; `descriptor` is what another process can map it by, None where there is none."""
+    """A block of shared memory; another process maps it by `descriptor` (None if there is none)."""
 
     descriptor: int | None = None
 

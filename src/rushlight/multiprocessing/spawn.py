@@ -62,7 +62,7 @@ class ProcessContext:
         return [p.pid for p in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait for a process to end; True when all have. Raises what the first that failed raised."""
+        """Wait for a process to end; True when all have ended. Raises the exception of the first that failed."""
         running = {p.sentinel: k for k, p in enumerate(self.processes) if p.exitcode is None}
         ready = multiprocessing.connection.wait(list(running), timeout) if running else []
         ended = [running[s] for s in ready]

@@ -92,14 +92,7 @@ class _NormBase(Module):
         )
 
     def _load_from_state_dict(
-        self,
-        state_dict: Any,
-        prefix: str,
-        local_metadata: Any,
-        strict: bool,
-        missing_keys: Any,
-        unexpected_keys: Any,
-        error_msgs: Any,
+        self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
     ) -> None:
         version = local_metadata.get("version", None)
         key = prefix + "num_batches_tracked"
@@ -107,15 +100,7 @@ class _NormBase(Module):
             own = self.num_batches_tracked
             known = own is not None and own.device.type != "meta"
             state_dict[key] = own if known else rushlight.tensor(0, dtype=rushlight.long)
-        super()._load_from_state_dict(
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
-        )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
 
 class _BatchNorm(_NormBase):

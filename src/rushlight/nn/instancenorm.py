@@ -67,14 +67,7 @@ class _InstanceNorm(_NormBase):
         )
 
     def _load_from_state_dict(
-        self,
-        state_dict: Any,
-        prefix: str,
-        local_metadata: Any,
-        strict: bool,
-        missing_keys: Any,
-        unexpected_keys: Any,
-        error_msgs: Any,
+        self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
     ) -> None:
         # Before version 2 statistics were saved even where they were not tracked.
         if local_metadata.get("version", None) is None and not self.track_running_stats:
@@ -83,7 +76,7 @@ class _InstanceNorm(_NormBase):
             ]
             if found:
                 names = " and ".join(f'"{key}"' for key in found)
-                error_msgs.append(
+                rest[-1].append(  # the error messages
                     f"Unexpected running stats buffer(s) {names} for "
                     f"{type(self).__name__} with track_running_stats=False. If state_dict is a "
                     "checkpoint saved before 0.4.0, this may be expected because "
@@ -92,15 +85,7 @@ class _InstanceNorm(_NormBase):
                 )
                 for key in found:
                     state_dict.pop(key)
-        super()._load_from_state_dict(
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
-        )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
 
 class InstanceNorm1d(_InstanceNorm):

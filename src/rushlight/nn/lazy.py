@@ -52,16 +52,7 @@ class LazyModule:
                 whole = is_lazy(tensor) or keep_vars
                 destination[prefix + name] = tensor if whole else tensor.detach()
 
-    def _lazy_load_hook(
-        self,
-        state_dict: Any,
-        prefix: str,
-        local_metadata: Any,
-        strict: bool,
-        missing_keys: Any,
-        unexpected_keys: Any,
-        error_msgs: Any,
-    ) -> None:
+    def _lazy_load_hook(self, state_dict: Any, prefix: str, *rest: Any) -> None:
         """Take the shapes from a checkpoint that has them."""
         for name, tensor in self._own_tensors():
             given = state_dict.get(prefix + name)

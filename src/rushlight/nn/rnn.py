@@ -386,8 +386,8 @@ class RNNCell(RNNCellBase):
         return self._step(f"rnn_{self.nonlinearity}_cell", input, hx, 1)
 
 
-class LSTMCell(RNNCellBase):
-    """One step of an LSTM; the state is (h, c)."""
+class _GatedCell(RNNCellBase):
+    _gates = 0
 
     def __init__(
         self,
@@ -397,7 +397,13 @@ class LSTMCell(RNNCellBase):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+        super().__init__(input_size, hidden_size, bias, self._gates, device, dtype)
+
+
+class LSTMCell(_GatedCell):
+    """One step of an LSTM; the state is (h, c)."""
+
+    _gates = 4
 
     def forward(
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
@@ -405,18 +411,10 @@ class LSTMCell(RNNCellBase):
         return self._step("lstm_cell", input, hx, 2)
 
 
-class GRUCell(RNNCellBase):
+class GRUCell(_GatedCell):
     """One step of a GRU."""
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+    _gates = 3
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._step("gru_cell", input, hx, 1)

@@ -41,8 +41,21 @@ def _clones(module: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
+def _attend(
+    attention: MultiheadAttention,
+    query: Tensor,
+    memory: Tensor,
+    mask: Any,
+    padding: Any,
+    causal: bool,
+) -> Tensor:
+    """The attention of `query` to `memory`, without the weights."""
+    masks = {"attn_mask": mask, "key_padding_mask": padding, "is_causal": causal}
+    return attention(query, memory, memory, need_weights=False, **masks)[0]
+
+
 class _FeedForward(Module):
-    """The base of both layers: attention and the two linear layers after it."""
+    """The base of both layers: the two linear layers after the attention."""
 
     def _feed(self, x: Tensor) -> Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
@@ -91,20 +104,6 @@ class TransformerEncoderLayer(_FeedForward):
         self.dropout2 = Dropout(dropout)
         self.activation = _activation(activation)
 
-    def _attend(
-        self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool
-    ) -> Tensor:
-        attended = self.self_attn(
-            x,
-            x,
-            x,
-            attn_mask=mask,
-            key_padding_mask=padding,
-            need_weights=False,
-            is_causal=is_causal,
-        )
-        return self.dropout1(attended[0])
-
     def forward(
         self,
         src: Tensor,
@@ -112,11 +111,14 @@ class TransformerEncoderLayer(_FeedForward):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        masks = (src_mask, src_key_padding_mask, is_causal)
+        def attend(x: Tensor) -> Tensor:
+            masks = (src_mask, src_key_padding_mask, is_causal)
+            return self.dropout1(_attend(self.self_attn, x, x, *masks))
+
         if self.norm_first:
-            x = src + self._attend(self.norm1(src), *masks)
+            x = src + attend(self.norm1(src))
             return x + self.dropout2(self._feed(self.norm2(x)))
-        x = self.norm1(src + self._attend(src, *masks))
+        x = self.norm1(src + attend(src))
         return self.norm2(x + self.dropout2(self._feed(x)))
 
 
@@ -167,36 +169,20 @@ class TransformerDecoderLayer(_FeedForward):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        def own(x: Tensor) -> Tensor:
-            attended = self.self_attn(
-                x,
-                x,
-                x,
-                attn_mask=tgt_mask,
-                key_padding_mask=tgt_key_padding_mask,
-                is_causal=tgt_is_causal,
-                need_weights=False,
-            )
-            return self.dropout1(attended[0])
+        def attend_self(x: Tensor) -> Tensor:
+            masks = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+            return self.dropout1(_attend(self.self_attn, x, x, *masks))
 
-        def other(x: Tensor) -> Tensor:
-            attended = self.multihead_attn(
-                x,
-                memory,
-                memory,
-                attn_mask=memory_mask,
-                key_padding_mask=memory_key_padding_mask,
-                is_causal=memory_is_causal,
-                need_weights=False,
-            )
-            return self.dropout2(attended[0])
+        def attend_memory(x: Tensor) -> Tensor:
+            masks = (memory_mask, memory_key_padding_mask, memory_is_causal)
+            return self.dropout2(_attend(self.multihead_attn, x, memory, *masks))
 
         if self.norm_first:
-            x = tgt + own(self.norm1(tgt))
-            x = x + other(self.norm2(x))
+            x = tgt + attend_self(self.norm1(tgt))
+            x = x + attend_memory(self.norm2(x))
             return x + self.dropout3(self._feed(self.norm3(x)))
-        x = self.norm1(tgt + own(tgt))
-        x = self.norm2(x + other(x))
+        x = self.norm1(tgt + attend_self(tgt))
+        x = self.norm2(x + attend_memory(x))
         return self.norm3(x + self.dropout3(self._feed(x)))
 
 

@@ -32,7 +32,7 @@ def get_worker_info() -> Any:
 
 
 class _InfiniteConstantSampler(Sampler):
-    """None, for ever: what an iterable data set is asked with."""
+    """Yields None forever: the indices for an iterable data set."""
 
     def __iter__(self) -> Iterator[None]:
         while True:
@@ -48,13 +48,13 @@ class DataLoader(Generic[T_co]):
     With `generator`, orders and worker seeds are drawn from it.
 
     `num_workers` processes (or threads, `worker_method="thread"`) load ahead, `prefetch_factor`
-    batches each; `timeout` seconds are waited for one; `persistent_workers` stay between epochs;
-    `in_order=False` yields batches as they become ready. Each worker process has its own seeds for
-    `random`, NumPy and ours, and calls `worker_init_fn(worker_id)` first; threads share the process's
-    generators, and find some of their own in `get_worker_info().rng`. Batches come from processes in
-    shared memory (Note [Blocks of shared memory] in shared.py). What a worker raises is raised here
-    again, with the worker's traceback; a worker that is killed is a RuntimeError. Dropping the
-    iterator ends the workers.
+    batches each. RuntimeError if a batch takes longer than `timeout` seconds. With
+    `persistent_workers` the workers stay between epochs; `in_order=False` yields batches as they
+    become ready. Each worker process has its own seeds for `random`, NumPy and Rushlight, and calls
+    `worker_init_fn(worker_id)` first; threads share the process's generators and find generators of
+    their own in `get_worker_info().rng`. Processes send batches in shared memory (Note [Blocks of
+    shared memory] in shared.py). An exception in a worker is raised here again, with the worker's
+    traceback; a killed worker raises RuntimeError. Dropping the iterator stops the workers.
 
     >>> import rushlight as torch
     >>> for batch in torch.utils.data.DataLoader([1.0, 2.0, 3.0], batch_size=2):
@@ -171,7 +171,7 @@ class DataLoader(Generic[T_co]):
     )
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # The samplers were made from these: a later value would be ignored.
+        # The samplers are made from these settings: a later change would have no effect.
         if self.__initialized and name in self._FIXED:
             raise ValueError(
                 f"{name} attribute should not be set after {type(self).__name__} is initialized"
@@ -220,7 +220,7 @@ class DataLoader(Generic[T_co]):
     def __len__(self) -> int:
         if not self._iterable:
             return len(self._index_sampler)
-        # Only a promise of the data set: iteration warns when it yields more.
+        # The data set may be wrong about its length: iteration warns when it yields more.
         length = self._length = len(self.dataset)
         if self.batch_size is not None:
             if self.drop_last:
@@ -251,11 +251,11 @@ class DataLoader(Generic[T_co]):
 
 
 class _BaseDataLoaderIter:
-    """One pass over a loader: counts what it yields; subclasses say where the next comes from."""
+    """One pass over a loader; subclasses define how the next batch is fetched."""
 
     def __init__(self, loader: DataLoader) -> None:
-        # Nothing here holds the loader: one with persistent workers holds its iterator, and in a
-        # cycle the workers would live until the garbage collector comes by.
+        # The iterator does not reference the loader: a loader with persistent workers references its
+        # iterator, and in a cycle the workers would live until the garbage collector runs.
         if loader.pin_memory and current_accelerator() is None:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device "
@@ -304,7 +304,7 @@ class _BaseDataLoaderIter:
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """Fetches each batch when it is asked for, here."""
+    """Fetches each batch in this process when it is requested."""
 
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)

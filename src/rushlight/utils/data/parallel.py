@@ -1,4 +1,4 @@
-"""The iterator over a loader with workers: who loads what, and in which order it is yielded."""
+"""The iterator over a loader with workers: tasks for the workers, and batches in order."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rushlight.utils.data.worker_pool import Answer, Processes, Threads
 
 __all__ = ["WorkerIterator"]
 
-# Seconds between two looks at the workers while nothing comes from them. A killed worker closes its
-# connection, unless a process that it started holds it open.
+# Seconds between two checks whether the workers are alive while no answer arrives. A killed worker closes
+# its connection, unless a process that it started holds it open.
 LOOK = 1.0
 
 
@@ -22,7 +22,7 @@ class WorkerIterator(_BaseDataLoaderIter):
     """Batches that workers load ahead, `prefetch_factor` each.
 
     Tasks are numbered in the sampler's order and go to the workers in turn; a worker whose part of
-    an iterable data set is exhausted is left out. An answer that comes before its turn waits.
+    an iterable data set is exhausted gets no more tasks. Answers that arrive early wait.
     """
 
     def __init__(self, loader: Any) -> None:
@@ -98,7 +98,7 @@ class WorkerIterator(_BaseDataLoaderIter):
         try:
             return self._take()
         except KeyboardInterrupt:
-            # It may have come between drawing an item and giving it out: going on would lose a batch.
+            # The interrupt may have come between drawing an item and sending it: continuing would lose a batch.
             self._error = "DataLoader was interrupted; the next `iter(loader)` begins anew"
             self._leave()
             raise
@@ -144,7 +144,7 @@ class WorkerIterator(_BaseDataLoaderIter):
             answer = self._pool.get(max(0.0, min(left, LOOK)))
             if answer is None:
                 if fallen := self._pool.fallen():
-                    # What it sent before may have come in the meantime.
+                    # Its last answer may have arrived in the meantime.
                     answer = self._pool.get(0.0)
                     if answer is None:
                         self._give_up(fallen)

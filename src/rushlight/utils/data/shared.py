@@ -85,7 +85,7 @@ class Arena:
         """`n` > 0 bytes of shared memory; None where there is none to be had."""
         with self.lock:
             if not self.open or self.fill + n > self.open[-1].size:
-                # As much as the last batch took, so that all of this one goes into one block.
+                # As large as the last batch, so that all of this batch fits into one block.
                 block = self._free_block(max(n, self.expected - self.total))
                 if block is None:
                     return None
@@ -105,7 +105,7 @@ class Arena:
         fitting = [block for block in unused if block.size >= size]
         if fitting:
             return min(fitting, key=lambda block: block.size)
-        for block in unused:  # too small for the batches that come now
+        for block in unused:  # too small for the present batches
             self._drop(block)
         if len(self.blocks) >= self.limit:
             return None
@@ -166,7 +166,7 @@ class Arena:
         return block.number, storage.address(part) - block.address, n
 
     def finish(self, sent: bool) -> None:
-        """The batch in the making is done; what comes next goes into another block."""
+        """End the present batch; the next one uses another block."""
         with self.lock:
             for block in self.open:
                 block.returned = not sent
@@ -308,7 +308,7 @@ def _tensor(content: Any, name: str, shape: tuple, strides: Any, grad: bool) -> 
 
 
 def dumps(data: Any, arena: Arena | None) -> tuple[bytes, list[tuple[int, int, int]]]:
-    """The message for a batch, and where in shared memory what is not in the message is."""
+    """The message for a batch, and the locations of its arrays in shared memory."""
     places: list[tuple[int, int, int]] = []
 
     def in_message(buffer: pickle.PickleBuffer) -> bool:

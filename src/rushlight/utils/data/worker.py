@@ -19,8 +19,8 @@ from rushlight.utils.data.fetch import make_fetcher
 __all__ = ["Again", "Job", "WorkerError", "WorkerInfo", "get_worker_info", "run_process", "work"]
 
 DATA, ERROR, END = range(3)
-# Seconds between two looks whether the parent still lives, and how long a worker may go on with what
-# it is doing when nobody wants it any more.
+# Seconds between two checks whether the parent is alive, and seconds that a worker may continue its
+# present task after it was told to stop.
 LOOK, GRACE = 1.0, 5.0
 
 _thread = threading.local()
@@ -98,7 +98,7 @@ class WorkerError:
         import pickle
         import traceback
 
-        # The name and the class apart: a class that cannot be pickled must not cost the message.
+        # The name and the class are sent separately: the message arrives even if the class cannot be pickled.
         self.name, self.where = type(error).__name__, where
         self.text = "".join(traceback.format_exception(error))
         try:
@@ -126,7 +126,7 @@ class WorkerError:
 
 
 class _Text(str):
-    """A text whose repr is itself: KeyError shows the repr of its argument, in one line."""
+    """A string whose repr is itself: KeyError shows the repr of its argument, in one line."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -217,10 +217,10 @@ def work(job: Job, worker: int, channel: Any, where: str) -> None:
 
 
 class ProcessChannel:
-    """A worker process's end: tasks in, batches out, by one connection.
+    """The worker's side of the connection: it receives tasks and sends batches.
 
-    A thread of its own reads the tasks, so that the parent never waits to write one, and so that a
-    worker that is busy (or hangs in the user's code) notices that its parent is gone.
+    A separate thread reads the tasks. So the parent never waits to send one, and a worker that is busy
+    (or hangs in the user's code) notices that its parent has ended.
     """
 
     def __init__(self, connection: Any, limit: int, keep: int) -> None:
@@ -239,7 +239,7 @@ class ProcessChannel:
         try:
             while True:
                 while not self.connection.poll(LOOK):
-                    # Another process may hold the parent's end open: its death closes nothing then.
+                    # Another process may hold the parent's end open; then the parent's death does not close it.
                     if os.getppid() != parent:
                         raise EOFError
                 task, reuse, drop = self.connection.recv()
@@ -313,11 +313,11 @@ def run_process(
 
     import rushlight
 
-    # Ctrl-C reaches all processes of a terminal: the parent decides, and ends its workers.
+    # Ctrl-C reaches all processes of a terminal: the parent handles it and stops its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    # The parent's own handlers came along with the fork; `terminate` must end this process.
+    # A fork inherits the parent's signal handlers; `terminate` must end this process.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for end in foreign:
         end.close()
@@ -328,8 +328,8 @@ def run_process(
     try:
         work(job, worker, channel, f"in DataLoader worker process {worker}")
     except (BrokenPipeError, ConnectionResetError):
-        pass  # the parent wants no more
-    # Open descriptors of memory that nobody will ask for end with the process.
+        pass  # the parent asked the worker to stop
+    # The descriptors that were not sent are closed when the process ends.
 
 
 def run_thread(job: Job, worker: int, channel: Any) -> None:

@@ -33,9 +33,9 @@ class Answer(NamedTuple):
 class Processes:
     """Worker processes, a connection to each.
 
-    A worker that is killed closes its end, which is noticed at once; `stop` shuts the connection
-    down, which a worker notices at its next read or write. So nothing needs a lock or a semaphore
-    that a killed process could take with it.
+    A killed worker's end closes, and the parent notices at once; `stop` shuts the connection down,
+    and a worker notices at its next read or write. So there is no lock or semaphore that a killed
+    process could leave locked.
     """
 
     # Seconds that `stop` waits for the workers before it terminates, and then kills them.
@@ -44,7 +44,7 @@ class Processes:
     def __init__(self, job: workers.Job, context: Any, ahead: int) -> None:
         import multiprocessing
 
-        # Loaded here once, for all workers that are forked: each seeds it.
+        # Imported here once for all forked workers, which seed it.
         import numpy.random  # noqa: F401
 
         context = context or multiprocessing.get_context()
@@ -87,9 +87,9 @@ class Processes:
         try:
             self.connections[worker].send((task, *self.blocks[worker].returns()))
         except (BrokenPipeError, ConnectionResetError):
-            pass  # `get` finds the end of its answers, and says so
+            pass  # `get` detects the closed connection and reports it
         except BaseException:
-            # Ctrl-C in the middle of a message: what is sent after it would be taken for its rest.
+            # Ctrl-C interrupted a message: the worker would read later data as the rest of it.
             self.closed[worker] = "a message to it was interrupted"
             raise
 
@@ -155,7 +155,7 @@ class Processes:
         sockets, self.sockets = self.sockets, []
         processes, self.processes = self.processes, []
         self.inbox.clear()
-        # In a fork these are the parent's workers, on connections that it still uses.
+        # In a forked process these workers and connections are still the parent's.
         if os.getpid() == self.owner:
             for connection, sock in zip(connections, sockets, strict=False):
                 try:
@@ -190,8 +190,8 @@ class Processes:
 def _uninterrupted(method: str) -> Iterator[None]:
     """Block SIGINT (Ctrl-C) in this thread and in a process that it starts.
 
-    A worker ignores Ctrl-C, but it has to live a little before it can say so; what it inherits here
-    holds until then (`run_process` lets go). A fork server would hand it to everybody's processes.
+    A worker ignores SIGINT, but only once it runs; until then it inherits this mask, which
+    `run_process` removes. A fork server would pass the mask to all its processes.
     """
     import signal
 
@@ -237,10 +237,10 @@ class _ThreadChannel:
 
 
 class Threads:
-    """Worker threads: nothing is copied or pickled, but Python code runs in one of them at a time.
+    """Worker threads: nothing is copied or pickled, but only one of them runs Python code at a time.
 
-    They pay off where loading waits for files or runs in code that gives up Python's lock: image
-    decoding, large copies. All of them share the data set and the random generators.
+    They help where loading waits for files or runs code that releases the GIL: image decoding,
+    large copies. All of them share the data set and the random generators.
     """
 
     GRACE = 5.0
@@ -256,7 +256,7 @@ class Threads:
                 target=workers.run_thread,
                 args=(job, i, channel),
                 name=f"DataLoader worker {i}",
-                daemon=True,  # one that hangs must not keep the process from ending
+                daemon=True,  # a thread that hangs must not keep the process alive
             )
             for i, channel in enumerate(self.channels)
         ]
