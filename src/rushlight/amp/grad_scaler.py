@@ -115,7 +115,7 @@ class GradScaler:
         return None if seen["bad"] else optimizer.step(*args, **kwargs)
 
     def update(self, new_scale: Any = None) -> None:
-        """Set the scale anew, by what the steps since the last update have met."""
+        """Update the scale: reduce it if gradients overflowed since the last update, else let it grow."""
         if not self._enabled:
             return
         if new_scale is not None:
@@ -145,7 +145,7 @@ class GradScaler:
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set what the scale grows by."""
+        """Set the factor by which the scale grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
@@ -153,7 +153,7 @@ class GradScaler:
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Set what the scale shrinks by."""
+        """Set the factor by which the scale shrinks."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:

@@ -1,4 +1,4 @@
-"""`torch.distributed` where there is one process: `is_available` is False, and what needs several processes raises."""
+"""`torch.distributed` with one process: `is_available` is False; functions for several processes raise."""
 
 from __future__ import annotations
 

@@ -336,7 +336,7 @@ def stack_module_state(models: list) -> tuple[dict[str, Tensor], dict[str, Tenso
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Let all batch norms of a module, in place, use the statistics of the batch alone."""
+    """Make all batch norms of a module, in place, use the statistics of the batch only."""
     from rushlight.nn.batchnorm import _BatchNorm
 
     for module in root.modules():

@@ -204,7 +204,7 @@ def _no_files(name: str) -> NoReturn:
 
 @stub("absent", "There is no TorchScript compiler: save the state_dict.")
 def save(m: Any, f: Any, _extra_files: Any = None) -> NoReturn:
-    """NotImplementedError: there is no compiled program to save."""
+    """Raise NotImplementedError: there is no compiled program to save."""
     _no_files("save")
 
 

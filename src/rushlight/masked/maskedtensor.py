@@ -81,7 +81,7 @@ class MaskedTensor(Tensor):
         return self._mask
 
     def to_tensor(self, value: float) -> Tensor:
-        """A plain tensor with `value` for what is masked."""
+        """A plain tensor with `value` where the mask is False."""
         return self._data.masked_fill(~self._mask, value)
 
     # -- what autograd shows: that of the numbers
@@ -288,7 +288,7 @@ def is_masked_tensor(obj: Any, /) -> bool:
 
 
 def masked_tensor(data: Tensor, mask: Tensor, requires_grad: bool = False) -> MaskedTensor:
-    """A new MaskedTensor of its own, without the history of `data`; see `as_masked_tensor` for one with it.
+    """A new MaskedTensor without the history of `data`; see `as_masked_tensor` for one with it.
 
     TypeError for a mask that is not bool, ValueError where the shapes differ.
     """

@@ -20,7 +20,7 @@ __all__ = [
 
 
 class _MaybeInPlace(Module):
-    """An activation without parameters of its own that may overwrite its input."""
+    """The base of activations without parameters; with `inplace` they overwrite the input."""
 
     __constants__ = ["inplace"]
 

@@ -73,7 +73,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Reinitialize all parameters."""
         self.head.reset_parameters()
         for down, up in self.tail:
             down.reset_parameters()

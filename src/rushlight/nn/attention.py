@@ -178,7 +178,7 @@ class MultiheadAttention(Module):
 
 
 class SDPBackend(enum.IntEnum):
-    """The kernels of attention that PyTorch has; there is one here, which `MATH` names."""
+    """The names of PyTorch's attention kernels; Rushlight has one, `MATH`."""
 
     ERROR = -1
     MATH = 0
@@ -193,7 +193,7 @@ class SDPBackend(enum.IntEnum):
 @stub("no-op", "Attention on the CPU has one kernel.")
 @contextlib.contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
-    """A block in which attention may use the named kernels; accepted, there is one."""
+    """Restrict attention to the named kernels inside the block; it has no effect, there is one kernel."""
     for backend in backends if isinstance(backends, (list, tuple)) else [backends]:
         if not isinstance(backend, SDPBackend):
             raise AssertionError(

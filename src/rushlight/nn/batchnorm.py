@@ -62,14 +62,14 @@ class _NormBase(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Forget what was seen: mean 0, variance 1."""
+        """Reset the running statistics: mean 0, variance 1."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Scale 1, shift 0, statistics forgotten."""
+        """Reset scale to 1, shift to 0, and the running statistics."""
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
@@ -155,7 +155,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over all processes; here there is one, so it is BatchNorm."""
+    """Batch normalisation over all processes; Rushlight has one process, so it is BatchNorm."""
 
     def __init__(
         self,

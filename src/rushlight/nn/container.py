@@ -306,7 +306,7 @@ def _parameter_line(name: Any, value: Any, type_of: Any) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters; tensors put in become parameters, other values stay what they are."""
+    """A list of parameters; tensors become parameters, other values are stored unchanged."""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -416,7 +416,7 @@ class ParameterDict(Module):
         return ParameterDict(OrderedDict(self.items()))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The value at a key, put there first where there is none."""
+        """The value at a key; a missing key is set to `default` first."""
         if key not in self:
             self[key] = default
         return self[key]

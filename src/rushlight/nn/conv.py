@@ -107,7 +107,7 @@ class _ConvNd(Module):
         return sizes
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew, uniform within 1 / sqrt(fan_in)."""
+        """Reinitialize weight and bias, uniform within 1 / sqrt(fan_in)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
@@ -339,7 +339,7 @@ class _LazyConv(LazyModule):
         self._wait(out_channels, bias, device, dtype)
 
     def _wait(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
-        """Parameters without a shape, in the places of the convolution's own."""
+        """Replace the parameters by parameters without a shape."""
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_channels = out_channels
         if bias:

@@ -31,19 +31,19 @@ class Devices:
         return self._apply(lambda t: t.cuda(device))
 
     def ipu(self, device: Any = None) -> Any:
-        """AssertionError: there is no such device."""
+        """Raise AssertionError: Rushlight has no such device."""
         return self._apply(lambda t: t.ipu(device))
 
     def mtia(self, device: Any = None) -> Any:
-        """AssertionError: there is no such device."""
+        """Raise AssertionError: Rushlight has no such device."""
         return self._apply(lambda t: t.mtia(device))
 
     def xpu(self, device: Any = None) -> Any:
-        """AssertionError: there is no such device."""
+        """Raise AssertionError: Rushlight has no such device."""
         return self._apply(lambda t: t.xpu(device))
 
     def share_memory(self) -> Any:
-        """Move everything into memory that other processes can see."""
+        """Move all parameters and buffers into shared memory."""
         for t in (*self.parameters(), *(p.grad for p in self.parameters()), *self.buffers()):
             if t is not None:
                 t.share_memory_()
@@ -51,7 +51,7 @@ class Devices:
 
 
 def apply(module: Module, fn: Convert, recurse: bool) -> Module:
-    """Replace the data of every parameter, gradient and buffer by `fn` of it; see `Module.to`."""
+    """Replace the data of every parameter, gradient and buffer by `fn(data)`; see `Module.to`."""
     if recurse:
         for child in module.children():
             child._apply(fn)

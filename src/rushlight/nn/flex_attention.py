@@ -48,7 +48,7 @@ def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) ->
 
 
 def and_masks(*mask_mods: Callable) -> Callable:
-    """The mask of the places that all of these let through."""
+    """A mask function that is True where all of these are."""
     _check_callable(mask_mods)
 
     def and_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ def and_masks(*mask_mods: Callable) -> Callable:
 
 
 def or_masks(*mask_mods: Callable) -> Callable:
-    """The mask of the places that one of these lets through."""
+    """A mask function that is True where at least one of these is."""
     _check_callable(mask_mods)
 
     def or_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
@@ -85,11 +85,11 @@ def _check_callable(mask_mods: tuple) -> None:
 
 
 class _NotOneNumber(Exception):
-    """A function was called with all places at once and needs them one by one."""
+    """A function that was called with all positions at once needs them one by one."""
 
 
 class _Places(torch.Tensor):
-    """A number for each place, `[B, H, Q, KV]`, that passes for a single number.
+    """A number for each position, `[B, H, Q, KV]`, that behaves like a single number.
 
     Elementwise operators of it and single numbers, conversions, and tables read at it give what single
     calls would give. All that could tell the difference (a shape, a sum, a truth value) is a _NotOneNumber.
@@ -147,7 +147,7 @@ _CONVERSIONS = frozenset(
 def _over_places(
     function: Callable, sizes: tuple[int, ...], scores: Tensor | None = None
 ) -> Tensor:
-    """`function` of (b, h, q, kv), or of (score, b, h, q, kv), at all places: `[B, H, Q, KV]`.
+    """`function` of (b, h, q, kv), or of (score, b, h, q, kv), at all positions: `[B, H, Q, KV]`.
 
     Such a function is nearly always made of operations on single numbers alone: then it is called once,
     with all places (`_Places`). Otherwise it is called for one place after the other.
@@ -258,7 +258,7 @@ class BlockMask:
         return BlockMask(self.seq_lengths, *moved, self.BLOCK_SIZE, self.mask_mod)  # type: ignore[arg-type]
 
     def __getitem__(self, index: Any) -> BlockMask:
-        """The mask of some of the batch and heads. The places `mask_mod` is called with stay."""
+        """The mask of some batch entries and heads; `mask_mod` still gets the original positions."""
         parts = (self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices)
         taken = [each if each is None else each[index] for each in parts]
         return BlockMask(self.seq_lengths, *taken, self.BLOCK_SIZE, self.mask_mod)
@@ -318,7 +318,7 @@ def flex_attention(
     block_mask: BlockMask | None = None, scale: float | None = None, enable_gqa: bool = False,
     return_lse: bool = False, kernel_options: Any = None, *, return_aux: AuxRequest | None = None,
 ) -> Any:  # fmt: skip
-    """softmax(score_mod(q k.T scale)) v over the places that the mask lets through; rows without any are 0.
+    """softmax(score_mod(q k.T scale)) v over the positions where the mask is True; rows without any are 0.
 
     query `[B, Hq, L, E]`, key `[B, H, S, E]`, value `[B, H, S, Ev]`; scale: 1 / sqrt(E). With
     `enable_gqa`, each head of keys serves Hq / H heads of queries. Scores are float32, or float64.

@@ -1,4 +1,4 @@
-"""`torch.nn.functional`: every function of it, found by name in the operators' index.
+"""`torch.nn.functional`: all its functions, found by name in the operators' index.
 
 A function that PyTorch has both at the top and here (`conv2d`, `relu`, `sigmoid`) and that differs
 in neither place is declared once, at the top.

@@ -1,4 +1,4 @@
-"""Module hooks: what runs before and after a forward, and around its backward.
+"""Module hooks: functions that run before and after forward, and around backward.
 
 `Module.__call__` comes here only when some hook was registered; a module without hooks never pays.
 """
@@ -71,7 +71,7 @@ class BoundHook:
 
 
 def call_with_hooks(module: Module, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """One call of the module with every hook in PyTorch's order; see `Module.__call__`.
+    """Call the module with all its hooks, in PyTorch's order; see `Module.__call__`.
 
     A hook with `always_call=True` runs even when the forward or an earlier hook raised; what it
     raises itself is then only warned of, so that the first error is the one that is seen.
@@ -160,7 +160,7 @@ def _call(module: Module, args: tuple, kwargs: dict[str, Any], done: set[int]) -
 
 
 def _attach_partial_hooks(module: Module, hooks: list[Callable[..., Any]], result: Any) -> None:
-    """The old kind of backward hook: it sees the last operation of the module only."""
+    """The old kind of backward hook: it gets the gradients of the module's last operation only."""
     output = result
     while not isinstance(output, Tensor):
         output = (
@@ -177,7 +177,7 @@ def _attach_partial_hooks(module: Module, hooks: list[Callable[..., Any]], resul
 
 
 class BackwardBoundary:
-    """Two identity nodes, before and after a module, where its gradients come by.
+    """Two identity nodes, before and after a module, that its gradients pass through.
 
     The one behind the outputs sees `grad_output` first and remembers it; when the one before the
     inputs has `grad_input`, the hooks run with both. A module none of whose inputs needs a gradient
@@ -193,7 +193,7 @@ class BackwardBoundary:
         self.kinds: list[tuple] = []
 
     def enter(self, args: tuple) -> tuple:
-        """The arguments, routed through the node that sees `grad_input`."""
+        """The arguments, passed through the node that receives `grad_input`."""
         self.inputs = len(args)
         changed, self.input_places, node = _through_identity(args)
         if node is not None:
@@ -203,7 +203,7 @@ class BackwardBoundary:
         return changed
 
     def leave(self, result: Any) -> Any:
-        """The result, routed through the node that sees `grad_output`."""
+        """The result, passed through the node that receives `grad_output`."""
         outputs = result if isinstance(result, tuple) else (result,)
         self.outputs = len(outputs)
         changed, self.output_places, node = _through_identity(outputs)
@@ -271,7 +271,7 @@ def _checked(changed: Any, count: int, who: str, what: str) -> tuple:
 
 
 def _through_identity(values: tuple) -> tuple[tuple, list[int] | None, Any]:
-    """The values, their tensors passed through one identity node; the tensors' places; the node.
+    """The values with their tensors passed through one identity node, the tensors' indices, and the node.
 
     Without gradients to follow: the values as they are, None, None.
     """
@@ -355,7 +355,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """The older form, which sees only the last operation of each module."""
+    """The older form: it gets the gradients of each module's last operation only."""
     return _register_backward(hook, full=False)
 
 

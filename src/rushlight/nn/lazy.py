@@ -1,4 +1,4 @@
-"""Lazy modules: layers that learn the size of their input from the first one they see."""
+"""Lazy modules: layers that take the size of their input from the first input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["LazyModule"]
 
 
 class LazyModule:
-    """Mixed into a Module class: its parameters wait for the first forward.
+    """A mixin for Module classes whose parameters get their shapes at the first forward.
 
     The subclass names `cls_to_become` and defines `initialize_parameters(*inputs)`. Before the first
     forward it materialises the parameters, then the module turns into `cls_to_become`.

@@ -17,7 +17,7 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
-    """Hands its input on; takes any arguments, so that it can stand in for any layer."""
+    """Returns its input; accepts any arguments, so that it can replace any layer."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew."""
+        """Reinitialize weight and bias."""
         # a = sqrt(5) makes the bound of kaiming_uniform_ 1 / sqrt(fan_in).
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
@@ -81,7 +81,7 @@ class Linear(Module):
 
 
 class LazyLinear(LazyModule, Linear):
-    """A Linear that takes `in_features` from the first input it sees, and is a Linear from then."""
+    """A Linear that takes `in_features` from its first input and then becomes a Linear."""
 
     cls_to_become = Linear
     weight: UninitializedParameter
@@ -146,7 +146,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew, uniform within 1 / sqrt(in1_features)."""
+        """Reinitialize weight and bias, uniform within 1 / sqrt(in1_features)."""
         bound = 1 / math.sqrt(self.weight.size(1))
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:

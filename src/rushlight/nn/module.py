@@ -45,7 +45,7 @@ def _step_down(module: Any, path: str) -> Module:
 
 
 def _parent_of(module: Module, path: str) -> tuple[Module, str]:
-    """The module that holds what a dotted path names, and its name there."""
+    """The module that owns the target of a dotted path, and the target's name in it."""
     path, _, name = path.rpartition(".")
     parent = _step_down(module, path)
     if not hasattr(parent, name):
@@ -54,7 +54,7 @@ def _parent_of(module: Module, path: str) -> tuple[Module, str]:
 
 
 def indented(text: str) -> str:
-    """The text with its later lines moved to the right, as a child stands in its parent."""
+    """The text with all lines but the first indented, for a child inside its parent's repr."""
     return text.replace("\n", "\n  ")
 
 
@@ -279,7 +279,7 @@ class Module(convert.Devices):
         return _step_down(self, target)
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put a module at a dotted path; with `strict` only where there is one already."""
+        """Set a module at a dotted path; with `strict` it must exist already."""
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
         path, _, name = target.rpartition(".")
@@ -400,7 +400,7 @@ class Module(convert.Devices):
     # ------------------------------------------------------------------------- conversions
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
-        """Replace every parameter's, gradient's and buffer's data by `fn` of it, in place."""
+        """Replace every parameter's, gradient's and buffer's data by `fn(data)`, in place."""
         return convert.apply(self, fn, recurse)
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
@@ -434,7 +434,7 @@ class Module(convert.Devices):
         return self._to_float_dtype(rushlight.bfloat16)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
-        """Move to a device without copying values; what is there then is undefined."""
+        """Move to a device without copying values; the values are then undefined."""
         return self._apply(lambda t: rushlight.empty_like(t, device=device), recurse=recurse)
 
     def train(self, mode: bool = True) -> Any:
@@ -451,7 +451,7 @@ class Module(convert.Devices):
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
-        """Say for every parameter whether gradients are wanted."""
+        """Set `requires_grad` of every parameter."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
@@ -498,7 +498,7 @@ class Module(convert.Devices):
         raise RuntimeError("Reached a code path in Module.get_extra_state() that nothing defines.")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` gave."""
+        """Restore what `get_extra_state` returned."""
         raise RuntimeError("Reached a code path in Module.set_extra_state() that nothing defines.")
 
     # -------------------------------------------------------------------------------- hooks
@@ -506,7 +506,7 @@ class Module(convert.Devices):
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Call `hook(module, args)` before forward; what it returns replaces the arguments."""
+        """Call `hook(module, args)` before forward; its result, if not None, replaces the arguments."""
         flags = [self._forward_pre_hooks_with_kwargs] * with_kwargs
         return hooks.add_to(self, self._forward_pre_hooks, hook, *flags, prepend=prepend)
 
@@ -518,7 +518,7 @@ class Module(convert.Devices):
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """Call `hook(module, args, output)` after forward; what it returns replaces the output."""
+        """Call `hook(module, args, output)` after forward; its result, if not None, replaces the output."""
         flags = [self._forward_hooks_with_kwargs] * with_kwargs
         flags += [self._forward_hooks_always_called] * always_call
         return hooks.add_to(self, self._forward_hooks, hook, *flags, prepend=prepend)
@@ -537,7 +537,7 @@ class Module(convert.Devices):
         return hooks.add_to(self, self._backward_hooks, hook, prepend=prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """The older form: it sees the gradients of the module's last operation only."""
+        """The older form: the hook gets the gradients of the module's last operation only."""
         hooks.choose_backward(self, full=False)
         return hooks.add_to(self, self._backward_hooks, hook)
 
@@ -546,7 +546,7 @@ class Module(convert.Devices):
         return hooks.add(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata)` after; it edits in place."""
+        """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict`; it may edit the dict."""
         hook._from_public_api = True
         return hooks.add(self._state_dict_hooks, hook)
 

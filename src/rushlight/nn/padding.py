@@ -1,4 +1,4 @@
-"""Padding: borders of zeros, a constant, or what the input itself has there."""
+"""Padding: borders of zeros, a constant, or values of the input."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ __all__ = ["DataParallel"]
 
 @stub("identity", "Without GPUs the module runs on the whole batch.")
 class DataParallel(Module):
-    """Runs `module` on the parts of a batch, each on a device; without GPUs on the whole batch.
+    """Runs `module` on parts of a batch, one per device; without GPUs, on the whole batch.
 
     The parameters' names begin with `module.`, as in PyTorch.
     """

@@ -130,7 +130,7 @@ def _rebuild_buffer(data: Tensor, requires_grad: bool, persistent: bool) -> Buff
 
 
 class _Uninitialized:
-    """A parameter without a shape: refuses all but conversions until `materialize` gives it one."""
+    """A parameter without a shape: until `materialize` only conversions are allowed."""
 
     _ALLOWED = frozenset(
         "__get__ __set__ __delete__ __hash__ size copy_ is_complex is_floating_point get_device to "

@@ -65,7 +65,7 @@ class MaxPool1d(_MaxPool):
 class MaxPool2d(_MaxPool):
     """The largest value of each window over the last two dimensions.
 
-    input: [N, C, H, W] or [C, H, W]. With `return_indices` also where they were, for MaxUnpool2d.
+    input: [N, C, H, W] or [C, H, W]. `return_indices` also returns their flat indices, for MaxUnpool2d.
 
     >>> import rushlight as torch
     >>> torch.nn.MaxPool2d(2)(torch.arange(16.0).view(1, 4, 4))
@@ -102,19 +102,19 @@ class _MaxUnpool(Module):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """Puts the values of a MaxPool1d back where they were, zeros elsewhere."""
+    """The inverse of MaxPool1d: values at their original positions, zeros elsewhere."""
 
     _n, _pool = 1, "max_unpool1d"
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Puts the values of a MaxPool2d back where they were, zeros elsewhere."""
+    """The inverse of MaxPool2d: values at their original positions, zeros elsewhere."""
 
     _n, _pool = 2, "max_unpool2d"
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Puts the values of a MaxPool3d back where they were, zeros elsewhere."""
+    """The inverse of MaxPool3d: values at their original positions, zeros elsewhere."""
 
     _n, _pool = 3, "max_unpool3d"
 
@@ -357,12 +357,12 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """Largest values of windows whose places are random (Graham 2014), over two dimensions."""
+    """The maxima of windows at random positions (Graham 2014), over two dimensions."""
 
     _n, _pool = 2, "fractional_max_pool2d"
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """Largest values of windows whose places are random (Graham 2014), over three dimensions."""
+    """The maxima of windows at random positions (Graham 2014), over three dimensions."""
 
     _n, _pool = 3, "fractional_max_pool3d"

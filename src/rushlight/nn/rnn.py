@@ -123,13 +123,13 @@ class RNNBase(Module):
             raise ValueError("Unrecognized RNN mode: " + self.mode)
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Reinitialize all parameters."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Present for PyTorch's sake: there is nothing to be laid out anew."""
+        """No effect: the parameters need no common memory block here."""
 
     @property
     def _flat_weights(self) -> list[Tensor]:
@@ -239,7 +239,7 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh) (Elman), or relu in the place of tanh.
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh) (Elman), or relu instead of tanh.
 
     input: [T, N, input_size] ([N, T, ...] with `batch_first`, [T, ...] without a batch) or packed;
     output: the states of the last layer, and each layer's last state.
@@ -322,7 +322,7 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew, uniform within 1 / sqrt(hidden_size)."""
+        """Reinitialize all parameters, uniform within 1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
@@ -335,7 +335,7 @@ class RNNCellBase(Module):
         return text + (f", nonlinearity={nonlinearity}" if nonlinearity != "tanh" else "")
 
     def _step(self, function: str, input: Tensor, states: Any, count: int) -> Any:
-        """Run one step, with zero states where there are none, and without a batch too."""
+        """Run one step; missing states are zero, and input may be without a batch dimension."""
         name = type(self).__name__
         if input.dim() not in (1, 2):
             raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")

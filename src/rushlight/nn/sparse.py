@@ -48,7 +48,7 @@ class _Table(Module):
         return padding_idx % self.num_embeddings
 
     def reset_parameters(self) -> None:
-        """Draw the table anew from the normal distribution; the padding row is zero."""
+        """Reinitialize the table from the normal distribution; the padding row is zero."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with rushlight.no_grad():

@@ -48,7 +48,7 @@ def has_extra_state(module: Module, method: str) -> bool:
 
 
 def save(module: Module, destination: Any, prefix: str, keep_vars: bool) -> Any:
-    """Walk the tree and put every tensor into `destination`; see `Module.state_dict`."""
+    """Store every tensor of the tree in `destination`; see `Module.state_dict`."""
     if destination is None:
         destination = OrderedDict()
         destination._metadata = OrderedDict()
@@ -141,7 +141,7 @@ def load_own(
     unexpected_keys: list[str],
     error_msgs: list[str],
 ) -> None:
-    """Copy the module's own tensors out of `state_dict`, noting in the lists what did not fit."""
+    """Copy the module's own tensors from `state_dict`; missing keys and errors are added to the lists."""
     for hook in module._load_state_dict_pre_hooks.values():
         hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
     assign = local_metadata.get("assign_to_params_buffers", False)

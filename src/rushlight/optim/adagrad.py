@@ -76,7 +76,7 @@ class Adagrad(RuleOptimizer):
         return {"step": new_step(), "sum": full.detach()}
 
     def share_memory(self) -> None:
-        """Move the sums into memory that other processes can see."""
+        """Move the sums into shared memory."""
         for state in self.state.values():
             state["sum"].share_memory_()
 

@@ -73,7 +73,7 @@ class Batch:
         self.waiting.append(arrays)
 
     def finish(self) -> None:
-        """Run what waits."""
+        """Run the rule for all waiting parameters."""
         waiting, self.waiting = self.waiting, []
         if not waiting:
             return
@@ -115,7 +115,7 @@ class Batch:
 
 
 def in_order(arrays: list) -> list:
-    """Views of a parameter's arrays with their axes as its elements stand in memory."""
+    """Views of a parameter's arrays with the axes in memory order."""
     strides = arrays[0].strides
     axes = sorted(range(len(strides)), key=lambda k: -strides[k])
     return [a.transpose(axes) if a.ndim == len(axes) else a for a in arrays]

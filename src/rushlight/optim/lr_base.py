@@ -29,7 +29,7 @@ def _value_of(value: Any) -> Any:
 
 
 def _put(group: dict[str, Any], key: str, value: Any) -> None:
-    """Set a group's entry, in place where it is a tensor."""
+    """Set a group's entry; a tensor is changed in place."""
     if isinstance(group[key], Tensor):
         group[key].fill_(value.item() if isinstance(value, Tensor) else value)
     else:

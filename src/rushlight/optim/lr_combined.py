@@ -48,7 +48,7 @@ class _OfSchedulers(LRScheduler):
 
 
 class SequentialLR(_OfSchedulers):
-    """One scheduler after another, the next from each milestone on."""
+    """Use one scheduler after another; the next begins at each milestone."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class SequentialLR(_OfSchedulers):
             scheduler.last_epoch -= 1
 
     def step(self) -> None:
-        """Step the scheduler whose turn it is."""
+        """Step the scheduler of the present epoch."""
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
@@ -105,7 +105,7 @@ class SequentialLR(_OfSchedulers):
 
 
 class ChainedScheduler(_OfSchedulers):
-    """Several schedulers at once, each changing what the one before has set."""
+    """Several schedulers at once; each changes the rate that the one before has set."""
 
     def __init__(
         self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None

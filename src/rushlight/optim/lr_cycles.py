@@ -1,4 +1,4 @@
-"""Learning rates that go up and down, with the momentum the other way."""
+"""Learning rates that rise and fall in cycles, while the momentum falls and rises."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class CyclicLR(LRScheduler):
         ]
 
     def state_dict(self) -> dict[str, Any]:
-        """The state; of a scale function only what a callable object holds."""
+        """The state; for a scale function, the attributes of a callable object only."""
         made = super().state_dict()
         custom = made.pop("_scale_fn_custom")
         plain = custom is None or isinstance(custom, types.FunctionType)

@@ -34,7 +34,7 @@ class _ByFunction(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state; of the functions only what callable objects hold, nothing of plain ones."""
+        """The state; for the functions, the attributes of callable objects, None for plain functions."""
         made = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "lr_lambdas")}
         made["lr_lambdas"] = [
             None if isinstance(f, types.FunctionType) else f.__dict__.copy()

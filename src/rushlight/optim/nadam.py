@@ -112,7 +112,7 @@ def nadam(
     of_momentum: float,
     t: float,
 ) -> None:
-    """Dozat 2016, algorithm 2: `of_gradient` g + `of_momentum` m in the place of Adam's m."""
+    """Dozat 2016, algorithm 2: `of_gradient` g + `of_momentum` m instead of Adam's m."""
     if weight_decay and decoupled:
         p *= 1 - lr * weight_decay
     g = penalized(p, g, 0 if decoupled else weight_decay, maximize)

@@ -1,7 +1,7 @@
 """Optimizer: parameters in groups, state per parameter, and a step that updates them.
 
-`Optimizer` is what users subclass, as in PyTorch. `RuleOptimizer` is how the optimizers here are
-written: the state of one parameter, and one update rule that runs on arrays or on tensors.
+Users subclass `Optimizer`, as in PyTorch. The optimizers here subclass `RuleOptimizer`: they define
+the state of one parameter and one update rule that runs on arrays or on tensors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Hook = Callable[..., Any]
 
 
 class _Required:
-    """Stands for a default that every parameter group has to give itself."""
+    """The default of a setting that every parameter group must define."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
@@ -308,7 +308,7 @@ class Optimizer:
         return _add(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` on what `state_dict` returns."""
+        """Call `hook(optimizer, state_dict)` on the result of `state_dict`."""
         return _add(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(
@@ -357,7 +357,7 @@ class RuleOptimizer(Optimizer):
         raise NotImplementedError
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update all parameters that have a gradient; returns what `closure` returns."""
+        """Update all parameters that have a gradient; returns the result of `closure`."""
         loss = None
         if closure is not None:
             with rushlight.enable_grad():

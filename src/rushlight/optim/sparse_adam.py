@@ -44,7 +44,7 @@ class SparseAdam(Optimizer):
             )
 
     def step(self, closure: Any = None) -> Any:
-        """Update where there are gradients; returns what `closure` returns."""
+        """Update the parameters that have gradients; returns the result of `closure`."""
         loss = None
         if closure is not None:
             with rushlight.enable_grad():

@@ -48,7 +48,7 @@ def get_swa_avg_fn() -> Callable[..., Tensor]:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
-    """As `get_ema_avg_fn`, for a list of parameters, in place."""
+    """`get_ema_avg_fn` for a list of parameters, in place."""
     _check_decay(decay)
 
     def ema_update(averages: Iterable[Tensor], currents: Iterable[Tensor], _: Any) -> None:
@@ -63,7 +63,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
 
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
-    """As `get_swa_avg_fn`, for a list of parameters, in place."""
+    """`get_swa_avg_fn` for a list of parameters, in place."""
 
     def swa_update(averages: Iterable[Tensor], currents: Iterable[Tensor], num: Any) -> None:
         weight = 1 / (float(num) + 1)
@@ -136,7 +136,7 @@ class AveragedModel(Module):
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Compute the running statistics of all BatchNorm layers anew, from one pass over the data."""
+    """Recompute the running statistics of all BatchNorm layers in one pass over the data."""
     from rushlight.nn.batchnorm import _BatchNorm
 
     norms = [module for module in model.modules() if isinstance(module, _BatchNorm)]

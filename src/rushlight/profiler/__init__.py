@@ -75,7 +75,7 @@ def schedule(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable:
-    """An `on_trace_ready` that writes each trace to a file of its own in `dir_name`."""
+    """An `on_trace_ready` handler that writes each trace to a new file in `dir_name`."""
 
     def handler(prof: profile) -> None:
         import socket

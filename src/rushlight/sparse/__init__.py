@@ -75,7 +75,7 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """Softmax over the entries there are, along `dim`; what is not there stays zero.
+    """Softmax over the specified entries along `dim`; other entries stay zero.
 
     >>> import rushlight as torch
     >>> torch.sparse.softmax(torch.tensor([[0.0, 2.0], [3.0, 3.0]]).to_sparse(), 1).to_dense()
@@ -260,7 +260,7 @@ def __getattr__(name: str) -> Any:
 
 
 def as_sparse_gradcheck(gradcheck: Callable) -> Callable:
-    """`gradcheck` for functions of sparse tensors: it varies their values, at the places they have.
+    """`gradcheck` for functions of sparse tensors: it varies the values of the specified entries.
 
     >>> import rushlight as torch
     >>> check = torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)

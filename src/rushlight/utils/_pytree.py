@@ -56,7 +56,7 @@ _register_pytree_node = register_pytree_node
 
 
 class TreeSpec(NamedTuple):
-    """The form of a tree: its node type (None: a leaf), what rebuilds it, the forms of its children."""
+    """The structure of a tree: its node type (None: a leaf), the context to rebuild it, its children's structures."""
 
     type: Any
     context: Any
@@ -148,7 +148,7 @@ def tree_structure(tree: Any, is_leaf: Callable | None = None) -> TreeSpec:
 
 
 def tree_map(func: Callable, tree: Any, *rests: Any, is_leaf: Callable | None = None) -> Any:
-    """The tree of func(leaf, the leaves at the same place in `rests`)."""
+    """The tree of func(leaf, the leaves at the same position in `rests`)."""
     leaves, spec = tree_flatten(tree, is_leaf)
     others = [tree_leaves(rest, is_leaf) for rest in rests]
     return tree_unflatten([func(*each) for each in zip(leaves, *others, strict=True)], spec)
@@ -259,7 +259,7 @@ def tree_flatten_with_path(tree: Any, is_leaf: Callable | None = None) -> tuple[
 def tree_map_with_path(
     func: Callable, tree: Any, *rests: Any, is_leaf: Callable | None = None
 ) -> Any:
-    """The tree of func(path, leaf, the leaves at the same place in `rests`)."""
+    """The tree of func(path, leaf, the leaves at the same position in `rests`)."""
     pairs, spec = tree_flatten_with_path(tree, is_leaf)
     others = [tree_leaves(rest, is_leaf) for rest in rests]
     made = [func(*pair, *each) for pair, *each in zip(pairs, *others, strict=True)]

@@ -1,4 +1,4 @@
-"""Activation checkpointing: forget what a part of the forward saved, compute it again in backward.
+"""Activation checkpointing: discard the saved tensors of a part of the forward, recompute them in backward.
 
 Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost". Trades one more forward of the
 part for the memory of everything it would keep.
@@ -195,7 +195,7 @@ def detach_variable(inputs: tuple) -> tuple:
 
 
 class _Reentrant(Function):
-    """Forward without recording; backward records it anew and runs a backward through that."""
+    """Forward without recording; backward runs it again, recorded, and differentiates that."""
 
     @staticmethod
     def forward(ctx: Any, function: Callable, preserve: bool, *args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`python -m rushlight.utils.collect_env`: what a bug report should say of the machine and the installation."""
+"""`python -m rushlight.utils.collect_env`: facts about the machine and the installation for bug reports."""
 
 from __future__ import annotations
 

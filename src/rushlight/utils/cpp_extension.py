@@ -28,25 +28,25 @@ def _refuse(what: str) -> NoReturn:
 
 @stub("absent", "Extensions in C++ are built against PyTorch itself.")
 def load(name: str, sources: Any, *args: Any, **options: Any) -> NoReturn:
-    """RuntimeError: there is nothing to build against."""
+    """Raise RuntimeError: Rushlight has no C++ library to build against."""
     _refuse(f"load({name!r})")
 
 
 @stub("absent", "Extensions in C++ are built against PyTorch itself.")
 def load_inline(name: str, *args: Any, **options: Any) -> NoReturn:
-    """RuntimeError: there is nothing to build against."""
+    """Raise RuntimeError: Rushlight has no C++ library to build against."""
     _refuse(f"load_inline({name!r})")
 
 
 @stub("absent", "Extensions in C++ are built against PyTorch itself.")
 def CppExtension(name: str, sources: Any, *args: Any, **options: Any) -> NoReturn:
-    """RuntimeError: there is nothing to build against."""
+    """Raise RuntimeError: Rushlight has no C++ library to build against."""
     _refuse(f"CppExtension({name!r})")
 
 
 @stub("absent", "Extensions in C++ are built against PyTorch itself.")
 def CUDAExtension(name: str, sources: Any, *args: Any, **options: Any) -> NoReturn:
-    """RuntimeError: there is nothing to build against."""
+    """Raise RuntimeError: Rushlight has no C++ library to build against."""
     _refuse(f"CUDAExtension({name!r})")
 
 

@@ -91,7 +91,7 @@ def _convolution_weight(values: list) -> tuple[str, int]:
 
 
 def _attention(products: int, name: str, first: int = 0) -> Callable:
-    """`first`: where the query stands."""
+    """`first`: the index of the query argument."""
 
     def flops(values: list) -> tuple[str, int]:
         q, k, v = values[first : first + 3]
@@ -185,7 +185,7 @@ def _in_backward() -> bool:
 
 
 def _count_call(call: Call) -> Any:
-    """Count a call while a counter is on; it goes on as ever."""
+    """Count a call while a counter is active; the call itself is unchanged."""
     for mode in _on:
         formula = mode.formulas.get(call.op.path)
         if formula is not None and (counted := formula(call.values)) is not None:

@@ -37,7 +37,7 @@ class WeakIdRef(ref):
 
 
 class WeakIdKeyDictionary(MutableMapping):
-    """A dict whose entries go when nobody else holds their keys; keys are told apart by identity.
+    """A dict that drops entries whose keys have no other reference; keys are compared by identity.
 
     >>> import rushlight as torch
     >>> t = torch.ones(2)
@@ -81,7 +81,7 @@ class WeakIdKeyDictionary(MutableMapping):
                 yield key
 
     def copy(self) -> WeakIdKeyDictionary:
-        """A dictionary of its own with the same entries."""
+        """A copy with the same entries."""
         return type(self)(self)
 
     def keyrefs(self) -> list:
@@ -102,7 +102,7 @@ WeakTensorKeyDictionary = WeakIdKeyDictionary
 
 
 class TensorWeakRef:
-    """A weak reference to a tensor; called, it gives the tensor or None."""
+    """A weak reference to a tensor; calling it returns the tensor or None."""
 
     __slots__ = ("ref",)
 

@@ -1,4 +1,4 @@
-"""Images: data sets, transforms, models, reading and drawing; what `torchvision` offers, by its names.
+"""Data sets, transforms, models, reading and drawing of images, under `torchvision`'s names.
 
     import rushlight.vision as torchvision
 

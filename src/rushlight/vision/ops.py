@@ -114,7 +114,7 @@ def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
 
 
 def batched_nms(boxes: Tensor, scores: Tensor, idxs: Tensor, iou_threshold: float) -> Tensor:
-    """`nms` among the boxes of each class of `idxs` by itself."""
+    """`nms` for the boxes of each class in `idxs` separately."""
     if not boxes.numel():
         return torch.empty(0, dtype=torch.int64)
     # classes are moved apart, so that boxes of different ones do not overlap

@@ -91,7 +91,7 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale all gradients so that their norm together is at most `max_norm`; returns what it was.
+    """Scale all gradients so that their total norm is at most `max_norm`; returns the norm before.
 
     >>> import rushlight as torch
     >>> p = torch.nn.Parameter(torch.ones(2))

@@ -30,7 +30,7 @@ def _fused(layer: Module, bn: Any, *flags: Any, fuse: Any) -> Any:
 
 
 def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Any:
-    """A convolution that does what `bn(conv(x))` does, both in eval mode."""
+    """A convolution equal to `bn(conv(x))`, both in eval mode."""
     return _fused(conv, bn, transpose, fuse=fuse_conv_bn_weights)
 
 
@@ -60,7 +60,7 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: Module, bn: Module) -> Any:
-    """A linear layer that does what `bn(linear(x))` does, both in eval mode."""
+    """A linear layer equal to `bn(linear(x))`, both in eval mode."""
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError(
             "To fuse, linear.out_features == bn.num_features or bn.num_features == 1"

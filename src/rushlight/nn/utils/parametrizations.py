@@ -96,7 +96,7 @@ class _SpectralNorm(Module):
             self._iterate(matrix, 15)
 
     def _matrix(self, weight: Tensor) -> Tensor:
-        """[size of `dim`, all else]"""
+        """The weight as a matrix: [size of `dim`, product of the other sizes]."""
         return weight.movedim(self.dim, 0).flatten(1)
 
     @rushlight.no_grad()

@@ -1,4 +1,4 @@
-"""Parameters computed from other parameters, each time they are asked for.
+"""Parameters that are computed from other parameters at each access.
 
 Note [How a parametrized tensor is stored]
     The tensor leaves its module's tables and stands in `module.parametrizations.<name>`, as
@@ -54,7 +54,7 @@ def _put(owner: Module, name: str, tensor: Tensor) -> None:
 
 
 def _assign(place: Tensor, value: Tensor) -> None:
-    """Give a tensor another value, and keep it the same object: optimizers know it."""
+    """Replace a tensor's data in place: optimizers keep their reference to it."""
     if place is not value:
         place.data = value.detach()
 
@@ -94,7 +94,7 @@ def _parts(inverted: Any) -> list[Tensor]:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, applied one after another, and what they start from."""
+    """The parametrizations of one tensor, applied in order, and the original tensors."""
 
     original: Tensor
     unsafe: bool
@@ -184,7 +184,7 @@ class ParametrizationList(ModuleList):
 
 
 def _own_class(module: Module) -> None:
-    """Give a module a class of its own, which properties can be put on."""
+    """Give a module its own subclass, to which properties can be added."""
     kind = type(module)
 
     def __getstate__(self: Module) -> Any:
@@ -226,7 +226,7 @@ def _add_property(module: Module, name: str) -> None:
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """From now on `module.<tensor_name>` is `parametrization(original)`; `original` is what learns.
+    """Make `module.<tensor_name>` compute `parametrization(original)`; `original` is the trained parameter.
 
     A second parametrization is applied to the result of the first. With a `right_inverse` the
     parametrization says what to start from, and assigning to the tensor works. `unsafe`: it may
@@ -313,7 +313,7 @@ def remove_parametrizations(
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The class that the module had before it got one of its own."""
+    """The module's class before it was parametrized."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 

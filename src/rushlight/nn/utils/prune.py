@@ -25,7 +25,7 @@ __all__ = [
 
 
 class BasePruningMethod(ABC):
-    """A way to prune: a subclass says by `compute_mask` what to prune.
+    """The base of pruning methods: a subclass defines `compute_mask`.
 
     `PRUNING_TYPE`: "unstructured" (single elements), "structured" (slices along `dim`) or "global"
     (the mask is for the whole tensor); what was pruned before is not looked at again.
@@ -39,7 +39,7 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask for a tensor of importances, on top of a mask that there is already."""
+        """The mask for importance scores `t`, combined with `default_mask`."""
 
     def apply_mask(self, module: Module) -> Tensor:
         """The parameter times its mask."""
@@ -58,7 +58,7 @@ class BasePruningMethod(ABC):
         importance_scores: Tensor | None = None,
         **kwargs: Any,
     ) -> BasePruningMethod:
-        """Prune the parameter `name` of a module, on top of what was pruned of it before."""
+        """Prune the parameter `name` of a module, in addition to earlier pruning."""
         found = _hooks_of(module, name)
         if len(found) > 1:
             raise AssertionError(
@@ -114,7 +114,7 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(scores, default_mask=default_mask)
 
     def remove(self, module: Module) -> None:
-        """Make the pruned tensor the parameter: what was pruned can be learned again."""
+        """Make the pruned tensor the parameter; the pruned elements can be trained again."""
         name = self._tensor_name
         value = self.apply_mask(module)
         if hasattr(module, name):
@@ -168,7 +168,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask after the last method, which sees only what is not pruned yet."""
+        """The mask after the last method, which gets only the elements not pruned yet."""
         method = self._pruning_methods[-1]
         where: Any
         if method.PRUNING_TYPE == "unstructured":

@@ -31,11 +31,11 @@ class SpectralNorm:
         self.n_power_iterations = n_power_iterations
 
     def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
-        """[size of `dim`, all else]"""
+        """The weight as a matrix: [size of `dim`, product of the other sizes]."""
         return weight.movedim(self.dim, 0).flatten(1)
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
-        """The weight as it is now, after some steps of the power method if wanted."""
+        """The normalised weight, after power iterations if `do_power_iteration`."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = self.reshape_weight_to_matrix(weight)
@@ -107,7 +107,7 @@ class _Version:
 
 
 class _FromOlder:
-    """Completes what version 0 saved: the divided weight and `_u`, but no `_v`.
+    """Completes a checkpoint of version 0, which has the divided weight and `_u`, but no `_v`.
 
     The missing vector is what the saved numbers determine: of all v that W maps closest to u, with the
     length at which u . W v is the divisor that they were saved with.
@@ -144,7 +144,7 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
-    """Undo `spectral_norm`: the weight stays what it is."""
+    """Undo `spectral_norm`: the weight keeps its present value."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)

@@ -72,7 +72,7 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other tensors in the place of its parameters and buffers, by name.
+    """Call a module with other tensors instead of its parameters and buffers, by name.
 
     Names not given keep the module's own; with `strict` all must be given, and no others.
     """

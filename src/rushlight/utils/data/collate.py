@@ -39,7 +39,7 @@ def _rebuilt(container: Any, mapped: Any) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """NumPy arrays and numbers inside of any containers as tensors, all else as it is.
+    """Convert NumPy arrays and numbers in nested containers to tensors; other values are unchanged.
 
     >>> import numpy as np
     >>> default_convert({"a": np.array([0, 1]), "b": "text"})
@@ -109,7 +109,7 @@ def _unknown(what: Any) -> str:
 def collate(
     batch: list[Any], *, collate_fn_map: dict[Any, Callable[..., Any]] | None = None
 ) -> Any:
-    """Samples as one batch, each kind of element by the function the map gives for its type."""
+    """Collate samples to one batch; the map gives the function for each type of element."""
     elem = batch[0]
     kind = type(elem)
     if collate_fn_map is not None:

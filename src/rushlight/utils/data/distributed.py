@@ -1,4 +1,4 @@
-"""A sampler that gives each of several processes its own part of a data set."""
+"""A sampler that assigns each of several processes a part of a data set."""
 
 from __future__ import annotations
 
@@ -63,5 +63,5 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch comes, so that its order is its own."""
+        """Set the epoch, which determines the order."""
         self.epoch = epoch

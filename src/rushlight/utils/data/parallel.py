@@ -74,7 +74,7 @@ class WorkerIterator(_BaseDataLoaderIter):
             self._send()
 
     def _send(self) -> None:
-        """Give the next item of the sampler to the worker whose turn it is."""
+        """Send the next item of the sampler to the next worker."""
         try:
             item = next(self._sampler_iter)
         except StopIteration:

@@ -66,7 +66,7 @@ class _Block:
 
 
 class Arena:
-    """The worker's side: its blocks, and the one that the batch in the making goes into.
+    """The worker's side: its blocks, and the block of the present batch.
 
     `limit`: how many blocks there may be; beyond it arrays travel in the message. Each costs a file
     descriptor in both processes, and who keeps all batches of an epoch would run out of them.
@@ -82,7 +82,7 @@ class Arena:
         self.lock = threading.Lock()
 
     def take(self, n: int) -> np.ndarray | None:
-        """`n` > 0 bytes of shared memory; None where there is none to be had."""
+        """`n` > 0 bytes of shared memory; None if they cannot be allocated."""
         with self.lock:
             if not self.open or self.fill + n > self.open[-1].size:
                 # As large as the last batch, so that all of this batch fits into one block.
@@ -212,7 +212,7 @@ class Blocks:
             os.close(descriptor)
 
     def buffers(self, places: list[tuple[int, int, int]]) -> list[np.ndarray]:
-        """The bytes at the places, in the memory that the worker wrote to."""
+        """The bytes at these locations, in the memory that the worker wrote to."""
         made = []
         for number, offset, n in places:
             # An array for each: its storage then starts at the tensor and has the tensor's size.

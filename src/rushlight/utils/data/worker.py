@@ -107,7 +107,7 @@ class WorkerError:
             self.kind = b""
 
     def reraise(self) -> None:
-        """Raise the exception, of its own class where that takes a message alone."""
+        """Raise the worker's exception, in its own class if that takes a message as the only argument."""
         import pickle
 
         message = f"Caught {self.name} {self.where}.\nOriginal {self.text}"
@@ -296,7 +296,7 @@ class ProcessChannel:
 
 
 def socket_of(connection: Any) -> Any:
-    """The Unix socket under a connection, which can pass file descriptors; None where there is none."""
+    """The Unix socket of a connection, which can pass file descriptors; None if it has none."""
     import socket
 
     if not hasattr(socket, "send_fds"):

@@ -58,7 +58,7 @@ def _tensors(thing: Any) -> list[Tensor]:
 
 
 class _Recorder(rushlight.overrides.TorchFunctionMode):
-    """Writes a node for each call, and knows by which node each tensor was made."""
+    """Records a node for each call and the node that made each tensor."""
 
     def __init__(self) -> None:
         self.nodes: list[NodeDef] = []

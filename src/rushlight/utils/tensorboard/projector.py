@@ -73,7 +73,7 @@ def _table(place: str, name: str, rows: list) -> None:
 
 
 def _sprite(place: str, pictures: np.ndarray) -> None:
-    """All pictures in a square, which is what the projector cuts them from; values are 0 to 1."""
+    """All images in a square sprite, from which the projector cuts them; values are 0 to 1."""
     from PIL import Image
 
     arranged = grid(pictures, math.ceil(len(pictures) ** 0.5)).transpose(1, 2, 0)

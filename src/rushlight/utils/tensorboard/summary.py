@@ -103,7 +103,7 @@ _FIELDS: dict[str, tuple[str, str, Callable[[Any], list]]] = {
 
 
 def tensor(tag: str, value: Tensor) -> Summary:
-    """A whole tensor; ValueError where it has 2 GiB or more, or a type that TensorFlow lacks."""
+    """A tensor; ValueError if it has 2 GiB or more, or a dtype that TensorFlow lacks."""
     if value.numel() * value.itemsize >= 2**31:
         raise ValueError(
             f"tensor is bigger than protocol buffer's hard limit of 2GB in size (add_tensor {tag!r})"
@@ -258,7 +258,7 @@ def image(
     boxes: Any = None,
     labels: list[str] | None = None,
 ) -> Summary:
-    """A PNG; images of a batch stand in a grid. `boxes`: rows of (left, top, right, bottom), drawn in red."""
+    """A PNG; images of a batch are arranged in a grid. `boxes`: rows of (left, top, right, bottom), drawn in red."""
     from PIL import Image
 
     array = _to_bytes(_height_width_channels(numbers(picture), dataformats))
@@ -431,7 +431,7 @@ def custom_scalars(layout: dict[str, dict[str, list]]) -> Summary:
 
 
 def hparams(values: dict, metrics: dict, domains: dict[str, list] | None) -> list[Summary]:
-    """Three records of one run: what may vary and is measured, the values of this run, and that it ended well."""
+    """Three records of one run: its hyperparameters and metrics, their values, and its success."""
     from google.protobuf.struct_pb2 import ListValue, Value
     from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 

@@ -1,4 +1,4 @@
-"""`SummaryWriter`: what a training run reports, in event files that TensorBoard shows while they grow."""
+"""`SummaryWriter`: writes the records of a training run to event files for TensorBoard."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["FileWriter", "SummaryWriter"]
 
 
 class FileWriter:
-    """One event file in `log_dir`, written by a thread of its own; `max_queue` events or `flush_secs` seconds are held back."""
+    """One event file in `log_dir`, written by a separate thread; it is flushed after `max_queue` events or `flush_secs` seconds."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class FileWriter:
         self.add_event(Event(graph_def=graph.SerializeToString()), None, walltime)
 
     def flush(self) -> None:
-        """Write what is held back."""
+        """Write the queued events."""
         self.event_writer.flush()
 
     def close(self) -> None:
@@ -155,7 +155,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Several curves in one chart: each has an event file of its own in a folder `<main_tag>_<tag>`."""
+        """Several curves in one chart; each has its own event file in a folder `<main_tag>_<tag>`."""
         walltime = time.time() if walltime is None else walltime
         root = self._get_file_writer().get_logdir()
         writers = self.all_writers
@@ -174,7 +174,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """A whole tensor, of any type TensorFlow has."""
+        """A tensor of any dtype that TensorFlow has."""
         self._add(summary.tensor(tag, tensor), global_step, walltime)
 
     def add_histogram(
@@ -408,7 +408,7 @@ class SummaryWriter:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """The settings of one run and what came out, in a folder of their own (`run_name`, by default the time)."""
+        """The hyperparameters and results of one run, in their own folder (`run_name`, by default the time)."""
         if type(hparam_dict) is not dict or type(metric_dict) is not dict:
             raise TypeError(
                 "hparam_dict and metric_dict should be dictionary, got "

@@ -38,7 +38,7 @@ def is_image_file(filename: str) -> bool:
 
 
 def find_classes(directory: Any) -> tuple[list[str], dict[str, int]]:
-    """The folders inside `directory`, sorted, and their numbers; FileNotFoundError when there is none."""
+    """The folders inside `directory`, sorted, and their numbers; FileNotFoundError if there are none."""
     classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
     if not classes:
         raise FileNotFoundError(f"Couldn't find any class folder in {directory}.")

@@ -17,7 +17,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {}  # filled by @model
 
 
 def model(function: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
-    """Register a model function, and give it `weights=` and `progress=`, of which only None is accepted."""
+    """Register a model function and add the arguments `weights=`, which must be None, and `progress=`."""
 
     def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> nn.Module:
         if kwargs.pop("pretrained", False):

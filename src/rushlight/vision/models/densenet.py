@@ -1,4 +1,4 @@
-"""DenseNets (Huang 2016): every layer of a block reads all that stand before it."""
+"""DenseNets (Huang 2016): every layer of a block takes the outputs of all earlier ones."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _SIZES = (
 
 
 class MBConv(nn.Module):
-    """Widen, convolve each channel, squeeze and excite, narrow; dropped as a whole at random in training."""
+    """Widen, convolve each channel, squeeze and excite, narrow; the whole block is dropped at random in training."""
 
     def __init__(
         self,

@@ -62,7 +62,7 @@ class ColorJitter(Transform):
         saturation: Sequence[float] | None,
         hue: Sequence[float] | None,
     ) -> tuple:
-        """The order of the four changes and their factors; None for what stays."""
+        """The order of the four changes and their factors; None for no change."""
         order = torch.randperm(4)
         ranges = (brightness, contrast, saturation, hue)
         return (order, *(None if r is None else uniform(r[0], r[1]) for r in ranges))

@@ -318,7 +318,7 @@ def _pil_fill(img: Any, fill: Any) -> Any:
 
 
 def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
-    """A window of the image; what lies outside of it is zero."""
+    """A window of the image; pixels outside of the image are zero."""
     if is_pil(img):
         return img.crop((left, top, left + width, top + height))
     return tensors.crop(_tensor(img, "crop"), top, left, height, width)

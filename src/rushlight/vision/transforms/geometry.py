@@ -80,7 +80,7 @@ class Pad(Transform):
 
 
 class RandomCrop(Transform):
-    """A window at a random place, of the image with a border where `padding` says so.
+    """A window at a random position; the image is padded first if `padding` is given.
 
     `pad_if_needed` widens smaller images; without, ValueError for those.
     """
@@ -370,7 +370,7 @@ class RandomErasing(Transform):
         ratio: Sequence[float],
         value: Sequence[float] | None = None,
     ) -> tuple:
-        """Top, left, height, width and what to put there; the image itself when ten tries fail."""
+        """Top, left, height, width and the values to write; the whole image after ten failed tries."""
         channels, height, width = img.shape[-3:]
         low, high = torch.log(torch.tensor(ratio)).tolist()
         for _ in range(10):

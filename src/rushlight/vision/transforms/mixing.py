@@ -1,4 +1,4 @@
-"""Batches of images and labels mixed with themselves, shifted by one sample."""
+"""Mixing a batch of images and labels with the same batch shifted by one sample."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def largest(dtype: Any) -> float:
-    """The value that stands for full brightness: 1 for floating point, else the largest of the type."""
+    """The value of full brightness: 1 for floating point, else the maximum of the dtype."""
     return 1 if dtype.is_floating_point else (1 if dtype == torch.bool else torch.iinfo(dtype).max)
 
 
@@ -34,7 +34,7 @@ def floating(img: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def normalized(img: Tensor, mean: Any, std: Any) -> Tensor | None:
-    """(img - mean) / std by channel, for a plain image and plain numbers; None for all else.
+    """(img - mean) / std by channel, for a contiguous image and Python floats; None for anything else.
 
     The arithmetic of the operators, plane by plane, without making tensors of mean and std.
     """
@@ -88,7 +88,7 @@ def pad(img: Tensor, sides: Sequence[int], fill: Any, mode: str) -> Tensor:
 
 
 def crop(img: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
-    """A window of the image; what lies outside of it is zero."""
+    """A window of the image; pixels outside of the image are zero."""
     h, w = img.shape[-2:]
     bottom, right = top + height, left + width
     inside = img[..., max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)]
@@ -191,7 +191,7 @@ def through_grid(batch: Tensor, grid: Tensor, mode: str, fill: Any) -> Tensor:
 
 
 def expanded(matrix: Sequence[float], width: int, height: int) -> tuple[int, int]:
-    """(height, width) that hold the whole image after `matrix`."""
+    """The (height, width) that contain the whole image after `matrix`."""
     theta = np.array(matrix, np.float32).reshape(2, 3)
     x, y = 0.5 * width, 0.5 * height
     corners = np.array([[-x, -y, 1], [-x, y, 1], [x, y, 1], [x, -y, 1]], np.float32) @ theta.T
@@ -239,7 +239,7 @@ def sharpness(img: Tensor, factor: float) -> Tensor:
 
 
 def autocontrast(img: Tensor) -> Tensor:
-    """Each channel stretched to the whole range."""
+    """Stretch each channel to the whole range."""
     bound = largest(img.dtype)
     dtype = img.dtype if img.is_floating_point() else torch.float32
     low = img.amin((-2, -1), keepdim=True).to(dtype)

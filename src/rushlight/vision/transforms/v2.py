@@ -68,7 +68,7 @@ for _file in (compose, geometry, color, policies):
 
 
 class RandomCrop(_Joint, geometry.RandomCrop):  # type: ignore[no-redef]
-    """A window at a random place, of the image with a border where `padding` says so."""
+    """A window at a random position; the image is padded first if `padding` is given."""
 
     def draw(self, img: Any) -> tuple[int, int, int, int]:
         # Unlike the older class, draws nothing for a side that fits already.
@@ -86,7 +86,7 @@ class RandomCrop(_Joint, geometry.RandomCrop):  # type: ignore[no-redef]
 
 
 class _Whole(compose.Transform):
-    """A transform of each image by itself."""
+    """The base of transforms that draw no random numbers."""
 
 
 class ToImage(_Joint, _Whole):
