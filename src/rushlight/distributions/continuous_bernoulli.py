@@ -23,7 +23,7 @@ __all__ = ["ContinuousBernoulli"]
 class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     """The density C(p) p^x (1 - p)^(1 - x) on [0, 1] (Loaiza-Ganem and Cunningham, 2019).
 
-    Between the two numbers of `lims`, where closed forms divide zero by zero, Taylor series stand.
+    Between the two numbers of `lims`, Taylor series replace the closed forms, which are 0 / 0 at 0.5.
     """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}

@@ -24,8 +24,8 @@ def vmap(
 ) -> Callable:  # fmt: skip
     """A function that maps `func` over a dimension of its arguments, and stacks the results.
 
-    `in_dims`: for each argument (or each place in it) the dimension, or None for all of it each
-    time. `out_dims`: where the new dimension of each result stands. `randomness`: whether random numbers
+    `in_dims`: for each argument (or each leaf of it) the mapped dimension, or None to pass all of it
+    each time. `out_dims`: the index of the new dimension of each result. `randomness`: whether random numbers
     are an "error" (a RuntimeError), the "same" for all elements, or "different".
 
     >>> import rushlight as torch

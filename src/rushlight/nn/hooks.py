@@ -179,26 +179,28 @@ def _attach_partial_hooks(module: Module, hooks: list[Callable[..., Any]], resul
 class BackwardBoundary:
     """Two identity nodes, before and after a module, that its gradients pass through.
 
-    The one behind the outputs sees `grad_output` first and remembers it; when the one before the
-    inputs has `grad_input`, the hooks run with both. A module none of whose inputs needs a gradient
-    has no second node, so its hooks run at the first, with `None` for each input.
+    The node after the outputs gets `grad_output` first and stores it. When the node before the
+    inputs gets `grad_input`, the hooks run with both. If no input needs a gradient, there is no
+    node before the inputs: the hooks run at the first node, with `None` for each input.
     """
 
     def __init__(self, module: Module, hooks: list, pre_hooks: list) -> None:
         self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
         self.grad_outputs: tuple | None = None
-        self.input_places: list[int] | None = None
-        self.output_places: list[int] | None = None
+        self.input_indices: list[int] | None = None
+        self.output_indices: list[int] | None = None
         self.inputs = self.outputs = 0
         self.kinds: list[tuple] = []
 
     def enter(self, args: tuple) -> tuple:
         """The arguments, passed through the node that receives `grad_input`."""
         self.inputs = len(args)
-        changed, self.input_places, node = _through_identity(args)
+        changed, self.input_indices, node = _through_identity(args)
         if node is not None:
             # Hooks see zeros for tensors that need no gradient, and None for what is no tensor.
-            self.kinds = [(args[i].shape, args[i].dtype, args[i].device) for i in self.input_places]
+            self.kinds = [
+                (args[i].shape, args[i].dtype, args[i].device) for i in self.input_indices
+            ]
             node.register_hook(self._at_inputs)
         return changed
 
@@ -206,7 +208,7 @@ class BackwardBoundary:
         """The result, passed through the node that receives `grad_output`."""
         outputs = result if isinstance(result, tuple) else (result,)
         self.outputs = len(outputs)
-        changed, self.output_places, node = _through_identity(outputs)
+        changed, self.output_indices, node = _through_identity(outputs)
         if node is None:
             return result
         node.register_prehook(self._at_outputs)
@@ -216,13 +218,13 @@ class BackwardBoundary:
         return type(result)(*changed) if hasattr(result, "_fields") else changed
 
     def _at_outputs(self, grads: tuple) -> tuple:
-        grad_output = _spread(grads, self.output_places, self.outputs)
+        grad_output = _spread(grads, self.output_indices, self.outputs)
         for hook in self.pre_hooks:
             changed = hook(self.module, grad_output)
             if changed is not None:
                 grad_output = _checked(changed, self.outputs, "Backward pre hook", "grad_output")
         self.grad_outputs = grad_output
-        if self.input_places is None:
+        if self.input_indices is None:
             nothing = (None,) * self.inputs
             for hook in self.hooks:
                 changed = hook(self.module, nothing, grad_output)
@@ -232,7 +234,7 @@ class BackwardBoundary:
                         "return None or None for all gradients."
                     )
             self.grad_outputs = None
-        return tuple(grad_output[i] for i in self.output_places)
+        return tuple(grad_output[i] for i in self.output_indices)
 
     def _at_inputs(self, grads: tuple, _: tuple) -> tuple | None:
         if self.grad_outputs is None:  # the inputs were used outside of the module only
@@ -241,7 +243,7 @@ class BackwardBoundary:
             rushlight.zeros(shape, dtype=dtype, device=device) if grad is None else grad
             for grad, (shape, dtype, device) in zip(grads, self.kinds, strict=True)
         ]
-        grad_input = _spread(seen, self.input_places, self.inputs)
+        grad_input = _spread(seen, self.input_indices, self.inputs)
         for hook in self.hooks:
             changed = hook(self.module, grad_input, self.grad_outputs)
             if changed is not None:
@@ -250,7 +252,7 @@ class BackwardBoundary:
         # Where nobody wants a gradient, none is handed on.
         return tuple(
             None if grad is None else grad_input[i]
-            for grad, i in zip(grads, self.input_places, strict=True)
+            for grad, i in zip(grads, self.input_indices, strict=True)
         )
 
 

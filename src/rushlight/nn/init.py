@@ -66,8 +66,8 @@ def trunc_normal_(
 ) -> Tensor:
     """Fill from the normal distribution cut off outside of [a, b], by rejection.
 
-    What is drawn is normal where at least 0.3 of the distribution is inside, uniform in [a, b]
-    elsewhere (Robert 1995); a round draws anew for every element and keeps those not yet accepted.
+    Proposals are normal if at least 0.3 of the distribution is inside, uniform in [a, b]
+    elsewhere (Robert 1995); each round redraws every element and keeps those not yet accepted.
     """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(

@@ -1,8 +1,8 @@
 """Module: a tree of parameters, buffers and other modules, with a forward to call.
 
-Here stand registration, the walks over the tree and printing. What runs around a call is in `hooks`,
-what goes into a checkpoint in `state`, dtypes and devices in `convert`. What Module needs for itself
-are functions, not methods: the names of a Module belong to those who write subclasses.
+This file has registration, the walks over the tree and printing. `hooks` runs a call with its hooks,
+`state` saves and loads checkpoints, `convert` changes dtypes and devices. Internal operations are
+functions, not methods, so that they do not clash with names in subclasses.
 """
 
 from __future__ import annotations

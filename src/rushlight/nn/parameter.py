@@ -24,9 +24,9 @@ class _ParameterType(type(Tensor)):  # type: ignore[misc]
 
 
 class Parameter(Tensor, metaclass=_ParameterType):
-    """A tensor that is learned: assigned to a Module it appears in `parameters()`.
+    """A trainable tensor: assigned to a Module it appears in `parameters()`.
 
-    It shares memory with `data`, is always a leaf, and requires gradients unless told otherwise.
+    It shares memory with `data`, is always a leaf, and requires gradients unless `requires_grad=False`.
 
     >>> import rushlight as torch
     >>> torch.nn.Parameter(torch.ones(2))

@@ -189,8 +189,8 @@ class TransformerDecoderLayer(_FeedForward):
 class TransformerEncoder(Module):
     """Copies of an encoder layer one after another, and a norm at the end if given.
 
-    Where PyTorch would take its fast way (evaluation, no gradients, `batch_first`, padding), the
-    padded positions are zero after the layers, as there.
+    Where PyTorch uses its fast path (evaluation, no gradients, `batch_first`, padding), the padded
+    positions of the result are zero, as in PyTorch.
     """
 
     __constants__ = ["norm"]

@@ -20,7 +20,7 @@ def cubic_minimum(
 ) -> float:
     """The minimum, within the bounds, of the cubic through two points with two slopes.
 
-    Nocedal and Wright, equation 3.59; the middle of the bounds where there is no minimum.
+    Nocedal and Wright, equation 3.59; the middle of the bounds if there is no minimum.
     """
     low, high = bounds if bounds is not None else (min(x1, x2), max(x1, x2))
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)

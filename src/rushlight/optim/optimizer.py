@@ -342,10 +342,10 @@ def _like_parameter(param: Tensor, value: Any, key: Any = None) -> Any:
 class RuleOptimizer(Optimizer):
     """An optimizer given by the state of one parameter and the rule that updates it.
 
-    A subclass defines `_start(p, group)`, the state a parameter begins with, and
+    A subclass defines `_start(p, group)`, the initial state of a parameter, and
     `_update(p, grad, state, group, run)`, which computes the numbers of this step and calls
-    `run(rule, tensors, *numbers)`: the rule gets the namespace of its functions and the tensors'
-    arrays, and changes these in place (see `rules`). `_takes_sparse`: `_update` knows sparse gradients.
+    `run(rule, tensors, *numbers)`. The rule gets a namespace of functions and the tensors' arrays,
+    and changes the arrays in place (see `rules`). `_takes_sparse`: `_update` supports sparse gradients.
     """
 
     _takes_sparse = False

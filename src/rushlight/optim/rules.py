@@ -1,9 +1,9 @@
 """Running update rules on arrays or on tensors.
 
 A rule is a function `rule(xp, p, g, *state, *numbers)` in plain arithmetic and in functions of `xp`.
-It writes the new values into `p` and the state by in-place operations, and makes new values for all
-else. Normally it gets arrays, large ones in blocks, so that what it makes in between stays in the
-cache. With `differentiable=True` it gets tensors, and autograd follows every step of it.
+It updates `p` and the state by in-place operations; other operations make new values. Normally it
+gets arrays, large ones in blocks, so that intermediates stay in the cache. With
+`differentiable=True` it gets tensors, and autograd records every operation.
 """
 
 from __future__ import annotations

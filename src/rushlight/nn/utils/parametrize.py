@@ -1,10 +1,10 @@
 """Parameters that are computed from other parameters at each access.
 
 Note [How a parametrized tensor is stored]
-    The tensor leaves its module's tables and stands in `module.parametrizations.<name>`, as
-    `original`, or as `original0`, `original1`... where the parametrization is a function of several.
-    In its place the module's class gets a property of that name; the class is one made for this
-    module, so that other modules of its kind stay as they are.
+    The tensor moves from its module to `module.parametrizations.<name>`, as `original`, or as
+    `original0`, `original1`... if the parametrization is a function of several tensors. The module
+    gets a subclass of its class with a property of that name. The subclass is made for this module,
+    so other modules of the class are unchanged.
 """
 
 from __future__ import annotations

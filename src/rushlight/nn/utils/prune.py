@@ -1,7 +1,7 @@
-"""Pruning: parameters times masks that hold 0 where something was pruned away.
+"""Pruning: parameters times masks that are 0 where an element is pruned.
 
 A pruned parameter `name` is kept as `name_orig`, the mask as the buffer `name_mask`; `name` itself is
-their product, computed anew by a hook before each forward pass.
+their product, recomputed by a hook before each forward pass.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ ABSENT = object()
 def _with_tensors(module: Module, tensors: dict[str, Tensor], tie_weights: bool) -> Iterator[None]:
     """Inside, the named parameters, buffers and other attributes of the module are the given tensors.
 
-    TypeError for what is no tensor, or stands where none is; AttributeError for a module that is not there.
+    TypeError if a value or the attribute that it replaces is not a tensor; AttributeError for a missing module.
     """
     places: dict[str, tuple[dict[str, Any], str]] = {}
     owners = dict(module.named_modules(remove_duplicate=False))

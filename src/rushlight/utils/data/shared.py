@@ -1,15 +1,15 @@
-"""Batches on their way from a worker process: a small message, and the numbers in shared memory.
+"""Transfer of batches from a worker process: a small message, and the data in shared memory.
 
 Note [Blocks of shared memory]
-    A worker puts the arrays of a batch into a *block*, a piece of anonymous memory (a memfd) that it
-    sends to the parent once, as a file descriptor; nothing of it has a name, so nothing is left when
-    a process is killed. Both sides keep a block mapped, because mapping and zeroing pages costs more
-    than copying. The parent says which blocks it no longer needs: when the last tensor on one is
-    gone, its number goes back to the worker with the next task, and the worker fills it again.
+    A worker writes the arrays of a batch into a *block* of anonymous memory (a memfd). It sends the
+    block to the parent once, as a file descriptor; a block has no name, so nothing is left when a
+    process is killed. Both sides keep a block mapped, because mapping and zeroing pages costs more
+    than copying. When the last tensor in a block is freed, the parent sends the block's number back
+    with the next task, and the worker fills the block again.
 
-    Two things keep a block from being filled again too early. The worker itself may hold on to what
-    it made (a data set that caches its batches). And a process forked from the parent meanwhile
-    sees the same memory: blocks in use at a fork are never used again.
+    A block is not reused too early in two cases. The worker may still reference the arrays that it
+    made (a data set that caches its batches). And a process forked from the parent in the meantime
+    has the same memory mapped: blocks in use at a fork are never reused.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def make_dataset(
 ) -> list[tuple[str, int]]:
     """(path, class number) of every valid file, by class and then by path.
 
-    Which files are valid is told by exactly one of `extensions` and `is_valid_file`.
+    Exactly one of `extensions` and `is_valid_file` decides which files are valid.
     """
     directory = os.path.expanduser(directory)
     if class_to_idx is None:

@@ -21,7 +21,7 @@ __all__ = [
 class ColorJitter(Transform):
     """Change brightness, contrast, saturation and hue at random, in random order.
 
-    A number b stands for the range (1 - b, 1 + b) of factors, for the hue (-b, b); a pair is the range itself.
+    A number b means the range (1 - b, 1 + b) of factors, for the hue (-b, b); a pair is the range itself.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The names of `transforms.v2`: the same transforms, which also take samples of several parts.
 
-A transform called on several arguments, or on a tuple, list or dictionary, changes the images in it, all by the same
-random numbers, and leaves the rest: every PIL image, or, where there is none, the first tensor.
+A transform can be called on several arguments, or on a tuple, list or dictionary. It changes all images in it with the
+same random numbers and returns the rest unchanged. The images are all PIL images, or else the first tensor.
 """
 
 from __future__ import annotations
