@@ -55,26 +55,10 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
         return self.temperature.log() + apart - 2 * apart.exp().log1p()
 
 
-class RelaxedBernoulli(TransformedDistribution):
-    """Numbers in (0, 1) that tend to Bernoulli draws as `temperature`, a tensor, goes to 0."""
+class _Relaxed(TransformedDistribution):
+    """The base of relaxed distributions: the parameters are those of the base distribution."""
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.unit_interval
     has_rsample = True
-
-    def __init__(
-        self,
-        temperature: Any,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        base = LogitRelaxedBernoulli(temperature, probs, logits)
-        super().__init__(base, SigmoidTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(RelaxedBernoulli, _instance)
-        return super().expand(batch_shape, _instance=new)
 
     @property
     def temperature(self) -> Tensor:
@@ -90,3 +74,24 @@ class RelaxedBernoulli(TransformedDistribution):
     def probs(self) -> Tensor:
         """The base distribution's."""
         return self.base_dist.probs
+
+
+class RelaxedBernoulli(_Relaxed):
+    """Numbers in (0, 1) that tend to Bernoulli draws as `temperature`, a tensor, goes to 0."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        base = LogitRelaxedBernoulli(temperature, probs, logits)
+        super().__init__(base, SigmoidTransform(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(RelaxedBernoulli, _instance)
+        return super().expand(batch_shape, _instance=new)

@@ -8,7 +8,7 @@ import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.categorical import CategoricalVectors
-from rushlight.distributions.transformed_distribution import TransformedDistribution
+from rushlight.distributions.relaxed_bernoulli import _Relaxed
 from rushlight.distributions.transforms import ExpTransform
 from rushlight.distributions.utils import broadcast_all, clamp_probs
 
@@ -54,12 +54,11 @@ class ExpRelaxedCategorical(CategoricalVectors):
         return score + log_scale
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(_Relaxed):
     """Points of the simplex that tend to one-hot draws as `temperature`, a tensor, goes to 0."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
-    has_rsample = True
 
     def __init__(
         self,
@@ -74,18 +73,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = self._get_checked_instance(RelaxedOneHotCategorical, _instance)
         return super().expand(batch_shape, _instance=new)
-
-    @property
-    def temperature(self) -> Tensor:
-        """The base distribution's."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The base distribution's."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The base distribution's."""
-        return self.base_dist.probs
