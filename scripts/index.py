@@ -82,32 +82,16 @@ def absent_from_tensor(declared: set[str]) -> list[str]:
     return [n for n in names if n not in here and n not in declared]
 
 
-def kernels() -> set[str]:
-    """The names in _backends/protocol/."""
-    files = [p for p in (BACKENDS / "protocol").glob("*.py") if p.stem != "array"]
-    nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text()))]
-    return {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
-
-
 def reference_kernels() -> dict[str, str]:
-    """kernel -> the file in _backends/reference/ that defines a function of its name."""
-    cpu = ast.parse((BACKENDS / "cpu.py").read_text())
-    imports = [n for n in cpu.body if isinstance(n, ast.ImportFrom) and n.module == "numpy"]
-    wanted = kernels() - {a.name for n in imports for a in n.names}
+    """kernel -> the file in _backends/reference/ whose `__all__` has its name."""
     found: dict[str, str] = {}
     for path in sorted((BACKENDS / "reference").glob("*.py")):
-        if path.stem in ("linalg", "fft"):  # namespaces of their own
-            continue
         for node in ast.parse(path.read_text()).body:
-            names = [getattr(node, "name", "")]
-            if isinstance(node, ast.Assign):
-                names = [n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
-            for name in wanted.intersection(names):
-                if name in found:
-                    raise SystemExit(f"kernel {name} is in {found[name]} and in {path.stem}")
-                found[name] = path.stem
-    if missing := wanted - found.keys():
-        raise SystemExit(f"reference/ has no {', '.join(sorted(missing))}")
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                for name in ast.literal_eval(node.value):
+                    if name in found:
+                        raise SystemExit(f"kernel {name} is in {found[name]} and in {path.stem}")
+                    found[name] = path.stem
     return found
 
 

@@ -1,7 +1,7 @@
 """The reference back end: every kernel on NumPy arrays, and correct for every dtype.
 
 A kernel that NumPy has under the same meaning is NumPy's own; the others stand in `reference/<family>.py`
-and are loaded when they are first used. `protocol/` says what each does. As `xp` this module is the
+and are loaded when they are first used, and say there what they do. As `xp` this module is the
 namespace of kernels that operators call.
 """
 

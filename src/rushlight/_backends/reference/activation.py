@@ -12,6 +12,44 @@ from rushlight._backends.reference import primitives as xp
 from rushlight._backends.reference.elementwise import ZERO, wide
 from rushlight.core.dtype_sets import F32
 
+__all__ = [
+    "clip_gradient",
+    "elu",
+    "elu_gradient",
+    "gelu",
+    "gelu_gradient",
+    "gelu_tanh",
+    "gelu_tanh_gradient",
+    "glu",
+    "glu_gradient",
+    "hardshrink",
+    "hardsigmoid",
+    "hardsigmoid_gradient",
+    "hardswish",
+    "hardswish_gradient",
+    "hardtanh",
+    "hardtanh_gradient",
+    "leaky_relu",
+    "leaky_relu_gradient",
+    "log_sigmoid",
+    "log_sigmoid_gradient",
+    "mish",
+    "mish_gradient",
+    "prelu",
+    "prelu_gradient",
+    "prelu_weight_gradient",
+    "relu",
+    "scaled_softplus",
+    "scaled_softplus_gradient",
+    "shrink_gradient",
+    "sigmoid_gradient",
+    "silu",
+    "silu_gradient",
+    "softshrink",
+    "tanh_gradient",
+    "threshold",
+]
+
 SQRT_HALF = math.sqrt(0.5)
 INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
 GELU_TANH = math.sqrt(2 / math.pi)
@@ -57,7 +95,7 @@ def relu(a: Any) -> Any:
 
 @wide
 def silu(a: Any) -> Any:
-    """a * xp.sigmoid(a)."""
+    """a * sigmoid(a)."""
     return a * xp.sigmoid(a)
 
 
@@ -90,6 +128,7 @@ def leaky_relu(a: Any, slope: float) -> Any:
 
 @wide
 def leaky_relu_gradient(g: Any, a: Any, slope: float) -> Any:
+    """The gradient of `leaky_relu`."""
     return xp.where(a > 0, g, g * slope)
 
 
@@ -122,6 +161,7 @@ def hardsigmoid(a: Any) -> Any:
 
 @wide
 def hardsigmoid_gradient(g: Any, a: Any) -> Any:
+    """The gradient of `hardsigmoid`."""
     return xp.where((a > -3) & (a < 3), g / 6, g.dtype.type(0))
 
 
@@ -133,6 +173,7 @@ def hardswish(a: Any) -> Any:
 
 @wide
 def hardswish_gradient(g: Any, a: Any) -> Any:
+    """The gradient of `hardswish`."""
     inner = xp.where(a >= 3, g, g * (a / 3 + a.dtype.type(0.5)))
     return xp.where(a <= -3, g.dtype.type(0), inner)
 
@@ -157,6 +198,7 @@ def softshrink(a: Any, width: float) -> Any:
 
 @wide
 def shrink_gradient(g: Any, a: Any, width: float) -> Any:
+    """The gradient of `hardshrink` and `softshrink`."""
     return xp.where((a >= -width) & (a <= width), g.dtype.type(0), g)
 
 
@@ -168,6 +210,7 @@ def elu(a: Any, above: float, below: float, inner: float) -> Any:
 
 @wide
 def elu_gradient(g: Any, a: Any, above: float, below: float, inner: float) -> Any:
+    """The gradient of `elu`."""
     slope = xp.exp(xp.minimum(a, 0) * inner) * (below * inner)
     return xp.where(a > 0, g * above, g * slope)
 
@@ -181,51 +224,57 @@ def scaled_softplus(a: Any, beta: float, most: float) -> Any:
 
 @wide
 def scaled_softplus_gradient(g: Any, a: Any, beta: float, most: float) -> Any:
+    """The gradient of `scaled_softplus`."""
     x = a * beta
     return xp.where(x > most, g, g * xp.sigmoid(x))
 
 
 @wide
 def log_sigmoid(a: Any) -> Any:
-    """log(xp.sigmoid(a))."""
+    """log(sigmoid(a))."""
     return -softplus(-a)
 
 
 @wide
 def log_sigmoid_gradient(g: Any, a: Any) -> Any:
+    """The gradient of `log_sigmoid`."""
     return g * xp.sigmoid(-a)
 
 
 @wide
 def gelu_gradient(g: Any, a: Any) -> Any:
+    """The gradient of `gelu`."""
     return g * gelu_slope(a)
 
 
 @wide
 def gelu_tanh_gradient(g: Any, a: Any) -> Any:
+    """The gradient of `gelu_tanh`."""
     return g * gelu_tanh_slope(a)
 
 
 @wide
 def silu_gradient(g: Any, a: Any) -> Any:
+    """The gradient of `silu`."""
     return g * silu_slope(a)
 
 
 @wide
 def mish_gradient(g: Any, a: Any) -> Any:
+    """The gradient of `mish`."""
     t = xp.tanh(softplus(a))
     return g * (t + a * xp.sigmoid(a) * (1 - t * t))
 
 
 @wide
 def sigmoid_gradient(g: Any, y: Any) -> Any:
-    """From the output of sigmoid."""
+    """The gradient of `sigmoid`, from its output."""
     return g * ((1 - y) * y)
 
 
 @wide
 def tanh_gradient(g: Any, y: Any) -> Any:
-    """From the output of tanh."""
+    """The gradient of `tanh`, from its output."""
     return g * (1 - y * y)
 
 
@@ -258,9 +307,11 @@ def prelu(a: Any, weight: Any) -> Any:
 
 @wide
 def prelu_gradient(g: Any, a: Any, weight: Any) -> Any:
+    """The gradient of `prelu` by its input."""
     return xp.where(a > 0, g, g * weight)
 
 
 @wide
 def prelu_weight_gradient(g: Any, a: Any) -> Any:
+    """The gradient of `prelu` by its weight."""
     return xp.where(a > 0, g.dtype.type(0), g * a)

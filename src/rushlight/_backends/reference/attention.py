@@ -6,11 +6,16 @@ query [N, H, L, E], key [N, H, S, E], value [N, H, S, V]; the mask, if any, is b
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight._backends.reference.reduce import upcast
+
+if TYPE_CHECKING:
+    from rushlight._backends.protocol.array import Array
+
+__all__ = ["attention", "attention_gradients"]
 
 BLOCK = 1 << 17  # elements of the scores that are worked on at a time
 _max: Any = np.maximum.reduce
@@ -47,7 +52,7 @@ def by_shared_heads(g: Any, a: Any) -> Any:
 
 
 def attention(
-    query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float, keep: bool
+    query: Any, key: Any, value: Any, mask: Array | None, causal: bool, scale: float, keep: bool
 ) -> tuple[Any, Any]:
     """(softmax(query keyᵀ scale + mask) value, the softmax if `keep`); rows that see nothing are 0."""
     key, value = for_all_heads(key, query), for_all_heads(value, query)
@@ -96,7 +101,7 @@ def attention(
 
 
 def attention_gradients(
-    g: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, result: Any, weights: Any,
+    g: Any, query: Any, key: Any, value: Any, mask: Array | None, causal: bool, result: Any, weights: Any,
     scale: float, needs: tuple,
 ) -> tuple:  # fmt: skip
     """The gradients of `attention` by query, key, value and (in full shape) mask.

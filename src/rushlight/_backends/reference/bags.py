@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight._backends.reference.reduce import upcast
 
+if TYPE_CHECKING:
+    from rushlight._backends.protocol.array import Array
+
+__all__ = ["embedding_bag"]
+
 
 def embedding_bag(
-    weight: Any, indices: Any, offsets: Any, factors: Any, mode: int, padding_idx: int
+    weight: Array | None,
+    indices: Any,
+    offsets: Any,
+    factors: Array | None,
+    mode: int,
+    padding_idx: int,
 ) -> tuple[Any, Any, Any, Any]:
     """(reduced rows, bag of each index, indices in each bag, of a maximum the row it is in).
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rushlight.core import dtypes
 from rushlight.core.device import CPU, device
 from rushlight.core.dtype_sets import I64
+
+if TYPE_CHECKING:
+    from rushlight._backends.protocol.array import Number
+
+__all__ = ["cast", "device_of", "from_numpy", "number", "shares_memory", "to_numpy"]
 
 
 def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
@@ -29,7 +34,7 @@ def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
 _SATURATING = dtypes.float8_e4m3fn.np
 
 
-def number(value: Any, to: np.dtype) -> np.ndarray:
+def number(value: Number, to: np.dtype) -> np.ndarray:
     """A Python number as a 0-d array; integers wrap around as in C."""
     if to.kind in "iu" and not -(1 << 63) <= int(value) < (1 << 63):
         if to.kind == "u" and to.itemsize == 8 and 0 <= value < 1 << 64:
@@ -42,7 +47,7 @@ def number(value: Any, to: np.dtype) -> np.ndarray:
 
 
 def device_of(a: np.ndarray) -> device:
-    """The device of an array."""
+    """The device of an array: a `torch.device`."""
     return CPU
 
 

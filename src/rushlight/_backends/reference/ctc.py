@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ["ctc_loss", "ctc_loss_gradient"]
+
 
 def places_of(targets: Any, blank: int) -> tuple[Any, Any]:
     """(class at each place [N, 2 S + 1], whether it may be reached from two places before)."""

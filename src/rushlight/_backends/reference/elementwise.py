@@ -6,6 +6,7 @@ straight path hands them over.
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +17,65 @@ from rushlight.core.dtype_sets import F16, F32, F64, REDUCED
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rushlight._backends.protocol.array import Array, Number
+
+__all__ = [
+    "add_scaled",
+    "addcdiv",
+    "addcmul",
+    "angle",
+    "ceil",
+    "clip",
+    "clip_arrays",
+    "copysign",
+    "deg2rad",
+    "fill",
+    "floor",
+    "floor_divide",
+    "fmod",
+    "frac",
+    "frexp",
+    "heaviside",
+    "hypot",
+    "is_exact",
+    "is_float",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "ldexp",
+    "left_shift",
+    "lerp",
+    "logaddexp",
+    "logaddexp2",
+    "logit",
+    "nan_to_num",
+    "nextafter",
+    "power",
+    "rad2deg",
+    "remainder",
+    "reverse_subtract",
+    "right_shift",
+    "rint",
+    "round_to",
+    "rsqrt",
+    "sgn",
+    "sigmoid",
+    "sign",
+    "signbit",
+    "sinc",
+    "threshold_gradient",
+    "trunc",
+    "trunc_divide",
+    "with_wide_number",
+]
+
 ZERO = np.zeros((), F32)
 
 
 def wide(kernel: Callable) -> Callable:
     """The kernel, computed in float32 for float16 and bfloat16, and rounded once."""
 
+    @wraps(kernel)
     def computed(first: Any, *rest: Any) -> Any:
         d = first.dtype
         if d is F32 or d is F64 or d not in REDUCED:
@@ -29,7 +83,6 @@ def wide(kernel: Callable) -> Callable:
         rest = tuple([r.astype(F32) if hasattr(r, "astype") else r for r in rest])
         return kernel(first.astype(F32), *rest).astype(d)
 
-    computed.__name__, computed.__doc__ = kernel.__name__, kernel.__doc__
     return computed
 
 
@@ -58,6 +111,7 @@ def is_exact(a: Any) -> bool:
 
 
 def reverse_subtract(a: Any, b: Any) -> Any:
+    """b - a."""
     return np.subtract(b, a)
 
 
@@ -149,7 +203,7 @@ def integer_power(a: np.ndarray, b: Any) -> Any:
     return np.where(b < 0, unit, r)
 
 
-def clip(a: np.ndarray, low: Any, high: Any) -> np.ndarray:
+def clip(a: np.ndarray, low: Number | None, high: Number | None) -> np.ndarray:
     """`a` between two Python numbers, either may be None; NaN stays."""
     if a.dtype.kind != "f" or low.__class__ not in PLAIN or high.__class__ not in PLAIN:
         for n in (low, high):
@@ -177,14 +231,14 @@ def bound(n: Any, d: np.dtype) -> Any:
     return (np.array(int(n), np.int64) if d.kind in "iu" else np.asarray(n)).astype(d)
 
 
-def clip_arrays(a: Any, low: Any, high: Any) -> Any:
+def clip_arrays(a: Any, low: Array | None, high: Array | None) -> Any:
     """`a` between two arrays, either may be None."""
     if low is not None:
         a = np.maximum(a, low)
     return a if high is None else np.minimum(a, high)
 
 
-def add_scaled(a: Any, b: Any, factor: Any) -> Any:
+def add_scaled(a: Any, b: Any, factor: Number) -> Any:
     """a + factor * b; of half types the factor is rounded to half, the sum once."""
     d = a.dtype
     if d.kind == "b":
@@ -222,7 +276,7 @@ def scaled(value: Any, d: np.dtype) -> Any:
 
 
 @wide
-def addcmul(a: Any, b: Any, c: Any, value: Any) -> Any:
+def addcmul(a: Any, b: Any, c: Any, value: Number) -> Any:
     """a + value * b * c."""
     if value == 1:
         return np.add(a, np.multiply(b, c))
@@ -230,7 +284,7 @@ def addcmul(a: Any, b: Any, c: Any, value: Any) -> Any:
 
 
 @wide
-def addcdiv(a: Any, b: Any, c: Any, value: Any) -> Any:
+def addcdiv(a: Any, b: Any, c: Any, value: Number) -> Any:
     """a + value * b / c."""
     if value == 1:
         return np.add(a, np.divide(b, c))
@@ -256,10 +310,12 @@ def logaddexp2(a: Any, b: Any) -> Any:
 
 @wide
 def hypot(a: Any, b: Any) -> Any:
+    """sqrt(a*a + b*b) without overflow."""
     return np.hypot(a, b)
 
 
 def copysign(a: Any, b: Any) -> Any:
+    """|a| with the sign of b."""
     return np.copysign(a, b)
 
 
@@ -305,6 +361,7 @@ def heaviside(a: Any, b: Any) -> Any:
 
 
 def nextafter(a: Any, b: Any) -> Any:
+    """The next number after a towards b."""
     return np.nextafter(a, b)
 
 
@@ -338,6 +395,7 @@ def sinc(a: Any) -> Any:
 
 @wide
 def rsqrt(a: Any) -> Any:
+    """1 / sqrt(a)."""
     r = np.sqrt(a)
     return np.reciprocal(r)
 
@@ -383,6 +441,7 @@ def rounding(function: Callable) -> Callable:
         return a.copy(order="K") if a.dtype.kind in "iu" else function(a)
 
     kernel.__name__ = function.__name__
+    kernel.__doc__ = f"`{function.__name__}` of NumPy; integers as they are."
     return kernel
 
 
@@ -403,33 +462,39 @@ def frac(a: Any) -> Any:
 
 @wide
 def deg2rad(a: Any) -> Any:
+    """a * pi / 180."""
     return a * a.dtype.type(np.pi / 180)
 
 
 @wide
 def rad2deg(a: Any) -> Any:
+    """a * 180 / pi."""
     return a * a.dtype.type(180 / np.pi)
 
 
 def isnan(a: Any) -> Any:
+    """NaN."""
     return np.zeros(a.shape, bool) if a.dtype.kind in "iub" else np.isnan(a)
 
 
 def isinf(a: Any) -> Any:
+    """Infinite."""
     return np.zeros(a.shape, bool) if a.dtype.kind in "iub" else np.isinf(a)
 
 
 def isfinite(a: Any) -> Any:
+    """Neither infinite nor NaN."""
     return np.ones(a.shape, bool) if a.dtype.kind in "iub" else np.isfinite(a)
 
 
 def signbit(a: Any) -> Any:
+    """The sign is set, of -0.0 too."""
     if a.dtype.kind == "i":
         return np.less(a, 0)
     return np.zeros(a.shape, bool) if a.dtype.kind in "ub" else np.signbit(a)
 
 
-def nan_to_num(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+def nan_to_num(a: Any, nan: Number | None, posinf: Number | None, neginf: Number | None) -> Any:
     """NaN and the infinities replaced; None: 0, the largest and the lowest number of the dtype."""
     if a.dtype.kind in "iub":
         return a.copy(order="K")
@@ -451,7 +516,7 @@ def nan_to_num(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     return r
 
 
-def fill(a: Any, value: Any) -> None:
+def fill(a: Any, value: Number) -> None:
     """`a[...] = value`, a number; by their bits for halves, which NumPy writes one by one."""
     if a.itemsize == 2 and a.nbytes > 4096 and a.__class__ is np.ndarray:
         a, value = a.view(np.uint16), np.asarray(value, a.dtype).view(np.uint16)

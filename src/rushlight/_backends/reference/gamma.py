@@ -9,6 +9,18 @@ import numpy as np
 
 from rushlight._backends.reference.special import polynomial, special
 
+__all__ = [
+    "digamma",
+    "gammainc",
+    "gammaincc",
+    "lgamma",
+    "mvlgamma",
+    "polygamma",
+    "xlog1py",
+    "xlogy",
+    "zeta",
+]
+
 EULER = 0.57721566490153286061
 BERNOULLI = (
     1 / 6,

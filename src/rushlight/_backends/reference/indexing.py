@@ -8,6 +8,25 @@ import numpy as np
 
 from rushlight._backends.reference.views import as_strided, extent
 
+__all__ = [
+    "add_rows",
+    "as_strided_gradient",
+    "fill_masked",
+    "gather",
+    "gather_gradient",
+    "gather_key",
+    "index_add_at",
+    "index_put",
+    "index_select",
+    "index_select_gradient",
+    "index_take",
+    "out_of_range",
+    "put_slices",
+    "reduce_at",
+    "scatter",
+    "scatter_reduce",
+]
+
 
 def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
     """`a[key]` for a tuple of full slices and index arrays, in the layout PyTorch gives it."""
@@ -31,7 +50,7 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
 
 
 def index_put(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
-    """`z[key] = values` for a tuple of full slices and index arrays."""
+    """`z[key] = values` for a tuple of full slices and index arrays, in place."""
     z[key] = values
 
 

@@ -12,6 +12,21 @@ from rushlight._backends.reference import primitives as xp
 from rushlight._backends.reference.elementwise import wide
 from rushlight.core.dtype_sets import F32
 
+__all__ = [
+    "bce_with_logits",
+    "bce_with_logits_gradient",
+    "binary_cross_entropy",
+    "binary_cross_entropy_gradient",
+    "huber",
+    "huber_gradient",
+    "mse_gradient",
+    "nll_loss",
+    "nll_loss_gradient",
+    "smooth_l1",
+    "smooth_l1_gradient",
+    "squared_distance",
+]
+
 
 def squared_distance(a: Any, b: Any) -> Any:
     """The sum of (a - b)**2; of half types in float32."""
@@ -36,6 +51,7 @@ def smooth_l1(a: Any, b: Any, beta: float) -> Any:
 
 @wide
 def smooth_l1_gradient(g: Any, a: Any, b: Any, beta: float) -> Any:
+    """The gradient of `smooth_l1` by a."""
     z = a - b
     if beta:
         return g * xp.minimum(xp.maximum(z / beta, -1), 1)
@@ -51,6 +67,7 @@ def huber(a: Any, b: Any, delta: float) -> Any:
 
 @wide
 def huber_gradient(g: Any, a: Any, b: Any, delta: float) -> Any:
+    """The gradient of `huber` by a."""
     return g * xp.minimum(xp.maximum(a - b, -delta), delta)
 
 
@@ -62,6 +79,7 @@ def bce_with_logits(a: Any, b: Any) -> Any:
 
 @wide
 def bce_with_logits_gradient(g: Any, a: Any, b: Any) -> Any:
+    """The gradient of `bce_with_logits` by a."""
     return g * (xp.sigmoid(a) - b)
 
 
@@ -75,6 +93,7 @@ def binary_cross_entropy(a: Any, b: Any) -> Any:
 
 @wide
 def binary_cross_entropy_gradient(g: Any, a: Any, b: Any) -> Any:
+    """The gradient of `binary_cross_entropy` by a."""
     return g * (a - b) / xp.maximum((1 - a) * a, a.dtype.type(1e-12))
 
 

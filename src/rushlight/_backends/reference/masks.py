@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+__all__ = ["masked_expand", "masked_select", "nonzero"]
+
 
 def nonzero(a: np.ndarray) -> np.ndarray:
     """The indices of elements that are not 0, in row-major order: int64 [a.ndim, how many]."""

@@ -6,11 +6,27 @@ that stay in the cache.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight._backends.reference.reduce import sum, upcast
+
+if TYPE_CHECKING:
+    from rushlight._backends.protocol.array import Array
+
+__all__ = [
+    "batch_norm",
+    "batch_norm_gradients",
+    "group_norm",
+    "group_norm_gradients",
+    "l2_norm",
+    "layer_norm",
+    "layer_norm_gradients",
+    "rms_norm",
+    "rms_norm_gradients",
+    "update_running_stats",
+]
 
 BLOCK = 1 << 16  # elements of a block: its temporaries stay in the cache
 _add: Any = np.add.reduce
@@ -63,7 +79,7 @@ def centred(x: np.ndarray, eps: float, out: Any = None) -> tuple[Any, Any, Any]:
 
 
 def layer_norm(
-    a: Any, weight: Any, bias: Any, n: int, eps: float, statistics: bool = True
+    a: Any, weight: Array | None, bias: Array | None, n: int, eps: float, statistics: bool = True
 ) -> tuple[Any, Any, Any]:
     """(normalised, mean, 1 / deviation) of rows of `n` elements; without `statistics` the last two may
     be None."""
@@ -83,7 +99,7 @@ def layer_norm(
 
 
 def layer_norm_gradients(
-    g: Any, a: Any, weight: Any, n: int, eps: float, needs: tuple
+    g: Any, a: Any, weight: Array | None, n: int, eps: float, needs: tuple
 ) -> tuple[Any, Any, Any]:
     """The gradients of layer_norm by input, weight and bias; None where not needed."""
     if not n:
@@ -122,7 +138,7 @@ def layer_norm_gradients(
     return gx, as_weight(gw, weight, a), as_weight(gb, weight, a)
 
 
-def rms_norm(a: Any, weight: Any, n: int, eps: float) -> Any:
+def rms_norm(a: Any, weight: Array | None, n: int, eps: float) -> Any:
     """Rows of `n` elements over the square root of the mean of their squares."""
     x = np.ascontiguousarray(upcast(a)).reshape(-1, n) if n else upcast(a).reshape(a.shape[0], 0)
     y = x * rms_scale(x, eps)
@@ -140,7 +156,7 @@ def rms_scale(x: np.ndarray, eps: float) -> Any:
 
 
 def rms_norm_gradients(
-    g: Any, a: Any, weight: Any, n: int, eps: float, needs: tuple
+    g: Any, a: Any, weight: Array | None, n: int, eps: float, needs: tuple
 ) -> tuple[Any, Any]:
     """The gradients of rms_norm by input and weight; None where not needed."""
     x = np.ascontiguousarray(upcast(a)).reshape(-1, n)
@@ -161,7 +177,12 @@ def rms_norm_gradients(
 
 
 def group_norm(
-    a: Any, weight: Any, bias: Any, groups: int, eps: float, statistics: bool = True
+    a: Any,
+    weight: Array | None,
+    bias: Array | None,
+    groups: int,
+    eps: float,
+    statistics: bool = True,
 ) -> tuple[Any, Any, Any]:
     """(normalised, mean, 1 / deviation) of `groups` groups of the channels of (N, C, *); without
     `statistics` the last two may be None."""
@@ -192,7 +213,7 @@ def group_norm(
 
 
 def group_norm_gradients(
-    g: Any, a: Any, weight: Any, groups: int, eps: float, needs: tuple
+    g: Any, a: Any, weight: Array | None, groups: int, eps: float, needs: tuple
 ) -> tuple[Any, Any, Any]:
     """The gradients of group_norm by input, weight and bias."""
     n, channels = a.shape[:2]
@@ -264,7 +285,7 @@ def channel_blocks(x: np.ndarray) -> Any:
 
 
 def batch_norm(
-    a: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, eps: float,
+    a: Any, weight: Array | None, bias: Array | None, mean: Array | None, var: Array | None, training: bool, eps: float,
     given: bool = False,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """(normalised, mean, biased variance); the statistics are those given unless `training`. `given`: where
@@ -295,7 +316,14 @@ def batch_norm(
 
 
 def batch_norm_gradients(
-    g: Any, a: Any, weight: Any, mean: Any, var: Any, training: bool, eps: float, needs: tuple
+    g: Any,
+    a: Any,
+    weight: Array | None,
+    mean: Any,
+    var: Any,
+    training: bool,
+    eps: float,
+    needs: tuple,
 ) -> tuple[Any, Any, Any]:
     """The gradients of batch_norm by input, weight and bias."""
     x, h = by_channel(upcast(a)), by_channel(upcast(g))

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     Ints = tuple[int, ...]
 
+__all__ = ["col2im", "im2col", "pad_constant", "pad_edges", "pad_edges_adjoint"]
+
 
 def inner(pads: Sequence[tuple[int, int]], sizes: Ints) -> tuple[tuple, tuple]:
     """Where the input is in the output, and which part of the input that is (pads may be negative)."""

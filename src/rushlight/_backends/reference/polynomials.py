@@ -16,6 +16,21 @@ from rushlight._backends.reference.special import special
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+__all__ = [
+    "chebyshev_t",
+    "chebyshev_u",
+    "chebyshev_v",
+    "chebyshev_w",
+    "hermite_h",
+    "hermite_he",
+    "laguerre_l",
+    "legendre_p",
+    "shifted_chebyshev_t",
+    "shifted_chebyshev_u",
+    "shifted_chebyshev_v",
+    "shifted_chebyshev_w",
+]
+
 
 def recurrence(x: Any, n: Any, first: Any, step: Callable) -> Any:
     """P_n by P_0 = 1, P_1 = `first`, P_k+1 = step(k, P_k, P_k-1)."""
@@ -57,6 +72,8 @@ def chebyshev_kind(kind: str, shifted: bool = False) -> Callable:
             r[by_angle] = v
         return r
 
+    at = " at 2x - 1" if shifted else ""
+    kernel.__doc__ = f"Chebyshev polynomial {kind.upper()} of degree n{at}."
     return kernel
 
 
@@ -92,15 +109,18 @@ def hermite(x: Any, n: Any, factor: int) -> Any:
 
 
 def hermite_h(x: Any, n: Any) -> Any:
+    """Physicist's Hermite polynomial of degree n."""
     return hermite(x, n, 2)
 
 
 def hermite_he(x: Any, n: Any) -> Any:
+    """Probabilist's Hermite polynomial of degree n."""
     return hermite(x, n, 1)
 
 
 @special
 def laguerre_l(x: Any, n: Any) -> Any:
+    """Laguerre polynomial of degree n."""
     return recurrence(
         x, np.trunc(n), 1 - x, lambda k, q, p: ((2 * k + 1 - x) * q - k * p) / (k + 1)
     )
@@ -108,4 +128,5 @@ def laguerre_l(x: Any, n: Any) -> Any:
 
 @special
 def legendre_p(x: Any, n: Any) -> Any:
+    """Legendre polynomial of degree n."""
     return recurrence(x, np.trunc(n), x, lambda k, q, p: ((2 * k + 1) * x * q - k * p) / (k + 1))

@@ -14,6 +14,25 @@ import numpy as np
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import COMPLEX, F32, FULL, REDUCED
 
+__all__ = [
+    "accumulate",
+    "accumulate_activated",
+    "adjoint_times",
+    "bmm",
+    "broadcast_to",
+    "c_name",
+    "check_bmm",
+    "dot",
+    "linear",
+    "matmul",
+    "mm",
+    "mv",
+    "outer",
+    "outer_added",
+    "times_adjoint",
+    "vdot",
+]
+
 BLAS = FULL | COMPLEX
 
 
@@ -136,6 +155,7 @@ def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def check_bmm(a: np.ndarray, b: np.ndarray) -> None:
+    """RuntimeError unless both are batches of matrices that fit."""
     if a.ndim != 3 or b.ndim != 3:
         which = "batch1" if a.ndim != 3 else "batch2"
         raise RuntimeError(

@@ -6,24 +6,42 @@ All take a `generator.Generator` and leave it where PyTorch's would stand. `out`
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rushlight.rng import box_muller
 from rushlight.rng.fma import fused, fused_float32
 
+if TYPE_CHECKING:
+    from rushlight.rng.generator import Generator
+
+__all__ = [
+    "by_c_library",
+    "random_bernoulli",
+    "random_doubles",
+    "random_floats",
+    "random_integers",
+    "random_normal_floats",
+    "random_normals",
+    "random_permutation",
+    "random_uniform",
+    "random_wide_normals",
+    "random_wide_words",
+    "random_words",
+]
+
 _LOW_24 = np.int32((1 << 24) - 1)
 # Words drawn at a time where they pass through scratch memory: it stays in the cache.
 _CHUNK = 1 << 15
 
 
-def random_words(generator: Any, n: int) -> np.ndarray:
+def random_words(generator: Generator, n: int) -> np.ndarray:
     """The next `n` words of 32 bits, as uint64 [n]."""
     return generator.engine().random_raw(n)
 
 
-def random_wide_words(generator: Any, n: int) -> np.ndarray:
+def random_wide_words(generator: Generator, n: int) -> np.ndarray:
     """The next `n` words of 64 bits, each made of two of 32 bits, the high one first, as uint64 [n]."""
     pairs = generator.words(2 * n)
     high = pairs[0::2] << np.uint64(32)
@@ -31,7 +49,7 @@ def random_wide_words(generator: Any, n: int) -> np.ndarray:
     return high
 
 
-def random_floats(generator: Any, out: np.ndarray) -> None:
+def random_floats(generator: Generator, out: np.ndarray) -> None:
     """Numbers in [0, 1) into `out`, float32: the low 24 bits of 32, times 2**-24."""
     out, n = out.reshape(-1), out.size
     if n <= 16:
@@ -43,7 +61,7 @@ def random_floats(generator: Any, out: np.ndarray) -> None:
         np.multiply(some.astype(np.float32), np.float32(2.0**-24), out=out[at : at + _CHUNK])
 
 
-def random_doubles(generator: Any, out: np.ndarray) -> None:
+def random_doubles(generator: Generator, out: np.ndarray) -> None:
     """Numbers in [0, 1) into `out`, float64: the low 53 bits of 64, times 2**-53."""
     words = generator.wide_words(out.size)
     words &= np.uint64((1 << 53) - 1)
@@ -51,7 +69,7 @@ def random_doubles(generator: Any, out: np.ndarray) -> None:
     np.multiply(words.view(np.int64), 2.0**-53, out=out.reshape(-1))
 
 
-def random_uniform(generator: Any, out: np.ndarray, low: float, high: float) -> None:
+def random_uniform(generator: Generator, out: np.ndarray, low: float, high: float) -> None:
     """Numbers in [low, high) into `out`, float32 or float64; `low` where rounding gives `high`."""
     out = out.reshape(-1)
     if out.dtype == np.float64:
@@ -68,7 +86,7 @@ def random_uniform(generator: Any, out: np.ndarray, low: float, high: float) -> 
         some[some == high32] = low32
 
 
-def random_bernoulli(generator: Any, out: np.ndarray, below: int, value: float = 1) -> None:
+def random_bernoulli(generator: Generator, out: np.ndarray, below: int, value: float = 1) -> None:
     """`value` where the low 53 bits of 64 are less than `below`, else 0; in any dtype."""
     words = generator.wide_words(out.size)
     words &= np.uint64((1 << 53) - 1)
@@ -78,7 +96,7 @@ def random_bernoulli(generator: Any, out: np.ndarray, below: int, value: float =
         out *= out.dtype.type(value)
 
 
-def random_integers(generator: Any, out: np.ndarray, low: int, span: int) -> None:
+def random_integers(generator: Generator, out: np.ndarray, low: int, span: int) -> None:
     """low + word % span into `out`, int64, by words of 32 bits; `span` below 2**28."""
     words = generator.words(out.size)
     if span & (span - 1) == 0:
@@ -106,7 +124,7 @@ def random_normals(
     out[...], tail[...] = both[:-16], both[-16:]
 
 
-def random_normal_floats(generator: Any, out: np.ndarray, mean: float, std: float) -> None:
+def random_normal_floats(generator: Generator, out: np.ndarray, mean: float, std: float) -> None:
     """n >= 16 normal numbers into `out`, float32 [n]: those of n uniform ones in blocks of 16, where
     those that are left over, and as many before them as make 16, come of 16 more."""
     out, n = out.reshape(-1), out.size
@@ -140,7 +158,7 @@ def by_c_library(name: str, x: np.ndarray) -> np.ndarray:
         return getattr(np, name)(x)
 
 
-def random_permutation(generator: Any, n: int) -> np.ndarray:
+def random_permutation(generator: Generator, n: int) -> np.ndarray:
     """0 to n - 1 in random order, int64 [n], n > 1: Fisher and Yates' shuffle.
 
     Element i changes places with element i + (word % (n - i)), for i = 0, 1, ...

@@ -8,11 +8,18 @@ Rows of inputs, gates and outputs stand step by step; a packed batch has fewer o
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight._backends.reference.reduce import upcast
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight._backends.protocol.array import Array
+
+__all__ = ["recurrent_layer", "recurrent_layer_gradients"]
 
 NOTHING = np.zeros(0, np.float32)  # in the place of what a kind of layer does not keep
 
@@ -179,7 +186,7 @@ STEPS = {
 
 
 def recurrent_layer(
-    x: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, h: Any, c: Any, kind: str, sizes: Any,
+    x: Any, w_ih: Any, w_hh: Any, b_ih: Array | None, b_hh: Array | None, h: Any, c: Array | None, kind: str, sizes: Sequence[int],
     reverse: bool, keep: bool,
 ) -> tuple:  # fmt: skip
     """All steps of one layer in one direction: (outputs, last h, last c, and three arrays).
@@ -208,8 +215,8 @@ def recurrent_layer(
 
 
 def recurrent_layer_gradients(
-    g: Any, g_h: Any, g_c: Any, x: Any, w_ih: Any, w_hh: Any, h: Any, c: Any, y: Any, first: Any,
-    second: Any, third: Any, kind: str, sizes: Any, reverse: bool, needs_x: bool,
+    g: Any, g_h: Any, g_c: Array | None, x: Any, w_ih: Any, w_hh: Any, h: Any, c: Array | None, y: Any, first: Any,
+    second: Any, third: Any, kind: str, sizes: Sequence[int], reverse: bool, needs_x: bool,
     needs_h: bool,
 ) -> tuple:  # fmt: skip
     """The gradients of `recurrent_layer` by x (None unless `needs_x`), w_ih, w_hh, b_ih, b_hh, h

@@ -8,11 +8,49 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.core.dtype_sets import BF16, F32, F64, I64, REDUCED, U8
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight._backends.protocol.array import Axis
+
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "cumulative",
+    "cumulative_extreme",
+    "expand_reduced",
+    "kth_index",
+    "logcumsumexp",
+    "logsumexp",
+    "max_with_index",
+    "mean",
+    "median",
+    "median_index",
+    "min_with_index",
+    "mode_index",
+    "nansum",
+    "pick",
+    "prod",
+    "segment_ids",
+    "segment_offsets",
+    "segment_reduce",
+    "sum",
+    "sum_to",
+    "upcast",
+    "variance",
+    "xor_sum",
+]
 
 _add: Any = np.add.reduce  # NumPy's stubs have no positional form of these, which is the quick one
 _mul: Any = np.multiply.reduce
@@ -42,7 +80,7 @@ def exact(a: np.ndarray) -> np.ndarray:
     return a.astype(F32) if a.dtype is BF16 else a
 
 
-def sum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
+def sum(a: np.ndarray, axis: Axis, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The sum. Halves accumulate in float32, integers and bool in int64."""
     d = a.dtype
     if dtype is not None and dtype is not d:
@@ -120,12 +158,12 @@ def _in_pieces(a: np.ndarray, axis: int, keepdims: bool) -> Any:
     return in_order(r + _add(rest, axis, None, None, keepdims))
 
 
-def nansum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
+def nansum(a: np.ndarray, axis: Axis, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The sum, NaN left out."""
     return sum(without_nan(a), axis, keepdims, dtype)
 
 
-def count_nonzero(a: np.ndarray, axis: Any) -> Any:
+def count_nonzero(a: np.ndarray, axis: Axis) -> Any:
     """How many elements are not 0; int64."""
     return sum(a != 0, axis, False)
 
@@ -142,7 +180,7 @@ def count(a: np.ndarray, axis: Any) -> int:
     return n
 
 
-def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
+def mean(a: np.ndarray, axis: Axis, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The mean, in `dtype`; halves are divided in float32."""
     if a.dtype in REDUCED and (dtype is None or dtype in REDUCED):
         r = mean(a.astype(F32), axis, keepdims)
@@ -151,7 +189,7 @@ def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
     return r / n if n else r * np.nan
 
 
-def prod(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
+def prod(a: np.ndarray, axis: Axis, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The product. Halves accumulate in float32, integers and bool in int64."""
     d = a.dtype
     if dtype is None:
@@ -165,7 +203,7 @@ def prod(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
     return in_order(_mul(a, axis, dtype, None, keepdims))
 
 
-def amax(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+def amax(a: np.ndarray, axis: Axis, keepdims: bool) -> Any:
     """The maximum; nan where there is one."""
     if a.dtype is BF16:
         return in_order(_max(exact(a), axis, None, None, keepdims).astype(BF16))
@@ -173,7 +211,7 @@ def amax(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return r if axis is None else in_order(r)
 
 
-def amin(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+def amin(a: np.ndarray, axis: Axis, keepdims: bool) -> Any:
     """The minimum; nan where there is one."""
     if a.dtype is BF16:
         return in_order(_min(exact(a), axis, None, None, keepdims).astype(BF16))
@@ -181,27 +219,27 @@ def amin(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return r if axis is None else in_order(r)
 
 
-def argmax(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
+def argmax(a: np.ndarray, axis: Axis, keepdims: bool = False) -> Any:
     """Where the first maximum (or the first nan) is."""
     return in_order(exact(a).argmax(axis, keepdims=keepdims))
 
 
-def argmin(a: np.ndarray, axis: Any, keepdims: bool = False) -> Any:
+def argmin(a: np.ndarray, axis: Axis, keepdims: bool = False) -> Any:
     """Where the first minimum (or the first nan) is."""
     return in_order(exact(a).argmin(axis, keepdims=keepdims))
 
 
-def max_with_index(a: np.ndarray, axis: Any, keepdims: bool) -> tuple[Any, Any]:
+def max_with_index(a: np.ndarray, axis: Axis, keepdims: bool) -> tuple[Any, Any]:
     """(the maximum, where the first is)."""
     return amax(a, axis, keepdims), argmax(a, axis, keepdims)
 
 
-def min_with_index(a: np.ndarray, axis: Any, keepdims: bool) -> tuple[Any, Any]:
+def min_with_index(a: np.ndarray, axis: Axis, keepdims: bool) -> tuple[Any, Any]:
     """(the minimum, where the first is)."""
     return amin(a, axis, keepdims), argmin(a, axis, keepdims)
 
 
-def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tuple[Any, Any]:
+def variance(a: np.ndarray, axis: Axis, keepdims: bool, correction: float) -> tuple[Any, Any]:
     """(variance, mean) in two passes, the squared distances from the mean summed.
 
     The divisor is the number of elements minus `correction`, at least 0. Halves in float32.
@@ -233,19 +271,19 @@ def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tup
     return v, m
 
 
-def any(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+def any(a: np.ndarray, axis: Axis, keepdims: bool) -> Any:
     """Whether any element is not zero; nan is not zero. bool, or uint8 for uint8."""
     r = in_order(_or(a, axis, None, None, keepdims))
     return r.astype(U8) if a.dtype is U8 else r
 
 
-def all(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+def all(a: np.ndarray, axis: Axis, keepdims: bool) -> Any:
     """Whether no element is zero. bool, or uint8 for uint8."""
     r = in_order(_and(a, axis, None, None, keepdims))
     return r.astype(U8) if a.dtype is U8 else r
 
 
-def xor_sum(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+def xor_sum(a: np.ndarray, axis: Axis, keepdims: bool) -> Any:
     """The exclusive or of the elements as 64 bits each."""
     bits = a.astype(I64 if a.dtype.kind in "iub" else F64).view(np.uint64)
     return in_order(np.bitwise_xor.reduce(bits, axis, keepdims=keepdims))
@@ -279,7 +317,9 @@ def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
     return sum(a, axes if len(axes) != 1 else axes[0], True).reshape(shape)
 
 
-def cumulative(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = None) -> np.ndarray:
+def cumulative(
+    a: np.ndarray, axis: int, ufunc: Callable, dtype: np.dtype | None = None
+) -> np.ndarray:
     """The sums (`ufunc` = add) or products up to each place; floats accumulate in float64.
 
     That is PyTorch's accumulation type on the CPU (float32 for halves).
@@ -305,7 +345,7 @@ def without_nan(a: np.ndarray) -> np.ndarray:
     return a if a.dtype.kind in "iub" else np.where(np.isnan(a), a.dtype.type(0), a)
 
 
-def logsumexp(a: np.ndarray, axis: Any, keepdims: bool) -> Any:
+def logsumexp(a: np.ndarray, axis: Axis, keepdims: bool) -> Any:
     """log(sum(exp(a))), the maximum (of the real parts) taken out first."""
     d = a.dtype
     if not a.size:
@@ -397,7 +437,7 @@ def mode_index(a: np.ndarray, axis: int | None) -> np.ndarray:
 
 
 def cumulative_extreme(
-    a: np.ndarray, axis: int | None, ufunc: Any
+    a: np.ndarray, axis: int | None, ufunc: Callable
 ) -> tuple[np.ndarray, np.ndarray]:
     """(values, indices) of the maximum (`ufunc`) up to each place; equal ones move the index on."""
     if axis is None:

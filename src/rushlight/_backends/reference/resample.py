@@ -25,6 +25,17 @@ if TYPE_CHECKING:
     Ints = tuple[int, ...]
     Taps = tuple[np.ndarray, np.ndarray | None]
 
+__all__ = [
+    "affine_grid",
+    "affine_grid_adjoint",
+    "grid_sample",
+    "grid_sample_gradients",
+    "grid_taps",
+    "resample",
+    "resample_adjoint",
+    "taps_of",
+]
+
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
     """What weights are computed in: float64 for float64, float32 for all else."""

@@ -12,6 +12,8 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 
+__all__ = ["dirichlet_gradient", "standard_gamma_gradient"]
+
 _TERMS = 20_000  # enough for parameters of 10**7; the sums stop when nothing changes any more
 
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from rushlight.rng.fma import fused, fused_float32
 
+__all__ = ["arange_into", "linspace_into"]
+
 WIDTH = 32  # bytes of a vector
 
 

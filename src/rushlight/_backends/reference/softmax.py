@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rushlight.core import dtypes, geometry
+
+if TYPE_CHECKING:
+    from rushlight._backends.protocol.array import Array
+
+__all__ = [
+    "cross_entropy",
+    "cross_entropy_gradient",
+    "log_softmax",
+    "log_softmax_gradient",
+    "softmax",
+    "softmax_gradient",
+]
 
 largest, added = np.maximum.reduce, np.add.reduce
 
@@ -75,7 +87,7 @@ def rows_of_classes(a: np.ndarray) -> np.ndarray:
 
 
 def cross_entropy(
-    a: np.ndarray, target: np.ndarray, weight: Any, skip: int, smoothing: float
+    a: np.ndarray, target: np.ndarray, weight: Array | None, skip: int, smoothing: float
 ) -> tuple[np.ndarray, np.ndarray, float, float, bool]:
     """The cross entropy of logits (N, C, *) and classes (N, *), each with the share `smoothing` of all
     classes: (losses, log(sum(exp(x))), the sum of losses, that of the classes' weights, whether a class
@@ -102,7 +114,7 @@ def cross_entropy(
 
 
 def cross_entropy_gradient(
-    g: np.ndarray, a: np.ndarray, target: np.ndarray, weight: Any, sums: np.ndarray, skip: int,
+    g: np.ndarray, a: np.ndarray, target: np.ndarray, weight: Array | None, sums: np.ndarray, skip: int,
     smoothing: float, scale: float,
 ) -> np.ndarray:  # fmt: skip
     """The gradient of `cross_entropy` by the logits, times `scale` and g, which is one number or one for

@@ -11,6 +11,19 @@ import numpy as np
 
 from rushlight._backends.reference.reduce import exact, in_order
 
+__all__ = [
+    "bincount",
+    "histc",
+    "histogram",
+    "isin",
+    "searchsorted",
+    "sort",
+    "take_along",
+    "topk",
+    "unique",
+    "unique_along",
+]
+
 
 def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray, np.ndarray]:
     """(values, indices), stable."""

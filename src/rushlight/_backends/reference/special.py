@@ -8,6 +8,7 @@ scripts/reference/special_tables.py. DLMF is https://dlmf.nist.gov.
 from __future__ import annotations
 
 import math
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,12 +19,38 @@ from rushlight.core.dtype_sets import F32, F64
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+__all__ = [
+    "airy_ai",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcx",
+    "erfinv",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "j0",
+    "j1",
+    "k0",
+    "k0e",
+    "k1",
+    "k1e",
+    "log_ndtr",
+    "ndtr",
+    "ndtri",
+    "spherical_j0",
+    "y0",
+    "y1",
+]
+
 BLOCK = 1 << 14  # elements: the passes over a block stay in the cache
 
 
 def special(kernel: Callable) -> Callable:
     """A formula on float64 arrays as a kernel: blocks, dtypes, 0-d arrays, no warnings."""
 
+    @wraps(kernel)
     @np.errstate(all="ignore")
     def computed(*arrays: Any) -> Any:
         first = arrays[0]
@@ -37,7 +64,6 @@ def special(kernel: Callable) -> Callable:
             flat[part] = kernel(*[s[part].astype(F64) for s in sources])
         return result
 
-    computed.__name__, computed.__doc__ = kernel.__name__, kernel.__doc__
     return computed
 
 
@@ -252,23 +278,27 @@ def bessel_i_scaled(y: Any, order: int) -> Any:
 
 @special
 def i0(x: Any) -> Any:
+    """Modified Bessel function I, order 0."""
     y = np.abs(x)
     return bessel_i_scaled(y, 0) * np.exp(y)  # NaN at infinity, as PyTorch's
 
 
 @special
 def i0e(x: Any) -> Any:
+    """exp(-|a|) I0(a)."""
     return bessel_i_scaled(np.abs(x), 0)
 
 
 @special
 def i1(x: Any) -> Any:
+    """Modified Bessel function I, order 1."""
     y = np.abs(x)
     return np.copysign(bessel_i_scaled(y, 1) * np.exp(y), x)
 
 
 @special
 def i1e(x: Any) -> Any:
+    """exp(-|a|) I1(a)."""
     return np.copysign(bessel_i_scaled(np.abs(x), 1), x)
 
 
@@ -296,21 +326,25 @@ def bessel_k(x: Any, order: int, scaled: bool) -> Any:
 
 @special
 def k0(x: Any) -> Any:
+    """Modified Bessel function K, order 0."""
     return bessel_k(x, 0, False)
 
 
 @special
 def k1(x: Any) -> Any:
+    """Modified Bessel function K, order 1."""
     return bessel_k(x, 1, False)
 
 
 @special
 def k0e(x: Any) -> Any:
+    """exp(a) K0(a)."""
     return bessel_k(x, 0, True)
 
 
 @special
 def k1e(x: Any) -> Any:
+    """exp(a) K1(a)."""
     return bessel_k(x, 1, True)
 
 
@@ -346,11 +380,13 @@ def bessel_j(x: Any, order: int) -> Any:
 
 @special
 def j0(x: Any) -> Any:
+    """Bessel function J, order 0."""
     return bessel_j(x, 0)
 
 
 @special
 def j1(x: Any) -> Any:
+    """Bessel function J, order 1."""
     return bessel_j(x, 1)
 
 
@@ -372,11 +408,13 @@ def bessel_y(x: Any, order: int) -> Any:
 
 @special
 def y0(x: Any) -> Any:
+    """Bessel function Y, order 0."""
     return bessel_y(x, 0)
 
 
 @special
 def y1(x: Any) -> Any:
+    """Bessel function Y, order 1."""
     return bessel_y(x, 1)
 
 

@@ -7,6 +7,27 @@ import sys
 
 import numpy as np
 
+__all__ = [
+    "address",
+    "as_strided",
+    "cat",
+    "cat_contiguous",
+    "contiguous",
+    "copy_into",
+    "copy_like",
+    "element_strides",
+    "empty_strided",
+    "extent",
+    "flip",
+    "plain",
+    "roll",
+    "root",
+    "row_major",
+    "stack_contiguous",
+    "tile",
+    "triangle",
+]
+
 make = np.ndarray.__new__
 
 
