@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ from rushlight._backends.llvm.elementwise import Elementwise
 from rushlight._backends.llvm.reduce import sum
 from rushlight._backends.llvm.registration import implements
 from rushlight._codegen import types
-from rushlight._codegen.kernels import activations as of
-from rushlight._codegen.kernels import reduce
+from rushlight._codegen.kernels import activations, math, reduce
 from rushlight._codegen.kernels.loops import CHEAP
+from rushlight._codegen.language import inline, select
 from rushlight.core.dtype_sets import FLOATING
 
 
@@ -30,18 +31,80 @@ def squared_distance(a: Any, b: Any) -> Any:
     return sum(parts, None, False) if parts.size > 1 else parts.reshape(())
 
 
-smooth_l1 = implements("smooth_l1")(Elementwise(of.smooth_l1, 2, 1, CHEAP))
-smooth_l1_gradient = implements("smooth_l1_gradient")(
-    Elementwise(of.smooth_l1_gradient, 3, 1, CHEAP)
-)
-huber = implements("huber")(Elementwise(of.huber, 2, 1, CHEAP))
-huber_gradient = implements("huber_gradient")(Elementwise(of.huber_gradient, 3, 1, CHEAP))
-mse_gradient = implements("mse_gradient")(Elementwise(of.squared_error_gradient, 3, 1, CHEAP))
-bce_with_logits = implements("bce_with_logits")(Elementwise(of.logit_entropy, 2))
-bce_with_logits_gradient = implements("bce_with_logits_gradient")(
-    Elementwise(of.logit_entropy_gradient, 3)
-)
-binary_cross_entropy = implements("binary_cross_entropy")(Elementwise(of.binary_entropy, 2))
-binary_cross_entropy_gradient = implements("binary_cross_entropy_gradient")(
-    Elementwise(of.binary_entropy_gradient, 3)
-)
+# `a` is the prediction and `b` the target.
+
+
+@implements("smooth_l1")
+@partial(Elementwise, arrays=2, numbers=1, grain=CHEAP)
+@inline
+def smooth_l1(a, b, beta):
+    """Squared where |a - b| < beta, else absolute (Girshick 2015)."""
+    z = abs(a - b)
+    return select(z < beta, z * z * 0.5 / beta, z - 0.5 * beta)
+
+
+@implements("smooth_l1_gradient")
+@partial(Elementwise, arrays=3, numbers=1, grain=CHEAP)
+@inline
+def smooth_l1_gradient(g, a, b, beta):
+    return g * activations.hardtanh((a - b) / beta, -1, 1)
+
+
+@implements("huber")
+@partial(Elementwise, arrays=2, numbers=1, grain=CHEAP)
+@inline
+def huber(a, b, delta):
+    """Squared where |a - b| <= delta, else linear (Huber 1964)."""
+    z = abs(a - b)
+    return select(z <= delta, z * z * 0.5, delta * (z - 0.5 * delta))
+
+
+@implements("huber_gradient")
+@partial(Elementwise, arrays=3, numbers=1, grain=CHEAP)
+@inline
+def huber_gradient(g, a, b, delta):
+    return g * activations.hardtanh(a - b, -delta, delta)
+
+
+@implements("mse_gradient")
+@partial(Elementwise, arrays=3, numbers=1, grain=CHEAP)
+@inline
+def mse_gradient(g, a, b, factor):
+    """g * factor * (a - b)."""
+    return (a - b) * (g * factor)
+
+
+@implements("bce_with_logits")
+@partial(Elementwise, arrays=2)
+@inline
+def bce_with_logits(a, b):
+    """max(a, 0) - a * b + log(1 + exp(-|a|))."""
+    high = 0 if a < 0 else a
+    return high - a * b + math.log1p_of_part(math.exp_below(-abs(a)))
+
+
+@implements("bce_with_logits_gradient")
+@partial(Elementwise, arrays=3)
+@inline
+def bce_with_logits_gradient(g, a, b):
+    return g * (math.sigmoid(a) - b)
+
+
+@implements("binary_cross_entropy")
+@partial(Elementwise, arrays=2)
+@inline
+def binary_cross_entropy(a, b):
+    """-(b log(a) + (1 - b) log(1 - a)), each logarithm at least -100."""
+    low, high = math.log(a), math.log1p(-a)
+    low = -100 if low < -100 else low
+    high = -100 if high < -100 else high
+    return (b - 1) * high - b * low
+
+
+@implements("binary_cross_entropy_gradient")
+@partial(Elementwise, arrays=3)
+@inline
+def binary_cross_entropy_gradient(g, a, b):
+    d = (1 - a) * a
+    d = 1e-12 if d < 1e-12 else d
+    return g * (a - b) / d

@@ -1,4 +1,4 @@
-"""Activation functions and losses with numbers of their own, and their gradients, for kernels.
+"""Activation functions with numbers of their own, and their gradients, for kernels.
 
 A gradient is a function of g, the gradient of the result, and of what the function was given; it is
 written so that an infinite value on a side that was not taken does no harm.
@@ -198,64 +198,3 @@ def prelu_gradient(g, a, weight):
 @inline
 def prelu_weight_gradient(g, a):
     return select(a > 0, typeof(g)(0), g * a)
-
-
-# Losses of elements, a the prediction and b the target.
-
-
-@inline
-def smooth_l1(a, b, beta):
-    """Squared where |a - b| < beta, else absolute (Girshick 2015)."""
-    z = abs(a - b)
-    return select(z < beta, z * z * 0.5 / beta, z - 0.5 * beta)
-
-
-@inline
-def smooth_l1_gradient(g, a, b, beta):
-    return g * hardtanh((a - b) / beta, -1, 1)
-
-
-@inline
-def huber(a, b, delta):
-    """Squared where |a - b| <= delta, else linear (Huber 1964)."""
-    z = abs(a - b)
-    return select(z <= delta, z * z * 0.5, delta * (z - 0.5 * delta))
-
-
-@inline
-def huber_gradient(g, a, b, delta):
-    return g * hardtanh(a - b, -delta, delta)
-
-
-@inline
-def logit_entropy(a, b):
-    """max(a, 0) - a * b + log(1 + exp(-|a|))."""
-    high = 0 if a < 0 else a
-    return high - a * b + math.log1p_of_part(math.exp_below(-abs(a)))
-
-
-@inline
-def logit_entropy_gradient(g, a, b):
-    return g * (math.sigmoid(a) - b)
-
-
-@inline
-def binary_entropy(a, b):
-    """-(b log(a) + (1 - b) log(1 - a)), each logarithm at least -100."""
-    low, high = math.log(a), math.log1p(-a)
-    low = -100 if low < -100 else low
-    high = -100 if high < -100 else high
-    return (b - 1) * high - b * low
-
-
-@inline
-def binary_entropy_gradient(g, a, b):
-    d = (1 - a) * a
-    d = 1e-12 if d < 1e-12 else d
-    return g * (a - b) / d
-
-
-@inline
-def squared_error_gradient(g, a, b, factor):
-    """g * factor * (a - b)."""
-    return (a - b) * (g * factor)
