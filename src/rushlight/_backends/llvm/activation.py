@@ -1,7 +1,12 @@
-"""Activation functions, and losses of elements, as machine code; see llvm/elementwise.py."""
+"""Activation functions as machine code; see llvm/elementwise.py.
+
+A gradient is a function of g, the gradient of the result, and of what the function was given; it is
+written so that an infinite value on a side that was not taken does no harm.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -13,9 +18,10 @@ from rushlight._backends.llvm.operands import Made
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import activation as reference
 from rushlight._codegen.kernels import activations as of
-from rushlight._codegen.kernels import elementwise
+from rushlight._codegen.kernels import elementwise, math
 from rushlight._codegen.kernels.loops import CHEAP
 from rushlight._codegen.kernels.pointwise import Pointwise
+from rushlight._codegen.language import fma, inline, select, typeof
 from rushlight._codegen.types import of as type_of
 from rushlight.core.dtype_sets import FLOATING, I32, I64
 
@@ -37,47 +43,209 @@ gelu = implements("gelu")(Elementwise(elementwise.gelu))
 gelu_tanh = implements("gelu_tanh")(Elementwise(elementwise.gelu_tanh))
 silu = implements("silu")(Elementwise(elementwise.silu))
 mish = implements("mish")(Elementwise(elementwise.mish))
-log_sigmoid = implements("log_sigmoid")(Elementwise(of.log_sigmoid))
-hardsigmoid = implements("hardsigmoid")(Elementwise(of.hardsigmoid, 1, 0, CHEAP))
-hardswish = implements("hardswish")(Elementwise(of.hardswish, 1, 0, CHEAP))
 
-leaky_relu = implements("leaky_relu")(Elementwise(of.leaky_relu, 1, 1, CHEAP))
+
+@implements("log_sigmoid")
+@Elementwise
+@inline
+def log_sigmoid(a):
+    """log(1 / (1 + exp(-a)))"""
+    return -elementwise.softplus(-a)
+
+
+@implements("hardsigmoid")
+@partial(Elementwise, grain=CHEAP)
+@inline
+def hardsigmoid(a):
+    """a / 6 + 1 / 2 between 0 and 1."""
+    return of.hardtanh(a / 6 + 0.5, 0, 1)
+
+
+@implements("hardswish")
+@partial(Elementwise, grain=CHEAP)
+@inline
+def hardswish(a):
+    """a * min(max(a + 3, 0), 6) / 6 (Howard et al. 2019)."""
+    return a * of.hardtanh(a + 3, 0, 6) / 6
+
+
+@implements("leaky_relu")
+@partial(Elementwise, numbers=1, grain=CHEAP)
+@inline
+def leaky_relu(a, slope):
+    return a if a > 0 else a * slope
+
+
 hardtanh = implements("hardtanh")(Elementwise(of.hardtanh, 1, 2, CHEAP))
-threshold = implements("threshold")(Elementwise(of.threshold, 1, 2, CHEAP))
-hardshrink = implements("hardshrink")(Elementwise(of.hardshrink, 1, 1, CHEAP))
-softshrink = implements("softshrink")(Elementwise(of.softshrink, 1, 1, CHEAP))
-elu = implements("elu")(Elementwise(of.elu, 1, 3))
-scaled_softplus = implements("scaled_softplus")(Elementwise(of.softplus, 1, 2))
-
-prelu = implements("prelu")(Elementwise(of.prelu, 2, 0, CHEAP))
 
 
-gelu_gradient = implements("gelu_gradient")(Elementwise(of.gelu_gradient, 2))
-gelu_tanh_gradient = implements("gelu_tanh_gradient")(Elementwise(of.gelu_tanh_gradient, 2))
-silu_gradient = implements("silu_gradient")(Elementwise(of.silu_gradient, 2))
-mish_gradient = implements("mish_gradient")(Elementwise(of.mish_gradient, 2))
-log_sigmoid_gradient = implements("log_sigmoid_gradient")(Elementwise(of.log_sigmoid_gradient, 2))
-hardsigmoid_gradient = implements("hardsigmoid_gradient")(
-    Elementwise(of.hardsigmoid_gradient, 2, 0, CHEAP)
-)
-hardswish_gradient = implements("hardswish_gradient")(
-    Elementwise(of.hardswish_gradient, 2, 0, CHEAP)
-)
-prelu_weight_gradient = implements("prelu_weight_gradient")(
-    Elementwise(of.prelu_weight_gradient, 2, 0, CHEAP)
-)
-sigmoid_gradient = implements("sigmoid_gradient")(Elementwise(of.sigmoid_gradient, 2, 0, CHEAP))
-tanh_gradient = implements("tanh_gradient")(Elementwise(of.tanh_gradient, 2, 0, CHEAP))
-leaky_relu_gradient = implements("leaky_relu_gradient")(
-    Elementwise(of.leaky_relu_gradient, 2, 1, CHEAP)
-)
-shrink_gradient = implements("shrink_gradient")(Elementwise(of.shrink_gradient, 2, 1, CHEAP))
-hardtanh_gradient = implements("hardtanh_gradient")(Elementwise(of.hardtanh_gradient, 2, 2, CHEAP))
-elu_gradient = implements("elu_gradient")(Elementwise(of.elu_gradient, 2, 3))
-scaled_softplus_gradient = implements("scaled_softplus_gradient")(
-    Elementwise(of.softplus_gradient, 2, 2)
-)
-prelu_gradient = implements("prelu_gradient")(Elementwise(of.prelu_gradient, 3, 0, CHEAP))
+@implements("threshold")
+@partial(Elementwise, numbers=2, grain=CHEAP)
+@inline
+def threshold(a, least, value):
+    """a above `least` and NaN, else the value."""
+    return select(a <= least, typeof(a)(value), a)
+
+
+@implements("hardshrink")
+@partial(Elementwise, numbers=1, grain=CHEAP)
+@inline
+def hardshrink(a, width):
+    return select((a >= -width) & (a <= width), typeof(a)(0), a)
+
+
+@implements("softshrink")
+@partial(Elementwise, numbers=1, grain=CHEAP)
+@inline
+def softshrink(a, width):
+    """a moved towards 0 by `width`; within it 0, NaN of NaN."""
+    return select(a > width, a - width, select(a < -width, a + width, a * 0))
+
+
+@implements("elu")
+@partial(Elementwise, numbers=3)
+@inline
+def elu(a, above, below, inner):
+    """above * a for a > 0, else below * (exp(inner * a) - 1)."""
+    c = 0 if a > 0 else a
+    return select(a > 0, a * above, math.expm1(c * inner) * below)
+
+
+@implements("scaled_softplus")
+@partial(Elementwise, numbers=2)
+@inline
+def scaled_softplus(a, beta, most):
+    """log(1 + exp(beta * a)) / beta, and a where beta * a > most."""
+    x = a * beta
+    return select(x > most, a, elementwise.softplus(x) / beta)
+
+
+@implements("prelu")
+@partial(Elementwise, arrays=2, grain=CHEAP)
+@inline
+def prelu(a, weight):
+    return select(a > 0, a, a * weight)
+
+
+@implements("gelu_gradient")
+@partial(Elementwise, arrays=2)
+@inline
+def gelu_gradient(g, a):
+    return g * elementwise.gelu_slope(a)
+
+
+@implements("gelu_tanh_gradient")
+@partial(Elementwise, arrays=2)
+@inline
+def gelu_tanh_gradient(g, a):
+    return g * elementwise.gelu_tanh_slope(a)
+
+
+@implements("silu_gradient")
+@partial(Elementwise, arrays=2)
+@inline
+def silu_gradient(g, a):
+    return g * elementwise.silu_slope(a)
+
+
+@implements("mish_gradient")
+@partial(Elementwise, arrays=2)
+@inline
+def mish_gradient(g, a):
+    """tanh(softplus(a)) + a * sigmoid(a) / cosh(softplus(a))**2, of e = exp(-|a|)."""
+    t = elementwise.tanh_of_softplus(a)
+    return g * fma(a * math.sigmoid(a), 1 - t * t, t)
+
+
+@implements("log_sigmoid_gradient")
+@partial(Elementwise, arrays=2)
+@inline
+def log_sigmoid_gradient(g, a):
+    return g * math.sigmoid(-a)
+
+
+@implements("hardsigmoid_gradient")
+@partial(Elementwise, arrays=2, grain=CHEAP)
+@inline
+def hardsigmoid_gradient(g, a):
+    return select((a > -3) & (a < 3), g / 6, typeof(g)(0))
+
+
+@implements("hardswish_gradient")
+@partial(Elementwise, arrays=2, grain=CHEAP)
+@inline
+def hardswish_gradient(g, a):
+    inner = g * fma(a, 1 / 3, 0.5)
+    return select(a <= -3, typeof(g)(0), select(a >= 3, g, inner))
+
+
+@implements("prelu_weight_gradient")
+@partial(Elementwise, arrays=2, grain=CHEAP)
+@inline
+def prelu_weight_gradient(g, a):
+    return select(a > 0, typeof(g)(0), g * a)
+
+
+@implements("sigmoid_gradient")
+@partial(Elementwise, arrays=2, grain=CHEAP)
+@inline
+def sigmoid_gradient(g, y):
+    return g * ((1 - y) * y)
+
+
+@implements("tanh_gradient")
+@partial(Elementwise, arrays=2, grain=CHEAP)
+@inline
+def tanh_gradient(g, y):
+    return g * (1 - y * y)
+
+
+@implements("leaky_relu_gradient")
+@partial(Elementwise, arrays=2, numbers=1, grain=CHEAP)
+@inline
+def leaky_relu_gradient(g, a, slope):
+    return select(a > 0, g, g * slope)
+
+
+@implements("shrink_gradient")
+@partial(Elementwise, arrays=2, numbers=1, grain=CHEAP)
+@inline
+def shrink_gradient(g, a, width):
+    return select((a >= -width) & (a <= width), typeof(g)(0), g)
+
+
+@implements("hardtanh_gradient")
+@partial(Elementwise, arrays=2, numbers=2, grain=CHEAP)
+@inline
+def hardtanh_gradient(g, a, low, high):
+    """g strictly between the bounds."""
+    return select((a > low) & (a < high), g, typeof(g)(0))
+
+
+@implements("elu_gradient")
+@partial(Elementwise, arrays=2, numbers=3)
+@inline
+def elu_gradient(g, a, above, below, inner):
+    c = 0 if a > 0 else a
+    return select(a > 0, g * above, g * (math.exp(c * inner) * (below * inner)))
+
+
+@implements("scaled_softplus_gradient")
+@partial(Elementwise, arrays=2, numbers=2)
+@inline
+def scaled_softplus_gradient(g, a, beta, most):
+    x = a * beta
+    return select(x > most, g, g * math.sigmoid(x))
+
+
+@implements("prelu_gradient")
+@partial(Elementwise, arrays=3, grain=CHEAP)
+@inline
+def prelu_gradient(g, a, weight):
+    """By the input."""
+    return select(a > 0, g, g * weight)
+
+
 _clipped = Elementwise(of.clip_gradient, 2, 2, CHEAP, True).bind(reference.clip_gradient)
 
 
