@@ -417,7 +417,8 @@ def test_what_is_chosen_for_dtypes_and_layouts(of_default_sizes):
 
 def test_all_candidates_stand_in_the_table():
     names = [c.name for c in conv.TABLE]
-    assert len(set(names)) == len(names) == len(conv.Candidate.__subclasses__())
+    own = [c for c in conv.Candidate.__subclasses__() if c.__module__ == conv.__name__]
+    assert len(set(names)) == len(names) == len(own)
     assert names[-1] == "implicit_gemm"  # takes what is left
 
 

@@ -156,6 +156,10 @@ def filled(space: Any, fill: str | Callable, shape: Shape, d: np.dtype) -> Any:
             return getattr(space, fill)(shape, d)
         return space.empty(shape, d) if space is meta else space.from_numpy(fill(shape, d))
     except (ValueError, MemoryError) as e:
+        if isinstance(e, ValueError) and not any(
+            w in str(e) for w in ("too big", "Maximum allowed")
+        ):
+            raise  # what `fill` says of its arguments
         raise too_large(shape, d, e) from None
 
 

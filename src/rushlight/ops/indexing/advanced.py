@@ -92,11 +92,8 @@ def positions(a: np.ndarray, indices: Any) -> At:
         if masks:  # as index arrays, since a mask next to other indices pairs up with them
             opened: list = []
             for k in key:
-                opened += (
-                    devices.of(k).nonzero(k)
-                    if k.__class__ is not slice and k.dtype.kind == "b"
-                    else (k,)
-                )
+                mask = k.__class__ is not slice and k.dtype.kind == "b"
+                opened.extend(devices.of(k).nonzero(k) if mask else (k,))
             key = opened
         shapes = [k.shape for k in key if k.__class__ is not slice]
         try:
