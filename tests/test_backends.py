@@ -15,7 +15,7 @@ import pytest
 
 import rushlight
 import toy_device
-from rushlight._backends import compose
+from rushlight._backends import compose, llvm
 from rushlight._backends import cpu as xp
 from rushlight._backends.index import LLVM, REFERENCE
 from rushlight._backends.llvm import registration
@@ -225,7 +225,11 @@ def test_a_back_end_of_primitives_has_the_composed_kernels(name, dtype):
         given = [toy_device.Array(a.copy()) if isinstance(a, np.ndarray) else a for a in args]
         got = getattr(kernels, name)(*given)
     assert type(got) is toy_device.Array
-    np.testing.assert_array_equal(toy_device.ToyKernels(xp).to_numpy(got), want)
+    found = toy_device.ToyKernels(xp).to_numpy(got)
+    assert found.dtype == want.dtype
+    # Machine code, where another test has asked for it, rounds functions of mathematics otherwise than NumPy.
+    tolerance = {"float32": 3e-6, "float16": 2e-3}[dtype] if llvm.active else 0
+    np.testing.assert_allclose(found, want, rtol=tolerance, atol=tolerance)
 
 
 def test_a_kernel_without_a_composition_is_named():

@@ -282,3 +282,12 @@ def test_a_number_is_written_in_place_into_a_tensor_without_dimensions():
             mean = torch.tensor(2.0)
             mean.mul_(0.5).add_(torch.tensor(1, dtype=torch.float64))
         assert mean.item() == 2.0
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["true_divide", "div", "mul", "add", "sub", "pow"])
+def test_gradients_beside_numbers_keep_their_dtype(name, dtype):
+    for _ in range(4):
+        x = sample(dtype).requires_grad_()
+        getattr(torch, name)(x, 2.5).sum().backward()
+        assert x.grad.dtype is dtype

@@ -181,7 +181,7 @@ def test_out(row):
 
 def has_method(row) -> bool:
     if row.name in OPS:
-        return OPS[row.name].method and "." not in row.name
+        return OPS[row.name].is_method and "." not in row.name
     return PUBLIC[row.name][1] and "." not in row.name
 
 

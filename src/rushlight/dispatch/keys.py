@@ -267,7 +267,9 @@ def text_of(call: Call, names: dict[str, Any]) -> str | None:
         if same and call.common.np in FLOATING and tensors == list(target.inputs):
             node = "N"
         elif same and call.common.np in FLOATING and tensors == list(target.inputs[:1]):
-            node = "NS" if names.get("NS") is not None and len(target.inputs) == 2 else None
+            # a rule on arrays would make float32 of a half type beside a Python number
+            known = call.common.np in FULL and names.get("NS") is not None
+            node = "NS" if known and len(target.inputs) == 2 else None
         if node is None or names.get(node) is None:
             node = None
             some = " or ".join(f"{i}._edge is not None" for i in want)
