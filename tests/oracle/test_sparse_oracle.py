@@ -56,7 +56,7 @@ s.clone(); s.detach(); s.data; s.double(); s.half(); s.to(torch.int32); s.to("cp
 s.float() is s, s.cpu() is s, s.to(torch.float32) is s, c.coalesce() is c, type(s) is torch.Tensor
 s + s; c + u.coalesce(); c - u.coalesce(); s - s; d + s; d - s; c + empty; torch.add(d, s, alpha=2)
 s * 2; 2 * s; s * 2.5; s * s; s * d; d * s; s * torch.tensor(2.0); s / 2; s // 2; -s; s.neg()
-c.abs(); c.sqrt(); c.sin(); c.tanh(); c.relu(); c**2; c.pow(3); c.sign(); c.isnan(); c.expm1(); c.ceil()
+c.abs(); c.sqrt(); c.sin(); c.tanh(); c.relu(); c**2; c.pow(3); c.sign(); c.isnan(); (c * 0.5).expm1(); c.ceil()
 z.conj(); z * 2; (z * z).to_dense()
 s.sum(); s.sum(0); s.sum(1); s.sum((0, 1)); s.sum(0, keepdim=True); s.sum(dtype=torch.float64)
 torch.sparse.sum(s); torch.sparse.sum(s, 0); torch.sparse.sum(s, -1); torch.sparse.sum(h, 0)
