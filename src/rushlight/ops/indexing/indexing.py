@@ -39,6 +39,9 @@ from rushlight.ops.layout.regions import (
 from rushlight.ops.layout.shape import unsqueeze
 
 ndarray = np.ndarray
+OWN = frozenset(
+    {int, slice, type(None), type(Ellipsis), Tensor, bool}
+)  # indices without an override
 EVERYTHING = slice(None)
 LARGE = 32768  # elements from which kernels write rows sooner than NumPy
 
@@ -87,7 +90,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             return unsqueeze(self, d)
     else:
         index = as_tuple(index)
-    if any(map(overrides.overriding, index)):
+    if any([i.__class__ not in OWN and overrides.overriding(i) for i in index]):
         got = overrides.call_overrides(Tensor.__getitem__, (self, index), {})
         if got is not overrides.NOTHING:
             return got
