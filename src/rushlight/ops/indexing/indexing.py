@@ -90,7 +90,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             return unsqueeze(self, d)
     else:
         index = as_tuple(index)
-    if any([i.__class__ not in OWN and overrides.overriding(i) for i in index]):
+    if not OWN.issuperset(map(type, index)) and any(map(overrides.overriding, index)):
         got = overrides.call_overrides(Tensor.__getitem__, (self, index), {})
         if got is not overrides.NOTHING:
             return got
