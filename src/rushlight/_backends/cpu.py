@@ -61,6 +61,7 @@ from numpy import (  # noqa: F401 - these are the kernels themselves
     multiply,
     negative,
     not_equal,
+    ones,
     reciprocal,
     repeat,
     sin,

@@ -9,16 +9,9 @@ import numpy as np
 
 from rushlight.rng.fma import fused, fused_float32
 
-__all__ = ["arange_into", "linspace_into", "ones"]
+__all__ = ["arange_into", "linspace_into"]
 
 WIDTH = 32  # bytes of a vector
-
-
-def ones(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """A new array of ones."""
-    made = np.empty(shape, dtype)
-    made.fill(1)
-    return made
 
 
 @np.errstate(all="ignore")
