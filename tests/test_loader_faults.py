@@ -6,6 +6,7 @@ at after each test by the fixtures of test_loader_workers.py.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
@@ -48,7 +49,7 @@ FAULTS = {  # what happens, what the parent raises, arguments of the loader
     "raise": (fail, ValueError, "Caught ValueError in DataLoader worker process", {}),
     "kill": (die, RuntimeError, "exited unexpectedly", {}),
     "segfault": (
-        lambda: os.kill(os.getpid(), signal.SIGSEGV),
+        lambda: (faulthandler.disable(), os.kill(os.getpid(), signal.SIGSEGV)),
         RuntimeError,
         "exited unexpectedly",
         {},
