@@ -93,7 +93,7 @@ REFERENCE = {
         "dirichlet_gradient standard_gamma_gradient "
     ),
     "sequences": (
-        "arange_into linspace_into "
+        "arange_into full linspace_into ones "
     ),
     "softmax": (
         "cross_entropy cross_entropy_gradient log_softmax log_softmax_gradient softmax "

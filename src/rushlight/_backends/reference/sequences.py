@@ -9,9 +9,21 @@ import numpy as np
 
 from rushlight.rng.fma import fused, fused_float32
 
-__all__ = ["arange_into", "linspace_into"]
+__all__ = ["arange_into", "full", "linspace_into", "ones"]
 
 WIDTH = 32  # bytes of a vector
+
+
+def ones(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """A new array of ones."""
+    return full(shape, 1, dtype)
+
+
+def full(shape: tuple[int, ...], value: complex | np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A new array of one value. (NumPy's own goes through several functions in Python.)"""
+    made = np.empty(shape, dtype)
+    made.fill(value)
+    return made
 
 
 @np.errstate(all="ignore")

@@ -14,6 +14,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.core import dtypes, modes
+from rushlight.core.dtype_sets import F64
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories.arguments import check_options
@@ -62,7 +63,7 @@ def window(name, m, sym, dtype, layout, device, requires_grad, formula):
     if dtype not in (dtypes.float32, dtypes.float64):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
     if m < 2:
-        return made(xp.ones(m), dtype, device, requires_grad)
+        return made(xp.ones(m, F64), dtype, device, requires_grad)
     return made(formula(m, m - 1 if sym else m), dtype, device, requires_grad)
 
 
@@ -299,7 +300,7 @@ def elder(name, n, periodic, formula, dtype, layout, device, pin_memory, require
     check_options(name, None, pin_memory)
     if n < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={n}")
-    values = xp.ones(n) if n < 2 else formula(n, n if periodic else n - 1)
+    values = xp.ones(n, F64) if n < 2 else formula(n, n if periodic else n - 1)
     return made(values, dtype, device, requires_grad)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core.dtype_sets import BOOL
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import Array, composite, elementwise, public
@@ -84,7 +85,7 @@ def isfinite(input: Array):
 def infinite(xp, input: Array, which: float) -> Array:
     if input.dtype.kind == "c":
         raise RuntimeError("isposinf and isneginf do not support complex inputs.")
-    return xp.equal(input, which) if xp.is_float(input) else xp.full(input.shape, False)
+    return xp.equal(input, which) if xp.is_float(input) else xp.full(input.shape, False, BOOL)
 
 
 @elementwise(promote=None, inplace=False)
@@ -102,7 +103,7 @@ def isneginf(xp, input: Array):
 @elementwise(promote=None, inplace=False, out=False)
 def isreal(xp, input: Array):
     """Whether the imaginary part is zero."""
-    return xp.equal(input.imag, 0) if input.dtype.kind == "c" else xp.full(input.shape, True)
+    return xp.equal(input.imag, 0) if input.dtype.kind == "c" else xp.full(input.shape, True, BOOL)
 
 
 @elementwise(kernel="signbit", promote=None, inplace=False, accepts="bif")
