@@ -90,22 +90,31 @@ WHOLE = frozenset(
 )
 
 
-def overridable(function: Callable, quick: Callable | None = None) -> Callable:
+def overridable(
+    function: Callable, quick: Callable | None = None, tensors: bool = True
+) -> Callable:
     """A plain function (no operator) that asks modes and overriding arguments first.
 
-    `quick(tensor)`: the result of a call with just a tensor, or None where there is more to it.
+    `quick(args)`: the result of a call without keywords while no mode is on; None, or an exception, where
+    there is more to it. `tensors`: whether arguments may be overriding.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and args[0].__class__ is Tensor and not active.modes:
-            if quick is not None and not kwargs and (result := quick(args[0])) is not None:
-                return result
-            return function(*args, **kwargs)
+        if not active.modes:
+            if quick is not None and not kwargs:
+                try:
+                    result = quick(args)
+                except (AttributeError, TypeError, ValueError, MemoryError):
+                    result = None  # said below
+                if result is not None:
+                    return result
+            if len(args) == 1 and args[0].__class__ is Tensor:
+                return function(*args, **kwargs)
         if thread.function_modes:
             got = call_overrides(call, args, kwargs)
             if got is not NOTHING:
                 return got
-        for a in (*args, *kwargs.values()) if kwargs else args:
+        for a in ((*args, *kwargs.values()) if kwargs else args) if tensors else ():
             if a.__class__ not in _PLAIN and asks(a):
                 return call_overrides(call, args, kwargs)
         return function(*args, **kwargs)

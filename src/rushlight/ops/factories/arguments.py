@@ -13,11 +13,10 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import sparse
-from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, modes
 from rushlight.core.dtype_sets import FULL, I64
 from rushlight.core.size import Size
-from rushlight.core.tensor import Tensor, _wrap
+from rushlight.core.tensor import Tensor, new
 from rushlight.dispatch import overrides
 from rushlight.dispatch.registry import public
 
@@ -181,36 +180,55 @@ _LARGEST[dtypes.complex64] = _LARGEST[dtypes.float32]
 _LARGEST[dtypes.complex128] = _LARGEST[dtypes.float64]
 
 
-WANTS_GRAD = {"requires_grad": True}
-
-
-def factory(
-    where: str = "", *, name: str | None = None, method: bool = False, fill: Callable | None = None
-) -> Callable:
+def factory(quick: Callable | None = None) -> Callable:
     """Declare a public function without tensor inputs, which function modes can take over.
 
-    `fill(shape, dtype)`: NumPy's function that does it when there is nothing but a shape.
+    `quick`: see `overrides.overridable`; most are made by `shaped` or `valued`.
     """
+    return lambda function: public()(overrides.overridable(function, quick, tensors=False))
 
-    def declare(function: Callable) -> Callable:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if fill is not None and args and not active.modes and modes.thread.device is None:
-                if not kwargs or kwargs == WANTS_GRAD:
-                    shape = sizes(call.__name__, args)
-                    try:
-                        made = _wrap(fill(shape, modes._default_dtype.np))
-                        return made.requires_grad_() if kwargs else made
-                    except (ValueError, MemoryError):
-                        pass  # too large: said below
-            if thread.function_modes:
-                got = overrides.call_overrides(call, args, kwargs)
-                if got is not overrides.NOTHING:
-                    return got
-            return function(*args, **kwargs)
 
-        call.__name__ = call.__qualname__ = name or function.__name__
-        call.__doc__, call.__module__ = function.__doc__, function.__module__
-        call.__wrapped__ = function  # type: ignore[attr-defined]
-        return public(where, method=method)(call)
+def shaped(fill: Callable) -> Callable:
+    """`quick` of a factory whose arguments are a shape; `fill(shape, dtype)` makes the array."""
 
-    return declare
+    def quick(args: tuple) -> Tensor | None:
+        shape = args[0] if len(args) == 1 and args[0].__class__ in _SEQUENCES else args
+        for n in shape:
+            if n.__class__ is not int:
+                return None
+        if not args or modes.thread.device is not None:
+            return None
+        t = new(Tensor)
+        t._array, t._edge, t._counter = fill(shape, modes._default_dtype.np), None, None
+        return t
+
+    return quick
+
+
+def valued(make: Callable) -> Callable:
+    """`quick` of a factory whose arguments are numbers; `make(*args)` gives the array, or None."""
+
+    def quick(args: tuple) -> Tensor | None:
+        if modes.thread.device is not None or (a := make(*args)) is None:
+            return None
+        t = new(Tensor)
+        t._array, t._edge, t._counter = a, None, None
+        return t
+
+    return quick
+
+
+def alike(fill: Callable) -> Callable:
+    """`quick` of a factory that takes a tensor in the usual order of memory; `fill(shape, dtype)` makes the
+    array."""
+
+    def quick(args: tuple) -> Tensor | None:
+        (input,) = args
+        a = input._array
+        if a.__class__ is not np.ndarray or 1 in a.shape or not a.flags.c_contiguous:
+            return None
+        t = new(Tensor)
+        t._array, t._edge, t._counter = fill(a.shape, a.dtype), None, None
+        return t
+
+    return quick

@@ -231,7 +231,8 @@ def _declare_conversions() -> None:
         quick = stay if name == "cpu" else None
         public("Tensor", overridable=True, quick=quick)(conversion)
 
-    def stay(t: Tensor) -> Tensor | None:
+    def stay(args: tuple) -> Tensor | None:
+        (t,) = args
         return t if t._array.__class__ is np.ndarray else None
 
     for name in ("cpu", "cuda", "xpu", "hpu", "ipu", "mtia"):

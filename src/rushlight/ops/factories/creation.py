@@ -22,13 +22,16 @@ from rushlight.dispatch import results
 from rushlight.dispatch.inplace import check_inplace
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories.arguments import (
+    alike,
     check_options,
     converted,
     element_type,
     factory,
     number,
     only_sequence,
+    shaped,
     sizes,
+    valued,
 )
 
 if TYPE_CHECKING:
@@ -203,7 +206,7 @@ def check_out(name: str, out: Any, dtype: Any = None) -> np.dtype:
     return out._array.dtype
 
 
-@factory(fill=xp.zeros)
+@factory(quick=shaped(xp.zeros))
 def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
           requires_grad=False):  # fmt: skip
     """Zeros of a shape: `zeros(2, 3)` or `zeros((2, 3))`.
@@ -219,7 +222,7 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
     return made("zeros", "zeros", shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
-@factory(fill=xp.ones)
+@factory(quick=shaped(xp.ones))
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
          requires_grad=False):  # fmt: skip
     """Ones of a shape: `ones(2, 3)` or `ones((2, 3))`."""
@@ -229,7 +232,7 @@ def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_m
     return made("ones", "ones", shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
-@factory(fill=xp.empty)
+@factory(quick=shaped(xp.empty))
 def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
           requires_grad=False, memory_format=None):  # fmt: skip
     """Memory of a shape, with whatever it held before."""
@@ -248,7 +251,18 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
     return made("empty", "empty", shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
-@factory()
+def _full(size: Any, value: Any) -> Any:
+    """`full` of a tuple and a finite Python float."""
+    if size.__class__ is not tuple or value.__class__ is not float or not -3e38 < value < 3e38:
+        return None
+    for n in size:
+        if n.__class__ is not int:
+            return None
+    d = modes._default_dtype.np
+    return xp.full(size, value, d) if d in FULL else None
+
+
+@factory(quick=valued(_full))
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False,
          requires_grad=False):  # fmt: skip
     """`fill_value` everywhere; its type decides the dtype where none is given."""
@@ -360,20 +374,7 @@ def like(
     return finished(array, True) if requires_grad else _wrap(array)
 
 
-def quick_like(fill: Callable) -> Callable:
-    """Calls of a function such as `zeros_like` with nothing but a tensor in the usual order of memory;
-    `fill(shape, dtype)` makes the array."""
-
-    def quick(t: Tensor) -> Tensor | None:
-        a = t._array
-        if a.__class__ is np.ndarray and a.flags.c_contiguous and 1 not in a.shape:
-            return _wrap(fill(a.shape, a.dtype))
-        return None
-
-    return quick
-
-
-@public(overridable=True, quick=quick_like(xp.zeros))
+@public(overridable=True, quick=alike(xp.zeros))
 def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
                memory_format=None):  # fmt: skip
     """Zeros of the shape, dtype and (by default) memory order of `input`."""
@@ -390,7 +391,7 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False,
     )
 
 
-@public(overridable=True, quick=quick_like(xp.ones))
+@public(overridable=True, quick=alike(xp.ones))
 def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
               memory_format=None):  # fmt: skip
     """Ones of the shape, dtype and (by default) memory order of `input`."""
@@ -399,7 +400,7 @@ def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, 
     )
 
 
-@public(overridable=True, quick=quick_like(xp.empty))
+@public(overridable=True, quick=alike(xp.empty))
 def empty_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
                memory_format=None):  # fmt: skip
     """Memory of the shape, dtype and (by default) memory order of `input`."""

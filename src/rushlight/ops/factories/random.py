@@ -12,13 +12,13 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
-from rushlight.core import dtypes, geometry, modes
+from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import F32, I64
-from rushlight.core.tensor import Tensor, _wrap
+from rushlight.core.tensor import Tensor
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments, creation
-from rushlight.ops.factories.arguments import factory
+from rushlight.ops.factories.arguments import alike, factory, shaped, valued
 from rushlight.ops.factories.copying import overwrite, overwriting
 from rushlight.ops.factories.creation import finished
 from rushlight.rng import generator as generators
@@ -100,7 +100,7 @@ def _normal(shape: tuple, d: np.dtype) -> np.ndarray:
     return a
 
 
-@factory(fill=_uniform)
+@factory(quick=shaped(_uniform))
 def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
          requires_grad=False, pin_memory=False):  # fmt: skip
     """Uniform numbers in [0, 1).
@@ -120,7 +120,7 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
     )  # fmt: skip
 
 
-@factory(fill=_normal)
+@factory(quick=shaped(_normal))
 def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
           requires_grad=False, pin_memory=False):  # fmt: skip
     """Normal numbers of mean 0 and standard deviation 1."""
@@ -134,25 +134,25 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
     )  # fmt: skip
 
 
-@factory()
+def _randint(*args: Any) -> np.ndarray | None:
+    """`randint` of ints of ordinary size and a tuple."""
+    low, high, size = args if len(args) == 3 else (0, *args)
+    if low.__class__ is not int or high.__class__ is not int or size.__class__ is not tuple:
+        return None
+    if not 0 < high - low < 1 << 28 or high >= 1 << 62:
+        return None
+    for n in size:
+        if n.__class__ is not int:
+            return None
+    a = xp.empty(size, I64)
+    xp.random_integers(generators.default_generator, a, low, high - low)
+    return a
+
+
+@factory(quick=valued(_randint))
 def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None,
             device=None, requires_grad=False, pin_memory=False):  # fmt: skip
     """Integers of [low, high), `randint(high, size)` or `randint(low, high, size)`; int64 by default."""
-    if low is high is size is generator is out is dtype is layout is device is modes.thread.device:
-        if (
-            len(args) in (2, 3)
-            and args[-1].__class__ is tuple
-            and not (requires_grad or pin_memory)
-        ):
-            first, end = (0, *args[:-1])[-2:]  # the commonest call
-            if (
-                first.__class__ is end.__class__ is int
-                and 0 < end - first < 1 << 28
-                and end < 1 << 62
-            ):
-                a = creation.empty_array(arguments.sizes("randint", args[-1:]), I64)
-                xp.random_integers(generators.default_generator, a, first, end - first)
-                return _wrap(a)
     low, high, size = _bounds("randint", args, low, high, size)
     shape = arguments.only_sequence("randint", size)
     g = source(generator)
@@ -195,13 +195,17 @@ def _integers(a: np.ndarray, low: int, high: int, g: generators.Generator) -> No
     sampling.random_(a, g, low, high)
 
 
-@factory()
+def _randperm(n: Any) -> np.ndarray | None:
+    """`randperm` of an int of ordinary size."""
+    if n.__class__ is not int or not 1 < n < 1 << 27:
+        return None
+    return xp.random_permutation(generators.default_generator, n)
+
+
+@factory(quick=valued(_randperm))
 def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
     """The integers 0 to n - 1 in random order."""
-    if n.__class__ is int and 1 < n < 1 << 27 and not (requires_grad or pin_memory):
-        if generator is out is dtype is layout is device is modes.thread.device:
-            return _wrap(xp.random_permutation(generators.default_generator, n))
     n = _int("randperm", n, "n")
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
@@ -220,7 +224,7 @@ def _like(name: str, draw: Callable, input: Any, options: tuple) -> Tensor:
     return creation.like(name, drawn_into(draw), input, *options)
 
 
-@public(overridable=True, quick=creation.quick_like(_uniform))
+@public(overridable=True, quick=alike(_uniform))
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
               requires_grad=False, memory_format=None):  # fmt: skip
     """Uniform numbers in [0, 1), in the shape, dtype and memory order of `input`."""
@@ -229,7 +233,7 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, pi
     return _like("rand_like", lambda a: sampling.uniform_(a, 0.0, 1.0, g), input, options)
 
 
-@public(overridable=True, quick=creation.quick_like(_normal))
+@public(overridable=True, quick=alike(_normal))
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
                requires_grad=False, memory_format=None):  # fmt: skip
     """Normal numbers, in the shape, dtype and memory order of `input`."""

@@ -15,8 +15,9 @@ from rushlight._backends import cpu as xp
 from rushlight._backends import devices
 from rushlight.core import dtypes, modes
 from rushlight.core.dtype_sets import C128, F32, FULL, I32, I64, REDUCED, STORED_ONLY
-from rushlight.core.tensor import Tensor, _wrap
+from rushlight.core.tensor import Tensor
 from rushlight.ops.factories import arguments, creation
+from rushlight.ops.factories.arguments import valued
 from rushlight.ops.factories.creation import (
     check_options,
     check_out,
@@ -57,7 +58,24 @@ def _deliver(
 # -- arange ----------------------------------------------------------------------------------------
 
 
-@factory()
+def _ordinary_range(*args: Any) -> np.ndarray | None:
+    """`arange` of Python numbers of ordinary size."""
+    start, end, step = (0, *args, 1) if len(args) == 1 else args if len(args) == 3 else (*args, 1)
+    if start.__class__ is int and end.__class__ is int and step.__class__ is int:
+        ordinary = -_MANY < start < _MANY and -_MANY < end < _MANY and -_MANY < step < _MANY
+        return xp.arange(start, end, step) if ordinary and (end - start) * step > 0 else None
+    d = modes._default_dtype.np
+    if not {start.__class__, end.__class__, step.__class__} <= _NUMBERS or d not in FULL:
+        return None
+    n = (end - start) / step if step else 0.0
+    if not (0.0 < n < _MANY and -_MANY < start < _MANY and -_MANY < step < _MANY):
+        return None
+    values = xp.empty(math.ceil(n), d)
+    xp.arange_into(values, float(start), float(step))
+    return values
+
+
+@factory(quick=valued(_ordinary_range))
 def arange(*args, start=None, end=None, step=1, out=None, dtype=None, layout=None, device=None,
            requires_grad=False, pin_memory=False):  # fmt: skip
     """start, start + step, ... below `end` (above it for a negative step): int64 for integers, else
@@ -70,14 +88,6 @@ def arange(*args, start=None, end=None, step=1, out=None, dtype=None, layout=Non
     >>> torch.arange(1, 2.5, 0.5)
     tensor([1.0000, 1.5000, 2.0000])
     """
-    if 0 < len(args) < 4 and start is end is out is layout is device is modes.thread.device:
-        if not (requires_grad or pin_memory):  # the commonest calls
-            if len(args) == 1 and (n := args[0]).__class__ is int and 0 <= n < 1 << 31:
-                if dtype is None and step.__class__ is int and step == 1:
-                    return _wrap(xp.arange(n))
-            first, last, by = (0, *args, step) if len(args) == 1 else (*args, step)[:3]
-            if (values := _usual_range(first, last, by, dtype)) is not None:
-                return _wrap(values)
     start, end, step = _three("arange", args, start, end, step)
     d = _range_dtype("arange", (start, end, step), out, dtype)
     _refuse("arange", d)
@@ -104,21 +114,6 @@ def arange(*args, start=None, end=None, step=1, out=None, dtype=None, layout=Non
         "arange", lambda: _arange(start, step, n, d), (n,), d, out, layout, device, pin_memory,
         requires_grad,
     )  # fmt: skip
-
-
-def _usual_range(start: Any, end: Any, step: Any, dtype: Any) -> np.ndarray | None:
-    """`arange` of Python numbers of ordinary size, in int64, float32 or float64; None for all else."""
-    kinds = {start.__class__, end.__class__, step.__class__}
-    if not kinds <= _NUMBERS or not (abs(start) < _MANY and abs(end) < _MANY and abs(step) < _MANY):
-        return None
-    if not step or (end - start) * step < 0:
-        return None
-    if float not in kinds and (dtype is None or dtype is dtypes.int64):
-        return xp.arange(start, end, step)
-    d = modes._default_dtype.np if dtype is None else getattr(dtype, "np", None)
-    if d not in FULL:
-        return None
-    return _arange(start, step, math.ceil((float(end) - float(start)) / float(step)), d)
 
 
 _NUMBERS = frozenset({int, float})
@@ -244,7 +239,21 @@ def range(*args, start=None, end=None, step=1, out=None, dtype=None, layout=None
 # -- linspace --------------------------------------------------------------------------------------
 
 
-@factory()
+def _ordinary_spaces(start: Any, end: Any, steps: Any) -> np.ndarray | None:
+    """`linspace` of Python numbers of ordinary size."""
+    d = modes._default_dtype.np
+    if start.__class__ not in _NUMBERS or end.__class__ not in _NUMBERS or d not in FULL:
+        return None
+    if steps.__class__ is not int or steps < 2:
+        return None
+    if not (-_MANY < start < _MANY and -_MANY < end < _MANY):
+        return None
+    values = xp.empty(steps, d)
+    xp.linspace_into(values, float(start), float(end))
+    return values
+
+
+@factory(quick=valued(_ordinary_spaces))
 def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
     """`steps` numbers from `start` to `end`, both included, at equal distances.
@@ -255,13 +264,6 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     >>> torch.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-    if out is dtype is layout is device is modes.thread.device and not (
-        requires_grad or pin_memory
-    ):
-        plain = start.__class__ in _NUMBERS and end.__class__ in _NUMBERS and steps.__class__ is int
-        if plain and steps > 1 and modes._default_dtype is dtypes.float32:
-            if abs(start) < _MANY and abs(end) < _MANY:
-                return _wrap(_linspace(start, end, steps, F32))
     start, end, n, d = _spaced("linspace", start, end, steps, out, dtype)
     return _deliver(
         "linspace", lambda: _linspace(start, end, n, d), (n,), d, out, layout, device, pin_memory,
@@ -371,7 +373,18 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
 # -- matrices --------------------------------------------------------------------------------------
 
 
-@factory()
+def _identity(rows: int, columns: int, d: np.dtype) -> np.ndarray:
+    a = xp.zeros((rows, columns), d)
+    a.reshape(-1)[: min(rows, columns) * (columns + 1) : columns + 1] = 1
+    return a
+
+
+def _square(n: Any) -> np.ndarray | None:
+    """`eye` of an int."""
+    return _identity(n, n, modes._default_dtype.np) if n.__class__ is int else None
+
+
+@factory(quick=valued(_square))
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
         pin_memory=False):  # fmt: skip
     """The identity matrix of n rows (and m columns): ones on the diagonal, zeros elsewhere."""
@@ -383,13 +396,10 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
         raise RuntimeError(f"m must be greater or equal to 0, got {columns}")
     d = element_type("eye", dtype) if out is None else check_out("eye", out, dtype)
 
-    def make() -> np.ndarray:
-        a = xp.zeros((rows, columns), d)
-        a.reshape(-1)[: min(rows, columns) * (columns + 1) : columns + 1] = 1
-        return a
-
-    shape = (rows, columns)
-    return _deliver("eye", make, shape, d, out, layout, device, pin_memory, requires_grad)
+    return _deliver(
+        "eye", lambda: _identity(rows, columns, d), (rows, columns), d, out, layout, device, pin_memory,
+        requires_grad,
+    )  # fmt: skip
 
 
 def _int(name: str, value: Any, argument: str, position: int) -> int:
