@@ -27,8 +27,10 @@ def spread(table: dict[str, str]) -> dict[str, str]:
 
 
 FUNCTIONS = spread(FUNCTIONS)
-METHODS = spread(METHODS) | {name: name for name in SAME.split()}
-INPLACE = spread(INPLACE) | {name: name[:-1] for name in INPLACE_OF.split()}
+NO_METHODS = {*NO_METHODS.split()}
+OF_TENSOR = [path[7:] for path in FUNCTIONS if path[:7] == "Tensor." and path not in NO_METHODS]
+METHODS = {name: f"Tensor.{name}" for name in OF_TENSOR} | {name: name for name in SAME.split()}
+INPLACE = {path.rpartition(".")[2] + "_": path for path in INPLACE.split()}
 """
 
 
@@ -166,12 +168,16 @@ def main() -> int:
         if name in methods:  # an in-place form declared on its own wins
             del inplace[name]
     text = HEADER + table("FUNCTIONS", functions)
-    same = [n for n, path in methods.items() if path == n]
-    text += "\n# methods of the operator of the same name, then those of others\n"
-    text += words("SAME", same) + table("METHODS", {n: p for n, p in methods.items() if n != p})
-    plain = [n for n, path in inplace.items() if path + "_" == n]
-    text += words("INPLACE_OF", plain)
-    text += table("INPLACE", {n: p for n, p in inplace.items() if p + "_" != n})
+    own = {p.removeprefix("Tensor.") for p in functions if p.startswith("Tensor.")}
+    for name, path in methods.items():
+        if path not in (name, f"Tensor.{name}"):
+            raise ValueError(f"the method {name} is of {path}, not of Tensor.{name} or {name}")
+    text += "\n# methods beside those of `Tensor.`: of the function of the same name\n"
+    text += words("SAME", [n for n, path in methods.items() if path == n])
+    text += "\n# operators under `Tensor.` that are no methods\n"
+    text += words("NO_METHODS", [f"Tensor.{n}" for n in own if n not in methods])
+    text += "\n# operators that have an in-place form\n"
+    text += words("INPLACE", [p for n, p in inplace.items() if p.rpartition(".")[2] + "_" == n])
     text += "\n# PyTorch's methods and attributes that are not here: docs/coverage.md says why\n"
     text += words("ABSENT", absent_from_tensor({*methods, *inplace}))
     text += FOOTER

@@ -440,7 +440,7 @@ FUNCTIONS = {
     ),
 }
 
-# methods of the operator of the same name, then those of others
+# methods beside those of `Tensor.`: of the function of the same name
 SAME = (
     "_addmm_activation abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv "
     "addr adjoint all allclose amax amin aminmax angle any arccos arccosh arcsin arcsinh "
@@ -474,411 +474,35 @@ SAME = (
     "vdot vsplit xlogy zero_ "
 )
 
-METHODS = {
-    "Tensor.__div__": (
-        "__div__ "
-    ),
-    "Tensor.__idiv__": (
-        "__idiv__ "
-    ),
-    "Tensor.__rdiv__": (
-        "__rdiv__ "
-    ),
-    "Tensor.__rtruediv__": (
-        "__rtruediv__ "
-    ),
-    "Tensor._coalesced_": (
-        "_coalesced_ "
-    ),
-    "Tensor._dimI": (
-        "_dimI "
-    ),
-    "Tensor._dimV": (
-        "_dimV "
-    ),
-    "Tensor._indices": (
-        "_indices "
-    ),
-    "Tensor._nnz": (
-        "_nnz "
-    ),
-    "Tensor._values": (
-        "_values "
-    ),
-    "Tensor.abs_": (
-        "abs_ "
-    ),
-    "Tensor.absolute_": (
-        "absolute_ "
-    ),
-    "Tensor.apply_": (
-        "apply_ "
-    ),
-    "Tensor.as_strided_": (
-        "as_strided_ "
-    ),
-    "Tensor.bernoulli_": (
-        "bernoulli_ "
-    ),
-    "Tensor.bfloat16": (
-        "bfloat16 "
-    ),
-    "Tensor.bool": (
-        "bool "
-    ),
-    "Tensor.byte": (
-        "byte "
-    ),
-    "Tensor.cauchy_": (
-        "cauchy_ "
-    ),
-    "Tensor.ccol_indices": (
-        "ccol_indices "
-    ),
-    "Tensor.cdouble": (
-        "cdouble "
-    ),
-    "Tensor.cfloat": (
-        "cfloat "
-    ),
-    "Tensor.char": (
-        "char "
-    ),
-    "Tensor.coalesce": (
-        "coalesce "
-    ),
-    "Tensor.col_indices": (
-        "col_indices "
-    ),
-    "Tensor.contiguous": (
-        "contiguous "
-    ),
-    "Tensor.copy_": (
-        "copy_ "
-    ),
-    "Tensor.cpu": (
-        "cpu "
-    ),
-    "Tensor.crow_indices": (
-        "crow_indices "
-    ),
-    "Tensor.cuda": (
-        "cuda "
-    ),
-    "Tensor.dense_dim": (
-        "dense_dim "
-    ),
-    "Tensor.dim_order": (
-        "dim_order "
-    ),
-    "Tensor.double": (
-        "double "
-    ),
-    "Tensor.expand": (
-        "expand "
-    ),
-    "Tensor.expand_as": (
-        "expand_as "
-    ),
-    "Tensor.exponential_": (
-        "exponential_ "
-    ),
-    "Tensor.fill_diagonal_": (
-        "fill_diagonal_ "
-    ),
-    "Tensor.float": (
-        "float "
-    ),
-    "Tensor.float_power_": (
-        "float_power_ "
-    ),
-    "Tensor.geometric_": (
-        "geometric_ "
-    ),
-    "Tensor.getitem": (
-        "getitem "
-    ),
-    "Tensor.half": (
-        "half "
-    ),
-    "Tensor.hpu": (
-        "hpu "
-    ),
-    "Tensor.index_add_": (
-        "index_add_ "
-    ),
-    "Tensor.index_copy_": (
-        "index_copy_ "
-    ),
-    "Tensor.index_fill_": (
-        "index_fill_ "
-    ),
-    "Tensor.index_put_": (
-        "index_put_ "
-    ),
-    "Tensor.indices": (
-        "indices "
-    ),
-    "Tensor.int": (
-        "int "
-    ),
-    "Tensor.ipu": (
-        "ipu "
-    ),
-    "Tensor.is_coalesced": (
-        "is_coalesced "
-    ),
-    "Tensor.is_distributed": (
-        "is_distributed "
-    ),
-    "Tensor.is_nonzero": (
-        "is_nonzero "
-    ),
-    "Tensor.is_same_size": (
-        "is_same_size "
-    ),
-    "Tensor.is_set_to": (
-        "is_set_to "
-    ),
-    "Tensor.log_normal_": (
-        "log_normal_ "
-    ),
-    "Tensor.long": (
-        "long "
-    ),
-    "Tensor.map2_": (
-        "map2_ "
-    ),
-    "Tensor.map_": (
-        "map_ "
-    ),
-    "Tensor.masked_fill_": (
-        "masked_fill_ "
-    ),
-    "Tensor.matrices_H": (
-        "matrices_H "
-    ),
-    "Tensor.matrix_H": (
-        "matrix_H "
-    ),
-    "Tensor.matrix_T": (
-        "matrix_T "
-    ),
-    "Tensor.mtia": (
-        "mtia "
-    ),
-    "Tensor.new": (
-        "new "
-    ),
-    "Tensor.new_empty": (
-        "new_empty "
-    ),
-    "Tensor.new_empty_strided": (
-        "new_empty_strided "
-    ),
-    "Tensor.new_full": (
-        "new_full "
-    ),
-    "Tensor.new_ones": (
-        "new_ones "
-    ),
-    "Tensor.new_tensor": (
-        "new_tensor "
-    ),
-    "Tensor.new_zeros": (
-        "new_zeros "
-    ),
-    "Tensor.normal_": (
-        "normal_ "
-    ),
-    "Tensor.numpy_T": (
-        "numpy_T "
-    ),
-    "Tensor.pin_memory": (
-        "pin_memory "
-    ),
-    "Tensor.polygamma": (
-        "polygamma "
-    ),
-    "Tensor.polygamma_": (
-        "polygamma_ "
-    ),
-    "Tensor.put_": (
-        "put_ "
-    ),
-    "Tensor.random_": (
-        "random_ "
-    ),
-    "Tensor.repeat": (
-        "repeat "
-    ),
-    "Tensor.reshape": (
-        "reshape "
-    ),
-    "Tensor.reshape_as": (
-        "reshape_as "
-    ),
-    "Tensor.resize": (
-        "resize "
-    ),
-    "Tensor.resize_": (
-        "resize_ "
-    ),
-    "Tensor.resize_as": (
-        "resize_as "
-    ),
-    "Tensor.row_indices": (
-        "row_indices "
-    ),
-    "Tensor.scatter_": (
-        "scatter_ "
-    ),
-    "Tensor.scatter_add_": (
-        "scatter_add_ "
-    ),
-    "Tensor.scatter_reduce_": (
-        "scatter_reduce_ "
-    ),
-    "Tensor.set_": (
-        "set_ "
-    ),
-    "Tensor.setitem": (
-        "setitem "
-    ),
-    "Tensor.share_memory_": (
-        "share_memory_ "
-    ),
-    "Tensor.short": (
-        "short "
-    ),
-    "Tensor.sparse_dim": (
-        "sparse_dim "
-    ),
-    "Tensor.sparse_mask": (
-        "sparse_mask "
-    ),
-    "Tensor.sparse_resize_": (
-        "sparse_resize_ "
-    ),
-    "Tensor.sparse_resize_and_clear_": (
-        "sparse_resize_and_clear_ "
-    ),
-    "Tensor.squeeze_": (
-        "squeeze_ "
-    ),
-    "Tensor.storage_type": (
-        "storage_type "
-    ),
-    "Tensor.sum_to_size": (
-        "sum_to_size "
-    ),
-    "Tensor.swapaxes_": (
-        "swapaxes_ "
-    ),
-    "Tensor.swapdims_": (
-        "swapdims_ "
-    ),
-    "Tensor.t_": (
-        "t_ "
-    ),
-    "Tensor.to": (
-        "to "
-    ),
-    "Tensor.to_dense": (
-        "to_dense "
-    ),
-    "Tensor.to_sparse": (
-        "to_sparse "
-    ),
-    "Tensor.to_sparse_coo": (
-        "to_sparse_coo "
-    ),
-    "Tensor.to_sparse_csc": (
-        "to_sparse_csc "
-    ),
-    "Tensor.to_sparse_csr": (
-        "to_sparse_csr "
-    ),
-    "Tensor.transpose_": (
-        "transpose_ "
-    ),
-    "Tensor.type": (
-        "type "
-    ),
-    "Tensor.type_as": (
-        "type_as "
-    ),
-    "Tensor.unfold": (
-        "unfold "
-    ),
-    "Tensor.uniform_": (
-        "uniform_ "
-    ),
-    "Tensor.unsqueeze_": (
-        "unsqueeze_ "
-    ),
-    "Tensor.values": (
-        "values "
-    ),
-    "Tensor.view": (
-        "view "
-    ),
-    "Tensor.view_as": (
-        "view_as "
-    ),
-    "Tensor.where": (
-        "where "
-    ),
-    "Tensor.xpu": (
-        "xpu "
-    ),
-}
-INPLACE_OF = (
-    "acos_ acosh_ add_ addbmm_ addcdiv_ addcmul_ addmm_ addmv_ addr_ alpha_dropout_ "
-    "arccos_ arccosh_ arcsin_ arcsinh_ arctan2_ arctan_ arctanh_ asin_ asinh_ atan2_ "
-    "atan_ atanh_ baddbmm_ bitwise_and_ bitwise_left_shift_ bitwise_not_ bitwise_or_ "
-    "bitwise_right_shift_ bitwise_xor_ ceil_ celu_ clamp_ clamp_max_ clamp_min_ clip_ "
-    "conj_physical_ copysign_ cos_ cosh_ cumprod_ cumsum_ deg2rad_ digamma_ div_ divide_ "
-    "dropout_ eq_ erf_ erfc_ erfinv_ exp2_ exp_ expm1_ feature_alpha_dropout_ "
-    "feature_dropout_ fix_ floor_ floor_divide_ fmod_ frac_ gcd_ ge_ greater_ "
-    "greater_equal_ gt_ heaviside_ hypot_ i0_ igamma_ igammac_ index_reduce_ lcm_ ldexp_ "
-    "le_ lerp_ less_ less_equal_ lgamma_ log10_ log1p_ log2_ log_ logical_and_ "
-    "logical_not_ logical_or_ logical_xor_ logit_ lt_ masked_scatter_ mul_ multiply_ "
-    "mvlgamma_ nan_to_num_ ne_ neg_ negative_ nextafter_ not_equal_ pow_ rad2deg_ "
-    "reciprocal_ relu_ remainder_ renorm_ round_ rrelu_ rsqrt_ selu_ sgn_ sigmoid_ sign_ "
-    "sin_ sinc_ sinh_ sqrt_ square_ sub_ subtract_ tan_ tanh_ tril_ triu_ true_divide_ "
-    "trunc_ xlogy_ "
+# operators under `Tensor.` that are no methods
+NO_METHODS = (
+    "Tensor._sample_dirichlet_draw Tensor.bernoulli_draw Tensor.bernoulli_from "
+    "Tensor.bernoulli_number Tensor.bernoulli_tensor Tensor.binomial_draw Tensor.cauchy "
+    "Tensor.copy Tensor.exponential Tensor.fill_diagonal Tensor.fill_number "
+    "Tensor.fill_number_ Tensor.fill_tensor Tensor.fill_tensor_ Tensor.geometric "
+    "Tensor.log_normal Tensor.normal Tensor.normal_1 Tensor.normal_2 Tensor.normal_3 "
+    "Tensor.poisson_draw Tensor.random_0 Tensor.random_1 Tensor.random_2 "
+    "Tensor.standard_gamma_draw Tensor.uniform Tensor.zero "
 )
 
-INPLACE = {
-    "aten.masked_fill_tensor": (
-        "masked_fill_tensor_ "
-    ),
-    "nn.functional._elu": (
-        "_elu_ "
-    ),
-    "nn.functional._hardsigmoid": (
-        "_hardsigmoid_ "
-    ),
-    "nn.functional._hardswish": (
-        "_hardswish_ "
-    ),
-    "nn.functional._hardtanh": (
-        "_hardtanh_ "
-    ),
-    "nn.functional._leaky_relu": (
-        "_leaky_relu_ "
-    ),
-    "nn.functional._mish": (
-        "_mish_ "
-    ),
-    "nn.functional._silu": (
-        "_silu_ "
-    ),
-    "nn.functional._threshold": (
-        "_threshold_ "
-    ),
-}
+# operators that have an in-place form
+INPLACE = (
+    "acos acosh add addbmm addcdiv addcmul addmm addmv addr alpha_dropout arccos arccosh "
+    "arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh "
+    "aten.masked_fill_tensor baddbmm bitwise_and bitwise_left_shift bitwise_not "
+    "bitwise_or bitwise_right_shift bitwise_xor ceil celu clamp clamp_max clamp_min clip "
+    "conj_physical copysign cos cosh cumprod cumsum deg2rad digamma div divide dropout eq "
+    "erf erfc erfinv exp exp2 expm1 feature_alpha_dropout feature_dropout fix floor "
+    "floor_divide fmod frac gcd ge greater greater_equal gt heaviside hypot i0 igamma "
+    "igammac index_reduce lcm ldexp le lerp less less_equal lgamma log log10 log1p log2 "
+    "logical_and logical_not logical_or logical_xor logit lt masked_scatter mul multiply "
+    "mvlgamma nan_to_num ne neg negative nextafter nn.functional._elu "
+    "nn.functional._hardsigmoid nn.functional._hardswish nn.functional._hardtanh "
+    "nn.functional._leaky_relu nn.functional._mish nn.functional._silu "
+    "nn.functional._threshold not_equal pow rad2deg reciprocal relu remainder renorm "
+    "round rrelu rsqrt selu sgn sigmoid sign sin sinc sinh sqrt square sub subtract tan "
+    "tanh tril triu true_divide trunc xlogy "
+)
 
 # PyTorch's methods and attributes that are not here: docs/coverage.md says why
 ABSENT = (
@@ -894,5 +518,7 @@ def spread(table: dict[str, str]) -> dict[str, str]:
 
 
 FUNCTIONS = spread(FUNCTIONS)
-METHODS = spread(METHODS) | {name: name for name in SAME.split()}
-INPLACE = spread(INPLACE) | {name: name[:-1] for name in INPLACE_OF.split()}
+NO_METHODS = {*NO_METHODS.split()}
+OF_TENSOR = [path[7:] for path in FUNCTIONS if path[:7] == "Tensor." and path not in NO_METHODS]
+METHODS = {name: f"Tensor.{name}" for name in OF_TENSOR} | {name: name for name in SAME.split()}
+INPLACE = {path.rpartition(".")[2] + "_": path for path in INPLACE.split()}
