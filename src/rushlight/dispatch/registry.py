@@ -150,8 +150,10 @@ class Op:
         scalar_nodes: tuple[str, ...] = (),
         numbers: tuple[str, ...] | None = None,
         intermediates: tuple[str, ...] = (),
+        doc: str | None = None,
     ) -> None:
         self.declared = declared
+        declared.__doc__ = doc or declared.__doc__
         self.name = name or declared.__name__
         self.where, self.kernel, self.promote = where, kernel, promote
         self.elementwise, self.view, self.outputs = elementwise, view, outputs

@@ -192,11 +192,11 @@ def log_softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, d
 def logsigmoid(input: Tensor, *, out: Any = None) -> Tensor:
     """log(sigmoid(x))."""
 def lp_pool1d(input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: Any = False) -> Tensor:
-    """(sum of x^p over each window)^(1/p) of (N, C, L) or (C, L)."""
+    """(sum of x^p over each window)^(1/p) of (N, C, L) or (C, L); the maximum for p = inf."""
 def lp_pool2d(input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: Any = False) -> Tensor:
-    """(sum of x^p over each window)^(1/p) of (N, C, H, W) or (C, H, W)."""
+    """(sum of x^p over each window)^(1/p) of (N, C, H, W) or (C, H, W); the maximum for p = inf."""
 def lp_pool3d(input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: Any = False) -> Tensor:
-    """(sum of x^p over each window)^(1/p) of (N, C, D, H, W) or (C, D, H, W)."""
+    """(sum of x^p over each window)^(1/p) of (N, C, D, H, W) or (C, D, H, W); the maximum for p = inf."""
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', *, out: Any = None) -> Tensor:
     """max(0, -y (x1 - x2) + margin): x1 should be the larger where y is 1."""
 def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:

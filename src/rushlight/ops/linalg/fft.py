@@ -308,83 +308,67 @@ def ihfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm:
     return c2c(r, dims[:-1], scale, False) if dims[:-1] else r
 
 
-def in_two(n_dimensional, text):
-    """The two-dimensional form of a transform."""
+def in_two(n_dimensional):
+    """Declare the two-dimensional form of a transform."""
+    name = n_dimensional.__name__
 
+    @composite(
+        where="fft", name=f"{name[:-1]}2", doc=f"`fft.{name}` along the last two dimensions."
+    )
     def function(
         input: Array, s: tuple | None = None, dim: tuple = (-2, -1), norm: str | None = None
     ):
         return n_dimensional(input, s, dim, norm)
 
-    function.__name__ = function.__qualname__ = n_dimensional.__name__[:-1] + "2"
-    function.__doc__ = text
-    return composite(function, where="fft")
 
-
-fft2 = in_two(fftn, "`fft.fftn` along the last two dimensions.")
-ifft2 = in_two(ifftn, "`fft.ifftn` along the last two dimensions.")
-rfft2 = in_two(rfftn, "`fft.rfftn` along the last two dimensions.")
-irfft2 = in_two(irfftn, "`fft.irfftn` along the last two dimensions.")
-hfft2 = in_two(hfftn, "`fft.hfftn` along the last two dimensions.")
-ihfft2 = in_two(ihfftn, "`fft.ihfftn` along the last two dimensions.")
+for transform in (fftn, ifftn, rfftn, irfftn, hfftn, ihfftn):
+    in_two(transform)
 
 # -- frequencies -----------------------------------------------------------------------------------
 
 
-def frequencies(name, values, n, d, dtype, out, device, requires_grad):
-    from rushlight.ops.factories.windows import made
+def declare_frequencies(name, values, meaning):
+    """Declare the function of the frequencies `values(n)` over n d."""
 
-    if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-        raise RuntimeError(f"{name} requires a floating point or complex dtype, got {dtype}")
-    t = made(values / (n * d) if n else values, dtype, device, requires_grad)
-    if out is None:
-        return t
-    return out.resize_(t.shape).copy_(t) if out.shape != t.shape else out.copy_(t)
+    def frequencies(
+        n: int,
+        d: float = 1.0,
+        *,
+        out: Tensor | None = None,
+        dtype: DType | None = None,
+        layout: Layout | None = None,
+        device: Device = None,
+        requires_grad: bool = False,
+    ) -> Tensor:
+        from rushlight.ops.factories.windows import made
 
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise RuntimeError(f"{name} requires a floating point or complex dtype, got {dtype}")
+        t = made(values(n) / (n * d) if n else values(n), dtype, device, requires_grad)
+        if out is None:
+            return t
+        return out.resize_(t.shape).copy_(t) if out.shape != t.shape else out.copy_(t)
 
-@public("fft")
-def fftfreq(
-    n: int,
-    d: float = 1.0,
-    *,
-    out: Tensor | None = None,
-    dtype: DType | None = None,
-    layout: Layout | None = None,
-    device: Device = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """The frequencies of the elements of `fft.fft` for samples `d` apart: 0, 1, ..., -2, -1 over n d."""
-    import numpy as np
-
-    k = xp.arange(n, dtype=np.float64)
-    k[(n + 1) // 2 :] -= n
-    return frequencies("fftfreq", k, n, d, dtype, out, device, requires_grad)
+    frequencies.__name__ = frequencies.__qualname__ = name
+    frequencies.__doc__ = f"The frequencies of the elements of `fft.{meaning}"
+    public("fft")(frequencies)
 
 
-@public("fft")
-def rfftfreq(
-    n: int,
-    d: float = 1.0,
-    *,
-    out: Tensor | None = None,
-    dtype: DType | None = None,
-    layout: Layout | None = None,
-    device: Device = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """The frequencies of the elements of `fft.rfft` for samples `d` apart."""
-    import numpy as np
-
-    k = xp.arange(n // 2 + 1, dtype=np.float64)
-    return frequencies("rfftfreq", k, n, d, dtype, out, device, requires_grad)
+declare_frequencies(
+    "fftfreq", lambda n: (xp.arange(n) + n // 2) % n - n // 2 if n else xp.arange(n),
+    "fft` for samples `d` apart: 0, 1, ..., -2, -1 over n d.",
+)  # fmt: skip
+declare_frequencies("rfftfreq", lambda n: xp.arange(n // 2 + 1), "rfft` for samples `d` apart.")
 
 
-def shifts(x, dim, sign):
+def shifted(x, dim, forward):
+    """Every dimension of `dim` rolled by half its size, rounded down if `forward`, else up."""
     if dim is None:
-        dims = tuple(range(x.ndim))
+        dims = list(range(x.ndim))
     else:
-        dims = (dim,) if isinstance(dim, int) else tuple(dim)
-    return [sign * x.shape[d] // 2 if sign > 0 else (x.shape[d] + 1) // 2 for d in dims], list(dims)
+        dims = [dim] if isinstance(dim, int) else list(dim)
+    amounts = [(x.shape[d] + (not forward)) // 2 for d in dims]
+    return x.roll(amounts, dims) if dims else x.clone()
 
 
 @composite(where="fft", out=False)
@@ -395,15 +379,13 @@ def fftshift(input: Array, dim: tuple | None = None):
     >>> torch.fft.fftshift(torch.fft.fftfreq(4))
     tensor([-0.5000, -0.2500,  0.0000,  0.2500])
     """
-    amounts, dims = shifts(input, dim, 1)
-    return input.roll(amounts, dims) if dims else input.clone()
+    return shifted(input, dim, True)
 
 
 @composite(where="fft", out=False)
 def ifftshift(input: Array, dim: tuple | None = None):
     """The inverse of `fft.fftshift`."""
-    amounts, dims = shifts(input, dim, -1)
-    return input.roll(amounts, dims) if dims else input.clone()
+    return shifted(input, dim, False)
 
 
 # -- short-time transforms -------------------------------------------------------------------------

@@ -5,9 +5,11 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from rushlight.core import dtypes
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.conv import is_channels_last
 from rushlight.ops.nn.pool import (
+    SHAPES,
     add_places,
     avg_pool1d,
     avg_pool2d,
@@ -21,6 +23,7 @@ from rushlight.ops.nn.pool import (
     placed,
     regular,
     spread,
+    window_sizes,
 )
 
 if TYPE_CHECKING:
@@ -80,14 +83,8 @@ def declare_adaptive(n: int) -> tuple:
         total = xp.adaptive_sums(xp.quotient(g, count, g.dtype), sizes)
         return placed(total.astype(g.dtype, copy=False), last)
 
-    averages.grad(
-        input=lambda g, input_shape: gradient(g, input_shape[len(input_shape) - n :]),
-    )
-    gradient.grad(
-        grad_output=lambda g, grad_output_shape: averages(
-            g, grad_output_shape[len(grad_output_shape) - n :]
-        )
-    )
+    averages.grad(input=lambda g, input_shape: gradient(g, input_shape[-n:]))
+    gradient.grad(grad_output=lambda g, grad_output_shape: averages(g, grad_output_shape[-n:]))
 
     @op(
         where="internal",
@@ -108,11 +105,7 @@ def declare_adaptive(n: int) -> tuple:
             return tuple(a if a.flags.c_contiguous else a.copy() for a in found)
         return tuple(placed(a, last) for a in found)
 
-    maxima.grad(
-        input=lambda g, indices, input_shape: add_places(
-            g, indices, input_shape[len(input_shape) - n :]
-        )
-    )
+    maxima.grad(input=lambda g, indices, input_shape: add_places(g, indices, input_shape[-n:]))
     return averages, maxima
 
 
@@ -169,15 +162,23 @@ def adaptive_avg_pool(n: int, input: Tensor, output_size: Any) -> Tensor:
     return adaptive[n][0](input, out)
 
 
-@composite(method=False, out=False)
-def adaptive_avg_pool1d(input, output_size):
-    """The averages of `output_size` windows that cover (N, C, L) or (C, L)."""
-    return adaptive_avg_pool(1, input, output_size)
+def declare_adaptive_avg_pool(n: int, meaning: str = "") -> Any:
+    meaning = f"The averages of `output_size` windows that cover {SHAPES[n]}.{meaning}"
+
+    @composite(
+        name=f"adaptive_avg_pool{n}d", doc=meaning, where="" if n == 1 else "nn.functional",
+        method=False, out=False,
+    )  # fmt: skip
+    def averaged(input, output_size):
+        return adaptive_avg_pool(n, input, output_size)
+
+    return averaged
 
 
-@composite(where="nn.functional", out=False)
-def adaptive_avg_pool2d(input, output_size):
-    """The averages of `output_size` windows that cover (N, C, H, W) or (C, H, W).
+adaptive_avg_pool1d = declare_adaptive_avg_pool(1)
+adaptive_avg_pool2d = declare_adaptive_avg_pool(
+    2,
+    """
 
     Window i of m over n elements is [i n // m, ceil((i + 1) n / m)). `output_size`: an int or two,
     None keeps a size.
@@ -185,14 +186,9 @@ def adaptive_avg_pool2d(input, output_size):
     >>> import rushlight as torch
     >>> torch.nn.functional.adaptive_avg_pool2d(torch.arange(12.0).view(1, 3, 4), (1, 2))
     tensor([[[4.5000, 6.5000]]])
-    """
-    return adaptive_avg_pool(2, input, output_size)
-
-
-@composite(where="nn.functional", out=False)
-def adaptive_avg_pool3d(input, output_size):
-    """The averages of `output_size` windows that cover (N, C, D, H, W) or (C, D, H, W)."""
-    return adaptive_avg_pool(3, input, output_size)
+    """,
+)
+adaptive_avg_pool3d = declare_adaptive_avg_pool(3)
 
 
 # -- adaptive maxima -------------------------------------------------------------------------------
@@ -211,76 +207,52 @@ def adaptive_max_pool(n: int, input: Tensor, output_size: Any, indices: bool) ->
     return tuple(y) if indices else y[0]
 
 
-@composite(method=False, out=False)
-def adaptive_max_pool1d(input, output_size, return_indices=False):
-    """The maxima of `output_size` windows that cover (N, C, L) or (C, L)."""
-    return adaptive_max_pool(1, input, output_size, return_indices)
+def declare_adaptive_max_pool(n: int) -> Any:
+    name = f"adaptive_max_pool{n}d"
+    meaning = f"The maxima of `output_size` windows that cover {SHAPES[n]}."
+
+    @composite(
+        name=name, doc=meaning, where="" if n == 1 else "nn.functional", method=False, out=False
+    )
+    def maxima(input, output_size, return_indices=False):
+        return adaptive_max_pool(n, input, output_size, return_indices)
+
+    meaning = f"`{name}` with the place of each maximum."
+
+    @composite(name=f"{name}_with_indices", doc=meaning, where="nn.functional", out=False)
+    def with_indices(input, output_size, return_indices=False):
+        return adaptive_max_pool(n, input, output_size, True)
+
+    return maxima
 
 
-@composite(where="nn.functional", out=False)
-def adaptive_max_pool2d(input, output_size, return_indices=False):
-    """The maxima of `output_size` windows that cover (N, C, H, W) or (C, H, W)."""
-    return adaptive_max_pool(2, input, output_size, return_indices)
-
-
-@composite(where="nn.functional", out=False)
-def adaptive_max_pool3d(input, output_size, return_indices=False):
-    """The maxima of `output_size` windows that cover (N, C, D, H, W) or (C, D, H, W)."""
-    return adaptive_max_pool(3, input, output_size, return_indices)
-
-
-@composite(where="nn.functional", out=False)
-def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
-    """`adaptive_max_pool1d` with the place of each maximum."""
-    return adaptive_max_pool(1, input, output_size, True)
-
-
-@composite(where="nn.functional", out=False)
-def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
-    """`adaptive_max_pool2d` with the place of each maximum."""
-    return adaptive_max_pool(2, input, output_size, True)
-
-
-@composite(where="nn.functional", out=False)
-def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
-    """`adaptive_max_pool3d` with the place of each maximum."""
-    return adaptive_max_pool(3, input, output_size, True)
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = map(
+    declare_adaptive_max_pool, (1, 2, 3)
+)
 
 
 # -- power averages --------------------------------------------------------------------------------
 
 
-def lp_pool(
-    n: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool
-) -> Tensor:
-    """(sum of x^p over each window)^(1/p); the maximum for p = inf."""
+def declare_lp_pool(n: int, largest: Any, average: Any) -> Any:
     name = f"lp_pool{n}d"
-    check_tensor(name, input)
-    kernel = spread(name, "kernel_size", kernel_size, n)
-    if norm_type == float("inf"):
-        largest = (max_pool1d, max_pool2d, max_pool3d)[n - 1]
-        return largest(input, kernel, stride, ceil_mode=ceil_mode)
-    average = (avg_pool1d, avg_pool2d, avg_pool3d)[n - 1]
-    y = average(input.pow(norm_type), kernel, stride, 0, ceil_mode)
-    return (y.sign() * y.abs().relu()).mul(prod(kernel)).pow(1.0 / norm_type)
+    meaning = f"(sum of x^p over each window)^(1/p) of {SHAPES[n]}; the maximum for p = inf."
+
+    @composite(name=name, doc=meaning, where="nn.functional", out=False)
+    def power_average(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+        check_tensor(name, input)
+        kernel = spread(name, "kernel_size", kernel_size, n)
+        if norm_type == float("inf"):
+            return largest(input, kernel, stride, ceil_mode=ceil_mode)
+        y = average(input.pow(norm_type), kernel, stride, 0, ceil_mode)
+        return (y.sign() * y.abs().relu()).mul(prod(kernel)).pow(1.0 / norm_type)
+
+    return power_average
 
 
-@composite(where="nn.functional", out=False)
-def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """(sum of x^p over each window)^(1/p) of (N, C, L) or (C, L)."""
-    return lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-@composite(where="nn.functional", out=False)
-def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """(sum of x^p over each window)^(1/p) of (N, C, H, W) or (C, H, W)."""
-    return lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-@composite(where="nn.functional", out=False)
-def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """(sum of x^p over each window)^(1/p) of (N, C, D, H, W) or (C, D, H, W)."""
-    return lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
+lp_pool1d = declare_lp_pool(1, max_pool1d, avg_pool1d)
+lp_pool2d = declare_lp_pool(2, max_pool2d, avg_pool2d)
+lp_pool3d = declare_lp_pool(3, max_pool3d, avg_pool3d)
 
 
 # -- unpooling -------------------------------------------------------------------------------------
@@ -291,11 +263,8 @@ def declare_unpool(n: int) -> Any:
     def unpool(xp, input: Array, indices: Array, output_size: Ints):
         out = output_size
         if indices.dtype.name != "int64":
-            from rushlight.core.dtypes import OF
-
-            raise RuntimeError(
-                f"elements in indices should be type int64 but got: {OF[indices.dtype].scalar_name}"
-            )
+            name = dtypes.OF[indices.dtype].scalar_name
+            raise RuntimeError(f"elements in indices should be type int64 but got: {name}")
         if input.shape != indices.shape:
             raise RuntimeError(
                 "Expected shape of indices to be same as that of the input tensor "
@@ -320,7 +289,7 @@ def declare_unpool(n: int) -> Any:
     return unpool
 
 
-unpool_2d, unpool_3d = declare_unpool(2), declare_unpool(3)
+unpool = {n: declare_unpool(n) for n in (2, 3)}
 
 
 def unpooled_sizes(
@@ -351,44 +320,28 @@ def unpooled_sizes(
     return sizes
 
 
-def max_unpool(
-    n: int,
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    output_size: Any,
-) -> Tensor:
+def declare_max_unpool(n: int) -> Any:
     name = f"max_unpool{n}d"
-    check_tensor(name, input)
-    kernel = spread(name, "kernel_size", kernel_size, n)
-    stride = spread(name, "stride", stride, n, kernel)
-    padding = spread(name, "padding", padding, n)
-    out = unpooled_sizes(input, kernel, stride, padding, output_size)
-    if any(s <= 0 for s in stride):
-        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
-    if n == 1:
-        return unpool_2d(input.unsqueeze(-1), indices.unsqueeze(-1), (*out, 1)).squeeze(-1)
-    return (unpool_2d if n == 2 else unpool_3d)(input, indices, out)
+    shape = SHAPES[n].partition(" or")[0]
+    meaning = f"Zeros with `input` {shape} at the `indices` that `max_pool{n}d` returned."
+
+    @composite(name=name, doc=meaning, where="nn.functional", out=False)
+    def max_unpool(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+        check_tensor(name, input)
+        kernel, stride, padding = window_sizes(name, n, kernel_size, stride, padding)
+        out = unpooled_sizes(input, kernel, stride, padding, output_size)
+        if any(s <= 0 for s in stride):
+            raise RuntimeError(
+                f"strides should be greater than zero, but got stride: {list(stride)}"
+            )
+        if n == 1:
+            return unpool[2](input.unsqueeze(-1), indices.unsqueeze(-1), (*out, 1)).squeeze(-1)
+        return unpool[n](input, indices, out)
+
+    return max_unpool
 
 
-@composite(where="nn.functional", out=False)
-def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Zeros with `input` (N, C, L) at the `indices` that `max_pool1d` returned."""
-    return max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
-
-
-@composite(where="nn.functional", out=False)
-def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Zeros with `input` (N, C, H, W) at the `indices` that `max_pool2d` returned."""
-    return max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
-
-
-@composite(where="nn.functional", out=False)
-def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
-    """Zeros with `input` (N, C, D, H, W) at the `indices` that `max_pool3d` returned."""
-    return max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
+max_unpool1d, max_unpool2d, max_unpool3d = map(declare_max_unpool, (1, 2, 3))
 
 
 # -- fractional maxima -----------------------------------------------------------------------------
@@ -425,26 +378,17 @@ def declare_fractional(n: int) -> Any:
         shape = (*input.shape[: input.ndim - n], *out)
         return y.reshape(shape), places.reshape(shape)
 
-    fractional.grad(
-        input=lambda g, indices, input_shape: add_places(
-            g, indices, input_shape[len(input_shape) - n :]
-        )
-    )
+    fractional.grad(input=lambda g, indices, input_shape: add_places(g, indices, input_shape[-n:]))
     return fractional
 
 
-fractional_2d, fractional_3d = declare_fractional(2), declare_fractional(3)
+fractional = {n: declare_fractional(n) for n in (2, 3)}
 
 
 def fractional_max_pool(
-    n: int,
-    input: Tensor,
-    kernel_size: Any,
-    output_size: Any,
-    output_ratio: Any,
-    indices: bool,
+    n: int, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, indices: bool,
     samples: Tensor | None,
-) -> Any:
+) -> Any:  # fmt: skip
     name = f"fractional_max_pool{n}d"
     check_tensor(name, input)
     if output_size is None and output_ratio is None:
@@ -460,65 +404,36 @@ def fractional_max_pool(
 
         lead = (1, input.shape[0]) if input.ndim == n + 1 else tuple(input.shape[:2])
         samples = function("rand")(*lead, n, dtype=input.dtype, device=input.device)
-    y = (fractional_2d if n == 2 else fractional_3d)(input, samples, kernel, out)
+    y = fractional[n](input, samples, kernel, out)
     return tuple(y) if indices else y[0]
 
 
-@composite(where="nn.functional", out=False)
-def fractional_max_pool2d(
-    input,
-    kernel_size,
-    output_size=None,
-    output_ratio=None,
-    return_indices=False,
-    _random_samples=None,
-):
-    """The maxima of windows at random steps over (N, C, H, W) or (C, H, W) (Graham 2014)."""
-    return fractional_max_pool(
-        2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
-    )
+def declare_fractional_max_pool(n: int, source: str = "") -> Any:
+    name = f"fractional_max_pool{n}d"
+    meaning = f"The maxima of windows at random steps over {SHAPES[n]}{source}."
+
+    @composite(name=name, doc=meaning, where="nn.functional", out=False)
+    def maxima(
+        input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+        _random_samples=None,
+    ):  # fmt: skip
+        return fractional_max_pool(
+            n, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
+        )
+
+    meaning = f"`{name}` with the place of each maximum."
+
+    @composite(name=f"{name}_with_indices", doc=meaning, where="nn.functional", out=False)
+    def with_indices(
+        input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+        _random_samples=None,
+    ):  # fmt: skip
+        return fractional_max_pool(
+            n, input, kernel_size, output_size, output_ratio, True, _random_samples
+        )
+
+    return maxima
 
 
-@composite(where="nn.functional", out=False)
-def fractional_max_pool3d(
-    input,
-    kernel_size,
-    output_size=None,
-    output_ratio=None,
-    return_indices=False,
-    _random_samples=None,
-):
-    """The maxima of windows at random steps over (N, C, D, H, W) or (C, D, H, W)."""
-    return fractional_max_pool(
-        3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
-    )
-
-
-@composite(where="nn.functional", out=False)
-def fractional_max_pool2d_with_indices(
-    input,
-    kernel_size,
-    output_size=None,
-    output_ratio=None,
-    return_indices=False,
-    _random_samples=None,
-):
-    """`fractional_max_pool2d` with the place of each maximum."""
-    return fractional_max_pool(
-        2, input, kernel_size, output_size, output_ratio, True, _random_samples
-    )
-
-
-@composite(where="nn.functional", out=False)
-def fractional_max_pool3d_with_indices(
-    input,
-    kernel_size,
-    output_size=None,
-    output_ratio=None,
-    return_indices=False,
-    _random_samples=None,
-):
-    """`fractional_max_pool3d` with the place of each maximum."""
-    return fractional_max_pool(
-        3, input, kernel_size, output_size, output_ratio, True, _random_samples
-    )
+fractional_max_pool2d = declare_fractional_max_pool(2, " (Graham 2014)")
+fractional_max_pool3d = declare_fractional_max_pool(3)

@@ -190,74 +190,49 @@ pick_places.grad(
 
 
 def declare_max_pool(n: int) -> tuple:
-    """The operators of max pooling in `n` dimensions: the maxima alone, and with their places."""
+    """The operators of max pooling in `n` dimensions: the maxima alone, and with their places.
+
+    `windows`: (kernel, stride, padding, dilation).
+    """
     name = f"max_pool{n}d"
     node = f"MaxPool{n}DWithIndicesBackward0"
 
-    def places(
-        xp: Any, input: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Any
-    ) -> tuple:
-        if isinstance(out, bool):  # ceil_mode
-            out = planned(name, input, kernel, stride, padding, dilation, out, "fiu")
+    @op(where="internal", name=f"{name}_with_indices", node=node, outputs=("output", "indices"))
+    def indexed(xp, input: Array, windows: tuple, ceil_mode: bool):
+        out = planned(name, input, *windows, ceil_mode, "fiu")
         x, last = regular(input)
-        found = xp.max_pool_places(x, kernel, stride, padding, dilation, out)
-        return tuple(placed(a, last) for a in found)
+        return tuple(placed(a, last) for a in xp.max_pool_places(x, *windows, out))
 
     @op(where="internal", name=name, node=node, intermediates=("indices",))
-    def values(
-        xp, input: Array, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool,
-        keep: bool,
-    ):  # fmt: skip
+    def values(xp, input: Array, windows: tuple, ceil_mode: bool, keep: bool):
         if keep:
-            return places(xp, input, kernel, stride, padding, dilation, ceil_mode)
-        out = planned(name, input, kernel, stride, padding, dilation, ceil_mode, "fiu")
+            return indexed.op.declared(xp, input, windows, ceil_mode)
+        out = planned(name, input, *windows, ceil_mode, "fiu")
         x, last = regular(input)
-        return placed(xp.max_pool(x, kernel, stride, padding, dilation, out), last), None
-
-    @op(where="internal", name=f"{name}_with_indices", node=node, outputs=("output", "indices"))
-    def indexed(
-        xp, input: Array, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
-        ceil_mode: bool | Ints,
-    ):  # fmt: skip
-        return places(xp, input, kernel, stride, padding, dilation, ceil_mode)
+        return placed(xp.max_pool(x, *windows, out), last), None
 
     for each in (values, indexed):
         each.grad(input=lambda g, indices, input_shape: add_places(g, indices, input_shape[-n:]))
     return values, indexed
 
 
-max_values_2d, max_indexed_2d = declare_max_pool(2)
-max_values_3d, max_indexed_3d = declare_max_pool(3)
+max_pools = {n: declare_max_pool(n) for n in (2, 3)}
 
 
 def max_pool(
-    n: int,
-    name: str,
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    ceil_mode: bool,
-    indices: bool,
-) -> Any:
+    n: int, name: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+    ceil_mode: bool, indices: bool,
+) -> Any:  # fmt: skip
     check_tensor(name, input)
-    kernel = spread(name, "kernel_size", kernel_size, n)
-    arguments = (
-        kernel,
-        spread(name, "stride", stride, n, kernel),
-        spread(name, "padding", padding, n),
+    windows = (
+        *window_sizes(name, n, kernel_size, stride, padding),
         spread(name, "dilation", dilation, n),
     )
     if n == 1:
-        check_max_pool1d(name, input, *(a[0] for a in arguments), ceil_mode)
-        arguments = tuple((i, *a) for i, a in zip((1, 1, 0, 1), arguments, strict=True))
+        check_max_pool1d(name, input, *(a[0] for a in windows), ceil_mode)
+        windows = tuple((i, *a) for i, a in zip((1, 1, 0, 1), windows, strict=True))
         input = input.unsqueeze(-2)
-    if n == 3:
-        function = max_indexed_3d if indices else max_values_3d
-    else:
-        function = max_indexed_2d if indices else max_values_2d
-    y = function(input, *arguments, bool(ceil_mode))
+    y = max_pools[max(n, 2)][bool(indices)](input, windows, bool(ceil_mode))
     if n == 1:
         y = tuple(t.squeeze(-2) for t in y) if indices else y.squeeze(-2)
     return tuple(y) if indices else y
@@ -295,20 +270,54 @@ def check_max_pool1d(
         raise RuntimeError(f"{name}() Invalid computed output size: {m}")
 
 
-@composite(method=False, out=False)
-def max_pool1d(
-    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
-):
-    """The maximum of each window of (N, C, L) or (C, L); with `return_indices` also its place."""
-    return max_pool(
-        1, "max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
+SHAPES = {
+    1: "(N, C, L) or (C, L)",
+    2: "(N, C, H, W) or (C, H, W)",
+    3: "(N, C, D, H, W) or (C, D, H, W)",
+}
 
 
-@composite(method=False, out=False)
-def max_pool2d(
-    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
-):
+def declare_max_pool_functions(n: int, meaning: str) -> Any:
+    """The public functions of max pooling in `n` dimensions; returns the first of them."""
+    name = f"max_pool{n}d"
+
+    @composite(name=name, doc=meaning, method=False, out=False)
+    def values(
+        input,
+        kernel_size,
+        stride=None,
+        padding=0,
+        dilation=1,
+        ceil_mode=False,
+        return_indices=False,
+    ):
+        return max_pool(
+            n, name, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+        )
+
+    @composite(
+        name=f"{name}_with_indices", doc=f"`{name}` with the place of each maximum.",
+        where="" if n == 1 else "nn.functional", method=False, out=False,
+    )  # fmt: skip
+    def with_indices(
+        input,
+        kernel_size,
+        stride=None,
+        padding=0,
+        dilation=1,
+        ceil_mode=False,
+        return_indices=False,
+    ):
+        return max_pool(n, name, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+    return values
+
+
+max_pool1d = declare_max_pool_functions(
+    1, f"The maximum of each window of {SHAPES[1]}; with `return_indices` also its place."
+)
+max_pool2d = declare_max_pool_functions(
+    2,
     """The maximum of each window of (N, C, H, W) or (C, H, W).
 
     `stride` is `kernel_size` by default. Padding counts as lower than any number. With
@@ -319,176 +328,98 @@ def max_pool2d(
     >>> torch.max_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
     tensor([[[ 5.,  7.],
              [13., 15.]]])
-    """
-    return max_pool(
-        2, "max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
-
-
-@composite(method=False, out=False)
-def max_pool3d(
-    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
-):
-    """The maximum of each window of (N, C, D, H, W) or (C, D, H, W): as `max_pool2d`."""
-    return max_pool(
-        3, "max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
-
-
-@composite(method=False, out=False)
-def max_pool1d_with_indices(
-    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
-):
-    """`max_pool1d` with the place of each maximum."""
-    return max_pool(1, "max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, True)
-
-
-@composite(where="nn.functional", out=False)
-def max_pool2d_with_indices(
-    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
-):
-    """`max_pool2d` with the place of each maximum."""
-    return max_pool(2, "max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, True)
-
-
-@composite(where="nn.functional", out=False)
-def max_pool3d_with_indices(
-    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
-):
-    """`max_pool3d` with the place of each maximum."""
-    return max_pool(3, "max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    """,
+)
+max_pool3d = declare_max_pool_functions(
+    3, f"The maximum of each window of {SHAPES[3]}: as `max_pool2d`."
+)
 
 
 # -- averages --------------------------------------------------------------------------------------
 
 
 def declare_avg_pool(n: int) -> Any:
-    """The operator of average pooling in `n` dimensions and its transpose."""
+    """The operator of average pooling in `n` dimensions and its transpose.
+
+    `windows`: (kernel, stride, padding); `divisor`: (whether padding counts, the divisor that is given or None).
+    """
     name = f"avg_pool{n}d"
 
-    def divisor(
-        xp: Any,
-        kernel: Ints,
-        stride: Ints,
-        padding: Ints,
-        sizes: Ints,
-        out: Ints,
-        include: bool,
-        override: int | None,
-    ) -> Any:
-        if override is not None:
-            return override
-        return xp.window_counts(kernel, stride, padding, sizes, out, include)
+    def count(xp: Any, windows: tuple, sizes: Ints, out: Ints, divisor: tuple) -> Any:
+        include, override = divisor
+        return xp.window_counts(*windows, sizes, out, include) if override is None else override
 
     @op(where="internal", name=name, node=f"AvgPool{n}DBackward0")
-    def forward(
-        xp,
-        input: Array,
-        kernel: Ints,
-        stride: Ints,
-        padding: Ints,
-        ceil_mode: bool | Ints,
-        count_include_pad: bool,
-        divisor_override: int | None,
-    ):
-        ones = (1,) * n
-        if divisor_override == 0:
+    def forward(xp, input: Array, windows: tuple, ceil_mode: bool | Ints, divisor: tuple):
+        if divisor[1] == 0:
             raise RuntimeError(f"[{name}] divisor must be not zero")
         out = ceil_mode
         if isinstance(ceil_mode, bool):
-            out = planned(name, input, kernel, stride, padding, ones, ceil_mode, "fiu")
+            out = planned(name, input, *windows, (1,) * n, ceil_mode, "fiu")
         x, last = regular(input)
-        sizes = x.shape[x.ndim - n :]
-        count = divisor(
-            xp, kernel, stride, padding, sizes, out, count_include_pad, divisor_override
-        )
-        return placed(xp.window_averages(x, kernel, stride, padding, out, count), last)
+        total = count(xp, windows, x.shape[x.ndim - n :], out, divisor)
+        return placed(xp.window_averages(x, *windows, out, total), last)
 
     @op(where="internal", name=f"{name}_gradient", node=f"AvgPool{n}DBackwardBackward0")
-    def gradient(
-        xp,
-        grad_output: Array,
-        sizes: Ints,
-        kernel: Ints,
-        stride: Ints,
-        padding: Ints,
-        count_include_pad: bool,
-        divisor_override: int | None,
-    ):
-        out = grad_output.shape[grad_output.ndim - n :]
-        count = divisor(
-            xp, kernel, stride, padding, sizes, out, count_include_pad, divisor_override
-        )
+    def gradient(xp, grad_output: Array, sizes: Ints, windows: tuple, divisor: tuple):
         g, last = regular(grad_output)
-        gx = xp.window_averages_adjoint(g, kernel, stride, padding, sizes, count)
-        return placed(gx, last)
+        total = count(xp, windows, sizes, g.shape[g.ndim - n :], divisor)
+        return placed(xp.window_averages_adjoint(g, *windows, sizes, total), last)
 
     forward.grad(
-        input=lambda g, input_shape, kernel, stride, padding, count_include_pad, divisor_override: (
-            gradient(
-                g,
-                input_shape[len(input_shape) - n :],
-                kernel,
-                stride,
-                padding,
-                count_include_pad,
-                divisor_override,
-            )
+        input=lambda g, input_shape, windows, divisor: gradient(
+            g, input_shape[-n:], windows, divisor
         )
     )
     gradient.grad(
-        grad_output=lambda g, grad_output_shape, kernel, stride, padding, count_include_pad, divisor_override: (
-            forward(
-                g,
-                kernel,
-                stride,
-                padding,
-                grad_output_shape[len(grad_output_shape) - n :],
-                count_include_pad,
-                divisor_override,
-            )
+        grad_output=lambda g, grad_output_shape, windows, divisor: forward(
+            g, windows, grad_output_shape[-n:], divisor
         )
     )
     return forward
 
 
-averages_2d, averages_3d = declare_avg_pool(2), declare_avg_pool(3)
+averages = {n: declare_avg_pool(n) for n in (2, 3)}
 
 
 @composite(method=False, out=False)
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     """The average of each window of (N, C, L) or (C, L)."""
-    name = "avg_pool1d"
-    check_tensor(name, input)
+    check_tensor("avg_pool1d", input)
     if input.ndim not in (2, 3):
         raise RuntimeError(
             f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' "
             "(while checking arguments for avg_pool1d)"
         )
-    kernel = spread(name, "kernel_size", kernel_size, 1)
-    stride = spread(name, "stride", stride, 1, kernel)
-    padding = spread(name, "padding", padding, 1)
-    return averages_2d(
-        input.unsqueeze(-2),
-        (1, *kernel),
-        (1, *stride),
-        (0, *padding),
-        bool(ceil_mode),
-        count_include_pad,
-        None,
-    ).squeeze(-2)
+    kernel, stride, padding = window_sizes("avg_pool1d", 1, kernel_size, stride, padding)
+    windows = (1, *kernel), (1, *stride), (0, *padding)
+    divisor = (count_include_pad, None)
+    return averages[2](input.unsqueeze(-2), windows, bool(ceil_mode), divisor).squeeze(-2)
 
 
-@composite(where="nn.functional", inplace=False)
-def avg_pool2d(
-    input,
-    kernel_size,
-    stride=None,
-    padding=0,
-    ceil_mode=False,
-    count_include_pad=True,
-    divisor_override=None,
-):
+def window_sizes(name: str, n: int, kernel_size: Any, stride: Any, padding: Any) -> tuple:
+    """(kernel, stride, padding) of `n` ints each."""
+    kernel = spread(name, "kernel_size", kernel_size, n)
+    return kernel, spread(name, "stride", stride, n, kernel), spread(name, "padding", padding, n)
+
+
+def declare_avg_pool_function(n: int, meaning: str) -> Any:
+    name = f"avg_pool{n}d"
+
+    @composite(name=name, doc=meaning, where="nn.functional", inplace=False)
+    def averaged(
+        input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+        divisor_override=None,
+    ):  # fmt: skip
+        check_tensor(name, input)
+        windows = window_sizes(name, n, kernel_size, stride, padding)
+        return averages[n](input, windows, bool(ceil_mode), (count_include_pad, divisor_override))
+
+    return averaged
+
+
+avg_pool2d = declare_avg_pool_function(
+    2,
     """The average of each window of (N, C, H, W) or (C, H, W).
 
     A window's sum is divided by `divisor_override`, or by its number of elements, the padding counted
@@ -498,41 +429,8 @@ def avg_pool2d(
     >>> torch.nn.functional.avg_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
     tensor([[[ 2.5000,  4.5000],
              [10.5000, 12.5000]]])
-    """
-    name = "avg_pool2d"
-    check_tensor(name, input)
-    kernel = spread(name, "kernel_size", kernel_size, 2)
-    return averages_2d(
-        input,
-        kernel,
-        spread(name, "stride", stride, 2, kernel),
-        spread(name, "padding", padding, 2),
-        bool(ceil_mode),
-        count_include_pad,
-        divisor_override,
-    )
-
-
-@composite(where="nn.functional", inplace=False)
-def avg_pool3d(
-    input,
-    kernel_size,
-    stride=None,
-    padding=0,
-    ceil_mode=False,
-    count_include_pad=True,
-    divisor_override=None,
-):
-    """The average of each window of (N, C, D, H, W) or (C, D, H, W): as `avg_pool2d`."""
-    name = "avg_pool3d"
-    check_tensor(name, input)
-    kernel = spread(name, "kernel_size", kernel_size, 3)
-    return averages_3d(
-        input,
-        kernel,
-        spread(name, "stride", stride, 3, kernel),
-        spread(name, "padding", padding, 3),
-        bool(ceil_mode),
-        count_include_pad,
-        divisor_override,
-    )
+    """,
+)
+avg_pool3d = declare_avg_pool_function(
+    3, f"The average of each window of {SHAPES[3]}: as `avg_pool2d`."
+)

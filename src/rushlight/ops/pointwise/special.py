@@ -315,75 +315,55 @@ i1e.grad(
 def plain(name: str, kernel: str, meaning: str) -> Any:
     """Declare a function of one number that has no derivative."""
 
+    @elementwise(
+        kernel, "float", name=name, doc=meaning, accepts="f", where="special", inplace=False
+    )
     def declared(input: Array):
         pass
 
-    declared.__name__, declared.__doc__ = name, meaning
-    return elementwise(kernel=kernel, promote="float", accepts="f", where="special", inplace=False)(
-        declared
-    )
+    return declared
 
 
-bessel_j0 = plain("bessel_j0", "j0", "The Bessel function of the first kind, order 0.")
-bessel_j1 = plain("bessel_j1", "j1", "The Bessel function of the first kind, order 1.")
-bessel_y0 = plain("bessel_y0", "y0", "The Bessel function of the second kind, order 0.")
-bessel_y1 = plain("bessel_y1", "y1", "The Bessel function of the second kind, order 1.")
-spherical_bessel_j0 = plain("spherical_bessel_j0", "spherical_j0", "sin(input) / input, 1 at 0.")
-airy_ai = plain("airy_ai", "airy_ai", "The Airy function Ai.")
-modified_bessel_i0 = plain("modified_bessel_i0", "i0", "As `i0`.")
-modified_bessel_i1 = plain("modified_bessel_i1", "i1", "As `i1`.")
-modified_bessel_k0 = plain(
-    "modified_bessel_k0", "k0", "The modified Bessel function of the second kind, order 0."
-)
-modified_bessel_k1 = plain(
-    "modified_bessel_k1", "k1", "The modified Bessel function of the second kind, order 1."
-)
-scaled_modified_bessel_k0 = plain("scaled_modified_bessel_k0", "k0e", "exp(x) times order 0.")
-scaled_modified_bessel_k1 = plain("scaled_modified_bessel_k1", "k1e", "exp(x) times order 1.")
+for name, kernel, meaning in (
+    ("bessel_j0", "j0", "The Bessel function of the first kind, order 0."),
+    ("bessel_j1", "j1", "The Bessel function of the first kind, order 1."),
+    ("bessel_y0", "y0", "The Bessel function of the second kind, order 0."),
+    ("bessel_y1", "y1", "The Bessel function of the second kind, order 1."),
+    ("spherical_bessel_j0", "spherical_j0", "sin(input) / input, 1 at 0."),
+    ("airy_ai", "airy_ai", "The Airy function Ai."),
+    ("modified_bessel_i0", "i0", "As `i0`."),
+    ("modified_bessel_i1", "i1", "As `i1`."),
+    ("modified_bessel_k0", "k0", "The modified Bessel function of the second kind, order 0."),
+    ("modified_bessel_k1", "k1", "The modified Bessel function of the second kind, order 1."),
+    ("scaled_modified_bessel_k0", "k0e", "exp(x) times order 0."),
+    ("scaled_modified_bessel_k1", "k1e", "exp(x) times order 1."),
+):
+    plain(name, kernel, meaning)
 
 
 def polynomial(name: str, kernel: str, meaning: str) -> Any:
     """Declare a polynomial of degree `n`, a tensor or a number."""
 
+    @elementwise(
+        kernel, "float", name=name, doc=f"{meaning} of degree `n`, 0 for a negative one.",
+        accepts="f", where="special", inplace=False, numbers=("input", "n"),
+    )  # fmt: skip
     def declared(input: Array, n: Array):
         pass
 
-    declared.__name__, declared.__doc__ = name, f"{meaning} of degree `n`, 0 for a negative one."
-    return elementwise(
-        kernel=kernel, promote="float", accepts="f", where="special", inplace=False,
-        numbers=("input", "n"),
-    )(declared)  # fmt: skip
+    return declared
 
 
-chebyshev_polynomial_t = polynomial(
-    "chebyshev_polynomial_t", "chebyshev_t", "The Chebyshev polynomial of the first kind"
-)
-chebyshev_polynomial_u = polynomial(
-    "chebyshev_polynomial_u", "chebyshev_u", "The Chebyshev polynomial of the second kind"
-)
-chebyshev_polynomial_v = polynomial(
-    "chebyshev_polynomial_v", "chebyshev_v", "The Chebyshev polynomial of the third kind"
-)
-chebyshev_polynomial_w = polynomial(
-    "chebyshev_polynomial_w", "chebyshev_w", "The Chebyshev polynomial of the fourth kind"
-)
-shifted_chebyshev_polynomial_t = polynomial(
-    "shifted_chebyshev_polynomial_t", "shifted_chebyshev_t", "T of 2 * input - 1,"
-)
-shifted_chebyshev_polynomial_u = polynomial(
-    "shifted_chebyshev_polynomial_u", "shifted_chebyshev_u", "U of 2 * input - 1,"
-)
-shifted_chebyshev_polynomial_v = polynomial(
-    "shifted_chebyshev_polynomial_v", "shifted_chebyshev_v", "V of 2 * input - 1,"
-)
-shifted_chebyshev_polynomial_w = polynomial(
-    "shifted_chebyshev_polynomial_w", "shifted_chebyshev_w", "W of 2 * input - 1,"
-)
-hermite_polynomial_h = polynomial(
-    "hermite_polynomial_h", "hermite_h", "The physicist's Hermite polynomial"
-)
-hermite_polynomial_he = polynomial(
-    "hermite_polynomial_he", "hermite_he", "The probabilist's Hermite polynomial"
-)
-laguerre_polynomial_l = polynomial("laguerre_polynomial_l", "laguerre_l", "The Laguerre polynomial")
-legendre_polynomial_p = polynomial("legendre_polynomial_p", "legendre_p", "The Legendre polynomial")
+for letter, kind in zip("tuvw", ("first", "second", "third", "fourth"), strict=True):
+    polynomial(
+        f"chebyshev_polynomial_{letter}", f"chebyshev_{letter}",
+        f"The Chebyshev polynomial of the {kind} kind",
+    )  # fmt: skip
+    polynomial(
+        f"shifted_chebyshev_polynomial_{letter}", f"shifted_chebyshev_{letter}",
+        f"{letter.upper()} of 2 * input - 1,",
+    )  # fmt: skip
+polynomial("hermite_polynomial_h", "hermite_h", "The physicist's Hermite polynomial")
+polynomial("hermite_polynomial_he", "hermite_he", "The probabilist's Hermite polynomial")
+polynomial("laguerre_polynomial_l", "laguerre_l", "The Laguerre polynomial")
+polynomial("legendre_polynomial_p", "legendre_p", "The Legendre polynomial")
