@@ -77,11 +77,10 @@ def clamp_between(xp, input: Array, min_val: float, max_val: float):
     return xp.hardtanh(input, min_val, max_val)
 
 
-def clamp_between_rule(g: Any, input: Any, min_val: float, max_val: float) -> Any:
-    return within(g, (input > min_val) & (input < max_val))
-
-
-clamp_between.grad(input=clamp_between_rule, kernel="hardtanh_gradient")
+clamp_between.grad(
+    input=lambda g, input, min_val, max_val: within(g, (input > min_val) & (input < max_val)),
+    kernel="hardtanh_gradient",
+)
 
 
 @composite(where="nn.functional", inplace=False)
@@ -110,11 +109,10 @@ def leaky(xp, input: Array, negative_slope: float):
     return xp.leaky_relu(input, negative_slope)
 
 
-def leaky_rule(g: Any, input: Any, negative_slope: float) -> Any:
-    return g.where(input > 0, g * negative_slope)
-
-
-leaky.grad(input=leaky_rule, kernel="leaky_relu_gradient")
+leaky.grad(
+    input=lambda g, input, negative_slope: g.where(input > 0, g * negative_slope),
+    kernel="leaky_relu_gradient",
+)
 
 
 @composite(where="nn.functional", inplace=False)
@@ -152,11 +150,9 @@ def sixth(xp, input: Array):
     return xp.hardsigmoid(input)
 
 
-def sixth_rule(g: Any, input: Any) -> Any:
-    return within(g / 6, (input > -3) & (input < 3))
-
-
-sixth.grad(input=sixth_rule, kernel="hardsigmoid_gradient")
+sixth.grad(
+    input=lambda g, input: within(g / 6, (input > -3) & (input < 3)), kernel="hardsigmoid_gradient"
+)
 
 
 @composite(where="nn.functional", inplace=False)
@@ -387,11 +383,12 @@ def softplus(xp, input: Array, beta: float = 1, threshold: float = 20):
     return xp.scaled_softplus(input, beta, threshold)
 
 
-def softplus_rule(g: Any, input: Any, beta: float, threshold: float) -> Any:
-    return g.where(input * beta > threshold, g * (input * beta).sigmoid())
-
-
-softplus.grad(input=softplus_rule, kernel="scaled_softplus_gradient")
+softplus.grad(
+    input=lambda g, input, beta, threshold: g.where(
+        input * beta > threshold, g * (input * beta).sigmoid()
+    ),
+    kernel="scaled_softplus_gradient",
+)
 
 
 @elementwise(

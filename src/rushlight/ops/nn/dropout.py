@@ -81,28 +81,26 @@ def alpha_dropped(input: Any, p: float, train: bool, feature: bool) -> Any:
     return input * mask.mul_(a) + shift
 
 
-@composite(inplace=True, method=False)
-def dropout(input: Array, p: float, train: bool):
-    """Zero elements with probability `p` and scale the rest by 1 / (1 - p), when training."""
-    return dropped(input, p, train, False)
+def declare(name: str, meaning: str, drop: Any, feature: bool) -> Any:
+    @composite(name=name, doc=meaning, inplace=True, method=False)
+    def declared(input: Array, p: float, train: bool):
+        return drop(input, p, train, feature)
+
+    return declared
 
 
-@composite(inplace=True, method=False)
-def feature_dropout(input: Array, p: float, train: bool):
-    """As `dropout`, for whole channels."""
-    return dropped(input, p, train, True)
-
-
-@composite(inplace=True, method=False)
-def alpha_dropout(input: Array, p: float, train: bool):
-    """Dropout that keeps mean and variance of selu's results."""
-    return alpha_dropped(input, p, train, False)
-
-
-@composite(inplace=True, method=False)
-def feature_alpha_dropout(input: Array, p: float, train: bool):
-    """As `alpha_dropout`, for whole channels."""
-    return alpha_dropped(input, p, train, True)
+dropout = declare(
+    "dropout",
+    "Zero elements with probability `p` and scale the rest by 1 / (1 - p), when training.",
+    dropped, False,
+)  # fmt: skip
+feature_dropout = declare("feature_dropout", "As `dropout`, for whole channels.", dropped, True)
+alpha_dropout = declare(
+    "alpha_dropout", "Dropout that keeps mean and variance of selu's results.", alpha_dropped, False
+)
+feature_alpha_dropout = declare(
+    "feature_alpha_dropout", "As `alpha_dropout`, for whole channels.", alpha_dropped, True
+)
 
 
 @composite(method=False, inplace=False)
@@ -129,20 +127,17 @@ def functional_dropout(input: Array, p: float = 0.5, training: bool = True, inpl
     return dropped(input, p, training, False)
 
 
-@composite(where="nn.functional", name="alpha_dropout", inplace=False)
-def functional_alpha_dropout(
-    input: Array, p: float = 0.5, training: bool = False, inplace: bool = False
-):
-    """As `torch.alpha_dropout`; `inplace`: into the input's memory."""
-    return functional(alpha_dropout, input, p, training, inplace)
+def declare_functional(kind: Any) -> None:
+    name = kind.__name__
+    meaning = f"As `torch.{name}`; `inplace`: into the input's memory."
+
+    @composite(where="nn.functional", name=name, doc=meaning, inplace=False)
+    def declared(input: Array, p: float = 0.5, training: bool = False, inplace: bool = False):
+        return functional(kind, input, p, training, inplace)
 
 
-@composite(where="nn.functional", name="feature_alpha_dropout", inplace=False)
-def functional_feature_alpha_dropout(
-    input: Array, p: float = 0.5, training: bool = False, inplace: bool = False
-):
-    """As `torch.feature_alpha_dropout`; `inplace`: into the input's memory."""
-    return functional(feature_alpha_dropout, input, p, training, inplace)
+declare_functional(alpha_dropout)
+declare_functional(feature_alpha_dropout)
 
 
 def of_channels(

@@ -37,25 +37,20 @@ def blocks(sizes: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Int
 
 
 @op(where="internal", node="Im2ColBackward0")
-def im2col(xp, input: Array, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints):
-    """The windows of (N, C, H, W) or (C, H, W) as columns (N, C kh kw, L) or (C kh kw, L)."""
-    check_windows(kernel, dilation, padding, stride)
-    if input.ndim not in (3, 4):
-        if input.ndim == 2:
-            raise IndexError(
-                "Dimension out of range (expected to be in range of [-2, 1], but got 2)"
-            )
+def im2col(xp, input: Array, windows: tuple):
+    """The windows, (kernel, dilation, padding, stride), of (N, C, H, W) or (C, H, W) as columns
+    (N, C kh kw, L) or (C kh kw, L)."""
+    check_windows(*windows)
+    if input.ndim == 2:
+        raise IndexError("Dimension out of range (expected to be in range of [-2, 1], but got 2)")
+    if input.ndim not in (3, 4) or 0 in input.shape[-3:]:
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
             f"dimensions for input, but got: {list(input.shape)}"
         )
-    if 0 in input.shape[-3:]:
-        raise RuntimeError(
-            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
-            f"dimensions for input, but got: {list(input.shape)}"
-        )
-    out = blocks(input.shape[-2:], kernel, dilation, padding, stride)
+    out = blocks(input.shape[-2:], *windows)
     if any(m < 1 for m in out):
+        kernel, dilation, padding, _ = windows
         raise RuntimeError(
             f"Given input with spatial size {input.shape[-2:]}, kernel_size={kernel}, "
             f"dilation={dilation}, padding={padding}, calculated shape of the array of sliding blocks "
@@ -63,21 +58,19 @@ def im2col(xp, input: Array, kernel: Ints, dilation: Ints, padding: Ints, stride
         )
     check_dtype("im2col_out_cpu", input, "fcb")
     if input.ndim == 3:
-        return xp.im2col(input[None], kernel, dilation, padding, stride)[0]
-    return xp.im2col(input, kernel, dilation, padding, stride)
+        return xp.im2col(input[None], *windows)[0]
+    return xp.im2col(input, *windows)
 
 
 @op(where="internal", node="Col2ImBackward0")
-def col2im(
-    xp, input: Array, sizes: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints
-):
+def col2im(xp, input: Array, sizes: Ints, windows: tuple):
     """Columns (N, C kh kw, L) or (C kh kw, L) added up where their windows overlap: (N, C, H, W)."""
-    check_windows(kernel, dilation, padding, stride)
-    check_columns(input, sizes, kernel, dilation, padding, stride)
+    check_windows(*windows)
+    check_columns(input, sizes, *windows)
     check_dtype("col2im_out_cpu", input, "fcb")
     if input.ndim == 2:
-        return xp.col2im(input[None], sizes, kernel, dilation, padding, stride)[0]
-    return xp.col2im(input, sizes, kernel, dilation, padding, stride)
+        return xp.col2im(input[None], sizes, *windows)[0]
+    return xp.col2im(input, sizes, *windows)
 
 
 def check_columns(
@@ -112,14 +105,8 @@ def check_columns(
         )
 
 
-im2col.grad(
-    input=lambda g, input_shape, kernel, dilation, padding, stride: col2im(
-        g, input_shape[-2:], kernel, dilation, padding, stride
-    )
-)
-col2im.grad(
-    input=lambda g, kernel, dilation, padding, stride: im2col(g, kernel, dilation, padding, stride)
-)
+im2col.grad(input=lambda g, input_shape, windows: col2im(g, input_shape[-2:], windows))
+col2im.grad(input=lambda g, windows: im2col(g, windows))
 
 
 def pair(name: str, argument: str, value: Any) -> Ints:
@@ -136,6 +123,12 @@ def pair(name: str, argument: str, value: Any) -> Ints:
     return values
 
 
+def pairs(name: str, *values: Any) -> tuple[Ints, ...]:
+    """(kernel, dilation, padding, stride), two ints each."""
+    arguments = ("kernel_size", "dilation", "padding", "stride")
+    return tuple(pair(name, a, v) for a, v in zip(arguments, values, strict=True))
+
+
 @composite(where="nn.functional", out=False)
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """The windows of (N, C, H, W) as columns (N, C kh kw, L), for L windows.
@@ -147,13 +140,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     tensor([0., 1., 3., 4.])
     """
     check_tensor("unfold", input)
-    return im2col(
-        input,
-        pair("unfold", "kernel_size", kernel_size),
-        pair("unfold", "dilation", dilation),
-        pair("unfold", "padding", padding),
-        pair("unfold", "stride", stride),
-    )
+    return im2col(input, pairs("unfold", kernel_size, dilation, padding, stride))
 
 
 @composite(where="nn.functional", out=False)
@@ -163,11 +150,5 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     The transpose of `unfold`. RuntimeError where the number of columns does not fit.
     """
     check_tensor("fold", input)
-    return col2im(
-        input,
-        pair("fold", "output_size", output_size),
-        pair("fold", "kernel_size", kernel_size),
-        pair("fold", "dilation", dilation),
-        pair("fold", "padding", padding),
-        pair("fold", "stride", stride),
-    )
+    sizes = pair("fold", "output_size", output_size)
+    return col2im(input, sizes, pairs("fold", kernel_size, dilation, padding, stride))

@@ -26,9 +26,24 @@ def reduced(loss: Any, reduction: str) -> Any:
     raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
-def legacy_reduction(size_average: Any, reduce: Any, reduction: str) -> str:
-    """The meaning of PyTorch's two older arguments."""
+def weighted(loss: Any, weight: Any, reduction: str) -> Any:
+    """The losses times their weights, reduced; the mean is divided by the sum of the weights."""
+    if weight is None:
+        return reduced(loss, reduction)
+    loss = loss * weight
+    if reduction == "mean":
+        return loss.sum() / weight.expand(loss.shape).sum()
+    return reduced(loss, reduction)
+
+
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def reduction_of(size_average: Any, reduce: Any, reduction: str, allowed: Any = REDUCTIONS) -> str:
+    """The reduction, by PyTorch's two older arguments where they are given; ValueError for one not `allowed`."""
     if size_average is None and reduce is None:
+        if reduction not in allowed:
+            raise ValueError(f"{reduction} is not a valid value for reduction")
         return reduction
     import warnings
 
@@ -154,7 +169,6 @@ def in_one(input: Any, target: Any, weight: Any, reduction: str) -> bool:
             and weight._array.shape == shape[1:2]
             and weight._edge is None
         )
-        and reduction in ("mean", "sum", "none")
         and not active.modes
     )
 
@@ -188,9 +202,7 @@ def nll_loss(
 
     `input`: (N, C), (C) or (N, C, d1, ...), `target`: (N), () or (N, d1, ...); `weight`: (C).
     """
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+    reduction = reduction_of(size_average, reduce, reduction)
     shape, places = input._array.shape, target._array.shape
     if len(shape) == 1 and not places:
         check_nll(input, target, weight)
@@ -240,7 +252,7 @@ def cross_entropy(
     >>> torch.nn.functional.cross_entropy(torch.zeros(1, 4), torch.tensor([2]))
     tensor(1.3863)
     """
-    reduction = legacy_reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if in_one(input, target, weight, reduction):

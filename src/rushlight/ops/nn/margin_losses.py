@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.dispatch.registry import Array, composite
-from rushlight.ops.nn.loss import legacy_reduction, reduced
-from rushlight.ops.nn.regression_losses import check_reduction, paired
+from rushlight.ops.nn.loss import reduced, reduction_of
+from rushlight.ops.nn.regression_losses import paired
 
 
 @composite(where="nn.functional", inplace=False)
@@ -15,8 +15,7 @@ def hinge_embedding_loss(
     reduce: bool | None = None, reduction: str = "mean",
 ):  # fmt: skip
     """x where the target is 1, max(0, margin - x) where it is -1."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     far = (margin - input).clamp(min=0).masked_fill(target == 1, 0)
     near = input.masked_fill(target == -1, 0)
     return reduced(far + near, reduction)
@@ -28,8 +27,7 @@ def margin_ranking_loss(
     reduce: bool | None = None, reduction: str = "mean",
 ):  # fmt: skip
     """max(0, -y (x1 - x2) + margin): x1 should be the larger where y is 1."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if not (input1.ndim == input2.ndim == target.ndim):
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
@@ -44,8 +42,7 @@ def soft_margin_loss(
     reduction: str = "mean",
 ):  # fmt: skip
     """log(1 + exp(-y x))."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     return reduced((input * -target).exp().log1p(), reduction)
 
 
@@ -57,8 +54,7 @@ def multilabel_soft_margin_loss(
     """The mean over classes of the cross entropy of each label (0 or 1)."""
     from rushlight.ops.nn.activation import log_sigmoid
 
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
     if weight is not None:
         loss = loss * weight
@@ -78,8 +74,7 @@ def multi_margin_loss(
     """sum over the other classes of max(0, margin - x[y] + x[j])**p, over the number of classes."""
     import rushlight
 
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
@@ -123,8 +118,7 @@ def multilabel_margin_loss(
 
     A row of `target` lists class numbers up to the first -1.
     """
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if input.ndim > 2 or (input.ndim and input.shape[-1] == 0):
         raise RuntimeError(
             "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
@@ -182,8 +176,7 @@ def cosine_embedding_loss(
     reduce: bool | None = None, reduction: str = "mean",
 ):  # fmt: skip
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if target.ndim not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if target.ndim == 1 and (input1.ndim != 2 or input2.ndim != 2):
@@ -212,29 +205,11 @@ def triplet_margin_loss(
     reduce: bool | None = None, reduction: str = "mean",
 ):  # fmt: skip
     """max(0, d(a, p) - d(a, n) + margin); `swap`: the smaller of d(a, n) and d(p, n)."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    check_reduction(reduction)
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    if not (anchor.ndim == positive.ndim == negative.ndim):
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of "
-            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
-            f"{negative.ndim}D inputs"
-        )
-    return reduced(
-        triplet(
-            lambda a, b: pairwise_distance(a, b, p, eps), anchor, positive, negative, margin, swap
-        ),
-        reduction,
-    )
-
-
-def triplet(distance: Any, a: Any, p: Any, n: Any, margin: float, swap: bool) -> Any:
-    near, far = distance(a, p), distance(a, n)
-    if swap:
-        far = far.minimum(distance(p, n))
-    return (margin + near - far).clamp(min=0)
+    reduction = reduction_of(size_average, reduce, reduction)
+    return triplet_margin_with_distance_loss(
+        anchor, positive, negative, margin=margin, swap=swap, reduction=reduction,
+        distance_function=lambda a, b: pairwise_distance(a, b, p, eps),
+    )  # fmt: skip
 
 
 @composite(where="nn.functional", inplace=False)
@@ -252,4 +227,7 @@ def triplet_margin_with_distance_loss(
             f"{negative.ndim}D inputs"
         )
     distance = distance_function or pairwise_distance
-    return reduced(triplet(distance, anchor, positive, negative, margin, swap), reduction)
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = far.minimum(distance(positive, negative))
+    return reduced((margin + near - far).clamp(min=0), reduction)

@@ -11,7 +11,7 @@ import warnings
 from typing import Any
 
 from rushlight.dispatch.registry import Array, composite, elementwise, op
-from rushlight.ops.nn.loss import legacy_reduction, reduced
+from rushlight.ops.nn.loss import REDUCTIONS, reduced, reduction_of, weighted
 
 
 def same_sizes(input: Any, target: Any) -> None:
@@ -23,11 +23,6 @@ def same_sizes(input: Any, target: Any) -> None:
             "same size.",
             stacklevel=4,
         )
-
-
-def check_reduction(reduction: str) -> None:
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
 # -- squared error ---------------------------------------------------------------------------------
@@ -89,16 +84,10 @@ def mse_loss(
 ):  # fmt: skip
     """The mean (or sum) of the squared differences; `weight`: of each element."""
     same_sizes(input, target)
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     input, target = paired(input, target)
     if weight is not None:
-        loss = (input - target) ** 2 * weight
-        return (
-            loss.sum() / weight.expand(loss.shape).sum()
-            if reduction == "mean"
-            else reduced(loss, reduction)
-        )
+        return weighted((input - target) ** 2, weight, reduction)
     if not (input.dtype.is_floating_point):
         raise RuntimeError(f"\"mse_cpu\" not implemented for '{input.dtype.scalar_name}'")
     return squared_error(input, target, reduction)
@@ -114,17 +103,8 @@ def l1_loss(
 ):  # fmt: skip
     """The mean (or sum) of |x - y|."""
     same_sizes(input, target)
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    check_reduction(reduction)
-    loss = (input - target).abs()
-    if weight is not None:
-        loss = loss * weight
-        return (
-            loss.sum() / weight.expand(loss.shape).sum()
-            if reduction == "mean"
-            else reduced(loss, reduction)
-        )
-    return reduced(loss, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
+    return weighted((input - target).abs(), weight, reduction)
 
 
 @elementwise(
@@ -154,7 +134,7 @@ def smooth_l1_loss(
 ):  # fmt: skip
     """Squared below `beta`, absolute above (Girshick 2015)."""
     same_sizes(input, target)
-    reduction = legacy_reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
@@ -190,15 +170,7 @@ def huber_loss(
     same_sizes(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    loss = huber_error(input, target, delta)
-    if weight is not None:
-        loss = loss * weight
-        return (
-            loss.sum() / weight.expand(loss.shape).sum()
-            if reduction == "mean"
-            else reduced(loss, reduction)
-        )
-    return reduced(loss, reduction)
+    return weighted(huber_error(input, target, delta), weight, reduction)
 
 
 # -- cross entropies of yes and no -----------------------------------------------------------------
@@ -231,8 +203,7 @@ def binary_cross_entropy(
     reduce: bool | None = None, reduction: str = "mean",
 ):  # fmt: skip
     """The cross entropy of probabilities `input` in [0, 1] and targets of the same shape."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
@@ -300,8 +271,7 @@ def binary_cross_entropy_with_logits(
     reduce: bool | None = None, reduction: str = "mean", pos_weight: Array | None = None,
 ):  # fmt: skip
     """The cross entropy of sigmoid(input) and `target`, stably; `pos_weight`: weight of positives."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(
             f"Target size ({target.size()}) must be the same as input size ({input.size()})"
@@ -310,19 +280,14 @@ def binary_cross_entropy_with_logits(
         if reduction != "none" and input.dtype is target.dtype and input.numel():
             return reduced_logit_entropy(input, target, reduction)
         return reduced(logit_entropy(input, target), reduction)
-    softened = softplus_of_negative(input)
+    from rushlight.ops.nn.activation import log_sigmoid
+
+    softened = -log_sigmoid(input)  # log(1 + exp(-x))
     if pos_weight is None:
         loss = (1 - target) * input + softened
     else:
         loss = (1 - target) * input + ((pos_weight - 1) * target + 1) * softened
     return reduced(loss if weight is None else loss * weight, reduction)
-
-
-def softplus_of_negative(x: Any) -> Any:
-    """log(1 + exp(-x))."""
-    from rushlight.ops.nn.activation import log_sigmoid
-
-    return -log_sigmoid(x)
 
 
 # -- divergences and likelihoods -------------------------------------------------------------------
@@ -341,7 +306,7 @@ def kl_div(
             "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
             stacklevel=4,
         )
-    reduction = legacy_reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction, (*REDUCTIONS, "batchmean"))
     if log_target:
         loss = target.exp() * (target - input)
     else:
@@ -358,8 +323,7 @@ def poisson_nll_loss(
     reduction: str = "mean",
 ):  # fmt: skip
     """-log of a Poisson probability, up to a constant unless `full` (Stirling's formula)."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    check_reduction(reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
@@ -390,7 +354,7 @@ def gaussian_nll_loss(
             or _broadcasts(var.shape, input.shape)
         ):
             raise ValueError("var is of incorrect size")
-    if reduction not in ("none", "mean", "sum"):
+    if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not valid")
     with rushlight.no_grad():
         floor = var.detach().clamp(min=eps) - var.detach()

@@ -49,11 +49,8 @@ def declare(n: int, name: str, node: str, mode: str, antialias: bool = False) ->
     """The operator of one mode in `n` dimensions, and its transpose."""
 
     def taps(xp: Any, sizes: Ints, out: Ints, scales: Any, corners: bool, dtype: Any) -> list:
-        scales = scales or (None,) * n
-        return [
-            xp.taps_of(size, m, scale, mode, corners, antialias, dtype)
-            for size, m, scale in zip(sizes, out, scales, strict=True)
-        ]
+        each = zip(sizes, out, scales or (None,) * n, strict=True)
+        return [xp.taps_of(*of, mode, corners, antialias, dtype) for of in each]
 
     @op(where="internal", name=name, node=f"{node}Backward0")
     def forward(
@@ -146,9 +143,9 @@ def interpolate(
     if recompute_scale_factor:
         if size is not None:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
-        size, factors = tuple(int(s * f) for s, f in zip(shape, factors, strict=True)), None
-    elif size is None and mode == "area":
-        size, factors = tuple(int(s * f) for s, f in zip(shape, factors, strict=True)), None
+    if size is None:
+        size = tuple(int(s * f) for s, f in zip(shape, factors, strict=True))
+        factors = None if recompute_scale_factor else factors
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and n == 2):
         raise ValueError(
             "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D "
@@ -169,8 +166,6 @@ def interpolate(
             "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact "
             f"(got {mode})"
         )
-    if size is None:
-        size = tuple(int(s * f) for s, f in zip(shape, factors, strict=True))
     return operator(input, size, bool(align_corners), factors)
 
 
