@@ -1,4 +1,4 @@
-"""Writes src/rushlight/_backends/reference/special_tables.py: Chebyshev coefficients of special functions.
+"""Writes src/rushlight/data/special_functions.json: Chebyshev coefficients of special functions.
 
     python scripts/special_tables.py            # needs mpmath; takes about a minute
 
@@ -14,9 +14,7 @@ from pathlib import Path
 import mpmath as mp
 
 mp.mp.dps = 60
-TARGET = (
-    Path(__file__).resolve().parent.parent / "src/rushlight/_backends/reference/special_tables.py"
-)
+TARGET = Path(__file__).resolve().parent.parent / "src/rushlight/data/special_functions.json"
 
 
 def series(f, nodes=64):
@@ -178,12 +176,11 @@ def tables():
 
 
 def main():
-    text = '"""Chebyshev coefficients of special functions. Written by scripts/special_tables.py; do not edit."""\n'
+    made = []
     for name, meaning, c in tables():
-        print(name, len(c))
-        text += f"\n# {meaning}\n{name} = (\n"
-        text += "".join(f"    {v!r},\n" for v in c) + ")\n"
-    TARGET.write_text(text)
+        print(name, len(c), meaning)
+        made.append(f'"{name}": [\n' + ",\n".join(map(repr, c)) + "\n]")
+    TARGET.write_text("{\n" + ",\n".join(made) + "\n}\n")
 
 
 if __name__ == "__main__":

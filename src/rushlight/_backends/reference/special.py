@@ -1,19 +1,18 @@
 """Special functions on NumPy arrays: error functions, Bessel, Airy.
 
 All are computed in float64 (float16, bfloat16 and float32 are rounded once at the end). The Chebyshev
-series of reference/special_tables.py are evaluated by Clenshaw's recurrence [Clenshaw 1955]; they come from
-scripts/reference/special_tables.py. DLMF is https://dlmf.nist.gov.
+series of data/special_functions.json are evaluated by Clenshaw's recurrence [Clenshaw 1955];
+scripts/special_tables.py writes them and says what each is of. DLMF is https://dlmf.nist.gov.
 """
 
 from __future__ import annotations
 
 import math
-from functools import wraps
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends.reference import special_tables as tables
 from rushlight.core.dtype_sets import F32, F64
 
 if TYPE_CHECKING:
@@ -67,8 +66,22 @@ def special(kernel: Callable) -> Callable:
     return computed
 
 
-def chebyshev(c: tuple, low: float, high: float, u: Any) -> Any:
-    """The Chebyshev series `c` over [low, high] at `u`."""
+@cache
+def series() -> dict[str, list[float]]:
+    """The coefficients of the Chebyshev series, by name."""
+    import json
+    import os
+
+    place = os.path.join(
+        os.path.dirname(__file__), *(os.pardir,) * 2, "data/special_functions.json"
+    )
+    with open(place) as file:
+        return json.load(file)
+
+
+def chebyshev(name: str, low: float, high: float, u: Any) -> Any:
+    """The Chebyshev series of a name over [low, high] at `u`."""
+    c = series()[name]
     t = (2 * u - (high + low)) / (high - low)
     twice = 2 * t
     b0 = np.full_like(t, c[-1])
@@ -129,7 +142,7 @@ def exp_square(y: Any, sign: float) -> Any:
 
 
 def erf_near_zero(x: Any) -> Any:
-    return x * chebyshev(tables.ERF_SMALL, 0.0, 4.0, np.minimum(x * x, 4.0))
+    return x * chebyshev("ERF_SMALL", 0.0, 4.0, np.minimum(x * x, 4.0))
 
 
 @special
@@ -263,16 +276,13 @@ def log_ndtr(x: Any) -> Any:
 
 def bessel_i_scaled(y: Any, order: int) -> Any:
     """exp(-y) I(y) for y >= 0."""
-    small, large = (
-        (tables.I0_SMALL, tables.I0_LARGE) if order == 0 else (tables.I1_SMALL, tables.I1_LARGE)
-    )
-    r = chebyshev(small, 0.0, 8.0, np.minimum(y, 8.0))
+    r = chebyshev(f"I{order}_SMALL", 0.0, 8.0, np.minimum(y, 8.0))
     if order == 1:
         r = r * y
     far = y > 8
     if far.any():
         v = y[far]
-        r[far] = chebyshev(large, 0.0, 0.125, 1 / v) / np.sqrt(v)
+        r[far] = chebyshev(f"I{order}_LARGE", 0.0, 0.125, 1 / v) / np.sqrt(v)
     return np.where(np.isnan(y), np.nan, r)
 
 
@@ -308,16 +318,15 @@ def bessel_k(x: Any, order: int, scaled: bool) -> Any:
     w = np.log(y / 2)
     i = bessel_i_scaled(y, order) * np.exp(y)
     if order == 0:
-        r = chebyshev(tables.K0_SMALL, 0.0, 4.0, y * y) - w * i
+        r = chebyshev("K0_SMALL", 0.0, 4.0, y * y) - w * i
     else:
-        r = chebyshev(tables.K1_SMALL, 0.0, 4.0, y * y) / y + w * i
+        r = chebyshev("K1_SMALL", 0.0, 4.0, y * y) / y + w * i
     if scaled:
         r = r * np.exp(y)
     far = x > 2
     if far.any():
         v = x[far]
-        large = tables.K0_LARGE if order == 0 else tables.K1_LARGE
-        tail = chebyshev(large, 0.0, 0.5, 1 / v) / np.sqrt(v)
+        tail = chebyshev(f"K{order}_LARGE", 0.0, 0.5, 1 / v) / np.sqrt(v)
         r[far] = tail if scaled else tail * np.exp(-v)
     r[x == 0] = np.inf
     r[~(x >= 0)] = np.nan
@@ -355,10 +364,9 @@ SPLIT = 5.0
 
 def oscillating(v: Any, order: int, second: bool) -> Any:
     """J(v), or Y(v) if second, for v >= 5: amplitude and phase [DLMF 10.17.3, 10.17.4]."""
-    p, q = (tables.PHASE0_P, tables.PHASE0_Q) if order == 0 else (tables.PHASE1_P, tables.PHASE1_Q)
     u = 1 / (v * v)
-    high = 1 / SPLIT**2
-    a, b = chebyshev(p, 0.0, high, u), chebyshev(q, 0.0, high, u) / v
+    a, b = (chebyshev(f"PHASE{order}_{part}", 0.0, 1 / SPLIT**2, u) for part in "PQ")
+    b = b / v
     c = v - (2 * order + 1) * math.pi / 4
     r = a * np.sin(c) + b * np.cos(c) if second else a * np.cos(c) - b * np.sin(c)
     return np.where(np.isinf(v), 0.0, r * np.sqrt(2 / (math.pi * v)))
@@ -367,7 +375,7 @@ def oscillating(v: Any, order: int, second: bool) -> Any:
 def bessel_j(x: Any, order: int) -> Any:
     y = np.abs(x)
     u = np.square(np.minimum(y, SPLIT))
-    r = chebyshev(tables.J0_SMALL if order == 0 else tables.J1_SMALL, 0.0, SPLIT**2, u)
+    r = chebyshev(f"J{order}_SMALL", 0.0, SPLIT**2, u)
     if order == 1:
         r = r * x
     far = y > SPLIT
@@ -395,9 +403,9 @@ def bessel_y(x: Any, order: int) -> Any:
     y = np.clip(x, 1e-300, SPLIT)
     u, w = y * y, np.log(y) * (2 / math.pi)
     if order == 0:
-        r = chebyshev(tables.Y0_SMALL, 0.0, SPLIT**2, u) + w * bessel_j(y, 0)
+        r = chebyshev("Y0_SMALL", 0.0, SPLIT**2, u) + w * bessel_j(y, 0)
     else:
-        r = chebyshev(tables.Y1_SMALL, 0.0, SPLIT**2, u) * y + w * bessel_j(y, 1) - 2 / math.pi / y
+        r = chebyshev("Y1_SMALL", 0.0, SPLIT**2, u) * y + w * bessel_j(y, 1) - 2 / math.pi / y
     far = x > SPLIT
     if far.any():
         r[far] = oscillating(x[far], order, True)
@@ -430,14 +438,14 @@ def spherical_j0(x: Any) -> Any:
 @special
 def airy_ai(x: Any) -> Any:
     """The Airy function Ai: a series in the middle, decay [DLMF 9.7.5], oscillation [DLMF 9.7.9]."""
-    r = chebyshev(tables.AIRY_MIDDLE, -4.0, 2.0, np.clip(x, -4.0, 2.0))
+    r = chebyshev("AIRY_MIDDLE", -4.0, 2.0, np.clip(x, -4.0, 2.0))
     right = x > 2
     if right.any():
         v = x[right]
         zeta = 2 / 3 * v * np.sqrt(v)
         top = 1 / (2 / 3 * 2**1.5)
         r[right] = (
-            chebyshev(tables.AIRY_DECAY, 0.0, top, 1 / zeta)
+            chebyshev("AIRY_DECAY", 0.0, top, 1 / zeta)
             * np.exp(-zeta)
             / (2 * SQRT_PI * np.sqrt(np.sqrt(v)))
         )
@@ -447,8 +455,8 @@ def airy_ai(x: Any) -> Any:
         v = -x[left]
         zeta = 2 / 3 * v * np.sqrt(v)
         u, top = 1 / (zeta * zeta), 1 / (2 / 3 * 8) ** 2
-        f = chebyshev(tables.AIRY_PHASE_F, 0.0, top, u)
-        g = chebyshev(tables.AIRY_PHASE_G, 0.0, top, u) / zeta
+        f = chebyshev("AIRY_PHASE_F", 0.0, top, u)
+        g = chebyshev("AIRY_PHASE_G", 0.0, top, u) / zeta
         s = zeta + math.pi / 4
         r[left] = (np.sin(s) * f - np.cos(s) * g) / (SQRT_PI * np.sqrt(np.sqrt(v)))
     r[np.isnan(x) | np.isneginf(x)] = np.nan
