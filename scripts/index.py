@@ -85,12 +85,12 @@ def absent_from_tensor(declared: set[str]) -> list[str]:
 
 
 def reference_kernels() -> dict[str, str]:
-    """kernel -> the file in _backends/reference/ whose `__all__` has its name."""
+    """kernel -> the file in _backends/reference/ whose `KERNELS` has its name."""
     found: dict[str, str] = {}
     for path in sorted((BACKENDS / "reference").glob("*.py")):
         for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-                for name in ast.literal_eval(node.value):
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "KERNELS":
+                for name in ast.literal_eval(node.value.func.value).split():
                     if name in found:
                         raise SystemExit(f"kernel {name} is in {found[name]} and in {path.stem}")
                     found[name] = path.stem

@@ -49,7 +49,7 @@ def kernels_used(path: pathlib.Path) -> set[str]:
 def test_operators_use_listed_kernels_only(path):
     unknown = kernels_used(path) - KERNELS - NAMESPACES
     assert not unknown, (
-        f"ops/{path.relative_to(OPS)} uses {sorted(unknown)}: list them in `__all__` of a file of _backends/reference/"
+        f"ops/{path.relative_to(OPS)} uses {sorted(unknown)}: list them in `KERNELS` of a file of _backends/reference/"
     )
 
 

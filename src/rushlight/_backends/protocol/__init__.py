@@ -11,7 +11,7 @@ these kernels, and methods of arrays, and nothing else.
   an array is `Any` or `np.ndarray` there. A back end has them where it is faster by them; those that
   `_backends/compose.py` composes of primitives come from there otherwise.
 
-A file of `reference/` lists its kernels in `__all__`; scripts/index.py makes `REFERENCE` of that.
+A file of `reference/` lists its kernels in `KERNELS`; scripts/index.py makes `REFERENCE` of that.
 
 Unless its sentence says otherwise, a kernel takes arrays of one dtype, its own back end's, after promotion;
 arrays broadcast in elementwise kernels; a result is a new array that shares no memory with an argument; an

@@ -12,43 +12,14 @@ from rushlight._backends.reference import primitives as xp
 from rushlight._backends.reference.elementwise import ZERO, wide
 from rushlight.core.dtype_sets import F32
 
-__all__ = [
-    "clip_gradient",
-    "elu",
-    "elu_gradient",
-    "gelu",
-    "gelu_gradient",
-    "gelu_tanh",
-    "gelu_tanh_gradient",
-    "glu",
-    "glu_gradient",
-    "hardshrink",
-    "hardsigmoid",
-    "hardsigmoid_gradient",
-    "hardswish",
-    "hardswish_gradient",
-    "hardtanh",
-    "hardtanh_gradient",
-    "leaky_relu",
-    "leaky_relu_gradient",
-    "log_sigmoid",
-    "log_sigmoid_gradient",
-    "mish",
-    "mish_gradient",
-    "prelu",
-    "prelu_gradient",
-    "prelu_weight_gradient",
-    "relu",
-    "scaled_softplus",
-    "scaled_softplus_gradient",
-    "shrink_gradient",
-    "sigmoid_gradient",
-    "silu",
-    "silu_gradient",
-    "softshrink",
-    "tanh_gradient",
-    "threshold",
-]
+KERNELS = (
+    "clip_gradient elu elu_gradient gelu gelu_gradient gelu_tanh gelu_tanh_gradient glu "
+    "glu_gradient hardshrink hardsigmoid hardsigmoid_gradient hardswish hardswish_gradient "
+    "hardtanh hardtanh_gradient leaky_relu leaky_relu_gradient log_sigmoid log_sigmoid_gradient "
+    "mish mish_gradient prelu prelu_gradient prelu_weight_gradient relu scaled_softplus "
+    "scaled_softplus_gradient shrink_gradient sigmoid_gradient silu silu_gradient softshrink "
+    "tanh_gradient threshold"
+).split()
 
 SQRT_HALF = math.sqrt(0.5)
 INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)

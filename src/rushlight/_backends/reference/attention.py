@@ -15,7 +15,7 @@ from rushlight._backends.reference.reduce import upcast
 if TYPE_CHECKING:
     from rushlight._backends.protocol.array import Array
 
-__all__ = ["attention", "attention_gradients"]
+KERNELS = "attention attention_gradients".split()
 
 BLOCK = 1 << 17  # elements of the scores that are worked on at a time
 _max: Any = np.maximum.reduce

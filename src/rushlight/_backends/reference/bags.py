@@ -11,7 +11,7 @@ from rushlight._backends.reference.reduce import upcast
 if TYPE_CHECKING:
     from rushlight._backends.protocol.array import Array
 
-__all__ = ["embedding_bag"]
+KERNELS = "embedding_bag".split()
 
 
 def embedding_bag(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Ints = tuple[int, ...]
 
-__all__ = ["convolve", "convolve_transposed", "convolve_weight"]
+KERNELS = "convolve convolve_transposed convolve_weight".split()
 
 CHUNK = 1 << 20  # bytes of columns gathered at a time: about what a core's cache holds
 LARGE = 2 * CHUNK  # bytes of columns of one image from where on it is gathered in parts

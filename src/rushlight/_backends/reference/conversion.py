@@ -13,7 +13,7 @@ from rushlight.core.dtype_sets import I64
 if TYPE_CHECKING:
     from rushlight._backends.protocol.array import Number
 
-__all__ = ["cast", "device_of", "from_numpy", "number", "shares_memory", "to_numpy"]
+KERNELS = "cast device_of from_numpy number shares_memory to_numpy".split()
 
 
 def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ctc_loss", "ctc_loss_gradient"]
+KERNELS = "ctc_loss ctc_loss_gradient".split()
 
 
 def places_of(targets: Any, blank: int) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from rushlight._backends.reference.linalg import vector_norm
 from rushlight.core import geometry
 
-__all__ = ["cdist", "cdist_gradient", "pdist", "pdist_gradient"]
+KERNELS = "cdist cdist_gradient pdist pdist_gradient".split()
 
 BLOCK = 1 << 20  # differences that are held at a time
 

@@ -19,55 +19,13 @@ if TYPE_CHECKING:
 
     from rushlight._backends.protocol.array import Array, Number
 
-__all__ = [
-    "add_scaled",
-    "addcdiv",
-    "addcmul",
-    "angle",
-    "ceil",
-    "clip",
-    "clip_arrays",
-    "copysign",
-    "deg2rad",
-    "fill",
-    "floor",
-    "floor_divide",
-    "fmod",
-    "frac",
-    "frexp",
-    "heaviside",
-    "hypot",
-    "is_exact",
-    "is_float",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "ldexp",
-    "left_shift",
-    "lerp",
-    "logaddexp",
-    "logaddexp2",
-    "logit",
-    "nan_to_num",
-    "nextafter",
-    "power",
-    "rad2deg",
-    "remainder",
-    "reverse_subtract",
-    "right_shift",
-    "rint",
-    "round_to",
-    "rsqrt",
-    "sgn",
-    "sigmoid",
-    "sign",
-    "signbit",
-    "sinc",
-    "threshold_gradient",
-    "trunc",
-    "trunc_divide",
-    "with_wide_number",
-]
+KERNELS = (
+    "add_scaled addcdiv addcmul angle ceil clip clip_arrays copysign deg2rad fill floor "
+    "floor_divide fmod frac frexp heaviside hypot is_exact is_float isfinite isinf isnan ldexp "
+    "left_shift lerp logaddexp logaddexp2 logit nan_to_num nextafter power rad2deg remainder "
+    "reverse_subtract right_shift rint round_to rsqrt sgn sigmoid sign signbit sinc "
+    "threshold_gradient trunc trunc_divide with_wide_number"
+).split()
 
 ZERO = np.zeros((), F32)
 

@@ -9,17 +9,7 @@ import numpy as np
 
 from rushlight._backends.reference.special import polynomial, special
 
-__all__ = [
-    "digamma",
-    "gammainc",
-    "gammaincc",
-    "lgamma",
-    "mvlgamma",
-    "polygamma",
-    "xlog1py",
-    "xlogy",
-    "zeta",
-]
+KERNELS = "digamma gammainc gammaincc lgamma mvlgamma polygamma xlog1py xlogy zeta".split()
 
 EULER = 0.57721566490153286061
 BERNOULLI = (

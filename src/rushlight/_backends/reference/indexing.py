@@ -8,24 +8,11 @@ import numpy as np
 
 from rushlight._backends.reference.views import as_strided, extent
 
-__all__ = [
-    "add_rows",
-    "as_strided_gradient",
-    "fill_masked",
-    "gather",
-    "gather_gradient",
-    "gather_key",
-    "index_add_at",
-    "index_put",
-    "index_select",
-    "index_select_gradient",
-    "index_take",
-    "out_of_range",
-    "put_slices",
-    "reduce_at",
-    "scatter",
-    "scatter_reduce",
-]
+KERNELS = (
+    "add_rows as_strided_gradient fill_masked gather gather_gradient gather_key index_add_at "
+    "index_put index_select index_select_gradient index_take out_of_range put_slices reduce_at "
+    "scatter scatter_reduce"
+).split()
 
 
 def index_take(a: np.ndarray, key: tuple) -> np.ndarray:

@@ -15,18 +15,10 @@ from rushlight._backends.reference.reduce import sum, upcast
 if TYPE_CHECKING:
     from rushlight._backends.protocol.array import Array
 
-__all__ = [
-    "batch_norm",
-    "batch_norm_gradients",
-    "group_norm",
-    "group_norm_gradients",
-    "l2_norm",
-    "layer_norm",
-    "layer_norm_gradients",
-    "rms_norm",
-    "rms_norm_gradients",
-    "update_running_stats",
-]
+KERNELS = (
+    "batch_norm batch_norm_gradients group_norm group_norm_gradients l2_norm layer_norm "
+    "layer_norm_gradients rms_norm rms_norm_gradients update_running_stats"
+).split()
 
 BLOCK = 1 << 16  # elements of a block: its temporaries stay in the cache
 _add: Any = np.add.reduce

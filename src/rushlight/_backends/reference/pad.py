@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Ints = tuple[int, ...]
 
-__all__ = ["col2im", "im2col", "pad_constant", "pad_edges", "pad_edges_adjoint"]
+KERNELS = "col2im im2col pad_constant pad_edges pad_edges_adjoint".split()
 
 
 def inner(pads: Sequence[tuple[int, int]], sizes: Ints) -> tuple[tuple, tuple]:

@@ -16,20 +16,10 @@ from rushlight._backends.reference.special import special
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "chebyshev_t",
-    "chebyshev_u",
-    "chebyshev_v",
-    "chebyshev_w",
-    "hermite_h",
-    "hermite_he",
-    "laguerre_l",
-    "legendre_p",
-    "shifted_chebyshev_t",
-    "shifted_chebyshev_u",
-    "shifted_chebyshev_v",
-    "shifted_chebyshev_w",
-]
+KERNELS = (
+    "chebyshev_t chebyshev_u chebyshev_v chebyshev_w hermite_h hermite_he laguerre_l legendre_p "
+    "shifted_chebyshev_t shifted_chebyshev_u shifted_chebyshev_v shifted_chebyshev_w"
+).split()
 
 
 def recurrence(x: Any, n: Any, first: Any, step: Callable) -> Any:

@@ -19,23 +19,11 @@ if TYPE_CHECKING:
 
     Ints = tuple[int, ...]
 
-__all__ = [
-    "adaptive_counts",
-    "adaptive_sums",
-    "adaptive_tables",
-    "add_at_places",
-    "fractional_starts",
-    "max_by_tables",
-    "max_pool",
-    "max_pool_places",
-    "places_by_plane",
-    "put_places",
-    "quotient",
-    "take_places",
-    "window_averages",
-    "window_averages_adjoint",
-    "window_counts",
-]
+KERNELS = (
+    "adaptive_counts adaptive_sums adaptive_tables add_at_places fractional_starts "
+    "max_by_tables max_pool max_pool_places places_by_plane put_places quotient take_places "
+    "window_averages window_averages_adjoint window_counts"
+).split()
 
 CHUNK = 1 << 18  # elements worked on at a time, so that the steps of one chunk find it in the cache
 

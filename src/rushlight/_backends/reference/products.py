@@ -14,24 +14,10 @@ import numpy as np
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import COMPLEX, F32, FULL, REDUCED
 
-__all__ = [
-    "accumulate",
-    "accumulate_activated",
-    "adjoint_times",
-    "bmm",
-    "broadcast_to",
-    "c_name",
-    "check_bmm",
-    "dot",
-    "linear",
-    "matmul",
-    "mm",
-    "mv",
-    "outer",
-    "outer_added",
-    "times_adjoint",
-    "vdot",
-]
+KERNELS = (
+    "accumulate accumulate_activated adjoint_times bmm broadcast_to c_name check_bmm dot linear "
+    "matmul mm mv outer outer_added times_adjoint vdot"
+).split()
 
 BLAS = FULL | COMPLEX
 

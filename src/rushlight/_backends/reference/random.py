@@ -16,20 +16,11 @@ from rushlight.rng.fma import fused, fused_float32
 if TYPE_CHECKING:
     from rushlight.rng.generator import Generator
 
-__all__ = [
-    "by_c_library",
-    "random_bernoulli",
-    "random_doubles",
-    "random_floats",
-    "random_integers",
-    "random_normal_floats",
-    "random_normals",
-    "random_permutation",
-    "random_uniform",
-    "random_wide_normals",
-    "random_wide_words",
-    "random_words",
-]
+KERNELS = (
+    "by_c_library random_bernoulli random_doubles random_floats random_integers "
+    "random_normal_floats random_normals random_permutation random_uniform random_wide_normals "
+    "random_wide_words random_words"
+).split()
 
 _LOW_24 = np.int32((1 << 24) - 1)
 # Words drawn at a time where they pass through scratch memory: it stays in the cache.

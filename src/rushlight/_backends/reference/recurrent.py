@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rushlight._backends.protocol.array import Array
 
-__all__ = ["recurrent_layer", "recurrent_layer_gradients"]
+KERNELS = "recurrent_layer recurrent_layer_gradients".split()
 
 NOTHING = np.zeros(0, np.float32)  # in the place of what a kind of layer does not keep
 

@@ -19,38 +19,12 @@ if TYPE_CHECKING:
 
     from rushlight._backends.protocol.array import Axis
 
-__all__ = [
-    "all",
-    "amax",
-    "amin",
-    "any",
-    "argmax",
-    "argmin",
-    "count_nonzero",
-    "cumulative",
-    "cumulative_extreme",
-    "expand_reduced",
-    "kth_index",
-    "logcumsumexp",
-    "logsumexp",
-    "max_with_index",
-    "mean",
-    "median",
-    "median_index",
-    "min_with_index",
-    "mode_index",
-    "nansum",
-    "pick",
-    "prod",
-    "segment_ids",
-    "segment_offsets",
-    "segment_reduce",
-    "sum",
-    "sum_to",
-    "upcast",
-    "variance",
-    "xor_sum",
-]
+KERNELS = (
+    "all amax amin any argmax argmin count_nonzero cumulative cumulative_extreme expand_reduced "
+    "kth_index logcumsumexp logsumexp max_with_index mean median median_index min_with_index "
+    "mode_index nansum pick prod segment_ids segment_offsets segment_reduce sum sum_to upcast "
+    "variance xor_sum"
+).split()
 
 _add: Any = np.add.reduce  # NumPy's stubs have no positional form of these, which is the quick one
 _mul: Any = np.multiply.reduce

@@ -25,16 +25,10 @@ if TYPE_CHECKING:
     Ints = tuple[int, ...]
     Taps = tuple[np.ndarray, np.ndarray | None]
 
-__all__ = [
-    "affine_grid",
-    "affine_grid_adjoint",
-    "grid_sample",
-    "grid_sample_gradients",
-    "grid_taps",
-    "resample",
-    "resample_adjoint",
-    "taps_of",
-]
+KERNELS = (
+    "affine_grid affine_grid_adjoint grid_sample grid_sample_gradients grid_taps resample "
+    "resample_adjoint taps_of"
+).split()
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:

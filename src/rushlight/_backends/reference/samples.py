@@ -12,7 +12,7 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 
-__all__ = ["dirichlet_gradient", "standard_gamma_gradient"]
+KERNELS = "dirichlet_gradient standard_gamma_gradient".split()
 
 _TERMS = 20_000  # enough for parameters of 10**7; the sums stop when nothing changes any more
 

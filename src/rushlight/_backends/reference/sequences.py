@@ -9,7 +9,7 @@ import numpy as np
 
 from rushlight.rng.fma import fused, fused_float32
 
-__all__ = ["arange_into", "full", "linspace_into", "ones"]
+KERNELS = "arange_into full linspace_into ones".split()
 
 WIDTH = 32  # bytes of a vector
 

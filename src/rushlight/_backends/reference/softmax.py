@@ -11,14 +11,9 @@ from rushlight.core import dtypes, geometry
 if TYPE_CHECKING:
     from rushlight._backends.protocol.array import Array
 
-__all__ = [
-    "cross_entropy",
-    "cross_entropy_gradient",
-    "log_softmax",
-    "log_softmax_gradient",
-    "softmax",
-    "softmax_gradient",
-]
+KERNELS = (
+    "cross_entropy cross_entropy_gradient log_softmax log_softmax_gradient softmax softmax_gradient"
+).split()
 
 largest, added = np.maximum.reduce, np.add.reduce
 

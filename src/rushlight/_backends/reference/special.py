@@ -18,30 +18,10 @@ from rushlight.core.dtype_sets import F32, F64
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "airy_ai",
-    "entr",
-    "erf",
-    "erfc",
-    "erfcx",
-    "erfinv",
-    "i0",
-    "i0e",
-    "i1",
-    "i1e",
-    "j0",
-    "j1",
-    "k0",
-    "k0e",
-    "k1",
-    "k1e",
-    "log_ndtr",
-    "ndtr",
-    "ndtri",
-    "spherical_j0",
-    "y0",
-    "y1",
-]
+KERNELS = (
+    "airy_ai entr erf erfc erfcx erfinv i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e log_ndtr ndtr ndtri "
+    "spherical_j0 y0 y1"
+).split()
 
 BLOCK = 1 << 14  # elements: the passes over a block stay in the cache
 

@@ -7,26 +7,10 @@ import sys
 
 import numpy as np
 
-__all__ = [
-    "address",
-    "as_strided",
-    "cat",
-    "cat_contiguous",
-    "contiguous",
-    "copy_into",
-    "copy_like",
-    "element_strides",
-    "empty_strided",
-    "extent",
-    "flip",
-    "plain",
-    "roll",
-    "root",
-    "row_major",
-    "stack_contiguous",
-    "tile",
-    "triangle",
-]
+KERNELS = (
+    "address as_strided cat cat_contiguous contiguous copy_into copy_like element_strides "
+    "empty_strided extent flip plain roll root row_major stack_contiguous tile triangle"
+).split()
 
 make = np.ndarray.__new__
 
