@@ -390,7 +390,7 @@ def test_llvm_text_stands_in_the_emitter_and_the_runtime_only():
 
 
 def test_llvm_text_is_recognised():
-    for module in ("operations", "emit", "runtime.threads", "runtime.memory"):
+    for module in ("operations", "emit", "runtime.threads"):
         assert written_llvm(MODULES[f"_codegen.{module}"].read_text("utf-8"))
     assert not written_llvm('"""define void @f()"""\nx = "define the load = 3"\n')
 

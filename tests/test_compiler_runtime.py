@@ -787,7 +787,7 @@ def test_what_is_kept_is_bounded(pool):
     assert found["allocated"] == base + (100 << 20)
     assert found["allocated"] + found["cached"] <= found["peak"] * 5 // 4 + (64 << 20)
     del blocks
-    limit = memory._pool().numbers[5]
+    limit = memory._pool().words[memory.MOST]
     try:
         pool.set_limit(10 << 20)
         assert pool.memory_stats()["cached"] <= 10 << 20

@@ -206,6 +206,21 @@ def entry(function: Callable) -> Entry:
     return Entry(function, "entry", "")
 
 
+def addresses(first: Entry, *others: Entry) -> tuple[int, ...]:
+    """The addresses of entries of the package that stand in one module and leave no names open."""
+    from rushlight._codegen import native
+
+    def add(module: Any) -> None:
+        for each in others:
+            module.add(each, [ir.Var(n, t) for n, t in each._types({}).items()], {}).entry = True
+
+    def text() -> str:
+        return _emitted(first, _module(first, first._types({}), {}, _apart(), add))
+
+    names = [each.__name__ for each in (first, *others)]
+    return native.load(f"{first.function.__module__}.{names}", text, names)
+
+
 _METH_FASTCALL, _METH_KEYWORDS = 0x80, 0x02
 
 

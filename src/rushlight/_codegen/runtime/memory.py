@@ -24,458 +24,255 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
+import numpy as np
+
 from rushlight._codegen import native
+from rushlight._codegen.kernel import addresses, entry
+from rushlight._codegen.language import bits, call, external, inline, routine
 from rushlight._codegen.runtime import abi
+from rushlight._codegen.types import Ptr, f64, i32, i64, u64
 
-_TEXT = """
-@lock = internal global i32 0, align 128
-; allocated, peak, kept, hits, misses, the most that is kept, what may be held above 5/4 of the peak
-@numbers = global [7 x i64] zeroinitializer, align 128
-@clock = internal global i64 0
-@lists = internal global [160 x ptr] zeroinitializer  ; per size: the first kept block
-@used = internal global [160 x i64] zeroinitializer   ; per size: when it was last asked for
-@default = global [5 x ptr] zeroinitializer  ; NumPy's: context malloc calloc realloc free
-@handler = global { [$NAME x i8], i8, [5 x ptr] } {
-  [$NAME x i8] c"rushlight$PADDING", i8 $VERSION, [5 x ptr] [
-    ptr null, ptr @pool_malloc, ptr @pool_calloc, ptr @pool_realloc, ptr @pool_free ] }
-@title = global [12 x i8] c"mem_handler\\00"
+SMALL = 32768  # bytes up to which memory is NumPy's own, with 16 bytes before it
+PAGE = 1 << 21  # a huge page: blocks from this size on are mapped
+LARGEST = 1 << 46
+CLASSES = 160
+# What the functions of the pool get as their context, in words: a mutex, the numbers of `memory_stats`, the most
+# that is kept, what may be held above 5/4 of the peak, the number of calls, NumPy's own handler (context, malloc,
+# calloc, realloc, free); then of each class the first kept block, and when it was last asked for.
+MUTEX, ALLOCATED, PEAK, KEPT, HITS, MISSES, MOST, ROOM, CLOCK, OWN = 0, *range(8, 17)
+LISTS = OWN + abi.HANDLER_WORDS
+USED = LISTS + CLASSES
+WORDS = USED + CLASSES
+# A block begins with 64 bytes: the next kept block in word 0, and, right before the memory that is given out, the
+# size that was asked for and its class, which is -1 in NumPy's own blocks.
+HEAD = 64
+NUMPYS = -1
 
-declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
-declare i32 @munmap(ptr, i64)
-declare i32 @madvise(ptr, i64, i32)
-declare ptr @aligned_alloc(i64, i64)
-declare void @free(ptr)
-declare i32 @sched_yield()
-declare i64 @llvm.ctlz.i64(i64, i1)
-declare i64 @llvm.umax.i64(i64, i64)
-declare i64 @llvm.umin.i64(i64, i64)
-declare { i64, i1 } @llvm.umul.with.overflow.i64(i64, i64)
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+lock = external("pthread_mutex_lock", i32, Ptr[i64])
+unlock = external("pthread_mutex_unlock", i32, Ptr[i64])
+mmap = external("mmap", i64, i64, i64, i32, i32, i32, i64)
+munmap = external("munmap", i32, i64, i64)
+madvise = external("madvise", i32, i64, i64, i32)
+aligned_alloc = external("aligned_alloc", i64, i64, i64)
+free = external("free", None, i64)
+memset = external("memset", i64, i64, i32, i64)
+memcpy = external("memcpy", i64, i64, i64, i64)
 
-; A block's first 64 bytes: at 0 the next kept block, and, right before the memory that is given out,
-; at 48 the size that was asked for, at 56 its class: 0, 1, ... or -1 for NumPy's own blocks, which
-; have 16 bytes before the memory.
 
-define internal void @take_lock() {
-entry:
-  br label %try
-try:
-  %i = phi i32 [ 0, %entry ], [ %i1, %again ]
-  %swap = cmpxchg weak ptr @lock, i32 0, i32 1 acquire monotonic, align 4
-  %ours = extractvalue { i32, i1 } %swap, 1
-  br i1 %ours, label %done, label %wait
-wait:
-  %i1 = add i32 %i, 1
-  %long = icmp ugt i32 %i1, 1000
-  br i1 %long, label %yield, label %again
-yield:
-  call i32 @sched_yield()
-  br label %again
-again:
-  br label %try
-done:
-  ret void
-}
+@inline
+def words(address):
+    return bits(address, Ptr[i64])
 
-define internal void @give_lock() {
-  store atomic i32 0, ptr @lock release, align 4
-  ret void
-}
 
-define void @forked() {   ; whoever had the lock is not in this process
-  call void @give_lock()
-  ret void
-}
+@inline
+def class_of(size):
+    """The class of a size above SMALL: there are four of them for each power of two."""
+    last = size - 1
+    shift = (bits(f64(last), i64) >> 52) - 1025  # what is left are the three highest bits
+    return 4 * (shift - 13) + (last >> shift) - 4
 
-define internal void @count(i64 %which, i64 %change) {   ; under the lock
-  %at = getelementptr i64, ptr @numbers, i64 %which
-  %old = load i64, ptr %at
-  %new = add i64 %old, %change
-  store i64 %new, ptr %at
-  ret void
-}
 
-define internal i64 @class_of(i64 %size) {   ; of a size above 32 KiB
-  %last = sub i64 %size, 1
-  %zeros = call i64 @llvm.ctlz.i64(i64 %last, i1 true)
-  %shift = sub i64 61, %zeros
-  %quarters = lshr i64 %last, %shift   ; 4 ... 7
-  %power = sub i64 %shift, 13
-  %first = shl i64 %power, 2
-  %plus = add i64 %first, %quarters
-  %class = sub i64 %plus, 4
-  ret i64 %class
-}
+@inline
+def capacity(kind):
+    """The bytes of a class."""
+    return ((kind & 3) + 5) << ((kind >> 2) + 13)
 
-define internal i64 @capacity(i64 %class) {
-  %quarter = and i64 %class, 3
-  %quarters = add i64 %quarter, 5
-  %power = lshr i64 %class, 2
-  %shift = add i64 %power, 13
-  %bytes = shl i64 %quarters, %shift
-  ret i64 %bytes
-}
 
-define internal void @touch(i64 %class) {   ; under the lock
-  %now = load i64, ptr @clock
-  %next = add i64 %now, 1
-  store i64 %next, ptr @clock
-  %at = getelementptr i64, ptr @used, i64 %class
-  store i64 %next, ptr %at
-  ret void
-}
+@inline
+def touch(pool, kind):
+    """Note, under the lock, that a class was asked for."""
+    pool[CLOCK] += 1
+    pool[USED + kind] = pool[CLOCK]
 
-define internal ptr @pop(i64 %class) {   ; under the lock; null where none is kept
-  %list = getelementptr ptr, ptr @lists, i64 %class
-  %block = load ptr, ptr %list
-  %none = icmp eq ptr %block, null
-  br i1 %none, label %done, label %take
-take:
-  %next = load ptr, ptr %block
-  store ptr %next, ptr %list
-  %bytes = call i64 @capacity(i64 %class)
-  %less = sub i64 0, %bytes
-  call void @count(i64 2, i64 %less)
-  ret ptr %block
-done:
-  ret ptr null
-}
 
-define internal ptr @fresh(i64 %class, i64 %size) noinline {   ; null where the system has no more
-entry:
-  %bytes = call i64 @capacity(i64 %class)
-  %small = icmp ult i64 %bytes, 2097152
-  br i1 %small, label %heap, label %map
-heap:
-  %with = add i64 %bytes, 64
-  %block = call ptr @aligned_alloc(i64 64, i64 %with)
-  ret ptr %block
-map:   ; with room to start at a multiple of 2 MiB, which is a huge page
-  %length = add i64 %bytes, 4096
-  %asked = add i64 %length, 2097152
-  %mapped = call ptr @mmap(ptr null, i64 %asked, i32 3, i32 34, i32 -1, i64 0)
-  %address = ptrtoint ptr %mapped to i64
-  %failed = icmp eq i64 %address, -1
-  br i1 %failed, label %none, label %align
-none:
-  ret ptr null
-align:
-  %up = add i64 %address, 2097151
-  %start = and i64 %up, -2097152
-  %base = inttoptr i64 %start to ptr
-  %before = sub i64 %start, %address
-  %some = icmp ne i64 %before, 0
-  br i1 %some, label %head, label %tail
-head:
-  call i32 @munmap(ptr %mapped, i64 %before)
-  br label %tail
-tail:
-  %after = sub i64 2097152, %before   ; at least a page: mappings start at pages
-  %end = getelementptr i8, ptr %base, i64 %length
-  call i32 @munmap(ptr %end, i64 %after)
-  %huge = and i64 %size, -2097152   ; a last half page would be memory that nobody uses
-  call i32 @madvise(ptr %base, i64 %huge, i32 14)
-  ret ptr %base
-}
+@inline
+def pop(pool, kind):
+    """Take, under the lock, a kept block of a class; 0 where there is none."""
+    block = pool[LISTS + kind]
+    if block != 0:
+        pool[LISTS + kind] = words(block)[0]
+        pool[KEPT] -= capacity(kind)
+    return block
 
-define internal void @release(i64 %class, ptr %block) noinline {
-  %bytes = call i64 @capacity(i64 %class)
-  %small = icmp ult i64 %bytes, 2097152
-  br i1 %small, label %heap, label %map
-heap:
-  call void @free(ptr %block)
-  ret void
-map:
-  %length = add i64 %bytes, 4096
-  call i32 @munmap(ptr %block, i64 %length)
-  ret void
-}
 
-define void @shrink(i64 %keep_all) noinline {   ; give back what is over the bounds; with 0 all that is kept
-entry:
-  br label %next
-next:
-  call void @take_lock()
-  %allocated = load i64, ptr @numbers
-  %peak = load i64, ptr getelementptr (i64, ptr @numbers, i64 1)
-  %kept = load i64, ptr getelementptr (i64, ptr @numbers, i64 2)
-  %most = load i64, ptr getelementptr (i64, ptr @numbers, i64 5)
-  %room = load i64, ptr getelementptr (i64, ptr @numbers, i64 6)
-  %quarter = lshr i64 %peak, 2
-  %more = add i64 %peak, %quarter
-  %bound = add i64 %more, %room
-  %held = add i64 %allocated, %kept
-  %over = icmp ugt i64 %held, %bound
-  %much = icmp ugt i64 %kept, %most
-  %all = icmp eq i64 %keep_all, 0
-  %either = or i1 %over, %much
-  %wanted = or i1 %either, %all
-  %any = icmp ne i64 %kept, 0
-  %go = and i1 %wanted, %any
-  br i1 %go, label %search, label %done
-search:   ; the class that nobody asked for for longest
-  %i = phi i64 [ 0, %next ], [ %i1, %search ]
-  %best = phi i64 [ 0, %next ], [ %best1, %search ]
-  %oldest = phi i64 [ -1, %next ], [ %oldest1, %search ]
-  %list = getelementptr ptr, ptr @lists, i64 %i
-  %first = load ptr, ptr %list
-  %there = icmp ne ptr %first, null
-  %at = getelementptr i64, ptr @used, i64 %i
-  %time = load i64, ptr %at
-  %older = icmp ult i64 %time, %oldest
-  %better = and i1 %there, %older
-  %best1 = select i1 %better, i64 %i, i64 %best
-  %oldest1 = select i1 %better, i64 %time, i64 %oldest
-  %i1 = add i64 %i, 1
-  %others = icmp ult i64 %i1, 160
-  br i1 %others, label %search, label %found
-found:
-  %block = call ptr @pop(i64 %best1)
-  call void @give_lock()
-  call void @release(i64 %best1, ptr %block)
-  br label %next
-done:
-  call void @give_lock()
-  ret void
-}
+@routine
+def fresh(kind, size):
+    """A block from the system, of which `size` bytes will be used; 0 where there is no more."""
+    length = capacity(kind)
+    if length < PAGE:
+        return aligned_alloc(HEAD, length + HEAD)
+    length += 4096
+    mapped = mmap(0, length + PAGE, 3, 34, -1, 0)  # with room to begin at a huge page
+    if mapped == -1:
+        return i64(0)
+    start = (mapped + (PAGE - 1)) & -PAGE
+    if start > mapped:
+        munmap(mapped, start - mapped)
+    munmap(start + length, mapped + PAGE - start)  # at least a page: mappings begin at pages
+    madvise(start, size & -PAGE, 14)  # a last half page would be memory that nobody uses
+    return start
 
-define internal ptr @pooled(i64 %size, i1 %zero) noinline {   ; of more than 32 KiB
-entry:
-  %huge = icmp ugt i64 %size, 70368744177664
-  br i1 %huge, label %none, label %look
-none:
-  ret ptr null
-look:
-  %class = call i64 @class_of(i64 %size)
-  %bytes = call i64 @capacity(i64 %class)
-  call void @take_lock()
-  call void @touch(i64 %class)
-  %kept = call ptr @pop(i64 %class)
-  %hit = icmp ne ptr %kept, null
-  %which = select i1 %hit, i64 3, i64 4
-  call void @count(i64 %which, i64 1)
-  call void @count(i64 0, i64 %bytes)
-  %allocated = load i64, ptr @numbers
-  %peak = load i64, ptr getelementptr (i64, ptr @numbers, i64 1)
-  %higher = call i64 @llvm.umax.i64(i64 %allocated, i64 %peak)
-  store i64 %higher, ptr getelementptr (i64, ptr @numbers, i64 1)
-  call void @give_lock()
-  br i1 %hit, label %have, label %ask
-ask:
-  call void @shrink(i64 1)
-  %first = call ptr @fresh(i64 %class, i64 %size)
-  %got = icmp ne ptr %first, null
-  br i1 %got, label %have, label %again
-again:
-  call void @shrink(i64 0)
-  %second = call ptr @fresh(i64 %class, i64 %size)
-  %got2 = icmp ne ptr %second, null
-  br i1 %got2, label %have, label %fail
-fail:
-  %less = sub i64 0, %bytes
-  call void @take_lock()
-  call void @count(i64 0, i64 %less)
-  call void @give_lock()
-  ret ptr null
-have:
-  %block = phi ptr [ %kept, %look ], [ %first, %ask ], [ %second, %again ]
-  %memory = getelementptr i8, ptr %block, i64 64
-  %note = getelementptr i8, ptr %block, i64 48
-  store i64 %size, ptr %note
-  %kind = getelementptr i8, ptr %block, i64 56
-  store i64 %class, ptr %kind
-  %mapped = icmp uge i64 %bytes, 2097152
-  %new = xor i1 %hit, true
-  %clean = and i1 %mapped, %new   ; the system clears what it maps
-  %dirty = xor i1 %clean, true
-  %clear = and i1 %zero, %dirty
-  br i1 %clear, label %wipe, label %done
-wipe:
-  call void @llvm.memset.p0.i64(ptr %memory, i8 0, i64 %size, i1 false)
-  br label %done
-done:
-  ret ptr %memory
-}
 
-define internal ptr @get(i64 %size, i1 %zero) noinline {
-entry:
-  %small = icmp ule i64 %size, 32768
-  br i1 %small, label %numpy, label %pool
-pool:
-  %block = call ptr @pooled(i64 %size, i1 %zero)
-  ret ptr %block
-numpy:
-  %with = add i64 %size, 16
-  %context = load ptr, ptr @default
-  br i1 %zero, label %clear, label %plain
-clear:
-  %calloc = load ptr, ptr getelementptr (ptr, ptr @default, i64 2)
-  %a = call ptr %calloc(ptr %context, i64 1, i64 %with)
-  br label %got
-plain:
-  %malloc = load ptr, ptr getelementptr (ptr, ptr @default, i64 1)
-  %b = call ptr %malloc(ptr %context, i64 %with)
-  br label %got
-got:
-  %raw = phi ptr [ %a, %clear ], [ %b, %plain ]
-  %failed = icmp eq ptr %raw, null
-  br i1 %failed, label %none, label %mark
-none:
-  ret ptr null
-mark:
-  store i64 %size, ptr %raw
-  %kind = getelementptr i8, ptr %raw, i64 8
-  store i64 -1, ptr %kind
-  %memory = getelementptr i8, ptr %raw, i64 16
-  ret ptr %memory
-}
+@entry
+def shrink(pool: Ptr[i64], keep: i64):
+    """Give back to the system what is over the bounds, or with `keep` 0 all that is kept: first what nobody
+    asked for for longest."""
+    while True:
+        lock(pool)
+        held = pool[ALLOCATED] + pool[KEPT]
+        over = (held > pool[PEAK] + (pool[PEAK] >> 2) + pool[ROOM]) | (pool[KEPT] > pool[MOST])
+        if (pool[KEPT] == 0) | (not (over | (keep == 0))):
+            break
+        best, oldest = i64(0), i64((1 << 63) - 1)
+        for kind in range(CLASSES):
+            if (pool[LISTS + kind] != 0) & (pool[USED + kind] < oldest):
+                best, oldest = kind, pool[USED + kind]
+        block = pop(pool, best)
+        unlock(pool)
+        if capacity(best) < PAGE:
+            free(block)
+        else:
+            munmap(block, capacity(best) + 4096)
+    unlock(pool)
 
-define internal ptr @pool_malloc(ptr %context, i64 %size) {
-  %memory = call ptr @get(i64 %size, i1 false)
-  ret ptr %memory
-}
 
-define internal ptr @pool_calloc(ptr %context, i64 %count, i64 %each) {
-  %product = call { i64, i1 } @llvm.umul.with.overflow.i64(i64 %count, i64 %each)
-  %size = extractvalue { i64, i1 } %product, 0
-  %over = extractvalue { i64, i1 } %product, 1
-  br i1 %over, label %none, label %some
-none:
-  ret ptr null
-some:
-  %memory = call ptr @get(i64 %size, i1 true)
-  ret ptr %memory
-}
+@routine
+def pooled(pool, size, ZERO):
+    """Memory of more than SMALL bytes; 0 where the system has no more."""
+    kind = class_of(size)
+    length = capacity(kind)
+    lock(pool)
+    touch(pool, kind)
+    block = pop(pool, kind)
+    known = block != 0
+    if known:
+        pool[HITS] += 1
+    else:
+        pool[MISSES] += 1
+    pool[ALLOCATED] += length
+    pool[PEAK] = max(pool[PEAK], pool[ALLOCATED])
+    unlock(pool)
+    if not known:
+        shrink(pool, i64(1))
+        block = fresh(kind, size)
+        if block == 0:
+            shrink(pool, i64(0))
+            block = fresh(kind, size)
+        if block == 0:
+            lock(pool)
+            pool[ALLOCATED] -= length
+            unlock(pool)
+            return block
+    memory = block + HEAD
+    words(memory)[-2] = size
+    words(memory)[-1] = kind
+    if ZERO:
+        if known | (length < PAGE):  # the system clears what it maps
+            memset(memory, 0, size)
+    return memory
 
-define internal void @pool_free(ptr %context, ptr %memory, i64 %unused) {
-entry:
-  %none = icmp eq ptr %memory, null
-  br i1 %none, label %done, label %look
-look:
-  %kind = getelementptr i8, ptr %memory, i64 -8
-  %class = load i64, ptr %kind
-  %small = icmp eq i64 %class, -1
-  br i1 %small, label %numpy, label %pool
-numpy:
-  %raw = getelementptr i8, ptr %memory, i64 -16
-  %size = load i64, ptr %raw
-  %with = add i64 %size, 16
-  %default = load ptr, ptr @default
-  %free = load ptr, ptr getelementptr (ptr, ptr @default, i64 4)
-  call void %free(ptr %default, ptr %raw, i64 %with)
-  ret void
-pool:
-  %block = getelementptr i8, ptr %memory, i64 -64
-  %bytes = call i64 @capacity(i64 %class)
-  %less = sub i64 0, %bytes
-  call void @take_lock()
-  call void @touch(i64 %class)
-  %list = getelementptr ptr, ptr @lists, i64 %class
-  %next = load ptr, ptr %list
-  store ptr %next, ptr %block
-  store ptr %block, ptr %list
-  call void @count(i64 0, i64 %less)
-  call void @count(i64 2, i64 %bytes)
-  %kept = load i64, ptr getelementptr (i64, ptr @numbers, i64 2)
-  %most = load i64, ptr getelementptr (i64, ptr @numbers, i64 5)
-  %over = icmp ugt i64 %kept, %most
-  call void @give_lock()
-  br i1 %over, label %trim, label %done
-trim:
-  call void @shrink(i64 1)
-  ret void
-done:
-  ret void
-}
 
-define internal ptr @pool_realloc(ptr %context, ptr %memory, i64 %size) {
-entry:
-  %none = icmp eq ptr %memory, null
-  br i1 %none, label %new, label %look
-new:
-  %first = call ptr @get(i64 %size, i1 false)
-  ret ptr %first
-look:
-  %kind = getelementptr i8, ptr %memory, i64 -8
-  %class = load i64, ptr %kind
-  %note = getelementptr i8, ptr %memory, i64 -16
-  %old = load i64, ptr %note
-  %numpys = icmp eq i64 %class, -1
-  %small = icmp ule i64 %size, 32768
-  %stays = and i1 %numpys, %small
-  br i1 %stays, label %numpy, label %pool
-numpy:
-  %with = add i64 %size, 16
-  %default = load ptr, ptr @default
-  %realloc = load ptr, ptr getelementptr (ptr, ptr @default, i64 3)
-  %raw = call ptr %realloc(ptr %default, ptr %note, i64 %with)
-  %failed = icmp eq ptr %raw, null
-  br i1 %failed, label %fail, label %moved
-moved:
-  store i64 %size, ptr %raw
-  %after = getelementptr i8, ptr %raw, i64 16
-  ret ptr %after
-pool:
-  %either = or i1 %numpys, %small
-  br i1 %either, label %move, label %compare
-compare:
-  %other = call i64 @class_of(i64 %size)
-  %same = icmp eq i64 %other, %class
-  br i1 %same, label %keep, label %move
-keep:
-  store i64 %size, ptr %note
-  ret ptr %memory
-move:
-  %target = call ptr @get(i64 %size, i1 false)
-  %failed2 = icmp eq ptr %target, null
-  br i1 %failed2, label %fail, label %copy
-fail:
-  ret ptr null
-copy:
-  %both = call i64 @llvm.umin.i64(i64 %old, i64 %size)
-  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %memory, i64 %both, i1 false)
-  call void @pool_free(ptr null, ptr %memory, i64 %old)
-  ret ptr %target
-}
-"""
+@routine
+def take(pool, size, ZERO):
+    """Memory of any size."""
+    if u64(size) > LARGEST:
+        return i64(0)
+    if size > SMALL:
+        return pooled(pool, size, ZERO=ZERO)
+    if ZERO:
+        memory = call(pool[OWN + 2], i64, pool[OWN], i64(1), size + 16)
+    else:
+        memory = call(pool[OWN + 1], i64, pool[OWN], size + 16)
+    if memory != 0:
+        memory += 16
+        words(memory)[-2] = size
+        words(memory)[-1] = NUMPYS
+    return memory
+
+
+@entry
+def pool_malloc(pool: Ptr[i64], size: i64):
+    return take(pool, size, ZERO=False)
+
+
+@entry
+def pool_calloc(pool: Ptr[i64], count: i64, each: i64):
+    if (count != 0) & (u64(each) > LARGEST // u64(max(count, i64(1)))):
+        return i64(0)
+    return take(pool, count * each, ZERO=True)
+
+
+@entry
+def pool_free(pool: Ptr[i64], memory: i64, size: i64):
+    if memory != 0:
+        kind = words(memory)[-1]
+        if kind == NUMPYS:
+            call(pool[OWN + 4], None, pool[OWN], memory - 16, words(memory)[-2] + 16)
+        else:
+            lock(pool)
+            touch(pool, kind)
+            words(memory - HEAD)[0] = pool[LISTS + kind]
+            pool[LISTS + kind] = memory - HEAD
+            pool[ALLOCATED] -= capacity(kind)
+            pool[KEPT] += capacity(kind)
+            over = pool[KEPT] > pool[MOST]
+            unlock(pool)
+            if over:
+                shrink(pool, i64(1))
+
+
+@entry
+def pool_realloc(pool: Ptr[i64], memory: i64, size: i64):
+    if memory == 0:
+        return take(pool, size, ZERO=False)
+    old, kind = words(memory)[-2], words(memory)[-1]
+    small = u64(size) <= SMALL
+    if (kind == NUMPYS) & small:
+        moved = call(pool[OWN + 3], i64, pool[OWN], memory - 16, size + 16)
+        if moved != 0:
+            moved += 16
+            words(moved)[-2] = size
+        return moved
+    if (kind != NUMPYS) & (not small):
+        if class_of(size) == kind:
+            words(memory)[-2] = size
+            return memory
+    made = take(pool, size, ZERO=False)
+    if made != 0:
+        memcpy(made, memory, min(old, size))
+        pool_free(pool, memory, old)
+    return made
 
 
 class _Pool:
-    """The native module, loaded, with NumPy's own allocator behind it."""
+    """The pool of this process, with NumPy's own allocator behind it."""
 
     def __init__(self) -> None:
         import ctypes
 
-        names = ("forked", "shrink", "numbers", "default", "handler", "title")
-        words = {
-            "$PADDING": "\\00" * (abi.HANDLER_NAME - len("rushlight")),
-            "$NAME": str(abi.HANDLER_NAME),
-            "$VERSION": str(abi.HANDLER_VERSION),
-        }
-
-        def made() -> str:
-            text = _TEXT
-            for word, meaning in words.items():
-                text = text.replace(word, meaning)
-            return text
-
-        forked, shrink, numbers, default, handler, title = native.load("memory", made, names)
-        # With the GIL held, as when NumPy calls: nobody who holds it waits for the lock in vain.
-        self.shrink = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(shrink)
-        self.numbers = (ctypes.c_int64 * 7).from_address(numbers)
-        self.numbers[5:7] = [_memory() // 2, 64 << 20]
-
         found = abi.handler_functions()
         assert found is not None
         self.set, self.current, self.own, functions = found
-        ctypes.memmove(default, functions, 8 * abi.HANDLER_WORDS)
+        self.words = (ctypes.c_int64 * WORDS)()
+        here = ctypes.addressof(self.words)
+        ctypes.memmove(here + 8 * OWN, functions, 8 * abi.HANDLER_WORDS)
+        self.words[MOST], self.words[ROOM] = _memory() // 2, 64 << 20
+        shrinks, *calls = addresses(shrink, pool_malloc, pool_calloc, pool_realloc, pool_free)
+        # With the GIL held, as when NumPy calls: nobody who holds it waits for the lock in vain.
+        kind = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+        self.shrink = partial(kind(shrinks), here)
+        name = b"rushlight".ljust(abi.HANDLER_NAME, b"\0") + bytes([abi.HANDLER_VERSION])
+        handler = ctypes.create_string_buffer(name + np.array([here, *calls], np.int64).tobytes())
+        title = ctypes.create_string_buffer(b"mem_handler")
+        native.keep((self.words, handler, title))
         new = ctypes.PYFUNCTYPE(ctypes.py_object, *[ctypes.c_void_p] * 3)
         self.handler = new(("PyCapsule_New", ctypes.pythonapi))(handler, title, None)
-        os.register_at_fork(after_in_child=ctypes.PYFUNCTYPE(None)(forked))
+        # Whoever had the lock is not in a child.
+        unlocked = partial(ctypes.memset, here, 0, 8 * ALLOCATED)
+        os.register_at_fork(after_in_child=unlocked)
 
 
 _pool = cache(_Pool)
@@ -522,8 +319,8 @@ def _started() -> bool:
 def empty_cache() -> None:
     """Give back to the system all memory that is kept; forget the peak."""
     if _started():
-        numbers = _pool().numbers
-        numbers[1] = numbers[0]
+        words = _pool().words
+        words[PEAK] = words[ALLOCATED]
         _pool().shrink(0)
 
 
@@ -532,7 +329,7 @@ def set_limit(bytes: int) -> None:
     if bytes < 0:
         raise ValueError(f"set_limit expects a number of bytes, got {bytes}")
     if _possible():
-        _pool().numbers[5] = bytes
+        _pool().words[MOST] = bytes
         _pool().shrink(1)
 
 
@@ -543,5 +340,5 @@ def memory_stats() -> dict[str, Any]:
     >>> sorted(memory_stats())
     ['allocated', 'cached', 'hits', 'misses', 'peak']
     """
-    numbers = list(_pool().numbers) if _started() else [0] * 5
-    return dict(zip(("allocated", "peak", "cached", "hits", "misses"), numbers, strict=False))
+    numbers = _pool().words[ALLOCATED:MOST] if _started() else [0] * 5
+    return dict(zip(("allocated", "peak", "cached", "hits", "misses"), numbers, strict=True))
