@@ -30,6 +30,7 @@ from rushlight._backends.llvm import registration
 from rushlight._backends.llvm import scan as compiled_scan
 from rushlight._backends.llvm import softmax as compiled_softmax
 from rushlight._codegen.kernels.pointwise import Pointwise
+from rushlight._codegen.native_entry import behind
 from rushlight.core import dtypes
 
 # A kernel that hands its work to NumPy's loop, as one may that is being compiled, warns as NumPy does; the
@@ -204,7 +205,7 @@ def pointwise(name):
     for family in ("activation", "elementwise", "loss"):
         function = getattr(BINDINGS[family], name, None)
         if LLVM.get(name) == family:
-            for cell in function.__closure__ or ():
+            for cell in behind(function).__closure__ or ():
                 if isinstance(cell.cell_contents, Pointwise):
                     return cell.cell_contents.arrays, cell.cell_contents.numbers
     return None

@@ -242,3 +242,50 @@ def test_variances_and_scans(dtype):
                     rough = 0.01 if dtype == "f2" else 1e-5
                     for g, w in zip(got, want, strict=True):
                         np.testing.assert_allclose(g, w, rtol=rough, atol=rough)
+
+
+def test_elementwise_entries_take_arrays_of_one_shape_and_numbers():
+    from rushlight._backends.llvm import elementwise
+
+    F64, I32 = np.dtype("f8"), np.dtype("i4")
+    rng = np.random.default_rng(1)
+    lerp, clip, power = elementwise._number.entries, elementwise._bounded, elementwise._power
+    clip = clip.entries(elementwise.range_of)
+    for dtype in (F32, F64):
+        for shape in ((), (1,), (3, 40), (2, 1, 5)):
+            a, b = rng.standard_normal((2, *shape)).astype(dtype)
+            a, b = np.asarray(a), np.asarray(b)
+            made = lerp[dtype](a, b, 0.25)
+            assert made.__class__ is np.ndarray and made.shape == shape and made.dtype is dtype
+            assert made.flags.owndata and np.array_equal(
+                made, elementwise.lerp(a, b, 0.25, out=np.empty_like(a))
+            )
+            assert np.array_equal(
+                lerp[dtype](a, b, 2), elementwise.lerp(a, b, 2.0, out=np.empty_like(a))
+            )
+            want = np.clip(a, dtype.type(-0.25), dtype.type(0.5))
+            assert np.array_equal(clip[dtype](a, -0.25, 0.5), want)
+            assert np.array_equal(clip[dtype](a, None, 0.5), np.minimum(a, dtype.type(0.5)))
+            assert np.array_equal(clip[dtype](a, 1, None), np.maximum(a, 1))
+    a, b = rng.standard_normal((2, 3, 4)).astype(F32)
+    unaligned = np.frombuffer(bytearray(49), np.uint8)[1:].view(F32).reshape(3, 4)
+    for other in (b.T, b[:, :3], b[:1], b.astype(F64), b.view(np.matrix), unaligned, 0.5, None):
+        assert lerp[F32](a, other, 0.5) is None
+        assert power.entries[F32](a, other) is None
+    for number in (None, True, float("nan"), 1e300, 1 << 40, -(1 << 70), F32.type(1), "1", b):
+        assert lerp[F32](a, b, number) is None
+    assert clip[F32](a, None, None) is None
+    assert lerp[F32](a[:0], b[:0], 0.5) is None
+    assert lerp[F32](a, b) is lerp[F32](a, b, 0.5, 0.5) is lerp[F32]() is None
+    whole = np.arange(12, dtype=I32).reshape(3, 4)
+    assert clip[I32](whole, 2, None).tolist() == np.maximum(whole, 2).tolist()
+    assert clip[I32](whole, 0.5, 3) is clip[I32](whole, 1 << 40, None) is None
+    assert lerp[np.dtype(complex)](a, b, 0.5) is None
+    half = a.astype(np.float16)
+    assert lerp[half.dtype](half, half, 1).dtype is half.dtype
+    held = [sys.getrefcount(o) for o in (a, b, F32, None)]
+    for _ in range(2000):
+        lerp[F32](a, b, 0.5)
+        lerp[F32](a, b.T, 0.5)
+    now = [sys.getrefcount(o) for o in (a, b, F32, None)]
+    assert all(abs(n - m) < 1000 for n, m in zip(held, now, strict=True))

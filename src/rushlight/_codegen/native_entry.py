@@ -50,8 +50,18 @@ from rushlight._codegen.python_api import (
     PyTuple_New,
     PyTuple_SetItem,
 )
-from rushlight._codegen.runtime.abi import ALIGNED, DATA, DTYPE, FLAGS, TYPE
-from rushlight._codegen.types import Header, Ptr, i32, i64
+from rushlight._codegen.runtime.abi import (
+    ALIGNED,
+    C_CONTIGUOUS,
+    DATA,
+    DTYPE,
+    FLAGS,
+    FLOAT_VALUE,
+    TYPE,
+)
+from rushlight._codegen.runtime.abi import NDIM as ARRAY_NDIM
+from rushlight._codegen.runtime.abi import SHAPE as ARRAY_SHAPE
+from rushlight._codegen.types import Header, Ptr, Type, b1, f32, f64, i32, i64
 
 DIMS = 8  # of a result
 # A plan: the run, how many elements it goes over, the result's dimensions, its shape; numbers.
@@ -202,6 +212,103 @@ def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Objec
     return several
 
 
+# Behind FIXED in what `over_elements` is bound to: the type of Python's floats, the dtypes of arrays and
+# of the result, their sizes, the loop, how many arrays, how many operands with numbers, the type
+# that numbers become, and of each number what stands for None (NONE: it must be given).
+FLOAT, GIVEN, MADE, STEP, MADE_STEP, LOOP, ARRAYS, OPERANDS, BECOMES, ABSENT = range(
+    FIXED, FIXED + 10
+)
+OPERANDS_MOST = 8
+SINGLE, DOUBLE, WIDE, NARROW = range(4)
+BECOME = {f32: SINGLE, f64: DOUBLE, i64: WIDE, i32: NARROW}
+EXACT = 1 << 24  # integers up to here are exact in every type
+INFINITY = float("inf")
+
+
+@inline
+def number_read(o, table, absent, into):
+    """Write a Python number as the loop reads it; False where it is none or NaN, or does not fit."""
+    kind, becomes = bits(o, Ptr[i64])[TYPE], table[BECOMES]
+    whole, real, overflow = i64(0), f64(0), array(i32, 1)
+    fits, whole_given = b1(1), kind == table[INT]
+    if whole_given:
+        whole = PyLong_AsLongLongAndOverflow(o, overflow)
+        fits = (overflow[0] == 0) & (whole <= EXACT) & (whole >= -EXACT)
+        real = f64(whole)
+    elif kind == table[FLOAT]:
+        real = bits(o, Ptr[f64])[FLOAT_VALUE]
+        fits = ((becomes == SINGLE) | (becomes == DOUBLE)) & (real == real)
+    if becomes == SINGLE:
+        single = f32(real)
+        fits = fits & ((abs(single) != INFINITY) | (abs(real) == INFINITY))
+        bits(into, Ptr[f32])[0] = single
+    elif becomes == DOUBLE:
+        bits(into, Ptr[f64])[0] = real
+    elif becomes == WIDE:
+        into[0] = whole
+    else:
+        bits(into, Ptr[i32])[0] = i32(whole)
+    if (not whole_given) & (kind != table[FLOAT]):
+        fits = (o == table[NOTHING]) & (absent != NONE)
+        into[0] = absent
+    return fits
+
+
+@entry
+def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
+    """The loop of a ufunc over arrays of one dtype and one shape, in order, and numbers behind them."""
+    table = bits(self[DATA], Ptr[i64])
+    nothing, arrays, operands = table[NOTHING], table[ARRAYS], table[OPERANDS]
+    if (table[USED] == 0) | (count != operands):
+        return new_reference(nothing)
+    args, steps, size = array(i64, OPERANDS_MOST), array(i64, OPERANDS_MOST), array(i64, 1)
+    values, fits, given = array(i64, OPERANDS_MOST), b1(1), operands == arrays
+    first = bits(objects[0], Ptr[i64])
+    for k in range(operands):
+        o = objects[k]
+        if k < arrays:
+            fits = plain(o, table, table[GIVEN])
+            if fits:
+                a = bits(o, Ptr[i64])
+                nd = bits(a + ARRAY_NDIM, Ptr[i32])[0]
+                fits = (bits(a + FLAGS, Ptr[i32])[0] & C_CONTIGUOUS) != 0
+                fits = fits & (nd == bits(first + ARRAY_NDIM, Ptr[i32])[0])
+                if fits:
+                    size[0] = 1
+                    shape, wanted = (
+                        bits(a[ARRAY_SHAPE], Ptr[i64]),
+                        bits(first[ARRAY_SHAPE], Ptr[i64]),
+                    )
+                    for d in range(i64(nd)):
+                        fits = fits & (shape[d] == wanted[d])
+                        size[0] = size[0] * shape[d]
+                    args[k] = a[DATA]
+                    steps[k] = table[STEP]
+        else:
+            fits = number_read(o, table, table[ABSENT + k - arrays], values + k)
+            given = given | (o != nothing)
+            args[k] = bits(values + k, i64)
+            steps[k] = 0
+        if not fits:
+            break
+    if (not fits) | (not given) | (size[0] == 0):  # without numbers the function behind decides
+        return new_reference(nothing)
+    out = call_address(
+        table[NEW], Object, table[ARRAY], new_reference(table[MADE]),
+        bits(first + ARRAY_NDIM, Ptr[i32])[0], first[ARRAY_SHAPE], i64(0), i64(0), i32(0), i64(0),
+    )  # fmt: skip
+    if out != 0:
+        args[operands] = bits(out, Ptr[i64])[DATA]
+        steps[operands] = table[MADE_STEP]
+        thread = i64(0)
+        if size[0] >= LONG:
+            thread = PyEval_SaveThread()
+        call_address(table[LOOP], None, args, size, steps, i64(0))
+        if thread != 0:
+            PyEval_RestoreThread(thread)
+    return out
+
+
 # What `by_first` is bound to: the type of arrays, None, the entries by dtype, and the function behind them.
 FIRST_ARRAY, FIRST_NOTHING, ENTRIES, FALLBACK = range(4)
 
@@ -283,14 +390,44 @@ def bind(
         kernel, known = runs[run - 1]
         table[first + run - 1] = kernel.address(**known)
 
-    fixed = (np.ndarray, int, bool, None, True, list, compile_run)
-    addresses = [id(each) for each in (*fixed, *descrs, *results)]
-    table = np.array(
-        [_used, addresses[0], abi.new_array(), *addresses[1:], *[0] * len(runs)], np.int64
-    )
     native.keep((compile_run, descrs, tuple(results)))
-    _tables.append(table)
+    table = table_of(compile_run, *map(id, (*descrs, *results)), *[0] * len(runs))
     return builtin(infer[0].__name__, code, table)
+
+
+def table_of(compile_run: Any, *words: int) -> np.ndarray:
+    """What an entry is bound to: what stands at fixed places, and some more words."""
+    from rushlight._codegen.runtime import abi
+
+    fixed = [id(each) for each in (int, bool, None, True, list, compile_run)]
+    words = (_used, id(np.ndarray), abi.new_array(), *fixed, *words)
+    _tables.append(np.array(words, np.int64))
+    return _tables[-1]
+
+
+def bind_loop(
+    name: str,
+    loop: int,
+    arrays: tuple[Type, int],
+    numbers: tuple[Type, Sequence[Any]],
+    output: Type,
+) -> Callable[..., Any]:
+    """The builtin function that calls the loop of a ufunc at an address. `arrays`: their type and how many;
+    `numbers`: the type that they become, and what stands for None in the place of each (None: nothing)."""
+    from rushlight._codegen import native
+    from rushlight._codegen.runtime import abi
+
+    (t, count), (becomes, absent) = arrays, numbers
+    if not abi.available() or count + len(absent) >= OPERANDS_MOST:
+        return unbound
+    native.keep((t.np, output.np))
+    stand = [
+        NONE if each is None else int(np.array([each, 0], becomes.np).view(np.int64)[0])
+        for each in absent
+    ]
+    given = id(float), id(t.np), id(output.np), t.size, output.size, loop, count
+    table = table_of(None, *given, count + len(absent), BECOME.get(becomes, SINGLE), *stand)
+    return builtin(name, over_elements.address(), table)
 
 
 class ByDtype(dict):
@@ -318,6 +455,16 @@ def before(entries: ByDtype) -> Callable[[Callable[..., Any]], Callable[..., Any
             return function
         table = np.array([id(each) for each in (np.ndarray, None, entries, function)], np.int64)
         native.keep((entries, function))
-        return builtin(function.__name__, by_first.address(), table, keywords=True)
+        made = builtin(function.__name__, by_first.address(), table, keywords=True)
+        _behind[made] = function
+        return made
 
     return decorated
+
+
+_behind: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+
+def behind(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function in Python that entries stand before; the function itself where there are none."""
+    return _behind.get(function, function)

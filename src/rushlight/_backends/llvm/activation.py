@@ -7,7 +7,7 @@ written so that an infinite value on a side that was not taken does no harm.
 from __future__ import annotations
 
 from functools import partial
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from rushlight._codegen.kernels import elementwise, math
 from rushlight._codegen.kernels.loops import CHEAP
 from rushlight._codegen.kernels.pointwise import Pointwise
 from rushlight._codegen.language import fma, inline, select, typeof
+from rushlight._codegen.native_entry import before
+from rushlight._codegen.types import f32, f64
 from rushlight._codegen.types import of as type_of
 from rushlight.core.dtype_sets import FLOATING, I32, I64
 
@@ -29,6 +31,7 @@ _relu = Pointwise(elementwise.relu, grain=CHEAP)
 
 
 @implements("relu")
+@before(_relu.entries())
 def relu(a: Any, out: np.ndarray | None = None) -> Any:
     """The larger of `a` and 0; NaN for NaN."""
     if a.__class__ is np.ndarray and a.size:
@@ -246,13 +249,14 @@ def prelu_gradient(g, a, weight):
     return select(a > 0, g, g * weight)
 
 
+_inside = Pointwise(of.clip_gradient, 2, 2, CHEAP, types=(f32, f64))
 _clipped = Elementwise(of.clip_gradient, 2, 2, CHEAP, True).bind(reference.clip_gradient)
 
 
 @implements("clip_gradient")
+@before(_inside.entries(lambda dtype: (-inf, inf)))
 def clip_gradient(g: Any, a: Any, low: float | None, high: float | None) -> Any:
     """g where `a` is between the bounds, either may be None, or at one; else 0."""
-    inf = float("inf")
     return _clipped(g, a, -inf if low is None else low, inf if high is None else high)
 
 

@@ -19,7 +19,8 @@ from rushlight._backends.reference import conversion
 from rushlight._backends.reference import elementwise as numpy_elementwise
 from rushlight._codegen.kernels import activations, arithmetic, elementwise, math
 from rushlight._codegen.kernels.loops import CHEAP, COSTLY
-from rushlight._codegen.kernels.pointwise import FLOAT_TYPES, SINGLES, Pointwise
+from rushlight._codegen.kernels.pointwise import ANY, FLOAT_TYPES, SINGLES, Pointwise
+from rushlight._codegen.native_entry import before
 from rushlight._codegen.types import (
     Type,
     b1,
@@ -44,6 +45,7 @@ from rushlight.core.dtype_sets import (
     F32,
     F64,
     FLOATING,
+    FULL,
     I32,
     I64,
     REDUCED,
@@ -82,46 +84,31 @@ class Elementwise(Binding):
     types: tuple[Type, ...] = FLOAT_TYPES
     output: Type | None = None  # the type of the result, where it is another
 
-    def bind(self, reference: Callable) -> Callable:
-        of = of_one if self.arrays == 1 else of_several
+    def __post_init__(self) -> None:
         how = self.function, self.arrays, self.numbers, self.grain, self.output, self.types
-        ufuncs = Pointwise(*how)
-        return of(ufuncs, reference, self.arrays, self.numbers, self.bounds)
+        self.ufuncs = Pointwise(*how)
+        self.entries = self.ufuncs.entries(types=(f32, f64) if self.bounds else ANY)
 
+    def bind(self, reference: Callable) -> Callable:
+        ufuncs, arrays, numbers, bounds = self.ufuncs, self.arrays, self.numbers, self.bounds
 
-def of_one(
-    ufuncs: Pointwise, reference: Callable, arrays: int, numbers: int, bounds: bool
-) -> Callable:
-    def compiled(a: Any, *rest: float, out: np.ndarray | None = None) -> Any:
-        if a.__class__ is np.ndarray and a.size >= SMALL and (u := ufuncs[a.dtype]) is not None:
-            if rest:
-                rest = map(number_of(a.dtype, bounds), rest)  # type: ignore[assignment]  # was a tuple
-            return u(a, *rest) if out is None else u(a, *rest, out=out)
-        return into(out, reference(a, *rest))
+        def compiled(*args: Any, out: np.ndarray | None = None) -> Any:
+            a = args[0]
+            if a.__class__ is np.ndarray and (u := ufuncs[a.dtype]) is not None:
+                d, size = a.dtype, 0
+                for b in args[:arrays]:
+                    if b.__class__ is not np.ndarray or b.dtype is not d:
+                        break
+                    size = max(size, b.size)
+                else:
+                    if size >= SMALL:
+                        if numbers:
+                            rest = map(number_of(d, bounds), args[arrays:])
+                            args = (*args[:arrays], *rest)
+                        return u(*args) if out is None else u(*args, out=out)
+            return into(out, reference(*args))
 
-    return compiled
-
-
-def of_several(
-    ufuncs: Pointwise, reference: Callable, arrays: int, numbers: int, bounds: bool
-) -> Callable:
-    def compiled(*args: Any, out: np.ndarray | None = None) -> Any:
-        a = args[0]
-        if a.__class__ is np.ndarray and (u := ufuncs[a.dtype]) is not None:
-            d, size = a.dtype, 0
-            for b in args[:arrays]:
-                if b.__class__ is not np.ndarray or b.dtype is not d:
-                    break
-                size = max(size, b.size)
-            else:
-                if size >= SMALL:
-                    if numbers:
-                        rest = map(number_of(d, bounds), args[arrays:])
-                        args = (*args[:arrays], *rest)
-                    return u(*args) if out is None else u(*args, out=out)
-        return into(out, reference(*args))
-
-    return compiled
+        return compiled
 
 
 def into(out: np.ndarray | None, result: Any) -> Any:
@@ -157,6 +144,7 @@ _added = Elementwise(elementwise.add_scaled, 2, 1, CHEAP).bind(numpy_elementwise
 
 
 @implements("add_scaled")
+@before(Pointwise(elementwise.add_scaled, 2, 1, CHEAP, types=(f32, f64)).entries())
 def add_scaled(a: Any, b: Any, factor: Any, out: np.ndarray | None = None) -> Any:
     """a + factor * b; of half types the factor is rounded to half, the sum once."""
     if a.__class__ is np.ndarray and a.dtype in REDUCED:
@@ -164,11 +152,13 @@ def add_scaled(a: Any, b: Any, factor: Any, out: np.ndarray | None = None) -> An
     return _added(a, b, factor, out=out)
 
 
-_by_number = Elementwise(elementwise.between, 2, 1, CHEAP).bind(numpy_elementwise.lerp)
+_number = Elementwise(elementwise.between, 2, 1, CHEAP)
+_by_number = _number.bind(numpy_elementwise.lerp)
 _by_arrays = Elementwise(elementwise.between, 3, 0, CHEAP).bind(numpy_elementwise.lerp)
 
 
 @implements("lerp")
+@before(_number.entries)
 def lerp(a: Any, end: Any, weight: Any, out: np.ndarray | None = None) -> Any:
     """a + weight * (end - a), exact at both ends."""
     by = _by_arrays if weight.__class__ is np.ndarray else _by_number
@@ -182,8 +172,12 @@ class Divided(Binding):
 
     function: Any
 
+    def __post_init__(self) -> None:
+        self.ufuncs = Pointwise(self.function, 2, types=SINGLES, vectors=True)
+        self.entries = self.ufuncs.entries()
+
     def bind(self, reference: Callable) -> Callable:
-        ufuncs = Pointwise(self.function, 2, types=SINGLES, vectors=True)
+        ufuncs = self.ufuncs
 
         def compiled(a: Any, b: Any) -> Any:
             if a.__class__ is np.ndarray and a.size >= SMALL and (u := ufuncs[a.dtype]) is not None:
@@ -200,11 +194,13 @@ class Divided(Binding):
 fmod = implements("fmod")(Divided(arithmetic.fmod))
 remainder = implements("remainder")(Divided(arithmetic.remainder))
 floor_divide = implements("floor_divide")(Divided(arithmetic.floor_divide))
-_powers = Divided(arithmetic.power).bind(numpy_elementwise.power)
+_power = Divided(arithmetic.power)
+_powers = _power.bind(numpy_elementwise.power)
 _cube = Pointwise(arithmetic.cube, grain=CHEAP)
 
 
 @implements("power")
+@before(_power.entries)
 def power(a: Any, b: Any) -> Any:
     """`a` to the power of `b`; common exponents by products, as PyTorch computes them."""
     if a.__class__ is np.ndarray and a.ndim and a.dtype in FLOATING:
@@ -300,40 +296,30 @@ def cast(a: np.ndarray, to: np.dtype) -> np.ndarray:
     return conversion.cast(a, to)
 
 
-_bounded = Pointwise(activations.hardtanh, 1, 2, CHEAP)
-_bounded_integers = Pointwise(activations.hardtanh, 1, 2, CHEAP, types=(i64, i32))
-_bounded_by_arrays = Pointwise(activations.hardtanh, 3, 0, CHEAP)
+_bounded = Pointwise(activations.hardtanh, 1, 2, CHEAP, types=(*FLOAT_TYPES, i64, i32))
+
+
+def range_of(d: np.dtype) -> tuple[Any, Any]:
+    """The least and the largest number of a dtype."""
+    if d not in (I64, I32):
+        return -np.inf, np.inf
+    bits = 8 * d.itemsize - 1
+    return -(1 << bits), (1 << bits) - 1
 
 
 @implements("clip")
+@before(_bounded.entries(range_of))
 def clip(a: np.ndarray, low: Any, high: Any, out: np.ndarray | None = None) -> np.ndarray:
     """`a` between two Python numbers, either may be None; NaN stays."""
-    plain = numpy_elementwise.PLAIN
-    if (
-        a.__class__ is np.ndarray
-        and a.size >= SMALL
-        and a.dtype.kind in "fV"
-        and low.__class__ in plain
-        and high.__class__ in plain
-        and not low is high is None
-        and (u := _bounded[a.dtype]) is not None
-        and low == low
-        and high == high
-    ):
-        number = np.float64 if a.dtype is F64 else np.float32
-        low = number(-np.inf if low is None else low)
-        return u(a, low, number(np.inf if high is None else high), out=out)
-    if a.__class__ is np.ndarray and (d := a.dtype) in (I64, I32) and a.size >= SMALL:
-        least, most = (
-            (-(1 << 63), (1 << 63) - 1) if d.itemsize == 8 else (-(1 << 31), (1 << 31) - 1)
-        )
+    if a.__class__ is np.ndarray and a.size >= SMALL and not low is high is None:
+        d = a.dtype
+        least, most = range_of(d)
         low, high = least if low is None else low, most if high is None else high
-        if (
-            low.__class__ is high.__class__ is int
-            and least <= low <= most
-            and least <= high <= most
-        ):
-            return _bounded_integers[d](a, d.type(low), d.type(high), out=out)
+        plain = (int,) if d in (I64, I32) else (int, float)
+        fits = low.__class__ in plain and high.__class__ in plain and least <= low and high <= most
+        if fits and low <= most and high >= least and (u := _bounded[d]) is not None:
+            number = d.type if d in FULL or d in (I64, I32) else np.float32
+            return u(a, number(low), number(high), out=out)
     return into(out, numpy_elementwise.clip(a, low, high))
 
 

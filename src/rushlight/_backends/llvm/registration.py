@@ -11,12 +11,18 @@ import numpy as np
 
 from rushlight._backends.index import REFERENCE
 from rushlight._backends.llvm import threshold
+from rushlight._codegen.native_entry import ByDtype, before
 
 KERNELS: dict[str, Callable] = {}  # by name, of the family files that were imported
 
 
 class Binding:
-    """What makes a kernel, given the reference's of the same name, which it falls back to."""
+    """What makes a kernel, given the reference's of the same name, which it falls back to.
+
+    `entries`: native entries that are called first, if any.
+    """
+
+    entries: ByDtype | None = None
 
     def bind(self, reference: Callable) -> Callable:
         raise NotImplementedError
@@ -44,6 +50,8 @@ def implements(
         if made is not body and not isinstance(made, np.ufunc):
             made.__name__ = made.__qualname__ = name
             made.__doc__ = reference.__doc__
+        if isinstance(body, Binding) and body.entries is not None:
+            made = before(body.entries)(made)
         KERNELS[name] = made
         return made
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
 
 from rushlight._codegen import parallel_ufuncs
 from rushlight._codegen.kernels.loops import COSTLY, loop, loop_of_vectors
-from rushlight._codegen.types import Type, bf16, f16, f32, f64, of
+from rushlight._codegen.native_entry import ByDtype, bind_loop, unbound
+from rushlight._codegen.types import NUMBERS, Type, bf16, f16, f32, f64, of
 
 FLOAT_TYPES = (f32, f64, f16, bf16)
 SINGLES = (f32, f16, bf16)  # for functions that compute in float64 what float32 needs
+ANY = frozenset(NUMBERS.values())
 LANES = 32  # of the vectors of such functions: several registers, so that one need not wait
 
 
@@ -45,18 +48,37 @@ class Pointwise(dict):
         self[dtype] = made = None if t not in self.types or t is None else self._made(t)
         return made
 
-    def _made(self, t: Type) -> np.ufunc:
-        output = self.output or t
+    def _loop(self, t: Type) -> int:
+        """The address of the loop for arrays of a type."""
         if self.vectors:
-            address = loop_of_vectors.address(F=self.function, T=t, L=LANES)
-        else:
-            address = loop.address(
-                F=self.function,
-                TYPES=(t,) * self.arrays,
-                B=output,
-                NUMBERS=self.numbers,
-                GRAIN=self.grain,
-            )
+            return loop_of_vectors.address(F=self.function, T=t, L=LANES)
+        return loop.address(
+            F=self.function,
+            TYPES=(t,) * self.arrays,
+            B=self.output or t,
+            NUMBERS=self.numbers,
+            GRAIN=self.grain,
+        )
+
+    def entries(self, absent: Callable | None = None, types: Container[Type] = ANY) -> ByDtype:
+        """The native entries of the types: for arrays of one shape, in order, and Python numbers.
+
+        `absent`: what stands for None in the place of each number, given the dtype.
+        """
+
+        def make(dtype: np.dtype) -> Any:
+            t = of(dtype)
+            if t is None or t not in self.types or t not in types:
+                return unbound
+            none = absent(dtype) if absent else (None,) * self.numbers
+            numbers, output = (t.loaded, none), self.output or t
+            name = self.function.__name__
+            return bind_loop(name, self._loop(t), (t, self.arrays), numbers, output)
+
+        return ByDtype(make)
+
+    def _made(self, t: Type) -> np.ufunc:
+        output, address = self.output or t, self._loop(t)
         dtypes = [t.np] * self.arrays + [t.loaded.np] * self.numbers + [output.np]
         code, plan = parallel_ufuncs.without_status(address)
         count = self.arrays + self.numbers
