@@ -1,13 +1,15 @@
 """The words of the kernel language beyond Python's own; they mean something within kernels only.
 
-A kernel is a Python function that `read.py` turns into the intermediate representation. What is
+A kernel is a Python function that `frontend.py` turns into the intermediate representation. What is
 known while reading (numbers, tuples, types, other Python values) is computed there and then;
 all else happens when the kernel runs. `if` over something known reads one branch only.
+
+Files of kernels import all words at once, by a star, as the words of a language are at hand in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from rushlight._codegen import ir
@@ -174,6 +176,6 @@ def routine(
     return Source(function, "routine", fast, apart, quick)
 
 
-def known(values: Iterable) -> tuple:
-    """A tuple; a reminder for readers that it exists while compiling only."""
-    return tuple(values)
+# What `from rushlight._codegen.language import *` gives a file of kernels.
+__all__ = ["external", "inline", "routine"]
+__all__ += [name for name, value in list(globals().items()) if isinstance(value, Word)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import math
 from rushlight._codegen.kernels.rows import rows_of
-from rushlight._codegen.language import inline, lanes, parallel, select, typeof
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64
 
 

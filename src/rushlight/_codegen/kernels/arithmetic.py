@@ -3,20 +3,7 @@
 from __future__ import annotations
 
 from rushlight._codegen.kernels import math
-from rushlight._codegen.language import (
-    ceil,
-    copysign,
-    floor,
-    fma,
-    inline,
-    lanesof,
-    rint,
-    select,
-    some,
-    trunc,
-    typeof,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.language import sqrt as root
 from rushlight._codegen.types import f32, f64, i32, i64
 

@@ -17,23 +17,7 @@ from __future__ import annotations
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import math
 from rushlight._codegen.kernels.gemm import ADD, SET, block, pack_columns, transposed
-from rushlight._codegen.language import (
-    array,
-    bits,
-    fma,
-    inline,
-    iota,
-    largest,
-    load,
-    parallel,
-    routine,
-    select,
-    splat,
-    store,
-    total,
-    typeof,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, f32, i32, i64
 

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import rows_of, width
-from rushlight._codegen.language import (
-    inline,
-    iota,
-    lanes,
-    largest,
-    load,
-    parallel,
-    select,
-    splat,
-    store,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, b1, i64, u64
 
 TABLES = 4  # tables that numbers are counted in, so that equal neighbours do not wait

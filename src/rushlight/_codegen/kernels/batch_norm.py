@@ -9,19 +9,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import CHUNK, rows_of, width
-from rushlight._codegen.language import (  # fmt: skip
-    inline,
-    iota,
-    lanes,
-    load,
-    parallel,
-    select,
-    splat,
-    sqrt,
-    store,
-    total,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f64, i64
 
 SIDE = 4  # vectors side by side

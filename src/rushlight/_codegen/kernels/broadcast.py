@@ -9,7 +9,7 @@ from __future__ import annotations
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.elementwise import STREAM, WIDTH
 from rushlight._codegen.kernels.rows import width
-from rushlight._codegen.language import bits, inline, iota, load, parallel, routine, splat, store
+from rushlight._codegen.language import *
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, i32, i64, u8
 

@@ -23,15 +23,7 @@ from rushlight._codegen.kernels.rows import (
     width,
 )
 from rushlight._codegen.kernels.softmax import column_place, log_sum
-from rushlight._codegen.language import (  # fmt: skip
-    lanes,
-    load,
-    parallel,
-    select,
-    splat,
-    store,
-    total,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f64, i64
 
 FACTS = 3  # numbers that a chunk leaves: the sum of losses, that of weights, classes out of range

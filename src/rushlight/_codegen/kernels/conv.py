@@ -23,18 +23,7 @@ from typing import Any
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import gemm
 from rushlight._codegen.kernels.gemm import pack_columns, transposed
-from rushlight._codegen.language import (  # fmt: skip
-    array,
-    fma,
-    inline,
-    iota,
-    load,
-    parallel,
-    routine,
-    splat,
-    store,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, Type, i32, i64
 
 DEPTH = 576  # products of a block; a packed panel is 72 KiB

@@ -11,21 +11,7 @@ arrays whose channels are innermost: vectors lie along channels.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.language import (
-    fma,
-    inline,
-    iota,
-    lanes,
-    lanesof,
-    load,
-    parallel,
-    prefetch,
-    shuffle,
-    splat,
-    store,
-    total,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i32, i64
 
 

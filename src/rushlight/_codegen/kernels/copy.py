@@ -11,19 +11,7 @@ from __future__ import annotations
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.kernels.shape_inference import COUNT, item_of, size_of
-from rushlight._codegen.language import (
-    array,
-    bits,
-    inline,
-    iota,
-    lanes,
-    load,
-    parallel,
-    routine,
-    shuffle,
-    store,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, b1, i32, i64, u8, u16, u32, u64
 

@@ -8,18 +8,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import CHUNK, width
-from rushlight._codegen.language import (
-    fma,
-    inline,
-    iota,
-    load,
-    parallel,
-    select,
-    splat,
-    sqrt,
-    store,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64
 
 SIDE = 4  # vectors of distances side by side

@@ -10,18 +10,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import math
-from rushlight._codegen.language import (
-    bits,
-    fma,
-    inline,
-    lanes,
-    load,
-    parallel,
-    select,
-    sqrt,
-    store,
-    typeof,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, Type, f64, i64, u8
 
 GRAIN = 16384  # elements in a chunk

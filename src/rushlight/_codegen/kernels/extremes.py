@@ -9,20 +9,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import rows_of, shared
-from rushlight._codegen.language import (
-    array,
-    inline,
-    iota,
-    largest,
-    load,
-    parallel,
-    select,
-    smallest,
-    some,
-    splat,
-    store,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, Type, b1, i32, i64
 
 SIDE = 8  # vectors side by side

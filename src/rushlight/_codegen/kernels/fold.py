@@ -9,19 +9,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import CHUNK, shared
-from rushlight._codegen.language import (
-    array,
-    inline,
-    iota,
-    lane,
-    load,
-    parallel,
-    select,
-    splat,
-    store,
-    typeof,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, Type, i64
 
 SIDE = 8  # vectors side by side

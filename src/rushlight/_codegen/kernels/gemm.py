@@ -20,25 +20,7 @@ from typing import Any
 from rushlight._codegen import native
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.elementwise import gelu
-from rushlight._codegen.language import (
-    array,
-    bf16_pairs,
-    bits,
-    fma,
-    inline,
-    iota,
-    lanes,
-    load,
-    parallel,
-    prefetch,
-    routine,
-    select,
-    shuffle,
-    splat,
-    store,
-    typeof,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, Type, f64, i32, i64, u16
 

@@ -15,21 +15,7 @@ from typing import Any
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import gemm
 from rushlight._codegen.kernels.gemm import added, matrix_at, rounded_up, shape_of
-from rushlight._codegen.language import (
-    array,
-    bits,
-    inline,
-    iota,
-    lanes,
-    load,
-    parallel,
-    prefetch,
-    routine,
-    splat,
-    store,
-    total,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, Type, f64, i32, i64
 

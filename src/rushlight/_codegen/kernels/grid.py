@@ -6,23 +6,7 @@ weights is found once for all channels.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.language import (
-    array,
-    floor,
-    fma,
-    gather,
-    inline,
-    iota,
-    lanes,
-    load,
-    parallel,
-    rint,
-    select,
-    shuffle,
-    splat,
-    store,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i32, i64
 
 FAR = 1 << 30  # beyond any image

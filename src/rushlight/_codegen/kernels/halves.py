@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import entry
 from rushlight._codegen.kernels.ufunc_entry import DATA, INPUTS, LOOP
-from rushlight._codegen.language import array, bits, call, inline, lanes
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f32, i64, u8
 
 BLOCK = 2048  # elements widened at a time: three arrays of them stay in the first cache

@@ -9,21 +9,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import rows_of, width
-from rushlight._codegen.language import (
-    array,
-    inline,
-    iota,
-    lanes,
-    largest,
-    load,
-    parallel,
-    prefetch,
-    routine,
-    select,
-    splat,
-    store,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, b1, i64, u8, u32, u64
 
 GRAIN = 16384

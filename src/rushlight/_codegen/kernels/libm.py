@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.language import external
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f64, i64
 
 FUNCTIONS = ("exp", "log", "log1p", "tan")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.elementwise import STREAM, WIDTH, streamed
-from rushlight._codegen.language import bits, lanes, load, parallel, splat, store, unroll
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64, u8
 
 COSTLY = 16384  # elements in a chunk of a function that computes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.copy import move
-from rushlight._codegen.language import array, inline, lanes, parallel, typeof
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i32, i64, u32
 
 CHUNK = 4096  # elements that are chosen from at a time

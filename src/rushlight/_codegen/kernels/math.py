@@ -13,7 +13,7 @@ from collections.abc import Callable
 from decimal import Decimal, getcontext, localcontext
 from functools import cache
 
-from rushlight._codegen.language import bits, copysign, fma, inline, typeof, unroll
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Type, f32, f64, i32, i64
 
 DIGITS = 50

@@ -8,19 +8,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import itself, row_total, row_total_of_two, rows_of, width
-from rushlight._codegen.language import (  # fmt: skip
-    fma,
-    inline,
-    iota,
-    lanes,
-    load,
-    parallel,
-    select,
-    splat,
-    sqrt,
-    store,
-    total,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f64, i64
 
 PARTS = 16  # chunks of rows at most: so many parts of the sums for weights are kept

@@ -9,18 +9,7 @@ from __future__ import annotations
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.batch_norm import SIDE, rows_in_chunk, strip_moments, strip_sums
 from rushlight._codegen.kernels.rows import CHUNK, width
-from rushlight._codegen.language import (
-    fma,
-    inline,
-    iota,
-    lanes,
-    load,
-    parallel,
-    routine,
-    splat,
-    sqrt,
-    store,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f64, i64
 
 TABLES = 4  # rows of numbers that are kept for each sample, besides two for each chunk

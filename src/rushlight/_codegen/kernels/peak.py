@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.language import fma, parallel, splat, store, unroll
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f32, i64
 
 CHAINS = 16  # independent sums, enough to hide what one multiply-add takes

@@ -10,23 +10,7 @@ from typing import Any
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import rows_of, width
-from rushlight._codegen.language import (
-    array,
-    gather,
-    inline,
-    iota,
-    lanes,
-    lanesof,
-    load,
-    parallel,
-    rounds,
-    select,
-    shuffle,
-    splat,
-    store,
-    typeof,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, Type, i32, i64, u32, u64
 
 ROOM = 1 << 16  # elements of a plane of a half type that are added up in float32, at most

@@ -5,17 +5,7 @@ from __future__ import annotations
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.pool import lowest
 from rushlight._codegen.kernels.rows import rows_of, width
-from rushlight._codegen.language import (
-    inline,
-    iota,
-    lanes,
-    load,
-    parallel,
-    select,
-    splat,
-    store,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i32, i64
 
 SIDE = 2  # vectors of channels that are taken together

@@ -8,24 +8,7 @@ k - 227 of the new ones), so that vectors never meet their own results.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.language import (
-    array,
-    bits,
-    fma,
-    inline,
-    iota,
-    lanes,
-    load,
-    parallel,
-    routine,
-    select,
-    shuffle,
-    splat,
-    sqrt,
-    store,
-    trunc,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f32, f64, i32, i64, u32, u64
 from rushlight.rng.box_muller import _COS, _LOG, _LOG2_HIGH, _LOG2_LOW, _QUARTER_PI, _SIN
 

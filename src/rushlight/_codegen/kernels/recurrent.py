@@ -23,23 +23,7 @@ from typing import Any
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import gemm, gemv, math
 from rushlight._codegen.kernels.gemm import ADD, BIAS, SET, transposed
-from rushlight._codegen.language import (
-    array,
-    bits,
-    copysign,
-    fma,
-    inline,
-    iota,
-    load,
-    parallel,
-    prefetch,
-    routine,
-    select,
-    splat,
-    store,
-    typeof,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, Type, f32, i32, i64
 
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}

@@ -13,7 +13,7 @@ from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import gemm
 from rushlight._codegen.kernels.gemm import ADD, SET
 from rushlight._codegen.kernels.recurrent import GATES, SAVED, SPACE, block, place, saved_at
-from rushlight._codegen.language import inline, iota, load, parallel, routine, select, store, unroll
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, Type, i64
 
 

@@ -17,18 +17,7 @@ from rushlight._codegen.kernels.rows import (
     shared,
     width,
 )
-from rushlight._codegen.language import (  # fmt: skip
-    array,
-    inline,
-    iota,
-    load,
-    parallel,
-    rounds,
-    splat,
-    store,
-    typeof,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64
 
 APART = 16384  # elements of which the squares are added up in one go

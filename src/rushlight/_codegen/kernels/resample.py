@@ -12,18 +12,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.gemm import transposed
-from rushlight._codegen.language import (
-    array,
-    fma,
-    inline,
-    iota,
-    load,
-    parallel,
-    routine,
-    splat,
-    store,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64
 
 BLOCK = 128  # elements that `across` makes of one stretch of the input,

@@ -6,7 +6,7 @@ the order is fixed, and the error grows with the length of a row over the number
 
 from __future__ import annotations
 
-from rushlight._codegen.language import inline, iota, largest, load, select, splat, total, unroll
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Type, i64
 
 CHUNK = 16384  # elements in a chunk of rows

@@ -8,17 +8,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import rows_of
-from rushlight._codegen.language import (
-    inline,
-    iota,
-    load,
-    parallel,
-    select,
-    some,
-    splat,
-    store,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64
 
 TOGETHER = 4  # rows side by side

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.language import fma, parallel
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f64, i64
 
 GRAIN = 16384  # elements in a chunk: whole vectors

@@ -6,7 +6,7 @@ See `_codegen/native_entry.py` for what a plan is.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.language import bits, inline
+from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import DIMS, NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, i32, i64

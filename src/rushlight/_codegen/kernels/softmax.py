@@ -18,20 +18,7 @@ from rushlight._codegen.kernels.rows import (
     rows_of,
     width,
 )
-from rushlight._codegen.language import (  # fmt: skip
-    array,
-    inline,
-    iota,
-    lanes,
-    largest,
-    load,
-    parallel,
-    select,
-    splat,
-    store,
-    total,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i64
 
 

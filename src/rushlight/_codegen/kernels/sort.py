@@ -9,23 +9,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import rows_of
-from rushlight._codegen.language import (
-    array,
-    bits,
-    gather,
-    inline,
-    iota,
-    lanes,
-    load,
-    parallel,
-    select,
-    some,
-    splat,
-    store,
-    total,
-    typeof,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, Type, b1, f32, f64, i32, i64, u64
 
 MOST = 64  # of so many, the largest are kept in order while a row is read

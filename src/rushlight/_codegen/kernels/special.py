@@ -10,7 +10,7 @@ from math import log as log_of
 from math import pi
 
 from rushlight._codegen.kernels import math
-from rushlight._codegen.language import fma, inline, rint, select, sqrt, typeof, unroll
+from rushlight._codegen.language import *
 from rushlight._codegen.types import f32, f64
 
 # B2, B4, ...

@@ -10,7 +10,7 @@ import platform
 
 from rushlight._codegen.kernel import entry
 from rushlight._codegen.kernels import broadcast
-from rushlight._codegen.language import array, bits, call, external, inline, parallel
+from rushlight._codegen.language import *
 from rushlight._codegen.python_api import (
     Object,
     Py_IncRef,

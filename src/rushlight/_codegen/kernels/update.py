@@ -32,7 +32,8 @@ import numpy as np
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.rows import row_total
 from rushlight._codegen.kernels.shape_inference import item_of, size_of
-from rushlight._codegen.language import Source, bits, inline, lanes, parallel, select, sqrt, unroll
+from rushlight._codegen.language import *
+from rushlight._codegen.language import Source
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, b1, i32, i64, of
 

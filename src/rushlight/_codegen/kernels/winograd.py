@@ -32,20 +32,7 @@ from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.conv import write_columns
 from rushlight._codegen.kernels.gemm import transposed
 from rushlight._codegen.kernels.schemes import SCHEMES
-from rushlight._codegen.language import (  # fmt: skip
-    array,
-    fma,
-    inline,
-    iota,
-    load,
-    parallel,
-    prefetch,
-    routine,
-    splat,
-    store,
-    total,
-    unroll,
-)
+from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, i32, i64
 
 TILES = 48  # of a chunk, at most
