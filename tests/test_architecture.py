@@ -41,13 +41,13 @@ LAYERS = [
     "ops.sparse",
     "autograd.grad_mode random",
     "rushlight",  # the package itself: what stands below uses it as users do, by its public names
-    "autograd fft linalg special signal masked sparse storage return_types",
+    "__future__ autograd fft linalg special signal masked sparse storage return_types",
     "utils",
     "nn",
     "optim distributions func",
     "serialization",
-    "vision testing types distributed _dynamo __future__ __config__ _subclasses _higher_order_ops _tensor_str fx futures amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing overrides profiler quasirandom functional library torch_version backends compiler compat _C utils.backend_registration",
-    "cli __main__ compat.import_hook compat.private_api",
+    "vision testing types distributed _dynamo __config__ _subclasses _higher_order_ops _tensor_str fx futures amp cpu cuda accelerator mps xpu jit hub onnx multiprocessing overrides profiler quasirandom functional library torch_version backends compiler compat _C utils.backend_registration",
+    "cli __main__ compat.import_hook compat.private_api nn.modules",
 ]
 
 # Imports inside functions wait until the function runs, so they may point upwards; each one that does has its reason here:

@@ -88,3 +88,36 @@ def test_views_and_leaves():
         torch.ones(1).expand(3).relu_()
     numbers = torch.tensor([-1, 2])
     assert F.relu(numbers, inplace=True).tolist() == [0, 2]
+
+
+NEGATIVE = [
+    lambda y: F.leaky_relu_(y, -2.0),
+    lambda y: F.leaky_relu(y, -2.0, inplace=True),
+    lambda y: F.elu(y, -1.0, inplace=True),
+    lambda y: F.celu_(y, -1.0),
+    lambda y: torch.celu_(y, -1.0),
+    lambda y: F.rrelu(y, -2.0, 1.0, inplace=True),
+]
+
+
+@pytest.mark.parametrize("f", NEGATIVE)
+def test_a_negative_slope_in_place_has_no_gradient(f):
+    x = torch.tensor([-1.0, 2.0], requires_grad=True)
+    y = f(x * 1)
+    with pytest.raises(RuntimeError, match="call out-of-place version"):
+        y.sum().backward()
+    with torch.no_grad():
+        assert f(x * 1).tolist() == y.tolist()
+
+
+def test_random_slopes_in_place():
+    x = torch.tensor([-1.0, 2.0, -3.0], requires_grad=True)
+    torch.manual_seed(0)
+    expected = F.rrelu(x, training=True)
+    torch.manual_seed(0)
+    y = x * 1
+    assert F.rrelu(y, training=True, inplace=True) is y and torch.equal(y, expected)
+    (given,), (wanted,) = torch.autograd.grad(y.sum(), x), torch.autograd.grad(expected.sum(), x)
+    assert torch.equal(given, wanted)
+    with pytest.raises(RuntimeError, match="Lower bound"):
+        torch.rrelu_(x.detach(), 1.0, 0.5)

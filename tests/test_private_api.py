@@ -154,3 +154,24 @@ def test_scatter_and_gather():
     assert torch.equal(scatter_gather.gather(outputs), net(torch.ones(4, 2)))
     joined = scatter_gather.gather([{"x": torch.tensor(1)}, {"x": torch.tensor(2)}])
     assert joined["x"].tolist() == [1, 2]
+
+
+def test_long_paths_are_attributes():
+    inside = torch.nn.modules
+    assert (
+        inside.utils._pair(3) == (3, 3)
+        and inside.channelshuffle.ChannelShuffle is nn.ChannelShuffle
+    )
+    assert (
+        inside.activation.MultiheadAttention is inside.MultiheadAttention is nn.MultiheadAttention
+    )
+    kept = inside.linear.NonDynamicallyQuantizableLinear
+    assert (
+        type(nn.MultiheadAttention(2, 1).out_proj)
+        is kept
+        is inside.activation.NonDynamicallyQuantizableLinear
+    )
+    state = {"module.weight": 1}
+    inside.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    assert state == {"weight": 1}
+    assert inside.__all__ == nn.__all__

@@ -1,8 +1,6 @@
-"""`torch.__future__`: how `Module.to` converts parameters; asked and set, by default as in PyTorch."""
+"""`torch.__future__`: how `Module.to` converts parameters."""
 
 from __future__ import annotations
-
-from rushlight.core.stub import stub
 
 __all__ = [
     "get_overwrite_module_params_on_conversion",
@@ -14,9 +12,8 @@ __all__ = [
 _switches = {"overwrite": False, "swap": False}
 
 
-@stub("no-op", "`Module.to` keeps the parameter objects.")
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
-    """Accepted: `Module.to` keeps the parameter objects, whatever is set."""
+    """Whether converted parameters are new objects; False: the same ones, with new memory."""
     _switches["overwrite"] = bool(value)
 
 
@@ -25,9 +22,8 @@ def get_overwrite_module_params_on_conversion() -> bool:
     return _switches["overwrite"]
 
 
-@stub("no-op", "`Module.to` keeps the parameter objects.")
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Accepted: `Module.to` keeps the parameter objects, whatever is set."""
+    """Whether converted parameters are exchanged by `torch.utils.swap_tensors`."""
     _switches["swap"] = bool(value)
 
 

@@ -704,6 +704,8 @@ def ceil(input: Tensor, *, out: Any = None) -> Tensor:
     """Rounded up."""
 def celu(input: Tensor, alpha: _float = ..., *, out: Any = None) -> Tensor:
     """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
+def celu_(input: Any, alpha: _float = ...) -> Any:
+    """`celu` into the input's memory."""
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     """Deprecated: use `linalg.multi_dot`, which takes a list."""
 def channel_shuffle(input: Tensor, groups: _int) -> Tensor:
@@ -1338,6 +1340,8 @@ def row_stack(tensors: Any, *, out: Any = None) -> Tensor:
     """The tensors on top of each other: along dimension 0, vectors as rows."""
 def rrelu(input: Tensor, lower: _float = ..., upper: _float = ..., training: _bool = False, generator: Any = None, *, out: Any = None) -> Tensor:
     """leaky_relu with a slope drawn from [lower, upper) for each element up to 0 in training, else the mean."""
+def rrelu_(input: Any, lower: _float = ..., upper: _float = ..., training: _bool = False, generator: Any = None) -> Any:
+    """`rrelu` into the input's memory."""
 def rsqrt(input: Tensor, *, out: Any = None) -> Tensor:
     """1 / sqrt(input)."""
 def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:

@@ -74,3 +74,11 @@ def _jit_set_profiling_mode(*values: object) -> None:
 _jit_set_profiling_executor = _jit_set_texpr_fuser_enabled = _jit_set_profiling_mode
 _jit_set_nvfuser_enabled = _jit_override_can_fuse_on_cpu = _jit_set_profiling_mode
 _jit_override_can_fuse_on_gpu = _jit_set_profiling_mode
+
+
+def __getattr__(name: str) -> object:
+    if name == "_nn":
+        import importlib
+
+        return importlib.import_module("rushlight._C._nn")
+    raise AttributeError(f"module 'torch._C' has no attribute {name!r}")

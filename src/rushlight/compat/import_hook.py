@@ -28,7 +28,6 @@ _RENAMED = {
     "torch.utils._python_dispatch": "rushlight.utils._python_dispatch",
     "torch.cuda.amp.common": "rushlight.cuda.amp",
     "torch.optim.lr_scheduler": "rushlight.optim.lr_scheduler",
-    "torch.nn.modules": "rushlight.nn",
     "torch.amp.autocast_mode": "rushlight.amp",
     "torch.amp.grad_scaler": "rushlight.amp",
     "torch.cuda.amp.autocast_mode": "rushlight.cuda.amp",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.nn import lazy
+from rushlight.nn import attention, lazy
 from rushlight.nn.state import IncompatibleKeys
 from rushlight.nn.tuples import ntuple
 
@@ -67,6 +67,7 @@ def add(fullname: str, module: ModuleType) -> None:
 
 MultiheadAttention, PairwiseDistance = nn.MultiheadAttention, nn.PairwiseDistance
 LazyModuleMixin = lazy.LazyModuleMixin
+NonDynamicallyQuantizableLinear = attention.NonDynamicallyQuantizableLinear
 constant_, xavier_normal_ = nn.init.constant_, nn.init.xavier_normal_
 xavier_uniform_ = nn.init.xavier_uniform_
 _IncompatibleKeys = IncompatibleKeys
@@ -113,10 +114,6 @@ def _list_with_default(out_size: Any, defaults: list[int]) -> Any:
         raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
     last = defaults[-len(out_size) :]
     return [d if v is None else v for v, d in zip(out_size, last, strict=True)]
-
-
-class NonDynamicallyQuantizableLinear(nn.Linear):
-    """A Linear that PyTorch's quantisation leaves alone."""
 
 
 def _get_clones(module: Any, N: int) -> nn.ModuleList:

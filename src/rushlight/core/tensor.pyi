@@ -389,8 +389,6 @@ class Tensor:
         """Rounded up."""
     def celu(self, alpha: _float = ...) -> Tensor:
         """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
-    def celu_(self, alpha: _float = ...) -> Tensor:
-        """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
     def cfloat(self, memory_format: Any = None) -> Any:
         """`self.to(torch.complex64)`."""
     def char(self, memory_format: Any = None) -> Any:
@@ -1035,8 +1033,6 @@ class Tensor:
         """Rounded to the nearest integer (or to `decimals` digits), halves to even."""
     def row_indices(self) -> Tensor:
         """The row of each entry of a matrix in compressed columns."""
-    def rrelu_(self, lower: _float = ..., upper: _float = ..., training: _bool = False, generator: Any = None) -> Tensor:
-        """leaky_relu with a slope drawn from [lower, upper) for each element up to 0 in training, else the mean."""
     def rsqrt(self) -> Tensor:
         """1 / sqrt(input)."""
     def rsqrt_(self) -> Tensor:

@@ -172,7 +172,7 @@ FUNCTIONS = {
         "linalg.eigvals linalg.eigvalsh linalg.svd linalg.svdvals svd "
     ),
     "nn.activation": (
-        "_prelu_kernel celu hardshrink nn.functional._elu nn.functional._glu "
+        "_prelu_kernel celu celu_ hardshrink nn.functional._elu nn.functional._glu "
         "nn.functional._hardsigmoid nn.functional._hardswish nn.functional._hardtanh "
         "nn.functional._leaky_relu nn.functional._logsigmoid nn.functional._mish "
         "nn.functional._silu nn.functional._slope nn.functional._threshold nn.functional.celu "
@@ -183,7 +183,7 @@ FUNCTIONS = {
         "nn.functional.relu nn.functional.relu6 nn.functional.rrelu nn.functional.selu "
         "nn.functional.silu nn.functional.softplus nn.functional.softshrink "
         "nn.functional.softsign nn.functional.tanhshrink nn.functional.threshold prelu relu "
-        "rrelu selu threshold threshold_ threshold_backward "
+        "rrelu rrelu_ selu threshold threshold_ threshold_backward "
     ),
     "nn.adaptive_pool": (
         "adaptive_avg_pool1d adaptive_max_pool1d internal.adaptive_avg_pool2d "
@@ -490,7 +490,7 @@ INPLACE = (
     "acos acosh add addbmm addcdiv addcmul addmm addmv addr alpha_dropout arccos arccosh "
     "arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh "
     "aten.masked_fill_tensor baddbmm bitwise_and bitwise_left_shift bitwise_not "
-    "bitwise_or bitwise_right_shift bitwise_xor ceil celu clamp clamp_max clamp_min clip "
+    "bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min clip "
     "conj_physical copysign cos cosh cumprod cumsum deg2rad digamma div divide dropout eq "
     "erf erfc erfinv exp exp2 expm1 feature_alpha_dropout feature_dropout fix floor "
     "floor_divide fmod frac gcd ge greater greater_equal gt heaviside hypot i0 igamma "
@@ -500,8 +500,8 @@ INPLACE = (
     "nn.functional._hardsigmoid nn.functional._hardswish nn.functional._hardtanh "
     "nn.functional._leaky_relu nn.functional._mish nn.functional._silu "
     "nn.functional._threshold not_equal pow rad2deg reciprocal relu remainder renorm "
-    "round rrelu rsqrt selu sgn sigmoid sign sin sinc sinh sqrt square sub subtract tan "
-    "tanh tril triu true_divide trunc xlogy "
+    "round rsqrt selu sgn sigmoid sign sin sinc sinh sqrt square sub subtract tan tanh "
+    "tril triu true_divide trunc xlogy "
 )
 
 # PyTorch's methods and attributes that are not here: docs/coverage.md says why

@@ -153,7 +153,9 @@ def edge_before(t: Tensor) -> Any:
 
 
 # Writes that PyTorch allows where elements share memory: all write the same, or the last one wins.
-IDEMPOTENT = {"fill_", "zero_", "masked_fill_", "index_fill_", "index_put_", "masked_scatter_"}
+IDEMPOTENT = {
+    "fill_", "zero_", "masked_fill_", "index_fill_", "index_put_", "masked_scatter_", "_threshold_",
+}  # fmt: skip
 
 
 def refused(a: object, label: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 
 from rushlight.nn import functional, init, utils
 from rushlight.nn.module import Module
@@ -27,17 +26,10 @@ for _name in _FILES:
         globals()[_public] = getattr(_file, _public)
         __all__.append(_public)
 
-# PyTorch's longer paths, `torch.nn.modules.conv.Conv2d`, name the same files.
-modules = sys.modules[__name__]
-sys.modules[f"{__name__}.modules"] = modules
-for _name in [*_FILES, "lazy", "module"]:
-    sys.modules[f"{__name__}.modules.{_name}"] = sys.modules[f"{__name__}.{_name}"]
-sys.modules[f"{__name__}.modules.utils"] = sys.modules[f"{__name__}.tuples"]
-
 
 def __getattr__(name: str) -> object:
-    if name == "grad":
-        return importlib.import_module("rushlight.nn.grad")
+    if name in ("grad", "modules"):
+        return importlib.import_module(f"rushlight.nn.{name}")
     raise AttributeError(
         f"module 'rushlight.nn' has no attribute {name!r}: not implemented here; docs/coverage.md lists what is"
     )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import rushlight
+from rushlight import __future__
+from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
-from rushlight.nn.parameter import is_lazy
+from rushlight.nn.parameter import Parameter, is_lazy
 
 if TYPE_CHECKING:
     from rushlight.nn.module import Module
@@ -51,26 +54,48 @@ class Devices:
 
 
 def apply(module: Module, fn: Convert, recurse: bool) -> Module:
-    """Replace the data of every parameter, gradient and buffer by `fn(data)`; see `Module.to`."""
+    """Replace every parameter, gradient and buffer by `fn` of it; see `Module.to`."""
     if recurse:
         for child in module.children():
             child._apply(fn)
-    for param in module._parameters.values():
+    for name, param in module._parameters.items():
         if param is None:
             continue
-        # Parameters stay the same objects: an optimizer may hold them already.
         grad = param.grad
-        with rushlight.no_grad():
-            param.data = fn(param.data)
-            changed = None if grad is None else fn(grad)
-        if changed is not None:
-            param.grad = changed.requires_grad_(grad.requires_grad)
+        kept = module._parameters[name] = converted(param, fn)
+        if grad is not None:
+            kept.grad = converted(grad, fn)
     for name, buffer in module._buffers.items():
         if buffer is not None and is_lazy(buffer):
             buffer.data = fn(buffer.data)
         elif buffer is not None:
             module._buffers[name] = fn(buffer)
     return module
+
+
+def converted(t: Any, fn: Convert) -> Any:
+    """`t` with the memory of `fn(t)`: an optimizer may hold it already.
+
+    Another tensor where a switch of `torch.__future__` asks for it, or where layout or device say that the
+    memory is of another kind.
+    """
+    with rushlight.no_grad():
+        new = fn(t)
+    if new is t:
+        return t
+    swap = __future__.get_swap_module_params_on_conversion()
+    same_kind = new.layout is t.layout and new.is_meta == t.is_meta
+    if same_kind and not swap and not __future__.get_overwrite_module_params_on_conversion():
+        t.data = new
+        return t
+    if isinstance(t, Parameter):
+        new = Parameter(new, t.requires_grad)
+    else:
+        new.requires_grad_(t.requires_grad)
+    if not swap:
+        return new
+    rushlight.utils.swap_tensors(t, new)
+    return t
 
 
 def like_to(*args: Any, **kwargs: Any) -> Convert:
@@ -80,6 +105,12 @@ def like_to(*args: Any, **kwargs: Any) -> Convert:
         raise TypeError(
             "nn.Module.to only accepts floating point or complex dtypes, but got desired "
             f"dtype={dtype}"
+        )
+    if dtype is not None and dtype.is_complex:
+        warnings.warn(
+            "Complex modules are a new feature under active development whose design may change, and "
+            "some modules might not work as expected when using complex tensors as parameters or buffers.",
+            stacklevel=3,
         )
 
     def convert(t: Tensor) -> Tensor:
@@ -91,35 +122,53 @@ def like_to(*args: Any, **kwargs: Any) -> Convert:
     return convert
 
 
+FORMS = (  # of the arguments of `to`
+    ("device", "dtype", "non_blocking", "copy"),
+    ("dtype", "non_blocking", "copy"),
+    ("tensor", "non_blocking", "copy"),
+)
+NOTHING = type(None)
+TAKES: dict[str, tuple[type, ...]] = {
+    "device": (rushlight.device, str, int, NOTHING),
+    "dtype": (rushlight.dtype, type, NOTHING),
+    "tensor": (Tensor,),
+    "non_blocking": (bool,),
+    "copy": (bool,),
+    "memory_format": (rushlight.memory_format, NOTHING),
+}
+
+
+def fits(form: tuple[str, ...], given: dict[str, Any]) -> bool:
+    """Whether arguments by name are those of a form of `to`."""
+    return (form is FORMS[0] or given.get(form[0]) is not None) and all(
+        name in (*form, "memory_format")
+        and isinstance(value, TAKES[name])
+        and not (name == "device" and isinstance(value, bool))
+        for name, value in given.items()
+    )
+
+
 def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """The device, dtype, non_blocking and memory_format in any of the forms of `to`."""
-    device = kwargs.pop("device", None)
-    dtype = kwargs.pop("dtype", None)
-    non_blocking = kwargs.pop("non_blocking", False)
-    memory_format = kwargs.pop("memory_format", None)
-    kwargs.pop("copy", None)
-    other = kwargs.pop("tensor", None)
-    rest = list(args)
-    if rest and isinstance(rest[0], Tensor):
-        other = rest.pop(0)
-    elif rest and isinstance(rest[0], rushlight.dtype):
-        dtype = rest.pop(0)
-    elif rest:
-        device = rest.pop(0)
-        if rest and (rest[0] is None or isinstance(rest[0], rushlight.dtype)):
-            dtype = rest.pop(0)
-    if other is not None:
-        device, dtype = other.device, other.dtype
-    if rest and isinstance(rest[0], bool):
-        non_blocking = rest.pop(0)
-    if rest and isinstance(rest[0], bool):
-        rest.pop(0)
-    if rest or kwargs:
-        got = ", ".join([*(type(a).__name__ for a in args), *(f"{k}=..." for k in kwargs)])
+    for form in FORMS:
+        given = dict(zip(form, args))
+        if len(args) <= len(form) and not given.keys() & kwargs and fits(form, given | kwargs):
+            given |= kwargs
+            break
+    else:
+        got = [type(a).__name__ for a in args] + [
+            f"{k}={type(v).__name__}" for k, v in kwargs.items()
+        ]
         raise TypeError(
-            f"to() received an invalid combination of arguments - got ({got}), but expected "
+            f"to() received an invalid combination of arguments - got ({', '.join(got)}), but expected "
             "(device, dtype, non_blocking, copy), (dtype, non_blocking, copy) or (tensor, ...)"
         )
+    if "copy" in given:
+        raise RuntimeError(".to() does not accept copy argument")
+    device, dtype, other = given.get("device"), given.get("dtype"), given.get("tensor")
+    if other is not None:
+        device, dtype = other.device, other.dtype
     if device is not None and not isinstance(device, rushlight.device):
         device = rushlight.device(device)
-    return device, dtype, bool(non_blocking), memory_format
+    dtype = dtypes.OF_PYTHON.get(dtype, dtype)
+    return device, dtype, given.get("non_blocking", False), given.get("memory_format")

@@ -87,6 +87,8 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     """The cross entropy of sigmoid(input) and `target`, stably; `pos_weight`: weight of positives."""
 def celu(input: Tensor, alpha: _float = ..., inplace: _bool = False, *, out: Any = None) -> Tensor:
     """As `torch.celu`; `inplace`: into the input's memory."""
+def celu_(input: Any, alpha: _float = ...) -> Any:
+    """`celu` into the input's memory."""
 def channel_shuffle(input: Tensor, groups: _int) -> Tensor:
     """(N, C, *) with its channels, as (groups, C / groups), transposed."""
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _Ints = 1, padding: Any = 0, dilation: _Ints = 1, groups: _int = 1) -> Tensor:
@@ -259,6 +261,8 @@ def rms_norm(input: Tensor, normalized_shape: _Ints, weight: Tensor | None = Non
     """As `torch.rms_norm`."""
 def rrelu(input: Tensor, lower: _float = ..., upper: _float = ..., training: _bool = False, inplace: _bool = False, *, out: Any = None) -> Tensor:
     """As `torch.rrelu`; `inplace`: into the input's memory."""
+def rrelu_(input: Any, lower: _float = ..., upper: _float = ..., training: _bool = False, generator: Any = None) -> Any:
+    """`rrelu` into the input's memory."""
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: _float = ..., is_causal: _bool = False, scale: _float | None = None, enable_gqa: _bool = False, *, out: Any = None) -> Tensor:
     """softmax(query keyᵀ scale + attn_mask) value (Vaswani 2017)."""
 def selu(input: Tensor, inplace: _bool = False, *, out: Any = None) -> Tensor:

@@ -82,6 +82,28 @@ def save_own(module: Module, destination: Any, prefix: str, keep_vars: bool) -> 
         destination[prefix + EXTRA_STATE] = module.get_extra_state()
 
 
+def load_tree(
+    module: Module, state: Any, prefix: str, metadata: Any, assign: bool, problems: tuple
+) -> None:
+    """Copy a state into the module and its children; `problems`: lists for missing keys, unexpected ones, errors."""
+    local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+    if assign:
+        local_metadata["assign_to_params_buffers"] = assign
+    module._load_from_state_dict(state, prefix, local_metadata, True, *problems)
+    for name, child in module._modules.items():
+        if child is not None:
+            inner = prefix + name + "."
+            own = {k: v for k, v in state.items() if k.startswith(inner)}
+            load_tree(child, own, inner, metadata, assign, problems)
+    keys = IncompatibleKeys(*problems[:2])
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to "
+                "return new values, if incompatible_keys need to be modified, it should be done inplace."
+            )
+
+
 def load(module: Module, state_dict: Any, strict: bool, assign: bool) -> IncompatibleKeys:
     """Copy a state into the tree; see `Module.load_state_dict`."""
     if not isinstance(state_dict, Mapping):
@@ -94,27 +116,7 @@ def load(module: Module, state_dict: Any, strict: bool, assign: bool) -> Incompa
     if metadata is not None:
         state_dict._metadata = metadata
 
-    def walk(module: Module, state: Any, prefix: str) -> None:
-        local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
-        if assign:
-            local_metadata["assign_to_params_buffers"] = assign
-        module._load_from_state_dict(
-            state, prefix, local_metadata, True, missing, unexpected, errors
-        )
-        for name, child in module._modules.items():
-            if child is not None:
-                inner = prefix + name + "."
-                walk(child, {k: v for k, v in state.items() if k.startswith(inner)}, inner)
-        keys = IncompatibleKeys(missing, unexpected)
-        for hook in module._load_state_dict_post_hooks.values():
-            if hook(module, keys) is not None:
-                raise AssertionError(
-                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected "
-                    "to return new values, if incompatible_keys need to be modified, it should be "
-                    "done inplace."
-                )
-
-    walk(module, state_dict, "")
+    load_tree(module, state_dict, "", metadata, assign, (missing, unexpected, errors))
     if strict:
         if unexpected:
             errors.insert(0, f"Unexpected key(s) in state_dict: {_quoted(unexpected)}. ")

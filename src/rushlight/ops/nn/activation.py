@@ -20,6 +20,21 @@ def inplace_or_not(which: Any, input: Any, inplace: bool, *args: Any) -> Any:
     return which.op.build().inplace(input, *args) if inplace else which(input, *args)
 
 
+def refuse_gradient(result: Any, name: str) -> Any:
+    """`result`, of an activation in place with a negative slope: as in PyTorch, it has no gradient."""
+
+    def refuse(g: Any) -> None:
+        raise RuntimeError(
+            f"In-place {name} backward calculation is triggered with a negative slope which is not "
+            "supported. This is caused by calling in-place forward function with a negative slope, "
+            "please call out-of-place version instead."
+        )
+
+    if result.requires_grad:
+        result.register_hook(refuse)
+    return result
+
+
 def refuse_bool(input: Any) -> None:
     if isinstance(input, Tensor) and input._array.dtype.kind == "b":
         raise RuntimeError("Boolean inputs not supported for relu")
@@ -67,12 +82,7 @@ def within(g: Any, inside: Any) -> Any:
 # -- straight pieces -------------------------------------------------------------------------------
 
 
-@elementwise(
-    where="nn.functional",
-    name="_hardtanh",
-    node="HardtanhBackward0",
-    accepts="if",
-)
+@elementwise(where="nn.functional", name="_hardtanh", node="HardtanhBackward0", accepts="if")
 def clamp_between(xp, input: Array, min_val: float, max_val: float):
     return xp.hardtanh(input, min_val, max_val)
 
@@ -99,12 +109,7 @@ def relu6(input: Array, inplace: bool = False):
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
-@elementwise(
-    where="nn.functional",
-    name="_leaky_relu",
-    node="LeakyReluBackward0",
-    accepts="f",
-)
+@elementwise(where="nn.functional", name="_leaky_relu", node="LeakyReluBackward0", accepts="f")
 def leaky(xp, input: Array, negative_slope: float):
     return xp.leaky_relu(input, negative_slope)
 
@@ -118,15 +123,10 @@ leaky.grad(
 @composite(where="nn.functional", inplace=False)
 def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False):
     """x for x > 0, else negative_slope * x."""
-    return inplace_or_not(leaky, input, inplace, negative_slope)
+    return leaky_relu_(input, negative_slope) if inplace else leaky(input, negative_slope)
 
 
-@elementwise(
-    where="nn.functional",
-    name="_threshold",
-    node="ThresholdBackward0",
-    accepts="if",
-)
+@elementwise(where="nn.functional", name="_threshold", node="ThresholdBackward0", accepts="if")
 def above(xp, input: Array, threshold: float, value: float):
     return xp.threshold(input, threshold, value)
 
@@ -253,7 +253,7 @@ exponential_below.grad(
 @composite(where="nn.functional", inplace=False)
 def elu(input: Array, alpha: float = 1.0, inplace: bool = False):
     """x for x > 0, else alpha * (exp(x) - 1) (Clevert et al. 2015)."""
-    return inplace_or_not(exponential_below, input, inplace, alpha, 1.0, 1.0)
+    return elu_(input, alpha) if inplace else exponential_below(input, alpha, 1.0, 1.0)
 
 
 SELU_ALPHA = 1.6732632423543772848170429916717
@@ -266,12 +266,10 @@ def selu(input: Array):
     return exponential_below(input, SELU_ALPHA, SELU_SCALE, 1.0)
 
 
-@composite(inplace=True)
+@composite
 def celu(input: Array, alpha: float = 1.0):
     """max(x, 0) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
-    if alpha == 0:
-        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return exponential_below(input, alpha, 1.0, 1.0 / alpha)
+    return functional_celu(input, alpha)
 
 
 @composite(where="nn.functional", name="selu", inplace=False)
@@ -284,8 +282,9 @@ def functional_selu(input: Array, inplace: bool = False):
 def functional_celu(input: Array, alpha: float = 1.0, inplace: bool = False):
     """As `torch.celu`; `inplace`: into the input's memory."""
     if alpha == 0:
-        return celu(input, alpha)  # says what is wrong
-    return inplace_or_not(exponential_below, input, inplace, alpha, 1.0, 1.0 / alpha)
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    which = elu_ if inplace else exponential_below
+    return which(input, alpha, 1.0, 1.0 / alpha)
 
 
 @elementwise(where="nn.functional", inplace=False, accepts="f", holomorphic=False)
@@ -487,19 +486,25 @@ def prelu(input: Array, weight: Array):
     return prelu_kernel(input, weight)
 
 
-@composite(method=False, inplace=True)
-def rrelu(
-    input: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
-    generator: Any = None,
-):  # fmt: skip
-    """leaky_relu with a slope drawn from [lower, upper) for each element up to 0 in training, else the mean."""
+def mean_slope(lower: float, upper: float) -> float:
+    """The mean of the bounds, in order."""
     if lower > upper:
         raise RuntimeError(
             "Lower bound should be less than or equal to the upper bound, but found lower bound "
             f"{lower} and upper bound {upper}"
         )
+    return (lower + upper) / 2
+
+
+@composite(method=False)
+def rrelu(
+    input: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    generator: Any = None,
+):  # fmt: skip
+    """leaky_relu with a slope drawn from [lower, upper) for each element up to 0 in training, else the mean."""
+    slope = mean_slope(lower, upper)
     if not training:
-        return leaky(input, (lower + upper) / 2)
+        return leaky(input, slope)
     wide = dtypes.float64 if input.dtype is dtypes.float64 else dtypes.float32
     slopes = input.detach().new_ones(input.shape, dtype=wide)
     if not input.is_meta:  # as PyTorch: a double for each of them in order, none for the others
@@ -516,7 +521,7 @@ def functional_rrelu(
     inplace: bool = False,
 ):  # fmt: skip
     """As `torch.rrelu`; `inplace`: into the input's memory."""
-    return inplace_or_not(rrelu, input, inplace, lower, upper, training)
+    return (rrelu_ if inplace else rrelu)(input, lower, upper, training)
 
 
 @composite(where="nn.functional", inplace=False)
@@ -539,7 +544,14 @@ def gumbel_softmax(
 @public(where="nn.functional")
 def elu_(input: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
     """`elu` into the input's memory."""
-    return inplace_or_not(exponential_below, input, True, alpha, scale, input_scale)
+    result = inplace_or_not(exponential_below, input, True, alpha, scale, input_scale)
+    return result if alpha >= 0 else refuse_gradient(result, "elu")
+
+
+@public()
+def celu_(input: Any, alpha: float = 1.0) -> Any:
+    """`celu` into the input's memory."""
+    return functional_celu(input, alpha, True)
 
 
 @public(where="nn.functional")
@@ -551,7 +563,19 @@ def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
 @public(where="nn.functional")
 def leaky_relu_(input: Any, negative_slope: float = 0.01) -> Any:
     """`leaky_relu` into the input's memory."""
-    return inplace_or_not(leaky, input, True, negative_slope)
+    result = inplace_or_not(leaky, input, True, negative_slope)
+    return result if negative_slope >= 0 else refuse_gradient(result, "leakyReLu")
+
+
+@public()
+def rrelu_(
+    input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    generator: Any = None,
+) -> Any:  # fmt: skip
+    """`rrelu` into the input's memory."""
+    if not training:
+        return leaky_relu_(input, mean_slope(lower, upper))
+    return input.copy_(rrelu(input, lower, upper, training, generator))
 
 
 @public()

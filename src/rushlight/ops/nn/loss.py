@@ -173,6 +173,47 @@ def in_one(input: Any, target: Any, weight: Any, reduction: str) -> bool:
     )
 
 
+def check_classes(shape: tuple, places: tuple) -> None:
+    """The shape of the classes `places` beside that of their likelihoods."""
+    if not shape:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    if len(shape) == 1 and len(places) == 1 and places != (1,):
+        raise ValueError(
+            f"For 1D input, 1D target must have size 1, but got target size: {places[0]}"
+        )
+    if len(shape) > 1 and shape[:1] != places[:1]:
+        raise ValueError(
+            f"Expected input batch_size ({shape[0]}) to match target batch_size "
+            f"({places[0] if places else 0})."
+        )
+    if len(shape) < 3 and len(places) > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if len(shape) == 4 and len(places) != 3:
+        raise RuntimeError(
+            "only batches of spatial targets supported (3D tensors) but got targets of dimension: "
+            f"{len(places)}"
+        )
+    if len(shape) == 4 and shape[2:] != places[1:]:
+        raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(places)}")
+    if len(shape) > 2 and shape[2:] != places[1:]:
+        raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(places)}")
+
+
+def class_weights(weight: Any, shape: tuple) -> Any:
+    """`weight` with one dimension: a number for each class of likelihoods of this shape."""
+    classes = shape[0] if len(shape) == 1 else shape[1]
+    if len(shape) > 2:
+        if weight.numel() != classes:
+            raise RuntimeError("weight tensor should be defined either for all or no classes")
+        return weight.reshape(-1)
+    if weight._array.shape != (classes,):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but "
+            f"got weight tensor of shape: {list(weight.shape)}"
+        )
+    return weight
+
+
 def check_nll(input: Any, target: Any, weight: Any) -> None:
     """The dtypes of a likelihood and its classes."""
     if target.dtype is not int64 and target.dtype is not uint8:
@@ -203,28 +244,13 @@ def nll_loss(
     `input`: (N, C), (C) or (N, C, d1, ...), `target`: (N), () or (N, d1, ...); `weight`: (C).
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    shape, places = input._array.shape, target._array.shape
-    if len(shape) == 1 and not places:
-        check_nll(input, target, weight)
-        loss = nll(input.unsqueeze(0), target.unsqueeze(0), weight, reduction, ignore_index)
-        return loss.squeeze(0) if reduction == "none" else loss
-    if len(shape) < 2:
-        raise ValueError(f"Expected 2 or more dimensions (got {input.ndim})")
-    if shape[:1] != places[:1]:
-        raise ValueError(
-            f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
-            f"({target.shape[0]})."
-        )
-    if shape[2:] != places[1:]:
-        raise RuntimeError(
-            f"Expected target size {[input.shape[0], *input.shape[2:]]}, got {list(target.shape)}"
-        )
-    if weight is not None and weight.numel() != input.shape[1]:
-        raise RuntimeError(
-            f"weight tensor should be defined either for all {input.shape[1]} classes or no classes but "
-            f"got weight tensor of shape: {list(weight.shape)}"
-        )
+    shape = input._array.shape
+    check_classes(shape, target._array.shape)
+    if weight is not None:
+        weight = class_weights(weight, shape)
     check_nll(input, target, weight)
+    if len(shape) == 1:
+        return nll(input.unsqueeze(0), target.view(1), weight, reduction, ignore_index).view(())
     if len(shape) > 2:
         rows = input.movedim(1, -1).reshape(-1, input.shape[1])
         loss = nll(rows, target.reshape(-1), weight, reduction, ignore_index)
