@@ -9,10 +9,7 @@ import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
-from rushlight.distributions.utils import (
-    ProbsOrLogits,
-    broadcast_all,
-)
+from rushlight.distributions.utils import ProbsOrLogits, broadcast_all
 
 __all__ = ["Bernoulli"]
 
@@ -24,15 +21,13 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     support = constraints.boolean
     has_enumerate_support = True
     _mean_carrier_measure = 0
+    _parameters = ("probs", "logits")
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self._set_parameter(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Bernoulli, batch_shape, _instance, "probs", "logits")
 
     @property
     def mean(self) -> Tensor:

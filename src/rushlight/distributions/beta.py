@@ -23,6 +23,7 @@ class Beta(ExponentialFamily):
     }
     support = constraints.unit_interval
     has_rsample = True
+    _parameters = ("_dirichlet",)
 
     def __init__(
         self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
@@ -30,11 +31,6 @@ class Beta(ExponentialFamily):
         pair = rushlight.stack(broadcast_all(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(pair, validate_args=validate_args)
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(Beta, batch_shape, _instance)
-        new._dirichlet = self._dirichlet.expand(batch_shape)
-        return new
 
     @property
     def concentration1(self) -> Tensor:

@@ -8,9 +8,7 @@ import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import (
-    ProbsOrLogits,
-)
+from rushlight.distributions.utils import ProbsOrLogits
 
 __all__ = ["Binomial"]
 
@@ -24,6 +22,7 @@ class Binomial(ProbsOrLogits, Distribution):
         "logits": constraints.real,
     }
     has_enumerate_support = True
+    _parameters = ("total_count", "probs", "logits")
 
     def __init__(
         self,
@@ -35,9 +34,6 @@ class Binomial(ProbsOrLogits, Distribution):
         (self.total_count,) = self._set_parameter(probs, logits, total_count)
         self.total_count = self.total_count.type_as(self._param)
         super().__init__(self._param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Binomial, batch_shape, _instance, "total_count", "probs", "logits")
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:

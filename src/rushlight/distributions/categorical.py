@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -25,6 +26,7 @@ class Categorical(ProbsOrLogits, Distribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
     _is_binary = False
+    _parameters, _kept = ("probs", "logits"), ("_num_events",)
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -40,11 +42,6 @@ class Categorical(ProbsOrLogits, Distribution):
             self.logits = logits - logits.logsumexp(dim=-1, keepdim=True)
         self._num_events = self._param.shape[-1]
         super().__init__(self._param.shape[:-1], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(Categorical, batch_shape, _instance, "probs", "logits")
-        new._num_events = self._num_events
-        return new
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
@@ -96,6 +93,7 @@ class CategoricalVectors(Distribution):
     """The base of distributions of vectors whose parameters are those of a `Categorical`."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    _parameters = ("_categorical",)
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -104,22 +102,8 @@ class CategoricalVectors(Distribution):
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    def _expanded(self, cls: Any, batch_shape: Any, _instance: Any, *names: str) -> Any:
-        new = super()._expanded(cls, batch_shape, _instance, *names)
-        new._categorical = self._categorical.expand(new._batch_shape)
-        return new
-
-    @property
-    def logits(self) -> Tensor:
-        """Normalised log-probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """Normalised probabilities."""
-        return self._categorical.probs
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of `probs` and `logits`."""
-        return self._categorical.param_shape
+    logits = property(attrgetter("_categorical.logits"), doc="Normalised log-probabilities.")
+    probs = property(attrgetter("_categorical.probs"), doc="Normalised probabilities.")
+    param_shape = property(
+        attrgetter("_categorical.param_shape"), doc="The shape of `probs` and `logits`."
+    )

@@ -59,9 +59,7 @@ def _both(*kinds: Any) -> Any:
     return register
 
 
-@_both(constraints.real)
-def _identity(constraint: Any) -> Any:
-    return transforms.identity_transform
+_both(constraints.real)(lambda constraint: transforms.identity_transform)
 
 
 def _joint(registry: ConstraintRegistry) -> None:
@@ -107,27 +105,12 @@ def _between(constraint: Any) -> Any:
     return transforms.ComposeTransform([transforms.SigmoidTransform(), scale])
 
 
-@biject_to.register(constraints.simplex)
-def _sticks(constraint: Any) -> Any:
-    return transforms.StickBreakingTransform()
-
-
-@transform_to.register(constraints.simplex)
-def _softmax(constraint: Any) -> Any:
-    return transforms.SoftmaxTransform()
-
-
-@transform_to.register(constraints.lower_cholesky)
-def _lower_cholesky(constraint: Any) -> Any:
-    return transforms.LowerCholeskyTransform()
-
-
-@transform_to.register(constraints.positive_definite)
-@transform_to.register(constraints.positive_semidefinite)
-def _positive_definite(constraint: Any) -> Any:
-    return transforms.PositiveDefiniteTransform()
-
-
-@_both(constraints.corr_cholesky)
-def _corr_cholesky(constraint: Any) -> Any:
-    return transforms.CorrCholeskyTransform()
+_both(constraints.corr_cholesky)(lambda constraint: transforms.CorrCholeskyTransform())
+biject_to.register(constraints.simplex, lambda constraint: transforms.StickBreakingTransform())
+for _constraint, _transform in (
+    (constraints.simplex, transforms.SoftmaxTransform),
+    (constraints.lower_cholesky, transforms.LowerCholeskyTransform),
+    (constraints.positive_definite, transforms.PositiveDefiniteTransform),
+    (constraints.positive_semidefinite, transforms.PositiveDefiniteTransform),
+):
+    transform_to.register(_constraint, lambda constraint, make=_transform: make())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import rushlight as torch
@@ -80,20 +81,41 @@ class _DependentProperty(property, _Dependent):
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
-class _IndependentConstraint(Constraint):
-    """The last dimensions of another constraint taken as one event."""
+class _Derived(Constraint):
+    """The base of sets made from one other constraint."""
 
-    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
+    def __init__(self, base_constraint: Constraint) -> None:
         if not isinstance(base_constraint, Constraint):
             raise AssertionError(
                 f"base_constraint must be a Constraint, got {type(base_constraint).__name__}"
             )
         self.base_constraint = base_constraint
-        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        return self.base_constraint.is_discrete
+    is_discrete = property(attrgetter("base_constraint.is_discrete"))
+
+
+class MixtureSameFamilyConstraint(_Derived):
+    """The constraint that all components of a mixture satisfy."""
+
+    event_dim = property(attrgetter("base_constraint.event_dim"))
+
+    def check(self, value: Any) -> Any:
+        if value.dim() < self.event_dim:
+            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
+        kept = value.dim() - self.event_dim
+        inside = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
+        return inside.reshape(inside.shape[:kept] + (-1,)).all(-1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_constraint!r})"
+
+
+class _IndependentConstraint(_Derived):
+    """The last dimensions of another constraint taken as one event."""
+
+    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
+        super().__init__(base_constraint)
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]
@@ -111,35 +133,6 @@ class _IndependentConstraint(Constraint):
         return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
 
 
-class MixtureSameFamilyConstraint(Constraint):
-    """The constraint that all components of a mixture satisfy."""
-
-    def __init__(self, base_constraint: Constraint) -> None:
-        if not isinstance(base_constraint, Constraint):
-            raise AssertionError(
-                f"base_constraint must be a Constraint, got {type(base_constraint).__name__}"
-            )
-        self.base_constraint = base_constraint
-
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> int:  # type: ignore[override]
-        return self.base_constraint.event_dim
-
-    def check(self, value: Any) -> Any:
-        if value.dim() < self.event_dim:
-            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
-        kept = value.dim() - self.event_dim
-        inside = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
-        return inside.reshape(inside.shape[:kept] + (-1,)).all(-1)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.base_constraint!r})"
-
-
 class _Boolean(Constraint):
     is_discrete = True
 
@@ -155,59 +148,25 @@ class _OneHot(Constraint):
         return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
 
 
-class _IntegerInterval(Constraint):
-    is_discrete = True
-
-    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
-        self.lower_bound, self.upper_bound = lower_bound, upper_bound
-
-    def check(self, value: Any) -> Any:
-        return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
-
-    def __repr__(self) -> str:
-        return f"IntegerInterval(lower_bound={self.lower_bound}, upper_bound={self.upper_bound})"
-
-
-class _IntegerGreaterThan(Constraint):
-    is_discrete = True
-
-    def __init__(self, lower_bound: Any) -> None:
-        self.lower_bound = lower_bound
-
-    def check(self, value: Any) -> Any:
-        return (value % 1 == 0) & (value >= self.lower_bound)
-
-    def __repr__(self) -> str:
-        return f"IntegerGreaterThan(lower_bound={self.lower_bound})"
-
-
-class _IntegerLessThan(Constraint):
-    is_discrete = True
-
-    def __init__(self, upper_bound: Any) -> None:
-        self.upper_bound = upper_bound
-
-    def check(self, value: Any) -> Any:
-        return (value % 1 == 0) & (value <= self.upper_bound)
-
-    def __repr__(self) -> str:
-        return f"IntegerLessThan(upper_bound={self.upper_bound})"
-
-
 class _Real(Constraint):
     def check(self, value: Any) -> Any:
         return value == value  # all but NaN
 
 
-class _GreaterThan(Constraint):
+class _Bounded(Constraint):
+    """The base of sets given by bounds."""
+
+    def __repr__(self) -> str:
+        bounds = ", ".join(f"{name}={value}" for name, value in self.__dict__.items())
+        return f"{type(self).__name__[1:]}({bounds})"
+
+
+class _GreaterThan(_Bounded):
     def __init__(self, lower_bound: Any) -> None:
         self.lower_bound = lower_bound
 
     def check(self, value: Any) -> Any:
         return self.lower_bound < value
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__[1:]}(lower_bound={self.lower_bound})"
 
 
 class _GreaterThanEq(_GreaterThan):
@@ -215,31 +174,49 @@ class _GreaterThanEq(_GreaterThan):
         return self.lower_bound <= value
 
 
-class _LessThan(Constraint):
+class _LessThan(_Bounded):
     def __init__(self, upper_bound: Any) -> None:
         self.upper_bound = upper_bound
 
     def check(self, value: Any) -> Any:
         return value < self.upper_bound
 
-    def __repr__(self) -> str:
-        return f"LessThan(upper_bound={self.upper_bound})"
 
-
-class _Interval(Constraint):
+class _Interval(_Bounded):
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
     def check(self, value: Any) -> Any:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__[1:]}(lower_bound={self.lower_bound}, upper_bound={self.upper_bound})"
-
 
 class _HalfOpenInterval(_Interval):
     def check(self, value: Any) -> Any:
         return (self.lower_bound <= value) & (value < self.upper_bound)
+
+
+class _IntegerInterval(_Bounded):
+    is_discrete = True
+    __init__ = _Interval.__init__
+
+    def check(self, value: Any) -> Any:
+        return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
+
+
+class _IntegerGreaterThan(_Bounded):
+    is_discrete = True
+    __init__ = _GreaterThan.__init__
+
+    def check(self, value: Any) -> Any:
+        return (value % 1 == 0) & (value >= self.lower_bound)
+
+
+class _IntegerLessThan(_Bounded):
+    is_discrete = True
+    __init__ = _LessThan.__init__
+
+    def check(self, value: Any) -> Any:
+        return (value % 1 == 0) & (value <= self.upper_bound)
 
 
 class _Simplex(Constraint):

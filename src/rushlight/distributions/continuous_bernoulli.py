@@ -30,6 +30,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     support = constraints.unit_interval
     _mean_carrier_measure = 0
     has_rsample = True
+    _parameters, _kept = ("probs", "logits"), ("_lims",)
 
     def __init__(
         self,
@@ -45,11 +46,6 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
             self.probs = clamp_probs(self.probs)
         self._lims = lims
         super().__init__(self._param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(ContinuousBernoulli, batch_shape, _instance, "probs", "logits")
-        new._lims = self._lims
-        return new
 
     @lazy_property
     def probs(self) -> Tensor:

@@ -152,8 +152,27 @@ class Distribution:
         raise NotImplementedError
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distributions with their parameters expanded to `batch_shape`."""
-        raise NotImplementedError
+        """The same distributions with their parameters expanded to `batch_shape`.
+
+        A class names in `_parameters` the tensors and distributions that are expanded, and in `_kept`
+        what is taken over as it is; those of its base classes come with them.
+        """
+        classes = [cls for cls in type(self).__mro__ if "_parameters" in cls.__dict__]
+        if not classes:
+            raise NotImplementedError
+        new = self._get_checked_instance(classes[0], _instance)
+        own, batch_shape = self.__dict__, Size(batch_shape)
+        batch = len(self._batch_shape)
+        for cls in classes:
+            for name in cls._parameters:
+                if name in own:  # of probs and logits only what is known
+                    inner = isinstance(own[name], Distribution)
+                    shape = batch_shape if inner else batch_shape + own[name].shape[batch:]
+                    new.__dict__[name] = own[name].expand(shape)
+            new.__dict__.update({name: own[name] for name in cls.__dict__.get("_kept", ())})
+        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
         if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
@@ -162,19 +181,6 @@ class Distribution:
                 "method must also define a custom .expand() method."
             )
         return self.__new__(type(self)) if _instance is None else _instance
-
-    def _expanded(self, cls: Any, batch_shape: Any, _instance: Any, *names: str) -> Any:
-        """`expand` of a class `cls` whose parameters `names` start with the batch dimensions."""
-        new = self._get_checked_instance(cls, _instance)
-        batch_shape = Size(batch_shape)
-        batch = len(self._batch_shape)
-        for name in names:
-            if name in self.__dict__:  # of probs and logits only what is known
-                value = self.__dict__[name]
-                new.__dict__[name] = value.expand(batch_shape + value.shape[batch:])
-        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
 
     def _extended_shape(self, sample_shape: Any = ()) -> Any:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))

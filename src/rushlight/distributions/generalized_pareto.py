@@ -26,17 +26,13 @@ class GeneralizedPareto(Distribution):
         "concentration": constraints.real,
     }
     has_rsample = True
+    _parameters = ("loc", "scale", "concentration")
 
     def __init__(
         self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
     ) -> None:
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(
-            GeneralizedPareto, batch_shape, _instance, "loc", "scale", "concentration"
-        )
 
     def _safe(self) -> tuple[Tensor, Tensor]:
         """The mask where the concentration is zero, and the concentration with ones there."""

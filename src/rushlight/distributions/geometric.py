@@ -8,10 +8,7 @@ import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import (
-    ProbsOrLogits,
-    broadcast_all,
-)
+from rushlight.distributions.utils import ProbsOrLogits, broadcast_all
 
 __all__ = ["Geometric"]
 
@@ -21,6 +18,7 @@ class Geometric(ProbsOrLogits, Distribution):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
+    _parameters = ("probs", "logits")
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -37,9 +35,6 @@ class Geometric(ProbsOrLogits, Distribution):
                     f"{tuple(value.shape)}) of distribution {self!r} to be positive but found "
                     f"invalid values:\n{value.detach()[~valid]}"
                 )
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Geometric, batch_shape, _instance, "probs", "logits")
 
     @property
     def mean(self) -> Tensor:

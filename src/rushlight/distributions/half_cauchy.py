@@ -17,13 +17,11 @@ __all__ = ["HalfCauchy"]
 class HalfCauchy(_Half):
     """|x| of a Cauchy number of location 0 and this `scale`."""
 
+    _parameters = ()
+
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         base = Cauchy(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(HalfCauchy, _instance)
-        return super().expand(batch_shape, _instance=new)
 
     @property
     def mean(self) -> Tensor:

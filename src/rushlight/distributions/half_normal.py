@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -22,10 +23,7 @@ class _Half(TransformedDistribution):
     support = constraints.nonnegative
     has_rsample = True
 
-    @property
-    def scale(self) -> Tensor:
-        """The base distribution's."""
-        return self.base_dist.scale
+    scale = property(attrgetter("base_dist.scale"), doc="The base distribution's.")
 
     @property
     def mode(self) -> Tensor:
@@ -50,13 +48,11 @@ class _Half(TransformedDistribution):
 class HalfNormal(_Half):
     """|x| of a Normal number of location 0 and this `scale`."""
 
+    _parameters = ()
+
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(HalfNormal, _instance)
-        return super().expand(batch_shape, _instance=new)
 
     @property
     def mean(self) -> Tensor:

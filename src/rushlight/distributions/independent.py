@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
-import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
@@ -23,6 +23,7 @@ class Independent(Distribution):
     """
 
     arg_constraints: dict[str, constraints.Constraint] = {}
+    _parameters, _kept = (), ("reinterpreted_batch_ndims",)
 
     def __init__(
         self,
@@ -42,16 +43,12 @@ class Independent(Distribution):
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(Independent, batch_shape, _instance)
-        batch_shape = rushlight.Size(batch_shape)
+        new = super().expand(batch_shape, _instance)
         more = self.event_shape[: self.reinterpreted_batch_ndims]
-        new.base_dist = self.base_dist.expand(batch_shape + more)
-        new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
+        new.base_dist = self.base_dist.expand(new.batch_shape + more)
         return new
 
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        return self.base_dist.has_rsample
+    has_rsample = property(attrgetter("base_dist.has_rsample"))
 
     @property
     def has_enumerate_support(self) -> bool:  # type: ignore[override]
@@ -64,17 +61,9 @@ class Independent(Distribution):
             result = constraints.independent(result, self.reinterpreted_batch_ndims)
         return result
 
-    @property
-    def mean(self) -> Tensor:
-        return self.base_dist.mean
-
-    @property
-    def mode(self) -> Tensor:
-        return self.base_dist.mode
-
-    @property
-    def variance(self) -> Tensor:
-        return self.base_dist.variance
+    mean = property(attrgetter("base_dist.mean"))
+    mode = property(attrgetter("base_dist.mode"))
+    variance = property(attrgetter("base_dist.variance"))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -21,6 +22,7 @@ class InverseGamma(TransformedDistribution):
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _parameters = ()
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args=validate_args)
@@ -29,19 +31,8 @@ class InverseGamma(TransformedDistribution):
         )
         super().__init__(base, inverse, validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(InverseGamma, _instance)
-        return super().expand(batch_shape, _instance=new)
-
-    @property
-    def concentration(self) -> Tensor:
-        """The base distribution's."""
-        return self.base_dist.concentration
-
-    @property
-    def rate(self) -> Tensor:
-        """The base distribution's."""
-        return self.base_dist.rate
+    concentration = property(attrgetter("base_dist.concentration"), doc="The base distribution's.")
+    rate = property(attrgetter("base_dist.rate"), doc="The base distribution's.")
 
     @property
     def mean(self) -> Tensor:

@@ -17,8 +17,39 @@ def _checked(tseq: Any, cache_size: int) -> list[Transform]:
     return [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
 
 
-class CatTransform(Transform):
+class _Joined(Transform):
+    """Transforms side by side: a subclass says how to cut a tensor and how to join the parts."""
+
+    transforms: list[Transform]
+    dim: int
+    _join: Any
+
+    def _slices(self, name: str, x: Tensor) -> Any:
+        raise NotImplementedError
+
+    def _in_range(self, name: str, x: Tensor) -> None:
+        if not -x.dim() <= self.dim < x.dim():
+            raise AssertionError(
+                f"dim {self.dim} is out of range for a {x.dim()}-dimensional {name}"
+            )
+
+    def _call(self, x: Tensor) -> Tensor:
+        parts = zip(self.transforms, self._slices("x", x), strict=True)
+        return self._join([t(part) for t, part in parts], self.dim)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        parts = zip(self.transforms, self._slices("y", y), strict=True)
+        return self._join([t.inv(part) for t, part in parts], self.dim)
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return all(t.bijective for t in self.transforms)
+
+
+class CatTransform(_Joined):
     """Transform i acts on the next `lengths[i]` entries along `dim`."""
+
+    _settings, _join = ("transforms", "dim", "lengths"), staticmethod(rushlight.cat)
 
     def __init__(self, tseq: Any, dim: int = 0, lengths: Any = None, cache_size: int = 0) -> None:
         self.transforms = _checked(tseq, cache_size)
@@ -40,30 +71,14 @@ class CatTransform(Transform):
         """The size along `dim`."""
         return sum(self.lengths)
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
-
     def _slices(self, name: str, x: Tensor) -> list[Tensor]:
-        if not -x.dim() <= self.dim < x.dim():
-            raise AssertionError(
-                f"dim {self.dim} is out of range for a {x.dim()}-dimensional {name}"
-            )
+        self._in_range(name, x)
         if x.size(self.dim) != self.length:
             raise AssertionError(
                 f"{name}.size({self.dim}) = {x.size(self.dim)} must equal length {self.length}"
             )
         starts = [sum(self.lengths[:i]) for i in range(len(self.lengths))]
         return [x.narrow(self.dim, s, n) for s, n in zip(starts, self.lengths, strict=True)]
-
-    def _call(self, x: Tensor) -> Tensor:
-        parts = zip(self.transforms, self._slices("x", x), strict=True)
-        return rushlight.cat([t(part) for t, part in parts], dim=self.dim)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        parts = zip(self.transforms, self._slices("y", y), strict=True)
-        return rushlight.cat([t.inv(part) for t, part in parts], dim=self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         logs = []
@@ -82,10 +97,6 @@ class CatTransform(Transform):
             total = total + here
         return total
 
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return all(t.bijective for t in self.transforms)
-
     @constraints.dependent_property
     def domain(self) -> Any:
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
@@ -95,24 +106,18 @@ class CatTransform(Transform):
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
 
-class StackTransform(Transform):
+class StackTransform(_Joined):
     """Transform i acts on slice i along `dim`."""
+
+    _settings, _join = ("transforms", "dim"), staticmethod(rushlight.stack)
 
     def __init__(self, tseq: Any, dim: int = 0, cache_size: int = 0) -> None:
         self.transforms = _checked(tseq, cache_size)
         super().__init__(cache_size=cache_size)
         self.dim = dim
 
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return StackTransform(self.transforms, self.dim, cache_size)
-
     def _slices(self, name: str, x: Tensor) -> Any:
-        if not -x.dim() <= self.dim < x.dim():
-            raise AssertionError(
-                f"dim {self.dim} is out of range for a {x.dim()}-dimensional {name}"
-            )
+        self._in_range(name, x)
         if x.size(self.dim) != len(self.transforms):
             raise AssertionError(
                 f"{name}.size({self.dim}) = {x.size(self.dim)} must equal the number of transforms "
@@ -120,21 +125,9 @@ class StackTransform(Transform):
             )
         return x.unbind(self.dim)
 
-    def _call(self, x: Tensor) -> Tensor:
-        parts = zip(self.transforms, self._slices("x", x), strict=True)
-        return rushlight.stack([t(part) for t, part in parts], self.dim)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        parts = zip(self.transforms, self._slices("y", y), strict=True)
-        return rushlight.stack([t.inv(part) for t, part in parts], self.dim)
-
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         parts = zip(self.transforms, self._slices("x", x), self._slices("y", y), strict=True)
         return rushlight.stack([t.log_abs_det_jacobian(a, b) for t, a, b in parts], self.dim)
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return all(t.bijective for t in self.transforms)
 
     @constraints.dependent_property
     def domain(self) -> Any:

@@ -25,11 +25,7 @@ from rushlight.distributions.utils import euler_constant
 
 def _infinite(p: Any, q: Any) -> Tensor:
     """p has mass where q has none."""
-    kind = {Gumbel: "loc", Laplace: "loc", Normal: "loc", Exponential: "rate", Pareto: "scale"}
-    kind |= {ContinuousBernoulli: "probs", Gamma: "concentration", Beta: "concentration1"}
-    kind |= {Poisson: "rate"}
-    name = next(attribute for base, attribute in kind.items() if isinstance(p, base))
-    return rushlight.full_like(getattr(p, name), math.inf)
+    return rushlight.full_like(getattr(p, next(iter(p.arg_constraints))), math.inf)
 
 
 for _p, _qs in {
@@ -93,6 +89,7 @@ def _beta_continuous_bernoulli(p: Any, q: Any) -> Tensor:
 
 @register_kl(Beta, Exponential)
 @register_kl(ContinuousBernoulli, Exponential)
+@register_kl(Gamma, Exponential)
 def _to_exponential(p: Any, q: Any) -> Tensor:
     return -p.entropy() - _under_exponential(q, p.mean)
 
@@ -147,11 +144,6 @@ def _exponential_gumbel(p: Any, q: Any) -> Tensor:
     slope = p.rate * q.scale
     mean_exp = (q.loc / q.scale).exp() * slope / (slope + 1)
     return -p.entropy() - _under_gumbel(q, p.mean, mean_exp)
-
-
-@register_kl(Gamma, Exponential)
-def _gamma_exponential(p: Any, q: Any) -> Tensor:
-    return -p.entropy() - _under_exponential(q, p.mean)
 
 
 @register_kl(Gamma, Gumbel)

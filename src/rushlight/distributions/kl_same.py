@@ -6,39 +6,15 @@ import math
 from typing import Any
 
 import rushlight
+import rushlight.distributions as dist
 from rushlight.core.tensor import Tensor
-from rushlight.distributions.bernoulli import Bernoulli
-from rushlight.distributions.beta import Beta
-from rushlight.distributions.binomial import Binomial
-from rushlight.distributions.categorical import Categorical
-from rushlight.distributions.cauchy import Cauchy
-from rushlight.distributions.continuous_bernoulli import ContinuousBernoulli
-from rushlight.distributions.dirichlet import Dirichlet
-from rushlight.distributions.exp_family import ExponentialFamily
-from rushlight.distributions.exponential import Exponential
-from rushlight.distributions.gamma import Gamma
-from rushlight.distributions.geometric import Geometric
-from rushlight.distributions.gumbel import Gumbel
-from rushlight.distributions.half_normal import HalfNormal
-from rushlight.distributions.independent import Independent
 from rushlight.distributions.kl import kl_divergence, register_kl
-from rushlight.distributions.laplace import Laplace
-from rushlight.distributions.lowrank_multivariate_normal import (
-    LowRankMultivariateNormal,
-    _log_det,
-    _mahalanobis,
-)
-from rushlight.distributions.multivariate_normal import MultivariateNormal, _batch_mahalanobis
-from rushlight.distributions.normal import Normal
-from rushlight.distributions.one_hot_categorical import OneHotCategorical
-from rushlight.distributions.pareto import Pareto
-from rushlight.distributions.poisson import Poisson
-from rushlight.distributions.transformed_distribution import TransformedDistribution
-from rushlight.distributions.uniform import Uniform
+from rushlight.distributions.lowrank_multivariate_normal import _log_det, _mahalanobis
+from rushlight.distributions.multivariate_normal import _batch_mahalanobis
 from rushlight.distributions.utils import _sum_rightmost, euler_constant
 
 
-@register_kl(Bernoulli, Bernoulli)
+@register_kl(dist.Bernoulli, dist.Bernoulli)
 def _bernoulli(p: Any, q: Any) -> Tensor:
     softplus = rushlight.nn.functional.softplus
     t1 = p.probs * (softplus(-q.logits) - softplus(-p.logits))
@@ -48,7 +24,7 @@ def _bernoulli(p: Any, q: Any) -> Tensor:
     return t1 + t2
 
 
-@register_kl(Beta, Beta)
+@register_kl(dist.Beta, dist.Beta)
 def _beta(p: Any, q: Any) -> Tensor:
     pa, pb, qa, qb = p.concentration1, p.concentration0, q.concentration1, q.concentration0
     ps, qs = pa + pb, qa + qb
@@ -58,7 +34,7 @@ def _beta(p: Any, q: Any) -> Tensor:
     return t1 - t2 + t3 + (qs - ps) * ps.digamma()
 
 
-@register_kl(Binomial, Binomial)
+@register_kl(dist.Binomial, dist.Binomial)
 def _binomial(p: Any, q: Any) -> Tensor:
     # from a count with more trials, some values are impossible under q
     if (p.total_count < q.total_count).any():
@@ -69,21 +45,21 @@ def _binomial(p: Any, q: Any) -> Tensor:
     return kl.masked_fill(p.total_count > q.total_count, math.inf)
 
 
-@register_kl(Categorical, Categorical)
+@register_kl(dist.Categorical, dist.Categorical)
 def _categorical(p: Any, q: Any) -> Tensor:
     t = p.probs * (p.logits - q.logits)
     t = t.masked_fill((q.probs == 0).expand_as(t), math.inf)
     return t.masked_fill((p.probs == 0).expand_as(t), 0).sum(-1)
 
 
-@register_kl(ContinuousBernoulli, ContinuousBernoulli)
+@register_kl(dist.ContinuousBernoulli, dist.ContinuousBernoulli)
 def _continuous_bernoulli(p: Any, q: Any) -> Tensor:
     t1 = p.mean * (p.logits - q.logits)
     t2 = p._cont_bern_log_norm() + rushlight.log1p(-p.probs)
     return t1 + t2 - q._cont_bern_log_norm() - rushlight.log1p(-q.probs)
 
 
-@register_kl(Dirichlet, Dirichlet)
+@register_kl(dist.Dirichlet, dist.Dirichlet)
 def _dirichlet(p: Any, q: Any) -> Tensor:
     a, b = p.concentration, q.concentration
     total = a.sum(-1)
@@ -93,13 +69,13 @@ def _dirichlet(p: Any, q: Any) -> Tensor:
     return t1 - t2 + t3.sum(-1)
 
 
-@register_kl(Exponential, Exponential)
+@register_kl(dist.Exponential, dist.Exponential)
 def _exponential(p: Any, q: Any) -> Tensor:
     ratio = q.rate / p.rate
     return -ratio.log() + ratio - 1
 
 
-@register_kl(ExponentialFamily, ExponentialFamily)
+@register_kl(dist.ExponentialFamily, dist.ExponentialFamily)
 def _exponential_family(p: Any, q: Any) -> Tensor:
     """The Bregman divergence of the log normalizer (Nielsen and Nock, 2010)."""
     if type(p) is not type(q):
@@ -117,7 +93,7 @@ def _exponential_family(p: Any, q: Any) -> Tensor:
     return result
 
 
-@register_kl(Gamma, Gamma)
+@register_kl(dist.Gamma, dist.Gamma)
 def _gamma(p: Any, q: Any) -> Tensor:
     t1 = q.concentration * (p.rate / q.rate).log()
     t2 = rushlight.lgamma(q.concentration) - rushlight.lgamma(p.concentration)
@@ -125,7 +101,7 @@ def _gamma(p: Any, q: Any) -> Tensor:
     return t1 + t2 + t3 + (q.rate - p.rate) * (p.concentration / p.rate)
 
 
-@register_kl(Gumbel, Gumbel)
+@register_kl(dist.Gumbel, dist.Gumbel)
 def _gumbel(p: Any, q: Any) -> Tensor:
     ratio = p.scale / q.scale
     where_p, where_q = p.loc / q.scale, q.loc / q.scale
@@ -134,36 +110,36 @@ def _gumbel(p: Any, q: Any) -> Tensor:
     return t1 + t2 - (1 + euler_constant)
 
 
-@register_kl(Geometric, Geometric)
+@register_kl(dist.Geometric, dist.Geometric)
 def _geometric(p: Any, q: Any) -> Tensor:
     return -p.entropy() - rushlight.log1p(-q.probs) / p.probs - q.logits
 
 
-@register_kl(HalfNormal, HalfNormal)
+@register_kl(dist.HalfNormal, dist.HalfNormal)
 def _half_normal(p: Any, q: Any) -> Tensor:
     return _normal(p.base_dist, q.base_dist)
 
 
-@register_kl(Laplace, Laplace)
+@register_kl(dist.Laplace, dist.Laplace)
 def _laplace(p: Any, q: Any) -> Tensor:
     ratio = p.scale / q.scale
     apart = (p.loc - q.loc).abs()
     return -ratio.log() + apart / q.scale + ratio * rushlight.exp(-apart / p.scale) - 1
 
 
-@register_kl(Normal, Normal)
+@register_kl(dist.Normal, dist.Normal)
 def _normal(p: Any, q: Any) -> Tensor:
     ratio = (p.scale / q.scale).pow(2)
     apart = ((p.loc - q.loc) / q.scale).pow(2)
     return 0.5 * (ratio + apart - 1 - ratio.log())
 
 
-@register_kl(OneHotCategorical, OneHotCategorical)
+@register_kl(dist.OneHotCategorical, dist.OneHotCategorical)
 def _one_hot(p: Any, q: Any) -> Tensor:
     return _categorical(p._categorical, q._categorical)
 
 
-@register_kl(Pareto, Pareto)
+@register_kl(dist.Pareto, dist.Pareto)
 def _pareto(p: Any, q: Any) -> Tensor:
     scale_ratio = p.scale / q.scale
     alpha_ratio = q.alpha / p.alpha
@@ -171,25 +147,25 @@ def _pareto(p: Any, q: Any) -> Tensor:
     return rushlight.where(p.support.lower_bound < q.support.lower_bound, math.inf, result)
 
 
-@register_kl(Poisson, Poisson)
+@register_kl(dist.Poisson, dist.Poisson)
 def _poisson(p: Any, q: Any) -> Tensor:
     return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
 
 
-@register_kl(Uniform, Uniform)
+@register_kl(dist.Uniform, dist.Uniform)
 def _uniform(p: Any, q: Any) -> Tensor:
     result = ((q.high - q.low) / (p.high - p.low)).log()
     return rushlight.where((q.low > p.low) | (q.high < p.high), math.inf, result)
 
 
-@register_kl(Cauchy, Cauchy)
+@register_kl(dist.Cauchy, dist.Cauchy)
 def _cauchy(p: Any, q: Any) -> Tensor:
     """Chyzak and Nielsen (2019)"""
     t1 = ((p.scale + q.scale).pow(2) + (p.loc - q.loc).pow(2)).log()
     return t1 - (4 * p.scale * q.scale).log()
 
 
-@register_kl(TransformedDistribution, TransformedDistribution)
+@register_kl(dist.TransformedDistribution, dist.TransformedDistribution)
 def _transformed(p: Any, q: Any) -> Tensor:
     """A bijection that both share changes nothing."""
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
@@ -197,7 +173,7 @@ def _transformed(p: Any, q: Any) -> Tensor:
     return kl_divergence(p.base_dist, q.base_dist)
 
 
-@register_kl(Independent, Independent)
+@register_kl(dist.Independent, dist.Independent)
 def _independent(p: Any, q: Any) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError
@@ -222,7 +198,7 @@ def _trace(factor: Tensor, root: Tensor) -> Tensor:
     return rushlight.linalg.solve_triangular(factor, root, upper=False).pow(2).sum((-2, -1))
 
 
-@register_kl(MultivariateNormal, MultivariateNormal)
+@register_kl(dist.MultivariateNormal, dist.MultivariateNormal)
 def _multivariate(p: Any, q: Any) -> Tensor:
     _same_size(p, q, "Multivariate Normals")
     pl, ql = p._unbroadcasted_scale_tril, q._unbroadcasted_scale_tril
@@ -233,19 +209,19 @@ def _multivariate(p: Any, q: Any) -> Tensor:
 
 def _roots(p: Any) -> list[Tensor]:
     """Matrices R whose R R^T sum up to the covariance."""
-    if isinstance(p, MultivariateNormal):
+    if isinstance(p, dist.MultivariateNormal):
         return [p._unbroadcasted_scale_tril]
     return [p._unbroadcasted_cov_factor, p._unbroadcasted_cov_diag.sqrt().diag_embed()]
 
 
 def _whole_log_det(p: Any) -> Tensor:
-    if isinstance(p, MultivariateNormal):
+    if isinstance(p, dist.MultivariateNormal):
         return 2 * p._half_log_det()
     return _log_det(p._unbroadcasted_cov_diag, p._capacitance_tril)
 
 
-@register_kl(MultivariateNormal, LowRankMultivariateNormal)
-@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+@register_kl(dist.MultivariateNormal, dist.LowRankMultivariateNormal)
+@register_kl(dist.LowRankMultivariateNormal, dist.LowRankMultivariateNormal)
 def _to_low_rank(p: Any, q: Any) -> Tensor:
     _same_size(p, q, "(Low Rank) Multivariate Normals")
     factor, diagonal = q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag
@@ -259,7 +235,7 @@ def _to_low_rank(p: Any, q: Any) -> Tensor:
     return 0.5 * (log_ratio + trace + distance - p.event_shape[0])
 
 
-@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(dist.LowRankMultivariateNormal, dist.MultivariateNormal)
 def _from_low_rank(p: Any, q: Any) -> Tensor:
     _same_size(p, q, "(Low Rank) Multivariate Normals")
     factor = q._unbroadcasted_scale_tril

@@ -24,6 +24,7 @@ class LKJCholesky(Distribution):
 
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
+    _parameters, _kept = ("concentration",), ("dim",)
 
     def __init__(
         self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None
@@ -43,9 +44,8 @@ class LKJCholesky(Distribution):
         super().__init__(batch_shape, (dim, dim), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(LKJCholesky, batch_shape, _instance, "concentration")
-        new.dim = self.dim
-        new._beta = self._beta.expand(rushlight.Size(batch_shape) + (self.dim,))
+        new = super().expand(batch_shape, _instance)
+        new._beta = self._beta.expand(new.batch_shape + (self.dim,))
         return new
 
     def sample(self, sample_shape: Any = ()) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -19,24 +20,14 @@ class LogNormal(TransformedDistribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _parameters = ()
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(LogNormal, _instance)
-        return super().expand(batch_shape, _instance=new)
-
-    @property
-    def loc(self) -> Tensor:
-        """The base distribution's."""
-        return self.base_dist.loc
-
-    @property
-    def scale(self) -> Tensor:
-        """The base distribution's."""
-        return self.base_dist.scale
+    loc = property(attrgetter("base_dist.loc"), doc="The base distribution's.")
+    scale = property(attrgetter("base_dist.scale"), doc="The base distribution's.")
 
     @property
     def mean(self) -> Tensor:

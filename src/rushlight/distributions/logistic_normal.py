@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
-from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.normal import Normal
 from rushlight.distributions.transformed_distribution import TransformedDistribution
@@ -19,6 +19,7 @@ class LogisticNormal(TransformedDistribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex
     has_rsample = True
+    _parameters = ()
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
@@ -26,16 +27,5 @@ class LogisticNormal(TransformedDistribution):
             base = base.expand([1])
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(LogisticNormal, _instance)
-        return super().expand(batch_shape, _instance=new)
-
-    @property
-    def loc(self) -> Tensor:
-        """The base distribution's."""
-        return self.base_dist.base_dist.loc
-
-    @property
-    def scale(self) -> Tensor:
-        """The base distribution's."""
-        return self.base_dist.base_dist.scale
+    loc = property(attrgetter("base_dist.base_dist.loc"), doc="The base distribution's.")
+    scale = property(attrgetter("base_dist.base_dist.scale"), doc="The base distribution's.")

@@ -8,15 +8,8 @@ from typing import Any
 import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
-from rushlight.distributions.transform import Transform
+from rushlight.distributions.transform import Transform, _SameType
 from rushlight.distributions.utils import tril_matrix_to_vec, vec_to_tril_matrix
-
-
-class _SameType(Transform):
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def _vector(shape: Any) -> Any:
@@ -40,8 +33,7 @@ class SoftmaxTransform(_SameType):
     def forward_shape(self, shape: Any) -> Any:
         return _vector(shape)
 
-    def inverse_shape(self, shape: Any) -> Any:
-        return _vector(shape)
+    inverse_shape = forward_shape
 
 
 class StickBreakingTransform(_SameType):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -18,6 +19,7 @@ class MixtureSameFamily(Distribution):
 
     arg_constraints: dict[str, Any] = {}
     has_rsample = False
+    _parameters, _kept = ("_mixture_distribution",), ("_num_component", "_event_ndims")
 
     def __init__(
         self,
@@ -58,29 +60,19 @@ class MixtureSameFamily(Distribution):
         super().__init__(parts, event_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(MixtureSameFamily, batch_shape, _instance)
-        batch_shape = rushlight.Size(batch_shape)
-        new._component_distribution = self._component_distribution.expand(
-            batch_shape + (self._num_component,)
-        )
-        new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
-        new._num_component = self._num_component
-        new._event_ndims = self._event_ndims
+        new = super().expand(batch_shape, _instance)
+        shape = new.batch_shape + (self._num_component,)
+        new._component_distribution = self._component_distribution.expand(shape)
         return new
 
     @constraints.dependent_property
     def support(self) -> Any:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
-    @property
-    def mixture_distribution(self) -> Categorical:
-        """The Categorical distribution over the components."""
-        return self._mixture_distribution
-
-    @property
-    def component_distribution(self) -> Distribution:
-        """The components."""
-        return self._component_distribution
+    mixture_distribution = property(
+        attrgetter("_mixture_distribution"), doc="The Categorical distribution over the components."
+    )
+    component_distribution = property(attrgetter("_component_distribution"), doc="The components.")
 
     def _weights(self) -> Tensor:
         probs = self.mixture_distribution.probs

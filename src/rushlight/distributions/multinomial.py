@@ -18,6 +18,8 @@ __all__ = ["Multinomial"]
 class Multinomial(CategoricalVectors):
     """The counts of k categories in `total_count` (an int) draws."""
 
+    _parameters, _kept = (), ("total_count",)
+
     def __init__(
         self,
         total_count: int = 1,
@@ -32,8 +34,7 @@ class Multinomial(CategoricalVectors):
         self._binomial = Binomial(total_count=total_count, probs=self.probs)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(Multinomial, batch_shape, _instance)
-        new.total_count = self.total_count
+        new = super().expand(batch_shape, _instance)
         new._binomial = Binomial(total_count=self.total_count, probs=new.probs)
         return new
 

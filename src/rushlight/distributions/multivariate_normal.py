@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -86,6 +87,8 @@ class MultivariateNormal(WithCovariance, Distribution):
     }
     support = constraints.real_vector
     has_rsample = True
+    _parameters = ("loc", "covariance_matrix", "scale_tril", "precision_matrix")
+    _kept = ("_unbroadcasted_scale_tril",)
 
     def __init__(
         self,
@@ -120,19 +123,7 @@ class MultivariateNormal(WithCovariance, Distribution):
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = _scale_tril(name, matrix)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        names = ("loc", "covariance_matrix", "scale_tril", "precision_matrix")
-        new = self._expanded(MultivariateNormal, batch_shape, _instance, *names)
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
-        return new
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = mode = property(attrgetter("loc"))
 
     @property
     def variance(self) -> Tensor:

@@ -9,10 +9,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.gamma import Gamma
-from rushlight.distributions.utils import (
-    ProbsOrLogits,
-    lazy_property,
-)
+from rushlight.distributions.utils import ProbsOrLogits, lazy_property
 
 __all__ = ["NegativeBinomial"]
 
@@ -26,6 +23,7 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
         "logits": constraints.real,
     }
     support = constraints.nonnegative_integer
+    _parameters = ("total_count", "probs", "logits")
 
     def __init__(
         self,
@@ -37,11 +35,6 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
         (self.total_count,) = self._set_parameter(probs, logits, total_count)
         self.total_count = self.total_count.type_as(self._param)
         super().__init__(self._param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(
-            NegativeBinomial, batch_shape, _instance, "total_count", "probs", "logits"
-        )
 
     @property
     def mean(self) -> Tensor:

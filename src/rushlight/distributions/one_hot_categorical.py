@@ -17,9 +17,7 @@ class OneHotCategorical(CategoricalVectors):
 
     support = constraints.one_hot
     has_enumerate_support = True
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(OneHotCategorical, batch_shape, _instance)
+    _parameters = ()
 
     @property
     def mean(self) -> Tensor:

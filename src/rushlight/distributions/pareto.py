@@ -18,18 +18,13 @@ class Pareto(TransformedDistribution):
     """Numbers above `scale` whose density falls as x^-(alpha + 1)."""
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+    _parameters = ("scale", "alpha")
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)
         base = Exponential(self.alpha, validate_args=validate_args)
         chain = [ExpTransform(), AffineTransform(loc=0, scale=self.scale)]
         super().__init__(base, chain, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Pareto, _instance)
-        new.scale = self.scale.expand(batch_shape)
-        new.alpha = self.alpha.expand(batch_shape)
-        return super().expand(batch_shape, _instance=new)
 
     @property
     def mean(self) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -18,25 +19,19 @@ class Poisson(ExponentialFamily):
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
+    _parameters = ("rate",)
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Poisson, batch_shape, _instance, "rate")
-
-    @property
-    def mean(self) -> Tensor:
-        return self.rate
+    mean = property(attrgetter("rate"))
 
     @property
     def mode(self) -> Tensor:
         return self.rate.floor()
 
-    @property
-    def variance(self) -> Tensor:
-        return self.rate
+    variance = property(attrgetter("rate"))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with rushlight.no_grad():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -10,11 +11,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.transformed_distribution import TransformedDistribution
 from rushlight.distributions.transforms import SigmoidTransform
-from rushlight.distributions.utils import (
-    ProbsOrLogits,
-    broadcast_all,
-    clamp_probs,
-)
+from rushlight.distributions.utils import ProbsOrLogits, broadcast_all, clamp_probs
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
@@ -24,6 +21,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
+    _parameters, _kept = ("probs", "logits"), ("temperature",)
 
     def __init__(
         self,
@@ -35,11 +33,6 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
         self.temperature = temperature
         self._set_parameter(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(LogitRelaxedBernoulli, batch_shape, _instance, "probs", "logits")
-        new.temperature = self.temperature
-        return new
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -60,20 +53,9 @@ class _Relaxed(TransformedDistribution):
 
     has_rsample = True
 
-    @property
-    def temperature(self) -> Tensor:
-        """The base distribution's."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The base distribution's."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The base distribution's."""
-        return self.base_dist.probs
+    temperature = property(attrgetter("base_dist.temperature"), doc="The base distribution's.")
+    logits = property(attrgetter("base_dist.logits"), doc="The base distribution's.")
+    probs = property(attrgetter("base_dist.probs"), doc="The base distribution's.")
 
 
 class RelaxedBernoulli(_Relaxed):
@@ -81,6 +63,7 @@ class RelaxedBernoulli(_Relaxed):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
+    _parameters = ()
 
     def __init__(
         self,
@@ -91,7 +74,3 @@ class RelaxedBernoulli(_Relaxed):
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(RelaxedBernoulli, _instance)
-        return super().expand(batch_shape, _instance=new)

@@ -20,6 +20,7 @@ class ExpRelaxedCategorical(CategoricalVectors):
 
     support = constraints.real_vector  # values sum to one after exp, which is not checked
     has_rsample = True
+    _parameters, _kept = (), ("temperature",)
 
     def __init__(
         self,
@@ -30,11 +31,6 @@ class ExpRelaxedCategorical(CategoricalVectors):
     ) -> None:
         self.temperature = temperature
         super().__init__(probs, logits, validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(ExpRelaxedCategorical, batch_shape, _instance)
-        new.temperature = self.temperature
-        return new
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -59,6 +55,7 @@ class RelaxedOneHotCategorical(_Relaxed):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
+    _parameters = ()
 
     def __init__(
         self,
@@ -69,7 +66,3 @@ class RelaxedOneHotCategorical(_Relaxed):
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(RelaxedOneHotCategorical, _instance)
-        return super().expand(batch_shape, _instance=new)

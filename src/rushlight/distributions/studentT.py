@@ -25,6 +25,7 @@ class StudentT(Distribution):
     }
     support = constraints.real
     has_rsample = True
+    _parameters = ("df", "loc", "scale", "_chi2")
 
     def __init__(
         self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None
@@ -32,11 +33,6 @@ class StudentT(Distribution):
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         self._chi2 = Chi2(self.df)
         super().__init__(self.df.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(StudentT, batch_shape, _instance, "df", "loc", "scale")
-        new._chi2 = self._chi2.expand(batch_shape)
-        return new
 
     @property
     def mean(self) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from operator import attrgetter
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -14,8 +15,8 @@ class Transform:
     """A differentiable map with a known log |det J|, computed for `domain.event_dim` dimensions at once.
 
     Subclasses define `_call`, `_inverse` and `log_abs_det_jacobian`, and the constraints `domain` and
-    `codomain`. With `cache_size=1` the last pair is kept, so that an inverse of it costs nothing and
-    loses nothing.
+    `codomain`; `_settings` names the attributes that their constructor takes. With `cache_size=1` the
+    last pair is kept, so that an inverse of it costs nothing and loses nothing.
 
     >>> import rushlight as torch
     >>> t = torch.distributions.ExpTransform()
@@ -65,15 +66,14 @@ class Transform:
             return self
         if type(self).__init__ is Transform.__init__:
             return type(self)(cache_size=cache_size)
+        for cls in type(self).__mro__:
+            if "_settings" in cls.__dict__:
+                settings = [getattr(self, name) for name in cls._settings]
+                return cls(*settings, cache_size=cache_size)
         raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
 
     def __eq__(self, other: object) -> bool:
         return self is other
-
-    def __ne__(self, other: object) -> bool:
-        return not self.__eq__(other)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __call__(self, x: Tensor) -> Tensor:
         """y of x."""
@@ -118,6 +118,13 @@ class Transform:
         return shape
 
 
+class _SameType(Transform):
+    """Transforms without parameters are equal when their types are."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+
 class _InverseTransform(Transform):
     """The inverse of another transform, which holds it only weakly."""
 
@@ -136,25 +143,15 @@ class _InverseTransform(Transform):
     def codomain(self) -> Any:
         return self._inv.domain
 
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return self._inv.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self._inv.sign
-
-    @property
-    def inv(self) -> Transform:
-        return self._inv
+    bijective = property(attrgetter("_inv.bijective"))
+    sign = property(attrgetter("_inv.sign"))
+    inv = property(attrgetter("_inv"))
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         return self.inv.with_cache(cache_size).inv
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _InverseTransform) and self._inv == other._inv
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._inv!r})"
@@ -189,6 +186,8 @@ def _widened(constraint: Any, event_dim: int) -> Any:
 class ComposeTransform(Transform):
     """Transforms one after the other, the first of `parts` first."""
 
+    _settings = ("parts",)
+
     def __init__(self, parts: Any, cache_size: int = 0) -> None:
         if cache_size:
             parts = [part.with_cache(cache_size) for part in parts]
@@ -197,8 +196,6 @@ class ComposeTransform(Transform):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
-
-    __hash__ = None  # type: ignore[assignment]
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -231,11 +228,6 @@ class ComposeTransform(Transform):
             self._inv = weakref.ref(inverse)
             inverse._inv = weakref.ref(self)
         return inverse
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return ComposeTransform(self.parts, cache_size=cache_size)
 
     def __call__(self, x: Tensor) -> Tensor:
         for part in self.parts:
@@ -274,19 +266,14 @@ class ComposeTransform(Transform):
 class IndependentTransform(Transform):
     """A transform with more event dimensions: log |det J| is summed over them."""
 
+    _settings = ("base_transform", "reinterpreted_batch_ndims")
+
     def __init__(
         self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
     ) -> None:
         super().__init__(cache_size=cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return IndependentTransform(
-            self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size
-        )
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -296,13 +283,8 @@ class IndependentTransform(Transform):
     def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return self.base_transform.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self.base_transform.sign
+    bijective = property(attrgetter("base_transform.bijective"))
+    sign = property(attrgetter("base_transform.sign"))
 
     def _call(self, x: Tensor) -> Tensor:
         if x.dim() < self.domain.event_dim:

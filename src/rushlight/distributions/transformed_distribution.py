@@ -26,6 +26,7 @@ class TransformedDistribution(Distribution):
 
     arg_constraints: dict[str, constraints.Constraint] = {}
     base_dist: Any
+    _parameters, _kept = (), ("transforms",)
 
     def __init__(
         self,
@@ -63,18 +64,12 @@ class TransformedDistribution(Distribution):
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(TransformedDistribution, _instance)
-        batch_shape = rushlight.Size(batch_shape)
-        shape = batch_shape + self.event_shape
+        new = super().expand(batch_shape, _instance)
+        shape = new.batch_shape + self.event_shape
         for t in reversed(self.transforms):
             shape = t.inverse_shape(shape)
         base_batch = shape[: len(shape) - len(self.base_dist.event_shape)]
         new.base_dist = self.base_dist.expand(base_batch)
-        new.transforms = self.transforms
-        super(TransformedDistribution, new).__init__(
-            batch_shape, self.event_shape, validate_args=False
-        )
-        new._validate_args = self._validate_args
         return new
 
     @constraints.dependent_property(is_discrete=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -21,6 +22,7 @@ from rushlight.distributions.transform import (
     IndependentTransform,
     Transform,
     _InverseTransform,
+    _SameType,
 )
 from rushlight.distributions.utils import broadcast_shapes, lazy_property
 
@@ -44,15 +46,6 @@ def _same_number(a: Any, b: Any) -> bool:
     """True if two parameters, numbers or tensors, are equal in all elements."""
     equal = a == b
     return bool(equal.all()) if isinstance(equal, Tensor) else equal
-
-
-class _SameType(Transform):
-    """Transforms without parameters are equal when their types are."""
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 class ExpTransform(_SameType):
@@ -150,15 +143,11 @@ class PowerTransform(Transform):
     domain = constraints.positive
     codomain = constraints.positive
     bijective = True
+    _settings = ("exponent",)
 
     def __init__(self, exponent: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.exponent = exponent if isinstance(exponent, Tensor) else rushlight.tensor(exponent)
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return PowerTransform(self.exponent, cache_size=cache_size)
 
     @lazy_property
     def sign(self) -> Any:  # type: ignore[override]
@@ -166,8 +155,6 @@ class PowerTransform(Transform):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PowerTransform) and _same_number(self.exponent, other.exponent)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def _call(self, x: Tensor) -> Tensor:
         return x.pow(self.exponent)
@@ -181,14 +168,14 @@ class PowerTransform(Transform):
     def forward_shape(self, shape: Any) -> Any:
         return broadcast_shapes(shape, self.exponent.shape)
 
-    def inverse_shape(self, shape: Any) -> Any:
-        return broadcast_shapes(shape, self.exponent.shape)
+    inverse_shape = forward_shape
 
 
 class AffineTransform(Transform):
     """y = loc + scale * x, elementwise; the last `event_dim` dimensions make one point."""
 
     bijective = True
+    _settings = ("loc", "scale", "event_dim")
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -196,26 +183,14 @@ class AffineTransform(Transform):
         self.scale = scale
         self._event_dim = event_dim
 
-    @property
-    def event_dim(self) -> int:
-        return self._event_dim
-
-    def _line(self) -> Any:
-        real = constraints.real
-        return real if self.event_dim == 0 else constraints.independent(real, self.event_dim)
+    event_dim = property(attrgetter("_event_dim"))
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
-        return self._line()
+        real = constraints.real
+        return real if self.event_dim == 0 else constraints.independent(real, self.event_dim)
 
-    @constraints.dependent_property(is_discrete=False)
-    def codomain(self) -> Any:
-        return self._line()
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return AffineTransform(self.loc, self.scale, self.event_dim, cache_size=cache_size)
+    codomain = domain
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -223,8 +198,6 @@ class AffineTransform(Transform):
             and _same_number(self.loc, other.loc)
             and _same_number(self.scale, other.scale)
         )
-
-    __hash__ = None  # type: ignore[assignment]
 
     @property
     def sign(self) -> Any:
@@ -248,20 +221,19 @@ class AffineTransform(Transform):
             log_scale = log_scale.reshape(log_scale.shape[: -self.event_dim] + (-1,)).sum(-1)
         return log_scale.expand(kept)
 
-    def _parameter_shapes(self) -> list[Any]:
-        return [getattr(parameter, "shape", ()) for parameter in (self.loc, self.scale)]
-
     def forward_shape(self, shape: Any) -> Any:
-        return broadcast_shapes(shape, *self._parameter_shapes())
+        return broadcast_shapes(
+            shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ())
+        )
 
-    def inverse_shape(self, shape: Any) -> Any:
-        return broadcast_shapes(shape, *self._parameter_shapes())
+    inverse_shape = forward_shape
 
 
 class ReshapeTransform(Transform):
     """The trailing dimensions `in_shape` become `out_shape`; the Jacobian is 1."""
 
     bijective = True
+    _settings = ("in_shape", "out_shape")
 
     def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
         self.in_shape = rushlight.Size(in_shape)
@@ -277,11 +249,6 @@ class ReshapeTransform(Transform):
     @constraints.dependent_property
     def codomain(self) -> Any:
         return constraints.independent(constraints.real, len(self.out_shape))
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
 
     def _call(self, x: Tensor) -> Tensor:
         return x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape)
@@ -313,14 +280,13 @@ class CumulativeDistributionTransform(Transform):
     bijective = True
     codomain = constraints.unit_interval
     sign = 1
+    _settings = ("distribution",)
 
     def __init__(self, distribution: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.distribution = distribution
 
-    @property
-    def domain(self) -> Any:  # type: ignore[override]
-        return self.distribution.support
+    domain = property(attrgetter("distribution.support"))
 
     def _call(self, x: Tensor) -> Tensor:
         return self.distribution.cdf(x)
@@ -330,8 +296,3 @@ class CumulativeDistributionTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return self.distribution.log_prob(x)
-
-    def with_cache(self, cache_size: int = 1) -> Transform:
-        if self._cache_size == cache_size:
-            return self
-        return CumulativeDistributionTransform(self.distribution, cache_size=cache_size)

@@ -18,6 +18,7 @@ class Uniform(Distribution):
     """The uniform distribution on [low, high)."""
 
     has_rsample = True
+    _parameters = ("low", "high")
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast_all(low, high)
@@ -33,9 +34,6 @@ class Uniform(Distribution):
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
         return constraints.interval(self.low, self.high)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Uniform, batch_shape, _instance, "low", "high")
 
     @property
     def mean(self) -> Tensor:

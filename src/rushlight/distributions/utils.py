@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import rushlight
@@ -123,10 +124,7 @@ class ProbsOrLogits:
     def _param(self) -> Tensor:
         return self.probs if "probs" in self.__dict__ else self.logits
 
-    @property
-    def param_shape(self) -> Any:
-        """The shape of `probs` and `logits`."""
-        return self._param.shape
+    param_shape = property(attrgetter("_param.shape"), doc="The shape of `probs` and `logits`.")
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:

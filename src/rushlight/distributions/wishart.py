@@ -25,6 +25,8 @@ class Wishart(WithCovariance, ExponentialFamily):
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
+    _parameters = ("df", "covariance_matrix", "scale_tril", "precision_matrix")
+    _kept = ("_unbroadcasted_scale_tril",)
 
     def __init__(
         self,
@@ -87,9 +89,7 @@ class Wishart(WithCovariance, ExponentialFamily):
         return Chi2(df=df.unsqueeze(-1) - rushlight.arange(p, dtype=df.dtype, device=df.device))
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        names = ("df", "covariance_matrix", "scale_tril", "precision_matrix")
-        new = self._expanded(Wishart, batch_shape, _instance, *names)
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
+        new = super().expand(batch_shape, _instance)
         new._dist_chi2 = new._diagonal(new.df)
         return new
 
