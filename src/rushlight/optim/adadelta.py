@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -10,13 +11,15 @@ from rushlight.optim.optimizer import (
     advance,
     check,
     check_lr,
+    chosen,
     new_step,
-    number,
+    rate,
     zeros_like,
 )
 from rushlight.optim.rules import penalized
 
 __all__ = ["Adadelta"]
+_numbers = itemgetter("rho", "eps", "weight_decay", "maximize")
 
 
 class Adadelta(RuleOptimizer):
@@ -42,46 +45,19 @@ class Adadelta(RuleOptimizer):
         check(0.0 <= rho <= 1.0, "rho value", rho)
         check(eps >= 0.0, "epsilon value", eps)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        names = "lr rho eps weight_decay maximize capturable foreach differentiable"
+        super().__init__(params, chosen(locals(), names))
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": new_step(), "square_avg": zeros_like(p), "acc_delta": zeros_like(p)}
 
     def _update(self, p: Tensor, grad: Tensor, state: Any, group: Any, run: Any) -> None:
         advance(state)
-        run(
-            adadelta,
-            (p, grad, state["square_avg"], state["acc_delta"]),
-            group["lr"] if group["differentiable"] else number(group["lr"]),
-            group["rho"],
-            group["eps"],
-            group["weight_decay"],
-            group["maximize"],
-        )
+        tensors = (p, grad, state["square_avg"], state["acc_delta"])
+        run(adadelta, tensors, rate(group), *_numbers(group))
 
 
-def adadelta(
-    xp: Any,
-    p: Any,
-    g: Any,
-    v: Any,
-    u: Any,
-    lr: Any,
-    rho: float,
-    eps: float,
-    weight_decay: float,
-    maximize: bool,
-) -> None:
+def adadelta(xp, p, g, v, u, lr, rho, eps, weight_decay, maximize) -> None:
     """Zeiler 2012, algorithm 1."""
     g = penalized(p, g, weight_decay, maximize)
     v *= rho

@@ -7,7 +7,7 @@ from typing import Any
 
 import rushlight
 from rushlight.core.tensor import Tensor
-from rushlight.optim.optimizer import RuleOptimizer, advance, check_lr, new_step, number
+from rushlight.optim.optimizer import RuleOptimizer, advance, check_lr, chosen, new_step, number
 
 __all__ = ["Adafactor"]
 
@@ -42,16 +42,8 @@ class Adafactor(RuleOptimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         if weight_decay < 0.0:
             raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": eps,
-            "d": d,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        names = "lr beta2_decay eps d weight_decay foreach maximize"
+        super().__init__(params, chosen(locals(), names))
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         if p.dim() < 2:

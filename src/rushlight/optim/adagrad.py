@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 import rushlight
@@ -12,12 +13,14 @@ from rushlight.optim.optimizer import (
     check,
     check_fused,
     check_lr,
+    chosen,
     new_step,
-    number,
+    rate,
 )
 from rushlight.optim.rules import penalized
 
 __all__ = ["Adagrad"]
+_numbers = itemgetter("eps", "weight_decay", "maximize")
 
 
 class Adagrad(RuleOptimizer):
@@ -52,18 +55,11 @@ class Adagrad(RuleOptimizer):
         )
         check(eps >= 0.0, "epsilon value", eps)
         check_fused(fused, foreach, differentiable)
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        names = (
+            "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize "
+            "differentiable fused"
+        )
+        super().__init__(params, chosen(locals(), names))
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p] = self._start(p, group)
@@ -82,7 +78,7 @@ class Adagrad(RuleOptimizer):
 
     def _update(self, p: Tensor, grad: Tensor, state: Any, group: Any, run: Any) -> None:
         t = advance(state)
-        lr = group["lr"] if group["differentiable"] else number(group["lr"])
+        lr = rate(group) / (1 + (t - 1) * group["lr_decay"])
         if grad.is_sparse:
             if group["weight_decay"]:
                 raise RuntimeError("weight_decay option is not compatible with sparse gradients")
@@ -90,21 +86,12 @@ class Adagrad(RuleOptimizer):
             state["sum"].add_(grad.pow(2))
             step = grad.values() / (state["sum"].sparse_mask(grad).values().sqrt() + group["eps"])
             step = rushlight.sparse_coo_tensor(grad.indices(), step, p.shape)
-            p.add_(step, alpha=-lr / (1 + (t - 1) * group["lr_decay"]))
+            p.add_(step, alpha=-lr)
             return
-        run(
-            adagrad,
-            (p, grad, state["sum"]),
-            lr / (1 + (t - 1) * group["lr_decay"]),
-            group["eps"],
-            group["weight_decay"],
-            group["maximize"],
-        )
+        run(adagrad, (p, grad, state["sum"]), lr, *_numbers(group))
 
 
-def adagrad(
-    xp: Any, p: Any, g: Any, total: Any, rate: Any, eps: float, weight_decay: float, maximize: bool
-) -> None:
+def adagrad(xp, p, g, total, rate, eps, weight_decay, maximize) -> None:
     """Duchi et al. 2011, figure 1, with a diagonal matrix."""
     g = penalized(p, g, weight_decay, maximize)
     total += g * g

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -13,13 +14,16 @@ from rushlight.optim.optimizer import (
     check_betas,
     check_fused,
     check_lr,
+    chosen,
     new_step,
     number,
+    rate,
     zeros_like,
 )
 from rushlight.optim.rules import penalized, update_moments
 
 __all__ = ["Adam", "AdamW"]
+_numbers = itemgetter("eps", "weight_decay", "decoupled_weight_decay", "maximize")
 
 
 class Adam(RuleOptimizer):
@@ -61,20 +65,11 @@ class Adam(RuleOptimizer):
         check_betas(betas)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
         check_fused(fused, foreach, differentiable)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
+        names = (
+            "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused "
+            "decoupled_weight_decay"
+        )
+        super().__init__(params, chosen(locals(), names))
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         state = {"step": new_step(), "exp_avg": zeros_like(p), "exp_avg_sq": zeros_like(p)}
@@ -85,35 +80,13 @@ class Adam(RuleOptimizer):
     def _update(self, p: Tensor, grad: Tensor, state: Any, group: Any, run: Any) -> None:
         beta1, beta2 = group["betas"]
         largest = state["max_exp_avg_sq"] if group["amsgrad"] else None
-        run(
-            adam,
-            (p, grad, state["exp_avg"], state["exp_avg_sq"], largest),
-            group["lr"] if group["differentiable"] else number(group["lr"]),
-            number(beta1),
-            number(beta2),
-            group["eps"],
-            group["weight_decay"],
-            group["decoupled_weight_decay"],
-            group["maximize"],
-            advance(state),
-        )
+        tensors = (p, grad, state["exp_avg"], state["exp_avg_sq"], largest)
+        betas = number(beta1), number(beta2)
+        run(adam, tensors, rate(group), *betas, *_numbers(group), advance(state))
 
 
 def adam(
-    xp: Any,
-    p: Any,
-    g: Any,
-    m: Any,
-    v: Any,
-    largest: Any,
-    lr: Any,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-    decoupled: bool,
-    maximize: bool,
-    t: float,
+    xp, p, g, m, v, largest, lr, beta1, beta2, eps, weight_decay, decoupled, maximize, t
 ) -> None:
     """Kingma and Ba 2014, algorithm 1; decoupled decay as in Loshchilov and Hutter 2017."""
     if weight_decay and decoupled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -11,13 +12,15 @@ from rushlight.optim.optimizer import (
     check,
     check_betas,
     check_lr,
+    chosen,
     new_step,
-    number,
+    rate,
     zeros_like,
 )
 from rushlight.optim.rules import penalized
 
 __all__ = ["Adamax"]
+_numbers = itemgetter("eps", "weight_decay", "maximize")
 
 
 class Adamax(RuleOptimizer):
@@ -43,50 +46,18 @@ class Adamax(RuleOptimizer):
         check(eps >= 0.0, "epsilon value", eps)
         check_betas(betas)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        names = "lr betas eps weight_decay foreach maximize differentiable capturable"
+        super().__init__(params, chosen(locals(), names))
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": new_step(), "exp_avg": zeros_like(p), "exp_inf": zeros_like(p)}
 
     def _update(self, p: Tensor, grad: Tensor, state: Any, group: Any, run: Any) -> None:
-        beta1, beta2 = group["betas"]
-        run(
-            adamax,
-            (p, grad, state["exp_avg"], state["exp_inf"]),
-            group["lr"] if group["differentiable"] else number(group["lr"]),
-            beta1,
-            beta2,
-            group["eps"],
-            group["weight_decay"],
-            group["maximize"],
-            advance(state),
-        )
+        tensors = (p, grad, state["exp_avg"], state["exp_inf"])
+        run(adamax, tensors, rate(group), *group["betas"], *_numbers(group), advance(state))
 
 
-def adamax(
-    xp: Any,
-    p: Any,
-    g: Any,
-    m: Any,
-    u: Any,
-    lr: Any,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-    maximize: bool,
-    t: float,
-) -> None:
+def adamax(xp, p, g, m, u, lr, beta1, beta2, eps, weight_decay, maximize, t) -> None:
     """Kingma and Ba 2014, algorithm 2."""
     g = penalized(p, g, weight_decay, maximize)
     m += (1 - beta1) * (g - m)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 import rushlight
@@ -11,6 +12,7 @@ from rushlight.optim.optimizer import (
     advance,
     check,
     check_lr,
+    chosen,
     new_step,
     number,
     zeros_like,
@@ -18,6 +20,7 @@ from rushlight.optim.optimizer import (
 from rushlight.optim.rules import penalized
 
 __all__ = ["ASGD"]
+_numbers = itemgetter("lambd", "weight_decay", "maximize")
 
 
 class ASGD(RuleOptimizer):
@@ -42,18 +45,8 @@ class ASGD(RuleOptimizer):
     ) -> None:
         check_lr(lr)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        names = "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable"
+        super().__init__(params, chosen(locals(), names))
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         lr = number(group["lr"])
@@ -66,15 +59,8 @@ class ASGD(RuleOptimizer):
 
     def _update(self, p: Tensor, grad: Tensor, state: Any, group: Any, run: Any) -> None:
         t = advance(state)
-        run(
-            asgd,
-            (p, grad, state["ax"]),
-            state["eta"].item(),
-            state["mu"].item(),
-            group["lambd"],
-            group["weight_decay"],
-            group["maximize"],
-        )
+        weights = state["eta"].item(), state["mu"].item()
+        run(asgd, (p, grad, state["ax"]), *weights, *_numbers(group))
         lr = number(group["lr"])
         eta = lr / (1 + group["lambd"] * lr * t) ** group["alpha"]
         state["eta"].copy_(rushlight.tensor(eta))  # which load_state_dict may have made float64
@@ -82,17 +68,7 @@ class ASGD(RuleOptimizer):
         state["mu"].copy_(rushlight.tensor(mu))
 
 
-def asgd(
-    xp: Any,
-    p: Any,
-    g: Any,
-    mean: Any,
-    eta: float,
-    mu: float,
-    lambd: float,
-    weight_decay: float,
-    maximize: bool,
-) -> None:
+def asgd(xp, p, g, mean, eta, mu, lambd, weight_decay, maximize) -> None:
     """Polyak and Juditsky 1992; the schedule of eta as in Bottou 2010, section 5."""
     g = penalized(p, g, weight_decay, maximize)
     p *= 1 - lambd * eta

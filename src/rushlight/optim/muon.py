@@ -7,7 +7,7 @@ from typing import Any
 
 import rushlight
 from rushlight.core.tensor import Tensor
-from rushlight.optim.optimizer import RuleOptimizer, check_lr, number, zeros_like
+from rushlight.optim.optimizer import RuleOptimizer, check_lr, chosen, number, zeros_like
 
 __all__ = ["Muon"]
 
@@ -44,17 +44,8 @@ class Muon(RuleOptimizer):
             raise ValueError("Number of steps must be less than 100 for computational efficiency")
         if len(ns_coefficients) != 3:
             raise ValueError("Coefficients must be a tuple of exactly 3 values")
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
-        super().__init__(params, defaults)
+        names = "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn"
+        super().__init__(params, chosen(locals(), names))
         for group in self.param_groups:
             for p in group["params"]:
                 if p.ndim != 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from typing import Any
 
 import rushlight
@@ -13,13 +14,15 @@ from rushlight.optim.optimizer import (
     check,
     check_betas,
     check_lr,
+    chosen,
     new_step,
-    number,
+    rate,
     zeros_like,
 )
 from rushlight.optim.rules import penalized, update_moments
 
 __all__ = ["NAdam"]
+_numbers = itemgetter("eps", "weight_decay", "decoupled_weight_decay", "maximize")
 
 
 class NAdam(RuleOptimizer):
@@ -48,19 +51,11 @@ class NAdam(RuleOptimizer):
         check_betas(betas)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
         check(momentum_decay >= 0.0, "momentum_decay value", momentum_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        names = (
+            "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize foreach "
+            "capturable differentiable"
+        )
+        super().__init__(params, chosen(locals(), names))
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -78,45 +73,19 @@ class NAdam(RuleOptimizer):
         with rushlight.no_grad():
             state["mu_product"] *= mu
         product = state["mu_product"].item()
-        lr = group["lr"] if group["differentiable"] else number(group["lr"])
-        run(
-            nadam,
-            (p, grad, state["exp_avg"], state["exp_avg_sq"]),
-            lr,
-            beta1,
-            beta2,
-            group["eps"],
-            group["weight_decay"],
-            group["decoupled_weight_decay"],
-            group["maximize"],
-            (1.0 - mu) / (1.0 - product),
-            mu_next / (1.0 - product * mu_next),
-            t,
-        )
+        tensors = (p, grad, state["exp_avg"], state["exp_avg_sq"])
+        shares = (1.0 - mu) / (1.0 - product), mu_next / (1.0 - product * mu_next)
+        run(nadam, tensors, rate(group), beta1, beta2, *_numbers(group), *shares, t)
 
 
 def nadam(
-    xp: Any,
-    p: Any,
-    g: Any,
-    m: Any,
-    v: Any,
-    lr: Any,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-    decoupled: bool,
-    maximize: bool,
-    of_gradient: float,
-    of_momentum: float,
-    t: float,
+    xp, p, g, m, v, lr, beta1, beta2, eps, weight_decay, decoupled, maximize, share_g, share_m, t
 ) -> None:
-    """Dozat 2016, algorithm 2: `of_gradient` g + `of_momentum` m instead of Adam's m."""
+    """Dozat 2016, algorithm 2: `share_g` g + `share_m` m instead of Adam's m."""
     if weight_decay and decoupled:
         p *= 1 - lr * weight_decay
     g = penalized(p, g, 0 if decoupled else weight_decay, maximize)
     update_moments(g, m, v, beta1, beta2)
     scale = math.sqrt(1 - beta2**t)
-    direction = of_gradient * g + of_momentum * m
+    direction = share_g * g + share_m * m
     p -= (lr * scale) * direction / (xp.sqrt(v) + eps * scale)

@@ -405,6 +405,11 @@ class RuleOptimizer(Optimizer):
                 state["step"] = rushlight.tensor(float(state["step"]), dtype=rushlight.float32)
 
 
+def chosen(arguments: dict[str, Any], names: str) -> dict[str, Any]:
+    """The arguments of these names, in the order in which they stand in a parameter group."""
+    return {name: arguments[name] for name in names.split()}
+
+
 def check(valid: bool, what: str, *values: Any) -> None:
     """Raise PyTorch's ValueError for a setting out of its range."""
     if not valid:
@@ -452,6 +457,11 @@ def new_step() -> Tensor:
 def zeros_like(p: Tensor) -> Tensor:
     """Zeros of the parameter's shape, dtype and memory layout."""
     return rushlight.zeros_like(p, memory_format=rushlight.preserve_format)
+
+
+def rate(group: dict[str, Any]) -> Any:
+    """The learning rate: a number, unless the step is recorded."""
+    return group["lr"] if group["differentiable"] else number(group["lr"])
 
 
 def number(value: Any) -> Any:

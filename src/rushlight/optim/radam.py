@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -12,13 +13,15 @@ from rushlight.optim.optimizer import (
     check,
     check_betas,
     check_lr,
+    chosen,
     new_step,
-    number,
+    rate,
     zeros_like,
 )
 from rushlight.optim.rules import penalized, update_moments
 
 __all__ = ["RAdam"]
+_numbers = itemgetter("eps", "weight_decay", "decoupled_weight_decay", "maximize")
 
 
 class RAdam(RuleOptimizer):
@@ -45,18 +48,11 @@ class RAdam(RuleOptimizer):
         check(eps >= 0.0, "epsilon value", eps)
         check_betas(betas)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        names = (
+            "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay "
+            "differentiable"
+        )
+        super().__init__(params, chosen(locals(), names))
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": new_step(), "exp_avg": zeros_like(p), "exp_avg_sq": zeros_like(p)}
@@ -72,36 +68,12 @@ class RAdam(RuleOptimizer):
             rectify = math.sqrt(
                 (rho - 4) * (rho - 2) * rho_max / ((rho_max - 4) * (rho_max - 2) * rho)
             ) * math.sqrt(1 - beta2**t)
-        run(
-            radam,
-            (p, grad, state["exp_avg"], state["exp_avg_sq"]),
-            group["lr"] if group["differentiable"] else number(group["lr"]),
-            beta1,
-            beta2,
-            group["eps"],
-            group["weight_decay"],
-            group["decoupled_weight_decay"],
-            group["maximize"],
-            rectify,
-            t,
-        )
+        tensors = (p, grad, state["exp_avg"], state["exp_avg_sq"])
+        run(radam, tensors, rate(group), beta1, beta2, *_numbers(group), rectify, t)
 
 
 def radam(
-    xp: Any,
-    p: Any,
-    g: Any,
-    m: Any,
-    v: Any,
-    lr: Any,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-    decoupled: bool,
-    maximize: bool,
-    rectify: float | None,
-    t: float,
+    xp, p, g, m, v, lr, beta1, beta2, eps, weight_decay, decoupled, maximize, rectify, t
 ) -> None:
     """Liu et al. 2019, algorithm 2; `rectify` is None while the variance is not tractable."""
     if weight_decay and decoupled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -10,13 +11,15 @@ from rushlight.optim.optimizer import (
     advance,
     check,
     check_lr,
+    chosen,
     new_step,
-    number,
+    rate,
     zeros_like,
 )
 from rushlight.optim.rules import penalized
 
 __all__ = ["RMSprop"]
+_numbers = itemgetter("alpha", "eps", "momentum", "weight_decay", "maximize")
 
 
 class RMSprop(RuleOptimizer):
@@ -45,19 +48,10 @@ class RMSprop(RuleOptimizer):
         check(momentum >= 0.0, "momentum value", momentum)
         check(weight_decay >= 0.0, "weight_decay value", weight_decay)
         check(alpha >= 0.0, "alpha value", alpha)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        names = (
+            "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable"
+        )
+        super().__init__(params, chosen(locals(), names))
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         state = {"step": new_step(), "square_avg": zeros_like(p)}
@@ -71,32 +65,11 @@ class RMSprop(RuleOptimizer):
         advance(state)
         buffer = state["momentum_buffer"] if group["momentum"] > 0 else None
         mean = state["grad_avg"] if group["centered"] else None
-        run(
-            rmsprop,
-            (p, grad, state["square_avg"], buffer, mean),
-            group["lr"] if group["differentiable"] else number(group["lr"]),
-            group["alpha"],
-            group["eps"],
-            group["momentum"],
-            group["weight_decay"],
-            group["maximize"],
-        )
+        tensors = (p, grad, state["square_avg"], buffer, mean)
+        run(rmsprop, tensors, rate(group), *_numbers(group))
 
 
-def rmsprop(
-    xp: Any,
-    p: Any,
-    g: Any,
-    v: Any,
-    buffer: Any,
-    mean: Any,
-    lr: Any,
-    alpha: float,
-    eps: float,
-    momentum: float,
-    weight_decay: float,
-    maximize: bool,
-) -> None:
+def rmsprop(xp, p, g, v, buffer, mean, lr, alpha, eps, momentum, weight_decay, maximize) -> None:
     """Graves 2013, equations 38 to 45; eps is added outside of the root."""
     g = penalized(p, g, weight_decay, maximize)
     v *= alpha

@@ -11,6 +11,7 @@ from rushlight.optim.optimizer import (
     advance,
     check,
     check_lr,
+    chosen,
     new_step,
     number,
     zeros_like,
@@ -39,16 +40,8 @@ class Rprop(RuleOptimizer):
     ) -> None:
         check_lr(lr)
         check(0.0 < etas[0] < 1.0 < etas[1], "eta values", *etas)
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        names = "lr etas step_sizes foreach maximize differentiable capturable"
+        super().__init__(params, chosen(locals(), names))
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         lr = number(group["lr"])
@@ -58,27 +51,11 @@ class Rprop(RuleOptimizer):
 
     def _update(self, p: Tensor, grad: Tensor, state: Any, group: Any, run: Any) -> None:
         advance(state)
-        run(
-            rprop,
-            (p, grad, state["prev"], state["step_size"]),
-            *group["etas"],
-            *group["step_sizes"],
-            group["maximize"],
-        )
+        tensors = (p, grad, state["prev"], state["step_size"])
+        run(rprop, tensors, *group["etas"], *group["step_sizes"], group["maximize"])
 
 
-def rprop(
-    xp: Any,
-    p: Any,
-    g: Any,
-    previous: Any,
-    size: Any,
-    shrink: float,
-    grow: float,
-    smallest: float,
-    largest: float,
-    maximize: bool,
-) -> None:
+def rprop(xp, p, g, previous, size, shrink, grow, smallest, largest, maximize) -> None:
     """Riedmiller and Braun 1993, without taking steps back (Igel and Hüsken 2000, iRprop-)."""
     if maximize:
         g = -g

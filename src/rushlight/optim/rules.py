@@ -3,7 +3,8 @@
 A rule is a function `rule(xp, p, g, *state, *numbers)` in plain arithmetic and in functions of `xp`.
 It updates `p` and the state by in-place operations; other operations make new values. Normally it
 gets arrays, large ones in blocks, so that intermediates stay in the cache. With
-`differentiable=True` it gets tensors, and autograd records every operation.
+`differentiable=True` it gets tensors, and autograd records every operation. A rule is a kernel, so
+its arguments have no annotations: it also runs on the stand-ins that trace it.
 """
 
 from __future__ import annotations

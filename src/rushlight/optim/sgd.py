@@ -9,6 +9,7 @@ from rushlight.optim.optimizer import (
     check,
     check_fused,
     check_lr,
+    chosen,
     number,
     zeros_like,
 )
@@ -54,18 +55,8 @@ class SGD(RuleOptimizer):
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         check_fused(fused, foreach, differentiable)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        names = "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused"
+        super().__init__(params, chosen(locals(), names))
 
     def _start(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         return {"momentum_buffer": None} if group["momentum"] else {}
@@ -83,16 +74,8 @@ class SGD(RuleOptimizer):
             # The first gradient is the whole of the buffer: no dampening yet.
             state["momentum_buffer"] = buffer = zeros_like(p)
             dampening = 0.0
-        run(
-            sgd,
-            (p, grad, buffer),
-            lr,
-            momentum,
-            dampening,
-            decay,
-            group["nesterov"],
-            group["maximize"],
-        )
+        signs = group["nesterov"], group["maximize"]
+        run(sgd, (p, grad, buffer), lr, momentum, dampening, decay, *signs)
 
 
 def sparse_sgd(p: Any, grad: Any, state: Any, lr: Any, group: Any, decay: Any) -> None:
@@ -113,18 +96,7 @@ def sparse_sgd(p: Any, grad: Any, state: Any, lr: Any, group: Any, decay: Any) -
     p.add_(grad, alpha=-lr)
 
 
-def sgd(
-    xp: Any,
-    p: Any,
-    g: Any,
-    buffer: Any,
-    lr: Any,
-    momentum: float,
-    dampening: float,
-    weight_decay: Any,
-    nesterov: bool,
-    maximize: bool,
-) -> None:
+def sgd(xp, p, g, buffer, lr, momentum, dampening, weight_decay, nesterov, maximize) -> None:
     """Sutskever et al. 2013, with the learning rate outside of the buffer."""
     g = penalized(p, g, weight_decay, maximize)
     if buffer is not None:
