@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rushlight import nn
 from rushlight.vision.models.blocks import model
@@ -48,7 +48,4 @@ class AlexNet(nn.Module):
         return self.classifier(self.avgpool(self.features(x)).flatten(1))
 
 
-@model
-def alexnet(**kwargs: Any) -> AlexNet:
-    """AlexNet, 61,100,840 parameters."""
-    return AlexNet(**kwargs)
+alexnet = model("alexnet", "AlexNet, 61,100,840 parameters.", AlexNet)

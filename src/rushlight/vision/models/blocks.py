@@ -13,27 +13,31 @@ if TYPE_CHECKING:
 
 __all__ = ["Conv2dNormActivation", "SqueezeExcitation", "StochasticDepth", "make_divisible"]
 
-MODELS: dict[str, Callable[..., nn.Module]] = {}  # filled by @model
+MODELS: dict[str, Callable[..., nn.Module]] = {}  # filled by `model`
 
 
-def model(function: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
-    """Register a model function and add the arguments `weights=`, which must be None, and `progress=`."""
+def model(
+    name: str, doc: str, make: Callable[..., nn.Module], *args: Any, **defaults: Any
+) -> Callable[..., nn.Module]:
+    """Make and register a model function: `make(*args, **kwargs)`, with `defaults` for what `kwargs` lack.
+
+    It also has the arguments `weights=`, which must be None, and `progress=`.
+    """
 
     def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> nn.Module:
         if kwargs.pop("pretrained", False):
             weights = "pretrained=True"
         if weights is not None:
             raise ValueError(
-                f"[{function.__name__}] weights must be None, got {weights!r}: Rushlight does not fetch "
+                f"[{name}] weights must be None, got {weights!r}: Rushlight does not fetch "
                 "trained weights. The keys and shapes are torchvision's, so load a file that you have: "
-                f"model = {function.__name__}(); model.load_state_dict(torch.load('weights.pth'))"
+                f"model = {name}(); model.load_state_dict(torch.load('weights.pth'))"
             )
-        return function(**kwargs)
+        return make(*args, **{**defaults, **kwargs})
 
-    build.__name__ = build.__qualname__ = function.__name__
-    build.__module__ = function.__module__
-    build.__doc__ = function.__doc__
-    MODELS[function.__name__] = build
+    build.__name__ = build.__qualname__ = name
+    build.__module__, build.__doc__ = make.__module__, doc
+    MODELS[name] = build
     return build
 
 

@@ -14,7 +14,7 @@ from rushlight.vision.models.blocks import model
 if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor
 
-__all__ = ["DenseNet", "densenet121", "densenet161", "densenet169", "densenet201"]
+__all__ = ["DenseNet"]
 
 
 class _DenseLayer(nn.Module):
@@ -129,25 +129,12 @@ class DenseNet(nn.Module):
         return super().load_state_dict(state_dict, *args, **kwargs)
 
 
-@model
-def densenet121(**kwargs: Any) -> DenseNet:
-    """DenseNet of 121 layers, 7,978,856 parameters."""
-    return DenseNet(32, (6, 12, 24, 16), 64, **kwargs)
-
-
-@model
-def densenet161(**kwargs: Any) -> DenseNet:
-    """DenseNet of 161 layers, 28,681,000 parameters."""
-    return DenseNet(48, (6, 12, 36, 24), 96, **kwargs)
-
-
-@model
-def densenet169(**kwargs: Any) -> DenseNet:
-    """DenseNet of 169 layers, 14,149,480 parameters."""
-    return DenseNet(32, (6, 12, 32, 32), 64, **kwargs)
-
-
-@model
-def densenet201(**kwargs: Any) -> DenseNet:
-    """DenseNet of 201 layers, 20,013,928 parameters."""
-    return DenseNet(32, (6, 12, 48, 32), 64, **kwargs)
+# The model functions: name, what it is, growth rate, layers of each block, and features before them.
+for _name, _doc, *_sizes in (
+    ("densenet121", "DenseNet of 121 layers, 7,978,856", 32, (6, 12, 24, 16), 64),
+    ("densenet161", "DenseNet of 161 layers, 28,681,000", 48, (6, 12, 36, 24), 96),
+    ("densenet169", "DenseNet of 169 layers, 14,149,480", 32, (6, 12, 32, 32), 64),
+    ("densenet201", "DenseNet of 201 layers, 20,013,928", 32, (6, 12, 48, 32), 64),
+):  # fmt: skip
+    globals()[_name] = model(_name, f"{_doc} parameters.", DenseNet, *_sizes)
+    __all__.append(_name)

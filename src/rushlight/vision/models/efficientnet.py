@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight import nn
 from rushlight.vision.models.blocks import (
-    MODELS,
     Conv2dNormActivation,
     SqueezeExcitation,
     StochasticDepth,
@@ -131,17 +130,10 @@ class EfficientNet(nn.Module):
         return self.classifier(self.avgpool(self.features(x)).flatten(1))
 
 
-def _size(i: int) -> None:
-    def build(**kwargs: Any) -> EfficientNet:
-        width, depth, dropout = _SIZES[i]
-        norm = partial(nn.BatchNorm2d, eps=0.001, momentum=0.01) if i >= 5 else None
-        return EfficientNet(width, depth, **{"dropout": dropout, "norm_layer": norm, **kwargs})
-
-    build.__name__ = f"efficientnet_b{i}"
-    build.__doc__ = f"EfficientNet b{i}; `kwargs` go to `EfficientNet`."
-    model(build)
-
-
-for _i in range(8):
-    _size(_i)
-    globals()[f"efficientnet_b{_i}"] = MODELS[f"efficientnet_b{_i}"]
+for _i, (_width, _depth, _dropout) in enumerate(_SIZES):
+    _norm = partial(nn.BatchNorm2d, eps=0.001, momentum=0.01) if _i >= 5 else None
+    _more = {"dropout": _dropout, "norm_layer": _norm}
+    _doc = f"EfficientNet b{_i}; `kwargs` go to `EfficientNet`."
+    globals()[f"efficientnet_b{_i}"] = model(
+        f"efficientnet_b{_i}", _doc, EfficientNet, _width, _depth, **_more
+    )

@@ -151,7 +151,8 @@ class GoogLeNet(nn.Module):
         return x if first is None else GoogLeNetOutputs(x, second, first)
 
 
-@model
-def googlenet(**kwargs: Any) -> GoogLeNet:
-    """GoogLeNet, 13,004,888 parameters, 6,624,904 of them without the side branches (`aux_logits=False`)."""
-    return GoogLeNet(**kwargs)
+googlenet = model(
+    "googlenet",
+    "GoogLeNet, 13,004,888 parameters, 6,624,904 of them without the side branches (`aux_logits=False`).",
+    GoogLeNet,
+)

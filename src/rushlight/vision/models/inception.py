@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import rushlight as torch
 import rushlight.nn.functional as F
@@ -208,7 +208,8 @@ class Inception3(nn.Module):
         return x if side is None else InceptionOutputs(x, side)
 
 
-@model
-def inception_v3(**kwargs: Any) -> Inception3:
-    """Inception v3, 27,161,264 parameters, 23,834,568 of them without the side branch (`aux_logits=False`)."""
-    return Inception3(**kwargs)
+inception_v3 = model(
+    "inception_v3",
+    "Inception v3, 27,161,264 parameters, 23,834,568 of them without the side branch (`aux_logits=False`).",
+    Inception3,
+)

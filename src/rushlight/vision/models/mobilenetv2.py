@@ -99,7 +99,4 @@ class MobileNetV2(nn.Module):
         return self.classifier(F.adaptive_avg_pool2d(self.features(x), (1, 1)).flatten(1))
 
 
-@model
-def mobilenet_v2(**kwargs: Any) -> MobileNetV2:
-    """MobileNetV2, 3,504,872 parameters."""
-    return MobileNetV2(**kwargs)
+mobilenet_v2 = model("mobilenet_v2", "MobileNetV2, 3,504,872 parameters.", MobileNetV2)

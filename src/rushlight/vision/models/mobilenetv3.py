@@ -128,13 +128,13 @@ class MobileNetV3(nn.Module):
         return self.classifier(self.avgpool(self.features(x)).flatten(1))
 
 
-@model
-def mobilenet_v3_large(**kwargs: Any) -> MobileNetV3:
-    """MobileNetV3 large, 5,483,032 parameters."""
-    return MobileNetV3(_LARGE, make_divisible(1280 * kwargs.get("width_mult", 1.0), 8), **kwargs)
+def _v3(rows: Sequence[Sequence[Any]], last: int, **kwargs: Any) -> MobileNetV3:
+    return MobileNetV3(rows, make_divisible(last * kwargs.get("width_mult", 1.0), 8), **kwargs)
 
 
-@model
-def mobilenet_v3_small(**kwargs: Any) -> MobileNetV3:
-    """MobileNetV3 small, 2,542,856 parameters."""
-    return MobileNetV3(_SMALL, make_divisible(1024 * kwargs.get("width_mult", 1.0), 8), **kwargs)
+mobilenet_v3_large = model(
+    "mobilenet_v3_large", "MobileNetV3 large, 5,483,032 parameters.", _v3, _LARGE, 1280
+)
+mobilenet_v3_small = model(
+    "mobilenet_v3_small", "MobileNetV3 small, 2,542,856 parameters.", _v3, _SMALL, 1024
+)

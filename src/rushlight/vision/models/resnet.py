@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rushlight import nn
 from rushlight.vision.models.blocks import init_fan_out, model
@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 
     from rushlight.core.tensor import Tensor
 
-__all__ = [
-    "ResNet", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "resnext50_32x4d",
-    "resnext101_32x8d", "resnext101_64x4d", "wide_resnet50_2", "wide_resnet101_2",
-]  # fmt: skip
+__all__ = ["ResNet"]
 
 
 def conv3x3(
@@ -109,7 +106,12 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Images `[N, 3, H, W]` (224 as trained) to scores `[N, num_classes]`, in four stages of `layers` blocks."""
+    """Images `[N, 3, H, W]` (224 as trained) to scores `[N, num_classes]`, in four stages of `layers` blocks.
+
+    >>> from rushlight.vision.models import resnet18
+    >>> sum(p.numel() for p in resnet18(num_classes=10).parameters())
+    11181642
+    """
 
     def __init__(
         self,
@@ -182,66 +184,18 @@ class ResNet(nn.Module):
         return self.fc(self.avgpool(x).flatten(1))
 
 
-@model
-def resnet18(**kwargs: Any) -> ResNet:
-    """ResNet of 18 layers, 11,689,512 parameters; `kwargs` go to `ResNet`.
-
-    >>> from rushlight.vision.models import resnet18
-    >>> sum(p.numel() for p in resnet18(num_classes=10).parameters())
-    11181642
-    """
-    return ResNet(BasicBlock, [2, 2, 2, 2], **kwargs)
-
-
-@model
-def resnet34(**kwargs: Any) -> ResNet:
-    """ResNet of 34 layers, 21,797,672 parameters."""
-    return ResNet(BasicBlock, [3, 4, 6, 3], **kwargs)
-
-
-@model
-def resnet50(**kwargs: Any) -> ResNet:
-    """ResNet of 50 layers, 25,557,032 parameters; the stride is in the 3x3 convolutions."""
-    return ResNet(Bottleneck, [3, 4, 6, 3], **kwargs)
-
-
-@model
-def resnet101(**kwargs: Any) -> ResNet:
-    """ResNet of 101 layers, 44,549,160 parameters."""
-    return ResNet(Bottleneck, [3, 4, 23, 3], **kwargs)
-
-
-@model
-def resnet152(**kwargs: Any) -> ResNet:
-    """ResNet of 152 layers, 60,192,808 parameters."""
-    return ResNet(Bottleneck, [3, 8, 36, 3], **kwargs)
-
-
-@model
-def resnext50_32x4d(**kwargs: Any) -> ResNet:
-    """ResNeXt of 50 layers in 32 groups of width 4, 25,028,904 parameters."""
-    return ResNet(Bottleneck, [3, 4, 6, 3], **{"groups": 32, "width_per_group": 4, **kwargs})
-
-
-@model
-def resnext101_32x8d(**kwargs: Any) -> ResNet:
-    """ResNeXt of 101 layers in 32 groups of width 8, 88,791,336 parameters."""
-    return ResNet(Bottleneck, [3, 4, 23, 3], **{"groups": 32, "width_per_group": 8, **kwargs})
-
-
-@model
-def resnext101_64x4d(**kwargs: Any) -> ResNet:
-    """ResNeXt of 101 layers in 64 groups of width 4, 83,455,272 parameters."""
-    return ResNet(Bottleneck, [3, 4, 23, 3], **{"groups": 64, "width_per_group": 4, **kwargs})
-
-
-@model
-def wide_resnet50_2(**kwargs: Any) -> ResNet:
-    """ResNet of 50 layers with inner convolutions twice as wide, 68,883,240 parameters."""
-    return ResNet(Bottleneck, [3, 4, 6, 3], **{"width_per_group": 128, **kwargs})
-
-
-@model
-def wide_resnet101_2(**kwargs: Any) -> ResNet:
-    """ResNet of 101 layers with inner convolutions twice as wide, 126,886,696 parameters."""
-    return ResNet(Bottleneck, [3, 4, 23, 3], **{"width_per_group": 128, **kwargs})
+# The model functions, whose arguments go to ResNet: name, what it is, block, blocks of each stage, and what else it sets.
+for _name, _doc, _block, _layers, _more in (
+    ("resnet18", "ResNet of 18 layers, 11,689,512", BasicBlock, (2, 2, 2, 2), {}),
+    ("resnet34", "ResNet of 34 layers, 21,797,672", BasicBlock, (3, 4, 6, 3), {}),
+    ("resnet50", "ResNet of 50 layers, 25,557,032", Bottleneck, (3, 4, 6, 3), {}),
+    ("resnet101", "ResNet of 101 layers, 44,549,160", Bottleneck, (3, 4, 23, 3), {}),
+    ("resnet152", "ResNet of 152 layers, 60,192,808", Bottleneck, (3, 8, 36, 3), {}),
+    ("resnext50_32x4d", "ResNeXt of 50 layers in 32 groups of width 4, 25,028,904", Bottleneck, (3, 4, 6, 3), {"groups": 32, "width_per_group": 4}),
+    ("resnext101_32x8d", "ResNeXt of 101 layers in 32 groups of width 8, 88,791,336", Bottleneck, (3, 4, 23, 3), {"groups": 32, "width_per_group": 8}),
+    ("resnext101_64x4d", "ResNeXt of 101 layers in 64 groups of width 4, 83,455,272", Bottleneck, (3, 4, 23, 3), {"groups": 64, "width_per_group": 4}),
+    ("wide_resnet50_2", "ResNet of 50 layers with inner convolutions twice as wide, 68,883,240", Bottleneck, (3, 4, 6, 3), {"width_per_group": 128}),
+    ("wide_resnet101_2", "ResNet of 101 layers with inner convolutions twice as wide, 126,886,696", Bottleneck, (3, 4, 23, 3), {"width_per_group": 128}),
+):  # fmt: skip
+    globals()[_name] = model(_name, f"{_doc} parameters.", ResNet, _block, list(_layers), **_more)
+    __all__.append(_name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import rushlight as torch
 from rushlight import nn
@@ -76,13 +76,10 @@ class SqueezeNet(nn.Module):
         return self.classifier(self.features(x)).flatten(1)
 
 
-@model
-def squeezenet1_0(**kwargs: Any) -> SqueezeNet:
-    """SqueezeNet 1.0, 1,248,424 parameters."""
-    return SqueezeNet("1_0", **kwargs)
-
-
-@model
-def squeezenet1_1(**kwargs: Any) -> SqueezeNet:
-    """SqueezeNet 1.1, 1,235,496 parameters and 2.4 times less work than 1.0."""
-    return SqueezeNet("1_1", **kwargs)
+squeezenet1_0 = model("squeezenet1_0", "SqueezeNet 1.0, 1,248,424 parameters.", SqueezeNet, "1_0")
+squeezenet1_1 = model(
+    "squeezenet1_1",
+    "SqueezeNet 1.1, 1,235,496 parameters and 2.4 times less work than 1.0.",
+    SqueezeNet,
+    "1_1",
+)

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
     from rushlight.core.tensor import Tensor
 
-__all__ = [
-    "VGG", "vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn", "vgg19", "vgg19_bn",
-]  # fmt: skip
+__all__ = ["VGG"]
 
 # Number of convolutions in each of the five stages, which are 64, 128, 256, 512 and 512 wide and end in a pooling.
 _STAGES = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
@@ -72,49 +70,16 @@ def _vgg(depth: int, batch_norm: bool, **kwargs: Any) -> VGG:
     return VGG(make_layers(cfg, batch_norm), **kwargs)
 
 
-@model
-def vgg11(**kwargs: Any) -> VGG:
-    """VGG of 11 layers, 132,863,336 parameters; `kwargs` go to `VGG`."""
-    return _vgg(11, False, **kwargs)
-
-
-@model
-def vgg11_bn(**kwargs: Any) -> VGG:
-    """VGG of 11 layers with batch normalisation, 132,868,840 parameters."""
-    return _vgg(11, True, **kwargs)
-
-
-@model
-def vgg13(**kwargs: Any) -> VGG:
-    """VGG of 13 layers, 133,047,848 parameters."""
-    return _vgg(13, False, **kwargs)
-
-
-@model
-def vgg13_bn(**kwargs: Any) -> VGG:
-    """VGG of 13 layers with batch normalisation, 133,053,736 parameters."""
-    return _vgg(13, True, **kwargs)
-
-
-@model
-def vgg16(**kwargs: Any) -> VGG:
-    """VGG of 16 layers, 138,357,544 parameters."""
-    return _vgg(16, False, **kwargs)
-
-
-@model
-def vgg16_bn(**kwargs: Any) -> VGG:
-    """VGG of 16 layers with batch normalisation, 138,365,992 parameters."""
-    return _vgg(16, True, **kwargs)
-
-
-@model
-def vgg19(**kwargs: Any) -> VGG:
-    """VGG of 19 layers, 143,667,240 parameters."""
-    return _vgg(19, False, **kwargs)
-
-
-@model
-def vgg19_bn(**kwargs: Any) -> VGG:
-    """VGG of 19 layers with batch normalisation, 143,678,248 parameters."""
-    return _vgg(19, True, **kwargs)
+# The model functions, whose arguments go to VGG: name, what it is, depth, and whether it normalises batches.
+for _name, _doc, _depth, _norm in (
+    ("vgg11", "VGG of 11 layers, 132,863,336", 11, False),
+    ("vgg11_bn", "VGG of 11 layers with batch normalisation, 132,868,840", 11, True),
+    ("vgg13", "VGG of 13 layers, 133,047,848", 13, False),
+    ("vgg13_bn", "VGG of 13 layers with batch normalisation, 133,053,736", 13, True),
+    ("vgg16", "VGG of 16 layers, 138,357,544", 16, False),
+    ("vgg16_bn", "VGG of 16 layers with batch normalisation, 138,365,992", 16, True),
+    ("vgg19", "VGG of 19 layers, 143,667,240", 19, False),
+    ("vgg19_bn", "VGG of 19 layers with batch normalisation, 143,678,248", 19, True),
+):  # fmt: skip
+    globals()[_name] = model(_name, f"{_doc} parameters.", _vgg, _depth, _norm)
+    __all__.append(_name)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rushlight.core.tensor import Tensor
 
-__all__ = ["VisionTransformer", "vit_b_16", "vit_b_32", "vit_h_14", "vit_l_16", "vit_l_32"]
+__all__ = ["VisionTransformer"]
 
 
 class MLPBlock(nn.Sequential):
@@ -167,31 +167,13 @@ def _vit(patch: int, layers: int, heads: int, hidden: int, mlp: int, **kwargs: A
     )
 
 
-@model
-def vit_b_16(**kwargs: Any) -> VisionTransformer:
-    """ViT base with patches of 16, 86,567,656 parameters."""
-    return _vit(16, 12, 12, 768, 3072, **kwargs)
-
-
-@model
-def vit_b_32(**kwargs: Any) -> VisionTransformer:
-    """ViT base with patches of 32, 88,224,232 parameters."""
-    return _vit(32, 12, 12, 768, 3072, **kwargs)
-
-
-@model
-def vit_l_16(**kwargs: Any) -> VisionTransformer:
-    """ViT large with patches of 16, 304,326,632 parameters."""
-    return _vit(16, 24, 16, 1024, 4096, **kwargs)
-
-
-@model
-def vit_l_32(**kwargs: Any) -> VisionTransformer:
-    """ViT large with patches of 32, 306,535,400 parameters."""
-    return _vit(32, 24, 16, 1024, 4096, **kwargs)
-
-
-@model
-def vit_h_14(**kwargs: Any) -> VisionTransformer:
-    """ViT huge with patches of 14, 632,045,800 parameters."""
-    return _vit(14, 32, 16, 1280, 5120, **kwargs)
+# The model functions: name, what it is, and its patch, layers, heads, hidden and MLP sizes.
+for _name, _doc, *_sizes in (
+    ("vit_b_16", "ViT base with patches of 16, 86,567,656", 16, 12, 12, 768, 3072),
+    ("vit_b_32", "ViT base with patches of 32, 88,224,232", 32, 12, 12, 768, 3072),
+    ("vit_l_16", "ViT large with patches of 16, 304,326,632", 16, 24, 16, 1024, 4096),
+    ("vit_l_32", "ViT large with patches of 32, 306,535,400", 32, 24, 16, 1024, 4096),
+    ("vit_h_14", "ViT huge with patches of 14, 632,045,800", 14, 32, 16, 1280, 5120),
+):  # fmt: skip
+    globals()[_name] = model(_name, f"{_doc} parameters.", _vit, *_sizes)
+    __all__.append(_name)
