@@ -173,10 +173,6 @@ def index_select(xp, input: Array, dim: int, index: Array):
     return r if input.ndim else r.reshape(())
 
 
-def index_select_back(g: Tensor, index: Tensor, input_shape: Ints, dim: int) -> Tensor:
-    return slices_back(g, index, input_shape, dim)
-
-
 @op(where="aten", node="IndexSelectBackwardBackward0", method=False)
 def slices_back(xp, grad: Array, index: Array, shape: Ints, dim: int):
     """Zeros of `shape` with the slices of `grad` added where `index` says."""
@@ -185,7 +181,7 @@ def slices_back(xp, grad: Array, index: Array, shape: Ints, dim: int):
     return xp.index_select_gradient(shape, index.reshape(-1), dim % len(shape), grad)
 
 
-index_select.grad(input=index_select_back)
+index_select.grad(input=lambda g, index, input_shape, dim: slices_back(g, index, input_shape, dim))
 slices_back.grad(grad=lambda g, index, dim: g.index_select(dim, index))
 
 

@@ -362,8 +362,7 @@ def masked_scatter_source_back(g: Tensor, mask: Tensor, source_shape: tuple) -> 
     return taken.reshape(source_shape)
 
 
-def masked_scatter_input_back(g: Tensor, mask: Tensor, input_shape: tuple) -> Tensor:
-    return g.masked_fill(mask, 0).sum_to_size(input_shape)
-
-
-masked_scatter.grad(input=masked_scatter_input_back, source=masked_scatter_source_back)
+masked_scatter.grad(
+    input=lambda g, mask, input_shape: g.masked_fill(mask, 0).sum_to_size(input_shape),
+    source=masked_scatter_source_back,
+)

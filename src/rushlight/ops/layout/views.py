@@ -48,13 +48,11 @@ def strided_view(xp, input: Array, size: Ints, stride: Ints, shift: int, own: In
     return xp.as_strided(input, size, tuple([s * k for s in stride]), shift * k)
 
 
-def strided_view_back(
-    g: Tensor, input_shape: Ints, size: Ints, stride: Ints, shift: int, own: Ints
-) -> Tensor:
-    return restride(g, size, stride, shift, input_shape, own, 0, "to")
-
-
-strided_view.grad(input=strided_view_back)
+strided_view.grad(
+    input=lambda g, input_shape, size, stride, shift, own: restride(
+        g, size, stride, shift, input_shape, own, 0, "to"
+    )
+)
 
 
 @op(where="aten", node="AsStridedBackwardBackward0", method=False)
@@ -188,11 +186,11 @@ def diagonal(xp, input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
     )
 
 
-def diagonal_back(g: Tensor, input_shape: Ints, offset: int, dim1: int, dim2: int) -> Tensor:
-    return diagonal_place(g, input_shape, offset, dim1, dim2)
-
-
-diagonal.grad(input=diagonal_back)
+diagonal.grad(
+    input=lambda g, input_shape, offset, dim1, dim2: diagonal_place(
+        g, input_shape, offset, dim1, dim2
+    )
+)
 
 
 @op(where="aten", node="DiagonalBackwardBackward0", method=False)

@@ -187,11 +187,10 @@ def binary_entropy(xp, input: Array, target: Array):
     return xp.binary_cross_entropy(input, target)
 
 
-def binary_entropy_rule(g: Any, input: Any, target: Any) -> Any:
-    return g * (input - target) / ((1 - input) * input).clamp(min=1e-12)
-
-
-binary_entropy.grad(input=binary_entropy_rule, kernel="binary_cross_entropy_gradient")
+binary_entropy.grad(
+    input=lambda g, input, target: g * (input - target) / ((1 - input) * input).clamp(min=1e-12),
+    kernel="binary_cross_entropy_gradient",
+)
 binary_entropy.grad(
     target=lambda g, input: g * ((1 - input).log().clamp(min=-100) - input.log().clamp(min=-100)),
 )

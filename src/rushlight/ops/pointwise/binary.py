@@ -46,10 +46,6 @@ hypot.grad(
 )
 
 
-def copysign_slope(g: Tensor, input: Tensor, result: Tensor) -> Tensor:
-    return g * (result / input).masked_fill(input == 0, 0)
-
-
 @elementwise(
     kernel="copysign",
     promote="float",
@@ -61,7 +57,9 @@ def copysign(input: Array, other: Array):
     """The magnitude of `input` with the sign of `other`."""
 
 
-copysign.grad(input=copysign_slope, other=zero)
+copysign.grad(
+    input=lambda g, input, result: g * (result / input).masked_fill(input == 0, 0), other=zero
+)
 
 
 @elementwise(kernel="nextafter", accepts="f", numbers=())

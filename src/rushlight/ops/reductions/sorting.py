@@ -37,11 +37,9 @@ def sort(xp, input: Array, dim: int = -1, descending: bool = False, *, stable: b
     return xp.sort(input, axis(dim, input.ndim, "sort"), descending)
 
 
-def back_to_places(g: Tensor, indices: Tensor, dim: int) -> Tensor:
-    return g.new_zeros(g.shape).scatter(dim, indices, g) if g.ndim else g
-
-
-sort.grad(input=back_to_places)
+sort.grad(
+    input=lambda g, indices, dim: g.new_zeros(g.shape).scatter(dim, indices, g) if g.ndim else g
+)
 
 
 @composite
