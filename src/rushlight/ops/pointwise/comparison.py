@@ -10,76 +10,38 @@ from rushlight.dispatch import results
 from rushlight.dispatch.registry import Array, composite, elementwise, public
 
 
-@elementwise(kernel="equal", promote="bool")
-def eq(input: Array, other: Array):
-    """`input == other`."""
+def declare(name: str, kernel: str, meaning: str, *aliases: str, **options: Any) -> Any:
+    """Declare a comparison of two numbers."""
+
+    @elementwise(kernel, "bool", name=name, doc=meaning, **options)
+    def declared(input: Array, other: Array):
+        pass
+
+    return declared.alias(*aliases)
 
 
-@elementwise(kernel="not_equal", promote="bool")
-def ne(input: Array, other: Array):
-    """`input != other`."""
+def test(name: str, meaning: str, **options: Any) -> None:
+    """Declare a test of one number by the kernel of its name."""
+
+    @elementwise(name, name=name, doc=meaning, **{"promote": None, "inplace": False, **options})
+    def declared(input: Array):
+        pass
 
 
-@elementwise(kernel="less", promote="bool", accepts="bif")
-def lt(input: Array, other: Array):
-    """`input < other`."""
-
-
-@elementwise(kernel="less_equal", promote="bool", accepts="bif")
-def le(input: Array, other: Array):
-    """`input <= other`."""
-
-
-@elementwise(kernel="greater", promote="bool", accepts="bif")
-def gt(input: Array, other: Array):
-    """`input > other`."""
-
-
-@elementwise(kernel="greater_equal", promote="bool", accepts="bif")
-def ge(input: Array, other: Array):
-    """`input >= other`."""
-
-
-ne.alias("not_equal")
-lt.alias("less")
-le.alias("less_equal")
-gt.alias("greater")
-ge.alias("greater_equal")
-
-
-@elementwise(kernel="logical_and", promote="bool", numbers=())
-def logical_and(input: Array, other: Array):
-    """Whether both are not zero."""
-
-
-@elementwise(kernel="logical_or", promote="bool", numbers=())
-def logical_or(input: Array, other: Array):
-    """Whether either is not zero."""
-
-
-@elementwise(kernel="logical_xor", promote="bool", numbers=())
-def logical_xor(input: Array, other: Array):
-    """Whether exactly one is not zero."""
-
-
-@elementwise(kernel="logical_not", promote="bool")
-def logical_not(input: Array):
-    """Whether it is zero."""
-
-
-@elementwise(kernel="isnan", promote=None, inplace=False, out=False)
-def isnan(input: Array):
-    """Whether it is NaN."""
-
-
-@elementwise(kernel="isinf", promote=None, inplace=False, out=False)
-def isinf(input: Array):
-    """Whether it is infinite."""
-
-
-@elementwise(kernel="isfinite", promote=None, inplace=False, out=False)
-def isfinite(input: Array):
-    """Whether it is neither infinite nor NaN."""
+eq = declare("eq", "equal", "`input == other`.")
+declare("ne", "not_equal", "`input != other`.", "not_equal")
+declare("lt", "less", "`input < other`.", "less", accepts="bif")
+declare("le", "less_equal", "`input <= other`.", "less_equal", accepts="bif")
+declare("gt", "greater", "`input > other`.", "greater", accepts="bif")
+declare("ge", "greater_equal", "`input >= other`.", "greater_equal", accepts="bif")
+declare("logical_and", "logical_and", "Whether both are not zero.", numbers=())
+declare("logical_or", "logical_or", "Whether either is not zero.", numbers=())
+declare("logical_xor", "logical_xor", "Whether exactly one is not zero.", numbers=())
+test("logical_not", "Whether it is zero.", promote="bool", inplace=True)
+test("isnan", "Whether it is NaN.", out=False)
+test("isinf", "Whether it is infinite.", out=False)
+test("isfinite", "Whether it is neither infinite nor NaN.", out=False)
+test("signbit", "Whether the sign is set: true for -0.0 too.", accepts="bif")
 
 
 def infinite(xp, input: Array, which: float) -> Array:
@@ -104,11 +66,6 @@ def isneginf(xp, input: Array):
 def isreal(xp, input: Array):
     """Whether the imaginary part is zero."""
     return xp.equal(input.imag, 0) if input.dtype.kind == "c" else xp.full(input.shape, True, BOOL)
-
-
-@elementwise(kernel="signbit", promote=None, inplace=False, accepts="bif")
-def signbit(input: Array):
-    """Whether the sign is set: true for -0.0 too."""
 
 
 @composite

@@ -15,66 +15,49 @@ if TYPE_CHECKING:
 SQRT_PI = math.sqrt(math.pi)
 
 
+def function(name: str, kernel: str, meaning: str, rule: Any = None, *aliases: str) -> Any:
+    """Declare a function of one number: of `torch.special`, or of the top namespace where it has aliases there."""
+    options = {} if aliases else {"where": "special", "inplace": False}
+
+    @elementwise(kernel, "float", name=name, doc=meaning, accepts="f", **options)
+    def declared(input: Array):
+        pass
+
+    if rule is not None:
+        declared.grad(input=rule)
+    return declared.alias(*aliases)
+
+
 # -- error functions -------------------------------------------------------------------------------
 
-
-@elementwise(kernel="erf", promote="float", accepts="f")
-def erf(input: Array):
-    """The error function 2/sqrt(pi) * the integral of exp(-t^2) over t in [0, input]."""
-
-
-erf.grad(input=lambda g, input: g * (2 / SQRT_PI * (-input * input).exp()))
-erf.alias("special.erf")
-
-
-@elementwise(kernel="erfc", promote="float", accepts="f")
-def erfc(input: Array):
-    """1 - erf(input), exact where that is small."""
-
-
-erfc.grad(input=lambda g, input: g * (-2 / SQRT_PI * (-input * input).exp()))
-erfc.alias("special.erfc")
-
-
-@elementwise(kernel="erfinv", promote="float", accepts="f")
-def erfinv(input: Array):
-    """The inverse of `erf`; infinite at -1 and 1, NaN beyond."""
-
-
-erfinv.grad(input=lambda g, input: g * (SQRT_PI / 2 * input.erfinv().square().exp()))
-erfinv.alias("special.erfinv")
-
-
-@elementwise(kernel="erfcx", promote="float", accepts="f", where="special", inplace=False)
-def erfcx(input: Array):
-    """exp(input^2) * erfc(input)."""
-
-
-erfcx.grad(input=lambda g, input, result: g * (2 * (input * result) - 2 / SQRT_PI))
-
-
-@elementwise(kernel="ndtr", promote="float", accepts="f", where="special", inplace=False)
-def ndtr(input: Array):
-    """The distribution function of the standard normal distribution."""
-
-
-ndtr.grad(input=lambda g, input: g * ((input * input / -2).exp() * (1 / math.sqrt(2 * math.pi))))
-
-
-@elementwise(kernel="ndtri", promote="float", accepts="f", where="special", inplace=False)
-def ndtri(input: Array):
-    """The quantile function of the standard normal distribution, the inverse of `ndtr`."""
-
-
-ndtri.grad(input=lambda g, result: g * ((result * result / 2).exp() * math.sqrt(2 * math.pi)))
-
-
-@elementwise(kernel="log_ndtr", promote="float", accepts="f", where="special", inplace=False)
-def log_ndtr(input: Array):
-    """log(ndtr(input)), finite far out on the left too."""
-
-
-log_ndtr.grad(input=lambda g, input: g / erfcx(input * -math.sqrt(0.5)) * math.sqrt(2 / math.pi))
+function(
+    "erf", "erf", "The error function 2/sqrt(pi) * the integral of exp(-t^2) over t in [0, input].",
+    lambda g, input: g * (2 / SQRT_PI * (-input * input).exp()), "special.erf",
+)  # fmt: skip
+function(
+    "erfc", "erfc", "1 - erf(input), exact where that is small.",
+    lambda g, input: g * (-2 / SQRT_PI * (-input * input).exp()), "special.erfc",
+)  # fmt: skip
+function(
+    "erfinv", "erfinv", "The inverse of `erf`; infinite at -1 and 1, NaN beyond.",
+    lambda g, input: g * (SQRT_PI / 2 * input.erfinv().square().exp()), "special.erfinv",
+)  # fmt: skip
+erfcx = function(
+    "erfcx", "erfcx", "exp(input^2) * erfc(input).",
+    lambda g, input, result: g * (2 * (input * result) - 2 / SQRT_PI),
+)  # fmt: skip
+function(
+    "ndtr", "ndtr", "The distribution function of the standard normal distribution.",
+    lambda g, input: g * ((input * input / -2).exp() * (1 / math.sqrt(2 * math.pi))),
+)  # fmt: skip
+function(
+    "ndtri", "ndtri", "The quantile function of the standard normal distribution, the inverse of `ndtr`.",
+    lambda g, result: g * ((result * result / 2).exp() * math.sqrt(2 * math.pi)),
+)  # fmt: skip
+function(
+    "log_ndtr", "log_ndtr", "log(ndtr(input)), finite far out on the left too.",
+    lambda g, input: g / erfcx(input * -math.sqrt(0.5)) * math.sqrt(2 / math.pi),
+)  # fmt: skip
 
 
 # -- gamma -----------------------------------------------------------------------------------------
@@ -94,13 +77,10 @@ lgamma.grad(input=lambda g, input: g * input.digamma())
 lgamma.alias("special.gammaln")
 
 
-@elementwise(kernel="digamma", promote="float", accepts="f")
-def digamma(input: Array):
-    """The derivative of `lgamma`."""
-
-
-digamma.grad(input=lambda g, input: g * polygamma(1, input))
-digamma.alias("special.digamma", "special.psi")
+function(
+    "digamma", "digamma", "The derivative of `lgamma`.", lambda g, input: g * polygamma(1, input),
+    "special.digamma", "special.psi",
+)  # fmt: skip
 
 
 def check_order(n: Any, input: Any) -> None:
@@ -253,37 +233,13 @@ def xlog1py(input: Array, other: Array):
 xlog1py.grad(input=xlog1py_slope, other=lambda g, input, other: g * (input / (other + 1)))
 
 
-@elementwise(kernel="entr", promote="float", accepts="f", where="special", inplace=False)
-def entr(input: Array):
-    """-input * log(input); 0 at 0, -inf below."""
-
-
-entr.grad(input=lambda g, input: g * -(1 + input.log()))
+function(
+    "entr", "entr", "-input * log(input); 0 at 0, -inf below.",
+    lambda g, input: g * -(1 + input.log()),
+)  # fmt: skip
 
 
 # -- modified Bessel functions ---------------------------------------------------------------------
-
-
-@elementwise(kernel="i0", promote="float", accepts="f")
-def i0(input: Array):
-    """The modified Bessel function of the first kind, order 0."""
-
-
-i0.grad(input=lambda g, input: g * i1(input))
-i0.alias("special.i0")
-
-
-@elementwise(kernel="i0e", promote="float", accepts="f", where="special", inplace=False)
-def i0e(input: Array):
-    """exp(-|input|) * i0(input)."""
-
-
-i0e.grad(input=lambda g, input, result: g * (i1e(input) - input.sgn() * result))
-
-
-@elementwise(kernel="i1", promote="float", accepts="f", where="special", inplace=False)
-def i1(input: Array):
-    """The modified Bessel function of the first kind, order 1."""
 
 
 def over(result: Tensor, input: Tensor) -> Tensor:
@@ -292,33 +248,23 @@ def over(result: Tensor, input: Tensor) -> Tensor:
     return (result / input.masked_fill(zero, 1)).masked_fill(zero, 0.5)
 
 
-i1.grad(input=lambda g, input, result: g * (input.i0() - over(result, input)))
-
-
-@elementwise(kernel="i1e", promote="float", accepts="f", where="special", inplace=False)
-def i1e(input: Array):
-    """exp(-|input|) * i1(input)."""
-
-
-i1e.grad(
-    input=lambda g, input, result: g * (i0e(input) - result * input.sgn() - over(result, input))
-)
+BESSEL = "The modified Bessel function of the first kind, order"
+function("i0", "i0", f"{BESSEL} 0.", lambda g, input: g * i1(input), "special.i0")
+i0e = function(
+    "i0e", "i0e", "exp(-|input|) * i0(input).",
+    lambda g, input, result: g * (i1e(input) - input.sgn() * result),
+)  # fmt: skip
+i1 = function(
+    "i1", "i1", f"{BESSEL} 1.",
+    lambda g, input, result: g * (input.i0() - over(result, input)),
+)  # fmt: skip
+i1e = function(
+    "i1e", "i1e", "exp(-|input|) * i1(input).",
+    lambda g, input, result: g * (i0e(input) - result * input.sgn() - over(result, input)),
+)  # fmt: skip
 
 
 # -- without derivatives, as in PyTorch ------------------------------------------------------------
-
-
-def plain(name: str, kernel: str, meaning: str) -> Any:
-    """Declare a function of one number that has no derivative."""
-
-    @elementwise(
-        kernel, "float", name=name, doc=meaning, accepts="f", where="special", inplace=False
-    )
-    def declared(input: Array):
-        pass
-
-    return declared
-
 
 for name, kernel, meaning in (
     ("bessel_j0", "j0", "The Bessel function of the first kind, order 0."),
@@ -334,7 +280,7 @@ for name, kernel, meaning in (
     ("scaled_modified_bessel_k0", "k0e", "exp(x) times order 0."),
     ("scaled_modified_bessel_k1", "k1e", "exp(x) times order 1."),
 ):
-    plain(name, kernel, meaning)
+    function(name, kernel, meaning)
 
 
 def polynomial(name: str, kernel: str, meaning: str) -> Any:

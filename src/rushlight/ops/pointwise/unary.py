@@ -12,99 +12,51 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def unary(name: str, meaning: str, rule: Any, *aliases: str, **options: Any) -> Any:
+    """Declare a function of one number by the kernel of its name, or the one given as `kernel`.
+
+    `gradient`: the kernel of its rule; other options are those of `elementwise`.
+    """
+    gradient = options.pop("gradient", None)
+    options = {"kernel": name, "promote": "float", **options}
+
+    @elementwise(name=name, doc=meaning, **options)
+    def declared(input: Array):
+        pass
+
+    declared.grad(input=rule, kernel=gradient)
+    return declared.alias(*aliases)
+
+
 # -- exponentials and roots ------------------------------------------------------------------------
 
-
-@elementwise(kernel="exp", promote="float")
-def exp(input: Array):
-    """e to the power of each element."""
-
-
-exp.grad(input=lambda g, result: g * result)
-
-
-@elementwise(kernel="log", promote="float")
-def log(input: Array):
-    """The natural logarithm; NaN below zero, -inf at zero."""
-
-
-log.grad(input=lambda g, input: g / input)
-
-
-@elementwise(kernel="sqrt", promote="float")
-def sqrt(input: Array):
-    """The square root; NaN below zero. Its gradient at zero is infinite."""
-
-
-sqrt.grad(input=lambda g, result: g / (2 * result))
-
-
-@elementwise(kernel="rsqrt", promote="float")
-def rsqrt(input: Array):
-    """1 / sqrt(input)."""
-
-
-rsqrt.grad(input=lambda g, result: -0.5 * g * (result * result * result))
-
-
-@elementwise(kernel="tanh", promote="float")
-def tanh(input: Array):
-    """The hyperbolic tangent."""
-
-
-tanh.grad(input=lambda g, result: g * (1 - result * result), kernel="tanh_gradient")
-
-
-@elementwise(kernel="sigmoid", promote="float")
-def sigmoid(input: Array):
-    """The logistic function 1 / (1 + exp(-input))."""
-
-
-sigmoid.grad(input=lambda g, result: g * ((1 - result) * result), kernel="sigmoid_gradient")
-sigmoid.alias("special.expit")
-
-
-@elementwise(kernel="expm1", promote="float")
-def expm1(input: Array):
-    """exp(input) - 1, exact near zero."""
-
-
-expm1.grad(input=lambda g, result: g * (result + 1))
-expm1.alias("special.expm1")
-
-
-@elementwise(kernel="exp2", promote="float")
-def exp2(input: Array):
-    """2 to the power of each element."""
-
-
-exp2.grad(input=lambda g, result: g * (result * 0.6931471805599453))
-exp2.alias("special.exp2")
-
-
-@elementwise(kernel="log1p", promote="float")
-def log1p(input: Array):
-    """log(1 + input), exact near zero."""
-
-
-log1p.grad(input=lambda g, input: g / (input + 1))
-log1p.alias("special.log1p")
-
-
-@elementwise(kernel="log2", promote="float")
-def log2(input: Array):
-    """The logarithm to base 2."""
-
-
-log2.grad(input=lambda g, input: g / (input * 0.6931471805599453))
-
-
-@elementwise(kernel="log10", promote="float")
-def log10(input: Array):
-    """The logarithm to base 10."""
-
-
-log10.grad(input=lambda g, input: g / (input * 2.302585092994046))
+unary("exp", "e to the power of each element.", lambda g, result: g * result)
+unary("log", "The natural logarithm; NaN below zero, -inf at zero.", lambda g, input: g / input)
+unary(
+    "sqrt", "The square root; NaN below zero. Its gradient at zero is infinite.",
+    lambda g, result: g / (2 * result),
+)  # fmt: skip
+unary("rsqrt", "1 / sqrt(input).", lambda g, result: -0.5 * g * (result * result * result))
+unary(
+    "tanh", "The hyperbolic tangent.", lambda g, result: g * (1 - result * result),
+    gradient="tanh_gradient",
+)  # fmt: skip
+unary(
+    "sigmoid", "The logistic function 1 / (1 + exp(-input)).",
+    lambda g, result: g * ((1 - result) * result), "special.expit", gradient="sigmoid_gradient",
+)  # fmt: skip
+unary(
+    "expm1", "exp(input) - 1, exact near zero.", lambda g, result: g * (result + 1), "special.expm1"
+)
+unary(
+    "exp2", "2 to the power of each element.", lambda g, result: g * (result * 0.6931471805599453),
+    "special.exp2",
+)  # fmt: skip
+unary(
+    "log1p", "log(1 + input), exact near zero.", lambda g, input: g / (input + 1), "special.log1p"
+)
+unary("log2", "The logarithm to base 2.", lambda g, input: g / (input * 0.6931471805599453))
+unary("log10", "The logarithm to base 10.", lambda g, input: g / (input * 2.302585092994046))
 
 
 def logit_slope(g: Tensor, input: Tensor, eps: float | None) -> Tensor:
@@ -126,122 +78,49 @@ logit.alias("special.logit")
 
 # -- trigonometry ----------------------------------------------------------------------------------
 
-
-@elementwise(kernel="sin", promote="float")
-def sin(input: Array):
-    """The sine of radians."""
-
-
-sin.grad(input=lambda g, input: g * input.cos())
-
-
-@elementwise(kernel="cos", promote="float")
-def cos(input: Array):
-    """The cosine of radians."""
-
-
-cos.grad(input=lambda g, input: g * -input.sin())
-
-
-@elementwise(kernel="tan", promote="float")
-def tan(input: Array):
-    """The tangent of radians."""
-
-
-tan.grad(input=lambda g, result: g * (1 + result * result))
-
-
-@elementwise(kernel="arcsin", promote="float")
-def asin(input: Array):
-    """The inverse of the sine, in [-pi/2, pi/2]; NaN outside [-1, 1]."""
-
-
-asin.grad(input=lambda g, input: g * (1 - input * input).rsqrt())
-asin.alias("arcsin")
-
-
-@elementwise(kernel="arccos", promote="float")
-def acos(input: Array):
-    """The inverse of the cosine, in [0, pi]; NaN outside [-1, 1]."""
-
-
-acos.grad(input=lambda g, input: g * -(1 - input * input).rsqrt())
-acos.alias("arccos")
-
-
-@elementwise(kernel="arctan", promote="float")
-def atan(input: Array):
-    """The inverse of the tangent, in (-pi/2, pi/2)."""
-
-
-atan.grad(input=lambda g, input: g / (input * input + 1))
-atan.alias("arctan")
-
-
-@elementwise(kernel="sinh", promote="float")
-def sinh(input: Array):
-    """The hyperbolic sine."""
-
-
-sinh.grad(input=lambda g, input: g * input.cosh())
-
-
-@elementwise(kernel="cosh", promote="float")
-def cosh(input: Array):
-    """The hyperbolic cosine."""
-
-
-cosh.grad(input=lambda g, input: g * input.sinh())
-
-
-@elementwise(kernel="arcsinh", promote="float")
-def asinh(input: Array):
-    """The inverse of the hyperbolic sine."""
-
-
-asinh.grad(input=lambda g, input: g * (input * input + 1).rsqrt())
-asinh.alias("arcsinh")
-
-
-@elementwise(kernel="arccosh", promote="float")
-def acosh(input: Array):
-    """The inverse of the hyperbolic cosine; NaN below 1."""
-
-
-acosh.grad(
+unary("sin", "The sine of radians.", lambda g, input: g * input.cos())
+unary("cos", "The cosine of radians.", lambda g, input: g * -input.sin())
+unary("tan", "The tangent of radians.", lambda g, result: g * (1 + result * result))
+unary(
+    "asin", "The inverse of the sine, in [-pi/2, pi/2]; NaN outside [-1, 1].",
+    lambda g, input: g * (1 - input * input).rsqrt(), "arcsin", kernel="arcsin",
+)  # fmt: skip
+unary(
+    "acos", "The inverse of the cosine, in [0, pi]; NaN outside [-1, 1].",
+    lambda g, input: g * -(1 - input * input).rsqrt(), "arccos", kernel="arccos",
+)  # fmt: skip
+unary(
+    "atan", "The inverse of the tangent, in (-pi/2, pi/2).",
+    lambda g, input: g / (input * input + 1), "arctan", kernel="arctan",
+)  # fmt: skip
+unary("sinh", "The hyperbolic sine.", lambda g, input: g * input.cosh())
+unary("cosh", "The hyperbolic cosine.", lambda g, input: g * input.sinh())
+unary(
+    "asinh", "The inverse of the hyperbolic sine.",
+    lambda g, input: g * (input * input + 1).rsqrt(), "arcsinh", kernel="arcsinh",
+)  # fmt: skip
+unary(
+    "acosh", "The inverse of the hyperbolic cosine; NaN below 1.",
     # two roots: of complex numbers, the root of the product has the wrong sign on half the plane
-    input=lambda g, input: (
+    lambda g, input: (
         g / ((input - 1).sqrt() * (input + 1).sqrt())
         if input.is_complex()
         else g * (input * input - 1).rsqrt()
-    )
-)
-acosh.alias("arccosh")
-
-
-@elementwise(kernel="arctanh", promote="float")
-def atanh(input: Array):
-    """The inverse of the hyperbolic tangent; NaN outside [-1, 1]."""
-
-
-atanh.grad(input=lambda g, input: g / (1 - input * input))
-atanh.alias("arctanh")
-
-
-@elementwise(kernel="deg2rad", promote="float", accepts="f", node="Deg2RadBackward0")
-def deg2rad(input: Array):
-    """Degrees to radians."""
-
-
-deg2rad.grad(input=lambda g: g * 0.017453292519943295)
-
-
-@elementwise(kernel="rad2deg", promote="float", accepts="f", node="Rad2DegBackward0")
-def rad2deg(input: Array):
-    """Radians to degrees."""
-
-
-rad2deg.grad(input=lambda g: g * 57.29577951308232)
+    ),
+    "arccosh", kernel="arccosh",
+)  # fmt: skip
+unary(
+    "atanh", "The inverse of the hyperbolic tangent; NaN outside [-1, 1].",
+    lambda g, input: g / (1 - input * input), "arctanh", kernel="arctanh",
+)  # fmt: skip
+unary(
+    "deg2rad", "Degrees to radians.", lambda g: g * 0.017453292519943295, accepts="f",
+    node="Deg2RadBackward0",
+)  # fmt: skip
+unary(
+    "rad2deg", "Radians to degrees.", lambda g: g * 57.29577951308232, accepts="f",
+    node="Rad2DegBackward0",
+)  # fmt: skip
 
 
 def sinc_slope(g: Tensor, input: Tensor) -> Tensor:
@@ -251,25 +130,17 @@ def sinc_slope(g: Tensor, input: Tensor) -> Tensor:
     return g * slope.masked_fill(below == 0, 0)
 
 
-@elementwise(kernel="sinc", promote="float")
-def sinc(input: Array):
-    """sin(pi x) / (pi x), 1 at zero."""
-
-
-sinc.grad(input=sinc_slope)
-sinc.alias("special.sinc")
+unary("sinc", "sin(pi x) / (pi x), 1 at zero.", sinc_slope, "special.sinc")
 
 
 # -- signs -----------------------------------------------------------------------------------------
 
 
-@elementwise(kernel="absolute", accepts="ifc", holomorphic=False)
-def abs(input: Array):
-    """The absolute value, real for complex numbers. Its gradient at zero is zero."""
-
-
-abs.grad(input=lambda g, input: g * input.sgn())
-abs.alias("absolute")
+unary(
+    "abs", "The absolute value, real for complex numbers. Its gradient at zero is zero.",
+    lambda g, input: g * input.sgn(), "absolute",
+    kernel="absolute", promote="same", accepts="ifc", holomorphic=False,
+)  # fmt: skip
 
 
 @public("Tensor")
@@ -294,17 +165,7 @@ def refuse_complex(input: Any) -> None:
         )
 
 
-@elementwise(kernel="sign", accepts="bif", variant=refuse_complex)
-def sign(input: Array):
-    """-1, 0 or 1."""
-
-
-sign.grad(input=zero)
-
-
-@elementwise(kernel="sgn", holomorphic=False)
-def sgn(input: Array):
-    """The sign; of a complex number z / |z|, 0 at 0."""
+unary("sign", "-1, 0 or 1.", zero, promote="same", accepts="bif", variant=refuse_complex)
 
 
 def sgn_gradient(g: Tensor, input: Tensor, result: Tensor) -> Tensor:
@@ -315,7 +176,10 @@ def sgn_gradient(g: Tensor, input: Tensor, result: Tensor) -> Tensor:
     return turned.masked_fill(size == 0, 0)
 
 
-sgn.grad(input=sgn_gradient)
+unary(
+    "sgn", "The sign; of a complex number z / |z|, 0 at 0.", sgn_gradient,
+    promote="same", holomorphic=False,
+)  # fmt: skip
 
 
 @composite(inplace=True)
@@ -359,19 +223,10 @@ angle.grad(input=angle_slope)
 # -- rounding --------------------------------------------------------------------------------------
 
 
-@elementwise(kernel="floor", accepts="if")
-def floor(input: Array):
-    """Rounded down."""
-
-
-@elementwise(kernel="ceil", accepts="if")
-def ceil(input: Array):
-    """Rounded up."""
-
-
-@elementwise(kernel="trunc", accepts="if")
-def trunc(input: Array):
-    """Rounded towards zero."""
+unary("floor", "Rounded down.", zero, promote="same", accepts="if")
+unary("ceil", "Rounded up.", zero, promote="same", accepts="if")
+unary("trunc", "Rounded towards zero.", zero, "fix", promote="same", accepts="if")
+unary("frac", "`input - trunc(input)`.", lambda g: g, promote="same", accepts="f")
 
 
 def to_digits(input: Any, decimals: int) -> Any:
@@ -388,9 +243,7 @@ def round(input: Array, *, decimals: int = 0):
     """
 
 
-for each in (floor, ceil, trunc, round):
-    each.grad(input=zero)
-trunc.alias("fix")
+round.grad(input=zero)
 round.alias("special.round")
 
 
@@ -403,14 +256,6 @@ def _round_decimals(xp, input: Array, *, decimals: int = 0):
 
 
 _round_decimals.grad(input=zero)
-
-
-@elementwise(kernel="frac", accepts="f")
-def frac(input: Array):
-    """`input - trunc(input)`."""
-
-
-frac.grad(input=lambda g: g)
 
 
 # -- parts -----------------------------------------------------------------------------------------
