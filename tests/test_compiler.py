@@ -29,7 +29,6 @@ from rushlight._codegen.language import (
     inline,
     insert,
     iota,
-    known,
     lane,
     lanes,
     lanesof,
@@ -168,7 +167,7 @@ def known_sizes(out: Ptr[i64], SIZES, SCALE=10):
     for size in unroll(SIZES):
         out[at] = i64(size * SCALE) if size > 1 else 0
         at += 1
-    for i, j in unroll(known(zip((3, 4), (7, 8)))):  # noqa: B905
+    for i, j in unroll(tuple(zip((3, 4), (7, 8)))):  # noqa: B905
         out[i] = j
     out[5] = max(SIZES) if SCALE != 10 and not (SIZES[0] == 2) else -SIZES[-1]
     out[6] = len([s for s in SIZES if s > 1]) + abs(-2)
