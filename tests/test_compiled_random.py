@@ -114,6 +114,20 @@ def test_normal_numbers_are_the_references_for_every_uniform_number_of_a_sample(
         assert a.tobytes() == b.tobytes()
 
 
+@pytest.mark.parametrize("waiting", [None, -0.75])
+@pytest.mark.parametrize("n", [0, 1, 2, 15, 624, 1249])
+def test_normal_numbers_in_pairs_are_the_references(n, waiting):
+    for dtype in REALS:
+        for mean, std in ((0.0, 1.0), (-2.5, 0.3), (1e30, 1e30), (1.0, 0.0)):
+
+            def draw(back_end, g, arguments=(n, dtype, mean, std)):
+                g.spare = waiting
+                return filled("random_scalar_normals", *arguments)(back_end, g)
+
+            a, b = both(draw, 3)
+            assert a == b
+
+
 def test_two_threads_give_the_same_normal_numbers():
     import rushlight as torch
 

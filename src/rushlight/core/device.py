@@ -89,6 +89,7 @@ class device:
         # A stack, not a slot on self: one device object may be entered twice, and by several
         # threads.
         modes.thread.device_stack = (modes.thread.device, modes.thread.device_stack)
+        modes.device_set = True
         modes.thread.device = self
         return self
 
@@ -107,6 +108,7 @@ def set_default_device(device: str | device | None) -> None:
     RuntimeError for a bad name; AssertionError for a device Rushlight cannot compute on, before
     anything changes.
     """
+    modes.device_set = True
     modes.thread.device = None if device is None else check_available(_device(device))
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rushlight.core.device import device
 
 _default_dtype = dtypes.float32
+device_set = False  # whether any thread has ever had a default device
 
 
 class PerThread(threading.local):

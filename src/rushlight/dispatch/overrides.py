@@ -95,17 +95,14 @@ def overridable(
 ) -> Callable:
     """A plain function (no operator) that asks modes and overriding arguments first.
 
-    `quick(args)`: the result of a call without keywords while no mode is on; None, or an exception, where
-    there is more to it. `tensors`: whether arguments may be overriding.
+    `quick(args)`: the result of a call without keywords while no mode is on, or None where there is more to
+    it. `tensors`: whether arguments may be overriding.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if not active.modes:
             if quick is not None and not kwargs:
-                try:
-                    result = quick(args)
-                except (AttributeError, TypeError, ValueError, MemoryError):
-                    result = None  # said below
+                result = quick(args)
                 if result is not None:
                     return result
             if len(args) == 1 and args[0].__class__ is Tensor:

@@ -84,12 +84,12 @@ class Generator:
         "_seed",
         "_started",
         "device",
-        "spare",
         "spare_float",
+        "spare_pair",
     )
 
     device: Device
-    spare: float | None  # the second number of the last scalar Box-Muller pair, drawn next
+    spare_pair: np.ndarray  # `spare` and whether there is one, float64 [2]: machine code reads it
     spare_float: float | None  # in float32: part of the saved state, never used on a CPU
     _engine: Any
     _draw: Callable[[int], np.ndarray] | None
@@ -97,6 +97,7 @@ class Generator:
 
     def __init__(self, device: Device | str = "cpu") -> None:
         self.device = Device(device)
+        self.spare_pair = np.zeros(2)
         if self.device.type != "cpu":
             raise RuntimeError(
                 f"Cannot get a generator for device type {self.device.type!r}: Rushlight has CPU generators only"
@@ -118,6 +119,16 @@ class Generator:
         self._started = False
         self.spare = None
         self.spare_float = None
+
+    @property
+    def spare(self) -> float | None:
+        """The second number of the last pair of normal numbers that were drawn one by one: the next one."""
+        value, there = self.spare_pair.tolist()
+        return value if there else None
+
+    @spare.setter
+    def spare(self, value: float | None) -> None:
+        self.spare_pair[:] = (0.0, 0.0) if value is None else (value, 1.0)
 
     # -------------------------------------------------------------------------------------------------- seeds
 
@@ -248,10 +259,10 @@ class Generator:
 
     def native_state(self) -> tuple[Any, int]:
         """(lock to hold while drawing, address of the engine's state), for machine code that draws."""
-        self._begin()
-        if self._native_state is None:
-            engine = self._engine
-            self._native_state = engine.lock, engine.ctypes.state_address
+        if before_draw or self._native_state is None:
+            self._begin()
+            self._native_state = self._engine.lock, self._engine.ctypes.state_address
+        self._started = True
         return self._native_state
 
     def words(self, n: int) -> np.ndarray:

@@ -26,7 +26,7 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends.reference.random import shuffled
-from rushlight.core.dtype_sets import BF16, F16, F32, F64, FLOATING, I64, REDUCED, STORED_ONLY
+from rushlight.core.dtype_sets import BF16, F16, F32, F64, FLOATING, FULL, I64, REDUCED, STORED_ONLY
 from rushlight.core.dtypes import OF
 from rushlight.rng.fma import fused
 from rushlight.rng.generator import Generator
@@ -163,22 +163,17 @@ def normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> N
     if out.size >= 16 and out.flags.c_contiguous:
         _normal_blocks(out.reshape(-1), mean, std, generator)
     elif out.size:
-        z = scalar_normals(out.size, generator, out.dtype)
-        _write(out, fused(z, std, mean))
+        _scalar_normals(out, mean, std, generator)
 
 
-def few_normals(n: int, generator: Generator) -> list[float]:
-    """`scalar_normals` for a few numbers, one by one."""
-    z = [] if generator.spare is None or not n else [generator.spare]
-    pairs = (n - len(z) + 1) // 2
-    words = generator.words(4 * pairs).tolist()
-    u = [((words[k] & 0x1FFFFF) << 32 | words[k + 1]) * 2.0**-53 for k in range(0, 4 * pairs, 2)]
-    for k in range(0, 2 * pairs, 2):
-        radius, angle = math.sqrt(-2.0 * math.log1p(-u[k + 1])), 2.0 * math.pi * u[k]
-        z += (radius * math.cos(angle), radius * math.sin(angle))
-    if n:
-        generator.spare = z.pop() if len(z) > n else None
-    return z
+def _scalar_normals(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
+    """Normal numbers one after the other, as scalar code draws them: in pairs of float64."""
+    if out.flags.c_contiguous and out.dtype in FULL:
+        xp.random_scalar_normals(generator, out.reshape(-1), mean, std)
+    else:
+        z = np.empty(out.size)
+        xp.random_scalar_normals(generator, z, mean, std)
+        _write(out, z)
 
 
 def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generator) -> None:
@@ -197,33 +192,6 @@ def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generato
     if tail is not None:
         out[n - 16 :] = tail
     return None
-
-
-def scalar_normals(n: int, generator: Generator, dtype: np.dtype) -> np.ndarray:
-    """`n` standard normal numbers, float64 [n], one after the other as scalar code draws them; exact enough for `dtype`.
-
-    Two uniform numbers make two normal ones. The second is kept in the generator, and is the first of the next call.
-    """
-    if n < 16:
-        return np.array(few_normals(n, generator))
-    z = np.empty(n + 2)
-    waiting = 0 if generator.spare is None else 1
-    pairs = (n - waiting + 1) // 2
-    z[0] = generator.spare or 0.0
-    if pairs > 0:
-        u = generator.doubles(2 * pairs)
-        log1p, cos, sin = (_function(name, dtype, n) for name in ("log1p", "cos", "sin"))
-        radius = np.sqrt(-2.0 * log1p(-u[1::2]))
-        angle = 2.0 * math.pi * u[0::2]
-        z[waiting : waiting + 2 * pairs : 2] = radius * cos(angle)
-        z[waiting + 1 : waiting + 1 + 2 * pairs : 2] = radius * sin(angle)
-    if n:
-        generator.spare = None
-        if waiting + 2 * pairs > n:
-            # The next caller may need all 53 bits.
-            radius_of_last = math.sqrt(-2.0 * math.log1p(-float(u[-1])))
-            generator.spare = radius_of_last * math.sin(2.0 * math.pi * float(u[-2]))
-    return z[:n]
 
 
 # --------------------------------------------------------------------------------------------------- integers
@@ -452,7 +420,8 @@ def log_normal_(out: np.ndarray, mean: float, std: float, generator: Generator) 
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     if out.dtype not in FLOATING:
         _refuse("log_normal_cpu", out)
-    z = fused(scalar_normals(out.size, generator, out.dtype), float(std), float(mean))
+    z = np.empty(out.size)
+    xp.random_scalar_normals(generator, z, float(mean), float(std))
     _write(out, _function("exp", out.dtype, z.size)(z))
 
 

@@ -1,7 +1,8 @@
 """Draws from a generator as machine code; see `__init__.py` for when it runs.
 
 The numbers are the reference's to the last bit. The words come from NumPy's own state, in place, so
-that a generator may change between the two at any time.
+that a generator may change between the two at any time. As NumPy's own draws, those here hold the
+generator's lock: nobody else draws meanwhile.
 """
 
 from __future__ import annotations
@@ -15,21 +16,12 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import random as reference
 from rushlight._codegen.kernels import libm
 from rushlight._codegen.kernels import random as kernels
-from rushlight._codegen.types import of
-from rushlight.core.dtype_sets import F32, F64, I64
+from rushlight._codegen.language import external
+from rushlight._codegen.types import f64, of
+from rushlight.core.dtype_sets import F32, F64, FULL, I64
 
 CHUNK = 1 << 16  # float64 numbers that pass through scratch memory at a time
 SMALL = 1  # who draws nothing starts nothing
-
-
-def drawn(generator: Any, kernel: Any, *args: Any) -> None:
-    """Run a kernel on the state of a generator, as NumPy does: nobody else draws meanwhile."""
-    lock, state = generator.native_state()
-    lock.acquire()  # `with` takes as long again as a few numbers do
-    try:
-        kernel(state, *args)
-    finally:
-        lock.release()
 
 
 def fits(out: np.ndarray, dtype: Any) -> bool:
@@ -50,7 +42,9 @@ hits, order = cache(kernels.hits.compiled), cache(kernels.order.compiled)
 def random_words(generator: Any, n: int) -> np.ndarray:
     """The next `n` words of 32 bits, as uint64 [n]."""
     out = np.empty(n, np.uint64)
-    drawn(generator, kernels.words.compiled(), out, n)
+    lock, state = generator.native_state()
+    with lock:
+        kernels.words.compiled()(state, out, n)
     return out
 
 
@@ -60,16 +54,21 @@ def random_wide_words(generator: Any, n: int) -> np.ndarray:
     if n < SMALL:
         return reference.random_wide_words(generator, n)
     out = np.empty(n, np.uint64)
-    drawn(generator, kernels.wide_words.compiled(), out, n)
+    lock, state = generator.native_state()
+    with lock:
+        kernels.wide_words.compiled()(state, out, n)
     return out
 
 
 @implements("random_floats")
 def random_floats(generator: Any, out: np.ndarray) -> None:
     """Numbers in [0, 1) into `out`, float32: the low 24 bits of 32, times 2**-24."""
-    if not fits(out, F32):
+    if out.dtype is not F32 or not out.size or not out.flags.carray:
         return reference.random_floats(generator, out)
-    return drawn(generator, floats(), out, out.size)
+    lock, state = generator.native_state()
+    with lock:
+        floats()(state, out, out.size)
+    return None
 
 
 @implements("random_doubles")
@@ -77,7 +76,10 @@ def random_doubles(generator: Any, out: np.ndarray) -> None:
     """Numbers in [0, 1) into `out`, float64: the low 53 bits of 64, times 2**-53."""
     if not fits(out, F64):
         return reference.random_doubles(generator, out)
-    return drawn(generator, doubles(), out, out.size)
+    lock, state = generator.native_state()
+    with lock:
+        doubles()(state, out, out.size)
+    return None
 
 
 @implements("random_uniform")
@@ -86,10 +88,16 @@ def random_uniform(generator: Any, out: np.ndarray, low: float, high: float) -> 
     if fits(out, F32):
         width = float(np.float32(high) - np.float32(low))
         kernel = kernels.floats_between.compiled()
-        return drawn(generator, kernel, out, out.size, width, low, high)
+        lock, state = generator.native_state()
+        with lock:
+            kernel(state, out, out.size, width, low, high)
+        return None
     if fits(out, F64):
         kernel = kernels.doubles_between.compiled()
-        return drawn(generator, kernel, out, out.size, high - low, low, high)
+        lock, state = generator.native_state()
+        with lock:
+            kernel(state, out, out.size, high - low, low, high)
+        return None
     return reference.random_uniform(generator, out, low, high)
 
 
@@ -99,15 +107,21 @@ def random_bernoulli(generator: Any, out: np.ndarray, below: int, value: float =
     t = of(out.dtype)
     if t is None or not fits(out, out.dtype):
         return reference.random_bernoulli(generator, out, below, value)
-    return drawn(generator, hits(T=t), out, out.size, below, value)
+    lock, state = generator.native_state()
+    with lock:
+        hits(T=t)(state, out, out.size, below, value)
+    return None
 
 
 @implements("random_integers")
 def random_integers(generator: Any, out: np.ndarray, low: int, span: int) -> None:
     """low + word % span into `out`, int64, by words of 32 bits; `span` below 2**28."""
-    if not fits(out, I64):
+    if out.dtype is not I64 or not out.size or not out.flags.carray:
         return reference.random_integers(generator, out, low, span)
-    return drawn(generator, integers(), out, out.size, low, span, 1 / span)
+    lock, state = generator.native_state()
+    with lock:
+        integers()(state, out, out.size, low, span, 1 / span)
+    return None
 
 
 @implements("random_normals")
@@ -130,12 +144,36 @@ def random_normals(
     return None
 
 
+@cache
+def pairwise(dtype: np.dtype) -> Any:
+    """The kernel of `random_scalar_normals`; None where the C library's functions are not Python's."""
+    if dtype not in FULL or not all(map(libm.each, ("log1p", "cos", "sin"))):
+        return None
+    used = {name.upper(): external(name, f64, f64) for name in ("log1p", "cos", "sin")}
+    return kernels.scalar_normals.compiled(T=of(dtype), **used)
+
+
+@implements("random_scalar_normals")
+def random_scalar_normals(generator: Any, out: np.ndarray, mean: float, std: float) -> None:
+    """Normal numbers into `out`, float32 or float64, in pairs; see `reference`."""
+    kernel = pairwise(out.dtype)
+    if kernel is None or not out.size or not out.flags.carray:
+        return reference.random_scalar_normals(generator, out, mean, std)
+    lock, state = generator.native_state()
+    with lock:
+        kernel(state, out, out.size, mean, std, generator.spare_pair)
+    return None
+
+
 @implements("random_normal_floats")
 def random_normal_floats(generator: Any, out: np.ndarray, mean: float, std: float) -> None:
     """n >= 16 normal numbers into `out`, float32 [n]; see `reference`."""
     if not fits(out, F32) or out.size < 16:
         return reference.random_normal_floats(generator, out, mean, std)
-    return drawn(generator, normals(), out, out.size, mean, std)
+    lock, state = generator.native_state()
+    with lock:
+        normals()(state, out, out.size, mean, std)
+    return None
 
 
 @implements("random_wide_normals")
@@ -180,5 +218,7 @@ def random_permutation(generator: Any, n: int) -> np.ndarray:
     if n < SMALL:
         return reference.random_permutation(generator, n)
     out = np.empty(n, np.int64)
-    drawn(generator, order(), out, n)
+    lock, state = generator.native_state()
+    with lock:
+        order()(state, out, n)
     return out

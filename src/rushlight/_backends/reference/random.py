@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 KERNELS = (
     "by_c_library random_bernoulli random_doubles random_floats random_integers "
-    "random_normal_floats random_normals random_permutation random_uniform random_wide_normals "
-    "random_wide_words random_words"
+    "random_normal_floats random_normals random_permutation random_scalar_normals random_uniform "
+    "random_wide_normals random_wide_words random_words"
 ).split()
 
 _LOW_24 = np.int32((1 << 24) - 1)
@@ -139,6 +139,30 @@ def random_wide_normals(
             angle = (2 * math.pi * pairs[:, 1]).ravel()
             pairs[:, 0] = fused(radius * np.cos(angle), std, mean).reshape(-1, 8)
             pairs[:, 1] = fused(radius * np.sin(angle), std, mean).reshape(-1, 8)
+
+
+@np.errstate(all="ignore")
+def random_scalar_normals(generator: Generator, out: np.ndarray, mean: float, std: float) -> None:
+    """Normal numbers into `out`, float32 or float64 [n], one after the other: two uniform numbers make two.
+
+    The second of the last pair is kept in the generator where `out` has no place for it, and is the first of
+    the next call.
+    """
+    n, spare = out.size, generator.spare
+    if not n:
+        return
+    z = np.empty(n + 2)
+    waiting = 0 if spare is None else 1
+    pairs = (n - waiting + 1) // 2
+    z[0] = spare or 0.0
+    if pairs:
+        u = generator.doubles(2 * pairs)
+        radius = np.sqrt(-2.0 * by_c_library("log1p", -u[1::2]))
+        angle = 2.0 * math.pi * u[0::2]
+        z[waiting : waiting + 2 * pairs : 2] = radius * by_c_library("cos", angle)
+        z[waiting + 1 : waiting + 1 + 2 * pairs : 2] = radius * by_c_library("sin", angle)
+    generator.spare = float(z[n]) if waiting + 2 * pairs > n else None
+    out.reshape(-1)[...] = fused(z[:n], std, mean)
 
 
 def by_c_library(name: str, x: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from rushlight._codegen.kernel import kernel
 from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, f64, i64
 
-FUNCTIONS = ("exp", "log", "log1p", "tan")
+FUNCTIONS = ("cos", "exp", "log", "log1p", "sin", "tan")
 
 
 @kernel

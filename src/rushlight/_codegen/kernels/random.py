@@ -263,6 +263,48 @@ def cos_sin(angle):
     return c, s
 
 
+@inline
+def next_word(key):
+    if key[N] == N:
+        twist(key)
+        key[N] = u32(0)
+    place = key[N]
+    key[N] = place + 1
+    return tempered(key[place])
+
+
+@inline
+def next_wide(key):
+    """A number in [0, 1) of 53 bits, of two words, the high one first."""
+    high = u64(next_word(key))
+    return unit_wide((high << 32) | u64(next_word(key)))
+
+
+@kernel
+def scalar_normals(
+    LOG1P, COS, SIN, state: i64, out: Ptr[T], n: i64, mean: f64, std: f64, spare: Ptr[f64]
+):
+    """n > 0 normal numbers in pairs, the first of them spare[0] if spare[1] is not 0; what is left of the last
+    pair is left there."""
+    key = bits(state, Ptr[u32])
+    i = i64(0)
+    if spare[1] != 0:
+        out[0] = T(fma(spare[0], std, mean))
+        spare[1] = 0.0
+        i = i64(1)
+    while i < n:
+        angle = next_wide(key) * TWO_PI
+        radius = sqrt(LOG1P(-next_wide(key)) * -2)
+        out[i] = T(fma(radius * COS(angle), std, mean))
+        second = radius * SIN(angle)
+        if i + 1 < n:
+            out[i + 1] = T(fma(second, std, mean))
+        else:
+            spare[0] = second
+            spare[1] = 1.0
+        i += 2
+
+
 FOUR_BY_PI = 4 / 3.141592653589793
 TWO_PI = 2 * 3.141592653589793
 FIRST, SECOND = (tuple(range(a, a + 8)) + tuple(range(a + 16, a + 24)) for a in (0, 8))

@@ -16,7 +16,7 @@ from rushlight._backends import sparse
 from rushlight.core import dtypes, modes
 from rushlight.core.dtype_sets import FULL, I64
 from rushlight.core.size import Size
-from rushlight.core.tensor import Tensor, new
+from rushlight.core.tensor import Tensor, _wrap, new
 from rushlight.dispatch import overrides
 from rushlight.dispatch.registry import public
 
@@ -188,47 +188,55 @@ def factory(quick: Callable | None = None) -> Callable:
     return lambda function: public()(overrides.overridable(function, quick, tensors=False))
 
 
-def shaped(fill: Callable) -> Callable:
-    """`quick` of a factory whose arguments are a shape; `fill(shape, dtype)` makes the array."""
+def shaped(make: Callable, draw: Callable | None = None) -> Callable:
+    """`quick` of a factory whose arguments are a shape: `make(shape, dtype)` gives the array, and
+    `draw(array)` fills it with random numbers."""
 
     def quick(args: tuple) -> Tensor | None:
         shape = args[0] if len(args) == 1 and args[0].__class__ in _SEQUENCES else args
         for n in shape:
             if n.__class__ is not int:
                 return None
-        if not args or modes.thread.device is not None:
+        if not args or modes.device_set and modes.thread.device is not None:
             return None
         t = new(Tensor)
-        t._array, t._edge, t._counter = fill(shape, modes._default_dtype.np), None, None
+        t._edge = t._counter = None
+        try:
+            a = t._array = make(shape, modes._default_dtype.np)
+        except (ValueError, MemoryError):  # the general way says what is wrong
+            return None
+        if draw is not None:
+            draw(a)
+        return t
+
+    return quick
+
+
+def alike(make: Callable, draw: Callable | None = None) -> Callable:
+    """`quick` of a factory that takes a tensor in the usual order of memory; see `shaped`."""
+
+    def quick(args: tuple) -> Tensor | None:
+        a = getattr(args[0], "_array", None) if len(args) == 1 else None
+        if a.__class__ is not np.ndarray or 1 in a.shape or not a.flags.c_contiguous:
+            return None
+        t = new(Tensor)
+        t._edge = t._counter = None
+        a = t._array = make(a.shape, a.dtype)
+        if draw is not None:
+            draw(a)
         return t
 
     return quick
 
 
 def valued(make: Callable) -> Callable:
-    """`quick` of a factory whose arguments are numbers; `make(*args)` gives the array, or None."""
+    """`quick` of a factory whose arguments are numbers: `make(*args)` gives the array, or None."""
 
     def quick(args: tuple) -> Tensor | None:
-        if modes.thread.device is not None or (a := make(*args)) is None:
+        try:
+            a = None if modes.device_set and modes.thread.device is not None else make(*args)
+        except (TypeError, ValueError, MemoryError):  # the general way says what is wrong
             return None
-        t = new(Tensor)
-        t._array, t._edge, t._counter = a, None, None
-        return t
-
-    return quick
-
-
-def alike(fill: Callable) -> Callable:
-    """`quick` of a factory that takes a tensor in the usual order of memory; `fill(shape, dtype)` makes the
-    array."""
-
-    def quick(args: tuple) -> Tensor | None:
-        (input,) = args
-        a = input._array
-        if a.__class__ is not np.ndarray or 1 in a.shape or not a.flags.c_contiguous:
-            return None
-        t = new(Tensor)
-        t._array, t._edge, t._counter = fill(a.shape, a.dtype), None, None
-        return t
+        return None if a is None else _wrap(a)
 
     return quick

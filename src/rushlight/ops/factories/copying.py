@@ -232,8 +232,8 @@ def _declare_conversions() -> None:
         public("Tensor", overridable=True, quick=quick)(conversion)
 
     def stay(args: tuple) -> Tensor | None:
-        (t,) = args
-        return t if t._array.__class__ is np.ndarray else None
+        a = getattr(args[0], "_array", None) if len(args) == 1 else None
+        return args[0] if a.__class__ is np.ndarray else None
 
     for name in ("cpu", "cuda", "xpu", "hpu", "ipu", "mtia"):
         declare_device(name)

@@ -12,13 +12,13 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
-from rushlight.core import dtypes, geometry
+from rushlight.core import dtypes, geometry, modes
 from rushlight.core.dtype_sets import F32, I64
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments, creation
-from rushlight.ops.factories.arguments import alike, factory, shaped, valued
+from rushlight.ops.factories.arguments import alike, factory, shaped
 from rushlight.ops.factories.copying import overwrite, overwriting
 from rushlight.ops.factories.creation import finished
 from rushlight.rng import generator as generators
@@ -80,27 +80,23 @@ def drawn_into(draw: Callable) -> Callable:
     return write
 
 
-def _uniform(shape: tuple, d: np.dtype) -> np.ndarray:
-    a, g = xp.empty(shape, d), generators.default_generator
-    if d is F32:
-        xp.random_floats(g, a)
+def _uniform(a: np.ndarray) -> None:
+    if a.dtype is F32:
+        xp.random_floats(generators.default_generator, a)
     else:
-        sampling.uniform_(a, 0.0, 1.0, g)
-    return a
+        sampling.uniform_(a, 0.0, 1.0, generators.default_generator)
 
 
-def _normal(shape: tuple, d: np.dtype) -> np.ndarray:
-    a, g = xp.empty(shape, d), generators.default_generator
-    if d is F32 and a.size >= 16:
-        xp.random_normal_floats(g, a, 0.0, 1.0)
-    elif d is F32:
-        a.reshape(-1)[...] = sampling.few_normals(a.size, g)
+def _normal(a: np.ndarray) -> None:
+    if a.dtype is not F32:
+        sampling.normal_(a, 0.0, 1.0, generators.default_generator)
+    elif a.size < 16:
+        xp.random_scalar_normals(generators.default_generator, a, 0.0, 1.0)
     else:
-        sampling.normal_(a, 0.0, 1.0, g)
-    return a
+        xp.random_normal_floats(generators.default_generator, a, 0.0, 1.0)
 
 
-@factory(quick=shaped(_uniform))
+@factory(quick=shaped(xp.empty, _uniform))
 def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
          requires_grad=False, pin_memory=False):  # fmt: skip
     """Uniform numbers in [0, 1).
@@ -120,7 +116,7 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
     )  # fmt: skip
 
 
-@factory(quick=shaped(_normal))
+@factory(quick=shaped(xp.empty, _normal))
 def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
           requires_grad=False, pin_memory=False):  # fmt: skip
     """Normal numbers of mean 0 and standard deviation 1."""
@@ -134,8 +130,10 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
     )  # fmt: skip
 
 
-def _randint(*args: Any) -> np.ndarray | None:
+def _randint(args: tuple) -> Tensor | None:
     """`randint` of ints of ordinary size and a tuple."""
+    if not 1 < len(args) < 4 or modes.device_set and modes.thread.device is not None:
+        return None
     low, high, size = args if len(args) == 3 else (0, *args)
     if low.__class__ is not int or high.__class__ is not int or size.__class__ is not tuple:
         return None
@@ -144,12 +142,12 @@ def _randint(*args: Any) -> np.ndarray | None:
     for n in size:
         if n.__class__ is not int:
             return None
-    a = xp.empty(size, I64)
+    a = creation.empty_array(size, I64)
     xp.random_integers(generators.default_generator, a, low, high - low)
-    return a
+    return _wrap(a)
 
 
-@factory(quick=valued(_randint))
+@factory(quick=_randint)
 def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None,
             device=None, requires_grad=False, pin_memory=False):  # fmt: skip
     """Integers of [low, high), `randint(high, size)` or `randint(low, high, size)`; int64 by default."""
@@ -195,14 +193,16 @@ def _integers(a: np.ndarray, low: int, high: int, g: generators.Generator) -> No
     sampling.random_(a, g, low, high)
 
 
-def _randperm(n: Any) -> np.ndarray | None:
+def _randperm(args: tuple) -> Tensor | None:
     """`randperm` of an int of ordinary size."""
-    if n.__class__ is not int or not 1 < n < 1 << 27:
+    if len(args) != 1 or modes.device_set and modes.thread.device is not None:
         return None
-    return xp.random_permutation(generators.default_generator, n)
+    if (n := args[0]).__class__ is not int or not 1 < n < 1 << 27:
+        return None
+    return _wrap(xp.random_permutation(generators.default_generator, n))
 
 
-@factory(quick=valued(_randperm))
+@factory(quick=_randperm)
 def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
     """The integers 0 to n - 1 in random order."""
@@ -224,7 +224,7 @@ def _like(name: str, draw: Callable, input: Any, options: tuple) -> Tensor:
     return creation.like(name, drawn_into(draw), input, *options)
 
 
-@public(overridable=True, quick=alike(_uniform))
+@public(overridable=True, quick=alike(xp.empty, _uniform))
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
               requires_grad=False, memory_format=None):  # fmt: skip
     """Uniform numbers in [0, 1), in the shape, dtype and memory order of `input`."""
@@ -233,7 +233,7 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, pi
     return _like("rand_like", lambda a: sampling.uniform_(a, 0.0, 1.0, g), input, options)
 
 
-@public(overridable=True, quick=alike(_normal))
+@public(overridable=True, quick=alike(xp.empty, _normal))
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
                requires_grad=False, memory_format=None):  # fmt: skip
     """Normal numbers, in the shape, dtype and memory order of `input`."""
