@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
+import weakref
+from copy import deepcopy
+
 import pytest
 
 import rushlight as torch
 import rushlight.nn.functional as F
+from rushlight import nn
 
 
 def zeros(*shape: int) -> torch.Tensor:
@@ -41,6 +47,30 @@ REFUSED = {
         lambda: F.nll_loss(torch.ones(4, 3, 2), zeros(4, 2), torch.ones(4)), RuntimeError,
         "either for all or no classes",
     ),
+    "rows of bags": (
+        lambda: F.embedding_bag(torch.tensor([[0, 9]]), torch.ones(4, 2), mode="max"), RuntimeError,
+        "Expected idx >= 0 && idx < num_embeddings but found idx to be 9",
+    ),
+    "rows of bags, summed": (
+        lambda: F.embedding_bag(torch.tensor([[0, 9]]), torch.ones(4, 2), mode="sum"), RuntimeError,
+        "Index 1 of input takes value 9",
+    ),
+    "padding of bags": (
+        lambda: nn.EmbeddingBag(4, 3, padding_idx=4), AssertionError, "padding_idx must be within num_emb",
+    ),
+    "a sequence without steps": (
+        lambda: nn.LSTM(5, 6)(torch.ones(0, 2, 5)), RuntimeError, "sequence length to be larger than 0",
+    ),
+    "packing nothing": (
+        lambda: nn.utils.rnn.pack_padded_sequence(torch.ones(0, 0), []), RuntimeError,
+        "Cannot pack empty tensors",
+    ),
+    "a huge factor": (
+        lambda: F.interpolate(torch.ones(1, 1, 4, 4), scale_factor=1e20), RuntimeError, "without overflow",
+    ),
+    "channels of an instance norm": (
+        lambda: nn.InstanceNorm1d(3, affine=True)(torch.ones(2, 4, 5)), ValueError, "to match num_features",
+    ),
 }  # fmt: skip
 
 
@@ -63,3 +93,108 @@ def test_classes_of_one_sample():
 def test_threshold_in_place_where_elements_share_memory():
     x = torch.tensor([-1.0, 2.0]).expand(3, 2)
     assert F.threshold(x, 0.5, 0.25, inplace=True).tolist() == [[0.25, 2.0]] * 3
+
+
+WARNED = {
+    "dropout2d of three dimensions": (
+        lambda: F.dropout2d(torch.ones(1, 2, 2)), "assuming that channel-wise 1D dropout",
+    ),
+    "affine_grid of one place": (
+        lambda: F.affine_grid(torch.ones(1, 2, 3), [1, 1, 2, 1], align_corners=True),
+        "See the documentation of affine_grid",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_warned_of(name):
+    call, text = WARNED[name]
+    with pytest.warns(UserWarning, match=text):
+        call()
+
+
+def test_nothing_in_and_nothing_out():
+    assert nn.Transformer(16, 4, 1, 1)(torch.ones(3, 0, 16), torch.ones(2, 0, 16)).shape == (
+        2,
+        0,
+        16,
+    )
+    assert F.cross_entropy(torch.ones(5, 0), torch.ones(5, 0)).isnan()
+    assert (
+        F.cross_entropy(torch.ones(5, 0), torch.ones(5, 0), reduction="none").tolist() == [0.0] * 5
+    )
+    for image, grid in [((2, 0, 3, 4, 2), (2, 2, 2, 2, 3)), ((0, 3, 3, 4), (0, 2, 2, 2))]:
+        x, at = torch.ones(image, requires_grad=True), torch.ones(grid, requires_grad=True)
+        F.grid_sample(x, at, align_corners=False).sum().backward()
+        assert x.grad.shape == image and at.grad.abs().sum() == 0
+    table = nn.Embedding(0, 0, sparse=True)
+    table(torch.tensor([], dtype=torch.int64)).sum().backward()
+    assert table.weight.grad.is_sparse and table.weight.grad.shape == (0, 0)
+
+
+def test_sparse_weights_of_inputs_of_any_dimensions():
+    weight, bias = torch.tensor([[0.0, 2.0], [1.0, 0.0], [0.0, 3.0]]), torch.ones(3)
+    for shape in [(2,), (4, 2), (1, 4, 2)]:
+        x = torch.arange(torch.Size(shape).numel()).view(shape).float()
+        for w in (weight.to_sparse(), weight.to_sparse_csr()):
+            assert torch.equal(F.linear(x, w), F.linear(x, weight))
+            assert torch.equal(F.linear(x, w, bias), F.linear(x, weight, bias))
+
+
+def test_sparse_gradients_of_two_passes_stand_side_by_side():
+    table, rows = nn.Embedding(10, 3, sparse=True), torch.tensor([7, 1])
+    for _ in range(2):
+        table(rows).sum().backward()
+    grad = table.weight.grad
+    assert grad._indices().tolist() == [[7, 1, 7, 1]] and not grad.is_coalesced()
+    assert grad.to_dense()[7].tolist() == [2.0] * 3
+
+
+def test_packed_sequences_of_other_dtypes():
+    packed = nn.utils.rnn.pack_padded_sequence(torch.ones(3, 2), [3, 1])
+    for name, dtype in (("short", torch.int16), ("char", torch.int8), ("byte", torch.uint8)):
+        assert getattr(packed, name)().data.dtype is dtype
+
+
+def test_parametrizations_say_what_they_may_not_change():
+    class Cut(nn.Module):
+        def forward(self, x):
+            return x[:-1]
+
+    class CutBack(nn.Module):
+        def forward(self, x):
+            return x
+
+        def right_inverse(self, x):
+            return x[:-1]
+
+    parametrize, layer = nn.utils.parametrize, nn.Linear(2, 2)
+    with pytest.raises(ValueError, match="Registering a parametrization may not change the shape"):
+        parametrize.register_parametrization(layer, "weight", Cut())
+    parametrize.register_parametrization(layer, "weight", nn.Identity())
+    with pytest.raises(ValueError, match="right_inverse must have the same shape"):
+        parametrize.register_parametrization(layer, "weight", CutBack())
+
+
+def names_of(module, state_dict, *rest):
+    module.seen = sorted(state_dict)
+
+
+def test_a_load_hook_does_not_keep_its_module_alive():
+    layer = nn.Linear(2, 2)
+    layer.register_load_state_dict_pre_hook(names_of)
+    for other in (deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        other.load_state_dict(layer.state_dict())
+        assert other.seen == ["bias", "weight"] and not hasattr(layer, "seen")
+    gc.disable()
+    try:
+        reference = weakref.ref(layer)
+        del layer
+        assert reference() is None
+    finally:
+        gc.enable()
+
+
+def test_lists_of_parameters_without_data_print_as_others():
+    values = [nn.Parameter(torch.empty(1, device="meta"))]
+    assert "torch.float32 of size 1]" in str(nn.ParameterList(values))

@@ -339,7 +339,10 @@ def values_at(g: Any, indices: np.ndarray) -> np.ndarray:
 
 
 def add(a: Coo, b: Coo) -> Coo:
-    """a + b: merged where both are sorted or have the same coordinates, else one after the other."""
+    """a + b: merged where both are sorted or have the same coordinates, else one after the other.
+
+    One after the other too where values are not contiguous, as in PyTorch: gradients of sums are not.
+    """
     if a.sparse_dim != b.sparse_dim:
         raise RuntimeError(
             "add: expected 'self' and 'other' to have same number of sparse dimensions, but "
@@ -347,12 +350,14 @@ def add(a: Coo, b: Coo) -> Coo:
         )
     both = a.coalesced and b.coalesced
     dtype = np.result_type(a.values, b.values) if a.dtype != b.dtype else a.dtype
-    if a.indices.shape == b.indices.shape and np.array_equal(a.indices, b.indices):
+    merged = a.values.flags.c_contiguous and b.values.flags.c_contiguous
+    same = a.indices.shape == b.indices.shape and np.array_equal(a.indices, b.indices)
+    if merged and same:
         return Coo(a.indices.copy(), (a.values + b.values).astype(dtype, copy=False), a.shape, both)
     indices = np.concatenate((a.indices, b.indices), 1)
     values = np.concatenate((a.values, b.values)).astype(dtype, copy=False)
     together = Coo(indices, values, a.shape)
-    if is_sorted(a) and is_sorted(b):
+    if merged and is_sorted(a) and is_sorted(b):
         together = coalesce(together)
         together.coalesced = both
     return together

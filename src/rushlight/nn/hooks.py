@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -64,10 +65,16 @@ class BoundHook:
     """A load hook that is handed its module first; it follows the module through deepcopy."""
 
     def __init__(self, module: Module, hook: Callable[..., Any]) -> None:
-        self.module, self.hook = module, hook
+        self.module, self.hook = weakref.ref(module), hook  # the module holds this
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.hook(self.module, *args, **kwargs)
+        return self.hook(self.module(), *args, **kwargs)
+
+    def __getstate__(self) -> Any:
+        return self.module(), self.hook
+
+    def __setstate__(self, state: Any) -> None:
+        self.__init__(*state)  # type: ignore[misc]
 
 
 def call_with_hooks(module: Module, args: tuple, kwargs: dict[str, Any]) -> Any:

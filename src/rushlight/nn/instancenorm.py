@@ -30,6 +30,9 @@ class _InstanceNorm(_NormBase):
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
 
+    def _get_no_batch_dim(self) -> int:
+        return self._n + 1
+
     def _check_input_dim(self, input: Tensor) -> None:
         self._need_dims(input, self._n + 1, self._n + 2)
 
@@ -50,7 +53,7 @@ class _InstanceNorm(_NormBase):
                 "because affine=False",
                 stacklevel=3,
             )
-        if input.dim() == self._n + 1:
+        if input.dim() == self._get_no_batch_dim():
             return self._normalise(input.unsqueeze(0)).squeeze(0)
         return self._normalise(input)
 

@@ -210,6 +210,8 @@ class RNNBase(Module):
         batched = packed or input.dim() == 3
         if not batched:
             data = data.unsqueeze(0 if self.batch_first else 1)
+        if not packed and not data.size(1 if self.batch_first else 0):
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         weights = self._flat_weights
         self._check_input(data.size(-1), data.dtype, weights[0])
         batch = int(batch_sizes[0]) if packed else data.size(0 if self.batch_first else 1)

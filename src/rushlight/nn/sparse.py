@@ -37,14 +37,11 @@ class _Table(Module):
             )
         self.weight = Parameter(_weight, requires_grad=requires_grad)
 
-    def _check_padding(self, padding_idx: int | None) -> int | None:
+    def _check_padding(self, padding_idx: int | None, word: str) -> int | None:
         if padding_idx is None:
             return None
         if not -self.num_embeddings <= padding_idx < self.num_embeddings:
-            raise AssertionError(
-                f"Padding_idx must be within num_embeddings: got {padding_idx} of "
-                f"{self.num_embeddings}"
-            )
+            raise AssertionError(f"{word} must be within num_embeddings")
         return padding_idx % self.num_embeddings
 
     def reset_parameters(self) -> None:
@@ -89,7 +86,7 @@ class Embedding(_Table):
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
-        self.padding_idx = self._check_padding(padding_idx)
+        self.padding_idx = self._check_padding(padding_idx, "Padding_idx")
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
@@ -181,7 +178,7 @@ class EmbeddingBag(_Table):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self.padding_idx = self._check_padding(padding_idx)
+        self.padding_idx = self._check_padding(padding_idx, "padding_idx")
         self._make_table(_weight, True, device, dtype)
         self.mode = mode
         self.sparse = sparse

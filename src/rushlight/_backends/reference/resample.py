@@ -254,7 +254,7 @@ def _taps_at(
 ) -> tuple[list, list]:
     """Taps and derivatives for each dimension of the image; grid (N, *out, nd), its last first."""
     nd = len(sizes)
-    flat = grid.reshape(len(grid), -1, nd)
+    flat = grid.reshape(len(grid), prod(grid.shape[1:-1]), nd)
     found = [
         _place_taps(flat[..., nd - 1 - d], sizes[d], mode, padding, corners) for d in range(nd)
     ]
@@ -321,7 +321,7 @@ def grid_sample_gradients(
     n, c = x.shape[:2]
     nd, area = len(sizes), prod(sizes)
     image = x.reshape(n, c, area)
-    g = np.ascontiguousarray(g).reshape(n, c, -1)
+    g = np.ascontiguousarray(g).reshape(n, c, prod(grid.shape[1:-1]))
     gx = np.zeros(n * c * area, x.dtype)
     ggrid = np.zeros((n, g.shape[2], nd), grid.dtype)
     plane = np.arange(n * c).reshape(n, c, 1) * area
@@ -367,6 +367,6 @@ def affine_grid(theta: np.ndarray, sizes: Ints, corners: bool) -> np.ndarray:
 def affine_grid_adjoint(g: np.ndarray, sizes: Ints, corners: bool) -> np.ndarray:
     """The transpose of `affine_grid`: (N, *sizes, nd) to (N, nd, nd + 1)."""
     nd = len(sizes)
-    flat = g.reshape(len(g), -1, nd)
+    flat = g.reshape(len(g), prod(g.shape[1:-1]), nd)
     sums = np.matmul(flat.swapaxes(1, 2), base_grid(sizes, corners, g.dtype))
     return sums.astype(g.dtype, copy=False)

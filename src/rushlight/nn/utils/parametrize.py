@@ -59,21 +59,23 @@ def _assign(place: Tensor, value: Tensor) -> None:
         place.data = value.detach()
 
 
-def _check_same(
-    what: str, tensor: Any, dtype: Any, shape: Any, advice: str = ", unless `unsafe` is enabled"
-) -> None:
+_KEEPS = "Registering a parametrization may not change the {} of the tensor"
+_INVERSE_KEEPS = (
+    "The tensor returned by parametrization.right_inverse must have the same {} as the module's"
+)
+
+
+def _check_same(what: str, keeps: str, tensor: Any, like: Any) -> None:
+    """ValueError unless `tensor`, that `what` returned, has the dtype and shape of `like`."""
     if not isinstance(tensor, Tensor):
         raise ValueError(f"{what} must return a tensor. Got {type(tensor).__name__}.")
-    if tensor.dtype is not dtype:
-        raise ValueError(
-            f"{what} may not change the dtype of the tensor{advice}: it was {dtype}, and became "
-            f"{tensor.dtype}."
-        )
-    if tensor.shape != shape:
-        raise ValueError(
-            f"{what} may not change the shape of the tensor{advice}: it was {tuple(shape)}, and "
-            f"became {tuple(tensor.shape)}."
-        )
+    for part in ("dtype", "shape"):
+        was, became = getattr(like, part), getattr(tensor, part)
+        if became != was:
+            raise ValueError(
+                f"{keeps.format(part)}, unless the `unsafe` flag is enabled: it was {was}, and became "
+                f"{became}."
+            )
 
 
 def _parts(inverted: Any) -> list[Tensor]:
@@ -104,7 +106,7 @@ class ParametrizationList(ModuleList):
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
         self.unsafe = unsafe
-        dtype, shape, before = original.dtype, original.shape, original.data
+        before = original.data
         inverted: Any = original
         with rushlight.no_grad():
             for module in reversed(self):
@@ -117,10 +119,10 @@ class ParametrizationList(ModuleList):
         self.is_tensor = isinstance(inverted, Tensor)
         self.ntensors = len(parts)
         if self.is_tensor:
-            if inverted.dtype is not dtype:
+            if inverted.dtype is not before.dtype:
                 raise ValueError(
                     "When `right_inverse` outputs one tensor, it may not change the dtype: it was "
-                    f"{dtype}, and became {inverted.dtype}."
+                    f"{before.dtype}, and became {inverted.dtype}."
                 )
             _assign(original, inverted)
             _put(self, "original", original)
@@ -132,7 +134,7 @@ class ParametrizationList(ModuleList):
                 _put(self, f"original{i}", part)
         if not unsafe:
             try:
-                _check_same("A parametrization", self(), dtype, shape)
+                _check_same("A parametrization", _KEEPS, self(), before)
             except BaseException:
                 if self.is_tensor:
                     original.data = before
@@ -246,15 +248,13 @@ def register_parametrization(
         if not unsafe:
             before = getattr(module, tensor_name)
             after = parametrization(before)
-            _check_same("A parametrization", after, before.dtype, before.shape)
+            _check_same("A parametrization", _KEEPS, after, before)
             if hasattr(parametrization, "right_inverse"):
                 try:
                     back = parametrization.right_inverse(after)
                 except NotImplementedError:
                     back = before
-                _check_same(
-                    "The right_inverse of a parametrization", back, before.dtype, before.shape
-                )
+                _check_same("parametrization.right_inverse", _INVERSE_KEEPS, back, before)
         listed = module.parametrizations[tensor_name]
         listed.append(parametrization)
         listed.unsafe |= unsafe

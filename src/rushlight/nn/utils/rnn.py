@@ -92,6 +92,23 @@ class PackedSequence(_Packed):
         """In int32."""
         return self.to(dtype=rushlight.int32)
 
+    def short(self) -> PackedSequence:
+        """In int16."""
+        return self.to(dtype=rushlight.int16)
+
+    def char(self) -> PackedSequence:
+        """In int8."""
+        return self.to(dtype=rushlight.int8)
+
+    def byte(self) -> PackedSequence:
+        """In uint8."""
+        return self.to(dtype=rushlight.uint8)
+
+    def pin_memory(self) -> PackedSequence:
+        """In page-locked memory."""
+        parts = (None if t is None else t.pin_memory() for t in self)
+        return type(self)(*parts)
+
     @property
     def is_cuda(self) -> bool:
         """True if the data is on a GPU."""
@@ -110,6 +127,8 @@ def pack_padded_sequence(
     `enforce_sorted`: the lengths fall already; else the batch is sorted here.
     """
     lengths = rushlight.as_tensor(lengths, dtype=rushlight.int64, device="cpu")
+    if not input.numel():
+        raise RuntimeError("Cannot pack empty tensors.")
     sorted_indices = None
     if not enforce_sorted:
         lengths, sorted_indices = rushlight.sort(lengths, descending=True)

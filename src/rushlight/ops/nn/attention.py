@@ -479,8 +479,8 @@ def multi_head_attention_forward(
             if attn_mask.shape[0] == 1 and attn_mask.ndim == 3:
                 attn_mask = attn_mask.unsqueeze(0)
             else:
-                attn_mask = attn_mask.view(n, num_heads, -1, s)
-        q, k, v = (t.view(n, num_heads, -1, head) for t in (q, k, v))
+                attn_mask = attn_mask.view(n, num_heads, attn_mask.shape[1], s)
+        q, k, v = (t.view(n, num_heads, t.shape[1], head) for t in (q, k, v))
         result = scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
         result = result.permute(2, 0, 1, 3).reshape(length * n, e)
     result = linear(result, out_proj_weight, out_proj_bias)

@@ -149,7 +149,8 @@ def of_channels(
 
         warnings.warn(
             f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will result in an "
-            f"error in a future release; expected {' or '.join(map(str, ndims))} dimensions.",
+            "error in a future release. To retain the behavior and silence this warning, please use "
+            f"dropout instead. Note that {name} takes {' or '.join(map(str, ndims))} dimensions.",
             stacklevel=4,
         )
     batched = input.ndim == ndims[-1] or input.ndim not in ndims
@@ -179,7 +180,17 @@ def dropout1d(input: Array, p: float = 0.5, training: bool = True, inplace: bool
 def dropout2d(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False):
     """Zero whole channels of (N, C, H, W)."""
     check(p)
-    if input.ndim == 3:  # PyTorch takes it as (N, C, L)
+    if input.ndim == 3:
+        import warnings
+
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
+            "behavior is desired - input is interpreted as shape (N, C, L), where C is the channel dim. "
+            "This behavior will change in a future release to interpret the input as one without a "
+            "batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise dropout behavior, "
+            "please switch to using dropout1d instead.",
+            stacklevel=3,
+        )
         result = feature_dropout(input, p, training)
         return input.copy_(result) if inplace and training else result
     return of_channels("dropout2d", (3, 4), input, p, training, inplace)

@@ -78,7 +78,7 @@ def entries_of_rows(
     from rushlight.ops.sparse.operators import build
 
     width = g.shape[-1]
-    at, rows = indices.reshape(-1), g.reshape(-1, width)
+    at, rows = indices.reshape(-1), g.reshape(indices.numel(), width)
     if padding_idx >= 0:
         used = (at != padding_idx).nonzero().reshape(-1)
         if used.numel() < at.numel():
@@ -199,6 +199,11 @@ def bagged(
     """(bags reduced, bag of each index, indices in each bag, of a maximum the row it is in)."""
     bad = xp.out_of_range(indices, weight.shape[0])
     if bad is not None:
+        if mode == MODES["max"] or padding_idx >= 0 or weight.dtype == np.float64:
+            raise RuntimeError(
+                "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
+                f"{bad}"
+            )
         at = int((indices == bad).argmax())
         raise RuntimeError(
             f"Index {at} of input takes value {bad} which is not in the valid range [0, {weight.shape[0]})"

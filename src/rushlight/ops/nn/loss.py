@@ -319,13 +319,13 @@ def probabilities_cross_entropy(
 ) -> Any:
     c = 0 if input.ndim == 1 else 1
     if label_smoothing:
-        target = target * (1 - label_smoothing) + label_smoothing / input.shape[c]
+        target = target * (1 - label_smoothing) + label_smoothing / max(input.shape[c], 1)
     if weight is not None:
         logs = logs * weight.view(*([1] * c), -1, *([1] * (input.ndim - c - 1)))
-    loss = -(logs * target)
+    products = logs * target
     if reduction == "mean":
-        return loss.sum() / (input.numel() / input.shape[c])
-    return loss.sum() if reduction == "sum" else loss.sum(c)
+        return -products.sum() / (input.numel() / max(input.shape[c], 1))
+    return -(products.sum() if reduction == "sum" else products.sum(c))
 
 
 @composite(where="nn.functional", inplace=False)

@@ -144,7 +144,10 @@ def interpolate(
         if size is not None:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     if size is None:
-        size = tuple(int(s * f) for s, f in zip(shape, factors, strict=True))
+        products = [s * f for s, f in zip(shape, factors, strict=True)]
+        if not all(-(2.0**63) <= p < 2.0**63 for p in products):
+            raise RuntimeError("value cannot be converted to type int64_t without overflow")
+        size = tuple(map(int, products))
         factors = None if recompute_scale_factor else factors
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and n == 2):
         raise ValueError(

@@ -290,7 +290,9 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, beta: Any = 1, alpha: Any = 1
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    return mm(input, weight.t()) if bias is None else addmm(bias, input, weight.t())
+    rows = input if input.ndim == 2 else input.reshape(-1, input.shape[-1])
+    result = mm(rows, weight.t()) if bias is None else addmm(bias, rows, weight.t())
+    return result if input.ndim == 2 else result.reshape(*input.shape[:-1], weight.shape[0])
 
 
 # -- public products -------------------------------------------------------------------------------
