@@ -69,6 +69,15 @@ def unwrap_lines(op: Op, again: str) -> list[str]:
     return [*lines, "    except AttributeError:", f"        {again}"]
 
 
+def number_lines(op: Op, again: str) -> list[str]:
+    """Lines that leave a call with a Python number to `again`: an attribute that is missing takes longer."""
+    lines = []
+    for i in op.numbers if op.elementwise and op.promote is not None else ():
+        if i != op.inputs[0]:
+            lines += [f"    c = {i}.__class__", f"    if c is float or c is int: {again}"]
+    return lines
+
+
 def array_tests(op: Op) -> list[str]:
     """Conditions under which an input is no plain array."""
     tests = [
@@ -357,6 +366,7 @@ def function_source(op: Op, quiet: bool = False) -> str:
     lines = [
         f"def {op.name}({signature(op)}):",
         *bind_lines(op),
+        *number_lines(op, again),
         *unwrap_lines(op, again),
         f"    if {' or '.join(tests)}:",
         f"        {again}",
@@ -413,7 +423,7 @@ def with_defaults(op: Op, lines: list[str]) -> str:
 def scalar_lines(op: Op) -> list[str]:
     """The section for `tensor <op> number`: the number stays a Python number (NumPy's weak scalar)."""
     x, y = op.inputs
-    again = f"return slow_operator({x}, {y})"
+    again = f"return slow({', '.join([x, y, *(f'd_{s}' for s in op.params[2:])])})"
     if not op.kernel or not op.elementwise or op.promote is None:
         return [f"    {again}"]
     kinds = f"(a_{x}.dtype is not f32 and a_{x}.dtype is not f64"
@@ -428,6 +438,44 @@ def scalar_lines(op: Op) -> list[str]:
         *result_lines(op),
         "    return result",
     ]
+
+
+def key_source(op: Op, parts: tuple[str, ...], inplace: bool) -> str:
+    """Calls the function printed for the key of a call (Note [Call keys]), or the general way.
+
+    It takes the parameters in their order, then `out`. `parts`: those that the key says something of.
+    """
+    out = op.has_out and not inplace
+    values = ", ".join((*op.params, "out") if out else op.params)
+    lines = [
+        f"def by_key({values}{'=None' if out else ''}):",
+        f"    if active.modes: return in_modes(op, [{values}])",
+    ]
+    for p in parts:
+        if p in op.statics:
+            known = f"None if {p} is d_{p} else " if p in op.defaults else ""
+            lines.append(f"    k_{p} = {known}{p}.__class__")
+        elif p in op.numbers and p != op.inputs[0]:
+            lines.append(f"    k_{p} = {p}.__class__")
+            lines.append(f"    if k_{p} is not float and k_{p} is not int: k_{p} = kind_of({p})")
+        else:
+            lines += [
+                "    try:",
+                f"        a = {p}._array",
+                f"        k_{p} = a.dtype if a.__class__ is ndarray and a.ndim else kind_of({p})",
+                f"    except AttributeError: k_{p} = {p}.__class__",
+            ]
+    key = "".join(f"k_{p}, " for p in parts)
+    return "\n".join(
+        [
+            *lines,
+            f"    function = table.get(({key}))",
+            "    if function is None:",
+            f"        function = learn(op, ({key}), ({values},), {inplace})",
+            f"        if function is None: return general(op, [{values}])",
+            f"    return function({values})",
+        ]
+    )
 
 
 def composite_source(op: Op, unasked: frozenset[str]) -> str:
@@ -483,7 +531,7 @@ def inplace_source(op: Op, ufunc: bool) -> str:
     tests.append(f"0 in a_{x}.strides")
     lines = [f"def {op.name}_({signature(op, out=False)}):", f"    a_{x} = target = {x}._array"]
     texts[x] = "target"
-    if op.variant is not None and y is None:
+    if op.variant is not None and y is None and op.keyed != "bifc":
         tests.append(f"variant({', '.join(op.params)}) is not None")
     if op.kernel:
         tests += [f"{s} is not d_{s}" for s in op.statics]

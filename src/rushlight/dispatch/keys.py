@@ -55,23 +55,22 @@ def kind_of(value: Any) -> Any:
     return a.dtype if a.ndim else ZERO.get(a.dtype)
 
 
-def picker(op: Op) -> Callable | None:
-    """The function that makes the key of a call from its values; None for operators without keys."""
+def parts(op: Op) -> tuple[str, ...]:
+    """The parameters that a key says something of; none for operators without keys.
+
+    Inputs, and the other ones where `variant` reads their classes.
+    """
     if not op.elementwise or op.lists or op.view or op.outputs is not None or op.composite:
-        return None
-    at = [op.params.index(i) for i in op.inputs]
-    if len(at) == 1:
-        return lambda values: kind_of(values[0])
-    if at == [0, 1]:
-        return lambda values: (kind_of(values[0]), kind_of(values[1]))
-    return lambda values: tuple([kind_of(values[i]) for i in at])
+        return ()
+    return (*op.inputs, *op.statics) if op.keyed else op.inputs
 
 
-def learn(op: Op, table: dict, key: Any, values: tuple, inplace: bool = False) -> Callable | None:
-    """The function for a key that `table` has none for: printed the second time the key is seen.
+def learn(op: Op, key: Any, values: tuple, inplace: bool = False) -> Callable | None:
+    """The function for a key that has none yet: printed the second time the key is seen.
 
     None for the first time, and where only the general way knows what to do.
     """
+    table = op.inplace_table if inplace else op.table
     if key in table:
         return None
     if key not in op.seen or len(table) >= MOST:
@@ -98,7 +97,7 @@ class Call:
     def __init__(self, op: Op, key: Any, values: tuple) -> None:
         self.op = op
         self.names: dict[str, Any] = {}
-        kinds = dict(zip(op.inputs, key if key.__class__ is tuple else (key,), strict=True))
+        kinds = dict(zip(parts(op), key, strict=True))
         self.taken = None
         if op.variant is not None:
             self.taken = op.variant(**dict(zip(op.params, values)))
@@ -155,10 +154,9 @@ def scope_of(op: Op) -> dict[str, Any]:
 
 def described(key: Any) -> str:
     """A key as it stands in the name of a source: `(float32, int)`."""
-    parts = key if key.__class__ is tuple else (key,)
     return ", ".join(
         getattr(p, "__name__", None) or (f"0-d {p.dtype}" if p.__class__ is Zero else str(p))
-        for p in parts
+        for p in key
     )
 
 
@@ -253,8 +251,7 @@ def text_of(call: Call, names: dict[str, Any]) -> str | None:
     again = f"return general_call(op, ({emit.everything(op)},))"
     lines = [f"def call({', '.join(op.params)}{', out=None' if op.has_out else ''}):"]
     tests = ["out is not None"] if op.has_out else []
-    if op.variant is not None:
-        tests.append(f"variant({', '.join(f'{p}={p}' for p in op.params)}) is not taken")
+    tests += variant_tests(call)
     if target.kernel:
         tests += [f"{s} is not d_{s}" for s in target.statics if s in target.defaults]
     if tests:
@@ -288,6 +285,16 @@ def text_of(call: Call, names: dict[str, Any]) -> str | None:
     else:
         lines.append("    node = None")
     return "\n".join([*lines, *emit.result_lines(target), "    return result"])
+
+
+def variant_tests(call: Call) -> list[str]:
+    """The condition under which another operator takes over than for the call that was printed."""
+    op = call.op
+    if op.variant is None or op.keyed == "bifc":
+        return []
+    if call.common is not None and "bifc"[call.common.kind] in op.keyed:
+        return []
+    return [f"variant({', '.join(f'{p}={p}' for p in op.params)}) is not taken"]
 
 
 def dtype_of(call: Call, name: str) -> np.dtype:
@@ -334,8 +341,7 @@ def inplace_text(call: Call, names: dict[str, Any]) -> str | None:
     names["slow"] = inplace.inplace
     again = f"return slow(op, [{', '.join(op.params)}])"
     tests = []
-    if op.variant is not None:
-        tests.append(f"variant({', '.join(f'{p}={p}' for p in op.params)}) is not taken")
+    tests += variant_tests(call)
     if target.kernel:
         tests += [f"{s} is not d_{s}" for s in target.statics if s in target.defaults]
     else:

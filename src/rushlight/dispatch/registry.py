@@ -147,6 +147,7 @@ class Op:
         holomorphic: bool | None = None,
         accepts: str | None = None,
         variant: Callable | None = None,
+        keyed: str = "",
         scalar_nodes: tuple[str, ...] = (),
         numbers: tuple[str, ...] | None = None,
         intermediates: tuple[str, ...] = (),
@@ -165,6 +166,8 @@ class Op:
         self.accepts = accepts
         # function of the arguments: the operator that takes over when a static one is unusual
         self.variant = variant
+        # kinds of common dtype (as for `accepts`) for which all calls of one key have the same variant
+        self.keyed = keyed
         # names of the node when the second, or the first, input is a Python number
         self.scalar_nodes = scalar_nodes
         # Tensor has a method of this name: so by default for what stands in the top namespace

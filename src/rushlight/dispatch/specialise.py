@@ -2,9 +2,10 @@
 
 Note [Call keys]
     The public function of an operator is printed for the hottest call: plain arrays of one dtype, no
-    mode, static arguments at their defaults. Any other call goes to `slow`, which makes its key: for each
+    mode, static arguments at their defaults. Any other call goes to `slow`, printed too, which makes its key: for each
     input the dtype of its array (0-d ones apart, since they promote otherwise) or the class of the Python
-    number in its place. `op.table` holds the functions printed for keys; a key gets its own the second
+    number in its place, and where the operator is `keyed` the class of each static argument that is not the
+    default (`alpha`). `op.table` holds the functions printed for keys; a key gets its own the second
     time it is seen, or `None` where only the general way (general.py) knows what to do. In-place forms
     have a table of their own. What is printed are the stages of the general way with the questions that
     the key answers left out: which dtype to compute in, what to cast, whether a number fits.
@@ -143,26 +144,24 @@ def scope_of(op: Op) -> dict[str, Any]:
 # -- what the printed function of the hottest call leaves ------------------------------------------
 
 
-def slow(op: Op) -> Callable:
+def slow(op: Op, in_place: bool = False) -> Callable:
     """`slow(*values)` of an operator: the printed function of the call's key, or the general way.
 
     `values`: in the order of the parameters, then `out`.
     """
-    table, pick = op.table, keys.picker(op)
-
-    def call_by_key(*values: Any) -> Any:
-        if active.modes:
-            return in_modes(op, values)
-        if pick is None:
-            return general.call(op, values)
-        key = pick(values)
-        function = table.get(key) or keys.learn(op, table, key, values)
-        return general.call(op, values) if function is None else function(*values)
-
-    return call_by_key
+    names = {"op": op, "in_modes": in_modes, "general": general.call, "table": op.table}
+    if in_place:
+        names |= {"in_modes": inplace.inplace, "general": inplace.inplace}
+        names["table"] = op.inplace_table
+    if not (parts := keys.parts(op)):
+        return lambda *values: names["in_modes" if active.modes else "general"](op, [*values])
+    names |= {**scope, **{f"d_{p}": v for p, v in op.defaults.items()}}
+    names |= {"kind_of": keys.kind_of, "learn": keys.learn}
+    source = emit.key_source(op, parts, in_place)
+    return evaluate(op, source, "by_key", f" by key{' in place' if in_place else ''}", names)
 
 
-def in_modes(op: Op, values: tuple) -> Any:
+def in_modes(op: Op, values: list) -> Any:
     """A call while modes are on: inside inference_mode alone a printed function, else the general way."""
     if not thread.inference or active.modes != active.inference:
         return general.call(op, values)
@@ -199,17 +198,7 @@ def slow_operator(op: Op) -> Callable:
 
 def inplace_function(op: Op) -> Any:
     """The method `name_`."""
-    table = op.inplace_table
-    at = keys.picker(op)
-
-    def inplace_by_key(*values: Any) -> Any:
-        if at is None or active.modes:
-            return inplace.inplace(op, list(values))
-        key = at(values)
-        function = table.get(key) or keys.learn(op, table, key, values, inplace=True)
-        return inplace.inplace(op, list(values)) if function is None else function(*values)
-
-    op.scope |= {"slow_inplace": inplace_by_key, "inplace": inplace}
+    op.scope |= {"slow_inplace": slow(op, in_place=True), "inplace": inplace}
     function = print_inplace(op)
     function.__qualname__ = function.__name__ = op.name + "_"
     function.__doc__ = f"In-place version of `{op.name}`."

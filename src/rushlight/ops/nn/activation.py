@@ -40,7 +40,7 @@ def refuse_bool(input: Any) -> None:
         raise RuntimeError("Boolean inputs not supported for relu")
 
 
-@elementwise(node="ReluBackward0", accepts="ifc", variant=refuse_bool)
+@elementwise(node="ReluBackward0", accepts="ifc", variant=refuse_bool, keyed="bifc")
 def relu(xp, input: Array):
     """max(x, 0), element by element.
 

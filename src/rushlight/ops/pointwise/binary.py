@@ -106,7 +106,9 @@ def same_dtype(input: Any, values: Any) -> None:
             )
 
 
-@elementwise(kernel="heaviside", variant=same_dtype, numbers=(), node="NotImplemented")
+@elementwise(
+    kernel="heaviside", variant=same_dtype, keyed="bifc", numbers=(), node="NotImplemented"
+)
 def heaviside(input: Array, values: Array):
     """0 where `input` is negative, 1 where it is positive, `values` where it is zero."""
 
@@ -167,6 +169,7 @@ def check_lerp(input: Any, end: Any, weight: Any) -> Any:
     kernel="lerp",
     accepts="fc",
     variant=check_lerp,
+    keyed="bifc",
     numbers=("weight",),
     node="LerpBackward1",
     scalar_nodes=("LerpBackward0",),
@@ -219,7 +222,7 @@ def refuse_integers(input: Any, tensor1: Any, tensor2: Any, value: Any) -> None:
         )
 
 
-@elementwise(numbers=(), accepts="fc", variant=refuse_integers)
+@elementwise(numbers=(), accepts="fc", variant=refuse_integers, keyed="bifc")
 def addcdiv(xp, input: Array, tensor1: Array, tensor2: Array, value: Number = 1):
     """input + value * tensor1 / tensor2; RuntimeError for a quotient of integers."""
     return xp.addcdiv(input, tensor1, tensor2, value)

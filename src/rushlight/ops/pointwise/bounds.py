@@ -70,7 +70,7 @@ def bounds_are_tensors(input: Any, min: Any, max: Any) -> Any:
     return _clamp_tensors if isinstance(min, Tensor) or isinstance(max, Tensor) else None
 
 
-@elementwise(node="ClampBackward1", accepts="bif", variant=bounds_are_tensors)
+@elementwise(node="ClampBackward1", accepts="bif", variant=bounds_are_tensors, keyed="bifc")
 def clamp(xp, input: Array, min: Number = None, max: Number = None):
     """`input` brought between `min` and `max` (numbers or tensors; either may be left out).
 
@@ -123,7 +123,7 @@ def min_is_tensor(input: Any, min: Any) -> Any:
     return _clamp_min_tensor if isinstance(min, Tensor) else None
 
 
-@elementwise(node="ClampMinBackward0", accepts="bif", variant=min_is_tensor)
+@elementwise(node="ClampMinBackward0", accepts="bif", variant=min_is_tensor, keyed="bifc")
 def clamp_min(xp, input: Array, min: Number):
     """`input`, but at least `min`."""
     return xp.clip(input, min, None)
@@ -154,7 +154,7 @@ def max_is_tensor(input: Any, max: Any) -> Any:
     return _clamp_max_tensor if isinstance(max, Tensor) else None
 
 
-@elementwise(node="ClampMaxBackward0", accepts="bif", variant=max_is_tensor)
+@elementwise(node="ClampMaxBackward0", accepts="bif", variant=max_is_tensor, keyed="bifc")
 def clamp_max(xp, input: Array, max: Number):
     """`input`, but at most `max`."""
     return xp.clip(input, None, max)

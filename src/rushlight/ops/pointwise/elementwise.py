@@ -55,10 +55,10 @@ def check_alpha(input: Any, other: Any, alpha: Any) -> None:
 
 def scaled_add(input: Any, other: Any, alpha: Any) -> Any:
     check_alpha(input, other, alpha)
-    return None if alpha == 1 else _add_scaled
+    return None if alpha.__class__ is int and alpha == 1 else _add_scaled
 
 
-@elementwise(kernel="add", variant=scaled_add)
+@elementwise(kernel="add", variant=scaled_add, keyed="bifc")
 def add(input: Array, other: Array, alpha: Number = 1):
     """`input + alpha * other`.
 
@@ -104,10 +104,10 @@ def refuse_bool(input: Any, other: Any) -> None:
 def scaled_sub(input: Any, other: Any, alpha: Any) -> Any:
     refuse_bool(input, other)
     check_alpha(input, other, alpha)
-    return None if alpha == 1 else _sub_scaled
+    return None if alpha.__class__ is int and alpha == 1 else _sub_scaled
 
 
-@elementwise(kernel="subtract", variant=scaled_sub)
+@elementwise(kernel="subtract", variant=scaled_sub, keyed="bifc")
 def sub(input: Array, other: Array, alpha: Number = 1):
     """`input - alpha * other`; RuntimeError for bool."""
 
@@ -128,12 +128,13 @@ _sub_scaled.grad(input=lambda g: g, other=lambda g, alpha: g * conjugate(-alpha)
 def scaled_rsub(input: Any, other: Any, alpha: Any) -> Any:
     refuse_bool(input, other)
     check_alpha(input, other, alpha)
-    return None if alpha == 1 else _rsub_scaled
+    return None if alpha.__class__ is int and alpha == 1 else _rsub_scaled
 
 
 @elementwise(
     kernel="reverse_subtract",
     variant=scaled_rsub,
+    keyed="bifc",
     inplace=False,
     method=False,
     node="RsubBackward0",
@@ -176,6 +177,7 @@ def half_by_number(input: Any, other: Any) -> bool:
 @elementwise(
     kernel="multiply",
     variant=lambda input, other: _mul_half if half_by_number(input, other) else None,
+    keyed="bifc",
 )
 def mul(input: Array, other: Array):
     """`input * other`."""
@@ -327,6 +329,7 @@ def check_power(input: Any, exponent: Any) -> None:
     kernel="power",
     accepts="ifc",
     variant=check_power,
+    keyed="fc",
     node="PowBackward1",
     scalar_nodes=("PowBackward0", "PowBackward2"),
     numbers=("input", "exponent"),
@@ -378,7 +381,9 @@ def _square_bool(xp, input: Array):
     return xp.cast(input, xp.dtype("i8"))
 
 
-@elementwise(kernel="square", accepts="ifc", node="PowBackward0", variant=square_of_bool)
+@elementwise(
+    kernel="square", accepts="ifc", node="PowBackward0", variant=square_of_bool, keyed="bifc"
+)
 def square(input: Array):
     """`input * input`."""
 
@@ -431,7 +436,7 @@ def refuse_bool_negation(input: Any) -> None:
         )
 
 
-@elementwise(kernel="negative", variant=refuse_bool_negation)
+@elementwise(kernel="negative", variant=refuse_bool_negation, keyed="bifc")
 def neg(input: Array):
     """`-input`; RuntimeError for bool."""
 

@@ -165,7 +165,9 @@ def refuse_complex(input: Any) -> None:
         )
 
 
-unary("sign", "-1, 0 or 1.", zero, promote="same", accepts="bif", variant=refuse_complex)
+unary(
+    "sign", "-1, 0 or 1.", zero, promote="same", accepts="bif", variant=refuse_complex, keyed="bifc"
+)
 
 
 def sgn_gradient(g: Tensor, input: Tensor, result: Tensor) -> Tensor:
