@@ -238,6 +238,21 @@ def test_sums_with_a_factor(dtype):
     assert torch.add(a, b, alpha=2, out=out) is out and torch.equal(out, a.add(b, alpha=2))
 
 
+def test_a_key_holds_the_class_of_alpha():
+    """What was printed for a call with one alpha is not taken for a call where another operator takes over."""
+    for dtype in (torch.float32, torch.bfloat16, torch.int64):
+        a, b = sample(dtype), sample(dtype).flip(0)
+        for alpha in [1, 1.0, 2.0, 2, 1, 0.0, -1] * 3:
+            for name in ("add", "sub", "add_", "sub_"):
+                op = getattr(torch, name.rstrip("_")).op
+                want = outcome(lambda a=a, b=b, n=alpha, op=op: general.call(op, [a, b, n]))
+                got = outcome(lambda a=a, b=b, n=alpha, f=name: getattr(a.clone(), f)(b, alpha=n))
+                same(got, want, f"{name} {dtype} {alpha}")
+        for low, high in [(0, None), (0.5, 2), (1, None), (None, 2), (None, None)] * 3:
+            want = outcome(lambda a=a, n=low, m=high: general.call(torch.clamp.op, [a, n, m]))
+            same(outcome(lambda a=a, n=low, m=high: a.clamp(n, m)), want, f"{dtype} {low} {high}")
+
+
 def test_new_tensors_that_want_gradients():
     for make in (torch.zeros, torch.ones, torch.rand, torch.randn, torch.empty):
         x = make(2, 3, requires_grad=True)

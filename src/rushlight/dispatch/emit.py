@@ -528,7 +528,7 @@ def inplace_source(op: Op, ufunc: bool) -> str:
     again = f"return slow_inplace({', '.join(op.params)})"
     texts = texts_of(op)
     tests = [f"a_{x}.__class__ is not ndarray", "active.modes", f"{x}._counter is INFERENCE"]
-    tests.append(f"0 in a_{x}.strides")
+    tests.append(f"a_{x}.base is not None and 0 in a_{x}.strides")
     lines = [f"def {op.name}_({signature(op, out=False)}):", f"    a_{x} = target = {x}._array"]
     texts[x] = "target"
     if op.variant is not None and y is None and op.keyed != "bifc":
