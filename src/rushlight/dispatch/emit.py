@@ -440,44 +440,6 @@ def scalar_lines(op: Op) -> list[str]:
     ]
 
 
-def key_source(op: Op, parts: tuple[str, ...], inplace: bool) -> str:
-    """Calls the function printed for the key of a call (Note [Call keys]), or the general way.
-
-    It takes the parameters in their order, then `out`. `parts`: those that the key says something of.
-    """
-    out = op.has_out and not inplace
-    values = ", ".join((*op.params, "out") if out else op.params)
-    lines = [
-        f"def by_key({values}{'=None' if out else ''}):",
-        f"    if active.modes: return in_modes(op, [{values}])",
-    ]
-    for p in parts:
-        if p in op.statics:
-            known = f"None if {p} is d_{p} else " if p in op.defaults else ""
-            lines.append(f"    k_{p} = {known}{p}.__class__")
-        elif p in op.numbers and p != op.inputs[0]:
-            lines.append(f"    k_{p} = {p}.__class__")
-            lines.append(f"    if k_{p} is not float and k_{p} is not int: k_{p} = kind_of({p})")
-        else:
-            lines += [
-                "    try:",
-                f"        a = {p}._array",
-                f"        k_{p} = a.dtype if a.__class__ is ndarray and a.ndim else kind_of({p})",
-                f"    except AttributeError: k_{p} = {p}.__class__",
-            ]
-    key = "".join(f"k_{p}, " for p in parts)
-    return "\n".join(
-        [
-            *lines,
-            f"    function = table.get(({key}))",
-            "    if function is None:",
-            f"        function = learn(op, ({key}), ({values},), {inplace})",
-            f"        if function is None: return general(op, [{values}])",
-            f"    return function({values})",
-        ]
-    )
-
-
 def composite_source(op: Op, unasked: frozenset[str]) -> str:
     """The public function of a composite: its body, once it is known that nobody overrides the call.
 

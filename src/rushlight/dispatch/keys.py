@@ -65,6 +65,44 @@ def parts(op: Op) -> tuple[str, ...]:
     return (*op.inputs, *op.statics) if op.keyed else op.inputs
 
 
+def key_source(op: Op, inplace: bool) -> str:
+    """Calls the function printed for the key of a call (Note [Call keys]), or the general way.
+
+    It takes the parameters in their order, then `out`.
+    """
+    out = op.has_out and not inplace
+    values = ", ".join((*op.params, "out") if out else op.params)
+    lines = [
+        f"def by_key({values}{'=None' if out else ''}):",
+        f"    if active.modes: return in_modes(op, [{values}])",
+    ]
+    for p in parts(op):
+        if p in op.statics:
+            known = f"None if {p} is d_{p} else " if p in op.defaults else ""
+            lines.append(f"    k_{p} = {known}{p}.__class__")
+        elif p in op.numbers and p != op.inputs[0]:
+            lines.append(f"    k_{p} = {p}.__class__")
+            lines.append(f"    if k_{p} is not float and k_{p} is not int: k_{p} = kind_of({p})")
+        else:
+            lines += [
+                "    try:",
+                f"        a = {p}._array",
+                f"        k_{p} = a.dtype if a.__class__ is ndarray and a.ndim else kind_of({p})",
+                f"    except AttributeError: k_{p} = {p}.__class__",
+            ]
+    key = "".join(f"k_{p}, " for p in parts(op))
+    return "\n".join(
+        [
+            *lines,
+            f"    function = table.get(({key}))",
+            "    if function is None:",
+            f"        function = learn(op, ({key}), ({values},), {inplace})",
+            f"        if function is None: return general(op, [{values}])",
+            f"    return function({values})",
+        ]
+    )
+
+
 def learn(op: Op, key: Any, values: tuple, inplace: bool = False) -> Callable | None:
     """The function for a key that has none yet: printed the second time the key is seen.
 

@@ -153,11 +153,11 @@ def slow(op: Op, in_place: bool = False) -> Callable:
     if in_place:
         names |= {"in_modes": inplace.inplace, "general": inplace.inplace}
         names["table"] = op.inplace_table
-    if not (parts := keys.parts(op)):
+    if not keys.parts(op):
         return lambda *values: names["in_modes" if active.modes else "general"](op, [*values])
     names |= {**scope, **{f"d_{p}": v for p, v in op.defaults.items()}}
     names |= {"kind_of": keys.kind_of, "learn": keys.learn}
-    source = emit.key_source(op, parts, in_place)
+    source = keys.key_source(op, in_place)
     return evaluate(op, source, "by_key", f" by key{' in place' if in_place else ''}", names)
 
 
