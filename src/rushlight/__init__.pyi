@@ -831,7 +831,7 @@ def dot(input: Tensor, tensor: Tensor, *, out: Any = None) -> Tensor:
 def dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor:
     """Zero elements with probability `p` and scale the rest by 1 / (1 - p), when training."""
 def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """`torch.mm` of a dense and a sparse matrix, by its older name."""
+    """`torch.mm`, by the name graph networks call it."""
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """`tensor_split` at dimension 2."""
 def dstack(tensors: Any, *, out: Any = None) -> Tensor:
@@ -973,7 +973,7 @@ def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | N
 def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: _bool = False) -> Any:
     """(hist, bin_edges): the histogram of points, whose coordinates are the last dimension of `input`."""
 def hsmm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """`torch.hspmm`, by its older name."""
+    """sparse [n, k] @ dense [k, m]: rows that are not empty, as values of a hybrid tensor."""
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """`tensor_split` at dimension 1 (0 of a vector)."""
 def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
@@ -1347,7 +1347,7 @@ def rsqrt(input: Tensor, *, out: Any = None) -> Tensor:
 def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor:
     """`other - alpha * input`: what `1 - x` calls."""
 def saddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """`torch.sspaddmm`, by its older name."""
+    """beta * input + alpha * mat1 @ mat2, all but `mat2` sparse, with a sparse result."""
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Any:
     """A 0-d tensor with the value `s`, in the default dtype unless `dtype` is given."""
 def scatter(input: Tensor, dim: _int, index: Tensor, src: Any = None, *, value: Any = None, reduce: _str | None = None, out: Any = None) -> Tensor:

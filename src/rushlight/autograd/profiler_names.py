@@ -120,16 +120,7 @@ NAMES = {
     "internal.max_pool2d": "max_pool2d_with_indices",
     "internal.max_pool3d": "max_pool3d_with_indices",
     "internal.grid_taps": "grid_sampler_2d_backward",
-    "nn.functional._elu": "elu",
-    "nn.functional._glu": "glu",
-    "nn.functional._hardsigmoid": "hardsigmoid",
-    "nn.functional._hardswish": "hardswish",
-    "nn.functional._hardtanh": "hardtanh",
-    "nn.functional._leaky_relu": "leaky_relu",
     "nn.functional._logsigmoid": "log_sigmoid log_sigmoid_forward",
-    "nn.functional._mish": "mish",
-    "nn.functional._silu": "silu",
-    "nn.functional._threshold": "threshold",
     "nn.functional.adaptive_max_pool1d_with_indices": "adaptive_max_pool1d",
     "nn.functional.adaptive_max_pool2d_with_indices": "adaptive_max_pool2d",
     "nn.functional.adaptive_max_pool3d_with_indices": "adaptive_max_pool3d",
@@ -145,14 +136,9 @@ NAMES = {
     "nn.functional.unfold": "im2col",
     # losses
     "nn.functional._bce_with_logits": "binary_cross_entropy_with_logits",
-    "nn.functional._binary_cross_entropy": "binary_cross_entropy",
     "nn.functional._class_entropy": "cross_entropy_loss nll_loss nll_loss_forward",
-    "nn.functional._huber_loss": "huber_loss",
-    "nn.functional._mse_loss": "mse_loss",
     "nn.functional._nll_loss": "nll_loss nll_loss_forward",
-    "nn.functional._nll_loss_backward": "nll_loss_backward",
     "nn.functional._reduced_bce_with_logits": "binary_cross_entropy_with_logits",
-    "nn.functional._smooth_l1_loss": "smooth_l1_loss",
     "nn.functional.cross_entropy": "cross_entropy_loss",
     # sparse tensors
     "_sparse.add_dense": "add",
@@ -182,6 +168,8 @@ def names(op: Any, values: list, inplace: bool = False) -> list[str]:
         found = path.rpartition(".")[2].replace("_gradient", "_backward")
     else:
         where, _, name = path.rpartition(".")
+        if where == "nn.functional":  # `_elu` is the operator behind `elu`
+            name = name.removeprefix("_")
         found = f"{where}_{name}" if where in PREFIXES else name
     listed = found.split()
     if inplace and listed and not listed[0].endswith("_"):

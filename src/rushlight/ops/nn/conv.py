@@ -366,26 +366,6 @@ def padding_for(
     return x, tuple(t // 2 for t in totals)
 
 
-def conv_transpose(
-    n: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
-    output_padding: Any, groups: int, dilation: Any,
-) -> Tensor:  # fmt: skip
-    """The body of `conv_transpose1d` to `conv_transpose3d`."""
-    x, single = batched(f"conv_transpose{n}d", input, weight, bias, n)
-    y = convolve(
-        x,
-        weight,
-        bias,
-        expanded(stride, n, "stride"),
-        expanded(padding, n, "padding"),
-        expanded(dilation, n, "dilation"),
-        True,
-        expanded(output_padding, n, "output_padding"),
-        groups,
-    )
-    return y.squeeze(0) if single else y
-
-
 @composite(method=False, out=False)
 def convolution(
     input: Array, weight: Array, bias: Array | None, stride: Ints, padding: Ints, dilation: Ints,
@@ -472,31 +452,25 @@ def conv3d(
     return y.squeeze(0) if single else y
 
 
-@composite(method=False, out=False)
-def conv_transpose1d(
-    input: Array, weight: Array, bias: Array | None = None, stride: Ints = 1, padding: Ints = 0,
-    output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1,
-):  # fmt: skip
-    """The transpose of `conv1d`: (N, C, L) or (C, L), weight (C, O / groups, k)."""
-    return conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+def declare_conv_transpose(n: int, shapes: str) -> None:
+    name = f"conv_transpose{n}d"
+
+    @composite(name=name, doc=f"The transpose of `conv{n}d`: {shapes}).", method=False, out=False)
+    def conv_transpose(
+        input: Array, weight: Array, bias: Array | None = None, stride: Ints = 1, padding: Ints = 0,
+        output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1,
+    ):  # fmt: skip
+        x, single = batched(name, input, weight, bias, n)
+        stride, padding = expanded(stride, n, "stride"), expanded(padding, n, "padding")
+        dilation = expanded(dilation, n, "dilation")
+        output_padding = expanded(output_padding, n, "output_padding")
+        y = convolve(x, weight, bias, stride, padding, dilation, True, output_padding, groups)
+        return y.squeeze(0) if single else y
 
 
-@composite(method=False, out=False)
-def conv_transpose2d(
-    input: Array, weight: Array, bias: Array | None = None, stride: Ints = 1, padding: Ints = 0,
-    output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1,
-):  # fmt: skip
-    """The transpose of `conv2d`: (N, C, H, W) or (C, H, W), weight (C, O / groups, kh, kw)."""
-    return conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-@composite(method=False, out=False)
-def conv_transpose3d(
-    input: Array, weight: Array, bias: Array | None = None, stride: Ints = 1, padding: Ints = 0,
-    output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1,
-):  # fmt: skip
-    """The transpose of `conv3d`: (N, C, D, H, W), weight (C, O / groups, kd, kh, kw)."""
-    return conv_transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+declare_conv_transpose(1, "(N, C, L) or (C, L), weight (C, O / groups, k")
+declare_conv_transpose(2, "(N, C, H, W) or (C, H, W), weight (C, O / groups, kh, kw")
+declare_conv_transpose(3, "(N, C, D, H, W), weight (C, O / groups, kd, kh, kw")
 
 
 @composite(method=False, out=False)

@@ -116,38 +116,35 @@ def heaviside(input: Array, values: Array):
 heaviside.grad(input=no_derivative("heaviside"), values=no_derivative("heaviside"))
 
 
-@elementwise(kernel="gcd", accepts="i", numbers=())
-def gcd(input: Array, other: Array):
-    """The greatest common divisor of integers."""
+for name, meaning in (
+    ("gcd", "The greatest common divisor of integers."),
+    ("lcm", "The least common multiple of integers."),
+):
 
-
-@elementwise(kernel="lcm", accepts="i", numbers=())
-def lcm(input: Array, other: Array):
-    """The least common multiple of integers."""
+    @elementwise(name, name=name, doc=meaning, accepts="i", numbers=())
+    def divisor(input: Array, other: Array):
+        pass
 
 
 # -- logarithms ------------------------------------------------------------------------------------
 
 
-@elementwise(kernel="logaddexp", accepts="fc", numbers=(), inplace=False)
-def logaddexp(input: Array, other: Array):
-    """log(exp(input) + exp(other)), without overflow."""
+def declare_logaddexp(name: str, meaning: str, power: Any, accepts: str) -> None:
+    @elementwise(name, name=name, doc=meaning, accepts=accepts, numbers=(), inplace=False)
+    def declared(input: Array, other: Array):
+        pass
+
+    declared.grad(
+        input=lambda g, input, other: g / (1 + power(other - input)),
+        other=lambda g, input, other: g / (1 + power(input - other)),
+    )
 
 
-logaddexp.grad(
-    input=lambda g, input, other: g / (1 + (other - input).exp()),
-    other=lambda g, input, other: g / (1 + (input - other).exp()),
+declare_logaddexp(
+    "logaddexp", "log(exp(input) + exp(other)), without overflow.", lambda x: x.exp(), "fc"
 )
-
-
-@elementwise(kernel="logaddexp2", accepts="f", numbers=(), inplace=False)
-def logaddexp2(input: Array, other: Array):
-    """log2(2**input + 2**other), without overflow."""
-
-
-logaddexp2.grad(
-    input=lambda g, input, other: g / (1 + (other - input).exp2()),
-    other=lambda g, input, other: g / (1 + (input - other).exp2()),
+declare_logaddexp(
+    "logaddexp2", "log2(2**input + 2**other), without overflow.", lambda x: x.exp2(), "f"
 )
 
 

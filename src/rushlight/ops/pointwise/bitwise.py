@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from rushlight.dispatch.registry import Array, elementwise
 
-BOTH = ("input", "other")
+for name, kernel, accepts, meaning in (
+    ("bitwise_and", "bitwise_and", "bi", "`input & other`."),
+    ("bitwise_or", "bitwise_or", "bi", "`input | other`."),
+    ("bitwise_xor", "bitwise_xor", "bi", "`input ^ other`."),
+    ("bitwise_left_shift", "left_shift", "i",
+     "`input << other`; 0 when `other` is negative or no less than the number of bits."),
+    ("bitwise_right_shift", "right_shift", "i",
+     "`input >> other`, with the sign; only the sign is left of what is shifted out of range."),
+):  # fmt: skip
 
-
-@elementwise(kernel="bitwise_and", accepts="bi", numbers=BOTH)
-def bitwise_and(input: Array, other: Array):
-    """`input & other`."""
-
-
-@elementwise(kernel="bitwise_or", accepts="bi", numbers=BOTH)
-def bitwise_or(input: Array, other: Array):
-    """`input | other`."""
-
-
-@elementwise(kernel="bitwise_xor", accepts="bi", numbers=BOTH)
-def bitwise_xor(input: Array, other: Array):
-    """`input ^ other`."""
+    @elementwise(kernel, name=name, doc=meaning, accepts=accepts, numbers=("input", "other"))
+    def declared(input: Array, other: Array):
+        pass
 
 
 @elementwise(kernel="invert", accepts="bi")
@@ -30,13 +27,3 @@ def bitwise_not(input: Array):
     >>> ~torch.tensor([0, 1, -1])
     tensor([-1, -2,  0])
     """
-
-
-@elementwise(kernel="left_shift", accepts="i", numbers=BOTH)
-def bitwise_left_shift(input: Array, other: Array):
-    """`input << other`; 0 when `other` is negative or no less than the number of bits."""
-
-
-@elementwise(kernel="right_shift", accepts="i", numbers=BOTH)
-def bitwise_right_shift(input: Array, other: Array):
-    """`input >> other`, with the sign; only the sign is left of what is shifted out of range."""

@@ -18,48 +18,32 @@ def larger_share(g: Tensor, input: Tensor, other: Tensor) -> Tensor:
     return (g / 2).where(input == other, g).masked_fill(input < other, 0)
 
 
-@elementwise(kernel="maximum", accepts="bif", inplace=False, numbers=())
-def maximum(input: Array, other: Array):
-    """The larger of both; NaN where either is NaN. Where they are equal, each gets half the gradient."""
+def declare_extreme(name: str, meaning: str, input_rule: Any, other_rule: Any) -> None:
+    @elementwise(name, name=name, doc=meaning, accepts="bif", inplace=False, numbers=())
+    def declared(input: Array, other: Array):
+        pass
+
+    declared.grad(input=input_rule, other=other_rule)
 
 
-maximum.grad(
-    input=larger_share,
-    other=lambda g, input, other: larger_share(g, other, input),
-)
+def smaller_share(g: Tensor, input: Tensor, other: Tensor) -> Tensor:
+    """The gradient of `input` in `minimum(input, other)`."""
+    return larger_share(g, other, input)
 
 
-@elementwise(kernel="minimum", accepts="bif", inplace=False, numbers=())
-def minimum(input: Array, other: Array):
-    """The smaller of both; NaN where either is NaN. Where they are equal, each gets half the gradient."""
-
-
-minimum.grad(
-    input=lambda g, input, other: larger_share(g, other, input),
-    other=larger_share,
-)
-
-
-@elementwise(kernel="fmax", accepts="bif", inplace=False, numbers=())
-def fmax(input: Array, other: Array):
-    """The larger of both; the number where one is NaN."""
-
-
-fmax.grad(
-    input=lambda g, input, other: g.masked_fill(~((input >= other) | other.isnan()), 0),
-    other=lambda g, input, other: g.masked_fill((input >= other) | other.isnan(), 0),
-)
-
-
-@elementwise(kernel="fmin", accepts="bif", inplace=False, numbers=())
-def fmin(input: Array, other: Array):
-    """The smaller of both; the number where one is NaN."""
-
-
-fmin.grad(
-    input=lambda g, input, other: g.masked_fill(~((input <= other) | other.isnan()), 0),
-    other=lambda g, input, other: g.masked_fill((input <= other) | other.isnan(), 0),
-)
+EQUAL = "NaN where either is NaN. Where they are equal, each gets half the gradient."
+declare_extreme("maximum", f"The larger of both; {EQUAL}", larger_share, smaller_share)
+declare_extreme("minimum", f"The smaller of both; {EQUAL}", smaller_share, larger_share)
+declare_extreme(
+    "fmax", "The larger of both; the number where one is NaN.",
+    lambda g, input, other: g.masked_fill(~((input >= other) | other.isnan()), 0),
+    lambda g, input, other: g.masked_fill((input >= other) | other.isnan(), 0),
+)  # fmt: skip
+declare_extreme(
+    "fmin", "The smaller of both; the number where one is NaN.",
+    lambda g, input, other: g.masked_fill(~((input <= other) | other.isnan()), 0),
+    lambda g, input, other: g.masked_fill((input <= other) | other.isnan(), 0),
+)  # fmt: skip
 
 
 def bounds_are_tensors(input: Any, min: Any, max: Any) -> Any:

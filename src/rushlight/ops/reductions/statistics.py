@@ -118,55 +118,39 @@ def std_backward(
 std.grad(input=std_backward)
 
 
-@op(where="_pair", name="var_mean", node="VarMeanBackward0", outputs=("var", "mean"))
-def var_and_mean(xp, input: Array, dim: Any, unbiased: Any, keepdim: bool, correction: Any):
-    dim, correction = settings(dim, unbiased, correction)
-    over = axes(dim, input.ndim)
-    check_spread(input, over, correction, "var_mean")
-    return xp.variance(input, over, keepdim, correction)
+def declare_pair(name: str, root: Bool) -> Any:
+    """The operator of (variance, mean), or with `root` of (standard deviation, mean)."""
+    spread, node = name.partition("_")[0], f"{name.title().replace('_', '')}Backward0"
+
+    @op(where="_pair", name=name, node=node, outputs=(spread, "mean"))
+    def pair(xp, input: Array, dim: Any, unbiased: Any, keepdim: bool, correction: Any):
+        dim, correction = settings(dim, unbiased, correction)
+        over = axes(dim, input.ndim)
+        check_spread(input, over, correction, name)
+        if not root:
+            return xp.variance(input, over, keepdim, correction)
+        v, m = xp.variance(xp.upcast(input), over, keepdim, correction)
+        v = xp.sqrt(v)
+        return (v, m) if input.dtype.kind == "c" else (v.astype(input.dtype), m.astype(input.dtype))
+
+    def with_mean(g: Tensor, g_mean: Tensor, input: Tensor, dim: Any, keepdim: Bool) -> Tensor:
+        """The gradient of the spread, and that of the mean."""
+        of_mean = keep(g_mean, input.shape, dim, keepdim) / max(reduced_count(input.shape, dim), 1)
+        return g + of_mean.expand(input.shape)
+
+    def var_rule(g_var, g_mean, input, dim, unbiased, keepdim, correction):
+        g = var_backward(g_var, input, dim, unbiased, keepdim, correction)
+        return with_mean(g, g_mean, input, settings(dim, unbiased, correction)[0], keepdim)
+
+    def std_rule(g_std, g_mean, input, std, dim, unbiased, keepdim, correction):
+        g = std_backward(g_std, input, std, dim, unbiased, keepdim, correction)
+        return with_mean(g, g_mean, input, settings(dim, unbiased, correction)[0], keepdim)
+
+    pair.grad(input=std_rule if root else var_rule)
+    return pair
 
 
-def var_and_mean_backward(
-    g_var: Tensor,
-    g_mean: Tensor,
-    input: Tensor,
-    dim: Any,
-    unbiased: Any,
-    keepdim: Bool,
-    correction: Any,
-) -> Tensor:
-    g = var_backward(g_var, input, dim, unbiased, keepdim, correction)
-    return g + mean_part(g_mean, input, settings(dim, unbiased, correction)[0], keepdim)
-
-
-def mean_part(g: Tensor, input: Tensor, dim: Any, keepdim: Bool) -> Tensor:
-    return (keep(g, input.shape, dim, keepdim) / max(reduced_count(input.shape, dim), 1)).expand(
-        input.shape
-    )
-
-
-var_and_mean.grad(input=var_and_mean_backward)
-
-
-@op(where="_pair", name="std_mean", node="StdMeanBackward0", outputs=("std", "mean"))
-def std_and_mean(xp, input: Array, dim: Any, unbiased: Any, keepdim: bool, correction: Any):
-    dim, correction = settings(dim, unbiased, correction)
-    over = axes(dim, input.ndim)
-    check_spread(input, over, correction, "std_mean")
-    v, m = xp.variance(xp.upcast(input), over, keepdim, correction)
-    v = xp.sqrt(v)
-    return (v, m) if input.dtype.kind == "c" else (v.astype(input.dtype), m.astype(input.dtype))
-
-
-def std_and_mean_backward(
-    g_std: Tensor, g_mean: Tensor, input: Tensor, std: Tensor, dim: Any, unbiased: Any, keepdim: Bool,
-    correction: Any,
-) -> Tensor:  # fmt: skip
-    g = std_backward(g_std, input, std, dim, unbiased, keepdim, correction)
-    return g + mean_part(g_mean, input, settings(dim, unbiased, correction)[0], keepdim)
-
-
-std_and_mean.grad(input=std_and_mean_backward)
+var_and_mean, std_and_mean = declare_pair("var_mean", False), declare_pair("std_mean", True)
 
 
 @public(overridable=True)
@@ -200,22 +184,6 @@ def std_mean(
 # -- median, mode, k-th value ----------------------------------------------------------------------
 
 
-@op(where="_all", name="median", node="MedianBackward0")
-def median_all(xp, input: Array):
-    check_order("median_cpu", input.reshape(-1))
-    return xp.median(input, False)
-
-
-@op(where="_all", name="nanmedian", node="NanmedianBackward0")
-def nanmedian_all(xp, input: Array):
-    check_order("nanmedian_cpu", input.reshape(-1))
-    return xp.median(input, True)
-
-
-median_all.grad(input=evenly)
-nanmedian_all.grad(input=evenly)
-
-
 def check_order(name: str, input: Any, *, truth: Bool = False) -> None:
     if input.ndim and (input.dtype.kind == "c" or (input.dtype.kind == "b" and not truth)):
         raise NotImplementedError(
@@ -223,25 +191,29 @@ def check_order(name: str, input: Any, *, truth: Bool = False) -> None:
         )
 
 
-@op(where="_dim", name="median", node="MedianBackward1", outputs=("values", "indices"))
-def median_dim(xp, input: Array, dim: int, keepdim: bool = False):
-    return median_over("median", xp, input, dim, keepdim)
+def declare_median(name: str) -> tuple:
+    """The operators of `median` or `nanmedian`: of all elements, and over a dimension."""
+    node, skip_nan = f"{name.capitalize()}Backward", name == "nanmedian"
+
+    @op(where="_all", name=name, node=f"{node}0")
+    def of_all(xp, input: Array):
+        check_order(f"{name}_cpu", input.reshape(-1))
+        return xp.median(input, skip_nan)
+
+    @op(where="_dim", name=name, node=f"{node}1", outputs=("values", "indices"))
+    def of_dim(xp, input: Array, dim: int, keepdim: bool = False):
+        check_order(f"{name}_out", input.reshape(-1))
+        over = axis(dim, input.ndim, name)
+        nonempty(name, input, over)
+        return xp.pick(input, over, keepdim, xp.median_index(input, over, skip_nan))
+
+    of_all.grad(input=evenly)
+    of_dim.grad(input=to_chosen)
+    return of_all, of_dim
 
 
-@op(where="_dim", name="nanmedian", node="NanmedianBackward1", outputs=("values", "indices"))
-def nanmedian_dim(xp, input: Array, dim: int, keepdim: bool = False):
-    return median_over("nanmedian", xp, input, dim, keepdim)
-
-
-def median_over(name: str, xp: Any, input: Any, dim: int, keepdim: Bool) -> tuple:
-    check_order(name + "_out", input.reshape(-1))
-    over = axis(dim, input.ndim, name)
-    nonempty(name, input, over)
-    return xp.pick(input, over, keepdim, xp.median_index(input, over, name == "nanmedian"))
-
-
-median_dim.grad(input=to_chosen)
-nanmedian_dim.grad(input=to_chosen)
+median_all, median_dim = declare_median("median")
+nanmedian_all, nanmedian_dim = declare_median("nanmedian")
 
 
 @public(method=True)

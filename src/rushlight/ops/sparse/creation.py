@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight._backends import sparse
 from rushlight._backends.sparse import Coo, Csr
-from rushlight.core import dtypes
+from rushlight.core import dtypes, modes
 from rushlight.core.dtype_sets import I32, I64
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import public
@@ -62,7 +62,7 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, layou
     on_cpu("sparse_coo_tensor", device)
     if values is None:
         shape = sizes_of("sparse_coo_tensor", indices if indices is not None else size)
-        d = dtypes.OF[np.dtype(dtype.np)] if dtype is not None else default_dtype()
+        d = dtypes.OF[np.dtype(dtype.np)] if dtype is not None else modes.get_default_dtype()
         empty = Coo(np.zeros((len(shape), 0), np.int64), np.zeros(0, d.np), shape, True)
         return finished(_wrap(empty), requires_grad)  # type: ignore[arg-type]
     v = as_array(values, dtype)
@@ -101,23 +101,17 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, layou
         )
     sparse.checked(at, size[:n_sparse])
     made = build(v, at, size, bool(is_coalesced) if is_coalesced is not None else nnz < 2)
-    if is_coalesced and checks(check_invariants) and not sorted_by_right(made._array):
+    if (
+        is_coalesced
+        and checks(check_invariants)
+        and not sparse.is_sorted(Coo(at, v._array, made._array.shape))
+    ):
         raise RuntimeError(
             "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor"
         )
     if requires_grad:
         made = made.detach()
     return finished(made, requires_grad)
-
-
-def sorted_by_right(a: Any) -> bool:
-    return sparse.is_sorted(Coo(a.indices, a.values, a.shape))
-
-
-def default_dtype() -> dtypes.dtype:
-    from rushlight.core import modes
-
-    return modes.get_default_dtype()
 
 
 def checks(given: bool | None) -> bool:
@@ -182,17 +176,8 @@ def sparse_csr_tensor(crow_indices, col_indices, values, size=None, *, dtype=Non
     tensor([[0., 0., 3.],
             [4., 0., 5.]])
     """
-    return compressed(
-        "sparse_csr_tensor",
-        crow_indices,
-        col_indices,
-        values,
-        size,
-        False,
-        dtype,
-        device,
-        requires_grad,
-    )
+    options = (values, size, False, dtype, device, requires_grad)
+    return compressed("sparse_csr_tensor", crow_indices, col_indices, *options)
 
 
 @public()
@@ -206,17 +191,8 @@ def sparse_csc_tensor(ccol_indices, row_indices, values, size=None, *, dtype=Non
     tensor([[0., 3.],
             [4., 0.]])
     """
-    return compressed(
-        "sparse_csc_tensor",
-        ccol_indices,
-        row_indices,
-        values,
-        size,
-        True,
-        dtype,
-        device,
-        requires_grad,
-    )
+    options = (values, size, True, dtype, device, requires_grad)
+    return compressed("sparse_csc_tensor", ccol_indices, row_indices, *options)
 
 
 @public()

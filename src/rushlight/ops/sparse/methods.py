@@ -133,38 +133,32 @@ public("Tensor", name="_dimI")(sparse_dim)
 public("Tensor", name="_dimV")(dense_dim)
 
 
-def compressed_part(t: Tensor, name: str, by_column: bool, part: str) -> Tensor:
-    a: Any = t._array
-    if a.__class__ is not Csr or a.by_column != by_column:
-        kind = "column" if by_column else "row"
-        raise RuntimeError(
-            f"{name} expected sparse {kind} compressed tensor layout but got {layout_name(t)}"
-        )
-    return _wrap(getattr(a, part))
+def compressed_part(name: str, by_column: bool, part: str, meaning: str) -> Any:
+    """Declare the method that gives one array of a compressed matrix."""
+
+    def get(self: Tensor) -> Tensor:
+        a: Any = self._array
+        if a.__class__ is not Csr or a.by_column != by_column:
+            kind = "column" if by_column else "row"
+            raise RuntimeError(
+                f"{name} expected sparse {kind} compressed tensor layout but got {layout_name(self)}"
+            )
+        return _wrap(getattr(a, part))
+
+    get.__name__ = get.__qualname__ = name
+    get.__doc__ = meaning
+    return public("Tensor")(get)
 
 
-@public("Tensor")
-def crow_indices(self: Tensor) -> Tensor:
-    """Where the entries of each row begin, and the last end."""
-    return compressed_part(self, "crow_indices", False, "crow")
-
-
-@public("Tensor")
-def col_indices(self: Tensor) -> Tensor:
-    """The column of each entry of a matrix in compressed rows."""
-    return compressed_part(self, "col_indices", False, "col")
-
-
-@public("Tensor")
-def ccol_indices(self: Tensor) -> Tensor:
-    """Where the entries of each column begin, and the last end."""
-    return compressed_part(self, "ccol_indices", True, "crow")
-
-
-@public("Tensor")
-def row_indices(self: Tensor) -> Tensor:
-    """The row of each entry of a matrix in compressed columns."""
-    return compressed_part(self, "row_indices", True, "col")
+PARTS = [
+    compressed_part(*row)
+    for row in (
+        ("crow_indices", False, "crow", "Where the entries of each row begin, and the last end."),
+        ("col_indices", False, "col", "The column of each entry of a matrix in compressed rows."),
+        ("ccol_indices", True, "crow", "Where the entries of each column begin, and the last end."),
+        ("row_indices", True, "col", "The row of each entry of a matrix in compressed columns."),
+    )
+]
 
 
 @public("Tensor", overridable=True)
@@ -332,17 +326,14 @@ def resize_as_sparse_(input: Tensor, the_template: Tensor) -> Tensor:
     return sparse_resize_(input, like.shape, like.sparse_dim, dense)
 
 
-def _declare_copies() -> None:
-    def declare(name: str, part: Any) -> None:
-        def copied(input: Tensor) -> Tensor:
-            return part(input).clone()
+def declare_copy(part: Any) -> None:
+    def copied(input: Tensor) -> Tensor:
+        return part(input).clone()
 
-        copied.__name__ = copied.__qualname__ = name
-        copied.__doc__ = f"A copy of `input.{name.removesuffix('_copy')}()`."
-        public()(copied)
-
-    for part in (crow_indices, col_indices, ccol_indices, row_indices, indices, values):
-        declare(f"{part.__name__}_copy", part)
+    copied.__name__ = copied.__qualname__ = f"{part.__name__}_copy"
+    copied.__doc__ = f"A copy of `input.{part.__name__}()`."
+    public()(copied)
 
 
-_declare_copies()
+for part in (*PARTS, indices, values):
+    declare_copy(part)

@@ -381,24 +381,8 @@ def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha:
     return input * beta + product
 
 
-@public()
-def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """`torch.mm` of a dense and a sparse matrix, by its older name."""
-    import rushlight
-
-    return rushlight.mm(input, mat2)
-
-
-@public()
-def hsmm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """`torch.hspmm`, by its older name."""
-    return hspmm(mat1, mat2)
-
-
-@public()
-def saddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """`torch.sspaddmm`, by its older name."""
-    return sspaddmm(input, mat1, mat2, beta=beta, alpha=alpha)
+for older, function in (("dsmm", spmm), ("hsmm", hspmm), ("saddmm", sspaddmm)):
+    public(name=older)(function)
 
 
 # -- softmax ---------------------------------------------------------------------------------------
