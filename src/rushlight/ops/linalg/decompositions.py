@@ -70,10 +70,10 @@ def cholesky_input(g_L, L, upper):
     return solve_lower(L.mH, solve_lower(L, phi, right=True), upper=True)
 
 
-def solve_lower(a, b, *, right=False, upper=False):
+def solve_lower(a, b, *, right=False, upper=False, unit=False):
     from rushlight.ops.linalg.solve import solve_triangular
 
-    return solve_triangular(a, b, upper=upper, left=not right)
+    return solve_triangular(a, b, upper=upper, left=not right, unitriangular=unit)
 
 
 cholesky_ex.grad(input=cholesky_input)
@@ -90,21 +90,21 @@ def cholesky(A: Array, *, upper: bool = False):
     tensor([[2., 0.],
             [1., 2.]])
     """
-    check.square_floating("linalg.cholesky", A)
-    lower, info = cholesky_ex(A, upper=upper)
+    return factor("linalg.cholesky", A, upper)
+
+
+def factor(name, a, upper):
+    check.square_floating(name, a)
+    lower, info = cholesky_ex(a, upper=upper)
     if first_failure(info):
-        raise not_positive("linalg.cholesky", info)
+        raise not_positive(name, info)
     return lower
 
 
 @composite(name="cholesky")
 def cholesky_of_old(input: Array, upper: bool = False):
     """Deprecated: use `linalg.cholesky`."""
-    check.square_floating("cholesky", input)
-    lower, info = cholesky_ex(input, upper=upper)
-    if first_failure(info):
-        raise not_positive("cholesky", info)
-    return lower
+    return factor("cholesky", input, upper)
 
 
 # -- LU --------------------------------------------------------------------------------------------
@@ -153,21 +153,15 @@ def lu_factor_input(g_LU, LU, pivots):
         rest = solve_lower(up.mH, g_LU[..., k:, :], right=True)
         g_up = g_up - LU[..., k:, :].mH @ rest
     elif n > m:  # U2 = L^-1 A2
-        rest = solve_unit(low.mH, g_LU[..., k:], upper=True)
+        rest = solve_lower(low.mH, g_LU[..., k:], upper=True, unit=True)
         g_low = g_low - rest @ LU[..., k:].mH
     phi = (low.mH @ g_low).tril(-1) + (g_up @ up.mH).triu()
-    g = solve_lower(up.mH, solve_unit(low.mH, phi, upper=True), right=True)
+    g = solve_lower(up.mH, solve_lower(low.mH, phi, upper=True, unit=True), right=True)
     if rest is not None:
         from rushlight.dispatch.methods import function
 
         g = function("cat")((g, rest), -2 if m > n else -1)
     return permutation_of(pivots, LU, m) @ g
-
-
-def solve_unit(a, b, *, upper):
-    from rushlight.ops.linalg.solve import solve_triangular
-
-    return solve_triangular(a, b, upper=upper, unitriangular=True)
 
 
 def unit_lower(a):
@@ -206,16 +200,12 @@ def lu_of_linalg(A: Array, *, pivot: bool = True):
     """(P, L, U): A = P L U with a permutation, a unit lower and an upper triangular matrix."""
     lu_input("linalg.lu", A, pivot)
     lu, pivots, _ = lu_factor_ex(A, pivot=pivot)
-    return named("linalg_lu", ("P", "L", "U"), unpacked(lu, pivots))
+    parts = (permutation_of(pivots, lu, lu.shape[-2]), unit_lower(lu), upper_of(lu))
+    return named("linalg_lu", ("P", "L", "U"), parts)
 
 
-def unpacked(lu, pivots):
-    k = min(lu.shape[-2:])
-    return (
-        permutation_of(pivots, lu, lu.shape[-2]),
-        unit_lower(lu),
-        lu[..., :k, :].triu(),
-    )
+def upper_of(lu):
+    return lu[..., : min(lu.shape[-2:]), :].triu()
 
 
 @composite(name="lu")
@@ -247,10 +237,9 @@ def lu_unpack(
                 "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
                 "Did you properly pass the result of lu_factor?"
             )
-    k = min(LU_data.shape[-2:])
     empty = LU_data.new_zeros((0,))
     p = permutation_of(LU_pivots, LU_data.detach(), LU_data.shape[-2]) if unpack_pivots else empty
-    low, up = (unit_lower(LU_data), LU_data[..., :k, :].triu()) if unpack_data else (empty, empty)
+    low, up = (unit_lower(LU_data), upper_of(LU_data)) if unpack_data else (empty, empty)
     return named("lu_unpack", ("P", "L", "U"), (p, low, up))
 
 
@@ -325,12 +314,8 @@ def geqrf(xp, input: Array):
 
 def reflectors(a, tau):
     """The unit lower trapezoidal matrix of the reflections' vectors, its first columns."""
-    return unit_lower_tall(a)[..., : tau.shape[-1]]
-
-
-def unit_lower_tall(a):
     low = a.tril(-1)
-    return low + eye(low, *low.shape[-2:])
+    return (low + eye(low, *low.shape[-2:]))[..., : tau.shape[-1]]
 
 
 @composite

@@ -166,11 +166,6 @@ def half(sizes, last):
     return [*sizes[:-1], last // 2 + 1]
 
 
-def last_size(x, s, dims):
-    """How many real points the last dimension of a half spectrum gives."""
-    return 2 * (x.shape[dims[-1]] - 1) if s is None or s[-1] == -1 else s[-1]
-
-
 def at_least_one(name, dims):
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
@@ -189,29 +184,36 @@ def fft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = No
     >>> torch.fft.fft(torch.tensor([1.0, 0.0, 0.0])).real
     tensor([1., 1., 1.])
     """
-    return c2c_one(input, n, dim, norm, True)
+    return c2c_over(input, *line(input, n, dim), norm, True)
 
 
 @composite(where="fft")
 def ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None):
     """The inverse of `fft.fft`; the factor of "backward" is 1/n."""
-    return c2c_one(input, n, dim, norm, False)
+    return c2c_over(input, *line(input, n, dim), norm, False)
 
 
-def c2c_one(x, n, dim, norm, forward):
+def line(x, n, dim):
+    """(sizes, dimensions) of a transform along one dimension."""
     d = one_dim(x, dim)
+    return [x.shape[d] if n is None else n], (d,)
+
+
+def c2c_over(x, sizes, dims, norm, forward):
     scale = factor(norm, forward)
-    x = floating(x, to_complex=True)
-    return c2c(fitted(x, [x.shape[d] if n is None else n], (d,)), (d,), scale, forward)
+    return c2c(fitted(floating(x, to_complex=True), sizes, dims), dims, scale, forward)
+
+
+def r2c_over(name, x, sizes, dims, norm, forward):
+    x = real(name, x)
+    at_least_one(name, dims)
+    return r2c(fitted(x, sizes, dims), dims, factor(norm, forward))
 
 
 @composite(where="fft")
 def rfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None):
     """The first n // 2 + 1 elements of the transform of a real signal; the others are conjugates."""
-    d = one_dim(input, dim)
-    scale = factor(norm, True)
-    x = real("rfft", input)
-    return r2c(fitted(x, [x.shape[d] if n is None else n], (d,)), (d,), scale)
+    return r2c_over("rfft", input, *line(input, n, dim), norm, True)
 
 
 @composite(where="fft")
@@ -236,41 +238,28 @@ def hfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = N
 @composite(where="fft")
 def ihfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None):
     """The inverse of `fft.hfft`: the first half of the Hermitian signal."""
-    d = one_dim(input, dim)
-    scale = factor(norm, False)
-    x = real("ihfft", input)
-    return r2c(fitted(x, [x.shape[d] if n is None else n], (d,)), (d,), scale).conj_physical()
+    return r2c_over("ihfft", input, *line(input, n, dim), norm, False).conj_physical()
 
 
 # -- several dimensions ----------------------------------------------------------------------------
 
 
-def c2c_many(x, s, dim, norm, forward):
-    scale = factor(norm, forward)
-    sizes, dims = shape_and_dims(x, s, dim)
-    return c2c(fitted(floating(x, to_complex=True), sizes, dims), dims, scale, forward)
-
-
 @composite(where="fft")
 def fftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: str | None = None):
     """The transform along several dimensions (default: all, or the last `len(s)`), resized to `s`."""
-    return c2c_many(input, s, dim, norm, True)
+    return c2c_over(input, *shape_and_dims(input, s, dim), norm, True)
 
 
 @composite(where="fft")
 def ifftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: str | None = None):
     """The inverse of `fft.fftn`."""
-    return c2c_many(input, s, dim, norm, False)
+    return c2c_over(input, *shape_and_dims(input, s, dim), norm, False)
 
 
 @composite(where="fft")
 def rfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm: str | None = None):
     """The transform of real values along several dimensions; half of the last one."""
-    scale = factor(norm, True)
-    x = real("rfftn", input)
-    sizes, dims = shape_and_dims(x, s, dim)
-    at_least_one("rfftn", dims)
-    return r2c(fitted(x, sizes, dims), dims, scale)
+    return r2c_over("rfftn", input, *shape_and_dims(input, s, dim), norm, True)
 
 
 @composite(where="fft")
@@ -282,7 +271,7 @@ def irfftn(input: Array, s: tuple | None = None, dim: tuple | None = None, norm:
 def c2r_many(name, x, s, dim, scale, conjugate_last=False):
     sizes, dims = shape_and_dims(x, s, dim)
     at_least_one(name, dims)
-    n = last_size(x, s, dims)
+    n = 2 * (x.shape[dims[-1]] - 1) if s is None or s[-1] == -1 else s[-1]
     x = fitted(floating(x, to_complex=True), half(sizes, n), dims)
     if not conjugate_last:
         return c2r(x, dims, scale, n)

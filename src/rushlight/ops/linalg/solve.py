@@ -92,15 +92,20 @@ def solve(A: Array, B: Array, *, left: bool = True):
     return x
 
 
-def solve_gradients(g, A, result, left, B_shape, needs):
-    vector = len(B_shape) == 1 or (len(B_shape) == A.ndim - 1 and B_shape == A.shape[:-1])
-    if vector:
-        g, result = g.unsqueeze(-1), result.unsqueeze(-1)
-    g_b = solve(A.mH, g, left=left)
+def system_gradients(g_b, A, result, left, B_shape, needs):
+    """The gradients of A and B in A X = B, from that of B before it is summed to its shape."""
     g_a = None
     if needs[0]:
         g_a = to_shape(-(g_b @ result.mH) if left else -(result.mH @ g_b), A.shape)
-    return g_a, to_shape(g_b.squeeze(-1) if vector else g_b, B_shape) if needs[1] else None
+    return g_a, to_shape(g_b, B_shape) if needs[1] else None
+
+
+def solve_gradients(g, A, result, left, B_shape, needs):
+    vector = len(B_shape) == 1 or (len(B_shape) == A.ndim - 1 and B_shape == A.shape[:-1])
+    if vector:
+        g, result, B_shape = g.unsqueeze(-1), result.unsqueeze(-1), (*B_shape, 1)
+    g_a, g_b = system_gradients(solve(A.mH, g, left=left), A, result, left, B_shape, needs)
+    return g_a, g_b.squeeze(-1) if vector and needs[1] else g_b
 
 
 solve_ex.grad_all(solve_gradients)
@@ -122,12 +127,10 @@ def solve_triangular(
 
 def solve_triangular_gradients(g, A, result, upper, left, unitriangular, B_shape, needs):
     g_b = solve_triangular(A.mH, g, upper=not upper, left=left, unitriangular=unitriangular)
-    g_a = None
+    g_a, g_b = system_gradients(g_b, A, result, left, B_shape, needs)
     if needs[0]:
-        g_a = to_shape(-(g_b @ result.mH) if left else -(result.mH @ g_b), A.shape)
-        k = int(unitriangular)
-        g_a = g_a.triu(k) if upper else g_a.tril(-k)
-    return g_a, to_shape(g_b, B_shape) if needs[1] else None
+        g_a = g_a.triu(int(unitriangular)) if upper else g_a.tril(-int(unitriangular))
+    return g_a, g_b
 
 
 solve_triangular.grad_all(solve_triangular_gradients)
@@ -224,11 +227,6 @@ def cholesky_inverse(L: Array, upper: bool = False):
 # -- inverses --------------------------------------------------------------------------------------
 
 
-def inverse_gradient(g, result):
-    h = result.mH
-    return -(h @ g @ h)
-
-
 @op(where="linalg", outputs=("inverse", "info"), node="LinalgInvExBackward0")
 def inv_ex(xp, A: Array, *, check_errors: bool = False):
     """(inverse, info): info is 0, or the number of the pivot that is zero, where the inverse holds
@@ -240,7 +238,7 @@ def inv_ex(xp, A: Array, *, check_errors: bool = False):
     return inverse, info
 
 
-inv_ex.grad(A=inverse_gradient)
+inv_ex.grad(A=lambda g, result: -(result.mH @ g @ result.mH))
 
 
 def singular(name, info):
