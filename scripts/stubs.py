@@ -278,9 +278,9 @@ def find(path: str) -> tuple[Any, Any]:
     from rushlight.dispatch.registry import ALIASES, OPS, PUBLIC
 
     found = OPS.get(path) or ALIASES.get(path)
-    if found is not None and found.face is None:
+    if found is not None and found.public_function is found.function:
         return found, None
-    return None, PUBLIC[path][0] if path in PUBLIC else found.face  # type: ignore[union-attr]
+    return None, PUBLIC[path][0] if path in PUBLIC else found.public_function  # type: ignore[union-attr]
 
 
 def function(path: str, tuples: dict[str, str]) -> str:

@@ -17,13 +17,14 @@ from rushlight.autograd.state import active, thread
 from rushlight.core import dtypes, geometry, modes
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import overrides
-from rushlight.dispatch.interpreters import intercept
+from rushlight.dispatch.interpreters import ARRAY_INTERPRETERS, intercept
 from rushlight.dispatch.record import NUMBERS, record
 from rushlight.dispatch.results import kind, packaged, wrap, write_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rushlight.dispatch.interpreters import Call
     from rushlight.dispatch.registry import Op
 
 unknown = object()
@@ -110,11 +111,6 @@ def call_composite(op: Op, values: list, out: Any) -> Any:
 
 
 def execute_composite(op: Op, values: list, out: Any) -> Any:
-    if sparse.made and some_sparse(values, out):
-        from rushlight.ops.sparse import calls as sparse_calls
-
-        if op.path in sparse_calls.TABLE or op.path in sparse_calls.VALUEWISE:
-            return sparse_calls.call(op, dict(zip(op.params, values, strict=True)), out)
     n = op.n_positional
     result = op.declared(*values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
     if out is None:
@@ -130,7 +126,7 @@ def call(op: Op, values: Sequence) -> Any:
     n = len(op.params)
     out = values[n] if len(values) > n else None
     values = list(values[:n])
-    return intercept(op.face or op.function, op, values, out, "call", execute)
+    return intercept(op.public_function, op, values, out, "call", execute)
 
 
 # `torch.div(7, 2)` is a tensor: the first operand of these may be a number too.
@@ -152,15 +148,17 @@ def ordered(op: Op, values: list) -> list:
     return values
 
 
-def execute(op: Op, values: list, out: Any) -> Any:
+def named_values(op: Op, values: list) -> dict[str, Any]:
+    """The value of each parameter by its name; the first number of `torch.div(7, 2)` as a tensor."""
     named = dict(zip(op.params, ordered(op, values), strict=True))
     if op.name in NUMBER_FIRST and isinstance(named["input"], NUMBERS):
         number = named["input"]
         named["input"] = _wrap(xp.number(number, modes.scalar_dtype(number).np))
-    if sparse.made and op.where != "_sparse" and some_sparse(values, out):
-        from rushlight.ops.sparse import calls as sparse_calls
+    return named
 
-        return sparse_calls.call(op, named, out)
+
+def execute(op: Op, values: list, out: Any) -> Any:
+    named = named_values(op, values)
     if op.variant is not None and (other := op.taken_over(named)) is not None:
         return execute(other, [named[p] for p in other.params], out)
     tensors = on_one_device(op, named)
@@ -193,6 +191,18 @@ def some_sparse(values: Sequence, out: Any = None) -> bool:
         elif v.__class__ in (list, tuple) and some_sparse(v):
             return True
     return False
+
+
+def interpret_sparse(call: Call) -> Any:
+    """A call with sparse tensors among its arguments, as ops/sparse/calls.py has it."""
+    if call.op.where == "_sparse" or not some_sparse(call.values, call.out):
+        return overrides.NOTHING
+    from rushlight.ops.sparse import calls
+
+    return calls.interpret(call)
+
+
+ARRAY_INTERPRETERS.append((sparse.made, interpret_sparse))
 
 
 def input_tensors(op: Op, named: dict) -> list:

@@ -20,7 +20,6 @@ from rushlight.dispatch.general import (
     not_a_tensor,
     on_one_device,
     ordered,
-    some_sparse,
 )
 from rushlight.dispatch.interpreters import intercept
 from rushlight.dispatch.record import make_node
@@ -75,10 +74,6 @@ def inplace(op: Op, values: list) -> Tensor:
 def execute_inplace(op: Op, values: list, out: None = None) -> Tensor:
     values = ordered(op, values)
     t, label = values[0], op.name + "_"
-    if sparse.made and some_sparse(values):
-        from rushlight.ops.sparse import calls as sparse_calls
-
-        return sparse_calls.inplace(op, values)
     named = dict(zip(op.params, values, strict=True))
     if op.variant is not None and (other := op.taken_over(named)) is not None:
         return execute_inplace(other, [named[p] for p in other.params])

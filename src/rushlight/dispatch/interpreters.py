@@ -3,8 +3,8 @@
 Note [Interpreters]
     The stage `intercept` of a call asks, in this order: function modes and the `__torch_function__` of its
     arguments (overrides.py); then, while a mode is on in some thread, the functions in `INTERPRETERS`
-    (flop counters, autocast, profiles). Each takes a `Call` and returns its result, or NOTHING where it has
-    no part in it. It goes on with the call by `call.proceed()`, which asks those after it and then carries
+    (flop counters, autocast, profiles); then those in `ARRAY_INTERPRETERS`, once there are arrays of their
+    class (sparse tensors). Each takes a `Call` and returns its result, or NOTHING where it has no part in it. It goes on with the call by `call.proceed()`, which asks those after it and then carries
     the call out. A plain call pays one test for all of them: `active.modes` and the class of its arrays send
     it here.
 """
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rushlight.dispatch.registry import Op
 
 INTERPRETERS: list[Callable[[Call], Any]] = []
+# (a list that is not empty once there is an array of a class, the interpreter of calls with such arrays)
+ARRAY_INTERPRETERS: list[tuple[list, Callable[[Call], Any]]] = []
 
 
 class Call:
@@ -47,6 +49,9 @@ class Call:
             result = INTERPRETERS[self.at - 1](self)
             if result is not NOTHING:
                 return result
+        for there_are, interpreter in ARRAY_INTERPRETERS:
+            if there_are and (result := interpreter(self)) is not NOTHING:
+                return result
         return self.run(self.op, self.values, self.out)
 
 
@@ -58,6 +63,10 @@ def intercept(function: Callable, op: Op, values: list, out: Any, kind: str, run
     result = overrides.dispatch(function, op, values, out)
     if result is not NOTHING:
         return result
-    if active.modes:
-        return Call(op, values, out, kind, run).proceed()
-    return run(op, values, out)
+    if not active.modes:
+        for there_are, _ in ARRAY_INTERPRETERS:
+            if there_are:
+                break
+        else:
+            return run(op, values, out)
+    return Call(op, values, out, kind, run).proceed()

@@ -257,7 +257,7 @@ def array_lines(op: Op, rules: dict[str, Rule], ins: tuple[str, ...]) -> list[st
     kernels = {i: rule for i, rule in rules.items() if rule.kernel is not None}
     tests = ["(a := g._array).__class__ is ndarray"]
     if kernels:
-        tests += ["((d := a.dtype) is f32 or d in floats)", *array_tests(op, kernels, ins)]
+        tests += ["((d := a.dtype) is f32 or d in floats)", *rule_tests(op, kernels, ins)]
     else:
         if op.rule_all or not rules or not all(map(arithmetic, rules.values())):
             return []
@@ -271,7 +271,7 @@ def array_lines(op: Op, rules: dict[str, Rule], ins: tuple[str, ...]) -> list[st
     lines = [f"    g_{i} = NotImplemented" for i in kernels if not whole]
     lines += [f"    if not record and {' and '.join(tests)}:", "        try:"]
     for i, rule in kernels.items():
-        call, pad = kernel_call(op, i, rule, ins), " " * 12
+        call, pad = rule_call(op, i, rule, ins), " " * 12
         if op.rule_all:
             lines.append(f"{pad}g_all = wrapped({call})")
             continue
@@ -304,7 +304,7 @@ def array_lines(op: Op, rules: dict[str, Rule], ins: tuple[str, ...]) -> list[st
     ]
 
 
-def array_tests(op: Op, kernels: dict[str, Rule], ins: tuple[str, ...]) -> list[str]:
+def rule_tests(op: Op, kernels: dict[str, Rule], ins: tuple[str, ...]) -> list[str]:
     """Conditions on what kernels read: plain arrays, of the dtype of `g` for those of the back end. An input that
     is None was not given, or is read for another input's gradient."""
     same = {n for rule in kernels.values() if rule.kernel.__class__ is str for n in rule.names}
@@ -320,7 +320,7 @@ def array_tests(op: Op, kernels: dict[str, Rule], ins: tuple[str, ...]) -> list[
     return tests
 
 
-def kernel_call(op: Op, i: str, rule: Rule, ins: tuple[str, ...]) -> str:
+def rule_call(op: Op, i: str, rule: Rule, ins: tuple[str, ...]) -> str:
     """The call of what computes the gradient by the input `i` from arrays."""
     arrays = {"g": "a", "result": "r"} | {n: f"{n}._array" for n in ins}
     arrays |= {n: f"(None if {n} is None else {n}._array)" for n in ins if optional(op, n)}

@@ -218,9 +218,8 @@ class Op:
         self.table: dict[Any, Callable | None] = {}
         self.inplace_table: dict[Any, Callable | None] = {}
         self.seen: set[Any] = set()
-        self.face: Callable | None = (
-            None  # the plain function that calls it: `max` for max over a dim
-        )
+        # what overrides are told is called: the plain function around it where there is one, `max` for max over a dim
+        self.public_function: Callable = self.function
         before = OPS.get(self.path)
         # An import that Ctrl-C stopped is done again, in another module of the same name.
         if before is not None and (

@@ -337,7 +337,7 @@ def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return where(condition, self, other)
 
 
-CHOOSE.face = where
+CHOOSE.public_function = where
 
 
 @elementwise(

@@ -100,7 +100,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
 public("Tensor", name="getitem")(getitem)
 getitem.__name__ = "__getitem__"
 for _op in (basic_new, basic_new_select, basic_new_slice, basic_select, basic_slice):
-    _op.op.face = getitem  # what overrides are told is called
+    _op.op.public_function = getitem  # what overrides are told is called
 getitem.__name__ = "__getitem__"  # as `__torch_function__` is told
 
 

@@ -289,7 +289,7 @@ def scatter_(
     return written(form, write, values, "scatter_")
 
 
-SRC.face = VALUE.face = COMBINE.face = scatter
+SRC.public_function = VALUE.public_function = COMBINE.public_function = scatter
 
 
 def write_scatter_add(xp, a: Any, dim: int, index: Any, src: Any) -> None:

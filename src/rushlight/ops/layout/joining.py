@@ -68,7 +68,7 @@ def quick_list(op: Op, kernel: str, direct: Any) -> Any:
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = forward.__doc__
-    op.face = function
+    op.public_function = function
     return public()(function)
 
 
@@ -300,7 +300,11 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return quick_views(UNBIND, input, dim)
 
 
-SPLIT.face, LENGTHS.face, UNBIND.face = split, split_with_sizes, unbind
+SPLIT.public_function, LENGTHS.public_function, UNBIND.public_function = (
+    split,
+    split_with_sizes,
+    unbind,
+)
 
 
 # -- several into one ------------------------------------------------------------------------------

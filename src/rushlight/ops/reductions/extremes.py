@@ -208,8 +208,8 @@ def extreme(
     return of_dim(input, dim, keepdim, out=out)
 
 
-max_all.op.face = max_dim.op.face = max
-min_all.op.face = min_dim.op.face = min
+max_all.op.public_function = max_dim.op.public_function = max
+min_all.op.public_function = min_dim.op.public_function = min
 
 
 def extreme_over(name: str, xp: Any, kernel: Any, input: Any, dim: Any, keepdim: Bool) -> Any:

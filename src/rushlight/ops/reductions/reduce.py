@@ -161,7 +161,7 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     return sum_to(self, shape)
 
 
-sum_to.op.face = sum_to_size
+sum_to.op.public_function = sum_to_size
 
 
 @op(node=("MeanBackward0", "MeanBackward1"))

@@ -251,8 +251,8 @@ def nanmedian(
     return nanmedian_dim(input, dim, keepdim if keepdims is None else keepdims, out=out)
 
 
-median_all.op.face = median_dim.op.face = median
-nanmedian_all.op.face = nanmedian_dim.op.face = nanmedian
+median_all.op.public_function = median_dim.op.public_function = median
+nanmedian_all.op.public_function = nanmedian_dim.op.public_function = nanmedian
 
 
 @op(outputs=("values", "indices"))

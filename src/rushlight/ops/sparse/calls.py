@@ -1,7 +1,7 @@
 """What public operators do when an input is a sparse tensor.
 
-`general.execute` comes here with every such call; an operator that stands in none of the tables below is
-refused by name. The functions take what the operator takes. Most compute on the values with dense
+`interpret` gets every such call, see Note [Interpreters]; an operator that stands in none of the tables below
+is refused by name. The functions take what the operator takes. Most compute on the values with dense
 operators, so that gradients follow (see sparse.py).
 """
 
@@ -31,10 +31,23 @@ from rushlight.ops.sparse.operators import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rushlight.dispatch.interpreters import Call
     from rushlight.dispatch.registry import Op
 
 
-def call(op: Op, named: dict[str, Any], out: Any) -> Any:
+def interpret(call: Call) -> Any:
+    """The result of a call; NOTHING for a composite of which no table says more than its body."""
+    from rushlight.dispatch import general, overrides
+
+    op = call.op
+    if call.kind == "inplace":
+        return inplace(op, general.ordered(op, call.values))
+    if call.kind == "composite" and op.path not in TABLE and op.path not in VALUEWISE:
+        return overrides.NOTHING
+    return run_op(op, general.named_values(op, call.values), call.out)
+
+
+def run_op(op: Op, named: dict[str, Any], out: Any) -> Any:
     """Run `op` on arguments among which there are sparse tensors."""
     from rushlight.dispatch import general, results
 
@@ -74,7 +87,7 @@ def inplace(op: Op, values: list) -> Tensor:
     named = dict(zip(op.params, values, strict=True))
     if not is_sparse(t):
         return into_dense(op, t, named)
-    return replace(t, call(op, named, None), label)
+    return replace(t, run_op(op, named, None), label)
 
 
 def into_dense(op: Op, t: Tensor, named: dict[str, Any]) -> Tensor:
@@ -92,7 +105,7 @@ def into_dense(op: Op, t: Tensor, named: dict[str, Any]) -> Tensor:
         sparse.add_dense(t._array, a, -factor if op.name == "sub" else factor)
         bump(t)
         return t
-    result = to_dense(call(op, named, None))
+    result = to_dense(run_op(op, named, None))
     if result.shape != t.shape:
         raise RuntimeError(
             f"[{label}] output with shape {list(t.shape)} doesn't match the broadcast shape "
