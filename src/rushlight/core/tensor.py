@@ -406,9 +406,9 @@ class Tensor:
         return int(self._one_element().item())
 
     def __float__(self) -> float:
-        if self._array.size != 1:
-            self._one_element()  # raises
-        return float(self.item())
+        a = self._array
+        plain = a.__class__ is np.ndarray and a.size == 1
+        return float(a.item() if plain else self._one_element().item())
 
     def __complex__(self) -> complex:
         return complex(self._one_element().item())

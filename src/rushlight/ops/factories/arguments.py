@@ -16,7 +16,7 @@ from rushlight._backends import sparse
 from rushlight.core import dtypes, modes
 from rushlight.core.dtype_sets import FULL, I64
 from rushlight.core.size import Size
-from rushlight.core.tensor import Tensor, _wrap, new
+from rushlight.core.tensor import Tensor, new
 from rushlight.dispatch import overrides
 from rushlight.dispatch.registry import public
 
@@ -233,10 +233,14 @@ def valued(make: Callable) -> Callable:
     """`quick` of a factory whose arguments are numbers: `make(*args)` gives the array, or None."""
 
     def quick(args: tuple) -> Tensor | None:
+        if modes.device_set and modes.thread.device is not None:
+            return None
+        t = new(Tensor)
+        t._edge = t._counter = None
         try:
-            a = None if modes.device_set and modes.thread.device is not None else make(*args)
+            t._array = make(*args)
         except (TypeError, ValueError, MemoryError):  # the general way says what is wrong
             return None
-        return None if a is None else _wrap(a)
+        return None if t._array is None else t
 
     return quick

@@ -257,6 +257,10 @@ def check_numpy(a: np.ndarray) -> None:
 
 def shared(a: np.ndarray) -> np.ndarray:
     """The memory of a user's array as an array of ours, which starts there and ends there."""
+    d = a.dtype
+    if a.__class__ is np.ndarray and a.base is None and a.flags.carray:
+        if d in dtypes.OF and dtypes.OF[d].np is d:
+            return a.view()
     check_numpy(a)
     if not a.flags.writeable:
         import warnings

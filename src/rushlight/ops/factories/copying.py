@@ -11,7 +11,7 @@ import numpy as np
 
 from rushlight._backends import devices, meta, sparse
 from rushlight.autograd.graph import INFERENCE, new, version_of
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import edge_of, rebase
 from rushlight.core import dtypes, geometry, settings
 from rushlight.core.device import device as Device
@@ -92,7 +92,7 @@ def detach_(input):
 @public("Tensor")
 def contiguous(self, memory_format=dtypes.contiguous_format):
     """The tensor itself if it lies in memory in that order, else a copy that does."""
-    if self._array.__class__ is not np.ndarray or general.active.modes:
+    if self._array.__class__ is not np.ndarray or active.modes:
         got = overrides.call_overrides(contiguous, (self, memory_format), {})
         if got is not overrides.NOTHING:
             return got
@@ -149,7 +149,7 @@ def to(self, *args, **kwargs):
     tensor([1., 2.], dtype=torch.float16)
     """
     a = self._array
-    if len(args) == 1 and not kwargs and a.__class__ is np.ndarray and not general.active.modes:
+    if len(args) == 1 and not kwargs and a.__class__ is np.ndarray and not active.modes:
         first = args[0]  # the commonest calls
         if first.__class__ is dtypes.dtype:
             return self if first.np is a.dtype else convert(self, first)
@@ -204,7 +204,7 @@ def _declare_conversions() -> None:
 
         def conversion(self, memory_format=None):
             a = self._array
-            if a.__class__ is not np.ndarray or general.active.modes:
+            if a.__class__ is not np.ndarray or active.modes:
                 got = overrides.call_overrides(conversion, (self,), {})
                 if got is not overrides.NOTHING:
                     return got
@@ -318,30 +318,32 @@ def free(t: Tensor) -> bool:
         t._edge is None
         and t._array.__class__ is np.ndarray
         and t._counter is not INFERENCE
-        and not general.active.modes
+        and not active.modes
     )
 
 
 @public(method=True)
 def zero_(self):
     """Overwrite by zeros."""
+    a = self._array
     if not free(self):
         got = overrides.call_overrides(zero_, (self,), {})
         if got is not overrides.NOTHING:
             return got
-        if isinstance(self._array, sparse.Sparse):
+        if isinstance(a, sparse.Sparse):
             from rushlight.ops.sparse import calls as sparse_calls
 
             return sparse_calls.zero_(self)
         return overwrite(self, "zero_", lambda a: a.fill(0), zero_node)
-    a = self._array
-    if a.nbytes > 1 << 20:
+    if a.nbytes <= 4096:
+        a.fill(0)
+    elif a.nbytes > 1 << 20:
         general.xp.fill(a, 0)
-    elif a.nbytes > 4096 and a.flags.c_contiguous:
+    elif a.flags.c_contiguous:
         a.view(np.uint8).fill(0)  # by the C library's function, which takes half as long
     else:
         a.fill(0)
-    version_of(self).n += 1
+    (self._counter or version_of(self)).n += 1
     return self
 
 

@@ -65,10 +65,11 @@ def _ordinary_range(*args: Any) -> np.ndarray | None:
         ordinary = -_MANY < start < _MANY and -_MANY < end < _MANY and -_MANY < step < _MANY
         return xp.arange(start, end, step) if ordinary and (end - start) * step > 0 else None
     d = modes._default_dtype.np
-    if not {start.__class__, end.__class__, step.__class__} <= _NUMBERS or d not in FULL:
-        return None
+    for v in (start, end, step):
+        if v.__class__ not in _NUMBERS or not -_MANY < v < _MANY or d not in FULL:
+            return None
     n = (end - start) / step if step else 0.0
-    if not (0.0 < n < _MANY and -_MANY < start < _MANY and -_MANY < step < _MANY):
+    if not 0.0 < n < _MANY:
         return None
     values = xp.empty(math.ceil(n), d)
     xp.arange_into(values, float(start), float(step))
@@ -375,7 +376,7 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
 
 def _identity(rows: int, columns: int, d: np.dtype) -> np.ndarray:
     a = xp.zeros((rows, columns), d)
-    a.reshape(-1)[: min(rows, columns) * (columns + 1) : columns + 1] = 1
+    a.ravel()[: min(rows, columns) * (columns + 1) : columns + 1].fill(1)
     return a
 
 
