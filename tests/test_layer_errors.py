@@ -61,6 +61,30 @@ REFUSED = {
     "a sequence without steps": (
         lambda: nn.LSTM(5, 6)(torch.ones(0, 2, 5)), RuntimeError, "sequence length to be larger than 0",
     ),
+    "no channels": (
+        lambda: F.adaptive_max_pool2d(torch.ones(1, 0, 5, 5), 2), RuntimeError, "dimension 1 being empty",
+    ),
+    "no gradient of nothing": (
+        lambda: F.adaptive_avg_pool1d(torch.ones(1, 6, requires_grad=True), 0).sum().backward(),
+        RuntimeError, "Expected grad_output to have non-zero size",
+    ),
+    "no gradient of no maximum": (
+        lambda: F.adaptive_max_pool3d(torch.ones(1, 6, 4, 4, requires_grad=True), 0).sum().backward(),
+        RuntimeError, "Expected grad_output to have non-zero size",
+    ),
+    "fractional pool of no channels": (
+        lambda: F.fractional_max_pool2d(torch.ones(1, 0, 9, 9), 2, 3), RuntimeError, "Expected input to have",
+    ),
+    "one size of two": (
+        lambda: F.fractional_max_pool2d(torch.ones(1, 1, 9, 9), (2,), 3), RuntimeError, "kernel_size must either",
+    ),
+    "too few samples": (
+        lambda: F.fractional_max_pool2d(torch.ones(2, 1, 9, 9), 2, 3, _random_samples=torch.ones(1, 1, 2)),
+        RuntimeError, "Expect _random_samples.size\\(0\\)",
+    ),
+    "a window larger than the input": (
+        lambda: F.max_pool1d(torch.ones(1, 1, 4), 3, 2, 0, 2, return_indices=True), RuntimeError, "too small",
+    ),
     "packing nothing": (
         lambda: nn.utils.rnn.pack_padded_sequence(torch.ones(0, 0), []), RuntimeError,
         "Cannot pack empty tensors",
@@ -198,3 +222,10 @@ def test_a_load_hook_does_not_keep_its_module_alive():
 def test_lists_of_parameters_without_data_print_as_others():
     values = [nn.Parameter(torch.empty(1, device="meta"))]
     assert "torch.float32 of size 1]" in str(nn.ParameterList(values))
+
+
+def test_windows_of_padding_alone_are_minus_infinity():
+    x = torch.tensor([[1.0, 2.0]])
+    assert F.max_pool1d(x, 2, None, 1, 3).tolist() == [[-torch.inf]]
+    y, _ = F.max_pool1d(x.requires_grad_(), 2, None, 1, 3, return_indices=True)
+    assert y.tolist() == [[-torch.inf]]

@@ -7,7 +7,7 @@ adaptive and fractional pooling are one kernel.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
@@ -135,8 +135,16 @@ def max_pool_places(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(maxima, places), of the windows of `max_pool`."""
     nd = len(kernel)
-    tables = window_tables(x.shape[x.ndim - nd :], kernel, stride, padding, dilation, out)
-    return max_by_tables(x, tables)
+    sizes = x.shape[x.ndim - nd :]
+    tables = window_tables(sizes, kernel, stride, padding, dilation, out)
+    filled = [(t.max(0) < n) & (t.min(0) >= 0) for t, n in zip(tables, sizes, strict=True)]
+    if all(f.all() for f in filled):
+        return max_by_tables(x, tables)
+    inside = [np.clip(t, 0, n - 1) for t, n in zip(tables, sizes, strict=True)]
+    best, places = max_by_tables(x, inside)
+    lowest = np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
+    best[..., ~reduce(np.logical_and.outer, filled)] = lowest  # windows all of padding
+    return best, places
 
 
 def window_tables(

@@ -34,17 +34,22 @@ if TYPE_CHECKING:
     Ints = tuple[int, ...]
 
 
-def check_sizes(name: str, a: np.ndarray, out: Ints, got: str = "but got") -> None:
+def check_sizes(name: str, a: np.ndarray, out: Ints, first: int, got: str = "but got") -> None:
+    """The shape and dtype of an input; `first`: the dimension from which on none may be empty."""
     n = len(out)
     if a.ndim not in (n + 1, n + 2):
         raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, {got} {list(a.shape)}")
-    for d in range(a.ndim - n, a.ndim):
-        if not a.shape[d]:
-            raise RuntimeError(
-                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input "
-                f"has sizes {list(a.shape)} with dimension {d} being empty"
-            )
+    check_filled(name, "input", a, first)
     check_dtype(name, a, "f")
+
+
+def check_filled(name: str, what: str, t: Any, first: int = 1) -> None:
+    for d in range(first, t.ndim):
+        if not t.shape[d]:
+            raise RuntimeError(
+                f"{name}(): Expected {what} to have non-zero size for non-batch dimensions, but {what} "
+                f"has sizes {list(t.shape)} with dimension {d} being empty"
+            )
 
 
 def even(sizes: Ints, out: Ints) -> Ints | None:
@@ -64,7 +69,7 @@ def declare_adaptive(n: int) -> tuple:
     @op(where="internal", name=name, node=f"AdaptiveAvgPool{n}DBackward0")
     def averages(xp, input: Array, output_size: Ints):
         out = output_size
-        check_sizes(name, input, out)
+        check_sizes(name, input, out, 1 if n == 3 else input.ndim - n)
         x, last = regular(input)
         if each := even(x.shape[x.ndim - n :], out):
             found = xp.window_averages(x, each, each, (0,) * n, out, prod(each))
@@ -75,6 +80,7 @@ def declare_adaptive(n: int) -> tuple:
 
     @op(where="internal", name=f"{name}_gradient", node=f"AdaptiveAvgPool{n}DBackwardBackward0")
     def gradient(xp, grad_output: Array, sizes: Ints):
+        check_filled(f"{name}_backward", "grad_output", grad_output)
         g, last = regular(grad_output)
         if each := even(sizes, g.shape[g.ndim - n :]):
             gx = xp.window_averages_adjoint(g, each, each, (0,) * n, sizes, prod(each))
@@ -94,7 +100,7 @@ def declare_adaptive(n: int) -> tuple:
     )
     def maxima(xp, input: Array, output_size: Ints):
         out = output_size
-        check_sizes(f"adaptive_max_pool{n}d", input, out, "but got:")
+        check_sizes(f"adaptive_max_pool{n}d", input, out, 1, "but got:")
         x, last = regular(input)
         sizes = x.shape[x.ndim - n :]
         if each := even(sizes, out):
@@ -105,7 +111,11 @@ def declare_adaptive(n: int) -> tuple:
             return tuple(a if a.flags.c_contiguous else a.copy() for a in found)
         return tuple(placed(a, last) for a in found)
 
-    maxima.grad(input=lambda g, indices, input_shape: add_places(g, indices, input_shape[-n:]))
+    def maxima_rule(g: Any, indices: Any, input_shape: tuple) -> Any:
+        check_filled(f"adaptive_max_pool{n}d_backward", "grad_output", g)
+        return add_places(g, indices, input_shape[-n:])
+
+    maxima.grad(input=maxima_rule)
     return averages, maxima
 
 
@@ -128,7 +138,8 @@ def wanted(name: str, input: Tensor, output_size: Any, n: int) -> Ints:
             )
         raise RuntimeError(f"{name}: internal error: output_size must be {n}, got {output_size}")
     if input.ndim not in (n + 1, n + 2):
-        check_sizes(name, input._array, values, "but got:" if "max" in name else "but got")
+        is_max = "max" in name
+        check_sizes(name, input._array, values, 1, "but got:" if is_max else "but got")
     shape = input.shape[input.ndim - n :]
     out = tuple(s if v is None else v for s, v in zip(shape, values, strict=True))
     for v in out:
@@ -153,10 +164,10 @@ def adaptive_avg_pool(n: int, input: Tensor, output_size: Any) -> Tensor:
     out = wanted(name, input, output_size, n)
     if n == 1:
         if input.ndim not in (2, 3):
-            check_sizes(name, input._array, out)
+            check_sizes(name, input._array, out, input.ndim - 1)
         return adaptive_avg_pool(2, input.unsqueeze(-2), (1, *out)).squeeze(-2)
     if all(v == 1 for v in out) and input.ndim in (n + 1, n + 2):
-        check_sizes(name, input._array, out)
+        check_sizes(name, input._array, out, input.ndim - n)
         if n == 3 or not is_channels_last(input._array):  # a mean's strides would not be
             return input.mean(tuple(range(-n, 0)), keepdim=True)
     return adaptive[n][0](input, out)
@@ -198,8 +209,7 @@ def adaptive_max_pool(n: int, input: Tensor, output_size: Any, indices: bool) ->
     name = f"adaptive_max_pool{n}d"
     out = wanted(name, input, output_size, n)
     if n == 1:
-        if input.ndim not in (2, 3) or not input.shape[-1]:
-            check_sizes(name, input._array, out)
+        check_sizes(name, input._array, out, 1)
         y = adaptive[2][1](input.unsqueeze(-2), (1, *out))
         y = tuple(t.squeeze(-2) for t in y)
     else:
@@ -363,17 +373,24 @@ def declare_fractional(n: int) -> Any:
             raise RuntimeError(
                 f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}"
             )
+        lead = input.ndim - n - 1
+        for d in range(lead, input.ndim):
+            if not input.shape[d]:
+                raise RuntimeError(
+                    f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got"
+                    f"{list(input.shape)} with dimension {d} being empty."
+                )
         check_dtype(name, input, "f")
-        sizes = input.shape[input.ndim - n :]
+        check_samples(input, samples, n)
+        sizes = input.shape[lead + 1 :]
         for word, size, k, m in zip(words, sizes, kernel, out, strict=True):
             if m + k - 1 >= size + (n == 2):  # in three dimensions PyTorch wants one element more
                 raise RuntimeError(
                     f"{name}(): pool {word} {k} too large relative to input {word} {size}"
                 )
-        x = input.reshape(-1, *input.shape[input.ndim - n - 1 :])
+        x = input if lead else input[None]
         order = range(n) if n == 3 else (1, 0)  # in two dimensions the first sample is the width's
-        u = samples.reshape(-1, x.shape[1], n)[: len(x)]
-        starts = xp.fractional_starts(u, sizes, kernel, out, order)
+        starts = xp.fractional_starts(samples[: len(x)], sizes, kernel, out, order)
         y, places = xp.places_by_plane(x, starts, kernel)
         shape = (*input.shape[: input.ndim - n], *out)
         return y.reshape(shape), places.reshape(shape)
@@ -385,6 +402,29 @@ def declare_fractional(n: int) -> Any:
 fractional = {n: declare_fractional(n) for n in (2, 3)}
 
 
+def check_samples(input: np.ndarray, samples: np.ndarray, n: int) -> None:
+    """The shape and dtype of the random numbers of `fractional_max_pool`."""
+    batch, channels = (1, *input.shape)[-n - 2 : -n]
+    if samples.dtype != input.dtype:
+        raise RuntimeError("Expect _random_samples to have the same dtype as input")
+    if samples.ndim != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions got {samples.ndim}")
+    if samples.shape[0] < batch:
+        raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
+    if samples.shape[1] != channels:
+        raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
+    if samples.shape[2] != n:
+        raise RuntimeError(f"Expect _random_samples.size(2) equals to {n}; got {samples.shape[2]}.")
+
+
+def all_or_one(name: str, argument: str, value: Any, n: int) -> Ints:
+    """An argument of `n` ints, or of one that is no tuple."""
+    if isinstance(value, (tuple, list)) and len(value) != n:
+        tuples = "tuple of Ints" if n == 2 else "tuple of three Ints"
+        raise RuntimeError(f"{name}: {argument} must either be a single Int or {tuples}")
+    return spread(name, argument, value, n)
+
+
 def fractional_max_pool(
     n: int, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, indices: bool,
     samples: Tensor | None,
@@ -393,12 +433,16 @@ def fractional_max_pool(
     check_tensor(name, input)
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
-    kernel = spread(name, "kernel_size", kernel_size, n)
+    kernel = all_or_one(name, "kernel_size", kernel_size, n)
     if output_size is None:
         ratio = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * n
         shape = input.shape[input.ndim - n :]
+        if len(ratio) != n:
+            raise ValueError(
+                f"{name} requires output_ratio to either be a single Int or tuple of Ints."
+            )
         output_size = tuple(int(s * r) for s, r in zip(shape, ratio, strict=True))
-    out = spread(name, "output_size", output_size, n)
+    out = all_or_one(name, "output_size", output_size, n)
     if samples is None:
         from rushlight.dispatch.methods import function
 

@@ -229,7 +229,7 @@ def max_pool(
         spread(name, "dilation", dilation, n),
     )
     if n == 1:
-        check_max_pool1d(name, input, *(a[0] for a in windows), ceil_mode)
+        check_max_pool1d(name, input, *(a[0] for a in windows), ceil_mode, indices)
         windows = tuple((i, *a) for i, a in zip((1, 1, 0, 1), windows, strict=True))
         input = input.unsqueeze(-2)
     y = max_pools[max(n, 2)][bool(indices)](input, windows, bool(ceil_mode))
@@ -246,7 +246,7 @@ def check_tensor(name: str, input: Any) -> None:
 
 
 def check_max_pool1d(
-    name: str, input: Tensor, k: int, s: int, p: int, d: int, ceil_mode: bool
+    name: str, input: Tensor, k: int, s: int, p: int, d: int, ceil_mode: bool, indices: bool
 ) -> None:
     if input.ndim not in (2, 3) or 0 in input.shape[-2:]:
         raise RuntimeError(
@@ -266,7 +266,7 @@ def check_max_pool1d(
             f"kernel_size={k}: pad should be at most half of effective kernel size"
         )
     (m,) = out_sizes(input.shape[-1:], (k,), (s,), (p,), (d,), ceil_mode)
-    if m <= 0:
+    if m <= 0 and not indices:  # else the pool of two dimensions says it
         raise RuntimeError(f"{name}() Invalid computed output size: {m}")
 
 
