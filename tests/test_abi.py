@@ -21,7 +21,7 @@ SRC = str(pathlib.Path(torch.__file__).parents[1])
 
 @pytest.mark.skipif(not CPYTHON, reason="other objects")
 def test_assumptions_hold_here():
-    for probe in (abi.arrays_hold, abi.numbers_hold, abi.ufuncs_hold):
+    for probe in (abi.arrays_hold, abi.numbers_hold, abi.views_hold, abi.ufuncs_hold):
         assert probe() is True
     assert abi.available() and abi.new_array() and abi.vectorcall_slot()
     assert abi.handler_functions() is not None
@@ -44,6 +44,10 @@ def test_assumptions_hold_here():
         ("numbers_hold", "TYPE", abi.HEAD),
         ("numbers_hold", "FLOAT_VALUE", abi.TYPE),
         ("numbers_hold", "LIST_SIZE", abi.TYPE),
+        ("views_hold", "TUPLE_SIZE", abi.TYPE),
+        ("views_hold", "TUPLE_ITEMS", abi.TUPLE_SIZE),
+        ("views_hold", "SLICE_START", abi.SLICE_STOP),
+        ("views_hold", "ITEMSIZE", abi.HEAD),
         ("ufuncs_hold", "UFUNC_COUNTS", abi.HEAD + 1),
         ("ufuncs_hold", "UFUNC_LOOPS", abi.UFUNC_DATA),
         ("ufuncs_hold", "UFUNC_DATA", abi.UFUNC_LOOPS),

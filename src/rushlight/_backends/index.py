@@ -106,6 +106,9 @@ REFERENCE = {
         "airy_ai entr erf erfc erfcx erfinv i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e log_ndtr ndtr "
         "ndtri spherical_j0 y0 y1 "
     ),
+    "strided": (
+        "basic_index expand unsqueeze view "
+    ),
     "views": (
         "address as_strided cat cat_contiguous contiguous copy_into copy_like element_strides "
         "empty_strided extent flip plain roll root row_major stack_contiguous tile triangle "
@@ -206,6 +209,9 @@ LLVM = {
     ),
     "special": (
         "digamma entr erfinv lgamma ndtr ndtri polygamma xlog1py "
+    ),
+    "strided": (
+        "as_strided basic_index expand unsqueeze view "
     ),
     "ufuncs": (
         "absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh conjugate cos cosh "

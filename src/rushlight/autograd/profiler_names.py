@@ -60,11 +60,6 @@ NAMES = {
     "_to_device": "_to_copy",
     # views, indices
     "_all.unique": "_unique2",
-    "aten.basic_new": "unsqueeze",
-    "aten.basic_new_select": "select",
-    "aten.basic_new_slice": "slice",
-    "aten.basic_select": "select",
-    "aten.basic_slice": "slice",
     "aten.conj_copy": "conj_physical",
     "aten.diagonal_place": "diagonal_backward",
     "aten.gather_back": "gather_backward",
@@ -160,7 +155,9 @@ NAMES = {
 def names(op: Any, values: list, inplace: bool = False) -> list[str]:
     """The names of a call of `op`, the outermost first; `values` are those of its parameters."""
     path = op.path
-    if path in BY_VALUES:
+    if path == "aten.basic_index":
+        found = op.node_name(dict(zip(op.params, values))).removesuffix("Backward0").lower()
+    elif path in BY_VALUES:
         found = BY_VALUES[path](dict(zip(op.params, values, strict=False)))
     elif path in NAMES:
         found = NAMES[path]

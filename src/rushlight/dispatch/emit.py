@@ -273,7 +273,7 @@ def record_lines(op: Op, ins: tuple[str, ...], node: str, again: str) -> list[st
             lines.append(f"        if a_{ins[0]}.dtype not in floats: {again}")
     lines += [
         f"        if {some}:",
-        f"            node = new({node if not op.node_pair else 'N if dim is None else N1'})",
+        f"            node = new({class_of_node(op, node)})",
         "            node.edges = ("
         + ", ".join(f"e_{i}" if i in want else "None" for i in op.inputs)
         + ",)",
@@ -287,6 +287,15 @@ def record_lines(op: Op, ins: tuple[str, ...], node: str, again: str) -> list[st
     else:
         lines.append("            node.unbroadcast_to = None")
     return lines
+
+
+def class_of_node(op: Op, plain: str) -> str:
+    """The text of the class of a call's node, `plain` where it does not depend on the arguments."""
+    if op.node_pair:
+        return "N if dim is None else N1"
+    if op.names_node:
+        return f"(classes.get(n := name_of({', '.join(op.params)})) or node_class(op, n))[0]"
+    return plain
 
 
 def save_lines(op: Op, ins: tuple[str, ...], want: tuple[str, ...]) -> list[str]:
@@ -340,7 +349,7 @@ def straight(op: Op) -> bool:
         not op.lists
         and op.outputs is None
         and 1 <= len(op.inputs) <= MOST
-        and (not op.names_node or op.node_pair)
+        and (not op.names_node or op.node_pair or op.view)
     )
 
 

@@ -99,8 +99,7 @@ FUNCTIONS = {
         "repeat_interleave roll rot90 tile tril triu "
     ),
     "layout.regions": (
-        "aten.alias aten.basic_new aten.basic_new_select aten.basic_new_slice "
-        "aten.basic_select aten.basic_slice aten.place aten.slice narrow select "
+        "aten.alias aten.basic_index aten.place aten.slice narrow select "
     ),
     "layout.shape": (
         "Tensor.expand Tensor.expand_as Tensor.reshape Tensor.reshape_as Tensor.view "

@@ -123,7 +123,9 @@ def scope_of(op: Op) -> dict[str, Any]:
         names |= {"body": op.declared, "overriding": general.overrides.overriding, "plain": PLAIN}
         names["slow"] = lambda values: general.call_composite(op, values[:-1], values[-1])
         return names
-    if op.differentiable and emit.straight(op):
+    if callable(op._node):
+        names |= {"classes": op.node_classes, "name_of": op._node, "node_class": node_class}
+    elif op.differentiable and emit.straight(op):
         plain = node_class(op, op.node_name())
         scalar = node_class(op, op.scalar_nodes[0]) if op.scalar_nodes else plain
         names |= {"N": plain[0], "NS": scalar[2]}

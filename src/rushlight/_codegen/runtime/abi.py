@@ -33,6 +33,12 @@ C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 FLOAT_VALUE = HEAD
 LIST_SIZE, LIST_ITEMS = HEAD, HEAD + 1
 
+# A tuple (PyTupleObject): the number of items, then they. A slice (PySliceObject). A dtype (PyArray_Descr of
+# NumPy 2).
+TUPLE_SIZE, TUPLE_ITEMS = HEAD, HEAD + 1
+SLICE_START, SLICE_STOP, SLICE_STEP = range(HEAD, HEAD + 3)
+ITEMSIZE = HEAD + 3
+
 # A ufunc (PyUFuncObject in numpy/ufuncobject.h): inputs, outputs and operands are three numbers of 32 bits.
 UFUNC_COUNTS, UFUNC_LOOPS, UFUNC_DATA = HEAD, HEAD + 2, HEAD + 3
 UFUNC_NTYPES, UFUNC_TYPES, UFUNC_USERLOOPS, UFUNC_RESOLVER = (
@@ -49,7 +55,7 @@ _HAVE_VECTORCALL = 1 << 11  # of a type's flags
 ARGUMENTS = (1 << 63) - 1  # of a call's number of arguments, which has a flag in its last bit
 
 # NumPy's tables of functions.
-_NEW_FROM_DESCR, _SET_HANDLER, _GET_HANDLER, _DEFAULT_HANDLER = 94, 304, 305, 306
+_NEW_FROM_DESCR, _SET_BASE, _SET_HANDLER, _GET_HANDLER, _DEFAULT_HANDLER = 94, 282, 304, 305, 306
 _UFUNC_FROM_LOOPS, _UFUNC_REGISTER = 1, 2
 
 # A handler of memory (PyDataMem_Handler): a name of 127 bytes, a version, and five words: the context,
@@ -151,6 +157,33 @@ def new_array() -> int:
     made = make(np.ndarray, dtype, 2, ctypes.addressof(shape), None, None, 0, None)
     right = made.__class__ is np.ndarray and made.shape == (2, 3) and made.dtype is dtype
     return address if right and made.flags.c_contiguous and made.flags.owndata else 0
+
+
+@cache
+def set_base() -> int:
+    """The address of PyArray_SetBaseObject; 0 where what stands there does something else."""
+    import ctypes
+
+    from numpy._core._multiarray_umath import _ARRAY_API
+
+    address = word(pointer(_ARRAY_API) + 8 * _SET_BASE)
+    taken = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
+    change = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.py_object)(address)
+    whole, a = np.zeros(4), np.zeros(2)
+    taken(whole)
+    return address if change(a, whole) == 0 and a.base is whole else 0
+
+
+@cache
+def views_hold() -> bool:
+    """Whether the fields of tuples, slices and dtypes are where native code reads them."""
+    items, part = (2.5, "a"), slice(1, "b", None)
+    held = [field(items, TUPLE_SIZE), field(items, TUPLE_ITEMS), field(items, TUPLE_ITEMS + 1)]
+    held += [field(part, k) for k in (SLICE_START, SLICE_STOP, SLICE_STEP)]
+    known = [2, id(items[0]), id(items[1]), id(part.start), id(part.stop), id(None)]
+    types = [np.dtype(t) for t in (np.bool_, np.float32, np.complex128)]
+    sizes = [field(d, ITEMSIZE) for d in types]
+    return held == known and sizes == [d.itemsize for d in types] and set_base() != 0
 
 
 @cache

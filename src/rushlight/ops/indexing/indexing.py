@@ -26,17 +26,7 @@ from rushlight.dispatch.inplace import check_inplace
 from rushlight.dispatch.registry import public
 from rushlight.ops.indexing import advanced
 from rushlight.ops.indexing.gather import quick_number
-from rushlight.ops.layout.regions import (
-    alias,
-    basic_new,
-    basic_new_select,
-    basic_new_slice,
-    basic_select,
-    basic_slice,
-    region,
-    region_with_new_dims,
-)
-from rushlight.ops.layout.shape import unsqueeze
+from rushlight.ops.layout.regions import basic_index
 
 ndarray = np.ndarray
 OWN = frozenset(
@@ -61,16 +51,6 @@ def getitem(self: Tensor, index: Any) -> Tensor:
 
             return sparse_shapes.getitem(self, index)
     c = index.__class__
-    if c is int:
-        if -len(a) <= index < len(a) if a.ndim else False:
-            return basic_select(self, (index, ...))
-        raise out_of_range(a, 0, index)
-    if c is slice:
-        if not a.ndim:
-            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-        return basic_slice(
-            self, (index if index.step is None and plain_ends(index) else checked(index),)
-        )
     if c is Tensor:
         b = index._array
         if (
@@ -80,16 +60,23 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             and (b.dtype is I64 or b.dtype is BOOL and a.shape[: b.ndim] == b.shape)
         ):
             return advanced.index_at(self, advanced.At((b,), (index,)))
-        index = (index,)
-    elif index is None:
-        return unsqueeze(self, 0)
-    elif c is tuple:
-        if a.__class__ is ndarray and (at := advanced.usual(a, index)) is not None:
-            return advanced.index_at(self, at)
-        if (d := new_dim(index, a.ndim)) is not None:
-            return unsqueeze(self, d)
+    for i in index if c is tuple else (index,):
+        c = i.__class__
+        if c is slice:
+            if i.start is not None and i.start.__class__ is not int:
+                break
+            if i.stop is not None and i.stop.__class__ is not int:
+                break
+            if i.step is not None and i.step.__class__ is not int:
+                break
+        elif c is not int and i is not None and i is not Ellipsis:
+            break
     else:
+        return basic_index(self, index)
+    if index.__class__ is not tuple:
         index = as_tuple(index)
+    if a.__class__ is ndarray and (at := advanced.usual(a, index)) is not None:
+        return advanced.index_at(self, at)
     if not OWN.issuperset(map(type, index)) and any(map(overrides.overriding, index)):
         got = overrides.call_overrides(Tensor.__getitem__, (self, index), {})
         if got is not overrides.NOTHING:
@@ -99,141 +86,64 @@ def getitem(self: Tensor, index: Any) -> Tensor:
 
 public("Tensor", name="getitem")(getitem)
 getitem.__name__ = "__getitem__"
-for _op in (basic_new, basic_new_select, basic_new_slice, basic_select, basic_slice):
-    _op.op.public_function = getitem  # what overrides are told is called
+basic_index.op.public_function = getitem  # what overrides are told is called
 getitem.__name__ = "__getitem__"  # as `__torch_function__` is told
 
 
-def new_dim(index: tuple, n: int) -> int | None:
-    """Where the one new dimension comes in `x[:, None]` and its like; None for all other indices."""
-    at = None
-    dims = after = 0  # full slices, and those behind the new dimension
-    filled = False
-    for i in index:
-        if i is None:
-            if at is not None:
-                return None
-            at, after = (dims, 0) if not filled else (-1, 0)
-        elif i is Ellipsis:
-            if filled:
-                return None
-            filled = True
-        elif i.__class__ is slice and i.start is None and i.stop is None and i.step is None:
-            dims += 1
-            after += 1
-        else:
-            return None
-    if at is None or dims > n:
-        return None
-    return at if at >= 0 else -1 - after
-
-
-def plain_ends(i: slice) -> bool:
-    """No tensor among the ends of a slice: a view remembers them, and a tensor may change."""
-    start, stop = i.start, i.stop
-    return (start is None or start.__class__ is int) and (stop is None or stop.__class__ is int)
-
-
-def out_of_range(a: np.ndarray, dim: int, i: int) -> IndexError:
-    if not a.ndim:
-        return IndexError(
-            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
-            "C++ to convert a 0-dim tensor to a number"
-        )
-    return IndexError(f"index {i} is out of bounds for dimension {dim} with size {a.shape[dim]}")
-
-
 def by_items(self: Tensor, index: tuple) -> Tensor:
-    basic, made, found = read(self._array, index)
-    view = self if made is None else made(self, basic)
-    if found is not None:
-        return advanced.index_at(view, advanced.positions(view._array, found))
-    return alias(self) if view is self else view
+    basic, found = read(self._array, index)
+    if found is None:
+        return basic_index(self, basic)
+    view = basic_index(self, basic) if changes(basic) else self
+    return advanced.index_at(view, advanced.positions(view._array, found))
 
 
-def read(a: np.ndarray, index: tuple) -> tuple[tuple, Any, list | None]:
-    """(basic, operator, tensors): the basic part and the operator that makes the view.
+def changes(basic: tuple) -> bool:
+    """Whether the basic part of an index is more than full slices."""
+    return any(i is not Ellipsis and i != EVERYTHING for i in basic)
 
-    The operator is None when the basic part changes nothing; `tensors` is None or one index tensor
-    (or None) for each dimension of that view.
-    """
-    n = a.ndim
-    if len(index) == 1 and index[0] is Ellipsis:
-        return index, None, None
-    specified = 0
-    for i in index:
-        c = i.__class__
-        if c is int or c is slice:
-            specified += 1
-        elif i is not None and i is not Ellipsis and c is not bool:
-            specified += dims_of(i)
-    if specified > n:
-        if not n:
-            raise (
-                IndexError("slice() cannot be applied to a 0-dim tensor.")
-                if any(i.__class__ is slice for i in index)
-                else out_of_range(a, 0, 0)
-            )
-        raise IndexError(f"too many indices for tensor of dimension {n}")
+
+def read(a: np.ndarray, index: tuple) -> tuple[tuple, list | None]:
+    """(basic, tensors): the basic part, and None or one index tensor (or None) for each dimension of that
+    view."""
+    specified = sum(
+        1 if i.__class__ is int or i.__class__ is slice else dims_of(i)
+        for i in index
+        if i is not None and i is not Ellipsis and i.__class__ is not bool
+    )
+    if specified > a.ndim and a.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {a.ndim}")
     basic: list = []
     found: dict[int, Tensor] = {}
-    selects = slices = news = filled = False
-    p = r = 0  # the dimension of `a`, and of the result, that the next item is about
+    r = 0  # the dimension of the view that the next item is about
     for i in index:
         c = i.__class__
         if c is slice:
-            if i.start is not None or i.stop is not None or i.step is not None:
-                i = checked(i)
-                if i.indices(a.shape[p]) == (0, a.shape[p], 1):
-                    i = EVERYTHING
-                else:
-                    selects, slices = False, True
-            basic.append(i)
-            p += 1
+            basic.append(checked(i))
             r += 1
             continue
         if i is None:
             basic.append(None)
-            news = True
-            selects = slices = False
             r += 1
             continue
         if i is Ellipsis:
-            if not filled:
+            if Ellipsis not in basic:
                 basic.append(Ellipsis)
-                filled = True
-                p += n - specified
-                r += n - specified
+                r += a.ndim - specified
             continue
-        if c is not int:
-            i = item(i)
-            c = i.__class__
-        if c is int:
-            if not -a.shape[p] <= i < a.shape[p]:
-                raise out_of_range(a, p, i)
+        i = i if c is int else item(i)
+        if i.__class__ is int:
             basic.append(i)
-            p += 1
-            selects = True
             continue
         if not i._array.ndim:  # a truth value: a new dimension of size 1 or 0
             basic.append(None)
-            news = True
             found[r] = _wrap(i._array.astype(bool).reshape(1))
             r += 1
             continue
         found[r] = i
-        k = i._array.ndim if i._array.dtype.kind == "b" or i._array.dtype.itemsize == 1 else 1
+        k = width(i)
         basic += [EVERYTHING] * k
-        p += k
         r += k
-    if not filled:
-        basic.append(Ellipsis)
-    if news:
-        made = basic_new_select if selects else basic_new_slice if slices else basic_new
-    else:
-        made = basic_select if selects else basic_slice if slices else None
-        if made is None and any(i.__class__ is int for i in basic):
-            made = basic_select
     tensors: list | None = None
     if found:
         tensors = []
@@ -242,7 +152,7 @@ def read(a: np.ndarray, index: tuple) -> tuple[tuple, Any, list | None]:
             if d > max(found):
                 break
             tensors.append(t)
-    return tuple(basic), made, tensors
+    return tuple(basic), tensors
 
 
 def width(t: Tensor | None) -> int:
@@ -267,18 +177,9 @@ def dims_of(i: Any) -> int:
 
 
 def checked(i: slice) -> slice:
-    """A slice with Python numbers; ValueError unless its step is positive."""
-    step = 1 if i.step is None else integer(i.step)
-    if step <= 0:
-        raise ValueError(
-            "slice step cannot be zero" if not step else "step must be greater than zero"
-        )
+    """A slice with Python numbers."""
     try:
-        return slice(
-            None if i.start is None else integer(i.start),
-            None if i.stop is None else integer(i.stop),
-            step,
-        )
+        return slice(*[None if k is None else integer(k) for k in (i.start, i.stop, i.step)])
     except TypeError:
         raise TypeError(
             "slice indices must be integers or None or have an __index__ method"
@@ -372,22 +273,11 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             return
     if index is False:  # PyTorch does not even look at the value
         return
-    c = index.__class__
-    if c is int:
-        if not (a.ndim and -len(a) <= index < len(a)):
-            raise out_of_range(a, 0, index)
-        basic: tuple = (index, ...)
-        made, found = basic_select, None
-    elif c is slice and a.ndim:
-        basic, made, found = (checked(index),), basic_slice, None
-    else:
-        if c is not tuple:
-            index = (index,) if c is slice or isinstance(index, Tensor) else as_tuple(index)
-        basic, made, found = read(a, index)
+    basic, found = read(a, index if index.__class__ is tuple else as_tuple(index))
     if value.__class__ is not Tensor and not isinstance(value, Tensor):
         value = scalar_for(self, value)
     if thread.grad and (edge_of(self) is not None or value._edge is not None):
-        view = self if made is None else made(self, basic)
+        view = basic_index(self, basic) if changes(basic) else self
         if found is None:
             view.copy_(without_leading_ones(value, view._array))
         else:
@@ -397,7 +287,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if hides_history(self):
         check_writable(self, "setitem")
     own = devices.of(a)
-    area = a if made is None else (region_with_new_dims if None in basic else region)(own, a, basic)
+    area = own.basic_index(a, basic) if changes(basic) else a
     if (
         found is None
         and value._array.ndim

@@ -30,56 +30,48 @@ place.grad(grad=lambda g, index: g[index])
 
 
 def placed(g: Tensor, input_shape: tuple, index: Any) -> Tensor:
-    return place(g, input_shape, index)
+    return g if g._array.shape == input_shape else place(g, input_shape, index)
 
 
 # -- views of regions ------------------------------------------------------------------------------
 
 
-def region(xp, input: Array, index: Any):
-    """The forward of basic indexing: `index` is a tuple of ints, slices and at most one Ellipsis."""
-    return input[index]
+Dots = type(...)
+STEPS = {
+    int: "SelectBackward0",
+    slice: "SliceBackward0",
+    type(None): "UnsqueezeBackward0",
+    Dots: "AliasBackward0",
+}
 
 
-def region_with_new_dims(xp, input: Array, index: Any):
-    """The same where `index` holds None too: new dimensions get PyTorch's strides."""
-    shape, strides = input.shape, input.strides
-    n = len(shape)
-    taken = sum(i is not None and i is not Ellipsis for i in index)
-    p, steps, plain = 0, [], []
-    for i in index:
-        if i is None:
-            steps.append(shape[p] * strides[p] if p < n else input.itemsize)
-            continue
-        plain.append(i)
-        if i is Ellipsis:
-            k = n - taken
-            steps += [None] * k
-            p += k
-        else:
-            if i.__class__ is slice:
-                steps.append(None)
-            p += 1
-    r = input[(*plain, ...) if Ellipsis not in plain else tuple(plain)]
-    steps += [None] * (r.ndim + sum(s is not None for s in steps) - len(steps))
-    sizes, old = iter(r.shape), iter(r.strides)
-    new_shape = tuple([1 if s is not None else next(sizes) for s in steps])
-    return xp.as_strided(r, new_shape, tuple([next(old) if s is None else s for s in steps]))
+def last_step(input: Tensor, index: Any) -> str:
+    """The name of the node of a basic index: that of its last item which changes something, as in PyTorch."""
+    if index.__class__ is not tuple:
+        return STEPS[index.__class__]
+    for at in range(len(index) - 1, -1, -1):
+        c = index[at].__class__
+        if c is not slice and c is not Dots or c is slice and cuts(input._array.shape, index, at):
+            return STEPS[c]
+    return "AliasBackward0"
 
 
-def basic(name: str, node: str, forward: Any) -> Any:
-    types = forward.__annotations__
-    forward = type(forward)(forward.__code__, globals(), name)
-    forward.__annotations__ = types
-    declared = op(view=True, where="aten", name=name, node=node, method=False)(forward)
-    return declared.grad(input=placed)
+def cuts(shape: tuple, items: tuple, at: int) -> bool:
+    """Whether a slice leaves out elements of its dimension."""
+    behind = Ellipsis in items[:at]
+    counted = items[at:] if behind else items[:at]
+    dim = sum(i is not None and i is not Ellipsis for i in counted)
+    size = shape[-dim if behind else dim]
+    return items[at].indices(size) != (0, size, 1)
 
 
-basic_select = basic("basic_select", "SelectBackward0", region)
-basic_slice = basic("basic_slice", "SliceBackward0", region)
-basic_new = basic("basic_new", "UnsqueezeBackward0", region_with_new_dims)
-basic_new_select = basic("basic_new_select", "SelectBackward0", region_with_new_dims)
-basic_new_slice = basic("basic_new_slice", "SliceBackward0", region_with_new_dims)
+@op(view=True, where="aten", method=False, node=last_step)
+def basic_index(xp, input: Array, index: Any):
+    """`input[index]` for ints, slices of ints, None and at most one Ellipsis."""
+    return xp.basic_index(input, index)
+
+
+basic_index.grad(input=placed)
 
 
 @op(view=True, where="aten", node="AliasBackward0", method=False)

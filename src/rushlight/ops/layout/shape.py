@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from rushlight.dispatch.registry import Sizes  # type: ignore[attr-defined]
 
 ndarray = np.ndarray
-NOT_VIEWABLE = (
-    "view size is not compatible with input tensor's size and stride (at least one dimension spans "
-    "across two contiguous subspaces). Use .reshape(...) instead."
-)
 
 
 def sizes(args: tuple) -> tuple[int, ...]:
@@ -34,20 +30,7 @@ def sizes(args: tuple) -> tuple[int, ...]:
 @op(view=True, where="aten", name="view", node="ViewBackward0", method=False)
 def view_as_sizes(xp, input: Array, size: Sizes):
     """The forward of `Tensor.view(size)`."""
-    if input.flags.c_contiguous and (input.base is None or 1 not in input.shape or xp.plain(input)):
-        try:
-            r = input.reshape(size)
-        except ValueError:
-            r = None
-        if r is None or r.shape != size and min(size) < -1:  # NumPy takes -2 for -1
-            geometry.infer_size(size, input.size)  # raises PyTorch's error
-        return r
-    size = geometry.infer_size(size, input.size)
-    strides = geometry.view_strides(input.shape, xp.element_strides(input), size)
-    if strides is None:
-        raise RuntimeError(f"{NOT_VIEWABLE} (sizes {list(input.shape)}, viewed as {list(size)})")
-    k = input.itemsize
-    return xp.as_strided(input, size, tuple([s * k for s in strides]))
+    return xp.view(input, size)
 
 
 view_as_sizes.grad(input=lambda g, input_shape: g.reshape(input_shape))
@@ -374,15 +357,7 @@ def unsqueeze(xp, input: Array, dim: int):
     >>> torch.zeros(2, 3).unsqueeze(1).shape
     torch.Size([2, 1, 3])
     """
-    shape = input.shape
-    n = len(shape)
-    d = dim if 0 <= dim <= n else geometry.wrap_dim(dim, n + 1)
-    new = (*shape[:d], 1, *shape[d:]) if d else (1, *shape)
-    if input.flags.c_contiguous and (input.base is None or 1 not in shape or xp.plain(input)):
-        return input.reshape(new)
-    strides = input.strides
-    step = shape[d] * strides[d] if d < n else input.itemsize
-    return xp.as_strided(input, new, (*strides[:d], step, *strides[d:]))
+    return xp.unsqueeze(input, dim)
 
 
 unsqueeze.grad(input=lambda g, dim: g.squeeze(dim))
@@ -417,9 +392,6 @@ def as_dims(dim: Any) -> tuple[int, ...]:
 # -- expanding -------------------------------------------------------------------------------------
 
 
-stretched = {1: 0}  # size of a dimension that may be stretched: its stride then
-
-
 @op(view=True, where="Tensor", node="ExpandBackward0")
 def expand(xp, input: Array, size: Sizes):
     """Dimensions of size 1 stretched to `size`, new ones in front; -1 keeps a size.
@@ -431,19 +403,7 @@ def expand(xp, input: Array, size: Sizes):
     tensor([[1, 1, 1],
             [2, 2, 2]])
     """
-    if not input.ndim and size.__class__ is tuple and (not size or min(size) >= 0):
-        return xp.as_strided(input, size, (0,) * len(size))
-    new = len(size) - input.ndim
-    if new >= 0 and size.__class__ is tuple and (not size or min(size) > 1):
-        try:  # no size is 1, so a dimension either stays or gets stride 0
-            return xp.as_strided(input, size, (0,) * new + tuple([
-                s if n == wanted else stretched[n]
-                for n, wanted, s in zip(input.shape, size[new:], input.strides)
-            ]))  # fmt: skip
-        except KeyError:
-            pass  # a size that is not 1 would change: said below
-    shape, strides = geometry.expand_strides(input.shape, input.strides, size)
-    return xp.as_strided(input, shape, strides)
+    return xp.expand(input, size)
 
 
 expand.grad(input=lambda g, input_shape: g.sum_to_size(input_shape))

@@ -1,0 +1,14 @@
+"""Views by native entries; see `_codegen/view_entry.py`."""
+
+from __future__ import annotations
+
+from rushlight._backends.llvm.registration import implements
+from rushlight._backends.reference import strided as reference
+from rushlight._backends.reference import views
+from rushlight._codegen import view_entry
+
+as_strided = implements("as_strided")(view_entry.view(view_entry.strided)(views.as_strided))
+basic_index = implements("basic_index")(view_entry.view(view_entry.indexed)(reference.basic_index))
+expand = implements("expand")(view_entry.view(view_entry.expanded)(reference.expand))
+unsqueeze = implements("unsqueeze")(view_entry.view(view_entry.unsqueezed)(reference.unsqueeze))
+view = implements("view")(view_entry.view(view_entry.reshaped)(reference.view))

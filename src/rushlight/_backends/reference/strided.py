@@ -1,0 +1,97 @@
+"""The same memory under another shape: views that are worked out from shapes and strides."""
+
+from __future__ import annotations
+
+from operator import index as integer
+from typing import Any
+
+from rushlight._backends import cpu as xp
+from rushlight.core import geometry
+
+KERNELS = "basic_index expand unsqueeze view".split()
+
+NOT_VIEWABLE = (
+    "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+    "across two contiguous subspaces). Use .reshape(...) instead."
+)
+
+
+def view(a: Any, size: tuple) -> Any:
+    """The same memory under another shape, of which one size may be -1. RuntimeError where no strides give it."""
+    size = geometry.infer_size(size, a.size)
+    strides = geometry.view_strides(a.shape, xp.element_strides(a), size)
+    if strides is None:
+        raise RuntimeError(f"{NOT_VIEWABLE} (sizes {list(a.shape)}, viewed as {list(size)})")
+    k = a.itemsize
+    return xp.as_strided(a, size, tuple([s * k for s in strides]))
+
+
+def expand(a: Any, size: tuple) -> Any:
+    """Dimensions of size 1 stretched to `size`, new ones in front; -1 keeps a size. RuntimeError for others."""
+    return xp.as_strided(a, *geometry.expand_strides(a.shape, a.strides, size))
+
+
+def unsqueeze(a: Any, dim: int) -> Any:
+    """A new dimension of size 1 before `dim`."""
+    shape, strides = a.shape, a.strides
+    n = len(shape)
+    d = geometry.wrap_dim(dim, n + 1)
+    step = shape[d] * strides[d] if d < n else a.itemsize
+    return xp.as_strided(a, (*shape[:d], 1, *shape[d:]), (*strides[:d], step, *strides[d:]))
+
+
+def basic_index(a: Any, index: Any) -> Any:
+    """`a[index]` for ints, slices of ints, None and Ellipsis; new dimensions have PyTorch's strides.
+
+    IndexError or ValueError for what is out of range.
+    """
+    items = index if index.__class__ is tuple else (index,)
+    shape, strides, n = a.shape, a.strides, a.ndim
+    taken = sum(i is not None and i is not Ellipsis for i in items)
+    if taken > n:
+        raise too_many(items, n)
+    plain: list = []  # without new dimensions
+    steps: list = []  # of each dimension of the result its stride, None for that of `plain`
+    p = 0
+    for i in items:
+        if i is None:
+            steps.append(shape[p] * strides[p] if p < n else a.itemsize)
+            continue
+        if i is Ellipsis:
+            k = n - taken
+            steps += [None] * k
+            plain += [slice(None)] * k
+            p, taken = p + k, n  # a second one stands for nothing
+            continue
+        if i.__class__ is slice:
+            if i.step is not None and i.step <= 0:
+                raise ValueError(
+                    "slice step cannot be zero" if not i.step else "step must be greater than zero"
+                )
+            steps.append(None)
+        elif not -shape[p] <= i < shape[p]:
+            raise out_of_range(n, p, i, shape[p])
+        plain.append(i)
+        p += 1
+    r = a[(*plain, ...)]
+    if None not in items:
+        return r
+    sizes, old = iter(r.shape), iter(r.strides)
+    steps += [None] * (r.ndim - steps.count(None))
+    new = tuple([next(sizes) if s is None else 1 for s in steps])
+    return xp.as_strided(r, new, tuple([next(old) if s is None else s for s in steps]))
+
+
+def too_many(items: tuple, n: int) -> IndexError:
+    if n:
+        return IndexError(f"too many indices for tensor of dimension {n}")
+    if any(i.__class__ is slice for i in items):
+        return IndexError("slice() cannot be applied to a 0-dim tensor.")
+    return IndexError(
+        "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
+        "C++ to convert a 0-dim tensor to a number"
+    )
+
+
+def out_of_range(n: int, dim: int, i: Any, size: int) -> IndexError:
+    return IndexError(f"index {integer(i)} is out of bounds for dimension {dim} with size {size}")

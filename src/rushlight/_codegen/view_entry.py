@@ -1,0 +1,304 @@
+"""Native entries of views: builtin functions that make an array on the memory of another one.
+
+    expand = view(expanded)(function)
+    expand(array, (3, 4))  # the view, or what `function` gives for what the entry is not made for
+
+What infers the shape is an inline function of the array (Header), the other arguments (objects), their number,
+what the entry is bound to, and a plan. It writes the dimensions of the view, its shape, its strides
+in bytes, and how many bytes after the array's first element it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight._codegen.kernel import builtin, entry
+from rushlight._codegen.kernels.shape_inference import dims_of, shape_of, size_of, strides_of
+from rushlight._codegen.language import array, bits, inline
+from rushlight._codegen.language import call as call_address
+from rushlight._codegen.native_entry import (
+    ARRAY,
+    COMPILE,
+    FIXED,
+    INT,
+    NEW,
+    NOTHING,
+    USED,
+    table_of,
+)
+from rushlight._codegen.python_api import (
+    Object,
+    Py_DecRef,
+    Py_IncRef,
+    PyLong_AsLongLongAndOverflow,
+    PyObject_Vectorcall,
+)
+from rushlight._codegen.runtime import abi
+from rushlight._codegen.types import Header, Ptr, b1, i32, i64
+from rushlight.core.size import Size
+
+DIMS = 16  # of a view
+# A plan: whether the entry can make the view, its dimensions, how far away it begins, shape, strides.
+FITS, NDIM, OFFSET, SHAPE = range(4)
+STRIDES = SHAPE + DIMS
+PLAN = STRIDES + DIMS
+# What an entry is bound to: what others are, and in the place of COMPILE the function behind the entry; types,
+# an object, a function of NumPy's.
+TUPLE, SIZE, SLICE, ELLIPSIS, SET_BASE = range(FIXED, FIXED + 5)
+
+
+@inline
+def word(o, k):
+    """A word of an object."""
+    return bits(o, Ptr[i64])[k]
+
+
+@inline
+def number(o, table):
+    """(whether an object is an int of 64 bits, the int)."""
+    beyond, value = array(i32, 1), i64(0)
+    fits = word(o, abi.TYPE) == table[INT]
+    if fits:
+        value = PyLong_AsLongLongAndOverflow(o, beyond)
+        fits = beyond[0] == 0
+    return fits, value
+
+
+@inline
+def numbers(o, table, into):
+    """How many ints a tuple holds, which are written to `into`; -1 for what is no tuple of at most DIMS ints."""
+    n, kind = i64(-1), word(o, abi.TYPE)
+    if (kind == table[TUPLE]) | (kind == table[SIZE]):
+        n = word(o, abi.TUPLE_SIZE)
+        if n > DIMS:
+            n = i64(-1)
+        for k in range(n):
+            fits, value = number(word(o, abi.TUPLE_ITEMS + k), table)
+            into[k] = value
+            if not fits:
+                n = i64(-1)
+    return n
+
+
+@entry
+def viewed(INFER, self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
+    """The view that INFER describes; what it does not is left to the function behind."""
+    table = bits(self[abi.DATA], Ptr[i64])
+    made = i64(0)
+    if (table[USED] != 0) & (keywords == 0) & (count > 1):
+        a = bits(objects[0], Header)
+        if a[abi.TYPE] == table[ARRAY]:
+            plan = array(i64, PLAN)
+            plan[FITS] = 0
+            plan[OFFSET] = 0
+            INFER(a, objects + 1, count - 1, table, plan)
+            if plan[FITS] != 0:
+                Py_IncRef(a[abi.DTYPE])
+                flags = bits(a + abi.FLAGS, Ptr[i32])[0] & i32(abi.WRITEABLE)
+                made = call_address(
+                    table[NEW], Object, table[ARRAY], a[abi.DTYPE], i32(plan[NDIM]), plan + SHAPE,
+                    plan + STRIDES, a[abi.DATA] + plan[OFFSET], flags, i64(0),
+                )  # fmt: skip
+                if made == 0:
+                    return Object(0)
+                Py_IncRef(objects[0])
+                if call_address(table[SET_BASE], i32, made, objects[0]) < 0:
+                    Py_DecRef(made)
+                    return Object(0)
+    if made != 0:
+        return made
+    return PyObject_Vectorcall(table[COMPILE], objects, count, keywords)
+
+
+def view(infer: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Put the entry for the views that an inline function infers before a function."""
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        from rushlight._codegen import native
+
+        if not (native.available() and native.suits() and abi.available() and abi.views_hold()):
+            return function
+        native.keep(function)
+        table = table_of(function, *map(id, (tuple, Size, slice, Ellipsis)), abi.set_base())
+        return builtin(function.__name__, viewed.address(INFER=infer), table, keywords=True)
+
+    return decorated
+
+
+# -- views -----------------------------------------------------------------------------------------
+
+
+@inline
+def strided(a, objects, count, table, plan):
+    """`as_strided(a, shape, strides, offset)`, in bytes."""
+    n = numbers(objects[0], table, plan + SHAPE)
+    if (n >= 0) & (count >= 2) & (count <= 3):
+        fits, offset = b1(1), i64(0)
+        if count == 3:
+            fits, offset = number(objects[2], table)
+        if fits & (numbers(objects[1], table, plan + STRIDES) == n):
+            plan[NDIM] = n
+            plan[OFFSET] = offset
+            plan[FITS] = 1
+
+
+@inline
+def expanded(a, objects, count, table, plan):
+    """`expand(a, size)` to sizes that are not 1 where they are new."""
+    n, nd = numbers(objects[0], table, plan + SHAPE), dims_of(a)
+    fits = (count == 1) & (n >= nd)
+    if fits:
+        new = n - nd
+        for k in range(n):
+            size = plan[SHAPE + k]
+            if k < new:
+                plan[STRIDES + k] = 0
+                fits = fits & (size > 1)
+            else:
+                own, step = shape_of(a)[k - new], strides_of(a)[k - new]
+                same = (size == own) | (size == -1)
+                fits = fits & (same | ((own == 1) & (size >= 0)))
+                plan[STRIDES + k] = step if same else i64(0)
+                plan[SHAPE + k] = own if same else size
+        plan[NDIM] = n
+        plan[FITS] = i64(fits)
+
+
+@inline
+def in_strict_order(a):
+    """Whether the strides of an array are those of a new one, of size 1 too; it has elements."""
+    step, fits = word(a[abi.DTYPE], abi.ITEMSIZE), size_of(a) > 0
+    nd = dims_of(a)
+    for j in range(nd):
+        k = nd - 1 - j
+        fits = fits & (strides_of(a)[k] == step)
+        step = step * shape_of(a)[k]
+    return fits
+
+
+@inline
+def reshaped(a, objects, count, table, plan):
+    """`reshape_view(a, size)` of an array in order, to sizes of which one may be -1."""
+    n = numbers(objects[0], table, plan + SHAPE)
+    if (count == 1) & (n >= 0):
+        total, known, open_ = size_of(a), i64(1), i64(-1)
+        fits = in_strict_order(a)
+        for k in range(n):
+            size = plan[SHAPE + k]
+            if (size == -1) & (open_ < 0):
+                open_ = k + 0
+            else:
+                fits = fits & (size > 0)
+                known = known * size
+        if fits & (open_ >= 0):
+            plan[SHAPE + open_] = total // known
+            known = known * (total // known)
+        if fits & (known == total):
+            step = word(a[abi.DTYPE], abi.ITEMSIZE)
+            for j in range(n):
+                k = n - 1 - j
+                plan[STRIDES + k] = step
+                step = step * plan[SHAPE + k]
+            plan[NDIM] = n
+            plan[FITS] = 1
+
+
+@inline
+def unsqueezed(a, objects, count, table, plan):
+    """`unsqueeze(a, dim)`."""
+    fits, dim = number(objects[0], table)
+    nd = dims_of(a)
+    d = dim + nd + 1 if dim < 0 else dim
+    if fits & (count == 1) & (d >= 0) & (d <= nd) & (nd < DIMS):
+        for k in range(nd):
+            to = k + 1 if k >= d else k + 0
+            plan[SHAPE + to] = shape_of(a)[k]
+            plan[STRIDES + to] = strides_of(a)[k]
+        step = word(a[abi.DTYPE], abi.ITEMSIZE)
+        if d < nd:
+            step = shape_of(a)[d] * strides_of(a)[d]
+        plan[SHAPE + d] = 1
+        plan[STRIDES + d] = step
+        plan[NDIM] = nd + 1
+        plan[FITS] = 1
+
+
+@inline
+def end_of(o, table, n, default):
+    """(whether the end of a slice is an int or None, where that is in a dimension of n elements)."""
+    fits, at = b1(1), default + 0
+    if o != table[NOTHING]:
+        fits, at = number(o, table)
+        at = at + n if at < 0 else at
+        at = min(max(at, i64(0)), n)
+    return fits, at
+
+
+@inline
+def indexed(a, objects, count, table, plan):
+    """`basic_index(a, index)`."""
+    items, n = objects + 0, i64(1)
+    if word(objects[0], abi.TYPE) == table[TUPLE]:
+        n = word(objects[0], abi.TUPLE_SIZE)
+        items = bits(objects[0], Ptr[i64]) + abi.TUPLE_ITEMS
+    nd = dims_of(a)
+    taken, dots, news, fits = i64(0), i64(0), i64(0), count == 1
+    for k in range(n):
+        o = items[k]
+        kind = word(o, abi.TYPE)
+        if (kind == table[INT]) | (kind == table[SLICE]):
+            taken = taken + 1
+        elif o == table[ELLIPSIS]:
+            dots = dots + 1
+        elif o == table[NOTHING]:
+            news = news + 1
+        else:
+            fits = b1(0)
+    if fits & (taken <= nd) & (dots <= 1) & (nd + news <= DIMS):
+        shape, strides = shape_of(a), strides_of(a)
+        p, r, offset = i64(0), i64(0), i64(0)
+        for k in range(n):
+            o = items[k]
+            kind = word(o, abi.TYPE)
+            if o == table[NOTHING]:
+                step = word(a[abi.DTYPE], abi.ITEMSIZE)
+                if p < nd:
+                    step = shape[p] * strides[p]
+                plan[SHAPE + r] = 1
+                plan[STRIDES + r] = step
+                r = r + 1
+            elif o == table[ELLIPSIS]:
+                for _ in range(nd - taken):
+                    plan[SHAPE + r] = shape[p]
+                    plan[STRIDES + r] = strides[p]
+                    p = p + 1
+                    r = r + 1
+            elif kind == table[INT]:
+                fine, at = number(o, table)
+                at = at + shape[p] if at < 0 else at
+                fits = fits & fine & (at >= 0) & (at < shape[p])
+                offset = offset + at * strides[p]
+                p = p + 1
+            else:
+                size = shape[p]
+                first, start = end_of(word(o, abi.SLICE_START), table, size, i64(0))
+                second, stop = end_of(word(o, abi.SLICE_STOP), table, size, size)
+                third, step = b1(1), i64(1)
+                if word(o, abi.SLICE_STEP) != table[NOTHING]:
+                    third, step = number(word(o, abi.SLICE_STEP), table)
+                third = third & (step > 0) & (step < 1 << 31)
+                fits = fits & first & second & third
+                if third:
+                    length = max((stop - start + (step - 1)) // step, i64(0))
+                    plan[SHAPE + r] = length
+                    plan[STRIDES + r] = strides[p] * step
+                    offset = offset + start * strides[p]
+                p = p + 1
+                r = r + 1
+        for k in range(p, nd):
+            plan[SHAPE + r + (k - p)] = shape[k]
+            plan[STRIDES + r + (k - p)] = strides[k]
+        plan[NDIM] = r + (nd - p)
+        plan[OFFSET] = offset
+        plan[FITS] = i64(fits)
