@@ -29,7 +29,8 @@ class _MaybeInPlace(Module):
         self.inplace = inplace
 
     def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
+        shown = [super().extra_repr()] if self._shown else []
+        return ", ".join(shown + ["inplace=True"] * bool(self.inplace))
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         super().__setstate__(saved)
@@ -134,6 +135,7 @@ class Threshold(_MaybeInPlace):
     """x where x > threshold, else `value`."""
 
     __constants__ = ["threshold", "value", "inplace"]
+    _shown = ("threshold", "value")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -143,15 +145,12 @@ class Threshold(_MaybeInPlace):
     def forward(self, input: Tensor) -> Tensor:
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
-    def extra_repr(self) -> str:
-        text = f"threshold={self.threshold}, value={self.value}"
-        return text + (", inplace=True" if self.inplace else "")
-
 
 class RReLU(_MaybeInPlace):
     """Leaky relu whose slope is random in [lower, upper] while training, their mean after."""
 
     __constants__ = ["lower", "upper", "inplace"]
+    _shown = ("lower", "upper")
 
     def __init__(
         self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
@@ -163,15 +162,12 @@ class RReLU(_MaybeInPlace):
     def forward(self, input: Tensor) -> Tensor:
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
-    def extra_repr(self) -> str:
-        text = f"lower={self.lower}, upper={self.upper}"
-        return text + (", inplace=True" if self.inplace else "")
-
 
 class Hardtanh(_MaybeInPlace):
     """x, cut to [min_val, max_val]."""
 
     __constants__ = ["min_val", "max_val", "inplace"]
+    _shown = ("min_val", "max_val")
 
     def __init__(
         self,
@@ -202,25 +198,21 @@ class Hardtanh(_MaybeInPlace):
     def forward(self, input: Tensor) -> Tensor:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
-    def extra_repr(self) -> str:
-        text = f"min_val={self.min_val}, max_val={self.max_val}"
-        return text + (", inplace=True" if self.inplace else "")
-
 
 class ReLU6(Hardtanh):
     """min(max(0, x), 6)"""
 
+    _shown = ()
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
-
-    def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
 
 
 class ELU(_MaybeInPlace):
     """x where x > 0, else alpha * (exp(x) - 1)."""
 
     __constants__ = ["alpha", "inplace"]
+    _shown = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -228,9 +220,6 @@ class ELU(_MaybeInPlace):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.alpha, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
 
 
 class CELU(ELU):
@@ -244,6 +233,7 @@ class LeakyReLU(_MaybeInPlace):
     """x where x > 0, else negative_slope * x."""
 
     __constants__ = ["inplace", "negative_slope"]
+    _shown = ("negative_slope",)
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -251,9 +241,6 @@ class LeakyReLU(_MaybeInPlace):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
 
 
 class GELU(Module):
@@ -276,6 +263,7 @@ class GLU(Module):
     """a * sigmoid(b), a and b the two halves of the input along `dim`."""
 
     __constants__ = ["dim"]
+    _shown = ("dim",)
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -284,46 +272,41 @@ class GLU(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.glu(input, self.dim)
 
+
+class _Shrink(Module):
+    """The base of Hardshrink and Softshrink."""
+
+    __constants__ = ["lambd"]
+    _function: Any = None
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Tensor) -> Tensor:
+        return getattr(F, self._function)(input, self.lambd)
+
     def extra_repr(self) -> str:
-        return f"dim={self.dim}"
+        return f"{self.lambd}"
 
 
-class Hardshrink(Module):
+class Hardshrink(_Shrink):
     """x where |x| > lambd, else 0."""
 
-    __constants__ = ["lambd"]
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.hardshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        return f"{self.lambd}"
+    _function = "hardshrink"
 
 
-class Softshrink(Module):
+class Softshrink(_Shrink):
     """x moved towards 0 by lambd, 0 within."""
 
-    __constants__ = ["lambd"]
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.softshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        return f"{self.lambd}"
+    _function = "softshrink"
 
 
 class Softplus(Module):
     """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
 
     __constants__ = ["beta", "threshold"]
+    _shown = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -333,14 +316,12 @@ class Softplus(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.softplus(input, self.beta, self.threshold)
 
-    def extra_repr(self) -> str:
-        return f"beta={self.beta}, threshold={self.threshold}"
-
 
 class PReLU(Module):
     """x where x > 0, else weight * x, with one learned slope or one per channel (dimension 1)."""
 
     __constants__ = ["num_parameters"]
+    _shown = ("num_parameters",)
 
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
@@ -358,15 +339,13 @@ class PReLU(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)
 
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
-
 
 class Softmax(Module):
     """exp(x) / sum(exp(x)) along `dim`."""
 
     __constants__ = ["dim"]
     _function = "softmax"
+    _shown = ("dim",)
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -378,9 +357,6 @@ class Softmax(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return getattr(F, self._function)(input, self.dim, _stacklevel=5)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
 
 class LogSoftmax(Softmax):

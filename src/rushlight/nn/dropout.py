@@ -16,6 +16,7 @@ class _Dropout(Module):
     p: float
     inplace: bool
     _function: Any = None
+    _shown = ("p", "inplace")
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -26,9 +27,6 @@ class _Dropout(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return getattr(F, self._function)(input, self.p, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
 
 
 _DropoutNd = _Dropout

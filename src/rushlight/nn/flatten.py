@@ -19,6 +19,7 @@ class Flatten(Module):
     """
 
     __constants__ = ["start_dim", "end_dim"]
+    _shown = ("start_dim", "end_dim")
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -28,14 +29,12 @@ class Flatten(Module):
     def forward(self, input: Tensor) -> Tensor:
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
-
 
 class Unflatten(Module):
     """Dimension `dim` made several, of sizes `unflattened_size`."""
 
     __constants__ = ["dim", "unflattened_size"]
+    _shown = ("dim", "unflattened_size")
 
     def __init__(self, dim: int | str, unflattened_size: Any) -> None:
         super().__init__()
@@ -63,6 +62,3 @@ class Unflatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -15,6 +15,7 @@ class Fold(Module):
     """[N, C * prod(kernel_size), L] columns summed into [N, C, *output_size]."""
 
     __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
+    _shown = ("output_size", "kernel_size", "dilation", "padding", "stride")
 
     def __init__(
         self,
@@ -41,17 +42,12 @@ class Fold(Module):
             self.stride,
         )
 
-    def extra_repr(self) -> str:
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
-            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
-        )
-
 
 class Unfold(Module):
     """The blocks of [N, C, *] as columns [N, C * prod(kernel_size), L]."""
 
     __constants__ = ["kernel_size", "dilation", "padding", "stride"]
+    _shown = ("kernel_size", "dilation", "padding", "stride")
 
     def __init__(
         self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
@@ -64,9 +60,3 @@ class Unfold(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
-
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, "
-            f"padding={self.padding}, stride={self.stride}"
-        )

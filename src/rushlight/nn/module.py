@@ -85,6 +85,7 @@ class Module(convert.Devices):
     _version = 1  # of what the class puts into a state_dict
     call_super_init = False
     _compiled_call_impl = None
+    _shown: tuple[str, ...] = ()  # names of the attributes that `extra_repr` writes
     # Whether a call has hooks to look for; True on Module itself from the first global hook on.
     _call_has_hooks = False
 
@@ -579,8 +580,8 @@ class Module(convert.Devices):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """The text between the brackets of the module's `repr`."""
-        return ""
+        """The text between the brackets of the module's `repr`: by default the attributes in `_shown`."""
+        return ", ".join(f"{name}={getattr(self, name)}" for name in self._shown)
 
     def __repr__(self) -> str:
         extra = self.extra_repr()

@@ -36,6 +36,7 @@ class _Pad(Module):
 
 class _ConstantPad(_Pad):
     __constants__ = ["padding", "value"]
+    _shown = ("padding", "value")
 
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(padding)
@@ -44,8 +45,7 @@ class _ConstantPad(_Pad):
     def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)
 
-    def extra_repr(self) -> str:
-        return f"padding={self.padding}, value={self.value}"
+    extra_repr = Module.extra_repr
 
 
 class ConstantPad1d(_ConstantPad):
@@ -70,8 +70,7 @@ class _ZeroPad(_ConstantPad):
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
+    extra_repr = _Pad.extra_repr
 
 
 class ZeroPad1d(_ZeroPad):

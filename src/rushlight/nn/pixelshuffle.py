@@ -13,6 +13,7 @@ class PixelShuffle(Module):
     """[*, C * r * r, H, W] to [*, C, H * r, W * r] (Shi 2016)."""
 
     __constants__ = ["upscale_factor"]
+    _shown = ("upscale_factor",)
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -21,14 +22,12 @@ class PixelShuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
-
 
 class PixelUnshuffle(Module):
     """[*, C, H * r, W * r] to [*, C * r * r, H, W]: the reverse of PixelShuffle."""
 
     __constants__ = ["downscale_factor"]
+    _shown = ("downscale_factor",)
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -37,14 +36,12 @@ class PixelUnshuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_unshuffle(input, self.downscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
-
 
 class ChannelShuffle(Module):
     """The channels of [N, C, ...] dealt out over `groups`."""
 
     __constants__ = ["groups"]
+    _shown = ("groups",)
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -52,6 +49,3 @@ class ChannelShuffle(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"

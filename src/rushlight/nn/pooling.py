@@ -20,6 +20,7 @@ __all__ = [
 class _MaxPool(Module):
     __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
     _pool: Any = None
+    _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def __init__(
         self,
@@ -47,12 +48,6 @@ class _MaxPool(Module):
             self.dilation,
             ceil_mode=self.ceil_mode,
             return_indices=self.return_indices,
-        )
-
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
         )
 
 
@@ -85,6 +80,7 @@ class MaxPool3d(_MaxPool):
 class _MaxUnpool(Module):
     _n = 0
     _pool: Any = None
+    _shown = ("kernel_size", "stride", "padding")
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
@@ -96,9 +92,6 @@ class _MaxUnpool(Module):
         return getattr(F, self._pool)(
             input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxUnpool1d(_MaxUnpool):
@@ -123,6 +116,7 @@ class AvgPool1d(Module):
     """The mean of each window along the last dimension."""
 
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
+    _shown = ("kernel_size", "stride", "padding")
 
     def __init__(
         self,
@@ -149,15 +143,13 @@ class AvgPool1d(Module):
             self.count_include_pad,
         )
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
 
 class _AvgPool(Module):
     __constants__ = [
         "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override",
     ]  # fmt: skip
     _pool: Any = None
+    _shown = ("kernel_size", "stride", "padding")
 
     def __init__(
         self,
@@ -187,9 +179,6 @@ class _AvgPool(Module):
             self.divisor_override,
         )
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
 
 class AvgPool2d(_AvgPool):
     """The mean of each window over the last two dimensions."""
@@ -211,6 +200,7 @@ class AvgPool3d(_AvgPool):
 class _LPPool(Module):
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
     _pool: Any = None
+    _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
     def __init__(
         self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
@@ -224,12 +214,6 @@ class _LPPool(Module):
     def forward(self, input: Tensor) -> Tensor:
         return getattr(F, self._pool)(
             input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
-        )
-
-    def extra_repr(self) -> str:
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
         )
 
 
@@ -254,6 +238,7 @@ class LPPool3d(_LPPool):
 class _AdaptivePool(Module):
     __constants__ = ["output_size"]
     _pool: Any = None
+    _shown = ("output_size",)
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
@@ -261,9 +246,6 @@ class _AdaptivePool(Module):
 
     def forward(self, input: Tensor) -> Any:
         return getattr(F, self._pool)(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveAvgPool1d(_AdaptivePool):

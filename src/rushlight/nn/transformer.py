@@ -54,26 +54,11 @@ def _attend(
     return attention(query, memory, memory, need_weights=False, **masks)[0]
 
 
-class _FeedForward(Module):
-    """The base of both layers: the two linear layers after the attention."""
-
-    def _feed(self, x: Tensor) -> Tensor:
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
-
-    def __setstate__(self, saved: dict[str, Any]) -> None:
-        super().__setstate__(saved)
-        if not hasattr(self, "activation"):
-            self.activation = F.relu
-
-
-class TransformerEncoderLayer(_FeedForward):
-    """Self-attention and two linear maps, each added to its input and normalised.
-
-    `norm_first` normalises before instead of after. src: [S, N, d_model], or [N, S, d_model] with
-    `batch_first`.
-    """
+class _Layer(Module):
+    """The base of both layers: attentions, then two linear maps; a norm and a dropout for each part."""
 
     __constants__ = ["norm_first"]
+    _attentions: tuple[str, ...] = ("self_attn",)
 
     def __init__(
         self,
@@ -91,18 +76,35 @@ class TransformerEncoderLayer(_FeedForward):
     ) -> None:
         place = {"device": device, "dtype": dtype}
         super().__init__()
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **place
-        )
+        heads = {"dropout": dropout, "batch_first": batch_first, "bias": bias, **place}
+        for name in self._attentions:
+            setattr(self, name, MultiheadAttention(d_model, nhead, **heads))
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **place)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **place)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
+        parts = range(1, len(self._attentions) + 2)
+        for i in parts:
+            setattr(self, f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place))
+        for i in parts:
+            setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _activation(activation)
+
+    def _feed(self, x: Tensor) -> Tensor:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        super().__setstate__(saved)
+        if not hasattr(self, "activation"):
+            self.activation = F.relu
+
+
+class TransformerEncoderLayer(_Layer):
+    """Self-attention and two linear maps, each added to its input and normalised.
+
+    `norm_first` normalises before instead of after. src: [S, N, d_model], or [N, S, d_model] with
+    `batch_first`.
+    """
 
     def forward(
         self,
@@ -122,41 +124,10 @@ class TransformerEncoderLayer(_FeedForward):
         return self.norm2(x + self.dropout2(self._feed(x)))
 
 
-class TransformerDecoderLayer(_FeedForward):
+class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to the encoder's output, and two linear maps."""
 
-    __constants__ = ["norm_first"]
-
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Any = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        place = {"device": device, "dtype": dtype}
-        super().__init__()
-        heads = {"dropout": dropout, "batch_first": batch_first, "bias": bias, **place}
-        self.self_attn = MultiheadAttention(d_model, nhead, **heads)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, **heads)
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **place)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **place)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
-        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
-        self.activation = _activation(activation)
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,
