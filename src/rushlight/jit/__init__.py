@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rushlight.core import settings
-from rushlight.core.stub import stub
+from rushlight.core.stub import Block, stub
 from rushlight.nn.module import Module
 
 if TYPE_CHECKING:
@@ -239,14 +239,8 @@ Final = _Final()
 
 
 @stub("no-op", "There is no TorchScript compiler: nothing is optimised or fused.")
-class strict_fusion:
+class strict_fusion(Block):
     """A block in which everything would have to be fused."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exception: object) -> None:
-        pass
 
 
 @stub("no-op", "There is no TorchScript compiler: nothing is optimised or fused.")

@@ -131,50 +131,41 @@ def mean(
     return total / _count(input, mask, over, bool(keepdim))
 
 
-def amax(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: Bool = False,
-    dtype: Any = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """The maximum of the selected elements; the least number of nothing."""
-    input = _cast(input, dtype)
-    filled = _fill(input, mask, _extreme("amax", input.dtype))
-    return filled.amax(_over(dim, input.ndim), bool(keepdim))
+def _extremum(name: str, of: str) -> Any:
+    def extremum(
+        input: Tensor,
+        dim: Dims = None,
+        *,
+        keepdim: Bool = False,
+        dtype: Any = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        input = _cast(input, dtype)
+        filled = _fill(input, mask, _extreme(name, input.dtype))
+        return getattr(filled, name)(_over(dim, input.ndim), bool(keepdim))
+
+    extremum.__name__ = extremum.__qualname__ = name
+    extremum.__doc__ = f"The {of} of nothing."
+    return extremum
 
 
-def amin(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: Bool = False,
-    dtype: Any = None,
-    mask: Tensor | None = None,
-) -> Tensor:
-    """The minimum of the selected elements; the largest number of nothing."""
-    input = _cast(input, dtype)
-    filled = _fill(input, mask, _extreme("amin", input.dtype))
-    return filled.amin(_over(dim, input.ndim), bool(keepdim))
+def _place(name: str, of: str) -> Any:
+    def place(
+        input: Tensor, dim: int | None = None, *, keepdim: Bool = False, dtype: Any = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        filled = _fill(input, mask, _extreme(name, input.dtype))
+        found = getattr(filled, name)(dim, bool(keepdim))
+        return found.to(input.dtype if dtype is None else dtype)
+
+    place.__name__ = place.__qualname__ = name
+    place.__doc__ = f"The index of the {of} of the selected elements, in the dtype of the input (as PyTorch has it)."
+    return place
 
 
-def argmax(
-    input: Tensor, dim: int | None = None, *, keepdim: Bool = False, dtype: Any = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The index of the maximum of the selected elements, in the dtype of the input (as PyTorch has it)."""
-    filled = _fill(input, mask, _extreme("argmax", input.dtype))
-    return filled.argmax(dim, bool(keepdim)).to(input.dtype if dtype is None else dtype)
-
-
-def argmin(
-    input: Tensor, dim: int | None = None, *, keepdim: Bool = False, dtype: Any = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The index of the minimum of the selected elements, in the dtype of the input (as PyTorch has it)."""
-    filled = _fill(input, mask, _extreme("argmin", input.dtype))
-    return filled.argmin(dim, bool(keepdim)).to(input.dtype if dtype is None else dtype)
+amax = _extremum("amax", "maximum of the selected elements; the least number")
+amin = _extremum("amin", "minimum of the selected elements; the largest number")
+argmax, argmin = _place("argmax", "maximum"), _place("argmin", "minimum")
 
 
 def median(

@@ -22,6 +22,7 @@ class _NormBase(Module):
     """The base of batch and instance normalisation: scale, shift and running statistics."""
 
     _version = 2  # 1 had no num_batches_tracked
+    _dims: tuple[int, ...] | None = None  # how many dimensions the input may have
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
 
     def __init__(
@@ -77,11 +78,10 @@ class _NormBase(Module):
                 init.zeros_(self.bias)
 
     def _check_input_dim(self, input: Tensor) -> None:
-        raise NotImplementedError
-
-    def _need_dims(self, input: Tensor, *dims: int) -> None:
-        if input.dim() not in dims:
-            wanted = " or ".join(f"{d}D" for d in dims)
+        if self._dims is None:
+            raise NotImplementedError
+        if input.dim() not in self._dims:
+            wanted = " or ".join(f"{d}D" for d in self._dims)
             raise ValueError(f"expected {wanted} input (got {input.dim()}D input)")
 
     def extra_repr(self) -> str:
@@ -131,8 +131,7 @@ class BatchNorm1d(_BatchNorm):
     input: [N, C] or [N, C, L]. In evaluation the running mean and variance are used.
     """
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        self._need_dims(input, 2, 3)
+    _dims = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
@@ -143,15 +142,13 @@ class BatchNorm2d(_BatchNorm):
     BatchNorm2d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
     """
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        self._need_dims(input, 4)
+    _dims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
     """Batch normalisation of [N, C, D, H, W], per channel."""
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        self._need_dims(input, 5)
+    _dims = (5,)
 
 
 class SyncBatchNorm(_BatchNorm):

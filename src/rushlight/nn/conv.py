@@ -10,7 +10,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.lazy import LazyModule
-from rushlight.nn.module import Module
+from rushlight.nn.module import Module, unusual
 from rushlight.nn.parameter import Parameter, UninitializedParameter
 from rushlight.nn.tuples import _reverse_repeat_tuple, ntuple
 
@@ -118,20 +118,11 @@ class _ConvNd(Module):
     def extra_repr(self) -> str:
         n = len(self.kernel_size)
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
+        usual = {"padding": (0,) * len(self.padding), "dilation": (1,) * n}
         text += f", stride={self.stride}"
-        if self.padding != (0,) * len(self.padding):
-            text += f", padding={self.padding}"
-        if self.dilation != (1,) * n:
-            text += f", dilation={self.dilation}"
-        if self.output_padding != (0,) * n:
-            text += f", output_padding={self.output_padding}"
-        if self.groups != 1:
-            text += f", groups={self.groups}"
-        if self.bias is None:
-            text += ", bias=False"
-        if self.padding_mode != "zeros":
-            text += f", padding_mode={self.padding_mode}"
-        return text
+        text += unusual(self, **usual, output_padding=(0,) * n, groups=1)
+        text += ", bias=False" if self.bias is None else ""
+        return text + unusual(self, padding_mode="zeros")
 
 
 class _Conv(_ConvNd):

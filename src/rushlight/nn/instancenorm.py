@@ -33,9 +33,6 @@ class _InstanceNorm(_NormBase):
     def _get_no_batch_dim(self) -> int:
         return self._n + 1
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        self._need_dims(input, self._n + 1, self._n + 2)
-
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         channels = input.size(-self._n - 1)
@@ -94,19 +91,19 @@ class _InstanceNorm(_NormBase):
 class InstanceNorm1d(_InstanceNorm):
     """Instance normalisation of [N, C, L] or [C, L] (Ulyanov 2016)."""
 
-    _n = 1
+    _n, _dims = 1, (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
     """Instance normalisation of [N, C, H, W] or [C, H, W] (Ulyanov 2016)."""
 
-    _n = 2
+    _n, _dims = 2, (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
     """Instance normalisation of [N, C, D, H, W] or [C, D, H, W]."""
 
-    _n = 3
+    _n, _dims = 3, (4, 5)
 
 
 class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):

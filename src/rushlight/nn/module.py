@@ -58,6 +58,16 @@ def indented(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
+def unusual(module: Any, **usual: Any) -> str:
+    """`, name=value` for each attribute that is not its usual value, for a `repr`."""
+    text = ""
+    for name, value in usual.items():
+        own = getattr(module, name)
+        if own is not value if isinstance(value, bool) else own != value:
+            text += f", {name}={own}"
+    return text
+
+
 class Module(convert.Devices):
     """The base of every layer and network.
 

@@ -10,7 +10,7 @@ from typing import Any
 import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.nn import init
-from rushlight.nn.module import Module
+from rushlight.nn.module import Module, unusual
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.rnn import PackedSequence
 
@@ -145,20 +145,9 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def extra_repr(self) -> str:
-        text = f"{self.input_size}, {self.hidden_size}"
-        if self.proj_size != 0:
-            text += f", proj_size={self.proj_size}"
-        if self.num_layers != 1:
-            text += f", num_layers={self.num_layers}"
-        if self.bias is not True:
-            text += f", bias={self.bias}"
-        if self.batch_first is not False:
-            text += f", batch_first={self.batch_first}"
-        if self.dropout != 0:
-            text += f", dropout={self.dropout}"
-        if self.bidirectional is not False:
-            text += f", bidirectional={self.bidirectional}"
-        return text
+        usual = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False}
+        usual |= {"dropout": 0, "bidirectional": False}
+        return f"{self.input_size}, {self.hidden_size}" + unusual(self, **usual)
 
     # What differs for LSTM, whose state is a pair.
 
@@ -330,9 +319,7 @@ class RNNCellBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def extra_repr(self) -> str:
-        text = f"{self.input_size}, {self.hidden_size}"
-        if self.bias is not True:
-            text += f", bias={self.bias}"
+        text = f"{self.input_size}, {self.hidden_size}" + unusual(self, bias=True)
         nonlinearity = getattr(self, "nonlinearity", "tanh")
         return text + (f", nonlinearity={nonlinearity}" if nonlinearity != "tanh" else "")
 

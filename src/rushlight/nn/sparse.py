@@ -8,7 +8,7 @@ import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
-from rushlight.nn.module import Module
+from rushlight.nn.module import Module, unusual
 from rushlight.nn.parameter import Parameter
 
 __all__ = ["Embedding", "EmbeddingBag"]
@@ -105,18 +105,9 @@ class Embedding(_Table):
         )
 
     def extra_repr(self) -> str:
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.padding_idx is not None:
-            text += f", padding_idx={self.padding_idx}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq is not False:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
-        if self.sparse is not False:
-            text += ", sparse=True"
-        return text
+        usual = {"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False}
+        text = f"{self.num_embeddings}, {self.embedding_dim}" + unusual(self, **usual)
+        return text + (", sparse=True" if self.sparse is not False else "")
 
     @classmethod
     def from_pretrained(
@@ -206,16 +197,8 @@ class EmbeddingBag(_Table):
 
     def extra_repr(self) -> str:
         text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq is not False:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
-        text += f", mode={self.mode!r}"
-        if self.padding_idx is not None:
-            text += f", padding_idx={self.padding_idx}"
-        return text
+        text += unusual(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
+        return text + f", mode={self.mode!r}" + unusual(self, padding_idx=None)
 
     @classmethod
     def from_pretrained(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.vision.datasets.files import check_integrity, download_and_extract_archive
-from rushlight.vision.datasets.vision import VisionDataset
+from rushlight.vision.datasets.vision import SplitDataset
 from rushlight.vision.pillow import pillow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["CIFAR10", "CIFAR100"]
 
@@ -35,7 +32,7 @@ class _Arrays(pickle.Unpickler):
         )
 
 
-class CIFAR10(VisionDataset):
+class CIFAR10(SplitDataset):
     """Ten classes. Items: (PIL image "RGB" 32x32, int), each through its transform.
 
     The batches lie in `root/cifar-10-batches-py` and are checked by MD5; `download=True` fetches them. `data` is a
@@ -60,25 +57,16 @@ class CIFAR10(VisionDataset):
         "md5": "5ff9c542aee3614f3951f8cda6e48888",
     }
 
-    def __init__(
-        self,
-        root: str | os.PathLike,
-        train: bool = True,
-        transform: Callable | None = None,
-        target_transform: Callable | None = None,
-        download: bool = False,
-    ) -> None:
-        super().__init__(root, transform=transform, target_transform=target_transform)
-        self.train = train
-        if download:
-            self.download()
+    def _load(self) -> None:
         wrong = self._missing()
         if wrong:
             raise RuntimeError(
                 "Dataset not found or corrupted. You can use download=True to download it. Missing, or with "
                 f"another MD5: {', '.join(wrong)} in {os.path.join(self.root, self.base_folder)}"
             )
-        batches = [self._read(name) for name, _ in (self.train_list if train else self.test_list)]
+        batches = [
+            self._read(name) for name, _ in (self.train_list if self.train else self.test_list)
+        ]
         self.targets = [
             label
             for batch in batches
@@ -103,19 +91,12 @@ class CIFAR10(VisionDataset):
         image = pillow(type(self).__name__).fromarray(self.data[index])
         return self._transformed(image, self.targets[index])
 
-    def __len__(self) -> int:
-        return len(self.data)
-
     def download(self) -> None:
         """Fetch and unpack the archive unless all files are there."""
         if self._missing():
             download_and_extract_archive(
                 self.url, self.root, filename=self.filename, md5=self.tgz_md5
             )
-
-    def extra_repr(self) -> str:
-        """The name of the split, for `repr`."""
-        return f"Split: {'Train' if self.train else 'Test'}"
 
 
 class CIFAR100(CIFAR10):

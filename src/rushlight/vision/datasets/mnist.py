@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.vision.datasets.files import check_md5, download_and_extract_archive
-from rushlight.vision.datasets.vision import VisionDataset
+from rushlight.vision.datasets.vision import SplitDataset
 from rushlight.vision.pillow import pillow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["KMNIST", "MNIST", "FashionMNIST", "read_idx"]
 
@@ -48,7 +45,7 @@ def read_idx(path: str | os.PathLike) -> Tensor:
     return _wrap(array.astype(dtype.newbyteorder("=")))
 
 
-class MNIST(VisionDataset):
+class MNIST(SplitDataset):
     """Handwritten digits (LeCun 1998). Items: (PIL image "L" 28x28, int), each through its transform.
 
     The files lie in `root/MNIST/raw`, unpacked or as `.gz` (whose MD5 is checked when read). `download=True` fetches
@@ -75,18 +72,7 @@ class MNIST(VisionDataset):
         "9 - nine",
     ]
 
-    def __init__(
-        self,
-        root: str | os.PathLike,
-        train: bool = True,
-        transform: Callable | None = None,
-        target_transform: Callable | None = None,
-        download: bool = False,
-    ) -> None:
-        super().__init__(root, transform=transform, target_transform=target_transform)
-        self.train = train
-        if download:
-            self.download()
+    def _load(self) -> None:
         if not self._check_exists():
             raise RuntimeError(
                 "Dataset not found. You can use download=True to download it. Expected "
@@ -123,9 +109,6 @@ class MNIST(VisionDataset):
         image = pillow(type(self).__name__).fromarray(self.data[index].numpy())
         return self._transformed(image, int(self.targets[index]))
 
-    def __len__(self) -> int:
-        return len(self.data)
-
     @property
     def raw_folder(self) -> str:
         """The folder of the original files: root/MNIST/raw."""
@@ -158,10 +141,6 @@ class MNIST(VisionDataset):
                     errors.append(str(error))
             else:
                 raise RuntimeError(f"Error downloading {name}:\n" + "\n".join(errors))
-
-    def extra_repr(self) -> str:
-        """The name of the split, for `repr`."""
-        return f"Split: {'Train' if self.train else 'Test'}"
 
 
 class FashionMNIST(MNIST):

@@ -10,7 +10,7 @@ from rushlight.utils.data import Dataset
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["StandardTransform", "VisionDataset"]
+__all__ = ["SplitDataset", "StandardTransform", "VisionDataset"]
 
 
 class StandardTransform:
@@ -85,3 +85,37 @@ class VisionDataset(Dataset):
         if self.target_transform is not None:
             target = self.target_transform(target)
         return image, target
+
+
+class SplitDataset(VisionDataset):
+    """The base of data sets with pictures to train and to test, all in memory as `data` and `targets`."""
+
+    data: Any
+
+    def __init__(
+        self,
+        root: str | os.PathLike,
+        train: bool = True,
+        transform: Callable | None = None,
+        target_transform: Callable | None = None,
+        download: bool = False,
+    ) -> None:
+        super().__init__(root, transform=transform, target_transform=target_transform)
+        self.train = train
+        if download:
+            self.download()
+        self._load()
+
+    def _load(self) -> None:
+        raise NotImplementedError
+
+    def download(self) -> None:
+        """Fetch the files that are missing."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def extra_repr(self) -> str:
+        """The name of the split, for `repr`."""
+        return f"Split: {'Train' if self.train else 'Test'}"

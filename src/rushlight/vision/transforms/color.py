@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight.vision.transforms import functional as F
-from rushlight.vision.transforms.compose import Transform
+from rushlight.vision.transforms.compose import Sometimes, Transform
 from rushlight.vision.transforms.geometry import uniform
 
 if TYPE_CHECKING:
@@ -90,25 +90,7 @@ class Grayscale(Transform):
         return F.to_grayscale(img, self.num_output_channels)
 
 
-class _Sometimes(Transform):
-    """The base of transforms that are applied with probability `p`."""
-
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
-
-    def draw(self, img: Any) -> bool:
-        return bool(torch.rand(1) < self.p)
-
-    def change(self, img: Any, drawn: bool) -> Any:
-        return self.apply_to(img) if drawn else img
-
-    def apply_to(self, img: Any) -> Any:
-        """The change."""
-        raise NotImplementedError
-
-
-class RandomGrayscale(_Sometimes):
+class RandomGrayscale(Sometimes):
     """Convert to gray, with the same number of channels, with probability `p`."""
 
     def __init__(self, p: float = 0.1) -> None:
@@ -118,28 +100,28 @@ class RandomGrayscale(_Sometimes):
         return F.to_grayscale(img, F.get_dimensions(img)[0])
 
 
-class RandomInvert(_Sometimes):
+class RandomInvert(Sometimes):
     """Invert the image with probability `p`."""
 
     def apply_to(self, img: Any) -> Any:
         return F.invert(img)
 
 
-class RandomAutocontrast(_Sometimes):
+class RandomAutocontrast(Sometimes):
     """Stretch each channel to the whole range with probability `p`."""
 
     def apply_to(self, img: Any) -> Any:
         return F.autocontrast(img)
 
 
-class RandomEqualize(_Sometimes):
+class RandomEqualize(Sometimes):
     """Equalize the histogram with probability `p`."""
 
     def apply_to(self, img: Any) -> Any:
         return F.equalize(img)
 
 
-class RandomPosterize(_Sometimes):
+class RandomPosterize(Sometimes):
     """Keep only `bits` bits of each value with probability `p`."""
 
     def __init__(self, bits: int, p: float = 0.5) -> None:
@@ -150,7 +132,7 @@ class RandomPosterize(_Sometimes):
         return F.posterize(img, self.bits)
 
 
-class RandomSolarize(_Sometimes):
+class RandomSolarize(Sometimes):
     """Invert all values at or above `threshold` with probability `p`."""
 
     def __init__(self, threshold: float, p: float = 0.5) -> None:
@@ -161,7 +143,7 @@ class RandomSolarize(_Sometimes):
         return F.solarize(img, self.threshold)
 
 
-class RandomAdjustSharpness(_Sometimes):
+class RandomAdjustSharpness(Sometimes):
     """Sharpen (or smooth) by `sharpness_factor` with probability `p`."""
 
     def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:

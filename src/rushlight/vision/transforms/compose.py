@@ -47,6 +47,24 @@ class Transform(nn.Module):
         )
 
 
+class Sometimes(Transform):
+    """The base of transforms that are applied with probability `p`."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self.p = p
+
+    def draw(self, img: Any) -> bool:
+        return bool(torch.rand(1) < self.p)
+
+    def change(self, img: Any, drawn: bool) -> Any:
+        return self.apply_to(img) if drawn else img
+
+    def apply_to(self, img: Any) -> Any:
+        """The change."""
+        raise NotImplementedError
+
+
 class Compose:
     """Apply transforms one after the other.
 

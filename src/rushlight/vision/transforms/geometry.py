@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight.vision.transforms import functional as F
-from rushlight.vision.transforms.compose import Transform
+from rushlight.vision.transforms.compose import Sometimes, Transform
 from rushlight.vision.transforms.functional import InterpolationMode
 
 if TYPE_CHECKING:
@@ -134,27 +134,18 @@ class RandomCrop(Transform):
         return f"size={self.size}, padding={self.padding}"
 
 
-class _Flip(Transform):
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
-
-    def draw(self, img: Any) -> bool:
-        return bool(torch.rand(1) < self.p)
-
-
-class RandomHorizontalFlip(_Flip):
+class RandomHorizontalFlip(Sometimes):
     """Flip the image left to right with probability `p`."""
 
-    def change(self, img: Any, drawn: bool) -> Any:
-        return F.hflip(img) if drawn else img
+    def apply_to(self, img: Any) -> Any:
+        return F.hflip(img)
 
 
-class RandomVerticalFlip(_Flip):
+class RandomVerticalFlip(Sometimes):
     """Flip the image top to bottom with probability `p`."""
 
-    def change(self, img: Any, drawn: bool) -> Any:
-        return F.vflip(img) if drawn else img
+    def apply_to(self, img: Any) -> Any:
+        return F.vflip(img)
 
 
 class RandomResizedCrop(Transform):
