@@ -27,15 +27,13 @@ tensor([1.])
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from rushlight.autograd.state import count_mode, thread
 from rushlight.core.stub import Block, stub
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import methods, overrides
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass",

@@ -6,15 +6,13 @@ projections*, SIAM J. Sci. Comput. 30, 2008 (the set new-joe-kuo-6.21201), which
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import rushlight as torch
+from rushlight.core.dtypes import dtype as DType
 from rushlight.core.tensor import Tensor, _wrap
-
-if TYPE_CHECKING:
-    from rushlight.core.dtypes import dtype as DType
 
 __all__ = ["SobolEngine"]
 

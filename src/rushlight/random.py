@@ -11,12 +11,10 @@ True
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.rng.generator import Generator, default_generator
-
-if TYPE_CHECKING:
-    from rushlight.core.tensor import Tensor
 
 __all__ = [
     "Generator",

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.autograd.state import count_mode
 from rushlight.core import dtypes
@@ -20,10 +21,6 @@ from rushlight.core.device import device
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.interpreters import INTERPRETERS, Call
 from rushlight.dispatch.overrides import NOTHING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 _WHERE = {
     "": "mm matmul bmm addmm baddbmm addbmm convolution conv1d conv2d conv3d conv_transpose1d "

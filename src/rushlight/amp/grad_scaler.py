@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rushlight as torch
-
-if TYPE_CHECKING:
-    from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor
 
 __all__ = ["GradScaler"]
 

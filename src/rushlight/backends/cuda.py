@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from rushlight.core.stub import declare, stub
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 def is_built() -> bool:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from rushlight.core.stub import stub
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["flags", "is_available", "set_flags"]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rushlight
 from rushlight.core.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 euler_constant = 0.57721566490153286060
 

@@ -11,7 +11,8 @@ tensor([1., 1., 1.])
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import rushlight as torch
 from rushlight.core.stub import stub
@@ -20,9 +21,6 @@ from rushlight.func.batching import randomly, vmap
 from rushlight.func.rearrangement import rearrange
 from rushlight.nn.utils.stateless import functional_call
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = [
     "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian",

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rushlight as torch
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
 from rushlight.rng import generator as generators
 from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 @stub("emulated", "The function is called once for each element, and the results are stacked.")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rushlight as torch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor
 
 __all__ = ["rearrange"]
 

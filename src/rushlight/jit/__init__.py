@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import weakref
+from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from rushlight.core import settings
 from rushlight.core.stub import Block, stub
 from rushlight.nn.module import Module
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 __all__ = [
     "Attribute", "Error", "Future", "ScriptFunction", "ScriptModule", "ScriptWarning", "TracerWarning", "TracingCheckError", "annotate", "export", "fork",

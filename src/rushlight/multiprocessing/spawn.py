@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import multiprocessing.connection
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Any
 
 __all__ = [
     "ProcessContext", "ProcessExitedException", "ProcessRaisedException", "spawn",

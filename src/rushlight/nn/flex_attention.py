@@ -9,16 +9,13 @@ it, and the whole matrix of scores is computed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import rushlight as torch
 from rushlight.core.stub import declare, stub
+from rushlight.core.tensor import Tensor
 from rushlight.utils._pytree import tree_map
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.core.tensor import Tensor
 
 __all__ = [
     "AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask",

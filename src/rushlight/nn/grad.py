@@ -6,14 +6,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.ops.nn.conv import expanded, input_gradient, weight_gradient
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.core.tensor import Tensor
 
 __all__ = [f"conv{n}d_{what}" for n in (1, 2, 3) for what in ("input", "weight")]
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import enum
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from rushlight.autograd import profiler as _profiler
 from rushlight.autograd.profiler import record_function
 from rushlight.autograd.profiler_events import EventList
 from rushlight.core.stub import declare
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 __all__ = [
     "ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule",

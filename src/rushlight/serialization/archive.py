@@ -10,12 +10,9 @@ import struct
 import sys
 import zipfile
 import zlib
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from typing import BinaryIO
 
 ALIGNMENT = 64  # bytes: arrays in a mapped file are aligned for vector instructions
 _LOCAL_HEADER = 30  # bytes before the name (zip format, APPNOTE.TXT 4.3.7)

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from rushlight.core import dtypes
 from rushlight.core.device import device
 from rushlight.core.size import Size
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 # The element type of each storage class PyTorch's files name. UntypedStorage holds bytes.
 STORAGE_DTYPES: dict[str, dtypes.dtype] = {

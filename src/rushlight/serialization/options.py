@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.stub import stub
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 DEFAULT_PROTOCOL = 2
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C

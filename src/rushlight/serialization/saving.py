@@ -6,8 +6,9 @@ import os
 import pickle
 import sys
 from collections import OrderedDict
+from collections.abc import Callable
 from types import FunctionType
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -20,9 +21,6 @@ from rushlight.core.tensor import Tensor, _wrap
 from rushlight.nn.parameter import Buffer, Parameter, _Uninitialized
 from rushlight.serialization.archive import ArchiveWriter
 from rushlight.serialization.names import Name, torch_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def save(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 __all__ = [
     "GetAttrKey", "MappingKey", "PyTree", "SequenceKey", "TreeSpec", "keystr",

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import enum
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import enable_grad, no_grad
@@ -16,9 +17,6 @@ from rushlight.autograd.saved_hooks import saved_tensors_hooks
 from rushlight.autograd.state import thread
 from rushlight.core.stub import stub
 from rushlight.core.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 DEFAULT_DETERMINISM_MODE = "default"
 _early_stop: bool | None = None  # what set_checkpoint_early_stop says for all

@@ -8,8 +8,9 @@ backward.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from rushlight.autograd.state import count_mode, thread
@@ -19,9 +20,6 @@ from rushlight.dispatch.interpreters import INTERPRETERS, Call
 from rushlight.dispatch.overrides import NOTHING
 from rushlight.dispatch.record import around_kernels
 from rushlight.dispatch.registry import OPS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 

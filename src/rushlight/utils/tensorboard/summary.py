@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
@@ -15,9 +16,6 @@ from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 
 from rushlight.core.tensor import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def numbers(thing: Any) -> np.ndarray:

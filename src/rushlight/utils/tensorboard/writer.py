@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
+from rushlight.core.tensor import Tensor
 from rushlight.utils.tensorboard import summary
-
-if TYPE_CHECKING:
-    from rushlight.core.tensor import Tensor
 
 __all__ = ["FileWriter", "SummaryWriter"]
 

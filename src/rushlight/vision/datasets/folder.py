@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.vision.datasets.vision import VisionDataset
 from rushlight.vision.pillow import pillow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = [
     "IMG_EXTENSIONS", "DatasetFolder", "ImageFolder", "default_loader", "find_classes",

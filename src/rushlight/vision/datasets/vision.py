@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight.utils.data import Dataset
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["SplitDataset", "StandardTransform", "VisionDataset"]
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rushlight import nn
+from rushlight.core.tensor import Tensor
 from rushlight.vision.models.blocks import model
-
-if TYPE_CHECKING:
-    from rushlight.core.tensor import Tensor
 
 __all__ = ["AlexNet", "alexnet"]
 

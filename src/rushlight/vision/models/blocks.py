@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rushlight import nn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor
 
 __all__ = ["Conv2dNormActivation", "SqueezeExcitation", "StochasticDepth", "make_divisible"]
 

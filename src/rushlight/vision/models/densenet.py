@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import nn
 from rushlight.core.stub import declare
+from rushlight.core.tensor import Tensor
 from rushlight.vision.models.blocks import model
-
-if TYPE_CHECKING:
-    from rushlight.core.tensor import Tensor
 
 __all__ = ["DenseNet"]
 

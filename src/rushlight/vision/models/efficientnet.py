@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight import nn
+from rushlight.core.tensor import Tensor
 from rushlight.vision.models.blocks import (
     Conv2dNormActivation,
     SqueezeExcitation,
@@ -15,11 +17,6 @@ from rushlight.vision.models.blocks import (
     make_divisible,
     model,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.core.tensor import Tensor
 
 __all__ = ["EfficientNet"]
 __all__ += [f"efficientnet_b{i}" for i in range(8)]

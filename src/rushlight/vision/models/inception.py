@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import TYPE_CHECKING
 
 import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import nn
+from rushlight.core.tensor import Tensor
 from rushlight.vision.models.blocks import model
 from rushlight.vision.models.googlenet import BasicConv2d, init_trunc_normal, rescale
-
-if TYPE_CHECKING:
-    from rushlight.core.tensor import Tensor
 
 __all__ = ["Inception3", "InceptionOutputs", "inception_v3"]
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight.nn.functional as F
 from rushlight import nn
+from rushlight.core.tensor import Tensor
 from rushlight.vision.models.blocks import Conv2dNormActivation, init_fan_out, make_divisible, model
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rushlight.core.tensor import Tensor
 
 __all__ = ["InvertedResidual", "MobileNetV2", "mobilenet_v2"]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight import nn
+from rushlight.core.tensor import Tensor
 from rushlight.vision.models.blocks import (
     Conv2dNormActivation,
     SqueezeExcitation,
@@ -13,11 +15,6 @@ from rushlight.vision.models.blocks import (
     make_divisible,
     model,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rushlight.core.tensor import Tensor
 
 __all__ = ["MobileNetV3", "mobilenet_v3_large", "mobilenet_v3_small"]
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from rushlight import nn
+from rushlight.core.tensor import Tensor
 from rushlight.vision.models.blocks import init_fan_out, model
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from rushlight.core.tensor import Tensor
 
 __all__ = ["ResNet"]
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import rushlight as torch
 from rushlight import nn
+from rushlight.core.tensor import Tensor
 from rushlight.vision.models.blocks import model
-
-if TYPE_CHECKING:
-    from rushlight.core.tensor import Tensor
 
 __all__ = ["SqueezeNet", "squeezenet1_0", "squeezenet1_1"]
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rushlight as torch
 from rushlight import nn
+from rushlight.core.tensor import Tensor
 from rushlight.vision.models.blocks import model
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight.core.tensor import Tensor
 
 __all__ = ["VisionTransformer"]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rushlight as torch
 from rushlight import nn
 from rushlight.vision.transforms import functional as F
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = [
     "Compose", "ConvertImageDtype", "Lambda", "Normalize", "PILToTensor", "RandomApply",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +13,6 @@ import rushlight as torch
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.vision.pillow import is_pil, pillow
 from rushlight.vision.transforms import tensors
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = [
     "InterpolationMode", "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue",

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight as torch
 from rushlight.vision.transforms import functional as F
 from rushlight.vision.transforms.compose import Sometimes, Transform
 from rushlight.vision.transforms.functional import InterpolationMode
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = [
     "CenterCrop", "FiveCrop", "Pad", "RandomAffine", "RandomCrop", "RandomErasing",

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import rushlight as torch
 from rushlight.vision.transforms import functional as F
 from rushlight.vision.transforms.compose import Transform
 from rushlight.vision.transforms.functional import InterpolationMode
 from rushlight.vision.transforms.geometry import _fill, integer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["RandAugment", "TrivialAugmentWide"]
 

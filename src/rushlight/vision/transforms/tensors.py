@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +13,6 @@ import rushlight.nn.functional as F
 from rushlight.core.dtype_sets import FULL
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import general
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 def largest(dtype: Any) -> float:
