@@ -9,9 +9,10 @@ from itertools import chain, islice
 from typing import Any
 
 from rushlight.core.tensor import Tensor
-from rushlight.nn.module import Module, indented
+from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.registration import typename
+from rushlight.nn.text import indented
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 

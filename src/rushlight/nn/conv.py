@@ -10,8 +10,9 @@ from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.lazy import LazyModule
-from rushlight.nn.module import Module, unusual
+from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter, UninitializedParameter
+from rushlight.nn.text import unusual
 from rushlight.nn.tuples import _reverse_repeat_tuple, ntuple
 
 __all__ = [

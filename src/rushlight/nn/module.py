@@ -26,6 +26,7 @@ from rushlight.nn.hooks import (  # noqa: F401 - their public place is beside Mo
     register_module_parameter_registration_hook,
 )
 from rushlight.nn.parameter import Buffer, Parameter, clear_grad
+from rushlight.nn.text import indented
 from rushlight.utils.hooks import RemovableHandle
 
 _EXTRA_STATE_KEY_SUFFIX = state.EXTRA_STATE  # PyTorch's name, which loaders of checkpoints look for
@@ -51,21 +52,6 @@ def _parent_of(module: Module, path: str) -> tuple[Module, str]:
     if not hasattr(parent, name):
         raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
     return parent, name
-
-
-def indented(text: str) -> str:
-    """The text with all lines but the first indented, for a child inside its parent's repr."""
-    return text.replace("\n", "\n  ")
-
-
-def unusual(module: Any, **usual: Any) -> str:
-    """`, name=value` for each attribute that is not its usual value, for a `repr`."""
-    text = ""
-    for name, value in usual.items():
-        own = getattr(module, name)
-        if own is not value if isinstance(value, bool) else own != value:
-            text += f", {name}={own}"
-    return text
 
 
 class Module(convert.Devices):

@@ -10,8 +10,9 @@ from typing import Any
 import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.nn import init
-from rushlight.nn.module import Module, unusual
+from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
+from rushlight.nn.text import unusual
 from rushlight.nn.utils.rnn import PackedSequence
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]

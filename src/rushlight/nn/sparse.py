@@ -8,8 +8,9 @@ import rushlight
 from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
-from rushlight.nn.module import Module, unusual
+from rushlight.nn.module import Module
 from rushlight.nn.parameter import Parameter
+from rushlight.nn.text import unusual
 
 __all__ = ["Embedding", "EmbeddingBag"]
 
