@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 from rushlight._codegen.kernel import kernel
-from rushlight._codegen.kernels import elementwise, math
+from rushlight._codegen.kernels import math
 from rushlight._codegen.language import lanes
 from rushlight._codegen.types import Ptr, f32, f64, i64
 
@@ -23,16 +23,14 @@ precise = pytest.mark.skipif(
 
 
 @kernel
-def two(F, x: Ptr[T], a: Ptr[T], b: Ptr[T], n: i64):
+def each(F, x: Ptr[T], out: Ptr[T], n: i64):
     for i in lanes(0, n):
-        u, v = F(x[i])
-        a[i] = u
-        b[i] = v
+        out[i] = F(x[i])
 
 
 def run(function, x, t):
     out = np.empty_like(x)
-    elementwise.unary.compiled(F=function, STREAMED=False, A=t, B=t)(x, out, x.size)
+    each.compiled(F=function, T=t)(x, out, x.size)
     return out
 
 
@@ -116,24 +114,6 @@ def test_bounds_where_exp_leaves_the_normal_numbers(t):
     got, least = run(math.exp_below, x, t), -87 if t is f32 else -708
     assert errors(got[x >= least], exact[x >= least]).max() <= 2
     assert (got[x < least] == 0).all()
-
-
-@precise
-@pytest.mark.parametrize("t", TYPES, ids=str)
-def test_bounds_of_sincos(t):
-    x = np.concatenate([everywhere(t, -(2.0**20), 2.0**20), everywhere(t, -7, 7)])
-    near = (np.arange(-2000, 2000) * np.pi / 2).astype(t.np)  # the zeros
-    x = np.concatenate([x, near, np.nextafter(near, t.np.type(INF))])
-    a, b = np.empty_like(x), np.empty_like(x)
-    two.compiled(F=math.sincos, T=t)(x, a, b, x.size)
-    wide = x.astype(WIDE[t])
-    if t is f32:
-        assert errors(a, np.sin(wide)).max() <= 2
-        assert errors(b, np.cos(wide)).max() <= 2
-    else:
-        # longdouble's own reduction is no better than this one's near the zeros: an absolute bound.
-        assert np.abs(a - np.sin(wide)).max() <= 2.0**-52
-        assert np.abs(b - np.cos(wide)).max() <= 2.0**-52
 
 
 def erf_of(x):
@@ -268,4 +248,4 @@ def test_every_function_is_tried_here():
         "normal_parts",
     }
     functions = {k for k, v in vars(math).items() if isinstance(v, Source)} - pieces
-    assert functions <= set(SPECIAL) | {"sincos"}
+    assert functions <= set(SPECIAL)

@@ -35,6 +35,9 @@ KNOWN: dict[type, Callable[[Any, Any], Any]] = {
     ast.LtE: known.le, ast.Gt: known.gt, ast.GtE: known.ge, ast.Is: known.is_,
     ast.IsNot: known.is_not, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
 }  # fmt: skip
+OPERATORS = {
+    function: operator for operator, function in KNOWN.items()
+}  # `operator.add` and its like
 EXPRESSIONS = frozenset((ir.Const, ir.Var, ir.Load, ir.Op, ir.Cast, ir.Call))
 
 
@@ -252,13 +255,7 @@ class Expressions:
         left = self.value(node.left)
         for op, comparator in zip(node.ops, node.comparators, strict=True):
             right = self.value(comparator)
-            if not is_runtime(left) and not is_runtime(right):
-                one: Any = KNOWN[type(op)](left, right)
-            elif type(op) not in COMPARE:
-                one = isinstance(op, ast.IsNot)  # `x is None`, of a value: it is something
-            else:
-                a, b = self.unified(left, right)
-                one = ir.Op(COMPARE[type(op)], (a, b), a.type.of(b1))
+            one = self.compared(type(op), left, right)
             if result is None:
                 result = one
             elif is_runtime(result) and is_runtime(one):
@@ -267,6 +264,14 @@ class Expressions:
                 result = result and one
             left = right
         return result
+
+    def compared(self, operator: type, left: Any, right: Any) -> Any:
+        if not is_runtime(left) and not is_runtime(right):
+            return KNOWN[operator](left, right)
+        if operator not in COMPARE:
+            return operator is ast.IsNot  # `x is None`, of a value: it is something
+        a, b = self.unified(left, right)
+        return ir.Op(COMPARE[operator], (a, b), a.type.of(b1))
 
     def of_ifexp(self, node: ast.IfExp) -> Any:
         test = self.value(node.test)
@@ -359,6 +364,13 @@ class Expressions:
             types = [p.type for p in called.parameters]
             given = [self.constant(a, t) for a, t in zip(args, types, strict=True)]
             return self.result(ir.Call(called.name, tuple(given), called.result))  # type: ignore[arg-type]
+        if called is known.neg and is_runtime(args[0]):
+            return ir.Op("neg", (args[0],), args[0].type)
+        operator = OPERATORS.get(called)
+        if operator in COMPARE:
+            return self.compared(operator, *args)
+        if operator in BINARY:
+            return self.binary(BINARY[operator], *args, operator)
         everything = [*args, *keywords.values()]
         if called in (min, max) and any(is_runtime(a) for a in args):
             result = args[0]

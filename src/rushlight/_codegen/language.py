@@ -20,7 +20,11 @@ class Word:
     """A function of the language."""
 
     def __init__(self, name: str, meaning: str) -> None:
-        self.name, self.__doc__ = name, meaning
+        self.name = self.__name__ = name
+        self.__doc__ = meaning
+
+    def __repr__(self) -> str:
+        return f"<word {self.name}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"{self.name}() has a meaning within kernels only")

@@ -49,6 +49,10 @@ class Type:
         raise TypeError(f"{self.name}(...) converts inside of a kernel only")
 
     @property
+    def __name__(self) -> str:
+        return self.name
+
+    @property
     def scalar(self) -> Type:
         """The type of one lane; of anything but a vector, the type itself."""
         return self.element if self.kind == "v" and self.element is not None else self

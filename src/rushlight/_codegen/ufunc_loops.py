@@ -7,12 +7,14 @@ than twice the bits and two more; S. Figueroa, When is double rounding innocuous
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from rushlight._codegen.kernels import arithmetic, math
 from rushlight._codegen.kernels.loops import CHEAP, COSTLY, loop
+from rushlight._codegen.language import sqrt
 from rushlight._codegen.parallel_ufuncs import CompiledLoop, Functions
 from rushlight._codegen.types import NUMBERS, Type, b1, u16
 
@@ -22,6 +24,12 @@ LETTERS = {
 MIDDLE = 3 * COSTLY // 2
 SMALL = 1024  # from here on loops of ours start for what NumPy computes as well on fewer elements
 
+OPERATORS = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
+    "greater": operator.gt, "greater_equal": operator.ge, "negative": operator.neg, "absolute": abs,
+    "sqrt": sqrt,
+}  # fmt: skip
 SAME = "add subtract multiply divide maximum minimum fmax fmin"
 COMPARISONS = "equal not_equal less less_equal greater greater_equal"
 PLAIN = "square reciprocal sqrt absolute negative"
@@ -39,35 +47,40 @@ def compiled(function: Any, types: str, grain: int, small: int) -> CompiledLoop:
     return CompiledLoop(address(function, kinds, NUMBERS[LETTERS[output]], grain), small)
 
 
+def function(name: str) -> Any:
+    """The function of numbers for a ufunc."""
+    return OPERATORS.get(name) or getattr(math, name, None) or getattr(arithmetic, name)
+
+
 def loops() -> dict[str, dict[str, CompiledLoop]]:
     """name of a ufunc -> types ("ff->f"; E is bfloat16) -> our loop."""
     found: dict[str, dict[str, CompiledLoop]] = {}
     for name in SAME.split():
-        f = getattr(arithmetic, name)
+        f = function(name)
         found[name] = {
             f"{c}{c}->{c}": compiled(f, f"{c}{c}->{c}", CHEAP, 0 if c in "eE" else SMALL)
             for c in "fdeE"
         }
     for name in PLAIN.split():
-        f = getattr(arithmetic, name)
+        f = function(name)
         found[name] = {
             f"{c}->{c}": compiled(f, f"{c}->{c}", CHEAP, 0 if c in "eE" else SMALL) for c in "fdeE"
         }
     for name in COMPARISONS.split():
-        f = getattr(arithmetic, name)
+        f = function(name)
         found[name] = {f"{c}{c}->?": compiled(f, f"{c}{c}->?", MIDDLE, 0) for c in "eE"}
     for name in SMOOTH.split():
-        f = getattr(math, name, None) or getattr(arithmetic, name)
+        f = function(name)
         found[name] = {f"{c}->{c}": compiled(f, f"{c}->{c}", COSTLY, 0) for c in "fdeE"}
     for name in ("maximum", "minimum"):  # NumPy's with one element for all are slow
-        f = getattr(arithmetic, name)
+        f = function(name)
         found[name] |= {f"{c}{c}->{c}": compiled(f, f"{c}{c}->{c}", CHEAP, SMALL) for c in "li"}
     for c in "fdeE":
         found.setdefault("logical_not", {})[f"{c}->?"] = compiled(
             arithmetic.logical_not, f"{c}->?", MIDDLE, 0 if c in "eE" else SMALL
         )
         for name in ("logical_and", "logical_or", "logical_xor"):
-            f = getattr(arithmetic, name)
+            f = function(name)
             found.setdefault(name, {})[f"{c}{c}->?"] = compiled(f, f"{c}{c}->?", MIDDLE, 0)
     for c in "eE":  # a sign is a bit: nothing to compute, nor to round
         for name in ("negative", "absolute"):
@@ -83,7 +96,7 @@ def functions() -> dict[str, Functions]:
     floats, integers = ([NUMBERS[LETTERS[c]] for c in letters] for letters in ("fdEe", "li"))
     for name in SAME.split():
         types = floats if name == "divide" else floats + integers
-        found[name] = {t.np: (getattr(arithmetic, name), t, t) for t in types}
+        found[name] = {t.np: (function(name), t, t) for t in types}
     for name in COMPARISONS.split():
-        found[name] = {t.np: (getattr(arithmetic, name), t, b1) for t in floats + integers}
+        found[name] = {t.np: (function(name), t, b1) for t in floats + integers}
     return found

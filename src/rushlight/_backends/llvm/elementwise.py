@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import mul, truediv
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.registration import Binding, implements
 from rushlight._backends.reference import conversion
 from rushlight._backends.reference import elementwise as numpy_elementwise
+from rushlight._codegen import language
 from rushlight._codegen.kernels import activations, arithmetic, elementwise, math
 from rushlight._codegen.kernels.loops import CHEAP, COSTLY
 from rushlight._codegen.kernels.pointwise import ANY, FLOAT_TYPES, SINGLES, Pointwise
@@ -136,7 +138,7 @@ xlogy = implements("xlogy")(Elementwise(arithmetic.xlogy, 2))
 threshold_gradient = implements("threshold_gradient")(Elementwise(elementwise.above, 2, 1, CHEAP))
 addcmul = implements("addcmul")(Elementwise(elementwise.add_product, 3, 1, CHEAP))
 addcdiv = implements("addcdiv")(Elementwise(elementwise.add_quotient, 3, 1, CHEAP))
-copysign = implements("copysign")(Elementwise(arithmetic.copy_sign, 2, 0, CHEAP))
+copysign = implements("copysign")(Elementwise(language.copysign, 2, 0, CHEAP))
 hypot = implements("hypot")(Elementwise(arithmetic.hypot, 2))
 logaddexp = implements("logaddexp")(Elementwise(arithmetic.logaddexp, 2))
 
@@ -227,8 +229,8 @@ def power(a: Any, b: Any) -> Any:
 
 
 _WIDE = {
-    "multiply": Pointwise(arithmetic.multiply, 1, 1, CHEAP),
-    "divide": Pointwise(arithmetic.divide, 1, 1, CHEAP),
+    "multiply": Pointwise(mul, 1, 1, CHEAP),
+    "divide": Pointwise(truediv, 1, 1, CHEAP),
 }
 
 
@@ -242,10 +244,10 @@ def with_wide_number(kernel: Callable, a: Any, b: Any) -> Any:
     return numpy_elementwise.with_wide_number(kernel, a, b)
 
 
-floor = implements("floor")(Elementwise(arithmetic.floor_of, 1, 0, CHEAP))
-ceil = implements("ceil")(Elementwise(arithmetic.ceil_of, 1, 0, CHEAP))
-trunc = implements("trunc")(Elementwise(arithmetic.trunc_of, 1, 0, CHEAP))
-rint = implements("rint")(Elementwise(arithmetic.rint_of, 1, 0, CHEAP))
+floor = implements("floor")(Elementwise(language.floor, 1, 0, CHEAP))
+ceil = implements("ceil")(Elementwise(language.ceil, 1, 0, CHEAP))
+trunc = implements("trunc")(Elementwise(language.trunc, 1, 0, CHEAP))
+rint = implements("rint")(Elementwise(language.rint, 1, 0, CHEAP))
 
 
 @implements("reverse_subtract")
@@ -274,16 +276,8 @@ def nan_to_num(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
 # leaves open.
 SOURCES = (f32, f64, f16, bf16, i64, i32, i16, i8, u8, b1)
 _casts = {
-    t.np: Pointwise(function, 1, 0, CHEAP, output=t, types=SOURCES)
-    for t, function in (
-        (f16, arithmetic.as_single),
-        (bf16, arithmetic.as_single),
-        (f32, arithmetic.as_single),
-        (f64, arithmetic.as_double),
-        (i64, arithmetic.as_long),
-        (i32, arithmetic.as_int),
-        (b1, arithmetic.as_truth),
-    )
+    t.np: Pointwise(f32 if t in (f16, bf16) else t, 1, 0, CHEAP, output=t, types=SOURCES)
+    for t in (f16, bf16, f32, f64, i64, i32, b1)
 }
 
 

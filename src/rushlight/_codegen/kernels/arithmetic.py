@@ -1,31 +1,11 @@
-"""Functions of one and two numbers as NumPy's ufuncs of these names define them."""
+"""Functions of one and two numbers as NumPy's ufuncs of these names define them, but those that are operators of
+Python, words of the kernel language or conversions to its types."""
 
 from __future__ import annotations
 
 from rushlight._codegen.kernels import math
 from rushlight._codegen.language import *
-from rushlight._codegen.language import sqrt as root
-from rushlight._codegen.types import f32, f64, i32, i64
-
-
-@inline
-def add(a, b):
-    return a + b
-
-
-@inline
-def subtract(a, b):
-    return a - b
-
-
-@inline
-def multiply(a, b):
-    return a * b
-
-
-@inline
-def divide(a, b):
-    return a / b
+from rushlight._codegen.types import f32, f64
 
 
 @inline
@@ -51,36 +31,6 @@ def fmin(a, b):
 
 
 @inline
-def equal(a, b):
-    return a == b
-
-
-@inline
-def not_equal(a, b):
-    return a != b
-
-
-@inline
-def less(a, b):
-    return a < b
-
-
-@inline
-def less_equal(a, b):
-    return a <= b
-
-
-@inline
-def greater(a, b):
-    return a > b
-
-
-@inline
-def greater_equal(a, b):
-    return a >= b
-
-
-@inline
 def square(a):
     return a * a
 
@@ -88,21 +38,6 @@ def square(a):
 @inline
 def reciprocal(a):
     return 1 / a
-
-
-@inline
-def sqrt(a):
-    return root(a)
-
-
-@inline
-def absolute(a):
-    return abs(a)
-
-
-@inline
-def negative(a):
-    return -a
 
 
 @inline
@@ -126,18 +61,13 @@ def frac(a):
 
 
 @inline
-def copy_sign(a, b):
-    return copysign(a, b)
-
-
-@inline
 def hypot(a, b):
     """sqrt(a * a + b * b); of float32 in float64, else scaled by the larger one. Infinite where one is."""
     x, y = abs(a), abs(b)
     big = select(x > y, x, y)
     small = select(x > y, y, x)
     q = small / big
-    r = big * root(fma(q, q, 1))
+    r = big * sqrt(fma(q, q, 1))
     r = select(big == 0, big, select(small == big, big * 1.4142135623730951, r))
     infinity = float("inf")
     return select((x == infinity) | (y == infinity), typeof(a)(infinity), select(x != x, a, r))
@@ -199,52 +129,6 @@ def replace_nonfinite(a, nan, high, low):
 def xlogy(a, b):
     """a * log(b), 0 where a is 0 and b is not NaN."""
     return select((a == 0) & (b == b), typeof(a)(0), a * math.log(b))
-
-
-@inline
-def floor_of(a):
-    return floor(a)
-
-
-@inline
-def ceil_of(a):
-    return ceil(a)
-
-
-@inline
-def trunc_of(a):
-    return trunc(a)
-
-
-@inline
-def rint_of(a):
-    """To the nearest integer, the even one of two."""
-    return rint(a)
-
-
-@inline
-def as_single(a):
-    return f32(a)
-
-
-@inline
-def as_double(a):
-    return f64(a)
-
-
-@inline
-def as_long(a):
-    return i64(a)
-
-
-@inline
-def as_int(a):
-    return i32(a)
-
-
-@inline
-def as_truth(a):
-    return a != typeof(a)(0)
 
 
 @inline

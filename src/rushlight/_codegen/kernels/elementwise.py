@@ -1,9 +1,7 @@
-"""Loops over elements, and the functions that run in them.
+"""Functions of numbers that loops over elements call (`loops.py`), a choice by a condition, and a fill.
 
-A function of numbers becomes a kernel by `unary`, `binary` or `ternary`, which go over arrays of one
-size whose elements lie in memory in the same order. `loop` is the same as an inner loop for NumPy.
-Chunks are shared by threads. What does not fit into the caches is written around them (`stream`),
-which saves reading the memory that is about to be overwritten.
+What does not fit into the caches is written around them (`stream`), which saves reading the memory that is
+about to be overwritten.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import math
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, Type, f64, i64, u8
+from rushlight._codegen.types import Ptr, Type, i64, u8
 
 GRAIN = 16384  # elements in a chunk
 STREAM = 32 << 20  # bytes of a result from which it is written around the caches
@@ -24,77 +22,12 @@ def streamed(t: Type) -> int:
 
 
 @kernel
-def unary(F, STREAMED, a: Ptr[A], out: Ptr[B], n: i64):
-    """out = F(a). Streamed: out is aligned to cache lines."""
-    for lo, hi in parallel(n, GRAIN):
-        if STREAMED:
-            for i in range((hi - lo) // streamed(B)):
-                at = lo + i * streamed(B)
-                store(out + at, F(load(a + at, streamed(B))), None, True)
-            for i in range(hi - (hi - lo) % streamed(B), hi):
-                out[i] = F(a[i])
-        else:
-            for i in lanes(lo, hi):
-                out[i] = F(a[i])
-
-
-@kernel
-def binary(F, STREAMED, a: Ptr[A], b: Ptr[A], out: Ptr[B], n: i64):
-    """out = F(a, b)."""
-    for lo, hi in parallel(n, GRAIN):
-        if STREAMED:
-            for i in range((hi - lo) // streamed(B)):
-                at = lo + i * streamed(B)
-                x, y = load(a + at, streamed(B)), load(b + at, streamed(B))
-                store(out + at, F(x, y), None, True)
-            for i in range(hi - (hi - lo) % streamed(B), hi):
-                out[i] = F(a[i], b[i])
-        else:
-            for i in lanes(lo, hi):
-                out[i] = F(a[i], b[i])
-
-
-@kernel
-def scaled(F, a: Ptr[A], b: Ptr[A], out: Ptr[B], factor: f64, n: i64):
-    """out = F(a, b, factor)."""
-    s = A.loaded(factor)
-    for lo, hi in parallel(n, GRAIN):
-        for i in lanes(lo, hi):
-            out[i] = F(a[i], b[i], s)
-
-
-@kernel
-def ternary(F, a: Ptr[A], b: Ptr[A], c: Ptr[A], out: Ptr[B], factor: f64, n: i64):
-    """out = F(a, b, c, factor)."""
-    s = A.loaded(factor)
-    for lo, hi in parallel(n, GRAIN):
-        for i in lanes(lo, hi):
-            out[i] = F(a[i], b[i], c[i], s)
-
-
-@kernel
 def choose(ONE_A, ONE_B, condition: Ptr[u8], a: Ptr[T], b: Ptr[T], out: Ptr[T], n: i64):
     """out = a where the condition, a byte, is not 0, else b; either may be one element for all."""
     for lo, hi in parallel(n, GRAIN):
         x, y = a[0], b[0]
         for i in lanes(lo, hi):
             out[i] = select(condition[i] != 0, x if ONE_A else a[i], y if ONE_B else b[i])
-
-
-@kernel
-def loop(F, args: Ptr[Ptr[T]], size: Ptr[i64], steps: Ptr[i64], data: Ptr[u8]):
-    """The inner loop of a ufunc of one argument: NumPy's `PyUFuncGenericFunction`."""
-    x, out = args[0], args[1]
-    n, step, out_step = size[0], steps[0], steps[1]
-    for lo, hi in parallel(n, GRAIN):
-        if (step == T.size) & (out_step == T.size):
-            for i in lanes(lo, hi):
-                out[i] = F(x[i])
-        else:
-            for i in range(lo, hi):
-                one = bits(bits(x, Ptr[u8]) + i * step, Ptr[T])
-                to = bits(bits(out, Ptr[u8]) + i * out_step, Ptr[T])
-                to[0] = F(one[0])
 
 
 # Functions of one number. The slopes are their derivatives.

@@ -494,27 +494,3 @@ def _tail_of(x: Decimal) -> Decimal:
 
 def _erfcx_of(t: Decimal) -> Decimal:
     return _erfcx(1 / t - 2)
-
-
-@inline
-def sincos(x):
-    """sin(x) and cos(x), for |x| up to 2**20; at most 2 ULP (f32: by f64 reduction)."""
-    T = typeof(x)
-    w = f64(x)
-    t = fma(w, float(2 / _pi()), MAGIC[f64])
-    r = t - MAGIC[f64]
-    high, low = split(_pi() / 2, 30)
-    g = fma(r, -low, fma(r, -high, w))
-    f = T(g)
-    n = bits(t, i64)
-    z = f * f
-    quarter = 0.62  # (pi / 4)**2 is 0.617
-    s = fma(f * z, horner(z, polynomial(_sin_rest, 0.0, quarter, degree(T, 3, 7))), f)
-    c = horner(z, polynomial(_cos_rest, 0.0, quarter, degree(T, 3, 7)))
-    c = fma(z * z, c, 1 - z * 0.5)
-    odd = (n & 1) == 1
-    sine = c if odd else s
-    cosine = s if odd else c
-    sine = -sine if (n & 2) == 2 else sine
-    cosine = -cosine if ((n + 1) & 2) == 2 else cosine
-    return sine, cosine
