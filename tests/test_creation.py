@@ -408,3 +408,97 @@ def test_a_resized_out_stays_in_its_memory():
 def test_older_constructors_take_a_size():
     for make in (torch.ones(1).new, torch.Tensor, torch.FloatTensor):
         assert make(size=(3, 4)).shape == (3, 4) and make((3, 4)).shape == (2,)
+
+
+def test_storages_share_their_copies():
+    t = torch.arange(4.0)
+    tensor, storage, typed, view = copy.deepcopy([t, t.untyped_storage(), t.storage(), t[1:]])
+    tensor.add_(1)
+    assert typed.tolist() == [1.0, 2.0, 3.0, 4.0] and view.tolist() == [2.0, 3.0, 4.0]
+    assert storage.data_ptr() == tensor.data_ptr() != t.data_ptr()
+
+
+@pytest.mark.parametrize("content", [(), (0,), (100,), ([1, 2, 3],)])
+def test_storages_without_data(content):
+    typed = torch.TypedStorage(*content, dtype=torch.float64, device="meta")
+    plain = torch.TypedStorage(*content, dtype=torch.float64)
+    assert (typed.device.type, typed.nbytes(), typed.data_ptr()) == ("meta", plain.nbytes(), 0)
+    for call in (
+        lambda: typed[0],
+        typed.tolist,
+        typed.untyped().tolist,
+        lambda: typed.untyped()[0],
+    ):
+        with pytest.raises(NotImplementedError, match="Not available for 'meta'"):
+            call()
+    for call in (typed.cpu, lambda: plain.copy_(typed)):
+        with pytest.raises(NotImplementedError, match="Cannot copy out"):
+            call()
+    with pytest.raises(RuntimeError, match="only available on CPU"):
+        typed.share_memory_()
+    with pytest.raises(RuntimeError, match="unexpected device type"):
+        typed.resize_(10)
+
+
+def test_tensors_of_storages():
+    t = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    assert torch.tensor(t.storage(), dtype=torch.float64).tolist() == [1.0, 2.0]
+    assert torch.tensor(t.untyped_storage(), dtype=torch.float64).tolist() == [1.0, 2.0]
+    for call in (lambda: torch.tensor(t.storage()), lambda: torch.ones(1).new(t.storage())):
+        with pytest.raises(RuntimeError, match="Expected a Storage of type Float"):
+            call()
+    with pytest.raises(RuntimeError, match="Too many positional"):
+        torch.TypedStorage(0, 0)
+    with pytest.raises(RuntimeError, match="No positional arguments"):
+        torch.TypedStorage(0, wrap_storage=t.untyped_storage(), dtype=torch.float64)
+    with pytest.raises(TypeError, match="not recognized"):
+        torch.TypedStorage(t)
+
+
+def test_refusals_of_constructors():
+    with pytest.raises(ValueError, match="does not implement Python buffer protocol"):
+        torch.frombuffer([1, 2], dtype=torch.uint8)
+    with pytest.raises(RuntimeError, match="can't alias NumPy scalars"):
+        torch.asarray(np.float64(0.5), copy=False)
+    endless = [0]
+    endless.append(endless)
+    with pytest.raises(TypeError, match="self-referential lists"):
+        torch.tensor(endless)
+    with pytest.raises(RuntimeError, match="N must be non-negative"):
+        torch.vander(torch.ones(3), N=-1)
+    with pytest.raises(RuntimeError, match="all tensors to have the same device"):
+        torch.meshgrid(torch.ones(1), torch.ones(1, device="meta"), indexing="ij")
+    with pytest.raises(RuntimeError, match="expects device type: cpu"):
+        torch.FloatTensor(device="cuda")
+    with pytest.raises(RuntimeError, match="Legacy tensor constructor"):
+        torch.Tensor(torch.ones(1), device="cpu")
+    with pytest.raises(RuntimeError, match="greater than 2\\^53"):
+        torch.randperm(2**53 + 2, out=torch.empty(0, dtype=torch.float64))
+    with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
+        torch.empty(()).resize_([2, 4, 2**29, 2**29])
+    with pytest.raises(RuntimeError, match="Stride calculation overflowed"):
+        torch.empty([0, 4, 2**61])
+    with pytest.warns(UserWarning, match="to - 1 is out of bounds"):
+        torch.empty(3).random_(0, 2**24 + 8)
+
+
+def test_a_capsule_becomes_an_array():
+    t = torch.arange(3.0)
+    assert torch.asarray(torch.utils.dlpack.to_dlpack(t)).data_ptr() == t.data_ptr()
+    copied = torch.asarray(torch.utils.dlpack.to_dlpack(t), copy=True)
+    assert copied.tolist() == t.tolist() and copied.data_ptr() != t.data_ptr()
+
+
+def test_resizing_to_the_same_shape_is_no_write():
+    t = torch.ones(2)
+    t.resize_(2).resize_as_(t)
+    assert t._version == 0
+    t.resize_(3)
+    assert t._version == 1
+
+
+def test_conversions_of_complex_numbers():
+    assert float(torch.tensor(1.5 + 0j)) == 1.5 and int(torch.tensor(2.0 + 0j)) == 2
+    for convert in (int, float):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            convert(torch.tensor(1.5j))

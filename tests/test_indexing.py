@@ -223,3 +223,40 @@ def test_rows_by_a_mask():
     w[mask] = 0
     (g,) = torch.autograd.grad(w.sum(), w)
     assert w.grad_fn is not None and w[mask].abs().sum() == 0
+
+
+def test_dimensions_of_size_zero():
+    x = torch.zeros(10, 0)
+    for index in ((slice(None), [0, 1]), ([0], [0])):
+        with pytest.raises(IndexError, match="for dimension with size 0"):
+            x[index]
+    with pytest.raises(RuntimeError, match="axis dim should be positive"):
+        torch.zeros(0, 3).index_select(0, torch.tensor([0]))
+    with pytest.raises(RuntimeError, match="out of DATA bounds"):
+        torch.zeros(0, 3).index_select(1, torch.tensor([5]))
+    y = torch.zeros(2, 3, 4)[:, 1:1]
+    assert y.stride() == (12, 4, 1) and torch.zeros(2, 0, 3).stride() == (3, 3, 1)
+
+
+def test_items_are_not_deleted():
+    x = torch.zeros(2)
+    with pytest.raises(TypeError, match="does not support deleting items"):
+        del x[0]
+
+
+def test_other_refusals():
+    x = torch.arange(4)
+    with pytest.raises(RuntimeError, match="shape mismatch"):
+        x[torch.zeros(4, dtype=torch.bool)] = torch.tensor([1.0, 2.0, 3.0])
+    with pytest.raises(RuntimeError, match="expected BoolTensor for mask"):
+        x.masked_select(torch.ones(4, dtype=torch.uint8))
+    for value in (1j, torch.tensor(1j)):
+        with pytest.raises(RuntimeError, match="Converting complex Scalar"):
+            x.index_fill_(0, torch.tensor([0]), value)
+    with pytest.raises(RuntimeError, match="to have dtype of long, but got Float"):
+        x.tensor_split(torch.tensor(1.5))
+    with pytest.raises(RuntimeError, match="except along the differencing dimension"):
+        torch.ones(2, 3).diff(dim=0, prepend=torch.ones(1, 2))
+    with pytest.raises(TypeError, match="'str' object"):
+        x.apply_(lambda k: "one")
+    assert not torch.tensor([]).is_set_to(torch.tensor([]))

@@ -244,6 +244,8 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     except (KeyError, TypeError):
         check_dtype("promote_types", "type1", 1, type1)
         check_dtype("promote_types", "type2", 2, type2)
+        if type1 is type2:
+            return type1
         eight = type1 in EIGHT_BITS or type2 in EIGHT_BITS
         types, instead = (
             ("Float8 Types", "float32") if eight else ("uint16, uint32, uint64 types", "int64")

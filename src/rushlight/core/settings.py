@@ -79,8 +79,33 @@ def _positive(name: str, n: object) -> int:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Store the request for deterministic algorithms: all algorithms are deterministic."""
+    """Store the request for deterministic algorithms. All are, but what PyTorch refuses is refused too."""
+    for what, value in (("'mode' (position 1)", mode), ("'warn_only'", warn_only)):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"_set_deterministic_algorithms(): argument {what} must be bool, not "
+                f"{type(value).__name__}"
+            )
     _Settings.deterministic, _Settings.warn_only = bool(mode), bool(warn_only)
+
+
+def alert_not_deterministic(name: str) -> None:
+    """RuntimeError, or a warning, for what PyTorch does not compute deterministically, if that was asked for."""
+    if not _Settings.deterministic:
+        return
+    text = (
+        f"{name} does not have a deterministic implementation, but you set "
+        "'torch.use_deterministic_algorithms(True{})'. "
+    )
+    if not _Settings.warn_only:
+        raise RuntimeError(
+            text.format("")
+            + "You can turn off determinism just for this operation, or you can use the "
+            "'warn_only=True' option, if that's acceptable for your application."
+        )
+    import warnings
+
+    warnings.warn(text.format(", warn_only=True"), UserWarning, stacklevel=4)
 
 
 def are_deterministic_algorithms_enabled() -> bool:

@@ -105,6 +105,9 @@ def mapped(filename: Any, shared: bool | None, nbytes: int) -> np.ndarray:
     return np.asarray(np.memmap(filename, np.uint8, "r+" if shared else "c", shape=nbytes))
 
 
+NO_DATA = "Cannot copy out of meta tensor; no data!"
+
+
 # -- storages --------------------------------------------------------------------------------------
 
 
@@ -188,7 +191,12 @@ class UntypedStorage:
             part = UntypedStorage.__new__(UntypedStorage)
             part._memory, part._meta = self._memory[index], self._meta
             return part
+        self._need_data("Not available for 'meta' device type")
         return int(self._memory[_inside(index, self._memory.size)])
+
+    def _need_data(self, message: str, error: type[Exception] = NotImplementedError) -> None:
+        if self._meta:
+            raise error(message)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not isinstance(index, slice):
@@ -196,10 +204,11 @@ class UntypedStorage:
         self._memory[index] = int(value) % 256
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._memory.tolist())
+        return iter(self.tolist())
 
     def tolist(self) -> list[int]:
         """The bytes as a list of integers."""
+        self._need_data("Not available for 'meta' device type")
         return self._memory.tolist()
 
     def fill_(self, value: Any) -> UntypedStorage:
@@ -208,11 +217,9 @@ class UntypedStorage:
 
     def copy_(self, source: Any, non_blocking: bool = False) -> UntypedStorage:
         """Overwrite with the bytes of `source`, which has the same size."""
-        other = (
-            source._memory
-            if isinstance(source, UntypedStorage)
-            else source._untyped_storage._memory
-        )
+        source = source.untyped()
+        source._need_data(NO_DATA)
+        other = source._memory
         if other.size != self._memory.size:
             raise RuntimeError(
                 f"size does not match, self was {self._memory.size} bytes but src was {other.size} bytes"
@@ -234,11 +241,15 @@ class UntypedStorage:
 
     def __deepcopy__(self, memo: dict) -> UntypedStorage:
         if id(self) not in memo:
-            memo[id(self)] = self.clone()
+            from rushlight.serialization.copying import copied_memory
+
+            copy = memo[id(self)] = UntypedStorage.__new__(UntypedStorage)
+            copy._memory, copy._meta = copied_memory(self._memory, memo), self._meta
         return memo[id(self)]
 
     def resize_(self, size: int) -> UntypedStorage:
         """Change the size to `size` bytes and keep the first bytes; existing tensors keep their memory."""
+        self._need_data("UntypedStorage.resize_: got unexpected device type meta", RuntimeError)
         grown = devices.of(self._memory).empty(size, np.uint8)
         n = min(size, self._memory.size)
         grown[:n] = self._memory[:n]
@@ -253,6 +264,7 @@ class UntypedStorage:
 
     def _to(self, device: Any) -> UntypedStorage:
         """The bytes on a device; the storage itself where it is there."""
+        self._need_data(NO_DATA)
         here, there = devices.of(self._memory), devices.for_device(device)
         if here is there:
             return self
@@ -268,6 +280,7 @@ class UntypedStorage:
 
     def share_memory_(self) -> UntypedStorage:
         """As `Tensor.share_memory_`."""
+        self._need_data("share_memory_: only available on CPU", RuntimeError)
         if not self.is_shared():
             from rushlight.ops.layout.memory import share
 
@@ -319,19 +332,42 @@ class TypedStorage:
         dtype: dtypes.dtype | None = None,
         wrap_storage: Any = None,
         device: Any = None,
+        _internal: bool = False,
     ) -> None:
+        from collections.abc import Sequence
+
         from rushlight.core import modes
 
+        if len(content) > 1:
+            raise RuntimeError(f"Too many positional arguments: {len(content)}, 1 is the most")
+        untyped, known = isinstance(wrap_storage, UntypedStorage), isinstance(dtype, dtypes.dtype)
+        for wrong, error, text in (
+            (content, RuntimeError, "No positional arguments should be given with 'wrap_storage'"),
+            (dtype is None, RuntimeError, "Argument 'dtype' must be specified"),
+            (
+                not isinstance(dtype, dtypes.dtype),
+                TypeError,
+                "Argument 'dtype' must be torch.dtype",
+            ),
+            (not known, TypeError, "Argument 'dtype' must be torch.dtype"),
+            (device is not None, RuntimeError, "Argument 'device' should not be specified"),
+            (not untyped, TypeError, "Argument 'wrap_storage' must be UntypedStorage"),
+        ):
+            if wrong and wrap_storage is not None:
+                raise error(text)
         self.dtype = dtype or modes.get_default_dtype()
+        given = content[0] if content else 0
         if wrap_storage is not None:
             self._untyped_storage = wrap_storage
-        elif content and not isinstance(content[0], int):
-            self._untyped_storage = UntypedStorage(0)
-            values = np.array(list(content[0])).astype(self.dtype.np)
-            self._untyped_storage._memory = values.view(np.uint8)
+        elif isinstance(given, int):
+            self._untyped_storage = UntypedStorage(given * self.dtype.itemsize, device=device)
+        elif isinstance(given, (Sequence, np.ndarray, TypedStorage)):
+            values = np.array(list(given)).astype(self.dtype.np)
+            self._untyped_storage = UntypedStorage(values.nbytes, device=device)
+            if not self._untyped_storage._meta:
+                self._untyped_storage._memory[...] = values.view(np.uint8)
         else:
-            n = content[0] if content else 0
-            self._untyped_storage = UntypedStorage(n * self.dtype.itemsize)
+            raise TypeError(f"Argument type not recognized: {type(given)}")
 
     @classmethod
     def _of(cls, tensor: Tensor) -> TypedStorage:
@@ -394,6 +430,7 @@ class TypedStorage:
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        self._untyped_storage._need_data("Not available for 'meta' device type")
         v = self._elements[_inside(index, self.size())].item()
         return v if isinstance(v, (int, float, complex, bool)) else float(v)
 
@@ -407,6 +444,7 @@ class TypedStorage:
 
     def tolist(self) -> list[Any]:
         """The elements as Python numbers."""
+        self._untyped_storage._need_data("Not available for 'meta' device type")
         a = self._elements
         return (a.astype(F32) if a.dtype is BF16 else a).tolist()
 
@@ -416,6 +454,7 @@ class TypedStorage:
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
         """Overwrite with the elements of `source`, converted."""
+        source._untyped_storage._need_data(NO_DATA)
         self._elements[...] = source._elements
         return self
 

@@ -18,7 +18,7 @@ from rushlight.autograd.graph import INFERENCE, AccumulateGrad, Output, Version,
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import INFERENCE as INFERENCE_VIEW
 from rushlight.autograd.views import View, edge_of
-from rushlight.core import dtypes
+from rushlight.core import dtypes, scalars
 from rushlight.core.device import device
 from rushlight.core.dtype_sets import BF16
 from rushlight.core.size import Size
@@ -338,6 +338,15 @@ class Tensor:
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if isinstance(value._array, sparse.Sparse) is not isinstance(self._array, sparse.Sparse):
+            raise RuntimeError(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
+                "incompatible tensor type."
+            )
+        if value._array.dtype.kind not in "fcV" and self._edge is not None and self.requires_grad:
+            raise RuntimeError(
+                "data set to a tensor that requires gradients must be floating point or complex dtype"
+            )
         self._array = _array_for(self.__class__, value._array)
         e = self._edge
         if e.__class__ is AccumulateGrad:
@@ -368,7 +377,7 @@ class Tensor:
         """The memory as a NumPy array, without a copy. `force`: detach first, and copy if needed."""
         if force:
             return self.detach().cpu().numpy()
-        if self.requires_grad:
+        if thread.grad and self.requires_grad:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
             )
@@ -392,42 +401,19 @@ class Tensor:
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return _wrap(np.asarray(array)) if getattr(array, "dtype", None) in dtypes.OF else array
 
-    def __bool__(self) -> bool:
-        a = self._array
-        if a.size != 1:
-            if a.size == 0:
-                raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
-            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-        if self.is_meta:
-            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
-        return bool(a.reshape(-1)[0])
-
-    def __int__(self) -> int:
-        return int(self._one_element().item())
-
-    def __float__(self) -> float:
-        a = self._array
-        plain = a.__class__ is np.ndarray and a.size == 1
-        return float(a.item() if plain else self._one_element().item())
-
-    def __complex__(self) -> complex:
-        return complex(self._one_element().item())
-
-    def _one_element(self) -> Tensor:
-        if self._array.size != 1:
-            raise ValueError("only one element tensors can be converted to Python scalars")
-        return self
-
-    def __index__(self) -> int:
-        d = self.dtype
-        if self._array.size != 1 or d.is_floating_point or d.is_complex:
-            raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(self.item())
+    __bool__ = scalars.as_bool
+    __int__ = scalars.as_int
+    __float__ = scalars.as_float
+    __complex__ = scalars.as_complex
+    __index__ = scalars.as_index
 
     def __iter__(self) -> Any:
         if not self._array.ndim:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
+
+    def __delitem__(self, index: Any) -> None:
+        raise TypeError("Tensor does not support deleting items")
 
     def __reversed__(self) -> Tensor:
         """The tensor with its first dimension in reverse order."""
@@ -462,7 +448,7 @@ class Tensor:
         """The strides of all dimensions, or that of `dim`, in elements."""
         a = self._array
         size = a.itemsize
-        if a.size:
+        if a.size or 0 not in a.strides:
             strides = tuple([s // size for s in a.strides])
         else:  # NumPy gives empty arrays strides of 0
             from rushlight.core.geometry import contiguous_strides

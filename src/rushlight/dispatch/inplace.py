@@ -147,10 +147,14 @@ def edge_before(t: Tensor) -> Any:
     return e.node if e.__class__ is View else e
 
 
-# Writes that PyTorch allows where elements share memory: all write the same, or the last one wins.
-IDEMPOTENT = {
-    "fill_", "zero_", "masked_fill_", "index_fill_", "index_put_", "masked_scatter_", "_threshold_",
-}  # fmt: skip
+# Writes that PyTorch allows where elements share memory: all write the same. Of the others it warns, with
+# what the user may have written.
+IDEMPOTENT = {"fill_", "zero_", "_threshold_"}
+DEPRECATED = {
+    "masked_fill_": "tensor[mask] = scalar",
+    "index_fill_": "tensor[indices] = scalar",
+    "index_put_": "tensor[indices] = tensor",
+}
 
 
 def refused(a: object, label: str) -> bool:
@@ -178,6 +182,17 @@ def check_inplace(t: Tensor, label: str, recording: bool) -> None:
         and label not in IDEMPOTENT
         and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True))
     ):
+        label = label.replace("_tensor", "")
+        if label in DEPRECATED:
+            import warnings
+
+            warnings.warn(
+                f"Use of {label} on expanded tensors is deprecated. Please clone() the tensor before performing "
+                f"this operation. This also applies to advanced indexing e.g. {DEPRECATED[label]}",
+                UserWarning,
+                stacklevel=4,
+            )
+            return
         raise RuntimeError(
             f"[{label}] unsupported operation: more than one element of the written-to tensor refers "
             "to a single memory location. Please clone() the tensor before performing the operation."

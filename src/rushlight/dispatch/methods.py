@@ -31,7 +31,7 @@ WRITING = frozenset(
     "resize_as_ round_ rrelu_ rsqrt_ selu_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ "
     "trunc_ xlogy_ zero_".split()
 )
-INDEXING = {"__getitem__": "getitem", "__setitem__": "setitem", "__delitem__": "delitem"}
+INDEXING = {"__getitem__": "getitem", "__setitem__": "setitem"}
 
 PROPERTIES = {
     "T": "Tensor.numpy_T", "mT": "Tensor.matrix_T", "H": "Tensor.matrix_H", "mH": "Tensor.matrices_H",

@@ -92,11 +92,14 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
                 f"{op.name}(): functions with out=... arguments don't support automatic "
                 "differentiation, but one of the arguments requires grad."
             )
-        if op.name in SAME_DTYPE and r.dtype is not o.dtype:
-            raise RuntimeError(
-                f"Expected out tensor to have dtype {r.dtype.name}, but got {o.dtype.name} instead"
-            )
+        if r._array.dtype is not o._array.dtype:
+            check_dtype(op, r, o)
         if not dtypes.can_cast(r.dtype, o.dtype):
+            if op.path in ("aten.cat", "aten.stack"):
+                raise TypeError(
+                    "torch.cat(): input types can't be cast to the desired output type "
+                    f"{o.dtype.scalar_name}"
+                )
             raise RuntimeError(
                 f"result type {r.dtype.scalar_name} can't be cast to the desired output type "
                 f"{o.dtype.scalar_name}"
@@ -160,7 +163,57 @@ def grown(memory: Any, n: int) -> Any:
 
 # Operators that read at places other than those they write: `out=` may not be an input of theirs.
 APART = {"cat", "stack", "gather", "take", "index_select", "masked_select", "scatter", "kthvalue"}
-SAME_DTYPE = {"gather", "aminmax", "complex", "polar"}  # operators that do not convert into `out=`
+# Elementwise operators convert into `out=`, except these; others do not, except those below.
+UNCONVERTED = frozenset(
+    "abs bitwise_not ceil complex conj_physical frac floor gelu hardshrink heaviside isneginf isposinf "
+    "nan_to_num neg polar round sgn sign signbit softplus softshrink trunc".split()
+)
+CONVERTED = frozenset(
+    "_all.max _all.min addr aten.cat aten.stack cholesky cholesky_inverse cholesky_solve column_stack cumprod cumsum dstack geqrf hstack "
+    "kron ldexp linalg.cond linalg.eig linalg.eigvals linalg.lstsq orgqr "
+    "linalg.matrix_power linalg.matrix_rank linalg.pinv linalg.tensorinv linalg.tensorsolve logsumexp lu "
+    "mean nanmean nansum nn.functional.normalize outer prod std sum var vstack".split()
+)
+WRONG_DTYPE = {  # what PyTorch says; {r}: the dtype of the result, {o}: of `out=`
+    "all": "all only supports bool tensor for result, got: {o}",
+    "amax": "Expected the dtype for input and out to match, but got {r} for input's dtype and {o} for out's dtype.",
+    "any": "any only supports bool tensor for result, got: {o}",
+    "complex": "Expected object of scalar type {r} but got scalar type {o} for argument 'out'",
+    "cummax": "expected scalar_type {r} but found {o}",
+    "dot": "result dtype {o} does not match input dtype {r}",
+    "index_select": "{name}(): self and result must have the same scalar type",
+    "isposinf": "{name} does not support non-boolean outputs.",
+    "kthvalue": "output values must be of same type as input",
+    "linalg.norm": "linalg.{name} expected out tensor dtype {r} but got: {o}",
+    "nan_to_num": "nan_to_num: dtype of out: {o} should be same as input: {r}",
+    "nonzero": "nonzero: Expected out tensor to have scalar type {r} but got scalar type {o}",
+    "quantile": "quantile() out tensor must be same dtype as the input tensor",
+    "take": "take(): self and out expected to have the same dtype, but got self.dtype = {r} and out.dtype = {o}",
+    "tensordot": "tensordot: Expected the output tensor to have dtype {r}, but got an output tensor with dtype {o}",
+}
+for _name, _like in {
+    "amin": "amax", "polar": "complex", "cummin": "cummax", "logcumsumexp": "cummax", "vdot": "dot",
+    "masked_select": "index_select", "isneginf": "isposinf", "signbit": "isposinf", "inner": "tensordot",
+    "linalg.matrix_norm": "linalg.norm", "nanquantile": "quantile",
+}.items():  # fmt: skip
+    WRONG_DTYPE[_name] = WRONG_DTYPE[_like]
+
+
+def check_dtype(op: Op, r: Tensor, o: Tensor) -> None:
+    """RuntimeError where an operator does not convert its result into `out=`, and the dtypes differ."""
+    if (
+        op.name not in UNCONVERTED or op.name == "abs" and o.dtype.is_floating_point
+        if op.elementwise
+        else op.path in CONVERTED or op.where == "fft"
+    ):
+        return
+    text = "Found dtype {o} but expected {r}"
+    if not op.elementwise:
+        text = (
+            f"Expected out tensor to have dtype {xp.c_name(r._array)}, but got {xp.c_name(o._array)} instead"
+        ).replace("long long", "long int")
+    text = WRONG_DTYPE.get(op.path, WRONG_DTYPE.get(op.name, text))
+    raise RuntimeError(text.format(name=op.name, r=r.dtype.scalar_name, o=o.dtype.scalar_name))
 
 
 def check_apart(op: Op, out: Any, inputs: Sequence) -> None:
@@ -181,12 +234,18 @@ def check_apart(op: Op, out: Any, inputs: Sequence) -> None:
                 continue
             if same and op.elementwise and space.address(a) == space.address(out):
                 continue
-            if a is out or a.flags.forc and out.flags.forc and space.shares_memory(a, out):
-                raise RuntimeError(
-                    f"{op.name}(): unsupported operation: some elements of the input tensor and the "
-                    "written-to tensor refer to a single memory location. Please clone() the tensor "
-                    "before performing the operation."
-                )
+            refuse_overlap(op.name, a, out)
+
+
+def refuse_overlap(name: str, a: Any, written: Any) -> None:
+    """RuntimeError where an input without gaps shares memory with the written-to array, if that has no gaps."""
+    if a is written or (
+        a.flags.forc and written.flags.forc and devices.of(a).shares_memory(a, written)
+    ):
+        raise RuntimeError(
+            f"{name}(): unsupported operation: some elements of the input tensor and the written-to tensor "
+            "refer to a single memory location. Please clone() the tensor before performing the operation."
+        )
 
 
 def bump(t: Tensor) -> None:

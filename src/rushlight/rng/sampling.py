@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from typing import TYPE_CHECKING
 
 import ml_dtypes
@@ -197,6 +198,18 @@ def _normal_blocks(out: np.ndarray, mean: float, std: float, generator: Generato
 # --------------------------------------------------------------------------------------------------- integers
 
 
+def _warn_beyond(name: str, bound: int, dtype: np.dtype) -> None:
+    """Warn of a bound from which on the floating type does not hold every integer."""
+    exact = 1 << _DIGITS[dtype]
+    if not -exact <= bound <= exact:
+        warnings.warn(
+            f"{name} is out of bounds [-(2^{_DIGITS[dtype]}), 2^{_DIGITS[dtype]}]. Due to precision limitations "
+            f"{OF[dtype].name} can support discrete uniform distribution only within this range.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 def random_(
     out: np.ndarray, generator: Generator, low: int | None = None, high: int | None = None
 ) -> None:
@@ -215,6 +228,9 @@ def random_(
         return
     low = 0 if low is None else int(low)
     if floating:
+        _warn_beyond("from", low, out.dtype)
+        if high is not None:
+            _warn_beyond("to - 1", int(high) - 1, out.dtype)
         low = _inward(low, 1, out.dtype)
         high = None if high is None else _inward(int(high), -1, out.dtype)
     least, most = _integers_of(out.dtype)
@@ -301,6 +317,17 @@ def _integers_of(dtype: np.dtype) -> tuple[int, int]:
     return least, min(most, (1 << 63) - 1)
 
 
+def check_count(n: int, dtype: np.dtype) -> None:
+    """RuntimeError for a dtype that does not count to n - 1."""
+    if dtype in FLOATING:
+        if n > (1 << _DIGITS[dtype]) + 1:
+            raise RuntimeError(
+                f"n cannot be greater than 2^{_DIGITS[dtype]}+1 for {OF[dtype].scalar_name} type, got {n}."
+            )
+    elif dtype.kind in "iu" and n - 1 > np.iinfo(dtype).max:
+        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow: {n}")
+
+
 def randperm(n: int, generator: Generator, dtype: np.dtype | type = np.int64) -> np.ndarray:
     """The numbers 0 to `n` - 1 in random order, as `dtype` [n]: Fisher and Yates' shuffle.
 
@@ -310,18 +337,12 @@ def randperm(n: int, generator: Generator, dtype: np.dtype | type = np.int64) ->
     dtype = np.dtype(dtype)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    check_count(n, dtype)
     if n <= 64 and dtype.kind == "i":
         words = generator.words(max(n - 1, 0)).tolist()
         return np.array(shuffled(n, [i + w % (n - i) for i, w in enumerate(words)]), dtype)
     if dtype.kind in "bc":
         raise NotImplementedError(f'"randperm" not implemented for {OF[dtype].scalar_name!r}')
-    if dtype in FLOATING:
-        if n > (1 << _DIGITS[dtype]) + 1:
-            raise RuntimeError(
-                f"n cannot be greater than 2^{_DIGITS[dtype]}+1 for {OF[dtype].scalar_name} type, got {n}."
-            )
-    elif n - 1 > np.iinfo(dtype).max:
-        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow: {n}")
     if n < 2:
         return np.zeros(n, dtype)
     if n >= _HUGE:

@@ -100,12 +100,19 @@ def _shape_only(tensor: Tensor) -> tuple[Any, ...]:
 
 
 def _copied(array: np.ndarray, memo: dict[Any, Any]) -> np.ndarray:
-    memory, root = storage.memory(array), storage.root(array)
     if not array.size:
         return array.copy(order="K")
     xp = devices.of(array)
-    place = (xp.device_of(array), xp.address(root))
+    memory = storage.memory(array)
+    offset = xp.address(array) - xp.address(memory)
+    copy = copied_memory(memory, memo)
+    return xp.as_strided(copy, array.shape, array.strides, offset, array.dtype)
+
+
+def copied_memory(memory: Any, memo: dict[Any, Any]) -> Any:
+    """A copy of the bytes of a storage, one for each storage: tensors and storages that share it share the copy."""
+    xp = devices.of(memory)
+    place = (xp.device_of(memory), xp.address(memory))
     if place not in memo:
         memo[place] = memory.copy()
-    offset = xp.address(array) - place[1]
-    return xp.as_strided(memo[place], array.shape, array.strides, offset, array.dtype)
+    return memo[place]

@@ -91,6 +91,18 @@ def _packed(flat: Any, kinds: set, shape: tuple, dtype: np.dtype | None) -> np.n
     return a if a.dtype is d else narrowed(a, d)
 
 
+def of_storage(data: Any, d: np.dtype) -> np.ndarray:
+    """The elements of a storage, on its memory; RuntimeError for a typed storage of another dtype."""
+    own = getattr(data, "dtype", None)
+    if own is not None and own.np is not d:
+        raise RuntimeError(
+            f"Expected a Storage of type {dtypes.OF[d].scalar_name} or an UntypedStorage, but got type "
+            f"{own.scalar_name} for argument 1 'storage'"
+        )
+    memory = data.untyped()._memory
+    return memory[: memory.size // d.itemsize * d.itemsize].view(d)
+
+
 def narrowed(a: np.ndarray, d: np.dtype) -> np.ndarray:
     """Values of Python numbers in a narrower dtype; raises where an integer type cannot hold them."""
     if a.dtype.kind == "c" and d.kind not in "cb":
@@ -122,10 +134,15 @@ def _shape_of(data: Any) -> tuple[int, ...]:
             break
         shape.append(len(data))
         if len(shape) > 128:
-            raise ValueError("too many dimensions 'list'")
+            raise TypeError("new(): self-referential lists are incompatible: too many dimensions")
         if not shape[-1]:
             break
-        data = data[0]
+        try:
+            data = data[0]
+        except TypeError:
+            raise ValueError(
+                f"could not determine the shape of object type '{type(data).__name__}'"
+            ) from None
     return tuple(shape)
 
 
@@ -141,6 +158,8 @@ def _array_from_anything(data: Any, dtype: np.dtype | None) -> np.ndarray:
     """`array_from` for whatever is not plain lists of plain numbers: slow, and says what is wrong."""
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if isinstance(data, (storage.UntypedStorage, storage.TypedStorage)):
+        return of_storage(data, modes._default_dtype.np if dtype is None else dtype)
     if isinstance(data, (np.generic, np.ndarray)):
         a = xp.asarray(data)
         check_numpy(a)
@@ -158,7 +177,10 @@ def _array_from_anything(data: Any, dtype: np.dtype | None) -> np.ndarray:
         )
     shape = _shape_of(data)
     found: list[dtypes.dtype] = []
-    _types(data, found)
+    try:
+        _types(data, found)
+    except RecursionError:
+        raise TypeError("new(): self-referential lists are incompatible") from None
     own = _joined(found)
     d = own.np if dtype is None else dtype
     wide = {0: np.bool_, 1: np.int64, 2: np.float64, 3: np.complex128}[own.kind]
@@ -319,7 +341,10 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0,
                requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A 1-d tensor on the memory of a Python buffer: `count` elements from byte `offset` on."""
     d = element_type("frombuffer", dtype)
-    view = memoryview(buffer)
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
     n = view.nbytes
     if n == 0 or count == 0:
         raise ValueError(f"both buffer length ({n}) and count ({count}) must not be 0")
@@ -496,12 +521,16 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     elif isinstance(obj, (np.ndarray, np.generic)) and (not isinstance(obj, np.generic)):
         t = _wrap(shared(obj))
     elif isinstance(obj, np.generic):
+        if copy is False:
+            raise RuntimeError(
+                "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray."
+            )
         t = _wrap(xp.asarray(obj))
         check_numpy(t._array)
     elif isinstance(obj, (storage.UntypedStorage, storage.TypedStorage)):
         kind = d or U8 if isinstance(obj, storage.UntypedStorage) else obj.dtype.np
         t = _wrap(obj.untyped()._memory.view(kind))
-    elif hasattr(obj, "__dlpack__"):
+    elif hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
         t = from_dlpack(obj)
     elif not isinstance(obj, (list, tuple)) and _has_buffer(obj):
         t = frombuffer(obj, dtype=dtypes.OF[d] if d is not None else modes.get_default_dtype())

@@ -7,6 +7,7 @@ accelerator); the functions of the top namespace also `out=`.
 
 from __future__ import annotations
 
+import math
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,14 @@ def too_large(shape: Shape, dtype: np.dtype, e: Exception) -> RuntimeError:
     if isinstance(e, MemoryError):
         n = geometry.numel(shape) * dtype.itemsize
         return RuntimeError(f"not enough memory: you tried to allocate {n} bytes for {list(shape)}")
-    return RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
+    what = "Stride" if 0 in shape else "Storage size"
+    return RuntimeError(f"{what} calculation overflowed with sizes={list(shape)}")
+
+
+def check_size(shape: Shape, itemsize: int) -> None:
+    """RuntimeError for a shape whose bytes no machine can count."""
+    if math.prod([n for n in shape if n]) * itemsize >= 1 << 63:
+        raise too_large(shape, np.dtype(np.uint8), OverflowError())
 
 
 def preserved(a: Any, memory_format: Any = None) -> Shape | None:

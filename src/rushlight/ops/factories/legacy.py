@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
-from rushlight._backends import devices
 from rushlight.core import dtypes, modes, storage
 from rushlight.core.device import device as Device
 from rushlight.core.size import Size
@@ -29,13 +28,23 @@ def made(name: str, d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = Fa
     args = (*args, *[kwargs.pop(k) for k in ("data", "other") if k in kwargs])
     if kwargs:
         raise TypeError(f"new() got an unexpected keyword argument '{next(iter(kwargs))}'")
-    if device is not None and devices.for_device(device) is not xp:
+    if device is not None and Device(device).type != "cpu":
         raise RuntimeError(
             f"legacy constructor expects device type: cpu but device type: {Device(device).type} was passed"
         )
     if not args:
         return _wrap(xp.empty(0, d))
+    if len(args) > 1 and isinstance(args[0], (tuple, list)):
+        raise TypeError(
+            f"new() received an invalid combination of arguments - got "
+            f"({', '.join(type(a).__name__ for a in args)})"
+        )
     first = args[0]
+    if device is not None and isinstance(first, Tensor) and len(args) == 1:
+        raise RuntimeError(
+            "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported. Use "
+            "torch.tensor(...) or torch.as_tensor(...) instead."
+        )
     if len(args) == 1:
         if isinstance(first, Tensor):
             if not any_dtype and first._array.dtype is not d:
@@ -44,8 +53,7 @@ def made(name: str, d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = Fa
                 )
             return first.detach() if first.requires_grad else _wrap(first._array)
         if isinstance(first, (storage.UntypedStorage, storage.TypedStorage)):
-            memory = first.untyped()._memory
-            return _wrap(memory[: memory.size // d.itemsize * d.itemsize].view(d))
+            return _wrap(construct.of_storage(first, d))
         if isinstance(first, (str, bytes)):
             raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
         if isinstance(first, bool) or not isinstance(first, (int, np.integer)):

@@ -214,6 +214,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     d = arguments.element_type("randperm", dtype, I64)
     if out is not None:
         d = creation.check_out("randperm", out, dtype)
+        sampling.check_count(n, d)
         return creation.filled_out("randperm", lambda s, t: sampling.randperm(n, g, d), (n,), out)
     space = devices.for_device(device)
     array = creation.filled(space, lambda s, t: sampling.randperm(n, g, d), (n,), d)

@@ -168,7 +168,10 @@ def warn_uint8() -> None:
 
 def out_of_bounds(e: IndexError) -> IndexError:
     """NumPy's error in PyTorch's words."""
-    return IndexError(str(e).replace("for axis", "for dimension"))
+    text = str(e).replace("for axis", "for dimension")
+    if text.endswith("with size 0") or "empty axes" in text:
+        text = "index is out of bounds for dimension with size 0"
+    return IndexError(text)
 
 
 def shape_at(a: ndarray, key: tuple) -> tuple | None:
@@ -263,6 +266,7 @@ def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:
     """Write or add into `a`; RuntimeError when `values` does not broadcast."""
     xp = devices.of(a)
     if values.dtype is not a.dtype and values.dtype != a.dtype:
+        check_values(values, shape_at(a, at.key) or ())
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{dtypes.OF[a.dtype].scalar_name} for the destination and "
@@ -310,6 +314,7 @@ def index_put_(t: Tensor, at: At, values: Tensor, accumulate: bool = False) -> T
     named = {"input": t, "values": values, "at": at, "accumulate": accumulate}
     v = values._array
     if v.size and devices.of(v).shares_memory(v, t._array):
+        results.refuse_overlap("index_put_", v, t._array)
         v = v.copy()
     return write_part(INDEX_PUT, t, named, lambda a: put(a, at, v, accumulate), "index_put_")
 

@@ -167,6 +167,12 @@ def index_select(xp, input: Array, dim: int, index: Array):
     r = xp.index_select(a, index.reshape(-1), d)
     if r is None:
         bad = xp.out_of_range(index, a.shape[d])
+        if not a.shape[d]:
+            raise RuntimeError("index_select(): self indexing axis dim should be positive")
+        if not a.size:
+            raise RuntimeError(
+                f"INDICES element is out of DATA bounds, id={bad} axis_dim={a.shape[d]}"
+            )
         raise IndexError(
             f"index out of range in self: index_select() got {bad} for dimension {d} of size {a.shape[d]}"
         )
@@ -224,10 +230,10 @@ take_back.grad(grad=lambda g, index: g.take(index))
 def check_mask(name: str, mask: np.ndarray) -> np.ndarray:
     if mask.dtype.kind == "b":
         return mask
-    if mask.dtype.kind == "u" and mask.dtype.itemsize == 1 and name in ("where", "masked_select"):
+    if mask.dtype.kind == "u" and mask.dtype.itemsize == 1 and name == "where":
         return mask.astype(bool)
     raise RuntimeError(
-        f"{name}: expected BoolTensor for mask, got {dtypes.OF[mask.dtype].scalar_name}"
+        f"{name}: expected BoolTensor for mask"
         if name == "masked_select"
         else f"{name} only supports boolean masks, but got mask with dtype {dtypes.OF[mask.dtype].name}"
     )
@@ -467,6 +473,8 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
             [1, 0]])
     """
     if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         if not input._array.ndim:
             input = input.unsqueeze(0)
         found = devices.of(input._array).nonzero(input._array)

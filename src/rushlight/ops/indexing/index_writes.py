@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import devices
-from rushlight.core import dtypes, geometry
+from rushlight.core import dtypes, geometry, settings
 from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import Tensor, _bump
 from rushlight.dispatch import overrides
@@ -152,6 +152,12 @@ in_place(index_copy, write_index_copy, lambda t, *args: quick_slices(t, *args, a
 
 def write_index_fill(xp, a: Any, dim: int, index: Any, value: Any) -> None:
     d, i = check_slices("index_fill", a, dim, index)
+    if a.dtype.kind != "c" and (
+        value.dtype.kind == "c" if devices.is_array(value) else isinstance(value, complex)
+    ):
+        raise RuntimeError(
+            "index_fill_(): Converting complex Scalar to non-complex type is not supported"
+        )
     if devices.is_array(value):
         if value.ndim:
             raise RuntimeError(
@@ -294,6 +300,8 @@ def write_put(xp, a: Any, index: Any, source: Any, accumulate: bool = False) -> 
             f"out of range: tried to access index {bad - a.size} on a tensor of {a.size} elements."
         )
     flat = a.reshape(-1)
+    if not accumulate:
+        settings.alert_not_deterministic("put_")
     if accumulate:
         xp.index_add_at(flat, (i,), source.reshape(-1))
     else:

@@ -66,6 +66,7 @@ def written(operator: Op, write: Callable, values: list, label: str) -> Tensor:
                 raise general.not_a_tensor(operator, p, v)
             v = on_device_of(t._array, v._array)
             if v.size and xp.shares_memory(v, t._array):
+                results.refuse_overlap(label, v, t._array)
                 v = v.copy()
         arrays.append(v)
     return write_part(operator, t, named, lambda a: write(xp, a, *arrays), label)

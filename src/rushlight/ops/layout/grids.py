@@ -44,6 +44,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
             )
         if v.dtype is not vectors[0].dtype:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+        if v.device != vectors[0].device:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same device")
     if indexing is None:
         import warnings
 

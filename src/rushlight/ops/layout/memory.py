@@ -14,10 +14,10 @@ from rushlight.autograd.graph import AccumulateGrad
 from rushlight.core import dtypes, geometry, storage
 from rushlight.core.device import current_accelerator
 from rushlight.core.storage import UntypedStorage
-from rushlight.core.tensor import Tensor, _array_for, _wrap
+from rushlight.core.tensor import INFERENCE, Tensor, _array_for, _wrap
 from rushlight.dispatch import general, results
 from rushlight.dispatch.registry import public
-from rushlight.ops.factories import arguments
+from rushlight.ops.factories import arguments, creation
 
 
 @public("Tensor", overridable=True)
@@ -28,13 +28,16 @@ def resize_(self, *args, size=None, memory_format=None):
     the old memory.
     """
     shape = arguments.sizes("resize_", args, size)
-    if self.requires_grad:
+    if self.requires_grad and self._counter is not INFERENCE:
         raise RuntimeError("cannot resize variables that require grad")
     strides = None
     if memory_format is not None:
         if memory_format is dtypes.preserve_format:
             raise RuntimeError("Unsupported memory format Preserve")
         strides = geometry.format_strides(shape, memory_format)
+    if self._array.shape == shape and strides is None:
+        return self
+    creation.check_size(shape, self._array.itemsize)
     results.give_shape(self, shape, strides)
     results.bump(self)
     return self

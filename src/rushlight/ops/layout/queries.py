@@ -99,6 +99,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
         a.dtype is b.dtype
         and a.shape == b.shape
         and a.strides == b.strides
+        and (a.size > 0 or a is b)
         and self.data_ptr() == tensor.data_ptr()
     )
 

@@ -285,10 +285,13 @@ def tensor_split(
     d = geometry.wrap_dim(dim, len(shape))
     n = shape[d]
     if isinstance(where, Tensor):
-        if where.dtype is not dtypes.int64 or where.ndim > 1:
+        what = "tensor_split expected tensor_indices_or_sections to "
+        if where.dtype is not dtypes.int64:
+            raise RuntimeError(f"{what}have dtype of long, but got {where.dtype.scalar_name}")
+        if where.ndim > 1:
             raise RuntimeError(
-                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-                f"one-dimensional tensor of dtype long, but got {where.dtype} with {where.ndim} dims"
+                f"{what}be a zero-dimensional or one-dimensional tensor, but got a tensor with "
+                f"{where.ndim} dims"
             )
         where = where.tolist()
     if isinstance(where, (tuple, list)):

@@ -324,6 +324,8 @@ def vander_of_torch(x: Array, N: int | None = None, increasing: bool = False):
     """The powers of the elements of a vector [n] as columns, descending unless `increasing`."""
     if x.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
+    if N is not None and N < 0:
+        raise RuntimeError("N must be non-negative.")
     r = powers(x, x.shape[0] if N is None else N)
     return r if increasing else r.flip(-1)
 

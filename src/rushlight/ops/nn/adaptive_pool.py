@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from rushlight.core import dtypes
+from rushlight.core import dtypes, settings
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.conv import is_channels_last
 from rushlight.ops.nn.pool import (
@@ -340,6 +340,7 @@ def declare_max_unpool(n: int) -> Any:
         check_tensor(name, input)
         kernel, stride, padding = window_sizes(name, n, kernel_size, stride, padding)
         out = unpooled_sizes(input, kernel, stride, padding, output_size)
+        settings.alert_not_deterministic(f"max_unpooling{max(n, 2)}d_forward_out")
         if any(s <= 0 for s in stride):
             raise RuntimeError(
                 f"strides should be greater than zero, but got stride: {list(stride)}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _write(name: str, self: Tensor, others: tuple[Tensor, ...], function: Callable) -> Tensor:
-    if thread.grad and self.requires_grad:
+    if thread.grad and any(isinstance(t, Tensor) and t.requires_grad for t in (self, *others)):
         raise RuntimeError(
             f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
         )
@@ -35,6 +35,9 @@ def _write(name: str, self: Tensor, others: tuple[Tensor, ...], function: Callab
     results = [
         function(*values) for values in zip(*(c.ravel().tolist() for c in columns), strict=True)
     ]
+    for r in results:
+        if isinstance(r, (str, bytes)):
+            raise TypeError(f"'{type(r).__name__}' object cannot be interpreted as a number")
     with np.errstate(all="ignore"):
         values = xp.asarray(results).reshape(a.shape).astype(a.dtype)
         a[...] = devices.of(a).from_numpy(values)

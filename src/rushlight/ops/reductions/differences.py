@@ -39,6 +39,12 @@ def diff(
                 "diff expects prepend or append to be the same dimension as input, got shapes "
                 f"{list(extra.shape)} and {list(input.shape)}"
             )
+        for d, (k, m) in enumerate(zip(input.shape, () if extra is None else extra.shape)):
+            if k != m and d != dim:
+                raise RuntimeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input except "
+                    f"along the differencing dimension; input.size({d}) = {k}, but got tensor.size({d}) = {m}"
+                )
     if not n:
         return input.clone()
     if prepend is not None or append is not None:

@@ -1,0 +1,145 @@
+"""`out=`: which operators convert into it, which refuse another dtype, and what may share memory with it."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import rushlight as torch
+
+double = torch.float64
+
+
+@pytest.mark.parametrize(
+    ("call", "dtype", "said"),
+    [
+        (lambda out: torch.nonzero(torch.ones(2), out=out), torch.float32, "scalar type Long"),
+        (lambda out: torch.floor(torch.ones(2, dtype=double), out=out), torch.float32, "Found dtype Float but"),
+        (lambda out: torch.neg(torch.ones(2, dtype=torch.int64), out=out), torch.float32, "Found dtype Float but"),
+        (lambda out: torch.mm(torch.ones(2, 2), torch.ones(2, 2), out=out), double, "have dtype float, but got double"),
+        (lambda out: torch.any(torch.ones(2), 0, out=out), torch.float32, "any only supports bool tensor"),
+        (lambda out: torch.amin(torch.ones(2), 0, out=out), double, "dtype for input and out to match"),
+        (lambda out: torch.index_select(torch.ones(2), 0, torch.tensor([1]), out=out), double, "same scalar type"),
+        (lambda out: torch.argmax(torch.ones(2), 0, out=out), torch.float32, "have dtype long int"),
+        (lambda out: torch.cummax(torch.ones(2), 0, out=(out, torch.empty(0, dtype=torch.int64))), double,
+         "expected scalar_type Float but found Double"),
+        (lambda out: torch.complex(torch.ones(2), torch.ones(2), out=out), torch.float32, "scalar type ComplexFloat"),
+        (lambda out: torch.linalg.norm(torch.ones(2), out=out), double, "linalg.norm expected out tensor dtype Float"),
+    ],
+)  # fmt: skip
+def test_another_dtype_is_refused(call, dtype, said):
+    out = torch.zeros(0, dtype=dtype)
+    with pytest.raises(RuntimeError, match=said):
+        call(out)
+    assert out.shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda out: torch.exp(torch.zeros(2), out=out),
+        lambda out: torch.add(torch.zeros(2), 1, out=out),
+        lambda out: torch.cat((torch.zeros(1), torch.ones(1)), out=out),
+        lambda out: torch.mean(torch.ones(2, 2), 0, out=out),
+        lambda out: torch.cumsum(torch.ones(2), 0, out=out),
+        lambda out: torch.fft.fft(torch.ones(2), out=out),
+        lambda out: torch.max(torch.ones(2), out=out),
+    ],
+)
+def test_these_convert(call):
+    out = torch.empty(0, dtype=torch.complex128)
+    assert call(out) is out
+    assert out.dtype is torch.complex128
+    assert out.numel()
+
+
+def test_what_cannot_be_converted():
+    with pytest.raises(TypeError, match=r"torch.cat\(\): input types can't be cast"):
+        torch.cat((torch.ones(1),), out=torch.empty(0, dtype=torch.int64))
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type Long"):
+        torch.exp(torch.ones(1), out=torch.empty(0, dtype=torch.int64))
+    assert (
+        torch.abs(torch.ones(2, dtype=torch.complex64), out=torch.empty(0)).dtype is torch.float32
+    )
+
+
+def test_a_tuple_of_indices_has_no_out():
+    with pytest.raises(RuntimeError, match="does not support the out kwarg"):
+        torch.nonzero(torch.ones(2), as_tuple=True, out=torch.empty(0, dtype=torch.int64))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda t, i: t.index_add_(0, i, i),
+        lambda t, i: t.index_copy_(0, i, i),
+        lambda t, i: t.put_(i, i.clone()),
+        lambda t, i: t.scatter_(0, i, i.clone()),
+        lambda t, i: t.index_put_((i,), i),
+    ],
+)
+def test_writes_at_indices_refuse_their_own_memory(write):
+    i = torch.tensor([2, 1, 0])
+    with pytest.raises(RuntimeError, match="unsupported operation"):
+        write(i, i)
+    assert i.tolist() == [2, 1, 0]
+
+
+def test_expanded_tensors_as_targets():
+    def expanded():
+        return torch.zeros(1).expand(4)
+
+    i = torch.tensor([0, 1])
+    mask = torch.tensor([True, False, False, True])
+    for write in (
+        lambda t: t.index_fill_(0, i, 1.0),
+        lambda t: t.masked_fill_(mask, 1.0),
+        lambda t: t.masked_fill_(mask, torch.tensor(1.0)),
+        lambda t: t.index_put_((i,), torch.ones(2)),
+    ):
+        t = expanded()
+        with pytest.warns(UserWarning, match="on expanded tensors is deprecated"):
+            write(t)
+        assert t.tolist() == [1.0] * 4
+    for write in (
+        lambda t: t.index_add_(0, i, torch.ones(2)),
+        lambda t: t.masked_scatter_(mask, torch.ones(2)),
+        lambda t: t.put_(i, torch.ones(2)),
+    ):
+        with pytest.raises(RuntimeError, match="unsupported operation"):
+            write(expanded())
+
+
+def test_former_argument_orders_of_addcmul():
+    x = torch.arange(3.0)
+    torch.set_warn_always(True)
+    try:
+        for name, expected in (("addcmul", x + 2 * x * (x + 1)), ("addcdiv", x + 2 * x / (x + 1))):
+            with pytest.warns(UserWarning, match=f"This overload of {name} is deprecated"):
+                assert torch.equal(getattr(torch, name)(x, 2, x, x + 1), expected)
+    finally:
+        torch.set_warn_always(False)
+
+
+def test_what_pytorch_does_not_compute_deterministically():
+    pool = torch.nn.MaxUnpool1d(2)
+    values, places = torch.ones(1, 1, 2), torch.tensor([[[0, 2]]])
+    torch.use_deterministic_algorithms(True)
+    try:
+        with pytest.raises(
+            RuntimeError, match="max_unpooling2d_forward_out does not have a deterministic"
+        ):
+            pool(values, places)
+        with pytest.raises(RuntimeError, match="put_ does not have a deterministic"):
+            torch.zeros(2).put_(torch.tensor([0]), torch.ones(1))
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        with pytest.warns(UserWarning, match="deterministic"):
+            pool(values, places)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pool(values, places)
+    with pytest.raises(TypeError, match="must be bool, not int"):
+        torch.use_deterministic_algorithms(1)
