@@ -339,7 +339,7 @@ class TypedStorage:
         from rushlight.core import modes
 
         if len(content) > 1:
-            raise RuntimeError(f"Too many positional arguments: {len(content)}, 1 is the most")
+            raise RuntimeError("Too many positional arguments")
         untyped, known = isinstance(wrap_storage, UntypedStorage), isinstance(dtype, dtypes.dtype)
         for wrong, error, text in (
             (content, RuntimeError, "No positional arguments should be given with 'wrap_storage'"),
@@ -486,9 +486,7 @@ class TypedStorage:
         self._untyped_storage.share_memory_()
         return self
 
-    @property
-    def _dtype(self) -> dtypes.dtype:
-        return self.dtype
+    _dtype = property(lambda self: self.dtype)
 
     @classmethod
     def from_buffer(cls, buffer: Any, byte_order: str = "native", **options: Any) -> TypedStorage:
