@@ -143,3 +143,11 @@ def test_what_pytorch_does_not_compute_deterministically():
         pool(values, places)
     with pytest.raises(TypeError, match="must be bool, not int"):
         torch.use_deterministic_algorithms(1)
+
+
+def test_a_key_that_is_seen_before_leaves_the_former_order_alone():
+    x = torch.arange(3.0)
+    for _ in range(4):
+        torch.add(x, 2)
+        x.clone().add_(2)
+    assert torch.add(x, 2, x).tolist() == x.clone().add_(2, x).tolist() == [0.0, 3.0, 6.0]
