@@ -292,6 +292,7 @@ def test_optimizer_around_another():
     assert p.item() == 0.5
 
 
+@pytest.mark.filterwarnings("ignore:This overload of:UserWarning")
 def test_older_order_of_numbers_and_tensors():
     a, b, c = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), torch.tensor([5.0, 8.0])
     for older, now in (

@@ -146,16 +146,13 @@ def ordered(op: Op, values: list) -> list:
     ):
         from rushlight.core import settings
 
-        if op.name.startswith(
-            "addc"
-        ):  # PyTorch says it once in a process, of whichever comes first
-            rest = ", ".join(f"Tensor {p}" for p in op.params[1:-1])
-            settings.warn_once(
-                f"This overload of {op.name} is deprecated:\n\t{op.name}(Tensor input, Number value, "
-                f"{rest}, *, Tensor out = None)\nConsider using one of the following signatures instead:\n"
-                f"\t{op.name}(Tensor input, {rest}, *, Number value = 1, Tensor out = None)",
-                stacklevel=5,
-            )
+        rest, last = ", ".join(f"Tensor {p}" for p in op.params[1:-1]), op.params[-1]
+        settings.warn_once(
+            f"This overload of {op.name} is deprecated:\n\t{op.name}(Tensor input, Number {last}, {rest}, *, "
+            f"Tensor out = None)\nConsider using one of the following signatures instead:\n\t"
+            f"{op.name}(Tensor input, {rest}, *, Number {last} = 1, Tensor out = None)",
+            stacklevel=5,
+        )
         return [values[0], *values[2:], values[1]]
     return values
 

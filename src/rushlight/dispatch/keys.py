@@ -151,6 +151,9 @@ class Call:
 
 def printed(op: Op, key: Any, values: tuple, in_place: bool) -> Callable | None:
     """The function of a key, or None where only the general way knows what to do."""
+    named = dict(zip(op.params, values))
+    if any(isinstance(named.get(s), Tensor) for s in op.statics):
+        return None  # a former order of arguments: `add(x, 2, y)`
     try:
         call = Call(op, key, values)
     except (RuntimeError, TypeError, ValueError):  # a refusal, which the general way raises again
@@ -289,9 +292,9 @@ def text_of(call: Call, names: dict[str, Any]) -> str | None:
     again = f"return general_call(op, ({emit.everything(op)},))"
     lines = [f"def call({', '.join(op.params)}{', out=None' if op.has_out else ''}):"]
     tests = ["out is not None"] if op.has_out else []
+    tests += variant_tests(call)
     if target.kernel:
         tests += [f"{s} is not d_{s}" for s in target.statics if s in target.defaults]
-    tests += variant_tests(call)
     if tests:
         lines.append(f"    if {' or '.join(tests)}: {again}")
     lines += [f"    a_{i} = {i}._array" for i in tensors]
@@ -326,10 +329,7 @@ def text_of(call: Call, names: dict[str, Any]) -> str | None:
 
 
 def variant_tests(call: Call) -> list[str]:
-    """The condition under which another operator takes over than for the call that was printed.
-
-    It stands after the tests of the statics, where former argument orders have tensors: `add(x, 2, y)`.
-    """
+    """The condition under which another operator takes over than for the call that was printed."""
     op = call.op
     if op.variant is None or op.keyed == "bifc":
         return []
@@ -381,13 +381,14 @@ def inplace_text(call: Call, names: dict[str, Any]) -> str | None:
         return None
     names["slow"] = inplace.inplace
     again = f"return slow(op, [{', '.join(op.params)}])"
+    tests = []
+    tests += variant_tests(call)
     if target.kernel:
-        tests = [f"{s} is not d_{s}" for s in target.statics if s in target.defaults]
+        tests += [f"{s} is not d_{s}" for s in target.statics if s in target.defaults]
     else:
-        tests = [
+        tests += [
             f"{s}.__class__ is not float and {s}.__class__ is not int" for s in target.statics
         ]
-    tests += variant_tests(call)
     lines = [f"def call({', '.join(op.params)}):"]
     lines += [f"    a_{i} = {i}._array" for i in tensors] + [f"    target = a_{x}"]
     tests += [f"{x}._counter is INFERENCE", "0 in target.strides"]
