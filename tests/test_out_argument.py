@@ -151,4 +151,6 @@ def test_a_key_that_is_seen_before_leaves_the_former_order_alone():
     for _ in range(4):
         torch.add(x, 2)
         x.clone().add_(2)
-        assert torch.add(x, 2, x + 1).tolist() == x.clone().add_(2, x + 1).tolist() == [2.0, 5.0, 8.0]
+        assert (
+            torch.add(x, 2, x + 1).tolist() == x.clone().add_(2, x + 1).tolist() == [2.0, 5.0, 8.0]
+        )
