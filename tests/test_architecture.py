@@ -53,6 +53,7 @@ LAYERS = [
 # Imports inside functions wait until the function runs, so they may point upwards; each one that does has its reason here:
 # (importing module, imported module): reason. A prefix stands for everything inside it.
 LAZY = {
+    ("core.storage", "serialization.copying"): "copies of storages and of tensors on them are one",
     ("autograd.engine", "autograd.anomaly_mode"): "anomaly mode, when it is on",
     ("autograd.engine", "rushlight"): "is_grads_batched stacks its results",
     ("autograd.graph", "autograd.saved_hooks"): "hooks on saved tensors, when there are any",

@@ -338,10 +338,9 @@ class TypedStorage:
 
         from rushlight.core import modes
 
-        if len(content) > 1:
-            raise RuntimeError("Too many positional arguments")
         untyped, known = isinstance(wrap_storage, UntypedStorage), isinstance(dtype, dtypes.dtype)
         for wrong, error, text in (
+            (len(content) > 1, RuntimeError, "Too many positional arguments"),
             (content, RuntimeError, "No positional arguments should be given with 'wrap_storage'"),
             (dtype is None, RuntimeError, "Argument 'dtype' must be specified"),
             (
@@ -353,7 +352,7 @@ class TypedStorage:
             (device is not None, RuntimeError, "Argument 'device' should not be specified"),
             (not untyped, TypeError, "Argument 'wrap_storage' must be UntypedStorage"),
         ):
-            if wrong and wrap_storage is not None:
+            if wrong and (wrap_storage is not None or len(content) > 1):
                 raise error(text)
         self.dtype = dtype or modes.get_default_dtype()
         given = content[0] if content else 0
