@@ -521,3 +521,61 @@ def test_lstsq_with_an_rcond_of_one(driver):
     """ "gels" does not look at it, and "gelsd" not at one outside of (0, 1)."""
     a, b = torch.tensor([[2.0, 0.0], [0.0, 0.5], [0.0, 0.0]]), torch.tensor([[2.0], [1.0], [3.0]])
     assert torch.linalg.lstsq(a, b, rcond=1, driver=driver).solution.flatten().tolist() == [1, 2]
+
+
+def pivots(*rows):
+    return torch.tensor(rows, dtype=torch.int32)
+
+
+REFUSED = {
+    "a pivot of 0": (
+        lambda: torch.linalg.lu_solve(torch.eye(3), pivots(0, 1, 2), torch.ones(3, 1)), "greater or equal to 1",
+    ),
+    "a pivot beyond": (
+        lambda: torch.lu_solve(torch.ones(3, 1), torch.eye(3), pivots(1, 1, 4)), "smaller or equal to LU.size",
+    ),
+    "truth beside numbers": (
+        lambda: torch.addr(torch.eye(2), torch.ones(2), torch.ones(2), beta=True), "Boolean beta only",
+    ),
+    "a fraction beside integers": (
+        lambda: torch.addr(*(torch.ones(n, dtype=torch.int64) for n in (2, 2, 2)), alpha=0.5),
+        "argument alpha must not be a floating point number",
+    ),
+    "what does not fit": (
+        lambda: torch.linalg.tensorsolve(torch.eye(24).reshape(6, 4, 2, 3, 4), torch.ones(8, 4)),
+        "Expected self to satisfy the requirement",
+    ),
+    "a removed function": (lambda: torch.symeig(torch.eye(2)), "removed. Use `torch.linalg.eigh`"),
+    "a removed method": (lambda: torch.eye(2).solve(torch.eye(2)), "removed. Use `torch.linalg.solve`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    call, text = REFUSED[name]
+    with pytest.raises(RuntimeError, match=text):
+        call()
+
+
+def test_dimensions_that_are_no_ints():
+    for dim in ((0, 1.0), (None,)):
+        with pytest.raises(TypeError, match="must be tuple of ints"):
+            torch.linalg.vector_norm(torch.ones(2, 2), dim=dim)
+    with pytest.raises(ValueError, match="at least one operand"):
+        torch.einsum("", [])
+
+
+def test_tensordot_of_numbers():
+    assert torch.tensordot(torch.tensor(2.0), torch.tensor(3.0), 0).tolist() == 6.0
+    assert torch.tensordot(torch.tensor(2.0), torch.ones(3), 0).tolist() == [2.0] * 3
+
+
+@pytest.mark.parametrize("name", ["svd", "eig", "eigh"])
+def test_a_loss_that_depends_on_phases_has_no_gradient(name):
+    a = torch.tensor(
+        [[1, 2j, 3], [4, 5, 6j], [1 + 1j, 0, 2]], dtype=torch.complex128, requires_grad=True
+    )
+    vectors = torch.linalg.svd(a)[0] if name == "svd" else getattr(torch.linalg, name)(a + a.mH)[1]
+    (vectors.abs() ** 2).sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="ill-defined"):
+        vectors.sum().abs().backward()

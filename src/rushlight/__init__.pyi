@@ -836,6 +836,8 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """`tensor_split` at dimension 2."""
 def dstack(tensors: Any, *, out: Any = None) -> Tensor:
     """The tensors behind each other: along dimension 2."""
+def eig(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Removed: RuntimeError; `linalg.eig` is there."""
 def einsum(*args: Any) -> Any:
     """Sum products of the operands' elements over the letters that the output does not name."""
 def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = -1, scale_grad_by_freq: _bool = False, sparse: _bool = False, *, out: Any = None) -> Tensor:
@@ -1114,6 +1116,8 @@ def lstm(*args: Any, **kwargs: Any) -> _Ints:
     """Long short-term memory (Hochreiter and Schmidhuber 1997); hx is (h, c)."""
 def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> _Ints:
     """One step of an LSTM: hx is (h, c), so is the result."""
+def lstsq(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Removed: RuntimeError; `linalg.lstsq` is there."""
 def lt(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor:
     """`input < other`."""
 def lu(A: Tensor, pivot: _bool = True, get_infos: _bool = False, *, out: Any = None) -> Tensor:
@@ -1136,6 +1140,8 @@ def matrix_exp(A: Tensor, *, out: Any = None) -> Tensor:
     """The exponentials of square matrices [..., n, n]."""
 def matrix_power(A: Tensor, n: _int, *, out: Any = None) -> Tensor:
     """A to the power of the integer `n`, by repeated squaring; the inverse for negative `n`."""
+def matrix_rank(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Removed: RuntimeError; `linalg.matrix_rank` is there."""
 def max(input: Tensor, dim: Any = None, keepdim: _bool = False, *, other: Any = None, out: Any = None, axis: Any = None, keepdims: Any = None) -> Any:
     """The maximum of all elements; with `dim` (values, indices) over it; with a tensor `maximum`."""
 def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False, return_indices: Any = False) -> Tensor:
@@ -1394,6 +1400,8 @@ def smm(input: Tensor, mat: Tensor) -> Tensor:
     """sparse @ dense, with a sparse result."""
 def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
     """exp(x) / sum(exp(x)) along `dim`; `dtype`: compute in it."""
+def solve(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Removed: RuntimeError; `linalg.solve` is there."""
 def sort(input: Tensor, dim: _int = -1, descending: _bool = False, *, stable: _bool | None = None, out: Any = None) -> _values_indices:
     """(values, indices) sorted along `dim`. Always stable; nan comes last, first if `descending`."""
 def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False, check_invariants: Any = None) -> Any:
@@ -1446,6 +1454,8 @@ def swapaxes(input: Tensor, axis0: _int, axis1: _int, *, out: Any = None) -> Ten
     """`transpose` under NumPy's name."""
 def swapdims(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tensor:
     """`transpose` under another name."""
+def symeig(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Removed: RuntimeError; `linalg.eigh` is there."""
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; a vector or a 0-d tensor as it is."""
 def t_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:

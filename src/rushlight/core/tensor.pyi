@@ -517,6 +517,8 @@ class Tensor:
         """Zero elements with probability `p` and scale the rest by 1 / (1 - p), when training."""
     def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """`tensor_split` at dimension 2."""
+    def eig(self, *args: Any, **kwargs: Any) -> Any:
+        """Removed: RuntimeError; `linalg.eig` is there."""
     def eq(self, other: Tensor | _Number) -> Tensor:
         """`input == other`."""
     def eq_(self, other: Tensor | _Number) -> Tensor:
@@ -807,6 +809,8 @@ class Tensor:
         """The logarithm of the sum of e**input over `dim`, without overflow: the maximum is taken out."""
     def long(self, memory_format: Any = None) -> Any:
         """`self.to(torch.int64)`."""
+    def lstsq(self, *args: Any, **kwargs: Any) -> Any:
+        """Removed: RuntimeError; `linalg.lstsq` is there."""
     def lt(self, other: Tensor | _Number) -> Tensor:
         """`input < other`."""
     def lt_(self, other: Tensor | _Number) -> Tensor:
@@ -1099,6 +1103,8 @@ class Tensor:
         """sparse @ dense, with a sparse result."""
     def softmax(self, dim: _int, dtype: _dtype | None = None) -> Tensor:
         """exp(x) / sum(exp(x)) along `dim`; `dtype`: compute in it."""
+    def solve(self, *args: Any, **kwargs: Any) -> Any:
+        """Removed: RuntimeError; `linalg.solve` is there."""
     def sort(self, dim: _int = -1, descending: _bool = False, *, stable: _bool | None = None) -> _values_indices:
         """(values, indices) sorted along `dim`. Always stable; nan comes last, first if `descending`."""
     def sparse_dim(self) -> _int:
@@ -1155,6 +1161,8 @@ class Tensor:
         """`transpose` under another name."""
     def swapdims_(self, *args: Any, **kwargs: Any) -> Tensor:
         """In-place `swapdims`: the tensor itself gets the other shape, on the same memory."""
+    def symeig(self, *args: Any, **kwargs: Any) -> Any:
+        """Removed: RuntimeError; `linalg.eigh` is there."""
     def t(self) -> Tensor:
         """The transpose of a matrix; a vector or a 0-d tensor as it is."""
     def t_(self, *args: Any, **kwargs: Any) -> Tensor:

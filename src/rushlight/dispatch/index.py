@@ -142,10 +142,10 @@ FUNCTIONS = {
         "_grouped_mm nn.functional.grouped_mm "
     ),
     "linalg.linalg": (
-        "chain_matmul cross kron linalg.cross linalg.diagonal linalg.matrix_exp "
+        "chain_matmul cross eig kron linalg.cross linalg.diagonal linalg.matrix_exp "
         "linalg.matrix_power linalg.multi_dot linalg.tensorinv linalg.tensorsolve "
-        "linalg.vander linalg.vecdot lobpcg matrix_exp matrix_power pca_lowrank svd_lowrank "
-        "tensordot trace vander "
+        "linalg.vander linalg.vecdot lobpcg lstsq matrix_exp matrix_power matrix_rank "
+        "pca_lowrank solve svd_lowrank symeig tensordot trace vander "
     ),
     "linalg.matmul": (
         "_addmm_activation addbmm addmm addmv addr baddbmm bilinear bmm dot ger inner "
@@ -450,25 +450,25 @@ SAME = (
     "clamp_max clamp_min clip clone combinations conj conj_physical copysign corrcoef cos "
     "cosh count_nonzero cov cross cummax cummin cumprod cumsum deg2rad det diag "
     "diag_embed diagflat diagonal diagonal_scatter diff digamma dist div divide dot "
-    "dsplit eq equal erf erfc erfinv exp exp2 expm1 fill_ fix flatten flip fliplr flipud "
-    "float_power floor floor_divide fmax fmin fmod frac frexp gather gcd ge geqrf ger "
-    "greater greater_equal gt hardshrink hash_tensor heaviside histc histogram hsplit "
+    "dsplit eig eq equal erf erfc erfinv exp exp2 expm1 fill_ fix flatten flip fliplr "
+    "flipud float_power floor floor_divide fmax fmin fmod frac frexp gather gcd ge geqrf "
+    "ger greater greater_equal gt hardshrink hash_tensor heaviside histc histogram hsplit "
     "hypot i0 igamma igammac index_add index_copy index_fill index_put index_reduce "
     "index_select inner inverse isclose isfinite isinf isnan isneginf isposinf isreal "
     "istft kron kthvalue lcm ldexp le lerp less less_equal lgamma log log10 log1p log2 "
     "log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and logical_not "
-    "logical_or logical_xor logit logsumexp lt lu lu_solve masked_fill masked_scatter "
-    "masked_select matmul matrix_exp matrix_power max maximum mean median min minimum mm "
-    "mode moveaxis movedim msort mul multinomial multiply mv mvlgamma nan_to_num nanmean "
-    "nanmedian nanquantile nansum narrow narrow_copy ne neg negative nextafter nonzero "
-    "nonzero_static norm not_equal orgqr ormqr outer permute pinverse positive pow prelu "
-    "prod put qr quantile rad2deg ravel reciprocal relu remainder renorm "
-    "repeat_interleave resize_as_ resize_as_sparse_ resolve_conj resolve_neg roll rot90 "
-    "round rsqrt scatter scatter_add scatter_reduce select select_scatter selu sgn "
-    "sigmoid sign signbit sin sinc sinh slice_scatter slogdet smm softmax sort split "
-    "split_with_sizes sqrt square squeeze sspaddmm std stft sub subtract sum svd swapaxes "
-    "swapdims t take take_along_dim tan tanh tensor_split tile topk trace transpose "
-    "triangular_solve tril triu true_divide trunc unbind unflatten unique "
+    "logical_or logical_xor logit logsumexp lstsq lt lu lu_solve masked_fill "
+    "masked_scatter masked_select matmul matrix_exp matrix_power max maximum mean median "
+    "min minimum mm mode moveaxis movedim msort mul multinomial multiply mv mvlgamma "
+    "nan_to_num nanmean nanmedian nanquantile nansum narrow narrow_copy ne neg negative "
+    "nextafter nonzero nonzero_static norm not_equal orgqr ormqr outer permute pinverse "
+    "positive pow prelu prod put qr quantile rad2deg ravel reciprocal relu remainder "
+    "renorm repeat_interleave resize_as_ resize_as_sparse_ resolve_conj resolve_neg roll "
+    "rot90 round rsqrt scatter scatter_add scatter_reduce select select_scatter selu sgn "
+    "sigmoid sign signbit sin sinc sinh slice_scatter slogdet smm softmax solve sort "
+    "split split_with_sizes sqrt square squeeze sspaddmm std stft sub subtract sum svd "
+    "swapaxes swapdims symeig t take take_along_dim tan tanh tensor_split tile topk trace "
+    "transpose triangular_solve tril triu true_divide trunc unbind unflatten unique "
     "unique_consecutive unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze var "
     "vdot vsplit xlogy zero_ "
 )
@@ -505,10 +505,10 @@ INPLACE = (
 
 # PyTorch's methods and attributes that are not here: docs/coverage.md says why
 ABSENT = (
-    "chalf const_data_ptr dequantize eig grad_dtype index int_repr is_maia lstsq "
-    "module_load q_per_channel_axis q_per_channel_scales q_per_channel_zero_points "
-    "q_scale q_zero_point qscheme record_stream reinforce slice_inverse solve symeig "
-    "to_mkldnn to_padded_tensor to_sparse_bsc to_sparse_bsr volatile "
+    "chalf const_data_ptr dequantize grad_dtype index int_repr is_maia module_load "
+    "q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale "
+    "q_zero_point qscheme record_stream reinforce slice_inverse to_mkldnn "
+    "to_padded_tensor to_sparse_bsc to_sparse_bsr volatile "
 )
 
 

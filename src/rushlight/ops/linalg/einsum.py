@@ -27,17 +27,18 @@ def einsum(*args: Any) -> Any:
     >>> torch.einsum("i,i", torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
     tensor(11.)
     """
-    if len(args) < 2:
+    operands: Any = ()
+    if len(args) > 1 and isinstance(args[0], str):
+        equation, operands = args[0], args[1:]
+        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+            operands = operands[0]
+    elif len(args) > 1:
+        equation, operands = from_sublists(args)
+    if not len(operands):
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or at least one "
             "operand and its subscripts list"
         )
-    if isinstance(args[0], str):
-        equation, operands = args[0], args[1:]
-        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-            operands = operands[0]
-    else:
-        equation, operands = from_sublists(args)
     return contract(equation, list(operands))
 
 
@@ -63,8 +64,6 @@ def from_sublists(args: tuple) -> tuple[str, tuple]:
 @composite(where="internal", name="einsum")
 def contract(equation: str, operands: Arrays):
     """The operands contracted as the equation says."""
-    if not operands:
-        raise RuntimeError("einsum(): at least one operand must be provided")
     key = (equation, *[t._array.shape for t in operands])
     steps = plans.get(key)
     if steps is None:

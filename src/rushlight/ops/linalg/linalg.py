@@ -92,7 +92,7 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     for i, t in enumerate(matrices):
         if t.ndim != 2:
             raise RuntimeError(
-                f"chain_matmul(): Tensor dimension is {t.ndim}, expected 2 for matrix {i}"
+                f"Tensor dimension is {t.ndim}, expected 2 instead: chain_matmul(), matrix {i}"
             )
     if len(matrices) == 1:
         return matrices[0]
@@ -146,8 +146,8 @@ def tensordot(a: Array, b: Array, dims: int | tuple | list = 2):
     free_b = [d for d in range(b.ndim) if d not in wrapped_b]
     k = math.prod(a.shape[d] for d in wrapped_a)
     shape_a, shape_b = [a.shape[d] for d in free_a], [b.shape[d] for d in free_b]
-    x = a.permute(*free_a, *wrapped_a).reshape(math.prod(shape_a), k)
-    y = b.permute(*wrapped_b, *free_b).reshape(k, math.prod(shape_b))
+    x = a.permute((*free_a, *wrapped_a)).reshape(math.prod(shape_a), k)
+    y = b.permute((*wrapped_b, *free_b)).reshape(k, math.prod(shape_b))
     return x.mm(y).reshape(*shape_a, *shape_b) if shape_a + shape_b else x.mm(y).reshape(())
 
 
@@ -356,10 +356,10 @@ def tensorsolve(A: Array, B: Array, dims: tuple | None = None):
         A = A.movedim(tuple(dims), tuple(range(A.ndim - len(dims), A.ndim)))
     shape = A.shape[B.ndim :]
     rows, columns = math.prod(A.shape[: B.ndim]), math.prod(shape)
-    if rows != columns:
+    if columns != B.numel():
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
-            f"prod(self.shape[:other.ndim]), but got {columns} != {rows}"
+            f"prod(self.shape[:other.ndim]), but got {columns} != {B.numel()}"
         )
     from rushlight.ops.linalg.solve import solve
 
@@ -457,3 +457,27 @@ def lobpcg(
     if largest:
         values, vectors = values.flip(-1), vectors.flip(-1)
     return values[..., :k], vectors[..., :k]
+
+
+# -- removed ---------------------------------------------------------------------------------------
+
+
+def declare_removed(name: str, method: bool = True) -> None:
+    """A name that says where its function is now."""
+
+    def removed(input: Any, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "This function was deprecated since version 1.9 and is now removed. "
+            f"Use `torch.linalg.{name.replace('symeig', 'eigh')}`."
+        )
+
+    removed.__name__ = removed.__qualname__ = name
+    removed.__doc__ = f"Removed: RuntimeError; `linalg.{name.replace('symeig', 'eigh')}` is there."
+    public(method=method)(removed)
+
+
+declare_removed("eig")
+declare_removed("lstsq")
+declare_removed("matrix_rank", method=False)
+declare_removed("solve")
+declare_removed("symeig")

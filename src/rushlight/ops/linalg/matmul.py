@@ -318,23 +318,28 @@ products_added.grad(
 )
 
 
+def check_factors(beta, alpha, tensors):
+    """RuntimeError for truth values beside numbers, and for fractions beside integers."""
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if factor.__class__ is bool and any(t.dtype.kind for t in tensors):
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+        if isinstance(factor, (float, complex)) and all(t.dtype.kind < 2 for t in tensors):
+            raise RuntimeError(
+                f"For integral input tensors, argument {name} must not be a floating point number."
+            )
+
+
 @composite(inplace=True)
 def addr(input: Array, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1):
     """beta * input + alpha * (vec1 [n] ⊗ vec2 [m]); `input` is broadcast to [n, m]."""
     check_vector("addr", "vec1", vec1)
     check_vector("addr", "vec2", vec2)
     shape = (vec1.shape[0], vec2.shape[0])
+    check_factors(beta, alpha, (input, vec1, vec2))
     if input.dtype is vec1.dtype is vec2.dtype and input.shape == shape:
         if input.is_floating_point():
             return products_added(input, vec1, vec2, beta, alpha)
     product = outer(vec1, vec2)
-    for name, factor in (("beta", beta), ("alpha", alpha)):
-        if isinstance(factor, float) and not (
-            product.is_floating_point() or product.is_complex() or input.is_floating_point()
-        ):
-            raise RuntimeError(
-                f"For integral input tensors, argument {name} must not be a floating point number."
-            )
     if factor_is_bool := str(product.dtype) == "torch.bool":
         alpha = bool(alpha)
     if alpha != 1 or factor_is_bool:

@@ -65,6 +65,12 @@ def vector_norm(
         raise TypeError(
             f"linalg_vector_norm(): argument 'ord' must be Number, not {type(ord).__name__}"
         )
+    for d in dim if isinstance(dim, (tuple, list)) else ():
+        if not hasattr(d, "__index__"):
+            raise TypeError(
+                "linalg_vector_norm(): argument 'dim' must be tuple of ints, but found element of type "
+                f"{type(d).__name__}"
+            )
     name = "linalg.vector_norm"
     check.floating(name, x, half=True)
     if dtype is not None:

@@ -179,6 +179,16 @@ def lu_solve_of_linalg(
             f"{name}: Number of pivots per batch should be same as the dimension of the matrix, and the "
             f"batch dimensions those of LU; got {list(pivots.shape)} for LU of shape {list(LU.shape)}"
         )
+    if not pivots.is_meta and pivots.numel():
+        for wrong, bound in (
+            (int(pivots.amin()) < 1, "greater or equal to 1"),
+            (int(pivots.amax()) > LU.shape[-2], "smaller or equal to LU.size(-2)"),
+        ):
+            if wrong:
+                raise RuntimeError(
+                    f"Pivots given to lu_solve must all be {bound}. Did you properly pass the result of "
+                    "lu_factor?"
+                )
     if not left:  # X A = B is Aᴴ Xᴴ = Bᴴ
         return lu_solve_of_linalg(LU, pivots, B.mH, adjoint=not adjoint).mH
     p, low, up = permutation_of(pivots, LU.detach(), LU.shape[-1]), unit_lower(LU), LU.triu()

@@ -41,9 +41,23 @@ def off_diagonal(x):
     return x - x.diagonal(0, -2, -1).diag_embed()
 
 
+def check_phases(name, diagonal, which):
+    """RuntimeError where a loss depends on the phases of complex vectors, which are arbitrary.
+
+    `diagonal`: the products of each vector and its gradient.
+    """
+    if diagonal.is_complex() and not diagonal.is_meta and bool((diagonal.imag.abs() > 1e-2).any()):
+        raise RuntimeError(
+            f"{name}_backward: The {which} in the complex case are specified up to multiplication "
+            "by e^{i phi}. The specified loss function depends on this phase term, making it ill-defined."
+        )
+
+
 def eigh_input(g_eigenvalues, g_eigenvectors, eigenvalues, eigenvectors):
     v = eigenvectors
-    inner = off_diagonal(v.mH @ g_eigenvectors) / gaps(eigenvalues)
+    inner = v.mH @ g_eigenvectors
+    check_phases("linalg_eigh", inner.diagonal(0, -2, -1), "eigenvectors")
+    inner = off_diagonal(inner) / gaps(eigenvalues)
     return v @ (inner + g_eigenvalues.diag_embed()) @ v.mH
 
 
@@ -87,6 +101,7 @@ def eig_input_ok(name, a):
 def eig_input(g_eigenvalues, g_eigenvectors, eigenvalues, eigenvectors, A_dtype):
     v = eigenvectors
     inner = v.mH @ g_eigenvectors
+    check_phases("linalg_eig", inner.diagonal(0, -2, -1), "eigenvectors")
     # a vector keeps its length, and its phase does not matter
     inner = inner - v.mH @ (v * inner.diagonal(0, -2, -1).real.unsqueeze(-2))
     inner = off_diagonal(inner) / gaps(eigenvalues).conj()
@@ -141,6 +156,7 @@ def svd_input(g_U, g_S, g_Vh, U, S, Vh, A_shape):
     s2 = S * S
     gap = gaps(s2)
     u_part, v_part = skew(U.mH @ g_U), skew(Vh @ g_Vh.mH)
+    check_phases("svd", (u_part + v_part).diagonal(0, -2, -1), "singular vectors")
     inner = u_part / gap * S.unsqueeze(-2) + S.unsqueeze(-1) * (v_part / gap)
     inner = off_diagonal(inner) + g_S.diag_embed()
     if U.is_complex():
