@@ -43,9 +43,7 @@ def both(draw, skip=0):
 @pytest.mark.parametrize("skip", [0, 1, 623, 624])
 @pytest.mark.parametrize("n", SIZES)
 def test_words_are_the_references(n, skip):
-    for name in ("random_words", "random_wide_words", "random_permutation"):
-        if name == "random_permutation" and n < 2:
-            continue
+    for name in ("random_words", "random_wide_words"):
         a, b = both(lambda xp, g, name=name: getattr(xp, name)(g, n), skip)
         assert a == b, name
 
@@ -80,6 +78,13 @@ def test_hits_are_the_references(n, dtype):
         if dtype.kind not in "biu":
             a, b = both(filled("random_bernoulli", n, dtype, below, float(dtype.type(1 / 0.9))))
             assert a == b
+
+
+@pytest.mark.parametrize("skip", [0, 1, 623, 624])
+@pytest.mark.parametrize("n", SIZES[1:])
+def test_permutations_are_the_references(n, skip):
+    a, b = both(filled("random_permutation", n, np.int64), skip)
+    assert a == b
 
 
 @given(

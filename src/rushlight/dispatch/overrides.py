@@ -90,35 +90,33 @@ WHOLE = frozenset(
 )
 
 
-def overridable(
-    function: Callable, quick: Callable | None = None, tensors: bool = True
-) -> Callable:
+def overridable(function: Callable, tensors: bool = True, face: Callable | None = None) -> Callable:
     """A plain function (no operator) that asks modes and overriding arguments first.
 
-    `quick(args)`: the result of a call without keywords while no mode is on, or None where there is more to
-    it. `tensors`: whether arguments may be overriding.
+    `tensors`: whether arguments may be overriding. `face`: the public function, where that is another one,
+    which calls this one.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not active.modes:
-            if quick is not None and not kwargs:
-                result = quick(args)
-                if result is not None:
-                    return result
-            if len(args) == 1 and args[0].__class__ is Tensor:
-                return function(*args, **kwargs)
+        if len(args) == 1 and args[0].__class__ is Tensor and not active.modes:
+            return function(*args, **kwargs)
         if thread.function_modes:
-            got = call_overrides(call, args, kwargs)
+            got = call_overrides(face or call, args, kwargs)
             if got is not NOTHING:
                 return got
         for a in ((*args, *kwargs.values()) if kwargs else args) if tensors else ():
             if a.__class__ not in _PLAIN and asks(a):
-                return call_overrides(call, args, kwargs)
+                return call_overrides(face or call, args, kwargs)
         return function(*args, **kwargs)
 
+    return named(call, function)
+
+
+def named(call: Any, function: Callable) -> Any:
+    """`call` with the name, the documentation and the signature of `function`."""
     call.__name__ = call.__qualname__ = function.__name__
     call.__doc__, call.__module__ = function.__doc__, function.__module__
-    call.__wrapped__ = function  # type: ignore[attr-defined]
+    call.__wrapped__ = function
     return call
 
 

@@ -76,17 +76,17 @@ PUBLIC: dict[str, tuple[Any, bool]] = {}  # plain functions: path -> (function, 
 
 def public(
     where: str = "", *, name: str | None = None, method: bool = False,
-    overridable: bool = False, quick: Callable | None = None,
+    overridable: bool = False,
 ) -> Callable:  # fmt: skip
     """Put a plain function (one that is no operator: `zeros`, `manual_seed`) under its public name.
 
     `where`: as for operators, "" the top namespace, "Tensor" a method only; `method`: both.
-    `overridable`: tensor subclasses and function modes are asked first, see there for `quick`.
+    `overridable`: tensor subclasses and function modes are asked first.
     """
 
     def declare(function: Callable) -> Callable:
         if overridable or (not where and function.__name__ in general.overrides.WHOLE):
-            function = general.overrides.overridable(function, quick)
+            function = general.overrides.overridable(function)
         path = f"{where}.{name or function.__name__}" if where else name or function.__name__
         PUBLIC[path] = (function, method or where == "Tensor")
         return function

@@ -93,7 +93,7 @@ class Generator:
     spare_float: float | None  # in float32: part of the saved state, never used on a CPU
     _engine: Any
     _draw: Callable[[int], np.ndarray] | None
-    _native_state: tuple[Any, int] | None
+    _native_state: tuple[Callable, Callable, int] | None
 
     def __init__(self, device: Device | str = "cpu") -> None:
         self.device = Device(device)
@@ -257,11 +257,12 @@ class Generator:
             self._make_engine()
         self._started = True
 
-    def native_state(self) -> tuple[Any, int]:
-        """(lock to hold while drawing, address of the engine's state), for machine code that draws."""
+    def native_state(self) -> tuple[Callable, Callable, int]:
+        """For machine code that draws: what takes and what releases the lock, the address of the engine's state."""
         if before_draw or self._native_state is None:
             self._begin()
-            self._native_state = self._engine.lock, self._engine.ctypes.state_address
+            lock = self._engine.lock
+            self._native_state = lock.acquire, lock.release, self._engine.ctypes.state_address
         self._started = True
         return self._native_state
 

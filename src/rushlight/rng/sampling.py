@@ -347,7 +347,9 @@ def randperm(n: int, generator: Generator, dtype: np.dtype | type = np.int64) ->
         return np.zeros(n, dtype)
     if n >= _HUGE:
         return _shuffle_huge(n, generator).astype(dtype)
-    return xp.random_permutation(generator, n).astype(dtype, copy=False)
+    order = np.empty(n, np.int64)
+    xp.random_permutation(generator, order)
+    return order.astype(dtype, copy=False)
 
 
 def _shuffle_huge(n: int, generator: Generator) -> np.ndarray:

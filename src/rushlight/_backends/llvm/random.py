@@ -2,7 +2,7 @@
 
 The numbers are the reference's to the last bit. The words come from NumPy's own state, in place, so
 that a generator may change between the two at any time. As NumPy's own draws, those here hold the
-generator's lock: nobody else draws meanwhile.
+generator's lock, so that nobody else draws meanwhile; `with` would take as long again as a few numbers do.
 """
 
 from __future__ import annotations
@@ -42,9 +42,12 @@ hits, order = cache(kernels.hits.compiled), cache(kernels.order.compiled)
 def random_words(generator: Any, n: int) -> np.ndarray:
     """The next `n` words of 32 bits, as uint64 [n]."""
     out = np.empty(n, np.uint64)
-    lock, state = generator.native_state()
-    with lock:
+    acquire, release, state = generator.native_state()
+    acquire()
+    try:
         kernels.words.compiled()(state, out, n)
+    finally:
+        release()
     return out
 
 
@@ -54,9 +57,12 @@ def random_wide_words(generator: Any, n: int) -> np.ndarray:
     if n < SMALL:
         return reference.random_wide_words(generator, n)
     out = np.empty(n, np.uint64)
-    lock, state = generator.native_state()
-    with lock:
+    acquire, release, state = generator.native_state()
+    acquire()
+    try:
         kernels.wide_words.compiled()(state, out, n)
+    finally:
+        release()
     return out
 
 
@@ -65,9 +71,12 @@ def random_floats(generator: Any, out: np.ndarray) -> None:
     """Numbers in [0, 1) into `out`, float32: the low 24 bits of 32, times 2**-24."""
     if out.dtype is not F32 or not out.size or not out.flags.carray:
         return reference.random_floats(generator, out)
-    lock, state = generator.native_state()
-    with lock:
+    acquire, release, state = generator.native_state()
+    acquire()
+    try:
         floats()(state, out, out.size)
+    finally:
+        release()
     return None
 
 
@@ -76,9 +85,12 @@ def random_doubles(generator: Any, out: np.ndarray) -> None:
     """Numbers in [0, 1) into `out`, float64: the low 53 bits of 64, times 2**-53."""
     if not fits(out, F64):
         return reference.random_doubles(generator, out)
-    lock, state = generator.native_state()
-    with lock:
+    acquire, release, state = generator.native_state()
+    acquire()
+    try:
         doubles()(state, out, out.size)
+    finally:
+        release()
     return None
 
 
@@ -88,15 +100,21 @@ def random_uniform(generator: Any, out: np.ndarray, low: float, high: float) -> 
     if fits(out, F32):
         width = float(np.float32(high) - np.float32(low))
         kernel = kernels.floats_between.compiled()
-        lock, state = generator.native_state()
-        with lock:
+        acquire, release, state = generator.native_state()
+        acquire()
+        try:
             kernel(state, out, out.size, width, low, high)
+        finally:
+            release()
         return None
     if fits(out, F64):
         kernel = kernels.doubles_between.compiled()
-        lock, state = generator.native_state()
-        with lock:
+        acquire, release, state = generator.native_state()
+        acquire()
+        try:
             kernel(state, out, out.size, high - low, low, high)
+        finally:
+            release()
         return None
     return reference.random_uniform(generator, out, low, high)
 
@@ -107,9 +125,12 @@ def random_bernoulli(generator: Any, out: np.ndarray, below: int, value: float =
     t = of(out.dtype)
     if t is None or not fits(out, out.dtype):
         return reference.random_bernoulli(generator, out, below, value)
-    lock, state = generator.native_state()
-    with lock:
+    acquire, release, state = generator.native_state()
+    acquire()
+    try:
         hits(T=t)(state, out, out.size, below, value)
+    finally:
+        release()
     return None
 
 
@@ -118,9 +139,12 @@ def random_integers(generator: Any, out: np.ndarray, low: int, span: int) -> Non
     """low + word % span into `out`, int64, by words of 32 bits; `span` below 2**28."""
     if out.dtype is not I64 or not out.size or not out.flags.carray:
         return reference.random_integers(generator, out, low, span)
-    lock, state = generator.native_state()
-    with lock:
+    acquire, release, state = generator.native_state()
+    acquire()
+    try:
         integers()(state, out, out.size, low, span, 1 / span)
+    finally:
+        release()
     return None
 
 
@@ -159,9 +183,12 @@ def random_scalar_normals(generator: Any, out: np.ndarray, mean: float, std: flo
     kernel = pairwise(out.dtype)
     if kernel is None or not out.size or not out.flags.carray:
         return reference.random_scalar_normals(generator, out, mean, std)
-    lock, state = generator.native_state()
-    with lock:
+    acquire, release, state = generator.native_state()
+    acquire()
+    try:
         kernel(state, out, out.size, mean, std, generator.spare_pair)
+    finally:
+        release()
     return None
 
 
@@ -170,9 +197,12 @@ def random_normal_floats(generator: Any, out: np.ndarray, mean: float, std: floa
     """n >= 16 normal numbers into `out`, float32 [n]; see `reference`."""
     if not fits(out, F32) or out.size < 16:
         return reference.random_normal_floats(generator, out, mean, std)
-    lock, state = generator.native_state()
-    with lock:
+    acquire, release, state = generator.native_state()
+    acquire()
+    try:
         normals()(state, out, out.size, mean, std)
+    finally:
+        release()
     return None
 
 
@@ -213,12 +243,14 @@ def by_c_library(name: str, x: np.ndarray) -> np.ndarray:
 
 
 @implements("random_permutation")
-def random_permutation(generator: Any, n: int) -> np.ndarray:
-    """0 to n - 1 in random order, int64 [n], n > 1: Fisher and Yates' shuffle."""
-    if n < SMALL:
-        return reference.random_permutation(generator, n)
-    out = np.empty(n, np.int64)
-    lock, state = generator.native_state()
-    with lock:
-        order()(state, out, n)
-    return out
+def random_permutation(generator: Any, out: np.ndarray) -> None:
+    """0 to n - 1 in random order into `out`, int64 [n], n > 1: Fisher and Yates' shuffle."""
+    if not fits(out, I64):
+        return reference.random_permutation(generator, out)
+    acquire, release, state = generator.native_state()
+    acquire()
+    try:
+        order()(state, out, out.size)
+    finally:
+        release()
+    return None

@@ -173,16 +173,15 @@ def by_c_library(name: str, x: np.ndarray) -> np.ndarray:
         return getattr(np, name)(x)
 
 
-def random_permutation(generator: Generator, n: int) -> np.ndarray:
-    """0 to n - 1 in random order, int64 [n], n > 1: Fisher and Yates' shuffle.
+def random_permutation(generator: Generator, out: np.ndarray) -> None:
+    """0 to n - 1 in random order into `out`, int64 [n], n > 1: Fisher and Yates' shuffle.
 
     Element i changes places with element i + (word % (n - i)), for i = 0, 1, ...
     """
+    n = out.size
     target = (generator.words(n - 1) % np.arange(n, 1, -1, dtype=np.uint64)).view(np.int64)
     target += np.arange(n - 1)
-    if n < 3000:
-        return np.array(shuffled(n, target.tolist()), np.int64)
-    return _shuffled_by_doubling(n, target)
+    out[...] = shuffled(n, target.tolist()) if n < 3000 else _shuffled_by_doubling(n, target)
 
 
 def shuffled(n: int, target: list[int]) -> list[int]:

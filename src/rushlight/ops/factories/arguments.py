@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import sparse
+from rushlight.autograd.state import active
 from rushlight.core import dtypes, modes
 from rushlight.core.dtype_sets import FULL, I64
 from rushlight.core.size import Size
@@ -180,67 +181,89 @@ _LARGEST[dtypes.complex64] = _LARGEST[dtypes.float32]
 _LARGEST[dtypes.complex128] = _LARGEST[dtypes.float64]
 
 
-def factory(quick: Callable | None = None) -> Callable:
-    """Declare a public function without tensor inputs, which function modes can take over.
+# -- declarations ----------------------------------------------------------------------------------
 
-    `quick`: see `overrides.overridable`; most are made by `shaped` or `valued`.
-    """
-    return lambda function: public()(overrides.overridable(function, quick, tensors=False))
+# A factory is a plain function without tensor inputs, which function modes can take over. Of most the commonest
+# call is short: positional arguments alone, while no mode is on and the CPU is the default device. What there
+# is more to goes to the function that is declared. A call that has drawn random numbers is never begun again.
+
+
+def factory(function: Callable) -> Callable:
+    """Declare a factory."""
+    return public()(overrides.overridable(function, tensors=False))
 
 
 def shaped(make: Callable, draw: Callable | None = None) -> Callable:
-    """`quick` of a factory whose arguments are a shape: `make(shape, dtype)` gives the array, and
-    `draw(array)` fills it with random numbers."""
+    """Declare a factory whose arguments are a shape: `make(shape, dtype)` gives the array, and `draw(array)`
+    fills it with random numbers."""
 
-    def quick(args: tuple) -> Tensor | None:
-        shape = args[0] if len(args) == 1 and args[0].__class__ in _SEQUENCES else args
-        for n in shape:
-            if n.__class__ is not int:
-                return None
-        if not args or modes.device_set and modes.thread.device is not None:
-            return None
-        t = new(Tensor)
-        t._edge = t._counter = None
-        try:
-            a = t._array = make(shape, modes._default_dtype.np)
-        except (ValueError, MemoryError):  # the general way says what is wrong
-            return None
-        if draw is not None:
-            draw(a)
-        return t
+    def declare(function: Callable) -> Callable:
+        def call(*args: Any, **options: Any) -> Any:
+            if args and not (options or active.modes or modes.device_set and modes.thread.device):
+                shape = args[0] if len(args) == 1 and args[0].__class__ in _SEQUENCES else args
+                for n in shape:
+                    if n.__class__ is not int:
+                        break
+                else:
+                    try:
+                        a = make(shape, modes._default_dtype.np)
+                    except (ValueError, MemoryError):
+                        return general(*args)  # says what is wrong
+                    if draw is not None:
+                        draw(a)
+                    t = new(Tensor)
+                    t._array, t._edge, t._counter = a, None, None
+                    return t
+            return general(*args, **options)
 
-    return quick
+        general = overrides.overridable(function, False, call)
+        return public()(overrides.named(call, function))
+
+    return declare
 
 
 def alike(make: Callable, draw: Callable | None = None) -> Callable:
-    """`quick` of a factory that takes a tensor in the usual order of memory; see `shaped`."""
+    """Declare a factory that takes a tensor, here one in the usual order of memory; see `shaped`."""
 
-    def quick(args: tuple) -> Tensor | None:
-        a = getattr(args[0], "_array", None) if len(args) == 1 else None
-        if a.__class__ is not np.ndarray or 1 in a.shape or not a.flags.c_contiguous:
-            return None
-        t = new(Tensor)
-        t._edge = t._counter = None
-        a = t._array = make(a.shape, a.dtype)
-        if draw is not None:
-            draw(a)
-        return t
+    def declare(function: Callable) -> Callable:
+        def call(*args: Any, **options: Any) -> Any:
+            if not (options or active.modes) and len(args) == 1:
+                a = getattr(args[0], "_array", None)
+                if a.__class__ is np.ndarray and a.flags.c_contiguous and 1 not in a.shape:
+                    a = make(a.shape, a.dtype)
+                    if draw is not None:
+                        draw(a)
+                    t = new(Tensor)
+                    t._array, t._edge, t._counter = a, None, None
+                    return t
+            return general(*args, **options)
 
-    return quick
+        general = overrides.overridable(function, True, call)
+        return public()(overrides.named(call, function))
+
+    return declare
 
 
-def valued(make: Callable) -> Callable:
-    """`quick` of a factory whose arguments are numbers: `make(*args)` gives the array, or None."""
+def valued(make: Callable, draw: Callable | None = None) -> Callable:
+    """Declare a factory whose arguments are numbers: `make(*args)` gives the array, or None where there is more
+    to it; `draw(array, *args)` fills it with random numbers."""
 
-    def quick(args: tuple) -> Tensor | None:
-        if modes.device_set and modes.thread.device is not None:
-            return None
-        t = new(Tensor)
-        t._edge = t._counter = None
-        try:
-            t._array = make(*args)
-        except (TypeError, ValueError, MemoryError):  # the general way says what is wrong
-            return None
-        return None if t._array is None else t
+    def declare(function: Callable) -> Callable:
+        def call(*args: Any, **options: Any) -> Any:
+            if not (options or active.modes or modes.device_set and modes.thread.device):
+                try:
+                    a = make(*args)
+                except (TypeError, ValueError, MemoryError):
+                    return general(*args)  # says what is wrong
+                if a is not None:
+                    if draw is not None:
+                        draw(a, *args)
+                    t = new(Tensor)
+                    t._array, t._edge, t._counter = a, None, None
+                    return t
+            return general(*args, **options)
 
-    return quick
+        general = overrides.overridable(function, False, call)
+        return public()(overrides.named(call, function))
+
+    return declare

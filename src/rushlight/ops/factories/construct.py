@@ -436,7 +436,7 @@ def to_dlpack(tensor: Tensor) -> Any:
 # -- the functions ---------------------------------------------------------------------------------
 
 
-@factory()
+@factory
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A new tensor with a copy of `data`: a number, nested sequences, an array.
 
@@ -492,7 +492,7 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
     return finished(devices.like(self._array, device).from_numpy(a), requires_grad)
 
 
-@factory()
+@factory
 def as_tensor(data, dtype=None, device=None):
     """`data` as a tensor, without copying where that is possible; history is kept."""
     if isinstance(data, Tensor):
@@ -508,7 +508,7 @@ def as_tensor(data, dtype=None, device=None):
     return _wrap(devices.for_device(device).from_numpy(array_from(data, d)))
 
 
-@factory()
+@factory
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     """`obj` as a tensor: shares memory with tensors, arrays, buffers and DLPack producers.
 
@@ -576,7 +576,7 @@ def _has_buffer(obj: Any) -> bool:
     return True
 
 
-@factory()
+@factory
 def scalar_tensor(
     s, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):

@@ -224,16 +224,14 @@ def _declare_conversions() -> None:
 
     def declare_device(name: str) -> None:
         def conversion(self, device=None, non_blocking=False, memory_format=None):
+            if name == "cpu" and device is memory_format is None:
+                if self._array.__class__ is np.ndarray:
+                    return self
             return convert(self, None, name if device is None else device, False, memory_format)
 
         conversion.__name__ = conversion.__qualname__ = name
         conversion.__doc__ = f"`self.to('{name}')`; AssertionError where there is no such device."
-        quick = stay if name == "cpu" else None
-        public("Tensor", overridable=True, quick=quick)(conversion)
-
-    def stay(args: tuple) -> Tensor | None:
-        a = getattr(args[0], "_array", None) if len(args) == 1 else None
-        return args[0] if a.__class__ is np.ndarray else None
+        public("Tensor", overridable=True)(conversion)
 
     for name in ("cpu", "cuda", "xpu", "hpu", "ipu", "mtia"):
         declare_device(name)

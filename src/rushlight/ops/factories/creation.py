@@ -214,7 +214,7 @@ def check_out(name: str, out: Any, dtype: Any = None) -> np.dtype:
     return out._array.dtype
 
 
-@factory(quick=shaped(xp.zeros))
+@shaped(xp.zeros)
 def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
           requires_grad=False):  # fmt: skip
     """Zeros of a shape: `zeros(2, 3)` or `zeros((2, 3))`.
@@ -230,7 +230,7 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
     return made("zeros", "zeros", shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
-@factory(quick=shaped(xp.ones))
+@shaped(xp.ones)
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
          requires_grad=False):  # fmt: skip
     """Ones of a shape: `ones(2, 3)` or `ones((2, 3))`."""
@@ -240,7 +240,7 @@ def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_m
     return made("ones", "ones", shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
-@factory(quick=shaped(xp.empty))
+@shaped(xp.empty)
 def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
           requires_grad=False, memory_format=None):  # fmt: skip
     """Memory of a shape, with whatever it held before."""
@@ -270,7 +270,7 @@ def _full(size: Any, value: Any) -> Any:
     return xp.full(size, value, d) if d in FULL else None
 
 
-@factory(quick=valued(_full))
+@valued(_full)
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pin_memory=False,
          requires_grad=False):  # fmt: skip
     """`fill_value` everywhere; its type decides the dtype where none is given."""
@@ -289,7 +289,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
     return made("full", fill, shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
-@factory()
+@factory
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False,
                   pin_memory=False):  # fmt: skip
     """Memory of a shape with the given strides, which may overlap or leave gaps."""
@@ -313,7 +313,7 @@ def _strided(shape: Shape, steps: Shape, d: np.dtype, space: Any) -> Any:
     return empty_array(shape, d, steps, space)
 
 
-@factory()
+@factory
 def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=None,
                    requires_grad=False, pin_memory=False):  # fmt: skip
     """Dense memory of a shape whose dimensions lie in the order `physical_layout`, outermost first.
@@ -382,7 +382,7 @@ def like(
     return finished(array, True) if requires_grad else _wrap(array)
 
 
-@public(overridable=True, quick=alike(xp.zeros))
+@alike(xp.zeros)
 def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
                memory_format=None):  # fmt: skip
     """Zeros of the shape, dtype and (by default) memory order of `input`."""
@@ -399,7 +399,7 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False,
     )
 
 
-@public(overridable=True, quick=alike(xp.ones))
+@alike(xp.ones)
 def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
               memory_format=None):  # fmt: skip
     """Ones of the shape, dtype and (by default) memory order of `input`."""
@@ -408,7 +408,7 @@ def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, 
     )
 
 
-@public(overridable=True, quick=alike(xp.empty))
+@alike(xp.empty)
 def empty_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
                memory_format=None):  # fmt: skip
     """Memory of the shape, dtype and (by default) memory order of `input`."""

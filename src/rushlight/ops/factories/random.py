@@ -12,13 +12,13 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices
-from rushlight.core import dtypes, geometry, modes
+from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import F32, I64
-from rushlight.core.tensor import Tensor, _wrap
+from rushlight.core.tensor import Tensor
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments, creation
-from rushlight.ops.factories.arguments import alike, factory, shaped
+from rushlight.ops.factories.arguments import alike, shaped, valued
 from rushlight.ops.factories.copying import overwrite, overwriting
 from rushlight.ops.factories.creation import finished
 from rushlight.rng import generator as generators
@@ -96,7 +96,7 @@ def _normal(a: np.ndarray) -> None:
         xp.random_normal_floats(generators.default_generator, a, 0.0, 1.0)
 
 
-@factory(quick=shaped(xp.empty, _uniform))
+@shaped(xp.empty, _uniform)
 def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
          requires_grad=False, pin_memory=False):  # fmt: skip
     """Uniform numbers in [0, 1).
@@ -116,7 +116,7 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
     )  # fmt: skip
 
 
-@factory(quick=shaped(xp.empty, _normal))
+@shaped(xp.empty, _normal)
 def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
           requires_grad=False, pin_memory=False):  # fmt: skip
     """Normal numbers of mean 0 and standard deviation 1."""
@@ -130,24 +130,23 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
     )  # fmt: skip
 
 
-def _randint(args: tuple) -> Tensor | None:
-    """`randint` of ints of ordinary size and a tuple."""
-    if not 1 < len(args) < 4 or modes.device_set and modes.thread.device is not None:
-        return None
+def _randint_array(*args: Any) -> np.ndarray | None:
+    """An array for `randint` of ints of ordinary size and a tuple."""
     low, high, size = args if len(args) == 3 else (0, *args)
     if low.__class__ is not int or high.__class__ is not int or size.__class__ is not tuple:
-        return None
-    if not 0 < high - low < 1 << 28 or high >= 1 << 62:
         return None
     for n in size:
         if n.__class__ is not int:
             return None
-    a = creation.empty_array(size, I64)
+    return xp.empty(size, I64) if 0 < high - low < 1 << 28 and high < 1 << 62 else None
+
+
+def _randint_drawn(a: np.ndarray, low: int, high: int | tuple, *size: tuple) -> None:
+    low, high = (low, high) if size else (0, low)
     xp.random_integers(generators.default_generator, a, low, high - low)
-    return _wrap(a)
 
 
-@factory(quick=_randint)
+@valued(_randint_array, _randint_drawn)
 def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None,
             device=None, requires_grad=False, pin_memory=False):  # fmt: skip
     """Integers of [low, high), `randint(high, size)` or `randint(low, high, size)`; int64 by default."""
@@ -193,16 +192,16 @@ def _integers(a: np.ndarray, low: int, high: int, g: generators.Generator) -> No
     sampling.random_(a, g, low, high)
 
 
-def _randperm(args: tuple) -> Tensor | None:
-    """`randperm` of an int of ordinary size."""
-    if len(args) != 1 or modes.device_set and modes.thread.device is not None:
-        return None
-    if (n := args[0]).__class__ is not int or not 1 < n < 1 << 27:
-        return None
-    return _wrap(xp.random_permutation(generators.default_generator, n))
+def _randperm_array(n: Any) -> np.ndarray | None:
+    """An array for `randperm` of an int of ordinary size."""
+    return xp.empty(n, I64) if n.__class__ is int and 1 < n < 1 << 27 else None
 
 
-@factory(quick=_randperm)
+def _randperm_drawn(a: np.ndarray, n: int) -> None:
+    xp.random_permutation(generators.default_generator, a)
+
+
+@valued(_randperm_array, _randperm_drawn)
 def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
     """The integers 0 to n - 1 in random order."""
@@ -225,7 +224,7 @@ def _like(name: str, draw: Callable, input: Any, options: tuple) -> Tensor:
     return creation.like(name, drawn_into(draw), input, *options)
 
 
-@public(overridable=True, quick=alike(xp.empty, _uniform))
+@alike(xp.empty, _uniform)
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
               requires_grad=False, memory_format=None):  # fmt: skip
     """Uniform numbers in [0, 1), in the shape, dtype and memory order of `input`."""
@@ -234,7 +233,7 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, pi
     return _like("rand_like", lambda a: sampling.uniform_(a, 0.0, 1.0, g), input, options)
 
 
-@public(overridable=True, quick=alike(xp.empty, _normal))
+@alike(xp.empty, _normal)
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
                requires_grad=False, memory_format=None):  # fmt: skip
     """Normal numbers, in the shape, dtype and memory order of `input`."""

@@ -76,7 +76,7 @@ def _ordinary_range(*args: Any) -> np.ndarray | None:
     return values
 
 
-@factory(quick=valued(_ordinary_range))
+@valued(_ordinary_range)
 def arange(*args, start=None, end=None, step=1, out=None, dtype=None, layout=None, device=None,
            requires_grad=False, pin_memory=False):  # fmt: skip
     """start, start + step, ... below `end` (above it for a negative step): int64 for integers, else
@@ -109,7 +109,7 @@ def arange(*args, start=None, end=None, step=1, out=None, dtype=None, layout=Non
             f"{out._array.size} which does not match the computed number of elements {n}. The out "
             f"tensor will be resized to a tensor of shape ({n},).",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return _deliver(
         "arange", lambda: _arange(start, step, n, d), (n,), d, out, layout, device, pin_memory,
@@ -205,7 +205,7 @@ def _arange(start: Any, step: Any, n: int, d: np.dtype) -> np.ndarray:
     return values
 
 
-@factory()
+@factory
 def range(*args, start=None, end=None, step=1, out=None, dtype=None, layout=None, device=None,
           requires_grad=False, pin_memory=False):  # fmt: skip
     """As `arange` with `end` included, floating; deprecated by PyTorch in favour of `arange`."""
@@ -254,7 +254,7 @@ def _ordinary_spaces(start: Any, end: Any, steps: Any) -> np.ndarray | None:
     return values
 
 
-@factory(quick=valued(_ordinary_spaces))
+@valued(_ordinary_spaces)
 def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
     """`steps` numbers from `start` to `end`, both included, at equal distances.
@@ -349,7 +349,7 @@ def _linspace_half(
     return xp.concatenate((a + r(step * r(up)), b - r(step * r(down)))).astype(d)
 
 
-@factory()
+@factory
 def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None,
              requires_grad=False, pin_memory=False):  # fmt: skip
     """`base` to the power of `linspace(start, end, steps)`."""
@@ -385,7 +385,7 @@ def _square(n: Any) -> np.ndarray | None:
     return _identity(n, n, modes._default_dtype.np) if n.__class__ is int else None
 
 
-@factory(quick=valued(_square))
+@valued(_square)
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
         pin_memory=False):  # fmt: skip
     """The identity matrix of n rows (and m columns): ones on the diagonal, zeros elsewhere."""
@@ -412,14 +412,14 @@ def _int(name: str, value: Any, argument: str, position: int) -> int:
     return value.__index__()
 
 
-@factory()
+@factory
 def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
     """Where the lower triangle of a row x col matrix is: [2, n], the rows and the columns."""
     check_options("tril_indices", layout, pin_memory)
     return _triangle("tril_indices", row, col, offset, dtype, device, xp.less_equal)
 
 
-@factory()
+@factory
 def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
     """Where the upper triangle of a row x col matrix is: [2, n], the rows and the columns."""
     check_options("triu_indices", layout, pin_memory)
