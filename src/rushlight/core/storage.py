@@ -408,9 +408,7 @@ class TypedStorage:
     def data_ptr(self) -> int:
         return self._untyped_storage.data_ptr()
 
-    @property
-    def _cdata(self) -> int:
-        return self._untyped_storage._cdata
+    _cdata = property(lambda self: self._untyped_storage._cdata)
 
     def get_device(self) -> int:
         return self._untyped_storage.get_device()
