@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -269,8 +270,6 @@ class autocast:
         self._before: list[tuple] = []
 
     def _check(self) -> None:
-        import warnings
-
         if self.device != "cpu":
             name = self.device.upper()
             warnings.warn(

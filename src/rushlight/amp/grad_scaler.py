@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import rushlight as torch
@@ -39,8 +40,6 @@ class GradScaler:
         self._device = device
         self._enabled = enabled
         if enabled and torch.device(device).type != "cpu":
-            import warnings
-
             name = torch.device(device).type
             warnings.warn(
                 f"torch.{name}.amp.GradScaler is enabled, but {name.upper()} is not available.  "

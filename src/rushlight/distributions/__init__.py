@@ -52,47 +52,22 @@ from rushlight.distributions.relaxed_bernoulli import RelaxedBernoulli
 from rushlight.distributions.relaxed_categorical import RelaxedOneHotCategorical
 from rushlight.distributions.studentT import StudentT
 from rushlight.distributions.transformed_distribution import TransformedDistribution
-from rushlight.distributions.transforms import (
-    AbsTransform,
-    AffineTransform,
-    CatTransform,
-    ComposeTransform,
-    CorrCholeskyTransform,
-    CumulativeDistributionTransform,
-    ExpTransform,
-    IndependentTransform,
-    LowerCholeskyTransform,
-    PositiveDefiniteTransform,
-    PowerTransform,
-    ReshapeTransform,
-    SigmoidTransform,
-    SoftmaxTransform,
-    SoftplusTransform,
-    StackTransform,
-    StickBreakingTransform,
-    TanhTransform,
-    Transform,
-    identity_transform,
-)
+from rushlight.distributions.transforms import *  # noqa: F403
 from rushlight.distributions.uniform import Uniform
 from rushlight.distributions.von_mises import VonMises
 from rushlight.distributions.weibull import Weibull
 from rushlight.distributions.wishart import Wishart
 
 __all__ = [
-    "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform",
-    "Categorical", "Cauchy", "Chi2", "ComposeTransform", "ContinuousBernoulli",
-    "CorrCholeskyTransform", "CumulativeDistributionTransform", "Dirichlet", "Distribution",
-    "ExpTransform", "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma",
+    "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli",
+    "Dirichlet", "Distribution", "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma",
     "GeneralizedPareto", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent",
-    "IndependentTransform", "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace", "LogNormal",
-    "LogisticNormal", "LowRankMultivariateNormal", "LowerCholeskyTransform", "MixtureSameFamily",
-    "Multinomial", "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical",
-    "OneHotCategoricalStraightThrough", "Pareto", "Poisson", "PositiveDefiniteTransform",
-    "PowerTransform", "RelaxedBernoulli", "RelaxedOneHotCategorical", "ReshapeTransform",
-    "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StackTransform",
-    "StickBreakingTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution",
-    "Uniform", "VonMises", "Weibull", "Wishart", "biject_to", "constraint_registry", "constraints",
-    "identity_transform", "kl", "kl_divergence", "register_kl", "transform_to", "transforms",
-    "utils",
+    "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace", "LogNormal", "LogisticNormal",
+    "LowRankMultivariateNormal", "MixtureSameFamily", "Multinomial", "MultivariateNormal",
+    "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Pareto",
+    "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT",
+    "TransformedDistribution", "Uniform", "VonMises", "Weibull", "Wishart", "biject_to",
+    "constraint_registry", "constraints", "kl", "kl_divergence", "register_kl", "transform_to",
+    "transforms", "utils",
 ]  # fmt: skip
+__all__ += transforms.__all__

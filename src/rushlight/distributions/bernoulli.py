@@ -60,8 +60,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         values = rushlight.arange(2, dtype=self._param.dtype, device=self._param.device)
-        values = values.reshape((-1,) + (1,) * len(self._batch_shape))
-        return values.expand((-1,) + self._batch_shape) if expand else values
+        return self._for_batch(values, expand)
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:

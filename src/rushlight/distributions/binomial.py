@@ -82,5 +82,4 @@ class Binomial(ProbsOrLogits, Distribution):
                 "Inhomogeneous total count not supported by `enumerate_support`."
             )
         values = rushlight.arange(1 + count, dtype=self._param.dtype, device=self._param.device)
-        values = values.reshape((-1,) + (1,) * len(self._batch_shape))
-        return values.expand((-1,) + self._batch_shape) if expand else values
+        return self._for_batch(values, expand)

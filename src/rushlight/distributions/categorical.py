@@ -85,8 +85,7 @@ class Categorical(ProbsOrLogits, Distribution):
         values = rushlight.arange(
             self._num_events, dtype=rushlight.int64, device=self._param.device
         )
-        values = values.reshape((-1,) + (1,) * len(self._batch_shape))
-        return values.expand((-1,) + self._batch_shape) if expand else values
+        return self._for_batch(values, expand)
 
 
 class CategoricalVectors(Distribution):

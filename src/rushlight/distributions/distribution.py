@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import rushlight as torch
@@ -37,8 +38,6 @@ class Distribution:
         try:
             declared = self.arg_constraints
         except NotImplementedError:
-            import warnings
-
             declared = {}
             warnings.warn(
                 f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` "
@@ -110,8 +109,6 @@ class Distribution:
 
     def sample_n(self, n: int) -> Any:
         """`sample((n,))`."""
-        import warnings
-
         warnings.warn(
             "sample_n(n) will be deprecated. Use .sample((n,)) instead.", UserWarning, stacklevel=2
         )
@@ -132,6 +129,11 @@ class Distribution:
     def enumerate_support(self, expand: bool = True) -> Any:
         """All values, in a new first dimension."""
         raise NotImplementedError
+
+    def _for_batch(self, values: Any, expand: bool) -> Any:
+        """Numbers in a new first dimension, `expand`ed over the batch."""
+        values = values.reshape((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1,) + self._batch_shape) if expand else values
 
     def entropy(self) -> Any:
         """The entropy, in nats."""
@@ -209,8 +211,6 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
-            import warnings
-
             warnings.warn(
                 f"{type(self)} does not define `support` to enable sample validation. Please "
                 "initialize the distribution with `validate_args=False` to turn off validation.",

@@ -8,6 +8,7 @@ tensor(0.5000)
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -45,8 +46,6 @@ def _dispatch_kl(type_p: type, type_q: type) -> Any:
     left = min(pairs, key=lambda m: (_distance(type_p, m[0]), _distance(type_q, m[1])))
     right = min(pairs, key=lambda m: (_distance(type_q, m[1]), _distance(type_p, m[0])))
     if _KL_REGISTRY[left] is not _KL_REGISTRY[right]:
-        import warnings
-
         names = [k.__name__ for k in (type_p, type_q, *left, *right)]
         warnings.warn(
             "Ambiguous kl_divergence({}, {}). Please register_kl({}, {})".format(

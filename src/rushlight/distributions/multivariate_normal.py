@@ -44,6 +44,16 @@ def _scale_tril(name: str, matrix: Tensor) -> Tensor:
     return _precision_to_scale_tril(matrix)
 
 
+def only_given(error: type[Exception], **matrices: Tensor | None) -> tuple[str, Tensor]:
+    """The name and the value of the one matrix that is given; `error` if there is not just one."""
+    known = [(name, value) for name, value in matrices.items() if value is not None]
+    if len(known) != 1:
+        raise error(
+            "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
+        )
+    return known[0]
+
+
 class WithCovariance:
     """A mixin for a covariance given by itself, by its inverse, or by its lower Cholesky factor.
 
@@ -100,18 +110,12 @@ class MultivariateNormal(WithCovariance, Distribution):
     ) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        given = {
-            "covariance_matrix": covariance_matrix,
-            "scale_tril": scale_tril,
-            "precision_matrix": precision_matrix,
-        }
-        known = [(name, value) for name, value in given.items() if value is not None]
-        if len(known) != 1:
-            raise ValueError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
-                "specified."
-            )
-        name, matrix = known[0]
+        name, matrix = only_given(
+            ValueError,
+            covariance_matrix=covariance_matrix,
+            scale_tril=scale_tril,
+            precision_matrix=precision_matrix,
+        )
         if matrix.dim() < 2:
             word = "scale_tril matrix" if name == "scale_tril" else name
             raise ValueError(

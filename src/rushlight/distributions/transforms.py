@@ -21,7 +21,7 @@ from rushlight.distributions.transform import (
     ComposeTransform,
     IndependentTransform,
     Transform,
-    _InverseTransform,
+    _InverseTransform,  # noqa: F401 - users find it here
     _SameType,
 )
 from rushlight.distributions.utils import broadcast_shapes, lazy_property
@@ -31,8 +31,7 @@ __all__ = [
     "CumulativeDistributionTransform", "ExpTransform", "IndependentTransform",
     "LowerCholeskyTransform", "PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform",
     "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StackTransform",
-    "StickBreakingTransform", "TanhTransform", "Transform", "_InverseTransform",
-    "identity_transform",
+    "StickBreakingTransform", "TanhTransform", "Transform", "identity_transform",
 ]  # fmt: skip
 
 identity_transform = ComposeTransform([])

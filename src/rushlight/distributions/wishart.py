@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import rushlight
@@ -10,7 +11,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.chi2 import Chi2
 from rushlight.distributions.exp_family import ExponentialFamily
-from rushlight.distributions.multivariate_normal import WithCovariance, _scale_tril
+from rushlight.distributions.multivariate_normal import WithCovariance, _scale_tril, only_given
 from rushlight.distributions.utils import broadcast_shapes
 
 __all__ = ["Wishart"]
@@ -36,18 +37,12 @@ class Wishart(WithCovariance, ExponentialFamily):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = {
-            "scale_tril": scale_tril,
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-        }
-        known = [(name, value) for name, value in given.items() if value is not None]
-        if len(known) != 1:
-            raise AssertionError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
-                "specified."
-            )
-        name, matrix = known[0]
+        name, matrix = only_given(
+            AssertionError,
+            scale_tril=scale_tril,
+            covariance_matrix=covariance_matrix,
+            precision_matrix=precision_matrix,
+        )
         if matrix.dim() < 2:
             raise ValueError(
                 "scale_tril must be at least two-dimensional, with optional leading batch "
@@ -65,8 +60,6 @@ class Wishart(WithCovariance, ExponentialFamily):
             )
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
         if (self.df < event_shape[-1]).any():
-            import warnings
-
             warnings.warn(
                 "Low df values detected. Singular samples are highly likely to occur for "
                 "ndim - 1 < df < ndim.",

@@ -193,15 +193,10 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     return (released, vjp_fn, aux) if has_aux else (released, vjp_fn)
 
 
-@stub("emulated", "Tangents come from two backward passes.")
-def jvp(
-    func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False
-) -> tuple:
-    """(func(*primals), the Jacobian times the tangents), by two backwards."""
-    if len(primals) != len(tangents):
-        raise RuntimeError("Expected primals and tangents to have the same python structure.")
+def _linearized(func: Callable, primals: tuple, has_aux: bool, strict: bool = False) -> tuple:
+    """(func(*primals), a function from tangents to the Jacobian's product with them, aux)."""
     with torch.enable_grad():
-        made = _fresh(tuple(primals))
+        made = _fresh(primals)
         value, aux = _with_aux(func(*made), has_aux, "jvp")
         outputs, spec = tree_flatten(value)
         if strict and not all(o.requires_grad for o in outputs):
@@ -211,10 +206,25 @@ def jvp(
             )
         us = [torch.zeros_like(o).requires_grad_() for o in outputs]
         gradients = _tensors(_gradients(outputs, made, us))
-        found = _gradients(gradients, us, _tensors(tuple(tangents)))
     inner = [*_tensors(made), *us]
-    out = (_released(value, inner), _released(tree_unflatten(found, spec), inner))
-    return (*out, aux) if has_aux else out
+
+    def jvp_fn(*tangents: Any) -> Any:
+        with torch.enable_grad():
+            found = _gradients(gradients, us, _tensors(tangents))
+        return _released(tree_unflatten(found, spec), inner)
+
+    return _released(tree_unflatten(outputs, spec), inner), jvp_fn, aux
+
+
+@stub("emulated", "Tangents come from two backward passes.")
+def jvp(
+    func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False
+) -> tuple:
+    """(func(*primals), the Jacobian times the tangents), by two backwards."""
+    if len(primals) != len(tangents):
+        raise RuntimeError("Expected primals and tangents to have the same python structure.")
+    value, jvp_fn, aux = _linearized(func, tuple(primals), has_aux, strict)
+    return (value, jvp_fn(*tangents), aux) if has_aux else (value, jvp_fn(*tangents))
 
 
 @stub("emulated", "One backward pass for each element of the output.")
@@ -281,19 +291,7 @@ def hessian(func: Callable, argnums: Any = 0) -> Callable:
 @stub("emulated", "Tangents come from two backward passes.")
 def linearize(func: Callable, *primals: Any) -> tuple:
     """(func(*primals), a function from tangents to the Jacobian's product with them)."""
-    with torch.enable_grad():
-        made = _fresh(primals)
-        outputs, spec = tree_flatten(func(*made))
-        us = [torch.zeros_like(o).requires_grad_() for o in outputs]
-        gradients = _tensors(_gradients(outputs, made, us))
-    inner = [*_tensors(made), *us]
-
-    def jvp_fn(*tangents: Any) -> Any:
-        with torch.enable_grad():
-            found = _gradients(gradients, us, _tensors(tangents))
-        return _released(tree_unflatten(found, spec), inner)
-
-    return _released(tree_unflatten(outputs, spec), inner), jvp_fn
+    return _linearized(func, primals, False)[:2]
 
 
 @stub("identity", "Writes in place stay as they are.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import rushlight
@@ -183,8 +184,6 @@ class Hardtanh(_MaybeInPlace):
             ("max_value", "max_val", max_value),
         ):
             if value is not None:
-                import warnings
-
                 warnings.warn(
                     f"keyword argument `{old}` is deprecated and rename to `{new}`",
                     FutureWarning,

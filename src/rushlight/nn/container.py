@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
@@ -30,8 +31,6 @@ class Container(Module):
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        import warnings
-
         super().__init__()
         warnings.warn(
             "`nn.Container` is deprecated: subclass `nn.Module` instead.",

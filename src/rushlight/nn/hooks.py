@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -99,8 +100,6 @@ def call_with_hooks(module: Module, args: tuple, kwargs: dict[str, Any]) -> Any:
                 try:
                     hook(module, args, kwargs, None) if with_kwargs else hook(module, args, None)
                 except Exception as error:
-                    import warnings
-
                     warnings.warn(
                         "module forward hook with ``always_call=True`` raised an exception that "
                         f"was silenced as another error was raised in forward: {error}",
@@ -153,8 +152,6 @@ def _call(module: Module, args: tuple, kwargs: dict[str, Any], done: set[int]) -
             result = changed
     if boundary is not None:
         if not isinstance(result, (Tensor, tuple)):
-            import warnings
-
             warnings.warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of "
                 f"Tensors but received {type(result)}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -42,8 +43,6 @@ class _InstanceNorm(_NormBase):
                     f"expected input's size at dim={input.dim() - self._n - 1} to match "
                     f"num_features ({self.num_features}), but got: {channels}."
                 )
-            import warnings
-
             warnings.warn(
                 f"input's size at dim={input.dim() - self._n - 1} does not match num_features. "
                 "You can silence this warning by not passing in num_features, which is not used "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from rushlight.nn.parameter import is_lazy
@@ -20,8 +21,6 @@ class LazyModule:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        import warnings
-
         warnings.warn(
             "Lazy modules are a new feature under heavy development so changes to the API or "
             "functionality can happen at any moment.",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -26,8 +27,6 @@ def _reduction_of(size_average: bool | None, reduce: bool | None) -> str:
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce
     reduction = ("mean" if size_average else "sum") if reduce else "none"
-    import warnings
-
     warnings.warn(
         f"size_average and reduce args will be deprecated, please use reduction='{reduction}' "
         "instead.",
@@ -160,8 +159,6 @@ class NLLLoss2d(NLLLoss):
     """The older name of NLLLoss for images; FutureWarning."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        import warnings
-
         warnings.warn(
             "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead, which takes the same.",
             FutureWarning,

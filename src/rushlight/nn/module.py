@@ -7,6 +7,7 @@ functions, not methods, so that they do not clash with names in subclasses.
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType
@@ -465,8 +466,6 @@ class Module(convert.Devices):
     ) -> Any:
         """All parameters and persistent buffers by name, detached but sharing memory."""
         if args:
-            import warnings
-
             warnings.warn(
                 "Positional args are being deprecated, use kwargs instead.",
                 FutureWarning,

@@ -12,18 +12,17 @@ from rushlight.dispatch.overrides import disabled
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 
 
-class _ParameterType(type(Tensor)):  # type: ignore[misc]
-    """Makes `isinstance(t, Parameter)` true for tensors of other classes marked `_is_param`."""
+class _MarkedType(type(Tensor)):  # type: ignore[misc]
+    """Makes `isinstance(t, Parameter)` true for tensors of other classes that have the mark of Parameter."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
             return True
-        if cls is not Parameter or not isinstance(instance, Tensor):
-            return False
-        return getattr(instance, "_is_param", False)
+        mark = cls.__dict__.get("_mark")  # its own: a subclass has none
+        return mark is not None and isinstance(instance, Tensor) and getattr(instance, mark, False)
 
 
-class Parameter(Tensor, metaclass=_ParameterType):
+class Parameter(Tensor, metaclass=_MarkedType):
     """A trainable tensor: assigned to a Module it appears in `parameters()`.
 
     It shares memory with `data`, is always a leaf, and requires gradients unless `requires_grad=False`.
@@ -34,6 +33,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
     tensor([1., 1.], requires_grad=True)
     """
 
+    _mark = "_is_param"
     __torch_function__ = disabled  # what is computed from a parameter is a plain tensor
     __hash__ = object.__hash__  # an optimizer looks its state up by parameter, each at each step
 
@@ -87,22 +87,14 @@ def _rebuild_parameter_with_state(
     return made
 
 
-class _BufferType(type(Tensor)):  # type: ignore[misc]
-    def __instancecheck__(cls, instance: Any) -> bool:
-        if type.__instancecheck__(cls, instance):
-            return True
-        if cls is not Buffer or not isinstance(instance, Tensor):
-            return False
-        return getattr(instance, "_is_buffer", False)
-
-
-class Buffer(Tensor, metaclass=_BufferType):
+class Buffer(Tensor, metaclass=_MarkedType):
     """A tensor that belongs to a Module but is not learned, such as a running mean.
 
     Assigned to a Module it appears in `buffers()`, and in `state_dict()` where `persistent`.
     """
 
     persistent: bool
+    _mark = "_is_buffer"
     __torch_function__ = disabled
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:

@@ -7,6 +7,7 @@ the state of one parameter and one update rule that runs on arrays or on tensors
 from __future__ import annotations
 
 import functools
+import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -201,8 +202,6 @@ class Optimizer:
             )
         ids = [id(param) for param in params]
         if len(set(ids)) != len(ids):
-            import warnings
-
             warnings.warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this "
                 "will cause an error",

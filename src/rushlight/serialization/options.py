@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
@@ -184,8 +185,6 @@ def check_module_version_greater_or_equal(
         )
         if error_if_malformed:
             raise RuntimeError(message) from error
-        import warnings
-
         warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)
         return True
     return version >= req_version_tuple

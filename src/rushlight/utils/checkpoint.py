@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -88,8 +89,6 @@ def checkpoint(
     """
     preserve = kwargs.pop("preserve_rng_state", True)
     if use_reentrant is None:
-        import warnings
-
         warnings.warn(
             "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. "
             "use_reentrant=False is recommended, but if you need to preserve the current default "
@@ -327,8 +326,6 @@ def create_selective_checkpoint_contexts(
 
 def check_backward_validity(inputs: Any) -> None:
     """Warn where no input needs a gradient: nothing will get one through the checkpoint."""
-    import warnings
-
     if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
         warnings.warn(
             "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -109,8 +110,6 @@ def clip_grad_norm_(
 
 def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
     """The old name of `clip_grad_norm_`."""
-    import warnings
-
     warnings.warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
         "`torch.nn.utils.clip_grad_norm_`.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import namedtuple
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import rushlight
@@ -26,6 +26,17 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 _Packed = namedtuple("_Packed", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
+
+
+def _to(name: str, dtype: str) -> Callable[[Any], Any]:
+    """The method of that name of PackedSequence, which converts the data."""
+
+    def convert(self: Any) -> PackedSequence:
+        return self.to(dtype=getattr(rushlight, dtype))
+
+    convert.__name__, convert.__qualname__ = name, f"PackedSequence.{name}"
+    convert.__doc__ = f"In {dtype}."
+    return convert
 
 
 class PackedSequence(_Packed):
@@ -72,37 +83,9 @@ class PackedSequence(_Packed):
         """On a GPU."""
         return self.to(*args, **{"device": "cuda", **kwargs})
 
-    def double(self) -> PackedSequence:
-        """In float64."""
-        return self.to(dtype=rushlight.float64)
-
-    def float(self) -> PackedSequence:
-        """In float32."""
-        return self.to(dtype=rushlight.float32)
-
-    def half(self) -> PackedSequence:
-        """In float16."""
-        return self.to(dtype=rushlight.float16)
-
-    def long(self) -> PackedSequence:
-        """In int64."""
-        return self.to(dtype=rushlight.int64)
-
-    def int(self) -> PackedSequence:
-        """In int32."""
-        return self.to(dtype=rushlight.int32)
-
-    def short(self) -> PackedSequence:
-        """In int16."""
-        return self.to(dtype=rushlight.int16)
-
-    def char(self) -> PackedSequence:
-        """In int8."""
-        return self.to(dtype=rushlight.int8)
-
-    def byte(self) -> PackedSequence:
-        """In uint8."""
-        return self.to(dtype=rushlight.uint8)
+    double, float, half = _to("double", "float64"), _to("float", "float32"), _to("half", "float16")
+    long, int, short = _to("long", "int64"), _to("int", "int32"), _to("short", "int16")
+    char, byte = _to("char", "int8"), _to("byte", "uint8")
 
     def pin_memory(self) -> PackedSequence:
         """In page-locked memory."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -333,7 +334,6 @@ def video(tag: str, frames: Any, fps: float = 4) -> Summary:
 
 def audio(tag: str, sound: Any, sample_rate: int = 44100) -> Summary:
     """A WAV file of 16 bits, one channel; values beyond [-1, 1] are cut off with a warning."""
-    import warnings
     import wave
 
     array = numbers(sound).squeeze()
