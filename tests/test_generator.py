@@ -43,9 +43,8 @@ NEXT = 0.4180375933647156
 
 def filled(name: str, args: tuple, out: np.ndarray, generator: Generator) -> np.ndarray:
     if name == "random_":
-        sampling.random_(out, generator, *args)
-    else:
-        getattr(sampling, name)(out, *args, generator)
+        args = (*args, None, None)[:2]
+    getattr(sampling, name)(out, *args, generator)
     return out
 
 

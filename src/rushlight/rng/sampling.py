@@ -210,9 +210,7 @@ def _warn_beyond(name: str, bound: int, dtype: np.dtype) -> None:
         )
 
 
-def random_(
-    out: np.ndarray, generator: Generator, low: int | None = None, high: int | None = None
-) -> None:
+def random_(out: np.ndarray, low: int | None, high: int | None, generator: Generator) -> None:
     """Integers of [`low`, `high`), of any dtype but the complex ones.
 
     Without bounds: all non-negative integers that the dtype holds exactly. `low` alone: up to the largest of the dtype.

@@ -24,6 +24,16 @@ CHUNK = 1 << 16  # float64 numbers that pass through scratch memory at a time
 SMALL = 1  # who draws nothing starts nothing
 
 
+def drawn(generator: Any, kernel: Any, *args: Any) -> None:
+    """Run a kernel on the state of a generator. (The commonest draws of few numbers write it out.)"""
+    acquire, release, state = generator.native_state()
+    acquire()
+    try:
+        kernel(state, *args)
+    finally:
+        release()
+
+
 def fits(out: np.ndarray, dtype: Any) -> bool:
     return (
         out.__class__ is np.ndarray
@@ -42,12 +52,7 @@ hits, order = cache(kernels.hits.compiled), cache(kernels.order.compiled)
 def random_words(generator: Any, n: int) -> np.ndarray:
     """The next `n` words of 32 bits, as uint64 [n]."""
     out = np.empty(n, np.uint64)
-    acquire, release, state = generator.native_state()
-    acquire()
-    try:
-        kernels.words.compiled()(state, out, n)
-    finally:
-        release()
+    drawn(generator, kernels.words.compiled(), out, n)
     return out
 
 
@@ -57,12 +62,7 @@ def random_wide_words(generator: Any, n: int) -> np.ndarray:
     if n < SMALL:
         return reference.random_wide_words(generator, n)
     out = np.empty(n, np.uint64)
-    acquire, release, state = generator.native_state()
-    acquire()
-    try:
-        kernels.wide_words.compiled()(state, out, n)
-    finally:
-        release()
+    drawn(generator, kernels.wide_words.compiled(), out, n)
     return out
 
 
@@ -85,13 +85,7 @@ def random_doubles(generator: Any, out: np.ndarray) -> None:
     """Numbers in [0, 1) into `out`, float64: the low 53 bits of 64, times 2**-53."""
     if not fits(out, F64):
         return reference.random_doubles(generator, out)
-    acquire, release, state = generator.native_state()
-    acquire()
-    try:
-        doubles()(state, out, out.size)
-    finally:
-        release()
-    return None
+    return drawn(generator, doubles(), out, out.size)
 
 
 @implements("random_uniform")
@@ -100,22 +94,10 @@ def random_uniform(generator: Any, out: np.ndarray, low: float, high: float) -> 
     if fits(out, F32):
         width = float(np.float32(high) - np.float32(low))
         kernel = kernels.floats_between.compiled()
-        acquire, release, state = generator.native_state()
-        acquire()
-        try:
-            kernel(state, out, out.size, width, low, high)
-        finally:
-            release()
-        return None
+        return drawn(generator, kernel, out, out.size, width, low, high)
     if fits(out, F64):
         kernel = kernels.doubles_between.compiled()
-        acquire, release, state = generator.native_state()
-        acquire()
-        try:
-            kernel(state, out, out.size, high - low, low, high)
-        finally:
-            release()
-        return None
+        return drawn(generator, kernel, out, out.size, high - low, low, high)
     return reference.random_uniform(generator, out, low, high)
 
 
@@ -125,13 +107,7 @@ def random_bernoulli(generator: Any, out: np.ndarray, below: int, value: float =
     t = of(out.dtype)
     if t is None or not fits(out, out.dtype):
         return reference.random_bernoulli(generator, out, below, value)
-    acquire, release, state = generator.native_state()
-    acquire()
-    try:
-        hits(T=t)(state, out, out.size, below, value)
-    finally:
-        release()
-    return None
+    return drawn(generator, hits(T=t), out, out.size, below, value)
 
 
 @implements("random_integers")
@@ -247,10 +223,4 @@ def random_permutation(generator: Any, out: np.ndarray) -> None:
     """0 to n - 1 in random order into `out`, int64 [n], n > 1: Fisher and Yates' shuffle."""
     if not fits(out, I64):
         return reference.random_permutation(generator, out)
-    acquire, release, state = generator.native_state()
-    acquire()
-    try:
-        order()(state, out, out.size)
-    finally:
-        release()
-    return None
+    return drawn(generator, order(), out, out.size)

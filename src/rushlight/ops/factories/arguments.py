@@ -36,6 +36,8 @@ def sizes(name: str, args: tuple, size: Any = None, argument: str = "size") -> S
         if args:
             raise TypeError(f"{name}() got multiple values for argument '{argument}'")
         args = (size,)
+    elif not args:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
     if len(args) == 1 and args[0].__class__ in _SEQUENCES:
         args = args[0]
     for n in args:

@@ -224,8 +224,6 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    if not args and size is None:
-        raise TypeError('zeros() missing 1 required positional arguments: "size"')
     shape = sizes("zeros", args, size)
     return made("zeros", "zeros", shape, out, dtype, layout, device, pin_memory, requires_grad)
 
@@ -234,8 +232,6 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
          requires_grad=False):  # fmt: skip
     """Ones of a shape: `ones(2, 3)` or `ones((2, 3))`."""
-    if not args and size is None:
-        raise TypeError('ones() missing 1 required positional arguments: "size"')
     shape = sizes("ones", args, size)
     return made("ones", "ones", shape, out, dtype, layout, device, pin_memory, requires_grad)
 
@@ -244,8 +240,6 @@ def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_m
 def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_memory=False,
           requires_grad=False, memory_format=None):  # fmt: skip
     """Memory of a shape, with whatever it held before."""
-    if not args and size is None:
-        raise TypeError('empty() missing 1 required positional arguments: "size"')
     shape = sizes("empty", args, size)
     if memory_format is not None and memory_format is not dtypes.contiguous_format:
         if memory_format is dtypes.preserve_format:
@@ -460,8 +454,6 @@ def new_one(
 def new_zeros(self, *args, size=None, dtype=None, layout=None, device=None, pin_memory=False,
               requires_grad=False):  # fmt: skip
     """Zeros of a shape, with the dtype and device of this tensor."""
-    if not args and size is None:
-        raise TypeError('new_zeros() missing 1 required positional arguments: "size"')
     shape = sizes("new_zeros", args, size)
     return new_one(
         "new_zeros", self, "zeros", shape, dtype, layout, device, pin_memory, requires_grad
@@ -472,8 +464,6 @@ def new_zeros(self, *args, size=None, dtype=None, layout=None, device=None, pin_
 def new_ones(self, *args, size=None, dtype=None, layout=None, device=None, pin_memory=False,
              requires_grad=False):  # fmt: skip
     """Ones of a shape, with the dtype and device of this tensor."""
-    if not args and size is None:
-        raise TypeError('new_ones() missing 1 required positional arguments: "size"')
     shape = sizes("new_ones", args, size)
     return new_one(
         "new_ones", self, "ones", shape, dtype, layout, device, pin_memory, requires_grad
@@ -484,8 +474,6 @@ def new_ones(self, *args, size=None, dtype=None, layout=None, device=None, pin_m
 def new_empty(self, *args, size=None, dtype=None, layout=None, device=None, pin_memory=False,
               requires_grad=False):  # fmt: skip
     """Memory of a shape, with the dtype and device of this tensor."""
-    if not args and size is None:
-        raise TypeError('new_empty() missing 1 required positional arguments: "size"')
     shape = sizes("new_empty", args, size)
     return new_one(
         "new_empty", self, "empty", shape, dtype, layout, device, pin_memory, requires_grad

@@ -39,6 +39,22 @@ def source(generator: Any) -> generators.Generator:
     return generator
 
 
+def drawing(sampler: Callable, generator: Any, *numbers: Any) -> Callable:
+    """`draw(array)` by a sampler of sampling.py, for arrays of all devices: what is drawn on the CPU is copied."""
+    g = source(generator)
+
+    def draw(a: Any) -> None:
+        space = devices.of(a)
+        if space is xp:
+            sampler(a, *numbers, g)
+        else:  # a copy with the strides of `a`: the order of the numbers follows memory
+            values = space.to_numpy(a)
+            sampler(values, *numbers, g)
+            space.copyto(a, space.from_numpy(values))
+
+    return draw
+
+
 # -- new tensors -----------------------------------------------------------------------------------
 
 
@@ -57,27 +73,10 @@ def drawn(
         creation.check_out(name, out, dtype)
         results.give_shape(out, shape)
         if not out.is_meta:
-            drawn_into(draw)(out._array)
+            draw(out._array)
         results.bump(out)
         return out
     return creation.made(name, fill, shape, None, dtype, layout, device, pin_memory, requires_grad)
-
-
-def drawn_into(draw: Callable) -> Callable:
-    """`draw(array)` for arrays of all devices: numbers are drawn on the CPU, then copied."""
-
-    def write(a: Any) -> None:
-        space = devices.of(a)
-        if space is xp:
-            draw(a)
-        else:
-            values = space.to_numpy(
-                a
-            )  # a copy with the strides of `a`: the order of the numbers follows memory
-            draw(values)
-            space.copyto(a, space.from_numpy(values))
-
-    return write
 
 
 def _uniform(a: np.ndarray) -> None:
@@ -106,28 +105,18 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
     >>> torch.rand(3)
     tensor([0.4963, 0.7682, 0.0885])
     """
-    if not args and size is None:
-        raise TypeError('rand() missing 1 required positional arguments: "size"')
+    draw = drawing(sampling.uniform_, generator, 0.0, 1.0)
     shape = arguments.sizes("rand", args, size)
-    g = source(generator)
-    return drawn(
-        "rand", lambda a: sampling.uniform_(a, 0.0, 1.0, g), shape, out, dtype, layout, device,
-        pin_memory, requires_grad,
-    )  # fmt: skip
+    return drawn("rand", draw, shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
 @shaped(xp.empty, _normal)
 def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
           requires_grad=False, pin_memory=False):  # fmt: skip
     """Normal numbers of mean 0 and standard deviation 1."""
-    if not args and size is None:
-        raise TypeError('randn() missing 1 required positional arguments: "size"')
+    draw = drawing(sampling.normal_, generator, 0.0, 1.0)
     shape = arguments.sizes("randn", args, size)
-    g = source(generator)
-    return drawn(
-        "randn", lambda a: sampling.normal_(a, 0.0, 1.0, g), shape, out, dtype, layout, device,
-        pin_memory, requires_grad,
-    )  # fmt: skip
+    return drawn("randn", draw, shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
 def _randint_array(*args: Any) -> np.ndarray | None:
@@ -152,13 +141,10 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
     """Integers of [low, high), `randint(high, size)` or `randint(low, high, size)`; int64 by default."""
     low, high, size = _bounds("randint", args, low, high, size)
     shape = arguments.only_sequence("randint", size)
-    g = source(generator)
+    draw = drawing(sampling.random_, generator, low, high)
     if dtype is None and out is None:
         dtype = dtypes.int64
-    return drawn(
-        "randint", lambda a: _integers(a, low, high, g), shape, out, dtype, layout, device,
-        pin_memory, requires_grad,
-    )  # fmt: skip
+    return drawn("randint", draw, shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
 def _bounds(name: str, args: tuple, low: Any, high: Any, size: Any) -> tuple:
@@ -186,10 +172,6 @@ def _int(name: str, value: Any, argument: str = "high") -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name}(): argument '{argument}' must be int, not {type(value).__name__}")
     return value.__index__()
-
-
-def _integers(a: np.ndarray, low: int, high: int, g: generators.Generator) -> None:
-    sampling.random_(a, g, low, high)
 
 
 def _randperm_array(n: Any) -> np.ndarray | None:
@@ -220,26 +202,24 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     return finished(array, requires_grad)
 
 
-def _like(name: str, draw: Callable, input: Any, options: tuple) -> Tensor:
-    return creation.like(name, drawn_into(draw), input, *options)
-
-
 @alike(xp.empty, _uniform)
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
               requires_grad=False, memory_format=None):  # fmt: skip
     """Uniform numbers in [0, 1), in the shape, dtype and memory order of `input`."""
-    g = source(generator)
-    options = (dtype, layout, device, pin_memory, requires_grad, memory_format)
-    return _like("rand_like", lambda a: sampling.uniform_(a, 0.0, 1.0, g), input, options)
+    draw = drawing(sampling.uniform_, generator, 0.0, 1.0)
+    return creation.like(
+        "rand_like", draw, input, dtype, layout, device, pin_memory, requires_grad, memory_format
+    )
 
 
 @alike(xp.empty, _normal)
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
                requires_grad=False, memory_format=None):  # fmt: skip
     """Normal numbers, in the shape, dtype and memory order of `input`."""
-    g = source(generator)
-    options = (dtype, layout, device, pin_memory, requires_grad, memory_format)
-    return _like("randn_like", lambda a: sampling.normal_(a, 0.0, 1.0, g), input, options)
+    draw = drawing(sampling.normal_, generator, 0.0, 1.0)
+    return creation.like(
+        "randn_like", draw, input, dtype, layout, device, pin_memory, requires_grad, memory_format
+    )
 
 
 @public(overridable=True)
@@ -247,9 +227,10 @@ def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, 
                  device=None, pin_memory=False, requires_grad=False, memory_format=None):  # fmt: skip
     """Integers of [low, high), in the shape, dtype and memory order of `input`."""
     low, high, _ = _bounds("randint_like", (*args, ()), low, high, None)
-    g = source(generator)
-    options = (dtype, layout, device, pin_memory, requires_grad, memory_format)
-    return _like("randint_like", lambda a: _integers(a, low, high, g), input, options)
+    draw = drawing(sampling.random_, generator, low, high)
+    return creation.like(
+        "randint_like", draw, input, dtype, layout, device, pin_memory, requires_grad, memory_format
+    )
 
 
 # -- in place --------------------------------------------------------------------------------------
@@ -265,6 +246,11 @@ log_normal_node = overwriting("log_normal", "LogNormalBackward0")
 geometric_node = overwriting("geometric", "GeometricBackward0")
 
 
+def redrawn(t: Tensor, sampler: Callable, node: Any, generator: Any, *numbers: Any) -> Tensor:
+    """Overwrite `t` by what a sampler draws."""
+    return overwrite(t, sampler.__name__, drawing(sampler, generator, *numbers), node)
+
+
 @public("Tensor", overridable=True)
 def uniform_(self, *args, to=1.0, generator=None, **kwargs):
     """Overwrite by uniform numbers in [from, to): `uniform_(from=0, to=1)`."""
@@ -275,10 +261,7 @@ def uniform_(self, *args, to=1.0, generator=None, **kwargs):
             f"uniform_() takes from 0 to 2 positional arguments but {len(args)} were given"
         )
     low, to = (*args, *(low, to)[len(args) :])
-    g = source(generator)
-    return overwrite(
-        self, "uniform_", drawn_into(lambda a: sampling.uniform_(a, low, to, g)), uniform_node
-    )
+    return redrawn(self, sampling.uniform_, uniform_node, generator, low, to)
 
 
 def _no_more(name: str, kwargs: dict) -> None:
@@ -289,10 +272,7 @@ def _no_more(name: str, kwargs: dict) -> None:
 @public("Tensor", overridable=True)
 def normal_(self, mean=0.0, std=1.0, *, generator=None):
     """Overwrite by normal numbers."""
-    g = source(generator)
-    return overwrite(
-        self, "normal_", drawn_into(lambda a: sampling.normal_(a, mean, std, g)), normal_node
-    )
+    return redrawn(self, sampling.normal_, normal_node, generator, mean, std)
 
 
 @public("Tensor", overridable=True)
@@ -304,65 +284,41 @@ def random_(self, *args, to=None, generator=None, **kwargs):
         low, to = args
     elif len(args) == 1:
         low, to = (low, args[0]) if to is None else (args[0], to)
-    g = source(generator)
     node = random_nodes[2 if to is None and low is None else 1 if low is None else 0]
     if to is not None and low is None:
         low = 0
-    return overwrite(self, "random_", drawn_into(lambda a: sampling.random_(a, g, low, to)), node)
+    return redrawn(self, sampling.random_, node, generator, low, to)
 
 
 @public("Tensor", overridable=True)
 def bernoulli_(self, p=0.5, *, generator=None):
     """Overwrite by ones with probability `p` (a number, or a tensor that broadcasts), else zeros."""
-    g = source(generator)
     if isinstance(p, Tensor):
         array, node = devices.of(p._array).to_numpy(p._array), bernoulli_tensor_node
         geometry.expand_strides(array.shape, array.strides, self._array.shape)  # raises its error
-        return overwrite(
-            self, "bernoulli_", drawn_into(lambda a: sampling.bernoulli_(a, array, g)), node
-        )
-    return overwrite(
-        self, "bernoulli_", drawn_into(lambda a: sampling.bernoulli_(a, p, g)), bernoulli_node
-    )
+        return redrawn(self, sampling.bernoulli_, node, generator, array)
+    return redrawn(self, sampling.bernoulli_, bernoulli_node, generator, p)
 
 
 @public("Tensor", overridable=True)
 def exponential_(self, lambd=1.0, *, generator=None):
     """Overwrite by exponential numbers of mean 1 / lambd."""
-    g = source(generator)
-    return overwrite(
-        self,
-        "exponential_",
-        drawn_into(lambda a: sampling.exponential_(a, lambd, g)),
-        exponential_node,
-    )
+    return redrawn(self, sampling.exponential_, exponential_node, generator, lambd)
 
 
 @public("Tensor", overridable=True)
 def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
     """Overwrite by Cauchy numbers."""
-    g = source(generator)
-    return overwrite(
-        self, "cauchy_", drawn_into(lambda a: sampling.cauchy_(a, median, sigma, g)), cauchy_node
-    )
+    return redrawn(self, sampling.cauchy_, cauchy_node, generator, median, sigma)
 
 
 @public("Tensor", overridable=True)
 def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
     """Overwrite by numbers whose logarithm is normal with `mean` and `std`."""
-    g = source(generator)
-    return overwrite(
-        self,
-        "log_normal_",
-        drawn_into(lambda a: sampling.log_normal_(a, mean, std, g)),
-        log_normal_node,
-    )
+    return redrawn(self, sampling.log_normal_, log_normal_node, generator, mean, std)
 
 
 @public("Tensor", overridable=True)
 def geometric_(self, p, *, generator=None):
     """Overwrite by the number of trials of probability `p` until the first success."""
-    g = source(generator)
-    return overwrite(
-        self, "geometric_", drawn_into(lambda a: sampling.geometric_(a, p, g)), geometric_node
-    )
+    return redrawn(self, sampling.geometric_, geometric_node, generator, p)
