@@ -89,6 +89,7 @@ def arguments_of(name: str, dtype: str) -> list:
     return found
 
 
+@pytest.mark.filterwarnings("ignore:.*out of bounds")  # float32 does not hold every integer
 @pytest.mark.parametrize("seed", range(8))
 def test_calls_in_any_order(seed):
     choose = random.Random(seed)
