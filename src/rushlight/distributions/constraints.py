@@ -24,7 +24,7 @@ class Constraint:
     event_dim = 0
 
     def check(self, value: Any) -> Any:
-        """A bool tensor: True where `value` satisfies the constraint."""
+        """Return a bool tensor: True where `value` satisfies the constraint."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -111,7 +111,7 @@ class MixtureSameFamilyConstraint(_Derived):
 
 
 class _IndependentConstraint(_Derived):
-    """The last dimensions of another constraint taken as one event."""
+    """A constraint on whole events: those of another constraint over the last dimensions."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         super().__init__(base_constraint)
@@ -289,7 +289,7 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Cat(Constraint):
-    """Constraints for stretches of one dimension, one after the other."""
+    """Constraints on successive ranges of one dimension."""
 
     def __init__(self, cseq: Any, dim: int = 0, lengths: Any = None) -> None:
         if not all(isinstance(c, Constraint) for c in cseq):
@@ -315,7 +315,7 @@ class _Cat(Constraint):
 
 
 class _Stack(_Cat):
-    """Constraints for the entries of one dimension."""
+    """Constraints on the slices along one dimension."""
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]

@@ -63,7 +63,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Check arguments of all distributions from now on, or do not."""
+        """Say whether distributions check their arguments from now on."""
         if value not in (True, False):
             raise ValueError(f"set_default_validate_args expects True or False, got {value!r}")
         Distribution._validate_args = value
@@ -85,7 +85,7 @@ class Distribution:
 
     @property
     def mode(self) -> Any:
-        """The likeliest value."""
+        """The most probable value."""
         raise NotImplementedError(f"{type(self)} does not implement mode")
 
     @property
@@ -99,48 +99,48 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Any = ()) -> Any:
-        """A sample, without gradient."""
+        """Draw a sample, without gradient."""
         with torch.no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
-        """A sample that is a function of the parameters and of noise, so that gradients flow."""
+        """Draw a sample as a function of the parameters and of noise, so that gradients flow to the parameters."""
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Any:
-        """`sample((n,))`."""
+        """Draw `n` samples: the older form of `sample((n,))`."""
         warnings.warn(
             "sample_n(n) will be deprecated. Use .sample((n,)) instead.", UserWarning, stacklevel=2
         )
         return self.sample((n,))
 
     def log_prob(self, value: Any) -> Any:
-        """The logarithm of the density, or of the probability, at `value`."""
+        """Return the logarithm of the density, or of the probability, at `value`."""
         raise NotImplementedError
 
     def cdf(self, value: Any) -> Any:
-        """The probability of what is not above `value`."""
+        """Return the probability that a sample is not above `value`."""
         raise NotImplementedError
 
     def icdf(self, value: Any) -> Any:
-        """The inverse of `cdf`."""
+        """Return the inverse of `cdf`."""
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Any:
-        """All values, in a new first dimension."""
+        """Return all values, along a new first dimension."""
         raise NotImplementedError
 
     def _for_batch(self, values: Any, expand: bool) -> Any:
-        """Numbers in a new first dimension, `expand`ed over the batch."""
+        """Put the values along a new first dimension; if `expand`, repeat them for each distribution of the batch."""
         values = values.reshape((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1,) + self._batch_shape) if expand else values
 
     def entropy(self) -> Any:
-        """The entropy, in nats."""
+        """Return the entropy, in nats."""
         raise NotImplementedError
 
     def perplexity(self) -> Any:
-        """exp(entropy)."""
+        """Return exp(entropy)."""
         return torch.exp(self.entropy())
 
     @property
@@ -154,7 +154,7 @@ class Distribution:
         raise NotImplementedError
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distributions with their parameters expanded to `batch_shape`.
+        """Return the same distributions with their parameters expanded to `batch_shape`.
 
         A class names in `_parameters` the tensors and distributions that are expanded, and in `_kept`
         what is taken over as it is; those of its base classes come with them.

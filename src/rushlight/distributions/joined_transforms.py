@@ -1,4 +1,4 @@
-"""Several transforms side by side: `CatTransform` and `StackTransform`."""
+"""Transforms of the parts of a tensor: `CatTransform` and `StackTransform`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _checked(tseq: Any, cache_size: int) -> list[Transform]:
 
 
 class _Joined(Transform):
-    """Transforms side by side: a subclass says how to cut a tensor and how to join the parts."""
+    """The base of both: a subclass says how to cut a tensor and how to join the parts."""
 
     transforms: list[Transform]
     dim: int

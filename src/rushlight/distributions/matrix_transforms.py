@@ -1,4 +1,4 @@
-"""Transforms of vectors and matrices: onto the simplex and onto Cholesky factors."""
+"""Transforms of vectors and matrices, to the simplex and to Cholesky factors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SoftmaxTransform(_SameType):
 
 
 class StickBreakingTransform(_SameType):
-    """From K - 1 real numbers to the simplex of K: each takes its share of what the others left.
+    """Maps K - 1 real numbers to the simplex of K: each number says which share of the rest it takes.
 
     Share i is sigmoid(x_i - log(K - i)), i from 1, so that x = 0 is the centre of the simplex.
     """
@@ -76,7 +76,7 @@ class StickBreakingTransform(_SameType):
 
 
 class LowerCholeskyTransform(_SameType):
-    """The lower triangle of any square matrix, with exp of the diagonal."""
+    """Maps a square matrix to its lower triangle, with exp of the diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -89,7 +89,7 @@ class LowerCholeskyTransform(_SameType):
 
 
 class PositiveDefiniteTransform(_SameType):
-    """L L^T of `LowerCholeskyTransform`'s L."""
+    """Maps a square matrix to L L^T, where L is the result of `LowerCholeskyTransform`."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -103,7 +103,7 @@ class PositiveDefiniteTransform(_SameType):
 
 
 class CorrCholeskyTransform(Transform):
-    """From D (D - 1) / 2 real numbers to the Cholesky factor of a D x D correlation matrix.
+    """Maps D (D - 1) / 2 real numbers to the Cholesky factor of a D x D correlation matrix.
 
     tanh of the numbers, row by row below the diagonal, are canonical partial correlations; each takes
     its share of what is left of the row's unit norm (Lewandowski, Kurowicka and Joe, 2009).

@@ -57,11 +57,11 @@ class Transform:
 
     @property
     def sign(self) -> Any:
-        """+1 or -1: whether a univariate bijection increases or decreases."""
+        """+1 if a univariate bijection increases, -1 if it decreases."""
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """The same transform with that cache."""
+        """Return the same transform with another cache size."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -76,7 +76,7 @@ class Transform:
         return self is other
 
     def __call__(self, x: Tensor) -> Tensor:
-        """y of x."""
+        """Return y, the transform of x."""
         if self._cache_size == 0:
             return self._call(x)
         known_x, known_y = self._cached_x_y
@@ -103,30 +103,30 @@ class Transform:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """log |dy/dx| at a pair of points."""
+        """Return log |det dy/dx| at x, whose transform is y."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of y for an x of `shape`."""
+        """Return the shape of y for an x of `shape`."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of x for a y of `shape`."""
+        """Return the shape of x for a y of `shape`."""
         return shape
 
 
 class _SameType(Transform):
-    """Transforms without parameters are equal when their types are."""
+    """The base of transforms without parameters: two are equal if their types are."""
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self)
 
 
 class _InverseTransform(Transform):
-    """The inverse of another transform, which holds it only weakly."""
+    """The inverse of a transform; the transform refers to it weakly."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(cache_size=transform._cache_size)
@@ -170,7 +170,7 @@ class _InverseTransform(Transform):
 
 
 def _dims(parts: Any, inner: str, outer: str) -> int:
-    """Event dimensions that a chain needs at the side `outer` of its first part."""
+    """Return how many event dimensions a chain needs at the side `outer` of its first part."""
     event_dim = getattr(parts[-1], inner).event_dim
     for part in reversed(parts):
         near, far = getattr(part, outer).event_dim, getattr(part, inner).event_dim
@@ -184,7 +184,7 @@ def _widened(constraint: Any, event_dim: int) -> Any:
 
 
 class ComposeTransform(Transform):
-    """Transforms one after the other, the first of `parts` first."""
+    """The composition of transforms: `parts[0]` is applied first."""
 
     _settings = ("parts",)
 
@@ -264,7 +264,7 @@ class ComposeTransform(Transform):
 
 
 class IndependentTransform(Transform):
-    """A transform with more event dimensions: log |det J| is summed over them."""
+    """A transform with more event dimensions; log |det J| is summed over them."""
 
     _settings = ("base_transform", "reinterpreted_batch_ndims")
 

@@ -13,7 +13,7 @@ euler_constant = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """The values as tensors of one shape; numbers take the dtype of the first tensor.
+    """Return the values as tensors of one shape; numbers take the dtype of the first tensor.
 
     >>> import rushlight as torch
     >>> from rushlight.distributions.utils import broadcast_all
@@ -37,7 +37,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 
 
 def broadcast_shapes(*shapes: Any) -> Any:
-    """The common shape of tensors of these shapes, a Size."""
+    """Return the common shape of tensors of these shapes, a Size."""
     return rushlight.Size(rushlight.broadcast_shapes(*shapes))
 
 
@@ -46,25 +46,25 @@ def _standard_normal(shape: Any, dtype: Any, device: Any = None) -> Tensor:
 
 
 def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
-    """The sum over the last `dim` dimensions."""
+    """Return the sum over the last `dim` dimensions."""
     if dim == 0:
         return value
     return value.reshape(value.shape[:-dim] + (-1,)).sum(-1)
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Probabilities of log-odds (`is_binary`), or of unnormalised log-probabilities along the last dim."""
+    """Return the probabilities of log-odds (`is_binary`), or of unnormalised log-probabilities along the last dim."""
     return logits.sigmoid() if is_binary else logits.softmax(-1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Probabilities kept one eps away from 0 and 1, so that their logarithms are finite."""
+    """Clamp probabilities to [eps, 1 - eps], so that their logarithms are finite."""
     eps = rushlight.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """The inverse of `logits_to_probs`, finite for probabilities 0 and 1."""
+    """Return the inverse of `logits_to_probs`; it is finite for the probabilities 0 and 1."""
     clamped = clamp_probs(probs)
     return clamped.log() - (-clamped).log1p() if is_binary else clamped.log()
 
@@ -76,7 +76,7 @@ def either(probs: Any, logits: Any) -> None:
 
 
 class lazy_property:
-    """An attribute computed when first read, with history, and kept on the instance."""
+    """An attribute that is computed when it is first read, recorded, and then kept on the instance."""
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         self.wrapped = wrapped
@@ -126,7 +126,7 @@ class ProbsOrLogits:
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """The elements on and below diagonal `diag` of matrices [..., n, n], row by row."""
+    """Return the elements on and below diagonal `diag` of matrices [..., n, n], row by row."""
     n = mat.shape[-1]
     if diag < -n or diag >= n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
@@ -135,7 +135,7 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """The inverse of `tril_matrix_to_vec`: [..., k] to [..., n, n], zero elsewhere."""
+    """Return the inverse of `tril_matrix_to_vec`, from [..., k] to [..., n, n] with zeros elsewhere."""
     root = ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5
     n = (-(1 + 2 * diag) + root) / 2
     if round(n) - n > rushlight.finfo(vec.dtype).eps:

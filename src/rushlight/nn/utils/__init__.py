@@ -1,4 +1,4 @@
-"""Tools around modules and their parameters."""
+"""Functions for modules and their parameters."""
 
 from __future__ import annotations
 

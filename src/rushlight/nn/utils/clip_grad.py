@@ -1,4 +1,4 @@
-"""Gradients made smaller where they are too large."""
+"""Functions that make large gradients smaller."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def fused() -> Any:
 
 
 def scaled(xp: Any, g: Any, factor: float) -> None:
-    """A rule of `optim/fused.py`."""
+    """The update rule that scales a gradient (see `optim/rules.py`)."""
     g *= factor
 
 
 def clipped(xp: Any, g: Any, most: float) -> None:
-    """A rule of `optim/fused.py`."""
+    """The update rule that limits the elements of a gradient (see `optim/rules.py`)."""
     g[...] = xp.clip(g, -most, most)
 
 
@@ -46,7 +46,7 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The norm of all the tensors together, as if they were one vector."""
+    """Return the norm of all tensors, taken as one vector."""
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     norm_type = float(norm_type)
     if not tensors:

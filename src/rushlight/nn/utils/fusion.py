@@ -1,4 +1,4 @@
-"""Batch normalisation of a trained model put into the layer before it."""
+"""Functions that fold a batch normalisation into the layer before it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _fused(layer: Module, bn: Any, *flags: Any, fuse: Any) -> Any:
 
 
 def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Any:
-    """A convolution equal to `bn(conv(x))`, both in eval mode."""
+    """Return a convolution that computes `bn(conv(x))`; both are in eval mode."""
     return _fused(conv, bn, transpose, fuse=fuse_conv_bn_weights)
 
 
@@ -44,7 +44,7 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of that convolution: w s and (b - mean) s + shift, with s = scale / deviation."""
+    """Return its weight and bias: w s and (b - mean) s + shift, with s = scale / deviation."""
     conv_b = rushlight.zeros_like(bn_rm) if conv_b is None else conv_b
     bn_w = rushlight.ones_like(bn_rm) if bn_w is None else bn_w
     bn_b = rushlight.zeros_like(bn_rm) if bn_b is None else bn_b
@@ -60,7 +60,7 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: Module, bn: Module) -> Any:
-    """A linear layer equal to `bn(linear(x))`, both in eval mode."""
+    """Return a linear layer that computes `bn(linear(x))`; both are in eval mode."""
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError(
             "To fuse, linear.out_features == bn.num_features or bn.num_features == 1"
@@ -77,5 +77,5 @@ def fuse_linear_bn_weights(
     bn_w: Tensor,
     bn_b: Tensor,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of that linear layer."""
+    """Return its weight and bias."""
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)

@@ -1,4 +1,4 @@
-"""Modules made without drawing their starting values."""
+"""A function that makes a module without initial values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["skip_init"]
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Module:
-    """A module whose parameters have memory but no values yet."""
+    """Make a module whose parameters have memory but no values yet."""
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:

@@ -1,4 +1,4 @@
-"""Weights of convolutions in the order of memory that channels-last inputs like."""
+"""Functions that change the memory format of the weights of convolutions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _convert(module: Module, kinds: tuple[type, ...], memory_format: Any) -> Mod
 
 
 def convert_conv2d_weight_memory_format(module: Module, memory_format: Any) -> Module:
-    """The weights of all 2-d convolutions in that order of memory; their values stay."""
+    """Convert the weights of all 2-d convolutions to the memory format; their values stay."""
     nn = rushlight.nn
     return _convert(module, (nn.Conv2d, nn.ConvTranspose2d), memory_format)
 
 
 def convert_conv3d_weight_memory_format(module: Module, memory_format: Any) -> Module:
-    """The weights of all 3-d convolutions in that order of memory; their values stay."""
+    """Convert the weights of all 3-d convolutions to the memory format; their values stay."""
     nn = rushlight.nn
     return _convert(module, (nn.Conv3d, nn.ConvTranspose3d), memory_format)

@@ -1,4 +1,4 @@
-"""Weights of a kind: of a given length and direction, of largest singular value 1, orthogonal."""
+"""Parametrizations: weight norm, spectral norm, orthogonal matrices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _tensor_of(module: Module, name: str) -> Tensor:
 
 
 def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
-    """The 2-norm over all dimensions but one, which keep size 1; over all for None or -1."""
+    """Return the 2-norm over all dimensions except one, which keep size 1; over all for None or -1."""
     if dim is None or dim == -1:
         return rushlight.linalg.vector_norm(v)
     others = [d for d in range(v.dim()) if d != dim % v.dim()]
@@ -44,7 +44,7 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """The weight as length times direction, w = g v / ||v||, both learned (Salimans, Kingma 2016).
+    """Parametrize the weight by its length and direction, w = g v / ||v|| (Salimans, Kingma 2016).
 
     One length for each index of `dim`; one for the whole tensor with `dim=None`. State dicts of the
     older `nn.utils.weight_norm` load too.
@@ -124,7 +124,7 @@ class _SpectralNorm(Module):
 
 
 def output_dim(module: Module, dim: int | None) -> int:
-    """The dimension of a layer's outputs in its weight, where none is given."""
+    """Return `dim`, or the dimension of the weight that belongs to the outputs of the layer."""
     if dim is not None:
         return dim
     nn = rushlight.nn
@@ -138,7 +138,7 @@ def spectral_norm(
     eps: float = 1e-12,
     dim: int | None = None,
 ) -> Module:
-    """The weight divided by its largest singular value, as a matrix with rows along `dim`
+    """Divide the weight, as a matrix with rows along `dim`, by its largest singular value
     (Miyato et al. 2018).
 
     In training each use of the weight does `n_power_iterations` steps of the power method.
@@ -260,7 +260,7 @@ def orthogonal(
     *,
     use_trivialization: bool = True,
 ) -> Module:
-    """The weight kept orthogonal (unitary, where complex): [..., m, n] with orthonormal rows or columns.
+    """Keep the weight [..., m, n] orthogonal (unitary, if complex): its rows or columns are orthonormal.
 
     `orthogonal_map`: "matrix_exp" (square ones' default), "cayley" or "householder".
 

@@ -32,7 +32,7 @@ _cache: dict[tuple[int, str], Tensor] = {}
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Inside, a parametrized tensor is computed at its first use and kept until the end.
+    """Compute each parametrized tensor once in the block, and keep it until the end of the block.
 
     For weights that are used several times in one forward pass, as in a recurrent network.
     """
@@ -79,7 +79,7 @@ def _check_same(what: str, keeps: str, tensor: Any, like: Any) -> None:
 
 
 def _parts(inverted: Any) -> list[Tensor]:
-    """The result of a `right_inverse` as a list of tensors."""
+    """Return the result of a `right_inverse` as a list of tensors."""
     parts = [inverted] if isinstance(inverted, Tensor) else inverted
     if not isinstance(parts, Sequence):
         raise ValueError(
@@ -286,7 +286,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 def remove_parametrizations(
     module: Module, tensor_name: str, leave_parametrized: bool = True
 ) -> Module:
-    """The tensor is a plain one again: with its present value, or with that of its original."""
+    """Make the tensor a plain one again, with its present value or with that of its original."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     listed = module.parametrizations[tensor_name]
@@ -313,14 +313,14 @@ def remove_parametrizations(
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The module's class before it was parametrized."""
+    """Return the class that the module had before it was parametrized."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Parametrize a module as another one is, with the same parametrizations and originals."""
+    """Parametrize a module with the parametrizations and originals of another one."""
     if not is_parametrized(from_module):
         return to_module
     names = list(from_module.parametrizations) if tensor_name is None else [tensor_name]

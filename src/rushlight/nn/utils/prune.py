@@ -39,10 +39,10 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask for importance scores `t`, combined with `default_mask`."""
+        """Return the mask for importance scores `t`, combined with `default_mask`."""
 
     def apply_mask(self, module: Module) -> Tensor:
-        """The parameter times its mask."""
+        """Return the parameter times its mask."""
         name = getattr(self, "_tensor_name", None)
         if name is None:
             raise AssertionError(f"Module {module} has to be pruned")
@@ -103,7 +103,7 @@ class BasePruningMethod(ABC):
         default_mask: Tensor | None = None,
         importance_scores: Tensor | None = None,
     ) -> Tensor:
-        """A pruned copy of a tensor."""
+        """Return a pruned copy of a tensor."""
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
             raise AssertionError(
@@ -168,7 +168,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask after the last method, which gets only the elements not pruned yet."""
+        """Return the mask after the last method, which gets only the elements that are not pruned yet."""
         method = self._pruning_methods[-1]
         where: Any
         if method.PRUNING_TYPE == "unstructured":
@@ -227,7 +227,7 @@ class _Structured(_Amount):
     dim: int
 
     def _slices(self, t: Tensor) -> int:
-        """The number of slices; raises if there are none."""
+        """Return the number of slices; raise an error if there are none."""
         if t.dim() <= 1:
             raise ValueError(
                 "Structured pruning can only be applied to multidimensional tensors. Found tensor of "

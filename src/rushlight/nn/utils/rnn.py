@@ -1,4 +1,4 @@
-"""Sequences of different lengths: padded into one tensor, or packed step by step."""
+"""Functions that pad or pack sequences of different lengths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The permutation that undoes another."""
+    """Return the inverse of a permutation."""
     if permutation is None:
         return None
     inverse = rushlight.empty_like(permutation)
@@ -35,12 +35,12 @@ def _to(name: str, dtype: str) -> Callable[[Any], Any]:
         return self.to(dtype=getattr(rushlight, dtype))
 
     convert.__name__, convert.__qualname__ = name, f"PackedSequence.{name}"
-    convert.__doc__ = f"In {dtype}."
+    convert.__doc__ = f"Convert the data to {dtype}."
     return convert
 
 
 class PackedSequence(_Packed):
-    """Sequences cut into steps: all first elements, all second ones, and so on, longest first.
+    """Sequences, stored step by step: all first elements, then all second ones; the longest sequence is first.
 
     data: [sum of lengths, *]; batch_sizes: how many sequences still run at each step;
     sorted_indices: how the batch was sorted, unsorted_indices: how to undo it.
@@ -64,7 +64,7 @@ class PackedSequence(_Packed):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The data moved or converted, the indices with it."""
+        """Move or convert the data, and move the indices with it."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
@@ -76,11 +76,11 @@ class PackedSequence(_Packed):
         return type(self)(data, self.batch_sizes, *indices)
 
     def cpu(self) -> PackedSequence:
-        """On the CPU."""
+        """Move to the CPU."""
         return self.to("cpu")
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """On a GPU."""
+        """Move to a GPU."""
         return self.to(*args, **{"device": "cuda", **kwargs})
 
     double, float, half = _to("double", "float64"), _to("float", "float32"), _to("half", "float16")
@@ -88,7 +88,7 @@ class PackedSequence(_Packed):
     char, byte = _to("char", "int8"), _to("byte", "uint8")
 
     def pin_memory(self) -> PackedSequence:
-        """In page-locked memory."""
+        """Copy to page-locked memory."""
         parts = (None if t is None else t.pin_memory() for t in self)
         return type(self)(*parts)
 
@@ -154,7 +154,7 @@ def pad_packed_sequence(
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The padded tensor and the lengths again, in the order before packing."""
+    """Return the padded tensor and the lengths, in the order before packing."""
     batch_sizes = sequence.batch_sizes.tolist()
     steps = len(batch_sizes)
     if total_length is not None and total_length < steps:
@@ -189,7 +189,7 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Tensors [L_i, *] as one [T, B, *] (or [B, T, *]), the shorter ones filled up."""
+    """Join tensors [L_i, *] into one [T, B, *] (or [B, T, *]); fill the shorter ones up."""
     if not isinstance(sequences, Iterable):
         raise RuntimeError(
             f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
@@ -212,7 +212,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list:
-    """The sequences that `pad_sequence` padded."""
+    """Return the sequences that `pad_sequence` padded."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     lengths = lengths.tolist() if isinstance(lengths, Tensor) else lengths
@@ -220,12 +220,12 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
 
 
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Tensors [L_i, *] packed."""
+    """Pack tensors [L_i, *]."""
     lengths = rushlight.tensor([s.size(0) for s in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences that `pack_sequence` packed."""
+    """Return the sequences that `pack_sequence` packed."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

@@ -15,7 +15,7 @@ __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 
 
 class SpectralNorm:
-    """The hook: divides `name_orig` by its largest singular value, that of vectors `name_u`, `_v`."""
+    """The hook that divides `name_orig` by its largest singular value, from the vectors `name_u`, `_v`."""
 
     _version = 1
 
@@ -35,7 +35,7 @@ class SpectralNorm:
         return weight.movedim(self.dim, 0).flatten(1)
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
-        """The normalised weight, after power iterations if `do_power_iteration`."""
+        """Return the normalised weight, after power iterations if `do_power_iteration`."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = self.reshape_weight_to_matrix(weight)
@@ -96,7 +96,7 @@ class SpectralNorm:
 
 
 class _Version:
-    """Notes in the metadata of a state dict of which kind the vectors in it are, as PyTorch does."""
+    """A hook that writes the version of the vectors into the metadata of a state dict, as PyTorch does."""
 
     def __init__(self, hook: SpectralNorm) -> None:
         self.hook = hook
@@ -107,7 +107,7 @@ class _Version:
 
 
 class _FromOlder:
-    """Completes a checkpoint of version 0, which has the divided weight and `_u`, but no `_v`.
+    """A hook that completes a checkpoint of version 0, which has the divided weight and `_u`, but no `_v`.
 
     The missing vector is what the saved numbers determine: of all v that W maps closest to u, with the
     length at which u . W v is the divisor that they were saved with.
@@ -138,7 +138,7 @@ def spectral_norm(
     eps: float = 1e-12,
     dim: int | None = None,
 ) -> Module:
-    """The weight divided by its largest singular value; see `parametrizations.spectral_norm`."""
+    """Divide the weight by its largest singular value; see `parametrizations.spectral_norm`."""
     SpectralNorm.apply(module, name, n_power_iterations, output_dim(module, dim), eps)
     return module
 

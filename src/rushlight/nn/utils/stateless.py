@@ -1,4 +1,4 @@
-"""Modules called with parameters that are not their own."""
+"""Calls of modules with other parameters than their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ABSENT = object()
 
 @contextlib.contextmanager
 def _with_tensors(module: Module, tensors: dict[str, Tensor], tie_weights: bool) -> Iterator[None]:
-    """Inside, the named parameters, buffers and other attributes of the module are the given tensors.
+    """Replace the named parameters, buffers and attributes of the module by the tensors, in the block.
 
     TypeError if a value or the attribute that it replaces is not a tensor; AttributeError for a missing module.
     """
@@ -72,7 +72,7 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other tensors instead of its parameters and buffers, by name.
+    """Call a module with the given tensors in place of its parameters and buffers of the same names.
 
     Names not given keep the module's own; with `strict` all must be given, and no others.
     """

@@ -14,13 +14,13 @@ __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 
 class WeightNorm:
-    """The hook: computes the weight from its length `name_g` and direction `name_v`."""
+    """The hook that computes the weight from its length `name_g` and direction `name_v`."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name, self.dim = name, -1 if dim is None else dim
 
     def compute_weight(self, module: Module) -> Tensor:
-        """The weight as it is now."""
+        """Return the present weight."""
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
         return v * (g / norm_except_dim(v, self.dim))
 
@@ -59,7 +59,7 @@ class WeightNorm:
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """The weight as length times direction; superseded by `parametrizations.weight_norm`."""
+    """Compute the weight as length times direction; `parametrizations.weight_norm` replaces this."""
     warnings.warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of "
         "`torch.nn.utils.parametrizations.weight_norm`.",

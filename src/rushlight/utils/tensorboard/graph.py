@@ -1,4 +1,4 @@
-"""The picture of a model: every operator that one forward pass calls, in the scopes of the modules that call it."""
+"""The graph of a model: the operators that one forward pass calls, in the scopes of the modules that call them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rushlight.core.tensor import Tensor
 
 
 def graph(model: Any, inputs: Any = None) -> GraphDef:
-    """The nodes of `model(*inputs)`: inputs, parameters and buffers, one for each operator, outputs.
+    """Return the nodes of `model(*inputs)`: inputs, parameters and buffers, one for each operator, outputs.
 
     The model runs once, without gradients. ValueError for no inputs.
     """
@@ -47,7 +47,7 @@ def graph(model: Any, inputs: Any = None) -> GraphDef:
 
 
 def _tensors(thing: Any) -> list[Tensor]:
-    """The tensors in nested lists, tuples and dicts."""
+    """Yield the tensors in nested lists, tuples and dicts."""
     if isinstance(thing, Tensor):
         return [thing]
     if isinstance(thing, dict):

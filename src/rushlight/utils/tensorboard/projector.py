@@ -1,4 +1,4 @@
-"""The files that TensorBoard's projector reads: a table of vectors, one of labels, one picture of all pictures."""
+"""The files that TensorBoard's projector reads: a table of vectors, a table of labels, an image of all images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rushlight.utils.tensorboard.summary import grid, numbers
 
 
 def folder(tag: str, step: int) -> str:
-    """`00005/name`: the folder of one embedding; a tag is one folder whatever it contains."""
+    """Return the folder of one embedding, `00005/name`; the tag becomes one folder, whatever it contains."""
     for letter in "%/\\":
         tag = tag.replace(letter, f"%{ord(letter):02x}")
     return f"{step:05d}/{tag}"
@@ -29,7 +29,7 @@ def write_embedding(
     tag: str,
     header: list | None,
 ) -> None:
-    """Write the files of one embedding under `root`, and enter it in `config` and in the file of that."""
+    """Write the files of one embedding under `root`, and add it to `config` and to the file of `config`."""
     from google.protobuf import text_format
 
     vectors = numbers(mat)
@@ -73,7 +73,7 @@ def _table(place: str, name: str, rows: list) -> None:
 
 
 def _sprite(place: str, pictures: np.ndarray) -> None:
-    """All images in a square sprite, from which the projector cuts them; values are 0 to 1."""
+    """Write all images into one square image, from which the projector cuts them; values are 0 to 1."""
     from PIL import Image
 
     arranged = grid(pictures, math.ceil(len(pictures) ** 0.5)).transpose(1, 2, 0)

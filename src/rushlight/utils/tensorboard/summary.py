@@ -1,4 +1,4 @@
-"""The records of event files: a function per kind makes the `Summary` that TensorBoard's plugins read.
+"""The records of event files: for each kind a function that makes the `Summary` that TensorBoard's plugins read.
 
 The messages and their fields are those of the `tensorboard` package (`tensorboard/compat/proto`, `tensorboard/plugins`).
 """
@@ -20,7 +20,7 @@ from rushlight.core.tensor import Tensor
 
 
 def numbers(thing: Any) -> np.ndarray:
-    """A tensor, an array or a number as an array; NotImplementedError for anything else, as in PyTorch."""
+    """Return a tensor, an array or a number as an array; raise NotImplementedError for anything else, as PyTorch does."""
     if isinstance(thing, Tensor):
         thing = thing.detach()
         return (thing.float() if thing.dtype.name == "bfloat16" else thing).cpu().numpy()
@@ -38,7 +38,7 @@ def _one(tag: str, **field: Any) -> Summary:
 
 
 def _for_plugin(name: str, content: Any = b"") -> SummaryMetadata:
-    """The note that tells TensorBoard which plugin shows a value."""
+    """Return the metadata that tell TensorBoard which plugin shows a value."""
     if not isinstance(content, bytes):
         content = content.SerializeToString()
     return SummaryMetadata(
@@ -64,7 +64,7 @@ def _text(content: bytes, *sizes: int) -> TensorProto:
 
 
 def scalar(tag: str, value: Any, new_style: bool = False, double: bool = False) -> Summary:
-    """One number; `new_style` as a tensor of TensorBoard's scalars plugin. AssertionError for more than one."""
+    """Make the record of one number, with `new_style` a tensor of TensorBoard's scalars plugin. Raise AssertionError for more than one number."""
     array = numbers(value).squeeze()
     if array.ndim:
         raise AssertionError(
@@ -102,7 +102,7 @@ _FIELDS: dict[str, tuple[str, str, Callable[[Any], list]]] = {
 
 
 def tensor(tag: str, value: Tensor) -> Summary:
-    """A tensor; ValueError if it has 2 GiB or more, or a dtype that TensorFlow lacks."""
+    """Make the record of a tensor. Raise ValueError if it has 2 GiB or more, or a dtype that TensorFlow does not have."""
     if value.numel() * value.itemsize >= 2**31:
         raise ValueError(
             f"tensor is bigger than protocol buffer's hard limit of 2GB in size (add_tensor {tag!r})"
@@ -117,7 +117,7 @@ def tensor(tag: str, value: Tensor) -> Summary:
 
 
 def default_bins() -> list[float]:
-    """Edges for histograms of anything: 1e-12 to 1e20 in steps of a tenth, their negatives, and 0."""
+    """Return edges for any histogram: from 1e-12 to 1e20, each a tenth larger than the one before, their negatives, and 0."""
     edges = [1e-12]
     while edges[-1] * 1.1 < 1e20:
         edges.append(edges[-1] * 1.1)
@@ -125,7 +125,7 @@ def default_bins() -> list[float]:
 
 
 def histogram(tag: str, values: Any, bins: Any, max_bins: int | None = None) -> Summary:
-    """Counts of the values between the edges, from the first bin that holds some to the last.
+    """Make the record of a histogram: counts of the values between the edges, from the first bin that is not empty to the last.
 
     A count in the file stands at the right edge of its bin; an empty bin in front gives the left edge of the first.
     With `max_bins`, neighbouring bins are joined until about so many are left. ValueError for no values.
@@ -152,7 +152,7 @@ def histogram(tag: str, values: Any, bins: Any, max_bins: int | None = None) -> 
 def histogram_raw(
     tag: str, low: Any, high: Any, num: Any, total: Any, squares: Any, limits: Any, counts: Any
 ) -> Summary:
-    """A histogram whose numbers are known already."""
+    """Make the record of a histogram that is computed already."""
     return _one(
         tag,
         histo=HistogramProto(
@@ -171,7 +171,7 @@ def _pr_metadata(num_thresholds: int) -> SummaryMetadata:
 def pr_curve(
     tag: str, labels: Any, predictions: Any, num_thresholds: int = 127, weights: Any = None
 ) -> Summary:
-    """Precision and recall at `num_thresholds` (at most 127) thresholds from 0 to 1.
+    """Make the record of precision and recall at `num_thresholds` (at most 127) thresholds from 0 to 1.
 
     Rows: true positives, false positives, true negatives, false negatives, precision, recall. A prediction counts as
     positive from its own threshold, floor(p (n - 1)), down.
@@ -195,7 +195,7 @@ def pr_curve(
 
 
 def pr_curve_raw(tag: str, rows: list[Any], num_thresholds: int) -> Summary:
-    """The six rows of `pr_curve`, known already."""
+    """Make the record of the six rows of `pr_curve`, which are computed already."""
     stacked = np.stack([numbers(row) for row in rows])
     return _one(tag, tensor=_floats(stacked), metadata=_pr_metadata(min(num_thresholds, 127)))
 
@@ -204,7 +204,7 @@ def pr_curve_raw(tag: str, rows: list[Any], num_thresholds: int) -> Summary:
 
 
 def grid(images: np.ndarray, columns: int = 8) -> np.ndarray:
-    """`[N, C, H, W]` with 1 or 3 channels, side by side, as `[3, rows * H, columns * W]`."""
+    """Arrange images `[N, C, H, W]` with 1 or 3 channels in a grid `[3, rows * H, columns * W]`."""
     if images.ndim != 4 or images.shape[1] not in (1, 3):
         raise AssertionError(
             f"Input should be a 4D numpy array with 3 channels, got shape {list(images.shape)}"
@@ -244,7 +244,7 @@ def _height_width_channels(array: np.ndarray, dataformats: str) -> np.ndarray:
 
 
 def _to_bytes(array: np.ndarray) -> np.ndarray:
-    """uint8 as it is; other types mean 0 to 1."""
+    """Return uint8 as it is, and other types, whose range is 0 to 1, as uint8."""
     scale = 1 if array.dtype == np.uint8 else 255
     return (array.astype(np.float32) * scale).clip(0, 255).astype(np.uint8)
 
@@ -257,7 +257,7 @@ def image(
     boxes: Any = None,
     labels: list[str] | None = None,
 ) -> Summary:
-    """A PNG; images of a batch are arranged in a grid. `boxes`: rows of (left, top, right, bottom), drawn in red."""
+    """Make the record of a PNG; images of a batch are arranged in a grid. `boxes`: rows of (left, top, right, bottom), drawn in red."""
     from PIL import Image
 
     array = _to_bytes(_height_width_channels(numbers(picture), dataformats))
@@ -277,7 +277,7 @@ def image(
 
 
 def _draw_boxes(picture: Any, boxes: np.ndarray, labels: list[str] | None) -> None:
-    """Each box as a line of two pixels, its label inside at the lower left on red."""
+    """Draw each box as a line of two pixels, with its label inside at the lower left on red."""
     from PIL import ImageDraw, ImageFont
 
     pen, font = ImageDraw.Draw(picture), ImageFont.load_default()
@@ -292,7 +292,7 @@ def _draw_boxes(picture: Any, boxes: np.ndarray, labels: list[str] | None) -> No
 
 
 def figure_pixels(figures: Any, close: bool = True) -> np.ndarray:
-    """A figure of matplotlib as `[3, H, W]`, a list of them as `[N, 3, H, W]`, uint8."""
+    """Return a figure of matplotlib as uint8 `[3, H, W]`, a list of figures as `[N, 3, H, W]`."""
     from matplotlib import pyplot
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -308,7 +308,7 @@ def figure_pixels(figures: Any, close: bool = True) -> np.ndarray:
 
 
 def video(tag: str, frames: Any, fps: float = 4) -> Summary:
-    """`[N, T, C, H, W]` as a GIF, the N videos in a grid. (PyTorch needs moviepy for it; here Pillow does it.)"""
+    """Make the record of videos `[N, T, C, H, W]`, a GIF with the N videos in a grid. (PyTorch needs moviepy; here Pillow writes it.)"""
     from PIL import Image
 
     array = numbers(frames)
@@ -333,7 +333,7 @@ def video(tag: str, frames: Any, fps: float = 4) -> Summary:
 
 
 def audio(tag: str, sound: Any, sample_rate: int = 44100) -> Summary:
-    """A WAV file of 16 bits, one channel; values beyond [-1, 1] are cut off with a warning."""
+    """Make the record of a sound, a WAV file of 16 bits and one channel; values outside of [-1, 1] are clipped with a warning."""
     import wave
 
     array = numbers(sound).squeeze()
@@ -358,7 +358,7 @@ def audio(tag: str, sound: Any, sample_rate: int = 44100) -> Summary:
 
 
 def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config: dict | None) -> Summary:
-    """Points or triangles in space, each part `[B, N, 3]`; `config` is for three.js, which draws them."""
+    """Make the record of points or triangles in space, each part `[B, N, 3]`; `config` is for three.js, which draws them."""
     from tensorboard.plugins.mesh import metadata
     from tensorboard.plugins.mesh.plugin_data_pb2 import MeshPluginData
 
@@ -390,7 +390,7 @@ def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config: dict | None) 
 
 
 def text(tag: str, content: str) -> Summary:
-    """Markdown."""
+    """Make the record of a text in Markdown."""
     from tensorboard.plugins.text.plugin_data_pb2 import TextPluginData
 
     note = _for_plugin("text", TextPluginData(version=0))
@@ -398,7 +398,7 @@ def text(tag: str, content: str) -> Summary:
 
 
 def custom_scalars(layout: dict[str, dict[str, list]]) -> Summary:
-    """The layout of charts and their curves: {category: {chart: ["Multiline" or "Margin", [tag, ...]]}}."""
+    """Make the record of the layout of charts and their curves: {category: {chart: ["Multiline" or "Margin", [tag, ...]]}}."""
     from tensorboard.plugins.custom_scalar.layout_pb2 import (
         Category,
         Chart,
@@ -429,7 +429,7 @@ def custom_scalars(layout: dict[str, dict[str, list]]) -> Summary:
 
 
 def hparams(values: dict, metrics: dict, domains: dict[str, list] | None) -> list[Summary]:
-    """Three records of one run: its hyperparameters and metrics, their values, and its success."""
+    """Make the three records of one run: its hyperparameters and metrics, their values, and its success."""
     from google.protobuf.struct_pb2 import ListValue, Value
     from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 

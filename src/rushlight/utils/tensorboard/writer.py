@@ -17,7 +17,7 @@ __all__ = ["FileWriter", "SummaryWriter"]
 
 
 class FileWriter:
-    """One event file in `log_dir`, written by a separate thread; it is flushed after `max_queue` events or `flush_secs` seconds."""
+    """Writes one event file in `log_dir`, in a separate thread; flushes it after `max_queue` events or `flush_secs` seconds."""
 
     def __init__(
         self,
@@ -31,11 +31,11 @@ class FileWriter:
         )
 
     def get_logdir(self) -> str:
-        """The folder of the file."""
+        """Return the folder of the file."""
         return self.event_writer.get_logdir()
 
     def add_event(self, event: Any, step: int | None = None, walltime: float | None = None) -> None:
-        """Write an `Event`, with the step and the time (by default: now) set in it."""
+        """Set the step and the time (by default: now) of an `Event` and write it."""
         event.wall_time = time.time() if walltime is None else walltime
         if step is not None:
             event.step = int(step)
@@ -60,7 +60,7 @@ class FileWriter:
         self.event_writer.close()
 
     def reopen(self) -> None:
-        """Go on after `close`, in a new file beside the old one."""
+        """Continue after `close`, in a new file beside the old one."""
         self.event_writer.reopen()
 
 
@@ -111,7 +111,7 @@ class SummaryWriter:
         return FileWriter(folder, self.max_queue, self.flush_secs, self.filename_suffix)
 
     def _get_file_writer(self) -> FileWriter:
-        """The writer of the run's own file, opened again after `close`."""
+        """Return the writer of the run's own file; open it again after `close`."""
         if self.file_writer is None or self.all_writers is None:
             self.file_writer = self._open(self.log_dir)
             self.all_writers = {self.file_writer.get_logdir(): self.file_writer}
@@ -127,7 +127,7 @@ class SummaryWriter:
         self._get_file_writer().add_summary(record, step, walltime)
 
     def get_logdir(self) -> str | os.PathLike[str]:
-        """The folder of the event files."""
+        """Return the folder of the event files."""
         return self.log_dir
 
     # -- numbers
@@ -141,7 +141,7 @@ class SummaryWriter:
         new_style: bool = False,
         double_precision: bool = False,
     ) -> None:
-        """One number at a step. `new_style`: in the form of newer TensorBoards, which also has `double_precision`."""
+        """Write one number. `new_style`: in the form of newer TensorBoards, which also has `double_precision`."""
         self._add(
             summary.scalar(tag, scalar_value, new_style, double_precision), global_step, walltime
         )
@@ -153,7 +153,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Several curves in one chart; each has its own event file in a folder `<main_tag>_<tag>`."""
+        """Write a number for each curve of one chart; each curve has its own event file in a folder `<main_tag>_<tag>`."""
         walltime = time.time() if walltime is None else walltime
         root = self._get_file_writer().get_logdir()
         writers = self.all_writers
@@ -172,7 +172,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """A tensor of any dtype that TensorFlow has."""
+        """Write a tensor of any dtype that TensorFlow has."""
         self._add(summary.tensor(tag, tensor), global_step, walltime)
 
     def add_histogram(
@@ -184,7 +184,7 @@ class SummaryWriter:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """A histogram of the values. `bins`: "tensorflow" (edges that grow by a tenth), or what `numpy.histogram` takes."""
+        """Write a histogram of the values. `bins`: "tensorflow" (edges that grow by a tenth), or what `numpy.histogram` takes."""
         if isinstance(bins, str) and bins == "tensorflow":
             bins = self.default_bins
         self._add(summary.histogram(tag, values, bins, max_bins), global_step, walltime)
@@ -202,7 +202,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """A histogram whose counts are given; `bucket_limits` are the right edges. ValueError unless there are as many counts."""
+        """Write a histogram whose counts are given; `bucket_limits` are the right edges. Raise ValueError unless there are as many counts."""
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError(
                 "len(bucket_limits) != len(bucket_counts), see the document "
@@ -223,7 +223,7 @@ class SummaryWriter:
         weights: Any = None,
         walltime: float | None = None,
     ) -> None:
-        """Precision over recall of a classifier: `labels` 0 and 1, `predictions` the probabilities of 1."""
+        """Write the precision-recall curve of a classifier: `labels` are 0 and 1, `predictions` the probabilities of 1."""
         record = summary.pr_curve(tag, labels, predictions, num_thresholds, weights)
         self._add(record, global_step, walltime)
 
@@ -241,7 +241,7 @@ class SummaryWriter:
         weights: Any = None,
         walltime: float | None = None,
     ) -> None:
-        """A precision-recall curve whose counts at each threshold are given."""
+        """Write a precision-recall curve whose counts at each threshold are given."""
         rows = [
             true_positive_counts, false_positive_counts, true_negative_counts,
             false_negative_counts, precision, recall,
@@ -258,7 +258,7 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """A picture: uint8, or floats from 0 to 1; `dataformats` names its dimensions."""
+        """Write an image: uint8, or floats from 0 to 1; `dataformats` names its dimensions."""
         self._add(summary.image(tag, img_tensor, 1, dataformats), global_step, walltime)
 
     def add_images(
@@ -269,7 +269,7 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
-        """A batch of pictures in rows of eight. A list of tensors `[C, H, W]` will do as well."""
+        """Write a batch of images in rows of eight; a list of tensors `[C, H, W]` is accepted too."""
         if isinstance(img_tensor, list) and dataformats.upper() in ("CHW", "NCHW"):
             import rushlight
 
@@ -287,7 +287,7 @@ class SummaryWriter:
         dataformats: str = "CHW",
         labels: str | list[str] | None = None,
     ) -> None:
-        """A picture with boxes `[N, 4]` (left, top, right, bottom) drawn in it, each with its label."""
+        """Write an image in which boxes `[N, 4]` (left, top, right, bottom) are drawn, each with its label."""
         if labels is not None:
             labels = [labels] if isinstance(labels, str) else list(labels)
             if len(labels) != len(box_tensor):
@@ -303,7 +303,7 @@ class SummaryWriter:
         close: bool = True,
         walltime: float | None = None,
     ) -> None:
-        """A figure of matplotlib, or a list of figures of one size, as a picture; they are closed unless `close=False`."""
+        """Write a figure of matplotlib, or a list of figures of one size, as an image; close them unless `close=False`."""
         formats = "NCHW" if isinstance(figure, list) else "CHW"
         pixels = summary.figure_pixels(figure, close)
         self.add_image(tag, pixels, global_step, walltime, formats)
@@ -316,7 +316,7 @@ class SummaryWriter:
         fps: float = 4,
         walltime: float | None = None,
     ) -> None:
-        """A batch of videos `[N, T, C, H, W]` as one moving picture: uint8, or floats from 0 to 1."""
+        """Write a batch of videos `[N, T, C, H, W]` as one video: uint8, or floats from 0 to 1."""
         self._add(summary.video(tag, vid_tensor, fps), global_step, walltime)
 
     def add_audio(
@@ -327,7 +327,7 @@ class SummaryWriter:
         sample_rate: int = 44100,
         walltime: float | None = None,
     ) -> None:
-        """A sound `[1, L]`, values from -1 to 1."""
+        """Write a sound `[1, L]` with values from -1 to 1."""
         self._add(summary.audio(tag, snd_tensor, sample_rate), global_step, walltime)
 
     def add_mesh(
@@ -340,7 +340,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Point clouds or meshes: `vertices` and `colors` (0 to 255) `[B, N, 3]`, `faces` `[B, M, 3]` numbers of vertices."""
+        """Write point clouds or meshes: `vertices` and `colors` (0 to 255) `[B, N, 3]`, `faces` `[B, M, 3]` numbers of vertices."""
         record = summary.mesh(tag, vertices, colors, faces, config_dict)
         self._add(record, global_step, walltime)
 
@@ -351,7 +351,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Text; TensorBoard shows it as Markdown."""
+        """Write a text; TensorBoard shows it as Markdown."""
         self._add(summary.text(tag, text_string), global_step, walltime)
 
     # -- models and runs
@@ -363,7 +363,7 @@ class SummaryWriter:
         verbose: bool = False,
         use_strict_trace: bool = True,
     ) -> None:
-        """The operators of one forward pass, in the scopes of their modules; the model runs once.
+        """Write the operators of one forward pass, in the scopes of their modules; the model runs once.
 
         `verbose` prints the nodes. `use_strict_trace` is for PyTorch's tracer and changes nothing.
         """
@@ -375,7 +375,7 @@ class SummaryWriter:
         self._get_file_writer().add_graph(drawn)
 
     def add_onnx_graph(self, prototxt: str) -> None:
-        """Not here: NotImplementedError. `add_graph` draws a model without ONNX."""
+        """Raise NotImplementedError: there is no ONNX here; `add_graph` draws a model without it."""
         raise NotImplementedError(
             "add_onnx_graph is not implemented in Rushlight; use add_graph(model, input)"
         )
@@ -389,7 +389,7 @@ class SummaryWriter:
         tag: str = "default",
         metadata_header: list | None = None,
     ) -> None:
-        """Vectors `[N, D]` for the projector, each with a label (or a row of labels) and a picture `[N, C, H, W]`."""
+        """Write vectors `[N, D]` for the projector, each with a label (or a row of labels) and an image of `[N, C, H, W]`."""
         from rushlight.utils.tensorboard.projector import write_embedding
 
         root = self._get_file_writer().get_logdir()
@@ -406,7 +406,7 @@ class SummaryWriter:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """The hyperparameters and results of one run, in their own folder (`run_name`, by default the time)."""
+        """Write the hyperparameters and results of one run, into their own folder (`run_name`, by default the time)."""
         if type(hparam_dict) is not dict or type(metric_dict) is not dict:
             raise TypeError(
                 "hparam_dict and metric_dict should be dictionary, got "
@@ -423,17 +423,17 @@ class SummaryWriter:
     def add_custom_scalars_multilinechart(
         self, tags: list[str], category: str = "default", title: str = "untitled"
     ) -> None:
-        """One chart of several curves: `add_custom_scalars` for one chart."""
+        """Write the layout of one chart with several curves."""
         self.add_custom_scalars({category: {title: ["Multiline", tags]}})
 
     def add_custom_scalars_marginchart(
         self, tags: list[str], category: str = "default", title: str = "untitled"
     ) -> None:
-        """One chart of a curve between two others: tags of the value, the lower and the upper one."""
+        """Write the layout of one chart with a curve between two others: `tags` of the value, the lower and the upper curve."""
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
 
     def add_custom_scalars(self, layout: dict[str, dict[str, list]]) -> None:
-        """The layout of charts: {category: {chart: ["Multiline" or "Margin", [tag, ...]]}}. Once a run."""
+        """Write the layout of all charts, once a run: {category: {chart: ["Multiline" or "Margin", [tag, ...]]}}."""
         self._add(summary.custom_scalars(layout))
 
     # -- files
