@@ -127,17 +127,7 @@ def _type_of(device_type: str | None) -> str:
 
 def is_autocast_available(device_type: str) -> bool:
     """True if `autocast` supports the device type."""
-    return _type_of(device_type) in (
-        "cpu",
-        "cuda",
-        "xpu",
-        "mps",
-        "hpu",
-        "mtia",
-        "maia",
-        "xla",
-        "ipu",
-    )
+    return _type_of(device_type) in "cpu cuda xpu mps hpu mtia maia xla ipu".split()
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:

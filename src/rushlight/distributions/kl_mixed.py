@@ -69,11 +69,6 @@ def _under_gumbel(q: Any, mean: Tensor, mean_exp: Tensor) -> Tensor:
     return -(mean - q.loc) / q.scale - mean_exp - q.scale.log()
 
 
-def _on_interval(p: Any, q: Any, result: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
-    """Infinite where the uniform q does not hold all of [low, high]."""
-    return rushlight.where((q.low > low) | (q.high < high), math.inf, result)
-
-
 @register_kl(Bernoulli, Poisson)
 def _bernoulli_poisson(p: Any, q: Any) -> Tensor:
     return -p.entropy() - (p.probs * q.rate.log() - q.rate)
@@ -128,7 +123,8 @@ def _pareto_normal(p: Any, q: Any) -> Tensor:
 @register_kl(Beta, Uniform)
 @register_kl(ContinuousBernoulli, Uniform)
 def _to_uniform(p: Any, q: Any) -> Tensor:
-    return _on_interval(p, q, -p.entropy() + (q.high - q.low).log())
+    result = -p.entropy() + (q.high - q.low).log()
+    return rushlight.where((q.low > 0.0) | (q.high < 1.0), math.inf, result)
 
 
 # -- from Exponential and Gamma ----------------------------------------------------------------------

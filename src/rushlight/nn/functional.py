@@ -12,64 +12,17 @@ from rushlight.dispatch import methods
 
 # Functions of the top namespace that are public here too.
 TOP = frozenset(
-    [
-        "adaptive_avg_pool1d",
-        "adaptive_max_pool1d",
-        "alpha_dropout",
-        "avg_pool1d",
-        "batch_norm",
-        "bilinear",
-        "binary_cross_entropy_with_logits",
-        "celu",
-        "celu_",
-        "channel_shuffle",
-        "conv1d",
-        "conv2d",
-        "conv3d",
-        "conv_tbc",
-        "conv_transpose1d",
-        "conv_transpose2d",
-        "conv_transpose3d",
-        "cosine_embedding_loss",
-        "cosine_similarity",
-        "ctc_loss",
-        "dropout",
-        "embedding",
-        "embedding_bag",
-        "feature_alpha_dropout",
-        "group_norm",
-        "hardshrink",
-        "hinge_embedding_loss",
-        "instance_norm",
-        "kl_div",
-        "layer_norm",
-        "log_softmax",
-        "margin_ranking_loss",
-        "max_pool1d",
-        "max_pool1d_with_indices",
-        "max_pool2d",
-        "max_pool3d",
-        "native_channel_shuffle",
-        "pairwise_distance",
-        "pdist",
-        "pixel_shuffle",
-        "pixel_unshuffle",
-        "poisson_nll_loss",
-        "prelu",
-        "relu",
-        "relu_",
-        "rms_norm",
-        "rrelu",
-        "rrelu_",
-        "selu",
-        "selu_",
-        "sigmoid",
-        "softmax",
-        "tanh",
-        "threshold",
-        "threshold_",
-        "triplet_margin_loss",
-    ]
+    (
+        "adaptive_avg_pool1d adaptive_max_pool1d alpha_dropout avg_pool1d batch_norm bilinear "
+        "binary_cross_entropy_with_logits celu celu_ channel_shuffle conv1d conv2d conv3d conv_tbc "
+        "conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss "
+        "cosine_similarity ctc_loss dropout embedding embedding_bag feature_alpha_dropout "
+        "group_norm hardshrink hinge_embedding_loss instance_norm kl_div layer_norm log_softmax "
+        "margin_ranking_loss max_pool1d max_pool1d_with_indices max_pool2d max_pool3d "
+        "native_channel_shuffle pairwise_distance pdist pixel_shuffle pixel_unshuffle "
+        "poisson_nll_loss prelu relu relu_ rms_norm rrelu rrelu_ selu selu_ sigmoid softmax tanh "
+        "threshold threshold_ triplet_margin_loss"
+    ).split()
 )
 INPLACE = frozenset(f"{n}_" for n in ("elu", "hardtanh", "leaky_relu"))
 

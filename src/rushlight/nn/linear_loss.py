@@ -26,13 +26,7 @@ class LinearCrossEntropyOptions:
     2
     """
 
-    _fields = (
-        "allow_retain_graph",
-        "batch_chunk_size",
-        "chunking_method",
-        "acc_policy",
-        "acc_dtype",
-    )
+    _fields = "allow_retain_graph batch_chunk_size chunking_method acc_policy acc_dtype".split()
 
     def __init__(
         self,

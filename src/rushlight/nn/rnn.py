@@ -155,9 +155,6 @@ class RNNBase(Module):
     def _state_sizes(self) -> tuple[int, ...]:
         return (self.proj_size or self.hidden_size,)
 
-    def _recurrence(self) -> Any:
-        return getattr(rushlight, self.mode.lower())
-
     def _checked_states(self, hx: Any, batch: int, batched: bool) -> tuple[Tensor, ...]:
         """The initial states as [layers * directions, batch, size] each."""
         states = hx if isinstance(hx, tuple) else (hx,)
@@ -214,7 +211,7 @@ class RNNBase(Module):
                 states = tuple(state.index_select(1, order) for state in states)
         state_arg = states if len(states) > 1 else states[0]
         settings = (weights, self.bias, self.num_layers, self.dropout, self.training)
-        run = self._recurrence()
+        run = getattr(rushlight, self.mode.lower())
         if packed:
             results = run(data, batch_sizes, state_arg, *settings, self.bidirectional)
         else:

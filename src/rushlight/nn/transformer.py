@@ -18,12 +18,9 @@ from rushlight.nn.module import Module
 from rushlight.nn.normalization import LayerNorm
 
 __all__ = [
-    "Transformer",
-    "TransformerDecoder",
-    "TransformerDecoderLayer",
-    "TransformerEncoder",
+    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
     "TransformerEncoderLayer",
-]
+]  # fmt: skip
 
 
 def _activation(name: Any) -> Callable[[Tensor], Tensor]:

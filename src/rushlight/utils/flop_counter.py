@@ -70,14 +70,12 @@ def _convolution(values: list) -> tuple[str, int]:
     kernel = weight.shape[2:]
     batch = x.shape[0] if x.ndim == weight.ndim else 1
     size = x.shape[-len(kernel) :]
-    if (
-        not transposed
-    ):  # every output is a sum over a window; transposed, every input is spread over one
+    if not transposed:  # every output sums a window; transposed, every input is spread over one
         size = [
             (n + 2 * p - d * (k - 1) - 1) // s + 1
             for n, p, d, k, s in zip(size, padding, dilation, kernel, stride, strict=True)
         ]
-    name = "aten.convolution" if not _in_backward() else "aten.convolution_backward"
+    name = "aten.convolution_backward" if _backward else "aten.convolution"
     return name, 2 * batch * prod(size) * weight.numel()
 
 
@@ -176,10 +174,6 @@ def _of_user(target: Any, formula: Callable) -> Callable:
 
 _on: list[FlopCounterMode] = []
 _backward: list[Any] = []  # the nodes that are running
-
-
-def _in_backward() -> bool:
-    return bool(_backward)
 
 
 def _count_call(call: Call) -> Any:

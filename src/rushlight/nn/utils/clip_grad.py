@@ -10,12 +10,9 @@ import rushlight
 from rushlight.core.tensor import Tensor
 
 __all__ = [
-    "clip_grad_norm",
-    "clip_grad_norm_",
-    "clip_grad_value_",
-    "clip_grads_with_norm_",
+    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
     "get_total_norm",
-]
+]  # fmt: skip
 
 
 def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:

@@ -60,16 +60,8 @@ class MNIST(SplitDataset):
         ("t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c"),
     )
     classes = [
-        "0 - zero",
-        "1 - one",
-        "2 - two",
-        "3 - three",
-        "4 - four",
-        "5 - five",
-        "6 - six",
-        "7 - seven",
-        "8 - eight",
-        "9 - nine",
+        f"{digit} - {name}"
+        for digit, name in enumerate("zero one two three four five six seven eight nine".split())
     ]
 
     def _load(self) -> None:
@@ -154,17 +146,9 @@ class FashionMNIST(MNIST):
         ("t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310"),
     )
     classes = [
-        "T-shirt/top",
-        "Trouser",
-        "Pullover",
-        "Dress",
-        "Coat",
-        "Sandal",
-        "Shirt",
-        "Sneaker",
-        "Bag",
+        "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag",
         "Ankle boot",
-    ]
+    ]  # fmt: skip
 
 
 class KMNIST(MNIST):
