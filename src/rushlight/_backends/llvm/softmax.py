@@ -12,6 +12,8 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import reduce as numpy_reduce
 from rushlight._backends.reference import softmax as reference
 from rushlight._codegen.kernels import softmax as kernels
+from rushlight._codegen.kernels.shape_inference import softmaxed
+from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING
 
@@ -60,7 +62,23 @@ def exponentials(a: Any, dim: int, log: bool) -> np.ndarray | None:
     return out
 
 
+def entries(log: bool) -> ByDtype:
+    """The native entries that do the same."""
+
+    def make(d: np.dtype) -> Any:
+        if d not in FLOATING:
+            return unbound
+        known = {"LOG": log, "T": of(d)}
+        infer = softmaxed, {"FEW": kernels.FEW, "SHORT": kernels.SHORT // max(4, d.itemsize)}
+        runs = kernels.columns_softmax, kernels.rows_softmax, kernels.short_softmax
+        few = [(kernels.few_softmax, {"N": n, **known}) for n in range(1, kernels.FEW + 1)]
+        return bind(infer, [d], [d], *[(run, known) for run in runs], *few)
+
+    return ByDtype(make)
+
+
 @implements("softmax")
+@before(entries(False))
 def softmax(a: np.ndarray, dim: int) -> np.ndarray:
     """exp(a) / sum(exp(a)) along `dim`."""
     out = exponentials(a, dim, False)
@@ -68,6 +86,7 @@ def softmax(a: np.ndarray, dim: int) -> np.ndarray:
 
 
 @implements("log_softmax")
+@before(entries(True))
 def log_softmax(a: np.ndarray, dim: int) -> np.ndarray:
     """a - log(sum(exp(a))) along `dim`."""
     out = exponentials(a, dim, True)

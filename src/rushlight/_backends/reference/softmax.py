@@ -19,12 +19,17 @@ largest, added = np.maximum.reduce, np.add.reduce
 
 
 def shifted(a: np.ndarray, dim: int) -> tuple[np.ndarray, int]:
-    """`a - max(a)` along `dim` (in float32 for half types), and the dimension counted from zero."""
+    """`a - max(a)` along `dim` (in float32 for half types), and the dimension counted from zero.
+
+    It is C-contiguous, as PyTorch's softmax is: what follows may depend on it (`view`; a dropout mask is drawn in
+    the order of memory).
+    """
     if a.dtype.kind not in "fcV":
         name = dtypes.OF[a.dtype].scalar_name
         raise RuntimeError(f"\"softmax_lastdim_kernel_impl\" not implemented for '{name}'")
     n = a.ndim
     axis = dim if 0 <= dim < n else geometry.wrap_dim(dim, n)
+    a = a if a.flags.c_contiguous else a.copy()
     wide = a if a.dtype.itemsize >= 4 else a.astype(np.float32)
     if not wide.size:
         return wide.copy(), axis
@@ -34,7 +39,7 @@ def shifted(a: np.ndarray, dim: int) -> tuple[np.ndarray, int]:
 
 
 def softmax(a: np.ndarray, dim: int) -> np.ndarray:
-    """exp(a) / sum(exp(a)) along `dim`."""
+    """exp(a) / sum(exp(a)) along `dim`, C-contiguous."""
     e, axis = shifted(a, dim)
     np.exp(e, out=e)
     if e.size and e.ndim:
@@ -43,7 +48,7 @@ def softmax(a: np.ndarray, dim: int) -> np.ndarray:
 
 
 def log_softmax(a: np.ndarray, dim: int) -> np.ndarray:
-    """a - log(sum(exp(a))) along `dim`."""
+    """a - log(sum(exp(a))) along `dim`, C-contiguous."""
     s, axis = shifted(a, dim)
     if s.size and s.ndim:
         s -= np.log(added(np.exp(s), axis, None, None, True))

@@ -142,8 +142,8 @@ def variance(LONGEST, DEEPEST, a: Header, axis: i64, keep: i64, correction: i64,
     plan[NUMBERS + 3] = correction
 
 
-@kernel
-def scanned(a: Header, axis: i64, plan: Ptr[i64]):
+@inline
+def along_axis(a, axis, plan):
     """A result of the shape of `a`, which is [outer, n, inner] for what goes along an axis."""
     nd = dims_of(a)
     d = axis + nd if axis < 0 else axis
@@ -165,6 +165,23 @@ def scanned(a: Header, axis: i64, plan: Ptr[i64]):
         plan[NUMBERS + 2] = inner
         if outer * n * inner > 0:
             plan[RUN] = 1
+
+
+@kernel
+def scanned(a: Header, axis: i64, plan: Ptr[i64]):
+    """As `along_axis`."""
+    along_axis(a, axis, plan)
+
+
+@kernel
+def softmaxed(FEW, SHORT, a: Header, axis: i64, plan: Ptr[i64]):
+    """As `along_axis`; runs for columns, for long rows, for rows of up to SHORT elements, then for rows of
+    1, 2... FEW elements."""
+    along_axis(a, axis, plan)
+    if plan[RUN] == 1:
+        n = plan[NUMBERS + 1]
+        if plan[NUMBERS + 2] == 1:
+            plan[RUN] = 2 if n > SHORT else 3 if n > FEW else 3 + n
 
 
 @kernel

@@ -97,8 +97,12 @@ def arrays_as_given(
 ) -> tuple:
     """As `as_given`, for arrays."""
     d = (input if weight is None else weight).dtype
-    wanted = ((gx, input.shape, input.dtype), (gw, shape, d), (gb, shape, d))
-    return tuple(None if g is None else xp.cast(g.reshape(s), d) for g, s, d in wanted)
+    found = []
+    for g, sizes, to in ((gx, input.shape, input.dtype), (gw, shape, d), (gb, shape, d)):
+        if g is not None and g.shape != sizes:
+            g = g.reshape(sizes)
+        found.append(g if g is None or g.dtype is to else xp.cast(g, to))
+    return tuple(found)
 
 
 # -- layer normalisation ---------------------------------------------------------------------------

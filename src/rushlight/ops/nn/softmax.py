@@ -10,16 +10,10 @@ if TYPE_CHECKING:
     from rushlight.core.dtypes import dtype as DType
 
 
-def compact(a):
-    """`a` without gaps, in the order of its dimensions: PyTorch's softmax returns no other layout,
-    and what follows may depend on it (`view`; a dropout mask is drawn in the order of memory)."""
-    return a if a.flags.c_contiguous else a.copy()
-
-
 @op(name="_softmax", node="SoftmaxBackward0", method=False)
 def softmax_of(xp, input: Array, dim: int):
     """exp(x) / sum(exp(x)) along `dim`."""
-    return xp.softmax(compact(input), dim)
+    return xp.softmax(input, dim)
 
 
 softmax_of.grad(input=lambda g, result, dim: softmax_backward(g, result, dim))
@@ -28,7 +22,7 @@ softmax_of.grad(input=lambda g, result, dim: softmax_backward(g, result, dim))
 @op(name="_log_softmax", node="LogSoftmaxBackward0", method=False)
 def log_softmax_of(xp, input: Array, dim: int):
     """x - log(sum(exp(x))) along `dim`."""
-    return xp.log_softmax(compact(input), dim)
+    return xp.log_softmax(input, dim)
 
 
 log_softmax_of.grad(input=lambda g, result, dim: log_softmax_backward(g, result, dim))
@@ -98,7 +92,8 @@ def functional_softmax(
     input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ):
     """As `torch.softmax`; without `dim` it is guessed, with a warning."""
-    return softmax(input, implicit_dim("softmax", input.ndim) if dim is None else dim, dtype)
+    dim = implicit_dim("softmax", input.ndim) if dim is None else dim
+    return softmax_of(input if dtype is None else input.to(dtype), dim)
 
 
 @composite(where="nn.functional", name="log_softmax")
@@ -106,9 +101,8 @@ def functional_log_softmax(
     input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ):
     """As `torch.log_softmax`; without `dim` it is guessed, with a warning."""
-    return log_softmax(
-        input, implicit_dim("log_softmax", input.ndim) if dim is None else dim, dtype
-    )
+    dim = implicit_dim("log_softmax", input.ndim) if dim is None else dim
+    return log_softmax_of(input if dtype is None else input.to(dtype), dim)
 
 
 @composite(where="nn.functional")
