@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ import rushlight as torch
 from guard import guarded
 from rushlight._backends.llvm import candidates, product_table, products
 from rushlight._backends.reference import products as reference
+from rushlight._codegen import native_entry
 from rushlight._codegen.kernels import gemm
 from rushlight.core import dtypes
 
@@ -23,13 +26,15 @@ LAYOUTS = ("rows", "columns", "steps", "backwards", "repeated")
 
 @pytest.fixture(autouse=True)
 def of_any_size(monkeypatch):
-    """Machine code for the smallest products too."""
-    for name in "SMALL SMALL_VECTOR SMALL_DOT SMALL_OUTER".split():
+    """The large kernels for the smallest products too."""
+    for name in "SMALL SMALL_OUTER".split():
         monkeypatch.setattr(products, name, 0)
     for name in "LITTLE THIN_SUMS".split():
         monkeypatch.setattr(product_table, name, 0)
     candidates.forget()
+    native_entry.use(False)
     yield
+    native_entry.use(True)
     candidates.forget()
 
 
@@ -436,3 +441,43 @@ def test_all_candidates_stand_in_the_table():
 def test_explain_names_the_choice(capsys, of_default_sizes):
     torch.compiler.explain(torch.mm, torch.ones(64, 64), torch.ones(64, 64), show="")
     assert capsys.readouterr().out.startswith("product of (64, 64) with (64, 64), float32: gemm\n")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_of_a_few_elements(dtype):
+    """By a native entry: every layout, and shapes on either side of what it takes."""
+    native_entry.use(True)
+    rng = np.random.default_rng(5)
+    shapes = [
+        ((4, 4), (4, 4)), ((4, 4), (4,)), ((4,), (4, 3)), ((2, 3, 4), (2, 4, 3)), ((5,), (5,)), ((1, 40), (40, 33)),
+        ((17, 19), (19, 3)), ((3, 1), (1, 5)), ((1, 1000), (1000, 2)), ((1, 1, 1), (1, 1, 1)),
+    ]  # fmt: skip
+    entry = products.entries()[np.dtype(dtype)]
+    taken = 0
+    for left, right in shapes:
+        a, b = (rng.standard_normal(s).astype(dtype) for s in (left, right))
+        want = np.matmul(a, b)
+        layouts = [
+            [x, np.asfortranarray(x), np.repeat(x, 2, -1)[..., ::2], x[..., ::-1].copy()[..., ::-1]]
+            for x in (a, b)
+        ]
+        for x, y in itertools.product(*layouts):
+            got = entry(x, y)
+            taken += got is not None
+            for r in (products.matmul(x, y), want if got is None else got):
+                assert r.shape == want.shape and r.dtype == dtype and r.flags.c_contiguous
+                np.testing.assert_allclose(r, want, rtol=1e-5, atol=1e-5)
+            if x.ndim == y.ndim == 2:
+                bias = rng.standard_normal(y.shape[1]).astype(dtype)
+                r = products.linear(x, y.T, bias)
+                np.testing.assert_allclose(r, want + bias, rtol=1e-5, atol=1e-5)
+    assert taken > 100
+    a = np.ones((3, 4), dtype)
+    wrong = [
+        a, a[:0].T, np.ones((4, 3), np.float16), np.ones((2, 4, 3), dtype), np.float32(1), np.ones((), dtype),
+        np.ones((2, 2, 4, 3), dtype), np.ones((300, 4), dtype).T, None, 1.0,
+    ]  # fmt: skip
+    assert all(entry(a, b) is None for b in wrong)
+    with pytest.raises(Exception, match="must be a matrix"):
+        torch.mm(torch.ones(2, 3, 4), torch.ones(2, 4, 3))
+    assert native_entry.behind(products.linear)(a, a, a[0, :3]).tolist() == [[5.0] * 3] * 3

@@ -67,7 +67,7 @@ DIMS = 8  # of a result
 # A plan: the run, how many elements it goes over, the result's dimensions, its shape; numbers.
 RUN, WORK, NDIM, SHAPE = 0, 1, 2, 3
 NUMBERS = SHAPE + DIMS
-PLAN = NUMBERS + 8
+PLAN = NUMBERS + 11
 NONE = -(1 << 62)
 LONG = 32768  # elements from which other threads of Python may run meanwhile
 

@@ -7,6 +7,8 @@ the errors here.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from rushlight._backends import llvm
@@ -21,7 +23,8 @@ from rushlight._backends.llvm.product_table import (
 )
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import products as reference
-from rushlight._codegen.kernels import gemm, gemv
+from rushlight._codegen.kernels import gemm, gemv, small_product
+from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight.core.dtype_sets import (
     F32,
     FLOATING,
@@ -34,11 +37,32 @@ ADD, SCALE = gemm.ADD, gemm.SCALE  # what a product is added to
 # Products of one element of A with one of B (m * n * k) up to which NumPy is as fast: OpenBLAS for small
 # matrices, with a result that it allocates itself.
 SMALL = llvm.threshold(4096)
-SMALL_VECTOR, SMALL_DOT = llvm.threshold(4096), llvm.threshold(512)
 SMALL_OUTER = llvm.threshold(256)
 
 
+def entries(dims: tuple[int, int] = (0, 0)) -> ByDtype:
+    """The native entries for small products of arrays of so many dimensions, or of any."""
+
+    def make(d: np.dtype) -> Any:
+        if d not in FULL:
+            return unbound
+        known = {"T": ELEMENTS[d]}
+        infer = small_product.infer_product, {**known, "A": dims[0], "B": dims[1]}
+        return bind(infer, [d, d], [d], (small_product.product, known))
+
+    return ByDtype(make)
+
+
+def small_linear(d: np.dtype) -> Any:
+    """The same for `linear` with a bias."""
+    if d not in FULL:
+        return unbound
+    known = {"T": ELEMENTS[d]}
+    return bind((small_product.infer_linear, known), [d, d, d], [d], (small_product.linear, known))
+
+
 @implements("matmul")
+@before(entries())
 def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[..., n, k] @ [..., k, m], with vectors and broadcast batches as in `torch.matmul`."""
     if a.ndim != 2 or b.ndim != 2:
@@ -100,17 +124,17 @@ def times_vector(a: np.ndarray, b: np.ndarray, to: np.dtype | None = None) -> np
 
 
 @implements("mm")
+@before(entries((2, 2)))
 def mm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[n, k] @ [k, m]."""
     return matmul(a, b) if a.ndim == 2 == b.ndim else reference.mm(a, b)
 
 
 @implements("mv")
+@before(entries((2, 1)))
 def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[n, k] @ [k]."""
     if a.ndim == 2 and b.ndim == 1:
-        if a.size <= SMALL_VECTOR and a.dtype in FULL:
-            return reference.matmul(a, b)
         c = times_vector(a, b)
         if c is not None:
             return rounded(c, a.dtype)
@@ -118,13 +142,11 @@ def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 @implements("dot")
+@before(entries((1, 1)))
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[k] @ [k]."""
     dtype, n = a.dtype, a.size
     step = (dtype.itemsize,)
-    if n <= SMALL_DOT and dtype is b.dtype and dtype in FULL and a.ndim == 1:
-        if a.shape == b.shape:
-            return a.dot(b)
     if a.strides != step or b.strides != step or b.size != n:
         return reference.dot(a, b)
     if dtype is not b.dtype or dtype not in ELEMENTS:
@@ -176,6 +198,7 @@ def outer_added(
 
 
 @implements("bmm")
+@before(entries((3, 3)))
 def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[batch, n, k] @ [batch, k, m]."""
     c = plain(a, b) if a.ndim == 3 == b.ndim and len(a) == len(b) else None
@@ -195,6 +218,7 @@ def adjoint_times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 @implements("linear")
+@before(ByDtype(small_linear))
 def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     """a [..., k] @ weight [m, k]ᵀ + bias [m]."""
     if (
