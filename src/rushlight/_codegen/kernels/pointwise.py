@@ -68,7 +68,7 @@ class Pointwise(dict):
 
         def make(dtype: np.dtype) -> Any:
             t = of(dtype)
-            if t is None or t not in self.types or t not in types:
+            if self[dtype] is None or t is None or t not in types:
                 return unbound
             none = absent(dtype) if absent else (None,) * self.numbers
             numbers, output = (t.loaded, none), self.output or t
