@@ -39,32 +39,52 @@ def _finished(result: Any, create_graph: bool) -> Any:
     return result if create_graph or not isinstance(result, Tensor) else result.detach()
 
 
+INDEPENDENT = "The output of the user-provided function is independent of input {}."
+
+
+def _strict(ok: bool, text: str) -> None:
+    if not ok:
+        raise RuntimeError(text + " This is not allowed in strict mode.")
+
+
 def _gradients(
-    outputs: tuple, inputs: tuple, vs: tuple | None, create_graph: bool, strict: bool, of: str
+    outputs: tuple, inputs: tuple, vs: tuple | None, create_graph: bool, strict: str = ""
 ) -> tuple:
+    """The gradients by the inputs, None where there is none. `strict`: the error for that, with the input's number."""
     pairs = [
         (o, None if vs is None else v)
         for o, v in zip(outputs, vs or outputs, strict=True)
         if o.requires_grad
     ]
     if not pairs:
-        if strict:
-            raise RuntimeError(
-                f"The output of the user-provided function passed to {of} is independent of the inputs. "
-                "This is not allowed in strict mode."
-            )
         return (None,) * len(inputs)
     got = grad(
         [o for o, _ in pairs], inputs, None if vs is None else [v for _, v in pairs],
         retain_graph=True, create_graph=create_graph, allow_unused=True,
     )  # fmt: skip
-    if strict and any(g is None for g in got):
-        i = next(i for i, g in enumerate(got) if g is None)
-        raise RuntimeError(
-            f"The output of the user-provided function is independent of input {i}. This is not allowed "
-            "in strict mode."
-        )
+    for i, g in enumerate(got):
+        _strict(not strict or g is not None, strict.format(i))
     return got
+
+
+def _differentiable(outputs: tuple, strict: bool) -> None:
+    for i, out in enumerate(outputs):
+        _strict(
+            not strict or out.requires_grad,
+            f"Output {i} of the user-provided function does not require gradients. The outputs must be computed "
+            "in a differentiable manner from the input when running in strict mode.",
+        )
+
+
+def _depending(gs: tuple, strict: bool, second: bool = False) -> None:
+    """RuntimeError, in strict mode, for a gradient that does not depend on the inputs."""
+    for i, g in enumerate(gs):
+        about = (
+            f" with respect to input {i} is independent of the inputs."
+            if second
+            else (f" is independent of input {i}.")
+        )
+        _strict(not strict or g.requires_grad, f"The jacobian of the user-provided function{about}")
 
 
 def _zeros_for(gs: tuple, inputs: tuple) -> tuple:
@@ -88,22 +108,26 @@ def vjp(
             vs = None
         else:
             vs = _tuple(v, "v", "vjp")[1]
-            _same_shapes(vs, outputs, "v")
-        gs = _zeros_for(_gradients(outputs, xs, vs, create_graph, strict, "vjp"), xs)
+            _same_shapes(vs, outputs, out_several)
+        _differentiable(outputs, strict)
+        gs = _zeros_for(_gradients(outputs, xs, vs, create_graph, INDEPENDENT * strict), xs)
+        _depending(gs, strict and create_graph)
     out = _finished(outputs if out_several else outputs[0], create_graph)
     return out, _finished(gs if several else gs[0], create_graph)
 
 
-def _same_shapes(vs: tuple, like: tuple, what: str) -> None:
+def _same_shapes(vs: tuple, like: tuple, several: bool) -> None:
     if len(vs) != len(like):
+        if not several:
+            raise RuntimeError("The given v should contain a single Tensor.")
         raise RuntimeError(
-            f"{what} is a tuple of invalid length: should be {len(like)} but got {len(vs)}."
+            f"v is a tuple of invalid length: should be {len(like)} but got {len(vs)}."
         )
     for i, (v, x) in enumerate(zip(vs, like, strict=True)):
         if v.shape != x.shape:
             raise RuntimeError(
-                f"Entry {i} in {what} has invalid size: should be {tuple(x.shape)} but got "
-                f"{tuple(v.shape)}."
+                f"Entry {i} in " * several
+                + f"v has invalid size: should be {x.size()} but got {v.size()}."
             )
 
 
@@ -112,7 +136,7 @@ def jvp(
 ) -> tuple:
     """(func(inputs), its Jacobian times v), by two backwards. `v` has the shape of the inputs."""
     with enable_grad():
-        _, xs = _tuple(inputs, "inputs", "jvp")
+        several, xs = _tuple(inputs, "inputs", "jvp")
         xs = _prepared(xs, create_graph)
         if v is None:
             if len(xs) != 1 or xs[0].numel() != 1:
@@ -123,12 +147,13 @@ def jvp(
             vs = (xs[0].new_ones(xs[0].shape),)
         else:
             vs = _tuple(v, "v", "jvp")[1]
-            _same_shapes(vs, xs, "v")
+            _same_shapes(vs, xs, several)
         out_several, outputs = _tuple(func(*xs), "outputs of the user-provided function", "jvp")
+        _differentiable(outputs, strict)
         us = tuple(o.new_zeros(o.shape).requires_grad_() for o in outputs)
-        gs = _zeros_for(_gradients(outputs, xs, us, True, strict, "jvp"), xs)
-        rows = _gradients(gs, us, vs, create_graph, strict, "jvp")
-        rows = _zeros_for(rows, outputs)
+        gs = _zeros_for(_gradients(outputs, xs, us, True, INDEPENDENT * strict), xs)
+        rows = _zeros_for(_gradients(gs, us, vs, create_graph), outputs)
+        _depending(rows, strict and create_graph)
     out = _finished(outputs if out_several else outputs[0], create_graph)
     return out, _finished(rows if out_several else rows[0], create_graph)
 
@@ -156,18 +181,23 @@ def jacobian(
     """
     import rushlight
 
+    _not_both(strict, vectorize, "jacobian")
     with enable_grad():
         several, xs = _tuple(inputs, "inputs", "jacobian")
         xs = _prepared(xs, create_graph)
         out_several, outputs = _tuple(
             func(*xs), "outputs of the user-provided function", "jacobian"
         )
+        _differentiable(outputs, strict)
         rows_of = []
-        for out in outputs:
+        for k, out in enumerate(outputs):
+            independent = f"Output {k} of the user-provided function is independent of input {{}}."
             columns: list[list] = [[] for _ in xs]
             for j in range(out.numel()):
-                gs = _gradients((out.reshape(-1)[j],), xs, None, create_graph, strict, "jacobian")
-                for column, g in zip(columns, _zeros_for(gs, xs), strict=True):
+                gs = _gradients((out.reshape(-1)[j],), xs, None, create_graph, independent * strict)
+                gs = _zeros_for(gs, xs)
+                _depending(gs, strict and create_graph)
+                for column, g in zip(columns, gs, strict=True):
                     column.append(g)
             rows_of.append(
                 tuple(
@@ -191,44 +221,64 @@ def hessian(
 ) -> Any:
     """The matrix of second derivatives of a function with one scalar output."""
     several, _ = _tuple(inputs, "inputs", "hessian")
+    _not_both(strict, vectorize, "hessian")
 
     def gradient(*xs: Tensor) -> Any:
         out = func(*xs)
-        _scalar(out, "hessian")
-        gs = _zeros_for(_gradients((out.reshape(()),), xs, None, True, strict, "hessian"), xs)
+        _scalar(out, "hessian", strict)
+        gs = _zeros_for(_gradients((out.reshape(()),), xs, None, True), xs)
+        _depending(gs, strict, second=True)
         return gs if several else gs[0]
 
     return jacobian(gradient, inputs, create_graph, strict)
 
 
-def _scalar(out: Any, of: str) -> None:
-    if not isinstance(out, Tensor):
+def _not_both(strict: bool, vectorize: bool, of: str) -> None:
+    if strict and vectorize:
+        raise RuntimeError(
+            f"torch.autograd.functional.{of}: `strict=True` and `vectorize=True` are not supported together. "
+            "Please either set `strict=False` or `vectorize=False`."
+        )
+
+
+def _scalar(out: Any, of: str, strict: bool) -> None:
+    several, outputs = _tuple(out, "outputs of the user-provided function", of)
+    if several:
         raise RuntimeError(f"The function given to {of} should return a single Tensor")
     if out.numel() != 1:
         raise RuntimeError(
             f"The Tensor returned by the function given to {of} should contain a single element, it has "
             f"shape {tuple(out.shape)}"
         )
+    _differentiable(outputs, strict)
 
 
 def vhp(
     func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple:
     """(func(inputs), v times its Hessian)."""
-    with enable_grad():
-        several, xs = _tuple(inputs, "inputs", "vhp")
-        xs = _prepared(xs, create_graph)
-        vs = (xs[0].new_ones(xs[0].shape),) if v is None else _tuple(v, "v", "vhp")[1]
-        _same_shapes(vs, xs, "v")
-        out = func(*xs)
-        _scalar(out, "vhp")
-        gs = _zeros_for(_gradients((out.reshape(()),), xs, None, True, strict, "vhp"), xs)
-        rows = _zeros_for(_gradients(gs, xs, vs, create_graph, strict, "vhp"), xs)
-    return _finished(out, create_graph), _finished(rows if several else rows[0], create_graph)
+    return _hessian_product("vhp", func, inputs, v, create_graph, strict)
 
 
 def hvp(
     func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple:
     """(func(inputs), its Hessian times v): the Hessian is symmetric, so this is `vhp`."""
-    return vhp(func, inputs, v, create_graph, strict)
+    return _hessian_product("hvp", func, inputs, v, create_graph, strict)
+
+
+def _hessian_product(
+    of: str, func: Callable, inputs: Any, v: Any, create_graph: bool, strict: bool
+) -> tuple:
+    with enable_grad():
+        several, xs = _tuple(inputs, "inputs", of)
+        xs = _prepared(xs, create_graph)
+        vs = (xs[0].new_ones(xs[0].shape),) if v is None else _tuple(v, "v", of)[1]
+        _same_shapes(vs, xs, several)
+        out = func(*xs)
+        _scalar(out, of, strict)
+        gs = _gradients((out.reshape(()),), xs, None, True, INDEPENDENT * strict)
+        gs = _zeros_for(gs, xs)
+        _depending(gs, strict, second=True)
+        rows = _zeros_for(_gradients(gs, xs, vs, create_graph), xs)
+    return _finished(out, create_graph), _finished(rows if several else rows[0], create_graph)
