@@ -54,32 +54,35 @@ def has_nan(a: Any) -> bool:
     return bool(devices.of(a).isnan(a).any())
 
 
-def explain(node: Node) -> None:
-    """Warn with the forward lines of `node` and of the nodes whose backward recorded it."""
+def say(text: str) -> None:
+    """Warn; print, where warnings are errors: the error that is on its way is the one to raise."""
+    import sys
     import warnings
 
+    try:
+        warnings.warn(text, UserWarning, stacklevel=5)
+    except UserWarning as e:
+        print(f"UserWarning: {e}", file=sys.stderr)
+
+
+def explain(node: Node) -> None:
+    """Warn with the forward lines of `node` and of the nodes whose backward recorded it."""
     at = node.hooks.trace if node.hooks is not None else None
     if at is None:
-        warnings.warn(
+        say(
             f"Error detected in {node.name()}. No forward pass information available. Enable detect "
             "anomaly during forward pass for more information.",
-            UserWarning,
-            stacklevel=4,
         )
         return
-    warnings.warn(
+    say(
         f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{at}",
-        UserWarning,
-        stacklevel=4,
     )
     parent = node.hooks.parent
     while parent is not None and parent.hooks is not None:
-        warnings.warn(
+        say(
             "\n\nPrevious calculation was induced by "
             f"{parent.name()}. Traceback of forward call that induced the previous calculation:\n"
             f"{parent.hooks.trace}",
-            UserWarning,
-            stacklevel=4,
         )
         parent = parent.hooks.parent
 

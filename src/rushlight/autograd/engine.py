@@ -22,12 +22,12 @@ from rushlight._codegen.runtime import abi
 from rushlight.autograd.graph import AccumulateGrad, Output, new, node_and_output, version_of
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of
-from rushlight.core import geometry
+from rushlight.core import geometry, settings
 from rushlight.core.stub import declare
 from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 grad_lock = threading.RLock()
 WORK = 10_000  # elements that a backward counts as, see `llvm.work`
@@ -39,12 +39,12 @@ def run(
     keep: bool,
     create_graph: bool,
     captures: dict | None = None,
-    accumulate_into: set | None = None,
+    accumulate_into: Collection = (),
 ) -> None:
     """Run a backward pass from the edges `roots`, whose gradients are `grads`, to the leaves.
 
     `captures`: {(node, output number): None}. Only nodes that lead to these run, the gradients that arrive
-    there become the values, and only the leaves in `accumulate_into` get a `.grad`.
+    there become the values, and of those that lead to no other only the ones in `accumulate_into` run.
     """
     if not llvm.active:
         llvm.work(WORK)
@@ -160,7 +160,7 @@ def run_special(
     flowing: dict,
     anomaly: bool,
     captures: dict | None,
-    accumulate_into: set | None,
+    accumulate_into: Collection,
 ) -> Any:
     """Run one node that has hooks, several outputs or no gradient, or while captures or modes are on."""
     if node.__class__ is Output:  # put the gradient into the list of its node
@@ -179,8 +179,9 @@ def run_special(
     if hooks is not None:
         for nr, by_id in hooks.tensor_pre.items():
             for hook in tuple(by_id.values()):
+                got = hook(gs[nr])
                 if gs[nr] is not None:
-                    gs[nr] = replaced(hook(gs[nr]), gs[nr])
+                    gs[nr] = replaced(got, gs[nr])
         for nr, kept in hooks.retain.items():
             t = kept()
             if t is not None and gs[nr] is not None:
@@ -189,13 +190,15 @@ def run_special(
         for nr in range(len(gs)):
             if (node, nr) in captures:
                 captures[node, nr] = gs[nr]
+        if node not in accumulate_into and all(e is None for e in edges):
+            return (None,) * len(edges)  # it is asked for its gradient only, and does not run
     if hooks is not None:
         for hook in tuple(hooks.pre.values()):
             got = hook(tuple(gs))
             if got is not None:
                 gs = list(got) if isinstance(got, (tuple, list)) else [got]
     if node.__class__ is AccumulateGrad:
-        if (captures is None or accumulate_into and node in accumulate_into) and gs[0] is not None:
+        if gs[0] is not None:
             accumulate(node, gs[0])
         gradients: tuple = ()
     elif all(x is None for x in gs) or all(e is None for e in edges):
@@ -430,14 +433,15 @@ def backward(
     edges = [edge_from(t, i) for i, t in enumerate(tensors)]
     grads = initial_gradients(tensors, given)
     keep = create_graph if retain_graph is None else retain_graph
+    if create_graph:
+        warn_of_graph()
     if inputs is None:
         return run(edges, grads, keep, create_graph)
     captures, into = {}, set()
     for t in inputs:
         e = edge_from(t, None)
-        if e.__class__ is AccumulateGrad:
-            into.add(e)
         captures[node_and_output(e)] = None
+        into.add(node_and_output(e)[0])
     run(edges, grads, keep, create_graph, captures, into)
     for t in inputs:
         e = edge_from(t, None)
@@ -445,6 +449,17 @@ def backward(
             old = getattr(t, "_grad", None)
             t._grad = g if old is None else old + g
     return None
+
+
+def warn_of_graph() -> None:
+    """Warn, once, that gradients that were recorded hold the graph they belong to."""
+    settings.warn_once(
+        "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+        "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid "
+        "this. If you have to use this function, make sure to reset the .grad fields of your parameters to None "
+        "after use to break the cycle and avoid the leak.",
+        stacklevel=3,
+    )
 
 
 def backward_of_tensor(
@@ -460,7 +475,7 @@ def backward_of_tensor(
         one._edge = one._counter = None
         one._array = devices.of(a).ones(a.shape, a.dtype)
         keep = create_graph if retain_graph is None else retain_graph
-        if self.__class__ is Tensor and not thread.function_modes:
+        if self.__class__ is Tensor and not thread.function_modes and not create_graph:
             return run([edge_from(self, 0)], [one], keep, create_graph)
     return backward(
         self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs
@@ -547,8 +562,9 @@ def grad(
                     f"Set allow_unused=True if this is the desired behavior. (It is input {i}.)"
                 )
             if materialize_grads:
-                result[i] = inputs[i].detach() * 0
-                result[i]._array[...] = 0
+                result[i] = (
+                    inputs[i].detach().new_zeros(inputs[i].shape, requires_grad=create_graph)
+                )
         elif not create_graph and g._edge is not None:
             result[i] = g.detach()
     return tuple(result)

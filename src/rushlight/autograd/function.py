@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.graph import AccumulateGrad, Hooks, Node, Output, freed, new
 from rushlight.autograd.state import thread
-from rushlight.autograd.views import CUSTOM, View, check_writable, edge_of, rebase
+from rushlight.autograd.views import CUSTOM, NO_GRAD, View, check_writable, edge_of, rebase
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.record import OutputInfo, save, unbroadcast
@@ -132,7 +132,15 @@ class FunctionNode(Node, FunctionCtx):
             for pair in self.saved
         )
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple:
+        """The former name of `saved_tensors`."""
+        import warnings
+
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
+        )
+        return self.saved_tensors
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         gs = list(g) if g.__class__ is list else [g]
@@ -145,6 +153,11 @@ class FunctionNode(Node, FunctionCtx):
         backward = function.backward
         if backward is Function.backward:
             backward = function.vjp
+        elif function.vjp is not Function.vjp:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                "implement one of them."
+            )
         if backward is Function.vjp and hasattr(function, "jvp") and forward_level_is_open():
             got = transposed_jvp(self, gs, edges)
         else:
@@ -279,6 +292,7 @@ class Function(metaclass=FunctionMeta):
         outputs = list(output) if several else [output]
         ctx.edges = edges
         ctx.outputs = [OutputInfo(o._array) if isinstance(o, Tensor) else None for o in outputs]
+        check_dirty(ctx, args, outputs)
         finished = [
             finish(ctx, nr, o, args, recording, versions) if isinstance(o, Tensor) else o
             for nr, o in enumerate(outputs)
@@ -292,6 +306,26 @@ class Function(metaclass=FunctionMeta):
                 ctx.hooks = Hooks()
                 anomaly_mode.trace(ctx)
         return tuple(finished) if several else finished[0]
+
+
+def check_dirty(ctx: FunctionNode, args: tuple, outputs: list) -> None:
+    """RuntimeError unless all inputs that were marked dirty are returned; other tensors are not dirty."""
+    inputs = tuple([t for t in ctx._dirty if contains(args, t)])
+    if len(inputs) < len(ctx._dirty):
+        import warnings
+
+        warnings.warn(
+            "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no "
+            "need to pass it to mark_dirty().",
+            UserWarning,
+            stacklevel=3,
+        )
+        ctx._dirty = inputs
+    if not all(contains(tuple(outputs), t) for t in inputs):
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs "
+            "that are modified inplace must all be outputs of the Function."
+        )
 
 
 def contains(tensors: tuple, t: Tensor) -> bool:
@@ -316,9 +350,7 @@ def finish(
                     "Function cannot return more than one Tensor. This is not supported by the current "
                     "autograd engine."
                 )
-            at = next((i for i, a in enumerate(args) if a is o), None)
-            if at is None:
-                raise RuntimeError(f"{ctx.name()}: a tensor marked dirty must be an input")
+            at = next(i for i, a in enumerate(args) if a is o)
             if o._version == versions.get(id(o)):
                 bump(o)
             rebase(o, edge, at)
@@ -330,9 +362,11 @@ def finish(
         if wants:
             t._edge = View(o, identity, (), edge, CUSTOM)
         return t
+    if o._edge.__class__ is View and o._edge.kind == NO_GRAD and thread.grad:
+        o._edge.kind = CUSTOM  # `forward` ran without grad mode; the caller does not
     if wants:
         if o._edge.__class__ is View:
-            o._edge.node, o._edge.kind = edge, CUSTOM
+            o._edge.node, o._edge.kind, o._edge.seen = edge, CUSTOM, o._edge.version.n
         elif o._edge.__class__ is AccumulateGrad:
             o = o.detach()
             o._edge = edge

@@ -52,8 +52,8 @@ class InferenceVersion:
     @property
     def n(self) -> int:
         raise RuntimeError(
-            "Inference tensors do not track version counter, and cannot be saved for backward. To work "
-            "around you can make a clone to get a normal tensor and use it in autograd."
+            "Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal "
+            "tensor and use it in autograd. (Inference tensors do not track version counter.)"
         )
 
 
@@ -165,6 +165,13 @@ class Node:
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         raise NotImplementedError(f"{self.name()} has no backward")
+
+    def __call__(self, *grads: Any) -> Any:
+        """The gradients of the inputs for these of the outputs; what was saved stays."""
+        if len(grads) != self.n_outputs:
+            raise TypeError(f"expected {self.n_outputs} arguments, got {len(grads)} instead")
+        found = self.apply(list(grads) if len(grads) > 1 else grads[0], self.edges, True, True)
+        return found[0] if len(found) == 1 else found
 
     def name(self) -> str:
         """The name of the operation, such as `MulBackward0`."""

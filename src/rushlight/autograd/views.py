@@ -36,9 +36,15 @@ DEFAULT, NO_GRAD, MULTI, INFERENCE, CUSTOM = range(5)
 NEVER: dict[int, int] = {}
 FORBIDDEN = {  # kinds of views that lose their history with a write to their base, and why
     NO_GRAD: "Given that this use case is ambiguous and error-prone, it is forbidden. Move both the "
-    "view and the write into the no_grad block, or both out.",
+    "view and the write inside the no_grad block, or both out.",
+    INFERENCE: "Given that this use case is ambiguous and error-prone, it is forbidden. Move both the "
+    "view and the write inside the inference_mode block, or both out.",
     MULTI: "This view is the output of a function that returns multiple views. Such functions do not "
     "allow the output views to be modified inplace. Replace the write by an out-of-place operation.",
+}
+MADE = {  # how such a view was made, and where it may not be written to
+    NO_GRAD: ("was created in no_grad mode", "modified inplace with grad mode enabled. "),
+    INFERENCE: ("was created in inference mode", "modified inplace in normal mode. "),
 }
 
 
@@ -68,7 +74,7 @@ class View:
         self.version = version_of(source)
         self.seen = self.version.n
         if kind is None:
-            kind = NO_GRAD if not thread.grad else DEFAULT
+            kind = DEFAULT if thread.grad else INFERENCE if thread.inference else NO_GRAD
             if e.__class__ is View and e.kind != DEFAULT:
                 kind = e.kind
         self.kind = kind
@@ -82,11 +88,12 @@ class View:
                     self.node = None
             else:
                 self.check_replay()
-                recording, thread.grad = thread.grad, True
+                before, recording, thread.grad = self.node, thread.grad, True
                 try:
                     self.node = self.replay(self.base)._edge.node
                 finally:
                     thread.grad = recording
+                keep_retaining(before, self.node)
             self.seen = self.version.n
         return self.node
 
@@ -99,12 +106,13 @@ class View:
     def check_replay(self) -> None:
         """RuntimeError if the view may not, or cannot, be made again from its base."""
         if self.kind in FORBIDDEN:
-            what = "A view was created in no_grad mode"
+            made, where = MADE.get(self.kind, ("", "modified inplace with grad mode enabled. "))
+            what = f"A view {made}"
             if self.kind == MULTI and self.node.__class__ is Output:
                 what = f"Output {self.node.nr} of {operation(self.node.node)} is a view"
             raise RuntimeError(
-                f"{what} and its base or another view of its base has been modified "
-                f"inplace with grad mode enabled. {FORBIDDEN[self.kind]}"
+                f"{what} and its base or another view of its base has been {where}"
+                f"{FORBIDDEN[self.kind]}"
             )
         seen = self.seen if self.seen >= 0 else ~self.seen
         if seen < getattr(self.version, "reshaped", NEVER).get(id(self.base), 0):
@@ -205,6 +213,32 @@ def check_writable(t: Tensor, name: str) -> None:
     """RuntimeError, as PyTorch raises it, if a recorded in-place write to `t` is not allowed."""
     e = t._edge
     if e.__class__ is View:
+        if e.kind != DEFAULT:
+            node = None if e.kind in MADE else e.resolve()
+            what = "A view"
+            if e.kind in MADE and e.node is not None:
+                what = "Output 0 of View is a view of a view which"
+            elif node is not None:
+                own = node.node if node.__class__ is Output else node
+                what = f"Output {getattr(node, 'nr', 0)} of {operation(own)} is a view"
+            if e.kind in MADE:
+                made, where = MADE[e.kind]
+                raise RuntimeError(
+                    f"[{name}] {what} {made} and is being {where}{FORBIDDEN[e.kind]}"
+                )
+            if e.kind == MULTI:
+                raise RuntimeError(
+                    f"[{name}] {what} and is being modified inplace. This view is the output of a "
+                    "function that returns multiple views. Such functions do not allow the output "
+                    "views to be modified inplace. Replace the write by an out-of-place operation."
+                )
+            raise RuntimeError(
+                f"[{name}] {what} and is being modified inplace. This view was created inside a "
+                "custom Function (or because an input was returned as-is) and the autograd logic "
+                "to handle view+inplace would override the custom backward associated with the "
+                "custom Function, leading to incorrect gradients. Clone the output of the "
+                "custom Function."
+            )
         if (
             e.base._edge.__class__ is AccumulateGrad
             or e.resolve().__class__ is AccumulateGrad
@@ -219,32 +253,6 @@ def check_writable(t: Tensor, name: str) -> None:
                 f"[{name}] {what} that requires grad is being used in an in-place operation. "
                 "Write under no_grad(), or to a clone()."
             )
-        if e.kind != DEFAULT:
-            node = e.resolve()
-            what = "a view"
-            if node is not None:
-                own = node.node if node.__class__ is Output else node
-                what = f"Output {getattr(node, 'nr', 0)} of {operation(own)} is a view"
-            if e.kind == NO_GRAD:
-                raise RuntimeError(
-                    f"[{name}] A view was created in no_grad mode and is being modified inplace with "
-                    "grad mode enabled. Given that this use case is ambiguous and error-prone, it is "
-                    "forbidden. Move both the view and the write into the no_grad block, or both out."
-                )
-            if e.kind == MULTI:
-                raise RuntimeError(
-                    f"[{name}] {what} and is being modified inplace. This view is the output of a "
-                    "function that returns multiple views. Such functions do not allow the output "
-                    "views to be modified inplace. Replace the write by an out-of-place operation."
-                )
-            if e.kind == CUSTOM:
-                raise RuntimeError(
-                    f"[{name}] {what} and is being modified inplace. This view was created inside a "
-                    "custom Function (or because an input was returned as-is) and the autograd logic "
-                    "to handle view+inplace would override the custom backward associated with the "
-                    "custom Function, leading to incorrect gradients. Clone the output of the "
-                    "custom Function."
-                )
     elif e.__class__ is AccumulateGrad:
         raise RuntimeError(
             f"[{name}] a leaf Variable that requires grad is being used in an in-place operation. "

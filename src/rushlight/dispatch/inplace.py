@@ -13,7 +13,7 @@ from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history, rebase
 from rushlight.core import dtypes
 from rushlight.core.tensor import INFERENCE, Tensor
-from rushlight.dispatch import overrides
+from rushlight.dispatch import overrides, results
 from rushlight.dispatch.general import (
     bind,
     forward,
@@ -168,11 +168,7 @@ def check_inplace(t: Tensor, label: str, recording: bool) -> None:
     """Raise when writing to `t` is forbidden; nothing has been changed yet."""
     a = t._array
     if t._counter is INFERENCE:
-        if not thread.inference and recording:
-            raise RuntimeError(
-                f"[{label}] Inplace update to inference tensor outside InferenceMode is not allowed. "
-                "You can make a clone to get a normal tensor before doing inplace update."
-            )
+        results.refuse_inference_write(t)
     elif recording or hides_history(t):
         check_writable(t, label)
     if (

@@ -89,10 +89,17 @@ class Packed:
         refuse_inference(t._counter)
         pack, self.unpack_hook = thread.saved_hooks[-1]
         hooks, thread.saved_hooks = thread.saved_hooks, ()
+        before = t._version
         try:
             self.packed = pack(t.detach() if is_result else t)
         finally:
             thread.saved_hooks = hooks
+        if t._version != before:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
+                "can not be modified by in-place operations as this can lead to unexpected side-effects. Please "
+                "open an issue if you need to perform in-place operations on the input to a pack hook."
+            )
         self.edge = None if is_result else edge_of(t)
 
     def unpack(self, node: Node, name: str, edge: Any) -> Tensor:

@@ -87,6 +87,8 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
     for o, r in zip(outs, results, strict=True):
         if not isinstance(o, Tensor):
             raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {kind(o)}")
+        if o._counter is INFERENCE:
+            refuse_inference_write(o)
         if thread.grad and (o.requires_grad or r.requires_grad):
             raise RuntimeError(
                 f"{op.name}(): functions with out=... arguments don't support automatic "
@@ -128,6 +130,15 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
         if isinstance(out, Tensor) or not hasattr(type(result), "_fields")
         else type(result)(outs)
     )
+
+
+def refuse_inference_write(t: Tensor) -> None:
+    """RuntimeError for a write to an inference tensor outside `inference_mode`."""
+    if not thread.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get "
+            "a normal tensor before doing inplace update."
+        )
 
 
 def copy(a: Any, b: Any) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.graph import AccumulateGrad, new
 from rushlight.autograd.state import thread
-from rushlight.autograd.views import View, check_writable, edge_of
+from rushlight.autograd.views import View, check_writable, edge_of, hides_history
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import INFERENCE, Tensor, _bump
 from rushlight.dispatch import results
@@ -429,12 +429,19 @@ def atleast_3d(*tensors: Any) -> Any:
 
 def in_place(name: str, function: Any) -> None:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        recording = thread.grad and edge_of(self) is not None
-        if recording:
+        if self._counter is INFERENCE:
+            results.refuse_inference_write(self)
+        elif thread.grad and edge_of(self) is not None or hides_history(self):
             check_writable(self, name + "_")
         before = new(Tensor)  # the tensor as it was: what the view is a view of
         before._array, before._edge, before._counter = self._array, self._edge, self._counter
-        made = function(before, *args, **kwargs)
+        recording = thread.grad
+        if self._edge is not None and self._edge.__class__ is not View:
+            thread.grad = True  # the history of the tensor goes on, also where nothing is recorded
+        try:
+            made = function(before, *args, **kwargs)
+        finally:
+            thread.grad = recording
         if self._counter is None:
             self._counter = before._counter
         _bump(self)
@@ -443,7 +450,7 @@ def in_place(name: str, function: Any) -> None:
         self._array = made._array
         view = made._edge
         if self._edge.__class__ is View:
-            view.seen = view.version.n
+            view.seen, view.kind = view.version.n, self._edge.kind
             self._edge = view
         elif self._edge.__class__ is AccumulateGrad:
             self._edge.array = self._array

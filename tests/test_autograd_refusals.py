@@ -1,0 +1,307 @@
+"""What autograd refuses, warns of, and tells hooks: inference tensors, views of no_grad, custom functions, partial backwards."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import rushlight as torch
+from rushlight.autograd import functional
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+# -- inference tensors and views that lost their history ---------------------------------------------
+
+
+def test_inference_tensors_are_written_to_in_inference_mode_only():
+    with torch.inference_mode():
+        t = torch.ones(2, 2)
+        t.add_(1).transpose_(0, 1).resize_(2, 2)
+    for write in (
+        lambda: t.add_(1),
+        lambda: t.t_(),
+        lambda: t.zero_(),
+        lambda: torch.mul(torch.ones(2, 2), 2, out=t),
+    ):
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside"):
+            write()
+    with torch.no_grad(), pytest.raises(RuntimeError, match="Inplace update to inference tensor"):
+        t.add_(1)
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        t * torch.ones(2, 2, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        (
+            torch.no_grad,
+            "A view was created in no_grad mode and is being modified inplace with grad",
+        ),
+        (
+            torch.inference_mode,
+            "A view was created in inference mode and is being modified inplace in",
+        ),
+    ],
+)
+@pytest.mark.parametrize("leaf", [True, False])
+def test_views_made_without_grad_mode_are_not_written_to(mode, said, leaf):
+    s = torch.ones(2, 3, requires_grad=True)
+    a = s if leaf else s.clone()
+    with mode():
+        v = a.view(-1)
+    for write in (lambda: v.add_(1), lambda: v.unsqueeze_(0)):
+        with pytest.raises(RuntimeError, match=said):
+            write()
+
+
+def test_writes_to_outputs_of_several_views_name_them_also_for_leaves():
+    leaf = torch.ones(2, 2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="output of a function that returns multiple views"):
+        leaf.unbind()[0].add_(1)
+
+
+def test_a_view_made_in_a_custom_function_is_not_written_to():
+    view = Doubled.apply(torch.ones(2))
+    with pytest.raises(RuntimeError, match="created inside a custom Function"):
+        view += torch.ones(2, requires_grad=True)
+
+
+def test_views_in_place_without_grad_mode_keep_the_history():
+    s = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    a = s * 1
+    with torch.no_grad():
+        a.t_()
+    assert a.requires_grad
+    (a * torch.tensor([[1.0, 10.0], [100.0, 1000.0]])).sum().backward()
+    assert s.grad.tolist() == [[1.0, 100.0], [10.0, 1000.0]]
+
+
+# -- custom functions ------------------------------------------------------------------------------
+
+
+def test_a_view_that_forward_wrote_to_has_the_history_of_the_function():
+    class First(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            part = x.clone()[:2]
+            part += 2
+            return part
+
+        @staticmethod
+        def backward(ctx, g):
+            return torch.cat((3 * g, g.new_zeros(1)))
+
+    x = torch.ones(3, requires_grad=True)
+    y = First.apply(x)
+    assert y.grad_fn.name() == "FirstBackward"
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0, 0.0]
+
+
+def test_what_may_be_marked_dirty():
+    def marking(choose):
+        class Marking(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                dirty, result = choose(x.add_(1), x * 2)
+                ctx.mark_dirty(dirty)
+                return result
+
+            @staticmethod
+            def backward(ctx, g):
+                return g
+
+        return Marking.apply(torch.ones(2, requires_grad=True).clone())
+
+    with pytest.warns(UserWarning, match="Only input Tensors should be given to ctx.mark_dirty"):
+        marking(lambda x, y: (y, y))
+    with pytest.raises(
+        RuntimeError, match="marked as dirty during the forward method were not returned"
+    ):
+        marking(lambda x, y: (x, y))
+
+
+def test_former_names_of_functions():
+    class Both(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_variables[0]
+
+    x = torch.ones(2, requires_grad=True)
+    with pytest.warns(DeprecationWarning, match="saved_variables"):
+        Both.apply(x).sum().backward()
+    Both.vjp = staticmethod(lambda ctx, g: g)
+    with pytest.raises(RuntimeError, match="Implementing both 'backward' and 'vjp'"):
+        Both.apply(x).sum().backward()
+
+
+# -- backward --------------------------------------------------------------------------------------
+
+
+def test_nodes_can_be_called():
+    y = torch.zeros(1, requires_grad=True).exp()
+    assert y.grad_fn(torch.ones(1)).tolist() == y.grad_fn(torch.ones(1)).tolist() == [1.0]
+    for wrong in ((), (torch.ones(1), torch.ones(1))):
+        with pytest.raises(TypeError, match="expected 1 arguments, got"):
+            y.grad_fn(*wrong)
+
+
+def test_hooks_see_outputs_without_gradient():
+    first, second = torch.ones(2, requires_grad=True).unbind()
+    seen = []
+    first.register_hook(seen.append)
+    second.backward()
+    assert seen == [None]
+    assert first.grad_fn is second.grad_fn
+
+
+def test_nodes_that_are_only_asked_for_a_gradient_do_not_run():
+    log = []
+    a = torch.tensor(1.0, requires_grad=True)
+    b = a * 2
+    c = b * 2
+    for name, t, node in (("a", a, b.grad_fn.next_functions[0][0]), ("b", b, b.grad_fn)):
+        t.register_hook(lambda g, name=name: log.append(name))
+        node.register_prehook(lambda gs, name=name: log.append(name + " before"))
+        node.register_hook(lambda gi, go, name=name: log.append(name + " after"))
+    torch.autograd.grad(c, b, retain_graph=True)
+    assert log == ["b"]
+    log.clear()
+    torch.autograd.grad(c, (a, b), retain_graph=True)
+    assert log == ["b", "b before", "b after", "a"]
+    log.clear()
+    c.backward(inputs=(b,), retain_graph=True)
+    assert log == ["b", "b before", "b after"]
+    assert (a.grad, b.grad.item()) == (None, 2.0)
+
+
+def test_retain_grad_follows_a_write_through_another_view():
+    base = torch.tensor([1.0], requires_grad=True).clone()
+    view, other = base[:], base[:]
+    view.retain_grad()
+    other.retain_grad()
+    view.mul_(2)
+    (view + other).sum().backward()
+    assert view.grad.tolist() == other.grad.tolist() == [1.0]
+
+
+def test_materialized_zeros_can_be_differentiated():
+    x = torch.tensor(0.5, requires_grad=True)
+    (dy,) = torch.autograd.grad(x * 2, x, create_graph=True)
+    (zero,) = torch.autograd.grad(dy + x * 0, x, create_graph=True, materialize_grads=True)
+    (again,) = torch.autograd.grad(torch.ones(1, requires_grad=True).sum(), x, create_graph=True,
+                                   materialize_grads=True)  # fmt: skip
+    assert zero.item() == again.item() == 0 and again.requires_grad
+
+
+def test_backward_that_records_warns_once():
+    def run():
+        b = torch.ones(2, requires_grad=True)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            (b * b).sum().backward(create_graph=True)
+        return [w for w in seen if "create_graph=True" in str(w.message)]
+
+    torch.set_warn_always(True)
+    try:
+        assert len(run()) == len(run()) == 1
+    finally:
+        torch.set_warn_always(False)
+    assert run() == []
+
+
+def test_a_pack_hook_may_not_write_to_what_it_gets():
+    x = torch.ones(2, requires_grad=True)
+    hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: t.add_(1), lambda t: t)
+    with hooks, pytest.raises(RuntimeError, match="pack hook is modifying its input in place"):
+        x.exp()
+
+
+def test_anomalies_are_printed_where_warnings_are_errors(capsys):
+    x = torch.ones(2, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.autograd.detect_anomaly():
+            warnings.simplefilter("error")
+            y = x + 1
+            z = y**2
+            y += 1
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                z.sum().backward()
+    assert "Error detected in PowBackward0" in capsys.readouterr().err
+
+
+def test_data_of_another_kind():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        x.data = torch.ones(2).to_sparse()
+    with pytest.raises(RuntimeError, match="must be floating point or complex"):
+        x.data = torch.ones(2, dtype=torch.int64)
+    with torch.no_grad():
+        assert x.numpy().tolist() == [1.0, 1.0]
+
+
+# -- torch.autograd.functional ---------------------------------------------------------------------
+
+
+def test_strict_functions_of_tensors():
+    x, v = torch.ones(3), torch.ones(3)
+
+    def detached(a):
+        return a.detach().sum()
+
+    def apart(a):
+        return a.long().float().requires_grad_().clone().sum()
+
+    def linear(a):
+        return (3 * a).sum()
+
+    for call in (functional.vhp, functional.hvp):
+        with pytest.raises(
+            RuntimeError, match="Output 0 of the user-provided function does not require"
+        ):
+            call(detached, x, v, strict=True)
+        with pytest.raises(RuntimeError, match="function is independent of input 0"):
+            call(apart, x, v, strict=True)
+        with pytest.raises(RuntimeError, match="with respect to input 0 is independent"):
+            call(linear, x, v, strict=True)
+        assert call(linear, x, v)[1].tolist() == [0.0, 0.0, 0.0]
+    with pytest.raises(RuntimeError, match="Output 0 of the user-provided function is independent"):
+        functional.jacobian(apart, x, strict=True)
+    with pytest.raises(RuntimeError, match="with respect to input 0 is independent"):
+        functional.hessian(linear, x, strict=True)
+    with pytest.raises(
+        RuntimeError, match="jacobian of the user-provided function is independent of input 0"
+    ):
+        functional.vjp(torch.clone, x, v, create_graph=True, strict=True)
+    for call in (functional.jacobian, functional.hessian):
+        with pytest.raises(RuntimeError, match="not supported together"):
+            call(linear, x, strict=True, vectorize=True)
+
+
+def test_wrong_arguments_of_functions_of_tensors():
+    x = torch.ones(3)
+    with pytest.raises(TypeError, match="The inputs given to hvp must be either a Tensor"):
+        functional.hvp(torch.sum, (x, 2), x)
+    with pytest.raises(TypeError, match="outputs of the user-provided function given to vhp must"):
+        functional.vhp(lambda a: (a.sum(), "text"), x, x)
+    with pytest.raises(RuntimeError, match="The given v should contain a single Tensor"):
+        functional.vjp(torch.clone, x, (x, x))
+    with pytest.raises(RuntimeError, match="v has invalid size: should be torch.Size"):
+        functional.vjp(torch.clone, x, torch.ones(4))
