@@ -7,6 +7,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
+from operator import attrgetter
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -242,8 +243,40 @@ def _items_of(given: Any, what: str) -> Iterable[tuple[str, Any]]:
     return pairs
 
 
-class ModuleDict(Module):
+class _Dictionary(Module):
+    """The base of `ModuleDict` and `ParameterDict`; the keys of the dict `_names` are theirs."""
+
+    _names: Any
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._names
+
+    def clear(self) -> None:
+        """Remove all."""
+        for key in list(self._names):
+            del self[key]
+
+    def pop(self, key: str) -> Any:
+        """Take a value out and return it."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._names.keys()
+
+
+class ModuleDict(_Dictionary):
     """A dictionary of modules that are registered as children."""
+
+    _names = property(attrgetter("_modules"))
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
@@ -258,29 +291,6 @@ class ModuleDict(Module):
 
     def __delitem__(self, key: str) -> None:
         del self._modules[key]
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._modules
-
-    def clear(self) -> None:
-        """Remove all."""
-        self._modules.clear()
-
-    def pop(self, key: str) -> Module:
-        """Take a module out and return it."""
-        module = self[key]
-        del self[key]
-        return module
-
-    def keys(self) -> Any:
-        """The names."""
-        return self._modules.keys()
 
     def items(self) -> Any:
         """The names with their modules."""
@@ -369,8 +379,10 @@ class ParameterList(Module):
         raise RuntimeError("ParameterList should not be called.")
 
 
-class ParameterDict(Module):
+class ParameterDict(_Dictionary):
     """A dictionary of parameters; tensors put in become parameters."""
+
+    _names = property(attrgetter("_keys"))
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
@@ -399,17 +411,8 @@ class ParameterDict(Module):
         del self._keys[key]
         delattr(self, key)
 
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
-
     def __reversed__(self) -> Iterator[str]:
         return reversed(list(self._keys))
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
 
     def copy(self) -> ParameterDict:
         """A new dictionary of the same parameters."""
@@ -420,17 +423,6 @@ class ParameterDict(Module):
         if key not in self:
             self[key] = default
         return self[key]
-
-    def clear(self) -> None:
-        """Remove all."""
-        for key in list(self._keys):
-            del self[key]
-
-    def pop(self, key: str) -> Any:
-        """Take a value out and return it."""
-        value = self[key]
-        del self[key]
-        return value
 
     def popitem(self) -> tuple[str, Any]:
         """Take the last pair out and return it."""
@@ -444,10 +436,6 @@ class ParameterDict(Module):
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """A new dictionary with those keys, all with one value."""
         return ParameterDict((key, default) for key in keys)
-
-    def keys(self) -> Any:
-        """The names."""
-        return self._keys.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
         """The names with their values."""

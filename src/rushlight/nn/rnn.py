@@ -124,7 +124,7 @@ class RNNBase(Module):
             raise ValueError("Unrecognized RNN mode: " + self.mode)
 
     def reset_parameters(self) -> None:
-        """Reinitialize all parameters."""
+        """Reinitialize all parameters, uniform within 1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
@@ -310,11 +310,7 @@ class RNNCellBase(Module):
             self.register_parameter(name, Parameter(made) if bias else None)
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Reinitialize all parameters, uniform within 1 / sqrt(hidden_size)."""
-        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
+    reset_parameters = RNNBase.reset_parameters
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}" + unusual(self, bias=True)

@@ -22,6 +22,22 @@ def _uses_beta1(optimizer: Optimizer) -> bool:
     return "betas" in optimizer.defaults
 
 
+def _begin_momentum(
+    scheduler: Any, base: Any, high: Any, last_epoch: int
+) -> tuple[list[Any], list[Any]]:
+    """Set the momentum of each group to its maximum; return the minima and the maxima of the groups."""
+    optimizer = scheduler.optimizer
+    scheduler.use_beta1 = _uses_beta1(optimizer)
+    lows = _per_group("base_momentum", optimizer, base)
+    highs = _per_group("max_momentum", optimizer, high)
+    if last_epoch == -1:
+        for group, low, top in zip(optimizer.param_groups, lows, highs, strict=True):
+            _put_momentum(group, top, scheduler.use_beta1)
+            group["max_momentum"] = top
+            group["base_momentum"] = low
+    return lows, highs
+
+
 def _put_momentum(group: dict[str, Any], value: float, use_beta1: bool) -> None:
     if use_beta1:
         group["betas"] = (value, *group["betas"][1:])
@@ -74,16 +90,9 @@ class CyclicLR(LRScheduler):
             self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self.use_beta1 = _uses_beta1(optimizer)
-            self.base_momentums = _per_group("base_momentum", optimizer, base_momentum)
-            self.max_momentums = _per_group("max_momentum", optimizer, max_momentum)
-            if last_epoch == -1:
-                for group, high, low in zip(
-                    groups, self.max_momentums, self.base_momentums, strict=True
-                ):
-                    _put_momentum(group, high, self.use_beta1)
-                    group["max_momentum"] = high
-                    group["base_momentum"] = low
+            self.base_momentums, self.max_momentums = _begin_momentum(
+                self, base_momentum, max_momentum, last_epoch
+            )
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
@@ -195,14 +204,7 @@ class OneCycleLR(LRScheduler):
                 group["min_lr"] = group["initial_lr"] / final_div_factor
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self.use_beta1 = _uses_beta1(optimizer)
-            lows = _per_group("base_momentum", optimizer, base_momentum)
-            highs = _per_group("max_momentum", optimizer, max_momentum)
-            if last_epoch == -1:
-                for group, low, high in zip(optimizer.param_groups, lows, highs, strict=True):
-                    _put_momentum(group, high, self.use_beta1)
-                    group["max_momentum"] = high
-                    group["base_momentum"] = low
+            _begin_momentum(self, base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
 
     def _anneal(self, start: Any, end: Any, done: float) -> Any:
