@@ -29,18 +29,14 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         self._set_parameter(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.probs
+    mean = property(lambda self: self.probs)
 
     @property
     def mode(self) -> Tensor:
         mode = (self.probs >= 0.5).to(self.probs)
         return rushlight.where(self.probs == 0.5, math.nan, mode)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)
+    variance = property(lambda self: self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with rushlight.no_grad():
@@ -62,9 +58,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         values = rushlight.arange(2, dtype=self._param.dtype, device=self._param.device)
         return self._for_batch(values, expand)
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (rushlight.logit(self.probs),)
+    _natural_params = property(lambda self: (rushlight.logit(self.probs),))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return rushlight.log1p(rushlight.exp(x))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -53,9 +52,7 @@ class Categorical(ProbsOrLogits, Distribution):
             self._extended_shape(), math.nan, dtype=self.probs.dtype, device=self.probs.device
         )
 
-    @property
-    def mode(self) -> Tensor:
-        return self.probs.argmax(dim=-1)
+    mode = property(lambda self: self.probs.argmax(dim=-1))
 
     @property
     def variance(self) -> Tensor:
@@ -101,8 +98,8 @@ class CategoricalVectors(Distribution):
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    logits = property(attrgetter("_categorical.logits"), doc="Normalised log-probabilities.")
-    probs = property(attrgetter("_categorical.probs"), doc="Normalised probabilities.")
+    logits = property(lambda self: self._categorical.logits, doc="Normalised log-probabilities.")
+    probs = property(lambda self: self._categorical.probs, doc="Normalised probabilities.")
     param_shape = property(
-        attrgetter("_categorical.param_shape"), doc="The shape of `probs` and `logits`."
+        lambda self: self._categorical.param_shape, doc="The shape of `probs` and `logits`."
     )

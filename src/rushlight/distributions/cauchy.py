@@ -26,17 +26,9 @@ class Cauchy(Distribution):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return rushlight.full_like(self.loc, math.nan)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
-
-    @property
-    def variance(self) -> Tensor:
-        return rushlight.full_like(self.loc, math.inf)
+    mean = property(lambda self: rushlight.full_like(self.loc, math.nan))
+    mode = property(lambda self: self.loc)
+    variance = property(lambda self: rushlight.full_like(self.loc, math.inf))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
 
 import rushlight as torch
@@ -91,13 +90,13 @@ class _Derived(Constraint):
             )
         self.base_constraint = base_constraint
 
-    is_discrete = property(attrgetter("base_constraint.is_discrete"))
+    is_discrete = property(lambda self: self.base_constraint.is_discrete)
 
 
 class MixtureSameFamilyConstraint(_Derived):
     """The constraint that all components of a mixture satisfy."""
 
-    event_dim = property(attrgetter("base_constraint.event_dim"))
+    event_dim = property(lambda self: self.base_constraint.event_dim)
 
     def check(self, value: Any) -> Any:
         if value.dim() < self.event_dim:
@@ -298,13 +297,8 @@ class _Cat(Constraint):
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
         self.dim = dim
 
-    @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
-        return any(c.is_discrete for c in self.cseq)
-
-    @property
-    def event_dim(self) -> int:  # type: ignore[override]
-        return max(c.event_dim for c in self.cseq)
+    is_discrete = property(lambda self: any(c.is_discrete for c in self.cseq))
+    event_dim = property(lambda self: max(c.event_dim for c in self.cseq))
 
     def check(self, value: Any) -> Any:
         parts, start = [], 0

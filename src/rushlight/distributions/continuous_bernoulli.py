@@ -76,9 +76,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         x = self.probs - 0.5
         return rushlight.where(outside, mean, 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * x.pow(2)) * x)
 
-    @property
-    def stddev(self) -> Tensor:
-        return self.variance.sqrt()
+    stddev = property(lambda self: self.variance.sqrt())
 
     @property
     def variance(self) -> Tensor:
@@ -128,9 +126,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         log0, log1 = rushlight.log1p(-self.probs), self.probs.log()
         return self.mean * (log0 - log1) - self._cont_bern_log_norm() - log0
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (self.logits,)
+    _natural_params = property(lambda self: (self.logits,))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         """log((e^x - 1) / x)"""

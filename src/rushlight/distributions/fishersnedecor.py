@@ -29,9 +29,7 @@ class FisherSnedecor(Distribution):
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
         super().__init__(self.df1.shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return rushlight.where(self.df2 > 2, self.df2 / (self.df2 - 2), math.nan)
+    mean = property(lambda self: rushlight.where(self.df2 > 2, self.df2 / (self.df2 - 2), math.nan))
 
     @property
     def mode(self) -> Tensor:

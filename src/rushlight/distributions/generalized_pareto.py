@@ -87,9 +87,7 @@ class GeneralizedPareto(Distribution):
         variance = self.scale**2 / ((1 - c) ** 2 * (1 - 2 * c))
         return rushlight.where(c < 0.5, variance, math.nan)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = property(lambda self: self.loc)
 
     def entropy(self) -> Tensor:
         return self.scale.log() + self.concentration + 1

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import rushlight
-from rushlight.core.tensor import Tensor
 from rushlight.distributions.cauchy import Cauchy
 from rushlight.distributions.half_normal import _Half
 from rushlight.distributions.transforms import AbsTransform
@@ -23,10 +22,5 @@ class HalfCauchy(_Half):
         base = Cauchy(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return rushlight.full_like(self.scale, math.inf)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.base_dist.variance
+    mean = property(lambda self: rushlight.full_like(self.scale, math.inf))
+    variance = property(lambda self: self.base_dist.variance)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -23,11 +22,8 @@ class _Half(TransformedDistribution):
     support = constraints.nonnegative
     has_rsample = True
 
-    scale = property(attrgetter("base_dist.scale"), doc="The base distribution's.")
-
-    @property
-    def mode(self) -> Tensor:
-        return rushlight.zeros_like(self.scale)
+    scale = property(lambda self: self.base_dist.scale, doc="The base distribution's.")
+    mode = property(lambda self: rushlight.zeros_like(self.scale))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
@@ -54,10 +50,5 @@ class HalfNormal(_Half):
         base = Normal(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.scale * math.sqrt(2 / math.pi)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.scale.pow(2) * (1 - 2 / math.pi)
+    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
+    variance = property(lambda self: self.scale.pow(2) * (1 - 2 / math.pi))

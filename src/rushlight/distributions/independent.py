@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -48,7 +47,7 @@ class Independent(Distribution):
         new.base_dist = self.base_dist.expand(new.batch_shape + more)
         return new
 
-    has_rsample = property(attrgetter("base_dist.has_rsample"))
+    has_rsample = property(lambda self: self.base_dist.has_rsample)
 
     @property
     def has_enumerate_support(self) -> bool:  # type: ignore[override]
@@ -61,9 +60,9 @@ class Independent(Distribution):
             result = constraints.independent(result, self.reinterpreted_batch_ndims)
         return result
 
-    mean = property(attrgetter("base_dist.mean"))
-    mode = property(attrgetter("base_dist.mode"))
-    variance = property(attrgetter("base_dist.variance"))
+    mean = property(lambda self: self.base_dist.mean)
+    mode = property(lambda self: self.base_dist.mode)
+    variance = property(lambda self: self.base_dist.variance)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)

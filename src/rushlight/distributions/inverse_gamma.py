@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -31,17 +30,17 @@ class InverseGamma(TransformedDistribution):
         )
         super().__init__(base, inverse, validate_args=validate_args)
 
-    concentration = property(attrgetter("base_dist.concentration"), doc="The base distribution's.")
-    rate = property(attrgetter("base_dist.rate"), doc="The base distribution's.")
+    concentration = property(
+        lambda self: self.base_dist.concentration, doc="The base distribution's."
+    )
+    rate = property(lambda self: self.base_dist.rate, doc="The base distribution's.")
 
     @property
     def mean(self) -> Tensor:
         mean = self.rate / (self.concentration - 1)
         return rushlight.where(self.concentration > 1, mean, math.inf)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.rate / (self.concentration + 1)
+    mode = property(lambda self: self.rate / (self.concentration + 1))
 
     @property
     def variance(self) -> Tensor:

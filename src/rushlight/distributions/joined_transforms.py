@@ -41,9 +41,7 @@ class _Joined(Transform):
         parts = zip(self.transforms, self._slices("y", y), strict=True)
         return self._join([t.inv(part) for t, part in parts], self.dim)
 
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return all(t.bijective for t in self.transforms)
+    bijective = property(lambda self: all(t.bijective for t in self.transforms))
 
 
 class CatTransform(_Joined):
@@ -62,9 +60,7 @@ class CatTransform(_Joined):
             )
         self.dim = dim
 
-    @property
-    def event_dim(self) -> int:
-        return max(t.event_dim for t in self.transforms)
+    event_dim = property(lambda self: max(t.event_dim for t in self.transforms))
 
     @property
     def length(self) -> int:

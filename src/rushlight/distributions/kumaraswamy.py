@@ -49,9 +49,7 @@ class Kumaraswamy(TransformedDistribution):
         ]
         super().__init__(base, chain, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return _moment(self.concentration1, self.concentration0, 1)
+    mean = property(lambda self: _moment(self.concentration1, self.concentration0, 1))
 
     @property
     def mode(self) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -26,16 +25,10 @@ class LogNormal(TransformedDistribution):
         base = Normal(loc, scale, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
-    loc = property(attrgetter("base_dist.loc"), doc="The base distribution's.")
-    scale = property(attrgetter("base_dist.scale"), doc="The base distribution's.")
-
-    @property
-    def mean(self) -> Tensor:
-        return (self.loc + self.scale.pow(2) / 2).exp()
-
-    @property
-    def mode(self) -> Tensor:
-        return (self.loc - self.scale.square()).exp()
+    loc = property(lambda self: self.base_dist.loc, doc="The base distribution's.")
+    scale = property(lambda self: self.base_dist.scale, doc="The base distribution's.")
+    mean = property(lambda self: (self.loc + self.scale.pow(2) / 2).exp())
+    mode = property(lambda self: (self.loc - self.scale.square()).exp())
 
     @property
     def variance(self) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
 
 from rushlight.distributions import constraints
@@ -27,5 +26,5 @@ class LogisticNormal(TransformedDistribution):
             base = base.expand([1])
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
 
-    loc = property(attrgetter("base_dist.base_dist.loc"), doc="The base distribution's.")
-    scale = property(attrgetter("base_dist.base_dist.scale"), doc="The base distribution's.")
+    loc = property(lambda self: self.base_dist.base_dist.loc, doc="The base distribution's.")
+    scale = property(lambda self: self.base_dist.base_dist.scale, doc="The base distribution's.")

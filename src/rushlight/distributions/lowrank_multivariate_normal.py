@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -87,7 +86,7 @@ class LowRankMultivariateNormal(Distribution):
         self._capacitance_tril = _capacitance_tril(cov_factor, cov_diag)
         super().__init__(batch, event_shape, validate_args=validate_args)
 
-    mean = mode = property(attrgetter("loc"))
+    mean = mode = property(lambda self: self.loc)
 
     @lazy_property
     def variance(self) -> Tensor:  # type: ignore[override]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -70,9 +69,12 @@ class MixtureSameFamily(Distribution):
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     mixture_distribution = property(
-        attrgetter("_mixture_distribution"), doc="The Categorical distribution over the components."
+        lambda self: self._mixture_distribution,
+        doc="The Categorical distribution over the components.",
     )
-    component_distribution = property(attrgetter("_component_distribution"), doc="The components.")
+    component_distribution = property(
+        lambda self: self._component_distribution, doc="The components."
+    )
 
     def _weights(self) -> Tensor:
         probs = self.mixture_distribution.probs

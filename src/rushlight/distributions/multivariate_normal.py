@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -127,7 +126,7 @@ class MultivariateNormal(WithCovariance, Distribution):
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = _scale_tril(name, matrix)
 
-    mean = mode = property(attrgetter("loc"))
+    mean = mode = property(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:

@@ -36,17 +36,13 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
         self.total_count = self.total_count.type_as(self._param)
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.total_count * rushlight.exp(self.logits)
+    mean = property(lambda self: self.total_count * rushlight.exp(self.logits))
 
     @property
     def mode(self) -> Tensor:
         return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.mean / rushlight.sigmoid(-self.logits)
+    variance = property(lambda self: self.mean / rushlight.sigmoid(-self.logits))
 
     @lazy_property
     def _gamma(self) -> Gamma:

@@ -19,18 +19,14 @@ class OneHotCategorical(CategoricalVectors):
     has_enumerate_support = True
     _parameters = ()
 
-    @property
-    def mean(self) -> Tensor:
-        return self._categorical.probs
+    mean = property(lambda self: self._categorical.probs)
 
     @property
     def mode(self) -> Tensor:
         place = self._categorical.mode
         return rushlight.nn.functional.one_hot(place, self._event_shape[0]).to(self.probs.dtype)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)
+    variance = property(lambda self: self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         drawn = self._categorical.sample(rushlight.Size(sample_shape))

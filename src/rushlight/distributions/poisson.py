@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -25,13 +24,9 @@ class Poisson(ExponentialFamily):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
-    mean = property(attrgetter("rate"))
-
-    @property
-    def mode(self) -> Tensor:
-        return self.rate.floor()
-
-    variance = property(attrgetter("rate"))
+    mean = property(lambda self: self.rate)
+    mode = property(lambda self: self.rate.floor())
+    variance = property(lambda self: self.rate)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with rushlight.no_grad():
@@ -42,9 +37,7 @@ class Poisson(ExponentialFamily):
         rate, value = broadcast_all(self.rate, value)
         return value.xlogy(rate) - rate - (value + 1).lgamma()
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (rushlight.log(self.rate),)
+    _natural_params = property(lambda self: (rushlight.log(self.rate),))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return rushlight.exp(x)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -53,9 +52,9 @@ class _Relaxed(TransformedDistribution):
 
     has_rsample = True
 
-    temperature = property(attrgetter("base_dist.temperature"), doc="The base distribution's.")
-    logits = property(attrgetter("base_dist.logits"), doc="The base distribution's.")
-    probs = property(attrgetter("base_dist.probs"), doc="The base distribution's.")
+    temperature = property(lambda self: self.base_dist.temperature, doc="The base distribution's.")
+    logits = property(lambda self: self.base_dist.logits, doc="The base distribution's.")
+    probs = property(lambda self: self.base_dist.probs, doc="The base distribution's.")
 
 
 class RelaxedBernoulli(_Relaxed):

@@ -34,13 +34,8 @@ class StudentT(Distribution):
         self._chi2 = Chi2(self.df)
         super().__init__(self.df.shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return rushlight.where(self.df > 1, self.loc, math.nan)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = property(lambda self: rushlight.where(self.df > 1, self.loc, math.nan))
+    mode = property(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from operator import attrgetter
 from typing import Any
 
 from rushlight.core.tensor import Tensor
@@ -143,9 +142,9 @@ class _InverseTransform(Transform):
     def codomain(self) -> Any:
         return self._inv.domain
 
-    bijective = property(attrgetter("_inv.bijective"))
-    sign = property(attrgetter("_inv.sign"))
-    inv = property(attrgetter("_inv"))
+    bijective = property(lambda self: self._inv.bijective)
+    sign = property(lambda self: self._inv.sign)
+    inv = property(lambda self: self._inv)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         return self.inv.with_cache(cache_size).inv
@@ -283,8 +282,8 @@ class IndependentTransform(Transform):
     def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
-    bijective = property(attrgetter("base_transform.bijective"))
-    sign = property(attrgetter("base_transform.sign"))
+    bijective = property(lambda self: self.base_transform.bijective)
+    sign = property(lambda self: self.base_transform.sign)
 
     def _call(self, x: Tensor) -> Tensor:
         if x.dim() < self.domain.event_dim:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -118,11 +117,8 @@ class ProbsOrLogits:
         """Probabilities."""
         return logits_to_probs(self.logits, self._is_binary)
 
-    @property
-    def _param(self) -> Tensor:
-        return self.probs if "probs" in self.__dict__ else self.logits
-
-    param_shape = property(attrgetter("_param.shape"), doc="The shape of `probs` and `logits`.")
+    _param = property(lambda self: self.probs if "probs" in self.__dict__ else self.logits)
+    param_shape = property(lambda self: self._param.shape, doc="The shape of `probs` and `logits`.")
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from operator import attrgetter
 from typing import Any
 
 import rushlight
@@ -33,7 +32,7 @@ class VonMises(Distribution):
         self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    mean = mode = property(attrgetter("loc"))
+    mean = mode = property(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:

@@ -167,9 +167,7 @@ class Wishart(WithCovariance, ExponentialFamily):
             + nu * p / 2
         )
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return 0.5 * self.df, -0.5 * self.precision_matrix
+    _natural_params = property(lambda self: (0.5 * self.df, -0.5 * self.precision_matrix))
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         p = self._event_shape[-1]
