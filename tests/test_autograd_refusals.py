@@ -305,3 +305,66 @@ def test_wrong_arguments_of_functions_of_tensors():
         functional.vjp(torch.clone, x, (x, x))
     with pytest.raises(RuntimeError, match="v has invalid size: should be torch.Size"):
         functional.vjp(torch.clone, x, torch.ones(4))
+
+
+# -- derivatives that are not there, or were wrong -------------------------------------------------
+
+
+def test_powers_of_negative_numbers_with_complex_exponents():
+    exponent = torch.tensor([1.2 + 0.3j, 0.5 - 1j], dtype=torch.complex128, requires_grad=True)
+    base = torch.tensor([-1.0, -2.0], dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda e: torch.pow(base, e), exponent)
+    assert torch.autograd.gradcheck(lambda e: torch.pow(-1, e), exponent)
+    assert torch.autograd.gradcheck(lambda e: torch.pow(2 - 1j, e), exponent)
+
+
+def test_unique_values_have_no_derivative_but_a_history():
+    x = torch.tensor([3.0, 1.0, 3.0], requires_grad=True)
+    for result in (x.unique(), x.unique(dim=0), x.unique_consecutive()):
+        assert result.requires_grad
+        with pytest.raises(NotImplementedError, match="is not implemented"):
+            result.sum().backward()
+    assert not x.unique(return_inverse=True)[1].requires_grad
+
+
+@pytest.mark.parametrize("reduce", [torch.scatter_reduce, torch.index_reduce])
+def test_products_with_several_zeros_have_no_second_derivative(reduce):
+    x = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    src = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    result = reduce(x, 0, torch.tensor([0, 0]), src, "prod")
+    (g,) = torch.autograd.grad(result.sum(), src, create_graph=True)
+    assert g.tolist() == [0.0, 0.0]
+    with pytest.raises(RuntimeError, match="Double backward is unsupported"):
+        torch.autograd.grad(g.sum(), src)
+
+
+def test_the_gradient_of_eigenvalues_by_a_symmetric_matrix_is_symmetric():
+    a = torch.tensor([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 0.0]], dtype=torch.float64)
+    a.requires_grad_()
+    values, vectors = torch.lobpcg(a, 1)
+    (g,) = torch.autograd.grad(values.sum(), a)
+    assert torch.allclose(g, g.mT)
+    assert torch.allclose(g, vectors @ vectors.mT)
+
+
+# -- writes to saved tensors -----------------------------------------------------------------------
+
+
+def test_saved_tensors_are_copied_when_they_are_written_to():
+    a = torch.tensor([1.0, 2.0], requires_grad=True)
+    with torch.autograd.graph.allow_mutation_on_saved_tensors() as kept:
+        b = a.clone()
+        first, second = b**2, b**2
+        assert len(kept.cloned) == 0
+        b[:1].mul_(10)
+        assert len(kept.cloned) == 1
+        torch.sin(torch.zeros(2), out=b.detach())
+        assert len(kept.cloned) == 1
+        (first + second).sum().backward()
+        assert a.grad.tolist() == [4.0, 8.0]
+        assert len(kept.cloned) == 0
+        with pytest.raises(RuntimeError, match="cannot be nested"):
+            torch.autograd.graph.allow_mutation_on_saved_tensors().__enter__()
+        late = (a**2).sum()
+    with pytest.raises(AssertionError, match="Trying to backward outside"):
+        late.backward()

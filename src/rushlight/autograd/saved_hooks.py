@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from rushlight.autograd.grad_mode import Switch
+from rushlight.autograd.grad_mode import Switch, enable_grad
 from rushlight.autograd.graph import Node, RemovableHandle, node_and_output
 from rushlight.autograd.state import count_mode, thread
 from rushlight.autograd.views import edge_of
@@ -15,7 +16,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dispatch import results
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, MutableMapping, Sequence
 
 
 class saved_tensors_hooks(Switch):
@@ -168,19 +169,78 @@ class MultiHandle(RemovableHandle):
             h.remove()
 
 
+class Handle:
+    """Stands in a node for a saved tensor; the context has the tensor, or its copy, under it."""
+
+    __slots__ = ("version", "__weakref__")
+
+
 class allow_mutation_on_saved_tensors(Switch):
-    """A block in which saved tensors may be written to: backward reads copies."""
+    """A block in which saved tensors may be written to: a write copies what was saved of that memory before.
+
+    The backward has to run in the block too.
+    """
+
+    def __init__(self) -> None:
+        self.cloned: MutableMapping[Handle, Tensor] = WeakKeyDictionary()
+        self.original: MutableMapping[Handle, Tensor] = WeakKeyDictionary()
+        # (address and layout, version) of a saved tensor -> its handle; the same of memory -> those tensors
+        self.tid_to_weakhandle: MutableMapping[tuple, Handle] = WeakValueDictionary()
+        self.sid_to_tid: dict[tuple, set[tuple]] = {}
+
+    def pack(self, t: Tensor) -> Handle:
+        tid = (t.data_ptr(), t.shape, t.stride(), t.dtype, t._version)
+        handle = self.tid_to_weakhandle.get(tid)
+        if handle is None:
+            handle = self.tid_to_weakhandle[tid] = Handle()
+            handle.version = t._version
+            self.original[handle] = t
+            self.sid_to_tid.setdefault(memory_of(t), set()).add(tid)
+        return handle
+
+    def unpack(self, handle: Handle) -> Tensor:
+        if thread.mutation is not self:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was "
+                "originally recorded."
+            )
+        if handle in self.cloned:
+            return self.cloned[handle]
+        t = self.original[handle]
+        if t._version != handle.version:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation "
+                "that keeps no copy"
+            )
+        return t
+
+    def before_write(self, t: Tensor) -> None:
+        """Copy what was saved of the memory of `t`, which is about to change."""
+        for tid in self.sid_to_tid.pop(memory_of(t), ()):
+            handle = self.tid_to_weakhandle.get(tid)
+            if handle is not None and handle in self.original:
+                saved = self.original.pop(handle)
+                with enable_grad():
+                    self.cloned[handle] = saved.clone()
 
     def __enter__(self) -> Any:
-        def pack(t: Tensor) -> Tensor:
-            return t.detach().clone()
-
-        self.inner = saved_tensors_hooks(pack, lambda t: t)
+        if thread.mutation is not None:
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        self.inner = saved_tensors_hooks(self.pack, self.unpack)
         self.inner.__enter__()
+        thread.mutation = self
         return self
 
     def __exit__(self, *exc: object) -> None:
+        thread.mutation = None
         self.inner.__exit__()
+        self.clear()
 
     def clear(self) -> None:
-        """Nothing is kept beside the graph."""
+        """Forget all that is kept beside the graph."""
+        for kept in (self.cloned, self.original, self.tid_to_weakhandle, self.sid_to_tid):
+            kept.clear()
+
+
+def memory_of(t: Tensor) -> tuple:
+    return t.untyped_storage().data_ptr(), t._version

@@ -18,6 +18,9 @@ class ThreadState(threading.local):
     anomaly_nan = True
     saved_hooks: tuple = ()  # stack of (pack, unpack) pairs for saved tensors
     saved_hooks_error: str | None = None  # message while saved tensor hooks are forbidden
+    mutation: Any = (
+        None  # the running allow_mutation_on_saved_tensors: it is told of writes before they happen
+    )
     function_modes: tuple = ()  # stack of active TorchFunctionModes
     function_disabled = False  # inside DisableTorchFunctionSubclass
     autocast: tuple | None = None

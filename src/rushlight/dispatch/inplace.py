@@ -167,6 +167,8 @@ def refused(a: object, label: str) -> bool:
 def check_inplace(t: Tensor, label: str, recording: bool) -> None:
     """Raise when writing to `t` is forbidden; nothing has been changed yet."""
     a = t._array
+    if active.modes and thread.mutation is not None:
+        thread.mutation.before_write(t)
     if t._counter is INFERENCE:
         results.refuse_inference_write(t)
     elif recording or hides_history(t):

@@ -9,7 +9,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices, meta
 from rushlight.autograd.graph import new, version_of
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import MULTI, View
 from rushlight.core import dtypes, geometry, storage
 from rushlight.core.tensor import INFERENCE, Tensor, _array_for
@@ -110,6 +110,8 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
         for o in outs:
             check_apart(op, o._array, inputs)
     for o, r in zip(outs, results, strict=True):
+        if active.modes and thread.mutation is not None:
+            thread.mutation.before_write(o)
         if o._array.shape != r._array.shape:
             if o._array.size:
                 import warnings

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import devices
+from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import I64
 from rushlight.core.tensor import Tensor, _bump
@@ -376,6 +377,21 @@ def scatter_reduce_(
     return inplace(SCATTER_REDUCE, [self, dim, index, src, reduce, include_self])
 
 
+@op(where="aten", name="once_differentiable_product", node="DelayedError", method=False)
+def once_only(xp, input: Array):
+    """A gradient that cannot be differentiated itself."""
+    return input.copy()
+
+
+def refuse_product(g: Tensor) -> Tensor:
+    raise RuntimeError(
+        "Double backward is unsupported for src when >1 zeros in src are scattered to the same position in self"
+    )
+
+
+once_only.grad(input=refuse_product)
+
+
 def reduce_back(
     needs: tuple,
     g: Tensor,
@@ -413,6 +429,8 @@ def reduce_back(
         single = read(g * without)
         usual = read(g * result) / src.masked_fill(zeros, 1)
         part = single.where(zeros & (number == 1), usual)
+        if thread.grad and bool((zeros & (number > 1)).any()):
+            part = once_only(part)
     else:
         # Those equal to the extreme value share the gradient equally.
         mine = (input == result).to(g.dtype)

@@ -447,6 +447,8 @@ def lobpcg(
             f"the number of requested eigenpairs (={k})"
         )
     largest = True if largest is None else largest
+    # Symmetric anyhow; the gradient by a symmetric matrix is the symmetric one.
+    A, B = ((t + t.mT) / 2 if getattr(t, "requires_grad", False) else t for t in (A, B))
     if B is None:
         values, vectors = eigh(A)
     else:

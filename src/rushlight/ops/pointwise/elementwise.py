@@ -25,7 +25,7 @@ def no_derivative(name: str) -> Any:
     """The rule of an input for which PyTorch has no derivative either."""
 
     def rule(g: Tensor) -> Tensor:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+        raise NotImplementedError(f"derivative for aten::{name} is not implemented")
 
     return rule
 
@@ -361,11 +361,17 @@ def pow_exponent(g: Tensor, input: Any, exponent: Tensor, result: Tensor) -> Ten
         if isinstance(input, complex) or (input < 0 and exponent.is_complex()):
             import cmath
 
+            if not isinstance(input, complex):  # as if saved: conjugated
+                input = complex(input, -0.0)
             return g * (result * cmath.log(input))
         import math
 
         return g * (result * (math.log(input) if input > 0 else math.nan))
-    return (g * (result * input.log())).masked_fill((input == 0) & (real >= 0), 0)
+    if exponent.is_complex() and not input.is_complex():
+        logarithm = input.to(exponent.dtype).log().conj()
+    else:
+        logarithm = input.log()
+    return (g * (result * logarithm)).masked_fill((input == 0) & (real >= 0), 0)
 
 
 pow.grad(input=pow_input, exponent=pow_exponent)

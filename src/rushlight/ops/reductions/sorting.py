@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core import dtypes, geometry
 from rushlight.core.dtype_sets import I32, I64
 from rushlight.dispatch.registry import Array, composite, op, public
+from rushlight.ops.pointwise.elementwise import no_derivative
 from rushlight.ops.reductions.extremes import to_chosen
 from rushlight.ops.reductions.reduce import axis
 
@@ -115,6 +116,9 @@ def unique_parts(xp, input: Array, dim: int | None, consecutive: bool, places: b
                 "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
             )
     return xp.unique_along(input, over, consecutive)
+
+
+unique_parts.grad(input=no_derivative("_unique2"))
 
 
 def wanted(parts: tuple, inverse: Bool, counts: Bool) -> Any:
