@@ -69,8 +69,9 @@ FUNCTIONS = {
         "Tensor.getitem Tensor.setitem "
     ),
     "indexing.scatter": (
-        "Tensor.scatter_ Tensor.scatter_add_ Tensor.scatter_reduce_ aten.scatter_combine "
-        "aten.scatter_src aten.scatter_value scatter scatter_add scatter_reduce "
+        "Tensor.scatter_ Tensor.scatter_add_ Tensor.scatter_reduce_ "
+        "aten.once_differentiable_product aten.scatter_combine aten.scatter_src "
+        "aten.scatter_value scatter scatter_add scatter_reduce "
     ),
     "layout.complex_parts": (
         "aten.conj_copy aten.imag aten.real conj imag real resolve_conj resolve_neg "
