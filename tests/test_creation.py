@@ -166,6 +166,29 @@ def test_legacy_types():
     assert torch.ones(1).type("torch.LongTensor").dtype is torch.int64
 
 
+def test_dlpack_of_bfloat16_and_streams():
+    t = torch.ones(3, dtype=torch.bfloat16)
+    for capsule in (torch.to_dlpack(t), t.__dlpack__(max_version=(1, 0))):
+        back = torch.utils.dlpack.from_dlpack(capsule)
+        assert back.dtype is torch.bfloat16 and back.data_ptr() == t.data_ptr()
+
+    class Producer:
+        def __dlpack__(self, **options):
+            return t.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return t.__dlpack_device__()
+
+    assert torch.from_dlpack(Producer()).dtype is torch.bfloat16
+    with pytest.raises(TypeError, match="stream must be"):
+        t.__dlpack__(stream=object())
+    with pytest.raises(AssertionError, match="stream should be None"):
+        t.__dlpack__(stream=1)
+    assert torch.from_dlpack(t.__dlpack__(stream=-1)).tolist() == [1.0] * 3
+    with pytest.raises(BufferError, match="torch.strided"):
+        torch.eye(2).to_sparse().__dlpack__()
+
+
 def test_dlpack_both_ways():
     t = torch.arange(3.0)
     a = np.from_dlpack(t)

@@ -509,7 +509,9 @@ class Tensor:
     def __dlpack__(self, **options: Any) -> Any:
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        return self._array.__dlpack__(**options)
+        from rushlight.core import dlpack
+
+        return dlpack.capsule_of(self._array, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._array.__dlpack_device__()

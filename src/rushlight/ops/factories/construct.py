@@ -383,14 +383,15 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         t = _wrap(ext_tensor._array[...])
         return t.clone() if copy else t
-    if not hasattr(ext_tensor, "__dlpack__"):
-        ext_tensor = _Capsule(ext_tensor)
+    from rushlight.core import dlpack
+
+    producer = dlpack.Producer(ext_tensor)
     options: dict[str, Any] = {} if copy is None else {"copy": copy}
     if device is not None:
         devices.for_device(device)
         options["device"] = "cpu"
     try:
-        a = np.from_dlpack(ext_tensor, **options)
+        a = np.from_dlpack(producer, **options)
     except ValueError as e:
         raise RuntimeError(
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
@@ -400,8 +401,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         try:
             a.flags.writeable = True
         except ValueError:
-            a = _writable(a) if isinstance(ext_tensor, _Capsule) else a.copy()
-    return _wrap(a)
+            a = _writable(a) if producer.is_bare else a.copy()
+    return _wrap(a.view(BF16) if producer.is_bfloat16 else a)
 
 
 def _writable(a: np.ndarray) -> np.ndarray:
@@ -414,23 +415,12 @@ def _writable(a: np.ndarray) -> np.ndarray:
     return np.ndarray(a.shape, a.dtype, memory, a.ctypes.data - low, a.strides)
 
 
-class _Capsule:
-    """A bare DLPack capsule, as the older form of the exchange handed it out."""
-
-    def __init__(self, capsule: Any) -> None:
-        self.capsule = capsule
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.capsule
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
-
-
 @public()
 def to_dlpack(tensor: Tensor) -> Any:
-    """A DLPack capsule that shares the memory of `tensor`."""
-    return tensor.__dlpack__()
+    """A DLPack capsule that shares the memory of `tensor`; it can be taken over once."""
+    from rushlight.core import dlpack
+
+    return dlpack.capsule_of(tensor._array)
 
 
 # -- the functions ---------------------------------------------------------------------------------

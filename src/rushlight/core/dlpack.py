@@ -1,0 +1,76 @@
+"""DLPack: memory in capsules, for other libraries and from them.
+
+NumPy makes and reads the capsules. It has no bfloat16: such memory passes through it as uint16, and the
+code of the type is exchanged in the capsule.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from rushlight.core.dtype_sets import BF16
+
+UNSIGNED, BFLOAT = 1, 4  # codes of types
+
+
+class _Struct(ctypes.Structure):
+    """The DLTensor of DLPack's C header."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+    )  # fmt: skip
+
+
+# name of a capsule that nobody has taken over -> where its DLTensor is, in bytes
+_OFFSETS = {b"dltensor": 0, b"dltensor_versioned": 32}
+_name = ctypes.pythonapi.PyCapsule_GetName
+_name.restype, _name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+def exchange(capsule: Any, before: int, after: int) -> bool:
+    """Whether the memory of a capsule had 16-bit numbers of the type `before`; it now says `after`."""
+    if type(capsule).__name__ != "PyCapsule" or (name := _name(capsule)) not in _OFFSETS:
+        return False
+    described = _Struct.from_address(_pointer(capsule, name) + _OFFSETS[name])
+    if (described.code, described.bits) != (before, 16):
+        return False
+    described.code = after
+    return True
+
+
+def capsule_of(a: Any, stream: Any = None, **options: Any) -> Any:
+    """A capsule that shares the memory of an array; what reads it takes it over, once."""
+    if stream is not None and type(stream) is not int:
+        raise TypeError("stream must be ``int`` or ``none``")
+    if stream not in (None, -1):
+        raise AssertionError("stream should be None on cpu.")
+    if not hasattr(a, "__dlpack__"):
+        raise BufferError("Can't export tensors with layout other than torch.strided")
+    if a.dtype is not BF16:
+        return a.__dlpack__(**options)
+    capsule = a.view(np.uint16).__dlpack__(**options)
+    exchange(capsule, UNSIGNED, BFLOAT)
+    return capsule
+
+
+class Producer:
+    """What NumPy is to read: an object with `__dlpack__`, or a bare capsule."""
+
+    def __init__(self, source: Any) -> None:
+        self.source, self.is_bare = source, not hasattr(source, "__dlpack__")
+        self.is_bfloat16 = False
+
+    def __dlpack__(self, **options: Any) -> Any:
+        capsule = self.source if self.is_bare else self.source.__dlpack__(**options)
+        self.is_bfloat16 = exchange(capsule, BFLOAT, UNSIGNED)
+        return capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0) if self.is_bare else self.source.__dlpack_device__()
