@@ -176,3 +176,53 @@ def test_spectral_norm_loads_what_version_0_saved():
     torch.testing.assert_close(module.eval()(x), want)
     nn.utils.remove_spectral_norm(module)
     module.load_state_dict({"weight": torch.ones(3, 4), "bias": torch.ones(3)})
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(1, 1)
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x):
+        self.count = self.count + 1
+        return self.inner(x) + self.count
+
+
+def test_functional_call_gives_back_what_the_module_assigns():
+    module, given = Counting(), {"count": torch.tensor([2.0])}
+    kept = given["count"]
+    torch.func.functional_call(module, given, torch.ones(1))
+    assert (
+        module.count.tolist() == [0.0]
+        and kept.tolist() == [2.0]
+        and given["count"].tolist() == [3.0]
+    )
+
+
+def test_functional_call_of_modules_that_contain_themselves():
+    module = Counting()
+    module.inner.outer = module
+    given = {"inner.outer.inner.weight": torch.tensor([[5.0]]), "inner.bias": None}
+    before = module.inner.weight
+    call = torch.func.functional_call
+    assert call(module, given, torch.ones(1), tie_weights=False).tolist() == [6.0]
+    assert module.inner.weight is before and module.inner.bias is not None
+
+
+def test_functional_call_of_tied_tensors():
+    module = nn.Linear(1, 1)
+    module.tied = module.bias
+    call, x = torch.func.functional_call, torch.ones(1)
+    weight, bias = torch.tensor([[2.0]]), torch.tensor([3.0])
+    assert call(module, {"weight": weight, "bias": bias}, x, strict=True).tolist() == [5.0]
+    with pytest.raises(RuntimeError, match="Missing key\\(s\\): 'tied'"):
+        call(module, {"weight": weight, "bias": bias}, x, strict=True, tie_weights=False)
+    with pytest.raises(ValueError, match="multiple values for keys \\['bias', 'tied'\\]"):
+        call(module, {"bias": bias, "tied": torch.zeros(1)}, x)
+    with pytest.raises(TypeError, match="is not an instance of torch.Tensor"):
+        call(module, {"weight": weight, "bias": "no"}, x)
+    assert module.weight is not weight
+    extra = nn.Parameter(torch.zeros(1))
+    call(module, {"extra": extra}, x)
+    assert not hasattr(module, "extra")

@@ -1,4 +1,4 @@
-"""Calls of modules with other parameters than their own."""
+"""Modules called with parameters that are not their own."""
 
 from __future__ import annotations
 
@@ -14,53 +14,83 @@ __all__ = ["functional_call"]
 ABSENT = object()
 
 
-@contextlib.contextmanager
-def _with_tensors(module: Module, tensors: dict[str, Tensor], tie_weights: bool) -> Iterator[None]:
-    """Replace the named parameters, buffers and attributes of the module by the tensors, in the block.
+def _owner(module: Module, path: str) -> tuple[Module, str]:
+    """The module that `path` leads to, and the name of the tensor in it."""
+    *names, last = path.split(".")
+    for name in names:
+        inner = getattr(module, name, None)
+        if not isinstance(inner, Module):
+            raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+        module = inner
+    return module, last
 
-    TypeError if a value or the attribute that it replaces is not a tensor; AttributeError for a missing module.
-    """
-    places: dict[str, tuple[dict[str, Any], str]] = {}
-    owners = dict(module.named_modules(remove_duplicate=False))
-    for path, owner in owners.items():
-        for table in (owner._parameters, owner._buffers):
-            for name in table:
-                places[f"{path}.{name}" if path else name] = (table, name)
-    chosen = {}
-    for path, tensor in tensors.items():
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{tensor} is not an instance of torch.Tensor")
-        if path not in places:
-            at, _, name = path.rpartition(".")
-            if at not in owners:
-                raise AttributeError(f"{type(module).__name__} has no attribute `{at}`")
-            table = vars(owners[at])
-            if not isinstance(table.get(name, tensor), Tensor):
-                raise TypeError(
-                    f"attribute `{path}`: {table[name]} is not an instance of torch.Tensor"
-                )
-            places[path] = (table, name)
-        chosen[path] = tensor
-    if tie_weights:
-        # A tensor that has two names is replaced under both.
-        given = {
-            id(table.get(name)): chosen[p] for p, (table, name) in places.items() if p in chosen
-        }
-        for path, (table, name) in places.items():
-            if path not in chosen and table[name] is not None and id(table[name]) in given:
-                chosen[path] = given[id(table[name])]
-    before = [(*places[path], places[path][0].get(places[path][1], ABSENT)) for path in chosen]
-    try:
-        for path, tensor in chosen.items():
-            table, name = places[path]
-            table[name] = tensor
-        yield
-    finally:
-        for table, name, tensor in before:
+
+def _exchange(owner: Module, name: str, tensor: Any) -> Any:
+    """Put a tensor (or ABSENT) in the place of a parameter, a buffer or another attribute; what was there."""
+    for table in (owner._parameters, owner._buffers):
+        if name in table:
+            before = table[name]
             if tensor is ABSENT:
                 del table[name]
             else:
                 table[name] = tensor
+            return before
+    before = getattr(owner, name, ABSENT)
+    if before is not ABSENT and not isinstance(before, Tensor):
+        raise TypeError(f"attribute `{name}`: {before} is not an instance of torch.Tensor")
+    if tensor is ABSENT:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, tensor)
+    return before
+
+
+@contextlib.contextmanager
+def _with_tensors(module: Module, tensors: dict[str, Tensor], given: dict) -> Iterator[None]:
+    """Inside, the named parameters, buffers and other attributes of the module are the given tensors.
+
+    What the module put in their places meanwhile is put into `given`. TypeError if a value or the attribute
+    that it replaces is not a tensor; AttributeError for a missing module.
+    """
+    before = []
+    try:
+        for path, tensor in tensors.items():
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(f"{tensor} is not an instance of torch.Tensor")
+            owner, name = _owner(module, path)
+            before.append((path, owner, name, _exchange(owner, name, tensor)))
+        yield
+    finally:
+        for path, owner, name, tensor in reversed(before):
+            now = _exchange(owner, name, tensor)
+            if path in given:
+                given[path] = now
+
+
+def _named(module: Module) -> dict[str, Any]:
+    """All parameters and buffers by name, those with several names under each."""
+    return {
+        **dict(module.named_parameters(remove_duplicate=False)),
+        **dict(module.named_buffers(remove_duplicate=False)),
+    }
+
+
+def _tied(module: Module, given: dict[str, Tensor]) -> dict[str, Tensor]:
+    """`given`, with a tensor that has several names under all of them. ValueError where it has several values."""
+    names_of: dict[int, list[str]] = {}
+    for name, tensor in _named(module).items():
+        names_of.setdefault(id(tensor), []).append(name)
+    tied = dict(given)
+    for names in names_of.values():
+        chosen = [n for n in names if n in given]
+        if len({id(given[n]) for n in chosen}) > 1:
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(names)}, which are tied. Consider "
+                "using tie_weights=False"
+            )
+        if chosen:
+            tied |= dict.fromkeys(names, given[chosen[0]])
+    return tied
 
 
 def functional_call(
@@ -74,7 +104,9 @@ def functional_call(
 ) -> Any:
     """Call a module with the given tensors in place of its parameters and buffers of the same names.
 
-    Names not given keep the module's own; with `strict` all must be given, and no others.
+    Names not given keep the module's own; with `strict` all must be given, and no others. A tensor with
+    several names is replaced under all, unless `tie_weights` is False. What the module assigns to these
+    names during the call is put into `parameters_and_buffers`, the module keeps its own.
     """
     if isinstance(parameters_and_buffers, (tuple, list)):
         merged: dict[str, Tensor] = {}
@@ -87,13 +119,12 @@ def functional_call(
                 )
             merged.update(part)
         parameters_and_buffers = merged
+    tensors = parameters_and_buffers
+    if tie_weights:
+        tensors = _tied(module, tensors)
     if strict:
-        named = {n for n, _ in module.named_parameters(remove_duplicate=False)}
-        named |= {n for n, _ in module.named_buffers(remove_duplicate=False)}
-        missing, unexpected = (
-            named - parameters_and_buffers.keys(),
-            parameters_and_buffers.keys() - named,
-        )
+        named = _named(module).keys()
+        missing, unexpected = named - tensors.keys(), tensors.keys() - named
         if missing or unexpected:
             text = f"Error(s) in reparametrizing for {type(module).__name__}:"
             if unexpected:
@@ -105,5 +136,5 @@ def functional_call(
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    with _with_tensors(module, parameters_and_buffers, tie_weights):
+    with _with_tensors(module, tensors, parameters_and_buffers):
         return module(*args, **(kwargs or {}))

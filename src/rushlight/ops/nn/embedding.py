@@ -83,7 +83,9 @@ def entries_of_rows(
         used = (at != padding_idx).nonzero().reshape(-1)
         if used.numel() < at.numel():
             at, rows = at[used], rows.index_select(0, used)
-    return build(rows, at.long()._array[None], (n, width))
+    return build(
+        rows, at.long()._array[None].copy(), (n, width)
+    )  # the caller may write to `indices`
 
 
 @op(name="embedding_dense_backward", method=False, out=False)
