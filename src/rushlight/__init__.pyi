@@ -1483,7 +1483,7 @@ def threshold_backward(grad_output: Tensor, input: Tensor, threshold: _float, *,
 def tile(input: Tensor, dims: _Ints, *, out: Any = None) -> Tensor:
     """`repeat`, where missing counts in front are 1."""
 def to_dlpack(tensor: Tensor) -> Any:
-    """A DLPack capsule that shares the memory of `tensor`."""
+    """A DLPack capsule that shares the memory of `tensor`; it can be taken over once."""
 def topk(input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: Any = None) -> _values_indices:
     """(values, indices) of the `k` largest (or smallest) along `dim`, the most extreme first."""
 def trace(input: Tensor, *, out: Any = None) -> Tensor:
