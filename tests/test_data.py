@@ -259,3 +259,14 @@ def test_an_error_of_the_data_comes_through():
 
 def test_no_worker_info_here():
     assert data.get_worker_info() is None
+
+
+def test_batches_of_tuples():
+    x = torch.arange(5)
+    loader = data.DataLoader(data.TensorDataset(x), batch_sampler=[(0, 1), (4, 2, 3)])
+    assert [b.tolist() for (b,) in loader] == [[0, 1], [4, 2, 3]]
+
+
+def test_more_workers_than_processors_are_warned_of():
+    with pytest.warns(UserWarning, match="excessive worker creation"):
+        data.DataLoader(TEN, num_workers=100_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import subprocess
 import sys
 
@@ -148,7 +149,7 @@ def test_futures():
     assert not both.done()
     second.set_exception(ValueError("second"))
     assert both.done()
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(RuntimeError, match="running the callback: ZeroDivisionError"):
         failing.wait()
     with pytest.raises(ValueError, match="second"):
         torch.futures.wait_all([first, second])
@@ -156,6 +157,10 @@ def test_futures():
         first.set_result(2)
     with pytest.raises(RuntimeError, match="not complete"):
         torch.futures.Future().value()
+    with pytest.raises(RuntimeError, match="Can not pickle"):
+        pickle.dumps(first)
+    with pytest.raises(RuntimeError, match="can't be None"):
+        torch.futures.wait_all([first, None])
 
 
 def test_hub_of_a_directory(tmp_path):

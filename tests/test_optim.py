@@ -436,3 +436,21 @@ def test_averaged_buffers_of_whole_numbers():
         values = torch.tensor([4])
         function([values], [torch.tensor([8])], 1)
         assert values.tolist() == [6]
+
+
+def test_a_recorded_step_of_amsgrad():
+    state = {
+        n: torch.rand(3, dtype=torch.float64) for n in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+    }
+
+    def step(p, g, largest):
+        p = p.clone()
+        p.grad = g
+        optimizer = torch.optim.Adam([p], 0.5, amsgrad=True, differentiable=True)
+        own = {n: t.clone() for n, t in state.items()} | {"max_exp_avg_sq": largest.clone()}
+        optimizer.state[p] = own | {"step": torch.tensor(3.0)}
+        optimizer.step()
+        return p
+
+    inputs = [torch.rand(3, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    assert torch.autograd.gradcheck(step, inputs)

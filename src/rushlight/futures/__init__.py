@@ -28,6 +28,9 @@ class Future(Generic[T]):
         self._error: BaseException | None = None
         self._waiting: list[Callable] = []
 
+    def __getstate__(self) -> Any:
+        raise RuntimeError("Can not pickle torch.futures.Future")
+
     def done(self) -> bool:
         """Whether the value, or an exception, is there."""
         return self._is_set.is_set()
@@ -84,14 +87,19 @@ class Future(Generic[T]):
         self._call(callback)
 
     def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
-        """The future of `callback(self)`."""
+        """The future of `callback(self)`; an error in it is a RuntimeError there, with its text."""
         following: Future[Any] = Future()
 
         def run(done: Future[T]) -> None:
             try:
                 result = callback(done)
             except Exception as error:
-                following.set_exception(error)
+                following.set_exception(
+                    RuntimeError(
+                        "Got the following error when running the callback: "
+                        f"{type(error).__name__}: {error}"
+                    )
+                )
             else:
                 following.set_result(result)
 
@@ -108,6 +116,8 @@ def collect_all(futures: list[Future]) -> Future[list[Future]]:
     >>> [each.wait() for each in both.wait()]
     [1, 2]
     """
+    if any(each is None for each in futures):
+        raise RuntimeError("Future can't be None")
     everything: Future[list[Future]] = Future()
     left = len(futures)
     lock = threading.Lock()

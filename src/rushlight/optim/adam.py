@@ -94,7 +94,9 @@ def adam(
     g = penalized(p, g, 0 if decoupled else weight_decay, maximize)
     update_moments(g, m, v, beta1, beta2)
     if largest is not None:
-        largest[...] = xp.maximum(largest, v)
+        largest[...] = xp.maximum(
+            largest * 1, v
+        )  # not `largest`: a recorded step saves what it reads
         v = largest
     # m / (1 - beta1 ** t) over sqrt(v / (1 - beta2 ** t)) + eps, with one division.
     scale = math.sqrt(1 - beta2**t)

@@ -15,6 +15,7 @@ from rushlight.optim.optimizer import Optimizer
 
 __all__ = ["LRScheduler"]
 
+GUIDE = "See https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
     "possible. Please use `scheduler.step()` to step the scheduler. During the deprecation, if "
@@ -123,14 +124,14 @@ class LRScheduler:
                 warnings.warn(
                     "Seems like `optimizer.step()` has been overridden after learning rate "
                     "scheduler initialization. Please, make sure to call `optimizer.step()` before "
-                    "`lr_scheduler.step()`.",
+                    f"`lr_scheduler.step()`. {GUIDE}",
                     stacklevel=2,
                 )
             elif not getattr(self.optimizer, "_opt_called", False):
                 warnings.warn(
                     "Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call them "
                     "in the opposite order: otherwise the first value of the learning rate "
-                    "schedule is skipped.",
+                    f"schedule is skipped. {GUIDE}",
                     stacklevel=2,
                 )
         self._step_count += 1

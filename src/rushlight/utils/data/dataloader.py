@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
@@ -165,6 +166,20 @@ class DataLoader(Generic[T_co]):
         self.persistent_workers = persistent_workers
         self._length: int | None = None
         self.__initialized = True
+        self.check_worker_number_rationality()
+
+    def check_worker_number_rationality(self) -> None:
+        """Warn of more workers than this process has processors."""
+        most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        if self.worker_method == "process" and self.num_workers > (most or 0):
+            warnings.warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested "
+                f"max number of worker in current system is {most}, which is smaller than what this "
+                "DataLoader is going to create. Please be aware that excessive worker creation might get "
+                "DataLoader running slow or even freeze, lower the worker number to avoid potential "
+                "slowness/freeze if necessary.",
+                stacklevel=3,
+            )
 
     _FIXED = frozenset(
         ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
@@ -273,7 +288,7 @@ class _BaseDataLoaderIter:
         self._num_yielded = 0
         self._promised = loader._length
         self._batches = 0 if self._promised is None else len(loader)
-        self._dataset, self._workers = loader.dataset, loader.num_workers
+        self._dataset, self._num_workers = loader.dataset, loader.num_workers
 
     def __iter__(self) -> Any:
         return self
@@ -290,7 +305,7 @@ class _BaseDataLoaderIter:
                 f"(when accessing len(dataloader)), but {self._num_yielded} samples have been "
                 "fetched. "
             )
-            if self._workers > 0:
+            if self._num_workers > 0:
                 message += (
                     "For multiprocessing data-loading, this could be caused by not properly "
                     "configuring the IterableDataset replica at each worker. Please see "

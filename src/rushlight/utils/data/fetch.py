@@ -25,7 +25,10 @@ def make_fetcher(
         return lambda index: collate_fn(dataset[index])
     if type(dataset) is TensorDataset and collate_fn is default_collate:
         # The samples stacked are the rows taken at once.
-        return lambda indices: [tensor[indices] for tensor in dataset.tensors]
+        return lambda indices: [
+            tensor[list(indices) if indices.__class__ is tuple else indices]
+            for tensor in dataset.tensors
+        ]
     if callable(getattr(dataset, "__getitems__", None)):
         return lambda indices: collate_fn(dataset.__getitems__(indices))
     return lambda indices: collate_fn([dataset[index] for index in indices])

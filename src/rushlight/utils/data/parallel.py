@@ -30,7 +30,7 @@ class WorkerIterator(_BaseDataLoaderIter):
         ahead = loader.prefetch_factor
         if ahead < 1:
             raise ValueError(f"prefetch_factor should be positive with workers, but got {ahead}")
-        self._most = ahead * self._workers
+        self._most = ahead * self._num_workers
         self._in_order, self._timeout = loader.in_order, loader.timeout
         self._persistent = loader.persistent_workers
         self._iterable = loader._iterable
@@ -42,7 +42,7 @@ class WorkerIterator(_BaseDataLoaderIter):
             loader.collate_fn,
             loader.drop_last,
             loader.worker_init_fn,
-            self._workers,
+            self._num_workers,
             self._base_seed,
         )
         if loader.worker_method == "thread":
@@ -55,18 +55,23 @@ class WorkerIterator(_BaseDataLoaderIter):
         self._error: str | None = None
         self._begin()
 
+    @property
+    def _workers(self) -> list[Any]:
+        """The processes that load."""
+        return list(getattr(self._pool, "processes", ()))
+
     def _reset(self, loader: Any) -> None:
         """Another epoch with the workers that are there."""
         self._begin_epoch(loader)
         self._epoch += 1
-        for i in range(self._workers):
+        for i in range(self._num_workers):
             self._pool.put(i, Again(self._epoch))
         self._begin()
 
     def _begin(self) -> None:
-        self._turn = itertools.cycle(range(self._workers))
-        self._running = [True] * self._workers
-        self._given = [0] * self._workers  # tasks without an answer
+        self._turn = itertools.cycle(range(self._num_workers))
+        self._running = [True] * self._num_workers
+        self._given = [0] * self._num_workers  # tasks without an answer
         self._sent = self._next = 0
         self._task: dict[int, int] = {}  # number of a task -> its worker, until it is yielded
         self._early: dict[int, Answer] = {}
@@ -79,7 +84,7 @@ class WorkerIterator(_BaseDataLoaderIter):
             item = next(self._sampler_iter)
         except StopIteration:
             return
-        for _ in range(self._workers):
+        for _ in range(self._num_workers):
             worker = next(self._turn)
             if self._running[worker] and (
                 self._in_order or self._given[worker] < self._most // sum(self._running)
