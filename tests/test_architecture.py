@@ -80,6 +80,7 @@ LAZY = {
         "rushlight",
     ): "composites call other operators by their public names, which load when used",
     ("ops", "linalg"): "as above",
+    ("ops.nn.attention", "backends"): "switches of kernels, where a mask stands beside is_causal",
     ("ops", "autograd.grad_mode"): "functions that look at values without recording that",
     ("core.settings", "_codegen"): "set_flush_denormal() is a matter of machine code",
     ("core.storage", "ops.layout.memory"): "share_memory_() moves tensors, too",

@@ -109,6 +109,23 @@ def check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Any, dropou
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
 
 
+def check_causal(query: Any, key: Any, value: Any, mask: Any, dropout_p: float) -> None:
+    """RuntimeError for a mask beside `is_causal`, which only PyTorch's fused kernel takes."""
+    from rushlight.backends import cuda
+
+    fused = (
+        query.ndim == key.ndim == value.ndim == 4
+        and mask.ndim in (2, 4)
+        and not dropout_p
+        and all(t.stride(-1) == 1 and not t.is_meta for t in (query, key, value))
+        and cuda.flash_sdp_enabled()
+    )
+    if not fused:
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+        )
+
+
 @composite(where="nn.functional", inplace=False)
 def scaled_dot_product_attention(
     query: Array, key: Array, value: Array, attn_mask: Array | None = None, dropout_p: float = 0.0,
@@ -144,6 +161,8 @@ def scaled_dot_product_attention(
             scale = shape[3] ** -0.5
         return attend(query, key, value, None, is_causal, scale)
     check_attention(query, key, value, attn_mask, dropout_p)
+    if is_causal and attn_mask is not None:
+        check_causal(query, key, value, attn_mask, dropout_p)
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
     if enable_gqa:

@@ -147,10 +147,14 @@ def check_dtypes(input: np.ndarray, weight: np.ndarray, bias: np.ndarray | None)
 
 def is_channels_last(a: np.ndarray) -> bool:
     """Whether results should have their channels innermost in memory because `a` has."""
-    if a.flags.c_contiguous or a.ndim not in (4, 5):
+    if a.ndim not in (4, 5) or a.flags.c_contiguous and 1 not in a.shape:
         return False
-    size = a.itemsize
-    return geometry.is_channels_last_strides(a.shape, tuple(s // size for s in a.strides))
+    return is_channels_last_in_bytes(a.shape, a.strides, a.itemsize)
+
+
+@lru_cache(maxsize=1024)
+def is_channels_last_in_bytes(shape: Ints, strides: Ints, size: int) -> bool:
+    return geometry.is_channels_last_strides(shape, tuple(s // size for s in strides))
 
 
 def transposed_sizes(
