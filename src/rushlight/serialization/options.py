@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
+from rushlight.core import dtypes
 from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.stub import stub
 
@@ -151,7 +152,8 @@ def default_restore_location(storage: Any, location: str) -> Any:
     from rushlight.serialization.loading import relocated
 
     typed = isinstance(storage, TypedStorage)
-    found = relocated(storage if typed else TypedStorage(wrap_storage=storage), location, None)
+    whole = storage if typed else TypedStorage(wrap_storage=storage, dtype=dtypes.uint8)
+    found = relocated(whole, location, None)
     return found if typed else found.untyped()
 
 
