@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 from rushlight._backends import devices
@@ -56,9 +58,6 @@ def has_nan(a: Any) -> bool:
 
 def say(text: str) -> None:
     """Warn; print, where warnings are errors: the error that is on its way is the one to raise."""
-    import sys
-    import warnings
-
     try:
         warnings.warn(text, UserWarning, stacklevel=5)
     except UserWarning as e:
@@ -122,8 +121,6 @@ class detect_anomaly(Switch):
     """
 
     def __init__(self, check_nan: bool = True) -> None:
-        import warnings
-
         self.check_nan = check_nan
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be "

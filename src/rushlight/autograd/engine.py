@@ -12,6 +12,7 @@ Note [The backward pass]
 from __future__ import annotations
 
 import threading
+import warnings
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
@@ -416,8 +417,6 @@ def backward(
     tensor([4., 6.])
     """
     if grad_variables is not None:
-        import warnings
-
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
         if grad_tensors is not None:
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) are both given")
@@ -537,8 +536,6 @@ def grad(
     if allow_unused is None:
         allow_unused = materialize_grads
     if not only_inputs:
-        import warnings
-
         warnings.warn("only_inputs argument is deprecated and is ignored now", FutureWarning)
     outputs, inputs = as_tuple(outputs), as_tuple(inputs)
     given = (None,) * len(outputs) if grad_outputs is None else as_tuple(grad_outputs)

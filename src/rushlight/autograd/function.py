@@ -20,6 +20,7 @@ tensor([1., 1.])
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.graph import AccumulateGrad, Hooks, Node, Output, freed, new
@@ -224,8 +225,6 @@ class Function(metaclass=FunctionMeta):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        import warnings
-
         warnings.warn(
             f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all "
             "static, so you should invoke them on the class itself.",

@@ -6,6 +6,8 @@ The import hook adds them (`add`) when a program imports a module by PyTorch's n
 from __future__ import annotations
 
 import copy
+import functools
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
@@ -210,8 +212,6 @@ def _canonical_mask(
 
 def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
     """The default dimension of a softmax."""
-    import warnings
-
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         stacklevel=stacklevel,
@@ -239,7 +239,6 @@ _no_grad_zero_ = _without_grad(nn.init.zeros_)
 
 def _use_grad_for_differentiable(func: Callable) -> Callable:
     """Decorator: a step is recorded for autograd only if the optimizer is differentiable."""
-    import functools
 
     @functools.wraps(func)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -5,6 +5,7 @@ Sizes are always numbers, so `SymInt` has no instances; programs ask `isinstance
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rushlight.core.stub import stub
@@ -81,8 +82,6 @@ def sym_sum(args: Sequence[Any]) -> Any:
 
 def sym_sqrt(a: Any) -> float:
     """The square root of a number."""
-    import math
-
     return math.sqrt(a)
 
 

@@ -6,6 +6,7 @@ Every computation is deterministic and in full precision, so most settings are s
 from __future__ import annotations
 
 import os
+import warnings
 from typing import TYPE_CHECKING
 
 from rushlight.core.stub import stub
@@ -187,8 +188,6 @@ def warn_once(text: str, stacklevel: int) -> None:
     `stacklevel` counts as that of `warnings.warn`, from the caller of this function.
     """
     if text not in _Settings.warned or _Settings.warn_always:
-        import warnings
-
         _Settings.warned.add(text)
         warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
 

@@ -8,6 +8,7 @@ all tensors on the same memory, None before the first view or write) and `_grad`
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -238,8 +239,6 @@ class Tensor:
         except AttributeError:
             g = None
         if g is None and not self.is_leaf and not self.retains_grad:
-            import warnings
-
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
                 "attribute won't be populated during autograd.backward(). If you indeed want the .grad "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,8 +115,6 @@ def write_out(op: Op, out: Any, result: Any, inputs: Sequence) -> Any:
             thread.mutation.before_write(o)
         if o._array.shape != r._array.shape:
             if o._array.size:
-                import warnings
-
                 warnings.warn(
                     f"An output with one or more elements was resized since it had shape "
                     f"{list(o._array.shape)}, which does not match the required output shape "

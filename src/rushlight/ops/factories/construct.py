@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import chain
 from typing import Any
 
@@ -166,8 +167,6 @@ def _array_from_anything(data: Any, dtype: np.dtype | None) -> np.ndarray:
         own = dtypes.OF[a.dtype].np  # an array may have a dtype object of its own
         return xp.cast(a, dtype) if dtype is not None and dtype is not own else a.astype(own)
     if isinstance(data, (list, tuple)) and data and all(isinstance(x, np.ndarray) for x in data):
-        import warnings
-
         warnings.warn(
             "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider "
             "converting the list to a single numpy.ndarray with numpy.array() before converting to a "
@@ -285,8 +284,6 @@ def shared(a: np.ndarray) -> np.ndarray:
             return a.view()
     check_numpy(a)
     if not a.flags.writeable:
-        import warnings
-
         warnings.warn(
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. "
             "This means writing to this tensor will fail. You may want to copy the array to protect "
@@ -363,8 +360,6 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0,
             f"not be greater than actual buffer length ({n} bytes)"
         )
     if view.readonly:
-        import warnings
-
         warnings.warn(
             "The given buffer is not writable, and PyTorch does not support non-writable tensors. This "
             "means writing to this tensor will fail. You may want to copy the buffer first.",
@@ -440,8 +435,6 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     """
     d = None if dtype is None else element_type("tensor", dtype)
     if isinstance(data, Tensor):
-        import warnings
-
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
             "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
@@ -468,8 +461,6 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
     check_options("new_tensor", layout, pin_memory)
     d = self._array.dtype if dtype is None else element_type("new_tensor", dtype)
     if isinstance(data, Tensor):
-        import warnings
-
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
             "sourceTensor.detach().clone().requires_grad_(True), rather than "
@@ -543,8 +534,6 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         t = t.to(device=device, dtype=dtypes.OF[wants], copy=bool(copy))
     if requires_grad is None:
         if t.requires_grad:
-            import warnings
-
             warnings.warn(
                 "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of "
                 "False. Pass requires_grad=False explicitly to get the old behavior and silence this "

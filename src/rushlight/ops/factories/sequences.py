@@ -7,6 +7,7 @@ rounding of the first element of a vector is then part of the others.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -102,8 +103,6 @@ def arange(*args, start=None, end=None, step=1, out=None, dtype=None, layout=Non
     else:
         n = math.ceil((float(end) - float(start)) / float(step))
     if out is not None and out._array.size not in (0, n):
-        import warnings
-
         warnings.warn(
             f"The number of elements in the out tensor of shape {list(out.shape)} is "
             f"{out._array.size} which does not match the computed number of elements {n}. The out "
@@ -209,8 +208,6 @@ def _arange(start: Any, step: Any, n: int, d: np.dtype) -> np.ndarray:
 def range(*args, start=None, end=None, step=1, out=None, dtype=None, layout=None, device=None,
           requires_grad=False, pin_memory=False):  # fmt: skip
     """As `arange` with `end` included, floating; deprecated by PyTorch in favour of `arange`."""
-    import warnings
-
     warnings.warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is "
         "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "

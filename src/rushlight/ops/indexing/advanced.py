@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -157,8 +158,6 @@ def usual(a: np.ndarray, index: tuple) -> At | None:
 
 
 def warn_uint8() -> None:
-    import warnings
-
     warnings.warn(
         "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
         UserWarning,

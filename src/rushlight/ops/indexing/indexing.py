@@ -8,6 +8,7 @@ Note [How an index is read]
 
 from __future__ import annotations
 
+import warnings
 from operator import index as integer
 from typing import Any
 
@@ -241,8 +242,6 @@ def as_tuple(index: Any) -> tuple:
             for x in index
         )
     ):
-        import warnings
-
         warnings.warn(
             "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed "
             "in pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be "

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import results
 from rushlight.dispatch.registry import Arrays, op, public
-from rushlight.ops.layout.shape import expand
-
-
-def listed(tensors: tuple) -> list[Tensor]:
-    """The tensors of `f(a, b)` or `f([a, b])`."""
-    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
-        tensors = tuple(tensors[0])
-    for k, x in enumerate(tensors):
-        if not isinstance(x, Tensor):
-            raise TypeError(
-                f"expected Tensor as element {k} in argument 0, but got {results.kind(x)}"
-            )
-    return list(tensors)
+from rushlight.ops.layout.shape import expand, listed
 
 
 @public()
@@ -47,8 +35,6 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         if v.device != vectors[0].device:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same device")
     if indexing is None:
-        import warnings
-
         warnings.warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
             UserWarning,

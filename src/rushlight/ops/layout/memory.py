@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import warnings
 from operator import index
 from typing import Any
 
@@ -161,8 +162,6 @@ def _others(holder: Any) -> list[Any]:
 @public("Tensor", overridable=True)
 def resize(self, *sizes):
     """A copy of `resize_` that PyTorch calls deprecated."""
-    import warnings
-
     warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=3)
     return resize_(self.clone(), *sizes)
 
@@ -170,8 +169,6 @@ def resize(self, *sizes):
 @public("Tensor", overridable=True)
 def resize_as(self, tensor):
     """A copy of `resize_as_` that PyTorch calls deprecated."""
-    import warnings
-
     warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=3)
     return resize_(self.clone(), tensor._array.shape)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from rushlight.core import dtypes, modes
+from rushlight.core import dtypes, modes, storage
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories.arguments import NUMBERS
@@ -133,8 +133,6 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
 @public("Tensor")
 def storage_type(self: Tensor) -> type:
     """The class of the typed storage, such as `FloatStorage`."""
-    from rushlight.core import storage
-
     return getattr(storage, f"{self.dtype.scalar_name}Storage")
 
 

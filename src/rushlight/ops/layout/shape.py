@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.core import dtypes, geometry
+from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general, overrides, results
 from rushlight.dispatch.registry import Array, Dims, DType, composite, op, public
@@ -421,6 +422,18 @@ def broadcast_to(input: Tensor, size: Sizes):
     return expand(input, tuple(size))
 
 
+def listed(tensors: tuple) -> list[Tensor]:
+    """The tensors of `f(a, b)` or `f([a, b])`."""
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    for k, x in enumerate(tensors):
+        if not isinstance(x, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {k} in argument 0, but got {results.kind(x)}"
+            )
+    return list(tensors)
+
+
 @public()
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """All tensors expanded to their common shape.
@@ -430,15 +443,9 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     >>> a.shape, b.shape
     (torch.Size([3, 2]), torch.Size([3, 2]))
     """
-    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
-        tensors = tuple(tensors[0])
-    for k, x in enumerate(tensors):
-        if not isinstance(x, Tensor):
-            raise TypeError(
-                f"expected Tensor as element {k} in argument 0, but got {results.kind(x)}"
-            )
-    shape = geometry.broadcast_shapes(*(x._array.shape for x in tensors))
-    return tuple([x if x._array.shape == shape else expand(x, shape) for x in tensors])
+    given = listed(tensors)
+    shape = geometry.broadcast_shapes(*(x._array.shape for x in given))
+    return tuple([x if x._array.shape == shape else expand(x, shape) for x in given])
 
 
 @public()
@@ -449,8 +456,6 @@ def broadcast_shapes(*shapes: Any) -> Any:
     >>> torch.broadcast_shapes((3, 1), (2,), 1)
     torch.Size([3, 2])
     """
-    from rushlight.core.size import Size
-
     return Size(
         geometry.broadcast_shapes(*((s,) if isinstance(s, int) else tuple(s) for s in shapes))
     )

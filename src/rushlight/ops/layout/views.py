@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.graph import AccumulateGrad, new
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history
-from rushlight.core import dtypes, geometry
+from rushlight.core import dtypes, geometry, storage
 from rushlight.core.tensor import INFERENCE, Tensor, _bump
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import Array, composite, op, public
@@ -105,8 +106,6 @@ def as_strided(input: Tensor, size: Sizes, stride: Any, storage_offset: Any = No
             [1, 2, 3],
             [2, 3, 4]])
     """
-    from rushlight.core import storage
-
     size, stride = tuple(size), tuple(stride)
     if len(size) != len(stride):
         raise RuntimeError(
@@ -484,8 +483,6 @@ def numpy_T(self: Tensor) -> Tensor:
     if n == 2:
         return permute(self, (1, 0))
     if n:
-        import warnings
-
         warnings.warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated "
             "and it will throw an error in a future release. Consider `x.mT` to transpose batches of "

@@ -6,7 +6,9 @@ matrix derivative results" (2008). Eigenvalues and singular values are in spectr
 
 from __future__ import annotations
 
+from rushlight.core import dtypes, return_types
 from rushlight.core.errors import LinAlgError
+from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
 
@@ -32,8 +34,6 @@ def half_diagonal(x):
 
 def eye(like, n, m=None):
     """The identity [n, m] in the dtype of `like`."""
-    from rushlight.dispatch.methods import function
-
     return function("eye")(n, n if m is None else m, dtype=like.dtype, device=like.device)
 
 
@@ -158,8 +158,6 @@ def lu_factor_input(g_LU, LU, pivots):
     phi = (low.mH @ g_low).tril(-1) + (g_up @ up.mH).triu()
     g = solve_lower(up.mH, solve_lower(low.mH, phi, upper=True, unit=True), right=True)
     if rest is not None:
-        from rushlight.dispatch.methods import function
-
         g = function("cat")((g, rest), -2 if m > n else -1)
     return permutation_of(pivots, LU, m) @ g
 
@@ -190,8 +188,6 @@ def lu_factor(A: Array, *, pivot: bool = True):
 
 
 def named(name, fields, values):
-    from rushlight.core import return_types
-
     return return_types.make(name, fields)(values)
 
 
@@ -224,8 +220,6 @@ def lu_unpack(
     LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True
 ):
     """(P, L, U) of what `linalg.lu_factor` returned; an empty tensor for what is not asked for."""
-    from rushlight.core import dtypes
-
     if unpack_pivots and LU_pivots.dtype is not dtypes.int32:
         raise RuntimeError(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype. "
@@ -286,8 +280,6 @@ def qr_input(g_Q, g_R, Q, R, mode, A_shape):
     x = skew(Q.mH @ g_Q - g_R @ R.mH)
     g = solve_lower(R[..., :m].mH, half_diagonal(x), right=True)
     pad = g_R.new_zeros((*g_R.shape[:-1], n - m))
-    from rushlight.dispatch.methods import function
-
     return Q @ (g_R + function("cat")((g, pad), -1))
 
 

@@ -13,6 +13,7 @@ from rushlight._backends import cpu as xp
 from rushlight.core import modes
 from rushlight.core.dtype_sets import REDUCED
 from rushlight.core.geometry import wrap_dim
+from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, composite, op, public
 
 if TYPE_CHECKING:
@@ -304,7 +305,7 @@ def in_two(n_dimensional):
     @composite(
         where="fft", name=f"{name[:-1]}2", doc=f"`fft.{name}` along the last two dimensions."
     )
-    def function(
+    def transform(
         input: Array, s: tuple | None = None, dim: tuple = (-2, -1), norm: str | None = None
     ):
         return n_dimensional(input, s, dim, norm)
@@ -398,8 +399,6 @@ overlap_add.grad(input=lambda g, hop, input_shape: frames(g, input_shape[-1], ho
 
 def short_time_window(name, window, n_fft, win_length, like):
     """The window in the middle of n_fft points; ones without one."""
-    from rushlight.dispatch.methods import function
-
     if window is None:
         dtype = like.dtype.to_real() if like.is_complex() else like.dtype
         window = function("ones")(win_length, dtype=dtype, device=like.device)
@@ -456,8 +455,6 @@ def stft(
     win_length = n_fft if win_length is None else win_length
     x = input if input.ndim == 2 else input.unsqueeze(0)
     if center:
-        from rushlight.dispatch.methods import function
-
         x = function("nn.functional.pad")(x.unsqueeze(0), (n_fft // 2, n_fft // 2), pad_mode)
         x = x.squeeze(0)
     if not 0 < n_fft <= x.shape[-1]:
@@ -470,8 +467,6 @@ def stft(
         )
     w = short_time_window(name, window, n_fft, win_length, input)
     if align_to_window and win_length < n_fft:
-        from rushlight.dispatch.methods import function
-
         left = (n_fft - win_length) // 2
         x = function("nn.functional.pad")(x, (left, n_fft - win_length - left))
     pieces = frames(x, n_fft, hop) * w
@@ -488,8 +483,6 @@ def stft(
     r = r if input.ndim == 2 else r.squeeze(0)
     if return_complex:
         return r
-    from rushlight.dispatch.methods import function
-
     return function("view_as_real")(r)
 
 

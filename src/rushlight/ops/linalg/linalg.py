@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.core import dtypes
 from rushlight.core.geometry import broadcast_shapes, wrap_dim
 from rushlight.core.stub import stub
+from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, Arrays, composite, op, public
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.matmul import dot, matmul, vdot
@@ -195,8 +197,6 @@ def matrix_exp(xp, A: Array):
 
 def matrix_exp_gradient(g, A):
     """The derivative stands in the corner of exp([[Aᴴ, G], [0, Aᴴ]]) (Mathias, 1996)."""
-    from rushlight.dispatch.methods import function
-
     cat, n, h = function("cat"), A.shape[-1], A.mH
     upper, lower = cat((h, g), -1), cat((g.new_zeros(g.shape), h), -1)
     return matrix_exp(cat((upper, lower), -2))[..., :n, n:]
@@ -279,8 +279,6 @@ def trace_gradient(g, input_shape):
     n, m = input_shape
     d = g.expand(min(n, m)).diag_embed()
     if n != m:
-        from rushlight.dispatch.methods import function
-
         zeros = g.new_zeros((n - m, m) if n > m else (n, m - n))
         d = function("cat")((d, zeros), 0 if n > m else 1)
     return d
@@ -305,9 +303,6 @@ def vander(x: Array, *, N: int | None = None):
 
 
 def powers(x, n):
-    from rushlight.core import dtypes
-    from rushlight.dispatch.methods import function
-
     if not (x.is_floating_point() or x.is_complex()):
         x = x.to(dtypes.int64)
     if n == 0:
@@ -373,7 +368,6 @@ def tensorsolve(A: Array, B: Array, dims: tuple | None = None):
 def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> tuple:
     """(U, S, V) of rank `q` near A [..., m, n] (minus M), found from random directions and `niter`
     rounds of subspace iteration (Halko, Martinsson and Tropp, 2009, algorithms 4.4 and 5.1)."""
-    from rushlight.dispatch.methods import function
     from rushlight.ops.linalg.decompositions import qr
     from rushlight.ops.linalg.spectra import svd
 

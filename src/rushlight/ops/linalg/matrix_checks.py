@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from rushlight.core import dtypes
 
 
@@ -64,6 +66,4 @@ def fits(name: str, a, b, left: bool = True) -> None:
 
 
 def deprecated(text: str) -> None:
-    import warnings
-
     warnings.warn(text, UserWarning, stacklevel=4)

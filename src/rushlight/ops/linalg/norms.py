@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rushlight.core import dtypes
 from rushlight.core.geometry import wrap_dim
+from rushlight.core.type_info import finfo
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.decompositions import first_failure
@@ -272,8 +273,6 @@ def matrix_rank(
         s = svdvals(input.detach())
     if not s.shape[-1]:
         return s.sum(-1).to(dtypes.int64)
-    from rushlight.core.type_info import finfo
-
     eps = finfo(s.dtype).eps * max(input.shape[-2:])
     if rtol is None:
         if atol is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.matmul import adjoint_times, matmul, to_shape
@@ -118,8 +119,6 @@ def pairs_of_rows(xp, input: Array, p: float):
 
 
 def pairs_rule(g, input, result, p):
-    from rushlight.dispatch.methods import function
-
     i, j = function("triu_indices")(input.shape[0], input.shape[0], 1)
     share = slopes(g, result, input[i] - input[j], p)
     return input.new_zeros(input.shape).index_add(0, i, share).index_add(0, j, -share)

@@ -7,7 +7,10 @@ product with Xᴴ.
 from __future__ import annotations
 
 from rushlight._backends import devices
+from rushlight.core import dtypes
 from rushlight.core.errors import LinAlgError
+from rushlight.core.geometry import broadcast_shapes
+from rushlight.core.type_info import finfo
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.decompositions import (
@@ -153,8 +156,6 @@ def triangular_solve(
             )
     a, flipped = (A.mT, not upper) if transpose else (A, upper)
     x = solve_triangular(a, input, upper=flipped, unitriangular=unitriangular)
-    from rushlight.core.geometry import broadcast_shapes
-
     a = A.expand(*broadcast_shapes(A.shape[:-2], input.shape[:-2]), *A.shape[-2:])
     return named("triangular_solve", ("solution", "cloned_coefficient"), (x, a.mT.contiguous().mT))
 
@@ -165,8 +166,6 @@ def lu_solve_of_linalg(
 ):
     """X of A X = B (X A = B unless `left`, Aᴴ for A if `adjoint`) from what `linalg.lu_factor`
     returned."""
-    from rushlight.core import dtypes
-
     name = "linalg.lu_solve"
     check.square_floating(name, LU, "LU")
     check.matrix(name, B, "B")
@@ -467,8 +466,6 @@ def lstsq(input: Array, b: Array, rcond: float | None = None, *, driver: str | N
     m, n = input.shape[-2:]
     values = svd(input.detach(), False)[1]
     if rcond is None or driver == "gels" or driver == "gelsd" and not 0 < rcond < 1:
-        from rushlight.core.type_info import finfo
-
         rcond = finfo(input.dtype).eps * max(m, n)
     inverse = pinv(input, rtol=rcond)
     solution = inverse @ b

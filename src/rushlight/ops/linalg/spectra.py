@@ -7,6 +7,7 @@ gradient is that of a function that does not depend on them.
 
 from __future__ import annotations
 
+from rushlight.autograd.state import thread
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.decompositions import eye, named, skew
@@ -80,8 +81,6 @@ def eigvalsh(A: Array, UPLO: str = "L"):
 
 def recorded(t):
     """Whether what is computed from `t` is recorded: then eigenvalues need the vectors too."""
-    from rushlight.autograd.state import thread
-
     return thread.grad and t.requires_grad
 
 

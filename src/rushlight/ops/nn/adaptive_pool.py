@@ -6,6 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes, settings
+from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.conv import is_channels_last
 from rushlight.ops.nn.pool import (
@@ -445,8 +446,6 @@ def fractional_max_pool(
         output_size = tuple(int(s * r) for s, r in zip(shape, ratio, strict=True))
     out = all_or_one(name, "output_size", output_size, n)
     if samples is None:
-        from rushlight.dispatch.methods import function
-
         lead = (1, input.shape[0]) if input.ndim == n + 1 else tuple(input.shape[:2])
         samples = function("rand")(*lead, n, dtype=input.dtype, device=input.device)
     y = fractional[n](input, samples, kernel, out)

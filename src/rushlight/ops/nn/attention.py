@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from rushlight._backends import cpu as xp
@@ -327,8 +328,6 @@ def additive(mask: Any, name: str, other: Any, other_name: str, dtype: Any, warn
     if mask.dtype.name != "bool" and not mask.dtype.is_floating_point:
         raise AssertionError(f"only bool and floating types of {name} are supported")
     if warn and other is not None and mask.dtype is not other:
-        import warnings
-
         warnings.warn(
             f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both "
             "instead.",

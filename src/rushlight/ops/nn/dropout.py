@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -145,8 +146,6 @@ def of_channels(
 ) -> Any:
     check(p)
     if input.ndim not in ndims:
-        import warnings
-
         warnings.warn(
             f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will result in an "
             "error in a future release. To retain the behavior and silence this warning, please use "

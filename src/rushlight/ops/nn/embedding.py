@@ -5,6 +5,7 @@ With `sparse=True` the gradient of the table is a sparse tensor: one entry for e
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -328,8 +329,6 @@ def functional_embedding_bag(
     tensor([[2., 3.]])
     """
     if weight.dtype.name == "int64" and input.dtype.is_floating_point:
-        import warnings
-
         warnings.warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, "
             "input, ...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`.",

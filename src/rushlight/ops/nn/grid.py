@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -206,8 +207,6 @@ def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
 
 def default_corners(align_corners: bool | None) -> bool:
     if align_corners is None:
-        import warnings
-
         warnings.warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
             "Please specify align_corners=True if the old behavior is desired. See the documentation of "

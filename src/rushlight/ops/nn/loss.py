@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,6 @@ def reduction_of(size_average: Any, reduce: Any, reduction: str, allowed: Any = 
         if reduction not in allowed:
             raise ValueError(f"{reduction} is not a valid value for reduction")
         return reduction
-    import warnings
-
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce
     new = "none" if not reduce else "mean" if size_average else "sum"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
@@ -201,8 +202,6 @@ def wanted(shape: Ints, size: Any, scale_factor: Any) -> tuple[Ints | None, tupl
 
 
 def deprecated(name: str) -> None:
-    import warnings
-
     warnings.warn(
         f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
         UserWarning,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 from rushlight.dispatch.registry import Array, composite, op
@@ -76,8 +77,6 @@ def log_softmax(input: Array, dim: int, dtype: DType | None = None):
 
 def implicit_dim(name: str, ndim: int) -> int:
     """The dimension PyTorch takes where none is given: deprecated there too."""
-    import warnings
-
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as "
         "an argument.",

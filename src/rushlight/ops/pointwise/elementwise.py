@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from rushlight.core.dtype_sets import REDUCED
@@ -364,8 +365,6 @@ def pow_exponent(g: Tensor, input: Any, exponent: Tensor, result: Tensor) -> Ten
             if not isinstance(input, complex):  # as if saved: conjugated
                 input = complex(input, -0.0)
             return g * (result * cmath.log(input))
-        import math
-
         return g * (result * (math.log(input) if input > 0 else math.nan))
     if exponent.is_complex() and not input.is_complex():
         logarithm = input.to(exponent.dtype).log().conj()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight.core import dtypes
+from rushlight.core import dtypes, return_types
 from rushlight.dispatch.registry import Array, Arrays, op, public
 from rushlight.ops.reductions.extremes import real_input
 
@@ -172,8 +172,6 @@ def histogram(
     >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=2).hist
     tensor([2., 1.])
     """
-    from rushlight.core import return_types
-
     flat = input.reshape(-1, 1)
     if weight is not None:
         weight = weight.reshape(-1)
@@ -202,8 +200,6 @@ def histogramdd(
     tensor([[0., 1.],
             [2., 0.]])
     """
-    from rushlight.core import return_types
-
     check_histogram(input, weight)
     edges = bin_edges(input, bins, range)
     flat = input.reshape(-1, input.shape[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dtypes
@@ -35,8 +36,6 @@ def check_spread(input: Any, over: Any, correction: float, name: str = "std and 
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
     n = reduced_count(input.shape, over)
     if n <= correction:
-        import warnings
-
         warnings.warn(
             "var(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
             f"factor (input numel divided by output numel): {n} elements, correction {correction}",
@@ -489,8 +488,6 @@ def cov(
     else:
         norm = total - correction * (w * aweights).sum() / total
     if norm <= 0:
-        import warnings
-
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
             f"observations: {n} observations, correction {correction}",

@@ -13,9 +13,11 @@ import numpy as np
 
 from rushlight._backends import sparse
 from rushlight._backends.sparse import Coo, Csr
+from rushlight.autograd.state import thread
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import Array, op
+from rushlight.dispatch.results import bump
 from rushlight.ops.sparse import products, shapes
 from rushlight.ops.sparse.methods import coalesce, to_dense, to_rows
 from rushlight.ops.sparse.operators import (
@@ -77,8 +79,6 @@ def inplace(op: Op, values: list) -> Tensor:
     """`t.name_(...)` where an argument is sparse: the new entries take the place of the old."""
     t, label = values[0], op.name + "_"
     if t.requires_grad or any(isinstance(v, Tensor) and v.requires_grad for v in values):
-        from rushlight.autograd.state import thread
-
         if thread.grad:
             raise RuntimeError(
                 f"[{label}] in-place operations on sparse tensors are not recorded: use the form without _, "
@@ -93,7 +93,6 @@ def inplace(op: Op, values: list) -> Tensor:
 def into_dense(op: Op, t: Tensor, named: dict[str, Any]) -> Tensor:
     """`t.name_(...)` of a dense tensor."""
     from rushlight.dispatch.inplace import check_inplace, write
-    from rushlight.dispatch.results import bump
 
     label = op.name + "_"
     check_inplace(t, label, False)
@@ -132,8 +131,6 @@ def replace(t: Tensor, result: Tensor, label: str) -> Tensor:
             f"[{label}] the result has shape {list(result.shape)}, not {list(t.shape)}"
         )
     fits(result, t)
-    from rushlight.dispatch.results import bump
-
     r: Any = result.to(t.dtype)._array if result.dtype is not t.dtype else result._array
     a: Any = t._array
     a.values = r.values if r.values is not a.values else r.values.copy()

@@ -9,6 +9,7 @@ import numpy as np
 from rushlight._backends import sparse
 from rushlight._backends.sparse import Coo, Csr
 from rushlight.core import dtypes, modes
+from rushlight.core.device import device as Device
 from rushlight.core.dtype_sets import I32, I64
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch.registry import public
@@ -33,8 +34,6 @@ def sizes_of(name: str, size: Any) -> tuple[int, ...]:
 
 
 def on_cpu(name: str, device: Any) -> None:
-    from rushlight.core.device import device as Device
-
     if device is not None and Device(device).type != "cpu":
         raise NotImplementedError(f"[{name}] sparse tensors live on the CPU, got device={device!r}")
 
