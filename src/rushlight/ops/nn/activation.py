@@ -140,35 +140,22 @@ def threshold(input: Array, threshold: float, value: float, inplace: bool = Fals
     return inplace_or_not(above, input, inplace, threshold, value)
 
 
-@elementwise(
-    where="nn.functional",
-    name="_hardsigmoid",
-    node="HardsigmoidBackward0",
-    accepts="f",
-)
-def sixth(xp, input: Array):
-    return xp.hardsigmoid(input)
+def activation(name: str, meaning: str, rule: Any, accepts: str = "f") -> None:
+    """Declare an activation without settings by the kernels `name` and `<name>_gradient`: the operator, and the
+    public function, which has `inplace`."""
 
+    @elementwise(
+        name, where="nn.functional", name=f"_{name}", node=f"{name.title()}Backward0",
+        accepts=accepts,
+    )  # fmt: skip
+    def operator(input: Array):
+        pass
 
-sixth.grad(
-    input=lambda g, input: within(g / 6, (input > -3) & (input < 3)), kernel="hardsigmoid_gradient"
-)
+    operator.grad(input=rule, kernel=f"{name}_gradient")
 
-
-@composite(where="nn.functional", inplace=False)
-def hardsigmoid(input: Array, inplace: bool = False):
-    """0 below -3, 1 above 3, x / 6 + 1 / 2 between."""
-    return inplace_or_not(sixth, input, inplace)
-
-
-@elementwise(
-    where="nn.functional",
-    name="_hardswish",
-    node="HardswishBackward0",
-    accepts="f",
-)
-def hard_swish(xp, input: Array):
-    return xp.hardswish(input)
+    @composite(name=name, doc=meaning, where="nn.functional", inplace=False)
+    def function(input: Array, inplace: bool = False):
+        return inplace_or_not(operator, input, inplace)
 
 
 def hard_swish_rule(g: Any, input: Any) -> Any:
@@ -176,13 +163,11 @@ def hard_swish_rule(g: Any, input: Any) -> Any:
     return straight.where((input <= -3) | (input >= 3), g * (input / 3 + 0.5))
 
 
-hard_swish.grad(input=hard_swish_rule, kernel="hardswish_gradient")
-
-
-@composite(where="nn.functional", inplace=False)
-def hardswish(input: Array, inplace: bool = False):
-    """x * hardsigmoid(x) (Howard et al. 2019)."""
-    return inplace_or_not(hard_swish, input, inplace)
+activation(
+    "hardsigmoid", "0 below -3, 1 above 3, x / 6 + 1 / 2 between.",
+    lambda g, input: within(g / 6, (input > -3) & (input < 3)),
+)  # fmt: skip
+activation("hardswish", "x * hardsigmoid(x) (Howard et al. 2019).", hard_swish_rule)
 
 
 @elementwise(accepts="f", inplace=False)
@@ -307,14 +292,6 @@ gelu.grad(
 )
 
 
-@elementwise(accepts="fc", where="nn.functional", name="_silu", node="SiluBackward0")
-def silu_of(xp, input: Array):
-    return xp.silu(input)
-
-
-silu_of.grad(input=lambda g, input: slope(g, input, "silu"), kernel="silu_gradient")
-
-
 @elementwise(where="nn.functional", name="_slope", inplace=False, holomorphic=False)
 def slope(xp, grad_output: Array, input: Array, of: str):
     """grad_output times the derivative of the kernel `of` at `input`."""
@@ -351,29 +328,15 @@ def silu_curvature(x: Any) -> Any:
 CURVATURE = {"gelu": gelu_curvature, "gelu_tanh": gelu_tanh_curvature, "silu": silu_curvature}
 
 
-@composite(where="nn.functional", inplace=False)
-def silu(input: Array, inplace: bool = False):
-    """x * sigmoid(x) (Elfwing et al. 2017)."""
-    return inplace_or_not(silu_of, input, inplace)
-
-
-@elementwise(accepts="f", where="nn.functional", name="_mish", node="MishBackward0")
-def mish_of(xp, input: Array):
-    return xp.mish(input)
-
-
 def mish_rule(g: Any, input: Any) -> Any:
     t = softplus(input).tanh()
     return g * (t + input * input.sigmoid() * (1 - t * t))
 
 
-mish_of.grad(input=mish_rule, kernel="mish_gradient")
-
-
-@composite(where="nn.functional", inplace=False)
-def mish(input: Array, inplace: bool = False):
-    """x * tanh(softplus(x)) (Misra 2019)."""
-    return inplace_or_not(mish_of, input, inplace)
+activation(
+    "silu", "x * sigmoid(x) (Elfwing et al. 2017).", lambda g, input: slope(g, input, "silu"), "fc"
+)
+activation("mish", "x * tanh(softplus(x)) (Misra 2019).", mish_rule)
 
 
 @elementwise(where="nn.functional", accepts="f", inplace=False)
