@@ -103,63 +103,50 @@ def upper_bound(g: Tensor, input: Tensor, min: Any, max: Any) -> Tensor:
 _clamp_tensors.grad(input=inside, min=lower_bound, max=upper_bound)
 
 
-def min_is_tensor(input: Any, min: Any) -> Any:
-    return _clamp_min_tensor if isinstance(min, Tensor) else None
+# -- one bound -------------------------------------------------------------------------------------
 
 
-@elementwise(node="ClampMinBackward0", accepts="bif", variant=min_is_tensor, keyed="bifc")
+def kept(g: Tensor, where: Tensor) -> Tensor:
+    return g.masked_fill(~where, 0)
+
+
+@elementwise(
+    "maximum", name="_clamp_min_tensor", node="ClampMinBackward1", accepts="bif", method=False,
+    inplace=False,
+)  # fmt: skip
+def _clamp_min_tensor(input: Array, min: Array):
+    """`clamp_min` with a tensor."""
+
+
+@elementwise(
+    "minimum", name="_clamp_max_tensor", node="ClampMaxBackward1", accepts="bif", method=False,
+    inplace=False,
+)  # fmt: skip
+def _clamp_max_tensor(input: Array, max: Array):
+    """`clamp_max` with a tensor."""
+
+
+@elementwise(
+    node="ClampMinBackward0", accepts="bif",
+    variant=lambda input, min: _clamp_min_tensor if isinstance(min, Tensor) else None,
+)  # fmt: skip
 def clamp_min(xp, input: Array, min: Number):
     """`input`, but at least `min`."""
     return xp.clip(input, min, None)
 
 
-clamp_min.grad(input=lambda g, input, min: g.masked_fill(~(input >= min), 0))
-
-
 @elementwise(
-    name="_clamp_min_tensor",
-    kernel="maximum",
-    node="ClampMinBackward1",
-    accepts="bif",
-    method=False,
-    inplace=False,
-)
-def _clamp_min_tensor(input: Array, min: Array):
-    """`clamp_min` with a tensor."""
-
-
-_clamp_min_tensor.grad(
-    input=lambda g, input, min: g.masked_fill(~(input >= min), 0),
-    min=lambda g, input, min: g.masked_fill(~(input < min), 0),
-)
-
-
-def max_is_tensor(input: Any, max: Any) -> Any:
-    return _clamp_max_tensor if isinstance(max, Tensor) else None
-
-
-@elementwise(node="ClampMaxBackward0", accepts="bif", variant=max_is_tensor, keyed="bifc")
+    node="ClampMaxBackward0", accepts="bif",
+    variant=lambda input, max: _clamp_max_tensor if isinstance(max, Tensor) else None,
+)  # fmt: skip
 def clamp_max(xp, input: Array, max: Number):
     """`input`, but at most `max`."""
     return xp.clip(input, None, max)
 
 
-clamp_max.grad(input=lambda g, input, max: g.masked_fill(~(input <= max), 0))
-
-
-@elementwise(
-    name="_clamp_max_tensor",
-    kernel="minimum",
-    node="ClampMaxBackward1",
-    accepts="bif",
-    method=False,
-    inplace=False,
-)
-def _clamp_max_tensor(input: Array, max: Array):
-    """`clamp_max` with a tensor."""
-
-
-_clamp_max_tensor.grad(
-    input=lambda g, input, max: g.masked_fill(~(input <= max), 0),
-    max=lambda g, input, max: g.masked_fill(~(input > max), 0),
-)
+for each in (clamp_min, _clamp_min_tensor):
+    each.grad(input=lambda g, input, min: kept(g, input >= min))
+for each in (clamp_max, _clamp_max_tensor):
+    each.grad(input=lambda g, input, max: kept(g, input <= max))
+_clamp_min_tensor.grad(min=lambda g, input, min: kept(g, input < min))
+_clamp_max_tensor.grad(max=lambda g, input, max: kept(g, input > max))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.core import dtypes
 from rushlight.dispatch.registry import Array, DType, op
 from rushlight.ops.reductions.extremes import real_input
 from rushlight.ops.reductions.reduce import axis, has_zero
-
-if TYPE_CHECKING:
-    pass
 
 Tensor = Any  # annotation only
 
@@ -75,38 +72,32 @@ def cumprod_backward(g: Tensor, input: Tensor, result: Tensor, dim: int, dtype: 
 cumprod.grad(input=cumprod_backward)
 
 
-@op(outputs=("values", "indices"))
-def cummax(xp, input: Array, dim: int):
-    """(values, indices): the maximum up to each place along `dim`, and where it last was.
-
-    >>> import rushlight as torch
-    >>> torch.tensor([1, 3, 2]).cummax(0).values
-    tensor([1, 3, 3])
-    """
-    if input.ndim:
-        real_input("cummax_cpu", input)
-    return xp.cumulative_extreme(input, axis(dim, input.ndim, "cummax"), xp.maximum)
-
-
-@op(outputs=("values", "indices"))
-def cummin(xp, input: Array, dim: int):
-    """(values, indices): the minimum up to each place along `dim`, and where it last was.
-
-    >>> import rushlight as torch
-    >>> torch.tensor([2, 3, 1]).cummin(0).indices
-    tensor([0, 0, 2])
-    """
-    if input.ndim:
-        real_input("cummin_cpu", input)
-    return xp.cumulative_extreme(input, axis(dim, input.ndim, "cummin"), xp.minimum)
-
-
 def to_seen(g: Tensor, input_shape: tuple, indices: Tensor, dim: int) -> Tensor:
     return g.new_zeros(input_shape).scatter_add(dim, indices, g) if input_shape else g
 
 
-cummax.grad(input=to_seen)
-cummin.grad(input=to_seen)
+def declare_extreme(name: str, extreme: str, example: str) -> None:
+    meaning = f"""(values, indices): the {extreme} up to each place along `dim`, and where it last was.
+
+    >>> import rushlight as torch
+    >>> {example}
+    """
+
+    @op(name=name, doc=meaning, outputs=("values", "indices"))
+    def declared(xp, input: Array, dim: int):
+        if input.ndim:
+            real_input(f"{name}_cpu", input)
+        return xp.cumulative_extreme(input, axis(dim, input.ndim, name), getattr(xp, extreme))
+
+    declared.grad(input=to_seen)
+
+
+declare_extreme(
+    "cummax", "maximum", "torch.tensor([1, 3, 2]).cummax(0).values\n    tensor([1, 3, 3])"
+)
+declare_extreme(
+    "cummin", "minimum", "torch.tensor([2, 3, 1]).cummin(0).indices\n    tensor([0, 0, 2])"
+)
 
 
 @op()

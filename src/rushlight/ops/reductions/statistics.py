@@ -117,8 +117,8 @@ def std_backward(
 std.grad(input=std_backward)
 
 
-def declare_pair(name: str, root: Bool) -> Any:
-    """The operator of (variance, mean), or with `root` of (standard deviation, mean)."""
+def declare_pair(name: str, root: Bool) -> None:
+    """Declare the function of (variance, mean), or with `root` of (standard deviation, mean)."""
     spread, node = name.partition("_")[0], f"{name.title().replace('_', '')}Backward0"
 
     @op(where="_pair", name=name, node=node, outputs=(spread, "mean"))
@@ -146,38 +146,25 @@ def declare_pair(name: str, root: Bool) -> Any:
         return with_mean(g, g_mean, input, settings(dim, unbiased, correction)[0], keepdim)
 
     pair.grad(input=std_rule if root else var_rule)
-    return pair
 
+    def public_pair(
+        input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: Bool = False, *,
+        correction: float | None = None, axis: Any = None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        return tuple(pair(input, axis if dim is None else dim, unbiased, keepdim, correction))
 
-var_and_mean, std_and_mean = declare_pair("var_mean", False), declare_pair("std_mean", True)
-
-
-@public(overridable=True)
-def var_mean(
-    input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: Bool = False, *,
-    correction: float | None = None, axis: Any = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """(variance, mean) over `dim`; see `var`.
+    public_pair.__name__ = public_pair.__qualname__ = name
+    public_pair.__doc__ = f"""({"standard deviation" if root else "variance"}, mean) over `dim`; see `{spread}`.
 
     >>> import rushlight as torch
-    >>> torch.var_mean(torch.tensor([1.0, 2.0, 3.0]))
+    >>> torch.{name}(torch.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    return tuple(var_and_mean(input, axis if dim is None else dim, unbiased, keepdim, correction))
+    public(overridable=True)(public_pair)
 
 
-@public(overridable=True)
-def std_mean(
-    input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: Bool = False, *,
-    correction: float | None = None, axis: Any = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """(standard deviation, mean) over `dim`; see `std`.
-
-    >>> import rushlight as torch
-    >>> torch.std_mean(torch.tensor([1.0, 2.0, 3.0]))
-    (tensor(1.), tensor(2.))
-    """
-    return tuple(std_and_mean(input, axis if dim is None else dim, unbiased, keepdim, correction))
+declare_pair("var_mean", False)
+declare_pair("std_mean", True)
 
 
 # -- median, mode, k-th value ----------------------------------------------------------------------
@@ -190,8 +177,8 @@ def check_order(name: str, input: Any, *, truth: Bool = False) -> None:
         )
 
 
-def declare_median(name: str) -> tuple:
-    """The operators of `median` or `nanmedian`: of all elements, and over a dimension."""
+def declare_median(name: str, meaning: str) -> None:
+    """Declare `median` or `nanmedian` and its operators: of all elements, and over a dimension."""
     node, skip_nan = f"{name.capitalize()}Backward", name == "nanmedian"
 
     @op(where="_all", name=name, node=f"{node}0")
@@ -208,18 +195,22 @@ def declare_median(name: str) -> tuple:
 
     of_all.grad(input=evenly)
     of_dim.grad(input=to_chosen)
-    return of_all, of_dim
+
+    def median(
+        input: Tensor, dim: int | None = None, keepdim: Bool = False, *,
+        out: Any = None, axis: Any = None, keepdims: Any = None,
+    ) -> Any:  # fmt: skip
+        if (dim := axis if dim is None else dim) is None:
+            return of_all(input, out=out)
+        return of_dim(input, dim, keepdim if keepdims is None else keepdims, out=out)
+
+    median.__name__ = median.__qualname__ = name
+    median.__doc__ = meaning
+    of_all.op.public_function = of_dim.op.public_function = public(method=True)(median)
 
 
-median_all, median_dim = declare_median("median")
-nanmedian_all, nanmedian_dim = declare_median("nanmedian")
-
-
-@public(method=True)
-def median(
-    input: Tensor, dim: int | None = None, keepdim: Bool = False, *,
-    out: Any = None, axis: Any = None, keepdims: Any = None,
-) -> Any:  # fmt: skip
+declare_median(
+    "median",
     """The median of all elements, or (values, indices) over `dim`; of two middle ones the lower.
 
     nan where there is one. Of all elements, the gradient is shared evenly by those that have the
@@ -228,30 +219,17 @@ def median(
     >>> import rushlight as torch
     >>> torch.tensor([1.0, 4.0, 3.0, 2.0]).median()
     tensor(2.)
-    """
-    if (dim := axis if dim is None else dim) is None:
-        return median_all(input, out=out)
-    return median_dim(input, dim, keepdim if keepdims is None else keepdims, out=out)
-
-
-@public(method=True)
-def nanmedian(
-    input: Tensor, dim: int | None = None, keepdim: Bool = False, *,
-    out: Any = None, axis: Any = None, keepdims: Any = None,
-) -> Any:  # fmt: skip
+    """,
+)
+declare_median(
+    "nanmedian",
     """As `median`, of what is not nan; nan where everything is.
 
     >>> import rushlight as torch
     >>> torch.tensor([1.0, torch.nan, 3.0, 2.0]).nanmedian()
     tensor(2.)
-    """
-    if (dim := axis if dim is None else dim) is None:
-        return nanmedian_all(input, out=out)
-    return nanmedian_dim(input, dim, keepdim if keepdims is None else keepdims, out=out)
-
-
-median_all.op.public_function = median_dim.op.public_function = median
-nanmedian_all.op.public_function = nanmedian_dim.op.public_function = nanmedian
+    """,
+)
 
 
 @op(outputs=("values", "indices"))
@@ -296,15 +274,17 @@ kthvalue.grad(input=to_chosen)
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-@composite
-def quantile(
-    input: Tensor,
-    q: Any,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-) -> Tensor:
+def declare_quantile(name: str, meaning: str, skip_nan: Bool) -> None:
+    @composite(name=name, doc=meaning)
+    def quantile(
+        input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *,
+        interpolation: str = "linear",
+    ) -> Tensor:  # fmt: skip
+        return quantiles(name, input, q, dim, keepdim, interpolation, skip_nan=skip_nan)
+
+
+declare_quantile(
+    "quantile",
     """The `q`-th quantiles (a number in [0, 1], or a tensor of several) of all elements or over `dim`.
 
     Between two elements `interpolation` decides: linear, lower, higher, midpoint or nearest. nan
@@ -313,26 +293,19 @@ def quantile(
     >>> import rushlight as torch
     >>> torch.tensor([0.0, 1.0, 2.0, 3.0]).quantile(0.5)
     tensor(1.5000)
-    """
-    return quantiles("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
-
-
-@composite
-def nanquantile(
-    input: Tensor,
-    q: Any,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-) -> Tensor:
+    """,
+    False,
+)
+declare_quantile(
+    "nanquantile",
     """As `quantile`, of what is not nan; nan where everything is.
 
     >>> import rushlight as torch
     >>> torch.tensor([0.0, torch.nan, 3.0]).nanquantile(0.5)
     tensor(1.5000)
-    """
-    return quantiles("nanquantile", input, q, dim, keepdim, interpolation, skip_nan=True)
+    """,
+    True,
+)
 
 
 def check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
