@@ -76,15 +76,19 @@ PUBLIC: dict[str, tuple[Any, bool]] = {}  # plain functions: path -> (function, 
 
 def public(
     where: str = "", *, name: str | None = None, method: bool = False,
-    overridable: bool = False,
+    overridable: bool = False, doc: str | None = None,
 ) -> Callable:  # fmt: skip
     """Put a plain function (one that is no operator: `zeros`, `manual_seed`) under its public name.
 
     `where`: as for operators, "" the top namespace, "Tensor" a method only; `method`: both.
-    `overridable`: tensor subclasses and function modes are asked first.
+    `overridable`: tensor subclasses and function modes are asked first. `doc`: the docstring of one of
+    several functions with one definition, which gets `name` as its own, too.
     """
 
     def declare(function: Callable) -> Callable:
+        if doc is not None:
+            function.__name__ = function.__qualname__ = name
+            function.__doc__ = doc
         if overridable or (not where and function.__name__ in general.overrides.WHOLE):
             function = general.overrides.overridable(function)
         path = f"{where}.{name or function.__name__}" if where else name or function.__name__

@@ -202,6 +202,7 @@ def _declare_conversions() -> None:
     def declare(name: str, dtype: dtypes.dtype) -> None:
         d = dtype.np
 
+        @public("Tensor", name=name, doc=f"`self.to(torch.{dtype.name})`.")
         def conversion(self, memory_format=None):
             a = self._array
             if a.__class__ is not np.ndarray or active.modes:
@@ -215,10 +216,6 @@ def _declare_conversions() -> None:
                     return to_copy(self, dtype)
             return convert(self, dtype, None, False, memory_format)
 
-        conversion.__name__ = conversion.__qualname__ = name
-        conversion.__doc__ = f"`self.to(torch.{dtype.name})`."
-        public("Tensor")(conversion)
-
     for name, dtype in names.items():
         declare(name, dtype)
 
@@ -229,9 +226,8 @@ def _declare_conversions() -> None:
                     return self
             return convert(self, None, name if device is None else device, False, memory_format)
 
-        conversion.__name__ = conversion.__qualname__ = name
-        conversion.__doc__ = f"`self.to('{name}')`; AssertionError where there is no such device."
-        public("Tensor", overridable=True)(conversion)
+        doc = f"`self.to('{name}')`; AssertionError where there is no such device."
+        public("Tensor", name=name, doc=doc, overridable=True)(conversion)
 
     for name in ("cpu", "cuda", "xpu", "hpu", "ipu", "mtia"):
         declare_device(name)

@@ -376,39 +376,22 @@ def like(
     return finished(array, True) if requires_grad else _wrap(array)
 
 
-@alike(xp.zeros)
-def zeros_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
-               memory_format=None):  # fmt: skip
-    """Zeros of the shape, dtype and (by default) memory order of `input`."""
-    return like(
-        "zeros_like",
-        _fill_0,
-        input,
-        dtype,
-        layout,
-        device,
-        pin_memory,
-        requires_grad,
-        memory_format,
-    )
+def declare_like(name: str, what: str, fill: Callable | None) -> Callable:
+    """Declare `name_like`, of which `fill(array)` gives the values."""
+
+    def function(input, *, dtype=None, layout=None, device=None, pin_memory=False,
+                 requires_grad=False, memory_format=None):  # fmt: skip
+        options = (dtype, layout, device, pin_memory, requires_grad, memory_format)
+        return like(f"{name}_like", fill, input, *options)
+
+    function.__name__ = f"{name}_like"
+    function.__doc__ = f"{what} of the shape, dtype and (by default) memory order of `input`."
+    return alike(getattr(xp, name))(function)
 
 
-@alike(xp.ones)
-def ones_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
-              memory_format=None):  # fmt: skip
-    """Ones of the shape, dtype and (by default) memory order of `input`."""
-    return like(
-        "ones_like", _fill_1, input, dtype, layout, device, pin_memory, requires_grad, memory_format
-    )
-
-
-@alike(xp.empty)
-def empty_like(input, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
-               memory_format=None):  # fmt: skip
-    """Memory of the shape, dtype and (by default) memory order of `input`."""
-    return like(
-        "empty_like", None, input, dtype, layout, device, pin_memory, requires_grad, memory_format
-    )
+declare_like("zeros", "Zeros", lambda a: a.fill(0))
+declare_like("ones", "Ones", lambda a: a.fill(1))
+empty_like = declare_like("empty", "Memory", None)
 
 
 @public(overridable=True)
@@ -422,14 +405,6 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, pin_me
         "full_like", lambda a: a.__setitem__(..., scalar), input, dtype, layout, device, pin_memory,
         requires_grad, memory_format,
     )  # fmt: skip
-
-
-def _fill_0(a: np.ndarray) -> None:
-    a.fill(0)
-
-
-def _fill_1(a: np.ndarray) -> None:
-    a.fill(1)
 
 
 # -- dtype and device of a tensor ------------------------------------------------------------------
@@ -450,34 +425,21 @@ def new_one(
     return finished(array, True) if requires_grad else _wrap(array)
 
 
-@public("Tensor", overridable=True)
-def new_zeros(self, *args, size=None, dtype=None, layout=None, device=None, pin_memory=False,
-              requires_grad=False):  # fmt: skip
-    """Zeros of a shape, with the dtype and device of this tensor."""
-    shape = sizes("new_zeros", args, size)
-    return new_one(
-        "new_zeros", self, "zeros", shape, dtype, layout, device, pin_memory, requires_grad
-    )
+def declare_new(name: str, what: str) -> None:
+    """Declare `Tensor.new_<name>`, filled by the kernel `name`."""
+    doc = f"{what} of a shape, with the dtype and device of this tensor."
+
+    @public("Tensor", name=f"new_{name}", doc=doc, overridable=True)
+    def function(self, *args, size=None, dtype=None, layout=None, device=None, pin_memory=False,
+                 requires_grad=False):  # fmt: skip
+        shape = sizes(f"new_{name}", args, size)
+        options = (dtype, layout, device, pin_memory, requires_grad)
+        return new_one(f"new_{name}", self, name, shape, *options)
 
 
-@public("Tensor", overridable=True)
-def new_ones(self, *args, size=None, dtype=None, layout=None, device=None, pin_memory=False,
-             requires_grad=False):  # fmt: skip
-    """Ones of a shape, with the dtype and device of this tensor."""
-    shape = sizes("new_ones", args, size)
-    return new_one(
-        "new_ones", self, "ones", shape, dtype, layout, device, pin_memory, requires_grad
-    )
-
-
-@public("Tensor", overridable=True)
-def new_empty(self, *args, size=None, dtype=None, layout=None, device=None, pin_memory=False,
-              requires_grad=False):  # fmt: skip
-    """Memory of a shape, with the dtype and device of this tensor."""
-    shape = sizes("new_empty", args, size)
-    return new_one(
-        "new_empty", self, "empty", shape, dtype, layout, device, pin_memory, requires_grad
-    )
+declare_new("zeros", "Zeros")
+declare_new("ones", "Ones")
+declare_new("empty", "Memory")
 
 
 @public("Tensor", overridable=True)

@@ -72,9 +72,7 @@ def declare(where: str, function: Callable, formula: Callable) -> Callable:
     function.__signature__ = inspect.Signature(
         [*given[:at], *own, *given[at:]], return_annotation="Tensor"
     )
-    function.__name__ = function.__qualname__ = formula.__name__
-    function.__doc__ = formula.__doc__
-    return public(where)(function)
+    return public(where, name=formula.__name__, doc=formula.__doc__)(function)
 
 
 # -- torch.signal.windows --------------------------------------------------------------------------

@@ -28,12 +28,9 @@ def _tensor(name: str, input: Any) -> Tensor:
 def _declare(name: str, doc: str) -> None:
     """A function of the top namespace that is a method of Tensor already."""
 
+    @public(name=name, doc=doc, overridable=True)
     def question(input):
         return getattr(_tensor(name, input), name)()
-
-    question.__name__ = question.__qualname__ = name
-    question.__doc__ = doc
-    public(overridable=True)(question)
 
 
 _declare("numel", "The number of elements.")

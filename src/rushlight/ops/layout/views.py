@@ -312,6 +312,9 @@ def tensor_split(
 
 
 def split_along(name: str, least: int, dim: Any) -> Any:
+    doc = f"`tensor_split` at dimension {'1 (0 of a vector)' if name[0] == 'h' else dim(3)}."
+
+    @public(name=name, doc=doc, method=True)
     def function(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
         n = input._array.ndim
         if n < least:
@@ -329,11 +332,7 @@ def split_along(name: str, least: int, dim: Any) -> Any:
                 )
         return tensor_split(input, indices_or_sections, d)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        f"`tensor_split` at dimension {'1 (0 of a vector)' if name[0] == 'h' else dim(3)}."
-    )
-    return public(method=True)(function)
+    return function
 
 
 hsplit = split_along("hsplit", 1, lambda n: 0 if n == 1 else 1)
@@ -358,6 +357,7 @@ def clone_operator() -> Any:
 def copy_of(name: str, make: Any) -> None:
     """Declare `name_copy`: what the view function `name` shows, copied."""
 
+    @public(name=f"{name}_copy", doc=f"A copy of what `{name}` shows.", method=name == "narrow")
     def function(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         made = make(input, *args, **kwargs)
         several = isinstance(made, tuple)
@@ -366,10 +366,6 @@ def copy_of(name: str, make: Any) -> None:
             return result
         results.write_out(clone_operator(), out, result, (input,))
         return None if several else out
-
-    function.__name__ = function.__qualname__ = name + "_copy"
-    function.__doc__ = f"A copy of what `{name}` shows."
-    public(method=name == "narrow")(function)
 
 
 for _name, _function in {
@@ -427,6 +423,9 @@ def atleast_3d(*tensors: Any) -> Any:
 
 
 def in_place(name: str, function: Any) -> None:
+    doc = f"In-place `{name}`: the tensor itself gets the other shape, on the same memory."
+
+    @public("Tensor", name=f"{name}_", doc=doc)
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if self._counter is INFERENCE:
             results.refuse_inference_write(self)
@@ -458,12 +457,6 @@ def in_place(name: str, function: Any) -> None:
             if self._counter is not INFERENCE:
                 self._counter.reshaped = {id(self): self._version}
         return self
-
-    method.__name__ = method.__qualname__ = name + "_"
-    method.__doc__ = (
-        f"In-place `{name}`: the tensor itself gets the other shape, on the same memory."
-    )
-    public("Tensor")(method)
 
 
 for _name, _function in (

@@ -320,6 +320,7 @@ for transform in (fftn, ifftn, rfftn, irfftn, hfftn, ihfftn):
 def declare_frequencies(name, values, meaning):
     """Declare the function of the frequencies `values(n)` over n d."""
 
+    @public("fft", name=name, doc=f"The frequencies of the elements of `fft.{meaning}")
     def frequencies(
         n: int,
         d: float = 1.0,
@@ -338,10 +339,6 @@ def declare_frequencies(name, values, meaning):
         if out is None:
             return t
         return out.resize_(t.shape).copy_(t) if out.shape != t.shape else out.copy_(t)
-
-    frequencies.__name__ = frequencies.__qualname__ = name
-    frequencies.__doc__ = f"The frequencies of the elements of `fft.{meaning}"
-    public("fft")(frequencies)
 
 
 declare_frequencies(

@@ -235,6 +235,7 @@ def run(
 def network(name: str, step: Any, doc: str) -> Any:
     """The public function in its two forms."""
 
+    @public(name=name, doc=doc, overridable=True)
     def function(*args: Any, **kwargs: Any) -> tuple:
         names = ["input", "hx", "params"]
         packed = "data" in kwargs or "batch_sizes" in kwargs
@@ -265,10 +266,7 @@ def network(name: str, step: Any, doc: str) -> Any:
             given.get("batch_first", False),
         )  # fmt: skip
 
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = __name__
-    function.__doc__ = doc
-    return public(overridable=True)(function)
+    return function
 
 
 FORMS = """

@@ -57,6 +57,9 @@ def apply(name: str, x: Any, others: list, kwargs: dict[str, Any], inplace: bool
 
 
 def declare(name: str, inplace: bool) -> None:
+    meaning = f"`{name}` of every tensor of a list{', in place' if inplace else ''}."
+
+    @public(name=f"_foreach_{name}" + "_" * inplace, doc=meaning)
     def function(self: Any, *others: Any, **kwargs: Any) -> Any:
         if name in ("addcmul", "addcdiv") and "scalars" in kwargs:
             others = (*others, kwargs.pop("scalars"))
@@ -65,10 +68,6 @@ def declare(name: str, inplace: bool) -> None:
         calls = each(name, self, others, kwargs)
         made = tuple(apply(name, x, rest, keywords, inplace) for x, rest, keywords in calls)
         return self if inplace else made
-
-    function.__name__ = function.__qualname__ = f"_foreach_{name}" + "_" * inplace
-    function.__doc__ = f"`{name}` of every tensor of a list{', in place' if inplace else ''}."
-    public()(function)
 
 
 for _name in (*_UNARY, *_SEVERAL):

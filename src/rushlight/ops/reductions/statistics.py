@@ -147,20 +147,19 @@ def declare_pair(name: str, root: Bool) -> None:
 
     pair.grad(input=std_rule if root else var_rule)
 
-    def public_pair(
-        input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: Bool = False, *,
-        correction: float | None = None, axis: Any = None,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        return tuple(pair(input, axis if dim is None else dim, unbiased, keepdim, correction))
-
-    public_pair.__name__ = public_pair.__qualname__ = name
-    public_pair.__doc__ = f"""({"standard deviation" if root else "variance"}, mean) over `dim`; see `{spread}`.
+    meaning = f"""({"standard deviation" if root else "variance"}, mean) over `dim`; see `{spread}`.
 
     >>> import rushlight as torch
     >>> torch.{name}(torch.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    public(overridable=True)(public_pair)
+
+    @public(name=name, doc=meaning, overridable=True)
+    def public_pair(
+        input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: Bool = False, *,
+        correction: float | None = None, axis: Any = None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        return tuple(pair(input, axis if dim is None else dim, unbiased, keepdim, correction))
 
 
 declare_pair("var_mean", False)
@@ -196,6 +195,7 @@ def declare_median(name: str, meaning: str) -> None:
     of_all.grad(input=evenly)
     of_dim.grad(input=to_chosen)
 
+    @public(name=name, doc=meaning, method=True)
     def median(
         input: Tensor, dim: int | None = None, keepdim: Bool = False, *,
         out: Any = None, axis: Any = None, keepdims: Any = None,
@@ -204,9 +204,7 @@ def declare_median(name: str, meaning: str) -> None:
             return of_all(input, out=out)
         return of_dim(input, dim, keepdim if keepdims is None else keepdims, out=out)
 
-    median.__name__ = median.__qualname__ = name
-    median.__doc__ = meaning
-    of_all.op.public_function = of_dim.op.public_function = public(method=True)(median)
+    of_all.op.public_function = of_dim.op.public_function = median
 
 
 declare_median(

@@ -136,6 +136,7 @@ public("Tensor", name="_dimV")(dense_dim)
 def compressed_part(name: str, by_column: bool, part: str, meaning: str) -> Any:
     """Declare the method that gives one array of a compressed matrix."""
 
+    @public("Tensor", name=name, doc=meaning)
     def get(self: Tensor) -> Tensor:
         a: Any = self._array
         if a.__class__ is not Csr or a.by_column != by_column:
@@ -145,9 +146,7 @@ def compressed_part(name: str, by_column: bool, part: str, meaning: str) -> Any:
             )
         return _wrap(getattr(a, part))
 
-    get.__name__ = get.__qualname__ = name
-    get.__doc__ = meaning
-    return public("Tensor")(get)
+    return get
 
 
 PARTS = [
@@ -327,12 +326,9 @@ def resize_as_sparse_(input: Tensor, the_template: Tensor) -> Tensor:
 
 
 def declare_copy(part: Any) -> None:
+    @public(name=f"{part.__name__}_copy", doc=f"A copy of `input.{part.__name__}()`.")
     def copied(input: Tensor) -> Tensor:
         return part(input).clone()
-
-    copied.__name__ = copied.__qualname__ = f"{part.__name__}_copy"
-    copied.__doc__ = f"A copy of `input.{part.__name__}()`."
-    public()(copied)
 
 
 for part in (*PARTS, indices, values):
