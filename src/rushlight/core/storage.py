@@ -111,7 +111,30 @@ NO_DATA = "Cannot copy out of meta tensor; no data!"
 # -- storages --------------------------------------------------------------------------------------
 
 
-class UntypedStorage:
+class _Storage:
+    """What storages with and without a type do alike."""
+
+    __slots__ = ()
+
+    is_cuda = is_hpu = is_sparse = False
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __copy__(self) -> Any:
+        return self.clone()
+
+    def cpu(self) -> Any:
+        return self._to(CPU)
+
+    def get_device(self) -> int:
+        return -1 if self.device.index is None else self.device.index
+
+
+class UntypedStorage(_Storage):
     """Bytes: `UntypedStorage(n)`, `UntypedStorage([1, 2, 255])`, or the memory of a tensor."""
 
     __slots__ = ("_memory", "_meta", "__weakref__")
@@ -143,16 +166,13 @@ class UntypedStorage:
     def device(self) -> device:
         return META if self._meta else devices.of(self._memory).device_of(self._memory)
 
-    is_cuda = is_hpu = is_sparse = is_sparse_csr = False
+    is_sparse_csr = False
 
     def nbytes(self) -> int:
         """The number of bytes."""
         return self._memory.size
 
     size = nbytes
-
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes()
 
     __len__ = nbytes
 
@@ -167,9 +187,6 @@ class UntypedStorage:
     @property
     def _cdata(self) -> int:
         return address(self._memory)
-
-    def get_device(self) -> int:
-        return -1 if self.device.index is None else self.device.index
 
     def resizable(self) -> bool:
         return True
@@ -203,9 +220,6 @@ class UntypedStorage:
             index = _inside(index, self._memory.size)
         self._memory[index] = int(value) % 256
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.tolist())
-
     def tolist(self) -> list[int]:
         """The bytes as a list of integers."""
         self._need_data("Not available for 'meta' device type")
@@ -236,9 +250,6 @@ class UntypedStorage:
         copy._memory, copy._meta = self._memory.copy(), self._meta
         return copy
 
-    def __copy__(self) -> UntypedStorage:
-        return self.clone()
-
     def __deepcopy__(self, memo: dict) -> UntypedStorage:
         if id(self) not in memo:
             from rushlight.serialization.copying import copied_memory
@@ -258,9 +269,6 @@ class UntypedStorage:
 
     def new(self) -> UntypedStorage:
         return UntypedStorage(0)
-
-    def cpu(self) -> UntypedStorage:
-        return self._to(CPU)
 
     def _to(self, device: Any) -> UntypedStorage:
         """The bytes on a device; the storage itself where it is there."""
@@ -321,7 +329,7 @@ class UntypedStorage:
         return f"{lines}[torch.storage.UntypedStorage(device={self.device}) of size {self._memory.size}]"
 
 
-class TypedStorage:
+class TypedStorage(_Storage):
     """Elements of one dtype in an `UntypedStorage`; PyTorch calls it deprecated."""
 
     __slots__ = ("_untyped_storage", "dtype")
@@ -387,8 +395,6 @@ class TypedStorage:
     def device(self) -> device:
         return self._untyped_storage.device
 
-    is_cuda = is_hpu = is_sparse = False
-
     def size(self) -> int:
         """The number of elements."""
         return self._untyped_storage.nbytes() // self.dtype.itemsize
@@ -399,9 +405,6 @@ class TypedStorage:
     def nbytes(self) -> int:
         return self._untyped_storage.nbytes()
 
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes()
-
     def element_size(self) -> int:
         return self.dtype.itemsize
 
@@ -409,9 +412,6 @@ class TypedStorage:
         return self._untyped_storage.data_ptr()
 
     _cdata = property(lambda self: self._untyped_storage._cdata)
-
-    def get_device(self) -> int:
-        return self._untyped_storage.get_device()
 
     def pickle_storage_type(self) -> str:
         return f"{self.dtype.scalar_name}Storage"
@@ -436,9 +436,6 @@ class TypedStorage:
             index = _inside(index, self.size())
         self._elements[index] = value
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.tolist())
-
     def tolist(self) -> list[Any]:
         """The elements as Python numbers."""
         self._untyped_storage._need_data("Not available for 'meta' device type")
@@ -458,18 +455,12 @@ class TypedStorage:
     def clone(self) -> TypedStorage:
         return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
 
-    def __copy__(self) -> TypedStorage:
-        return self.clone()
-
     def __deepcopy__(self, memo: dict) -> TypedStorage:
         return TypedStorage(wrap_storage=self._untyped_storage.__deepcopy__(memo), dtype=self.dtype)
 
     def resize_(self, size: int) -> TypedStorage:
         self._untyped_storage.resize_(size * self.dtype.itemsize)
         return self
-
-    def cpu(self) -> TypedStorage:
-        return self._to(CPU)
 
     def _to(self, device: Any) -> TypedStorage:
         moved = self._untyped_storage._to(device)

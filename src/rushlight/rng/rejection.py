@@ -23,7 +23,7 @@ import numpy as np
 
 from rushlight.core.dtype_sets import FLOATING, FULL
 from rushlight.core.dtypes import OF
-from rushlight.rng.sampling import exponential_
+from rushlight.rng.sampling import exponential_, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,9 +74,7 @@ def poisson(rate: np.ndarray, generator: Generator) -> np.ndarray:
     RuntimeError for a rate that is not at least 0.
     """
     if rate.dtype not in FLOATING:
-        raise NotImplementedError(
-            f'"poisson_cpu" not implemented for {OF[rate.dtype].scalar_name!r}'
-        )
+        refuse("poisson_cpu", rate.dtype)
     rates = rate.astype(np.float64).ravel().tolist()
     if not all(r >= 0.0 for r in rates):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
@@ -142,9 +140,7 @@ def binomial(count: np.ndarray, prob: np.ndarray, generator: Generator) -> np.nd
             "binomial wants count and prob of one dtype"
         )
     if count.dtype.itemsize == 2:
-        raise NotImplementedError(
-            f'"binomial_cpu" not implemented for {OF[count.dtype].scalar_name!r}'
-        )
+        refuse("binomial_cpu", count.dtype)
     counts, probs = np.broadcast_arrays(count, prob)
     rare = np.where(probs <= 0.5, probs, 1 - probs)
     with np.errstate(all="ignore"):
@@ -239,9 +235,7 @@ def standard_gamma(alpha: np.ndarray, generator: Generator) -> np.ndarray:
     uniform number. Never less than the smallest normal number.
     """
     if alpha.dtype not in FULL:
-        raise NotImplementedError(
-            f'"gamma_cpu" not implemented for {OF[alpha.dtype].scalar_name!r}'
-        )
+        refuse("gamma_cpu", alpha.dtype)
     least = float(np.finfo(alpha.dtype).tiny)
     found = _gammas(alpha, generator, alpha.dtype.type).astype(alpha.dtype)
     # NaN becomes the least number too, as in PyTorch.
@@ -307,9 +301,7 @@ _THIRD, _SQUEEZE = (
 def dirichlet(alpha: np.ndarray, generator: Generator) -> np.ndarray:
     """Points of the simplex: gamma numbers of shape `alpha` [..., k], divided by their sum over the last dimension."""
     if alpha.dtype not in FULL:
-        raise NotImplementedError(
-            f'"dirichlet" not implemented for {OF[alpha.dtype].scalar_name!r}'
-        )
+        refuse("dirichlet", alpha.dtype)
     parts = _gammas(alpha, generator)
     with np.errstate(all="ignore"):
         found = (parts / parts.sum(-1, keepdims=alpha.ndim > 0)).astype(alpha.dtype)

@@ -83,8 +83,8 @@ def _as_real(out: np.ndarray) -> np.ndarray:
     return out[..., None].view(np.float32 if out.dtype == np.complex64 else np.float64)
 
 
-def _refuse(kernel: str, out: np.ndarray) -> None:
-    raise NotImplementedError(f'"{kernel}" not implemented for {OF[out.dtype].scalar_name!r}')
+def refuse(kernel: str, dtype: np.dtype) -> None:
+    raise NotImplementedError(f'"{kernel}" not implemented for {OF[dtype].scalar_name!r}')
 
 
 # -------------------------------------------------------------------------------------------------- arithmetic
@@ -110,7 +110,7 @@ def uniform_(out: np.ndarray, low: float, high: float, generator: Generator) -> 
     if out.dtype.kind == "c":
         out = _as_real(out)
     if out.dtype not in FLOATING:
-        _refuse("check_uniform_bounds", out)
+        refuse("check_uniform_bounds", out.dtype)
     top = float(ml_dtypes.finfo(out.dtype).max)
     for bound, value in (("from", low), ("to", high)):
         if not -top <= value <= top:
@@ -160,7 +160,7 @@ def normal_(out: np.ndarray, mean: float, std: float, generator: Generator) -> N
         out = _as_real(out)
         std /= math.sqrt(2.0)
     if out.dtype not in FLOATING:
-        _refuse("normal_kernel_cpu", out)
+        refuse("normal_kernel_cpu", out.dtype)
     if out.size >= 16 and out.flags.c_contiguous:
         _normal_blocks(out.reshape(-1), mean, std, generator)
     elif out.size:
@@ -219,7 +219,7 @@ def random_(out: np.ndarray, low: int | None, high: int | None, generator: Gener
     """
     kind = out.dtype.kind
     if kind == "c":
-        _refuse("random_kernel_cpu", out)
+        refuse("random_kernel_cpu", out.dtype)
     floating = out.dtype in FLOATING
     if low is None and high is None:
         _random_all(out, generator)
@@ -278,7 +278,7 @@ def random_(out: np.ndarray, low: int | None, high: int | None, generator: Gener
 def _random_all(out: np.ndarray, generator: Generator) -> None:
     dtype = out.dtype
     if dtype in STORED_ONLY:
-        _refuse("random_kernel_cpu", out)
+        refuse("random_kernel_cpu", out.dtype)
     words = (generator.wide_words if dtype in (I64, F64) else generator.words)(out.size)
     if dtype in FLOATING:
         words %= np.uint64((1 << _DIGITS[dtype]) + 1)
@@ -340,7 +340,7 @@ def randperm(n: int, generator: Generator, dtype: np.dtype | type = np.int64) ->
         words = generator.words(max(n - 1, 0)).tolist()
         return np.array(shuffled(n, [i + w % (n - i) for i, w in enumerate(words)]), dtype)
     if dtype.kind in "bc":
-        raise NotImplementedError(f'"randperm" not implemented for {OF[dtype].scalar_name!r}')
+        refuse("randperm", dtype)
     if n < 2:
         return np.zeros(n, dtype)
     if n >= _HUGE:
@@ -375,7 +375,7 @@ def bernoulli_(
     [0, 1].
     """
     if out.dtype.kind == "c" or out.dtype.kind == "u" and out.dtype.itemsize > 1:
-        _refuse("bernoulli_scalar_cpu_", out)
+        refuse("bernoulli_scalar_cpu_", out.dtype)
     if not isinstance(p, np.ndarray):
         p = float(p)
         if not 0.0 <= p <= 1.0:
@@ -392,9 +392,7 @@ def bernoulli_(
                 out *= out.dtype.type(value)
         return
     if p.dtype not in FLOATING:
-        raise NotImplementedError(
-            f'"bernoulli_tensor_cpu_p_" not implemented for {OF[p.dtype].scalar_name!r}'
-        )
+        refuse("bernoulli_tensor_cpu_p_", p.dtype)
     if p.size and not ((p >= 0).all() and (p <= 1).all()):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
     p = np.broadcast_to(p, out.shape)
@@ -440,7 +438,7 @@ def log_normal_(out: np.ndarray, mean: float, std: float, generator: Generator) 
     if not std > 0.0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     if out.dtype not in FLOATING:
-        _refuse("log_normal_cpu", out)
+        refuse("log_normal_cpu", out.dtype)
     z = np.empty(out.size)
     xp.random_scalar_normals(generator, z, float(mean), float(std))
     _write(out, _function("exp", out.dtype, z.size)(z))
@@ -452,7 +450,7 @@ def geometric_(out: np.ndarray, p: float, generator: Generator) -> None:
     if not 0.0 < p < 1.0:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if out.dtype.kind in "bc" or out.dtype in STORED_ONLY:
-        _refuse("geometric_cpu", out)
+        refuse("geometric_cpu", out.dtype)
     u = generator.doubles(out.size)
     # The last bit of the logarithm is lost in the ceiling.
     _write(out, np.ceil(np.log(u) / math.log1p(-p)))
