@@ -18,6 +18,7 @@ from rushlight.ops.indexing.scatter import (
     REDUCES,
     as_vector,
     in_place,
+    on_copy,
     reduce_back,
     same_dtype,
     written,
@@ -110,9 +111,7 @@ def index_add(xp, input: Array, dim: int, index: Array, source: Array, *, alpha:
     >>> torch.zeros(3).index_add(0, torch.tensor([0, 0, 2]), torch.ones(3))
     tensor([2., 0., 1.])
     """
-    r = input.copy(order="C")
-    write_index_add(xp, r, dim, index, source, alpha)
-    return r
+    return on_copy(write_index_add, xp, input, dim, index, source, alpha)
 
 
 def slices_of(g: Tensor, dim: int, index: Tensor, source_shape: tuple) -> Tensor:
@@ -138,9 +137,7 @@ def write_index_copy(xp, a: Any, dim: int, index: Any, source: Any) -> None:
 @op()
 def index_copy(xp, input: Array, dim: int, index: Array, source: Array):
     """A copy of `input` with the slices that `index` names replaced by those of `source`."""
-    r = input.copy(order="C")
-    write_index_copy(xp, r, dim, index, source)
-    return r
+    return on_copy(write_index_copy, xp, input, dim, index, source)
 
 
 index_copy.grad(
@@ -173,16 +170,12 @@ def write_index_fill(xp, a: Any, dim: int, index: Any, value: Any) -> None:
 
 @op(where="aten", name="index_fill_value", node="IndexFillBackward0", method=False)
 def fill_slices(xp, input: Array, dim: int, index: Array, value: Any):
-    r = input.copy(order="K")
-    write_index_fill(xp, r, dim, index, value)
-    return r
+    return on_copy(write_index_fill, xp, input, dim, index, value, order="K")
 
 
 @op(where="aten", name="index_fill_tensor", node="IndexFillBackward1", method=False)
 def fill_slices_tensor(xp, input: Array, dim: int, index: Array, value: Array):
-    r = input.copy(order="K")
-    write_index_fill(xp, r, dim, index, value)
-    return r
+    return on_copy(write_index_fill, xp, input, dim, index, value, order="K")
 
 
 fill_slices.grad(input=lambda g, dim, index: g.index_fill(dim, index, 0))
@@ -319,9 +312,7 @@ def put(xp, input: Array, index: Array, source: Array, accumulate: bool = False)
     tensor([[1., 0.],
             [0., 2.]])
     """
-    r = input.copy(order="K")
-    write_put(xp, r, index, source, accumulate)
-    return r
+    return on_copy(write_put, xp, input, index, source, accumulate, order="K")
 
 
 put.grad(

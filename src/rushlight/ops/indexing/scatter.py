@@ -73,6 +73,13 @@ def written(operator: Op, write: Callable, values: list, label: str) -> Tensor:
     return write_part(operator, t, named, lambda a: write(xp, a, *arrays), label)
 
 
+def on_copy(write: Callable, xp: Any, array: Any, *args: Any, order: str = "C") -> Any:
+    """A copy of `array` in which `write` has overwritten a part."""
+    r = array.copy(order=order)
+    write(xp, r, *args)
+    return r
+
+
 def same_dtype(name: str, a: np.ndarray, b: np.ndarray, what: str = "src") -> None:
     if a.dtype != b.dtype:
         raise RuntimeError(
@@ -164,9 +171,7 @@ def write_scatter(xp, a: Any, dim: int, index: Any, src: Any) -> None:
 
 @op(where="aten", node="ScatterBackward0", name="scatter_src", method=False)
 def scatter_src(xp, input: Array, dim: int, index: Array, src: Array):
-    r = input.copy(order="C")
-    write_scatter(xp, r, dim, index, src)
-    return r
+    return on_copy(write_scatter, xp, input, dim, index, src)
 
 
 def read_back(g: Tensor, dim: int, index: Tensor, src_shape: tuple) -> Tensor:
@@ -189,9 +194,7 @@ def write_scatter_value(xp, a: Any, dim: int, index: Any, value: Any) -> None:
 
 @op(where="aten", node="ScatterBackward1", name="scatter_value", method=False)
 def scatter_value(xp, input: Array, dim: int, index: Array, value: Any):
-    r = input.copy(order="C")
-    write_scatter_value(xp, r, dim, index, value)
-    return r
+    return on_copy(write_scatter_value, xp, input, dim, index, value)
 
 
 scatter_value.grad(input=lambda g, dim, index: scatter_value(g, dim, index, 0))
@@ -213,9 +216,15 @@ def write_scatter_combine(xp, a: Any, dim: int, index: Any, src: Any, reduce: st
 
 @op(where="aten", name="scatter_combine", method=False)
 def scatter_combine(xp, input: Array, dim: int, index: Array, src: Any, reduce: str):
-    r = input.copy(order="C")
-    write_scatter_combine(xp, r, dim, index, src._array if isinstance(src, Tensor) else src, reduce)
-    return r
+    return on_copy(
+        write_scatter_combine,
+        xp,
+        input,
+        dim,
+        index,
+        src._array if isinstance(src, Tensor) else src,
+        reduce,
+    )
 
 
 SRC, VALUE, COMBINE = (
@@ -307,9 +316,7 @@ def scatter_add(xp, input: Array, dim: int, index: Array, src: Array):
     >>> torch.zeros(3).scatter_add(0, torch.tensor([0, 0, 2]), torch.ones(3))
     tensor([2., 0., 1.])
     """
-    r = input.copy(order="C")
-    write_scatter_add(xp, r, dim, index, src)
-    return r
+    return on_copy(write_scatter_add, xp, input, dim, index, src)
 
 
 scatter_add.grad(input=lambda g: g, src=read_back)

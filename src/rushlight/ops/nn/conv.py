@@ -406,54 +406,40 @@ def convolution(
     )
 
 
-@composite(method=False, out=False)
-def conv1d(
-    input: Array, weight: Array, bias: Array | None = None, stride: Ints = 1, padding: Any = 0,
-    dilation: Ints = 1, groups: int = 1,
-):  # fmt: skip
-    """Convolution of (N, C, L) or (C, L) with weight (O, C / groups, k): see `convolution`.
-
-    `padding`: ints, "valid" (0) or "same" (the output has the input's size; stride 1 only).
-    """
-    x, stride, padding, dilation, single = bound(1, input, weight, bias, stride, padding, dilation)
-    y = convolve(x, weight, bias, stride, padding, dilation, False, (0,), groups)
-    return y.squeeze(0) if single else y
-
-
-@composite(method=False, out=False)
-def conv2d(
-    input: Array, weight: Array, bias: Array | None = None, stride: Ints = 1, padding: Any = 0,
-    dilation: Ints = 1, groups: int = 1,
-):  # fmt: skip
-    """Convolution of (N, C, H, W) or (C, H, W) with weight (O, C / groups, kh, kw).
+def declare_conv(n: int, shapes: str, example: str = "") -> Any:
+    doc = f"""Convolution of {shapes}).
 
     `padding`: ints, "valid" (0) or "same" (the output has the input's size; stride 1 only).
     See `convolution`.
+    {example}"""
 
+    @composite(name=f"conv{n}d", doc=doc, method=False, out=False)
+    def conv(
+        input: Array, weight: Array, bias: Array | None = None, stride: Ints = 1, padding: Any = 0,
+        dilation: Ints = 1, groups: int = 1,
+    ):  # fmt: skip
+        bounds = bound(n, input, weight, bias, stride, padding, dilation)
+        x, stride, padding, dilation, single = bounds
+        y = convolve(x, weight, bias, stride, padding, dilation, False, zeros, groups)
+        return y.squeeze(0) if single else y
+
+    zeros = (0,) * n
+    return conv
+
+
+conv1d = declare_conv(1, "(N, C, L) or (C, L), weight (O, C / groups, k")
+conv2d = declare_conv(
+    2,
+    "(N, C, H, W) or (C, H, W), weight (O, C / groups, kh, kw",
+    """
     >>> import rushlight as torch
     >>> torch.conv2d(torch.ones(1, 3, 3), torch.ones(1, 1, 3, 3), padding="same")
     tensor([[[4., 6., 4.],
              [6., 9., 6.],
              [4., 6., 4.]]])
-    """
-    x, stride, padding, dilation, single = bound(2, input, weight, bias, stride, padding, dilation)
-    y = convolve(x, weight, bias, stride, padding, dilation, False, (0, 0), groups)
-    return y.squeeze(0) if single else y
-
-
-@composite(method=False, out=False)
-def conv3d(
-    input: Array, weight: Array, bias: Array | None = None, stride: Ints = 1, padding: Any = 0,
-    dilation: Ints = 1, groups: int = 1,
-):  # fmt: skip
-    """Convolution of (N, C, D, H, W) or (C, D, H, W), weight (O, C / groups, kd, kh, kw).
-
-    `padding`: ints, "valid" (0) or "same" (the output has the input's size; stride 1 only).
-    See `convolution`.
-    """
-    x, stride, padding, dilation, single = bound(3, input, weight, bias, stride, padding, dilation)
-    y = convolve(x, weight, bias, stride, padding, dilation, False, (0, 0, 0), groups)
-    return y.squeeze(0) if single else y
+    """,
+)
+declare_conv(3, "(N, C, D, H, W) or (C, D, H, W), weight (O, C / groups, kd, kh, kw")
 
 
 def declare_conv_transpose(n: int, shapes: str) -> None:
