@@ -6,7 +6,6 @@ which `xp` are the kernels of another back end is the composition for that one.
 
 from __future__ import annotations
 
-from importlib import util
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -46,6 +45,8 @@ class Composed:
         return None if "np" in function.__code__.co_names else function
 
     def _copy(self, family: str) -> ModuleType:
+        from importlib import util
+
         spec = util.find_spec(f"rushlight._backends.reference.{family}")
         assert spec is not None
         assert spec.loader is not None
