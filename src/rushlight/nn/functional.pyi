@@ -92,9 +92,9 @@ def celu_(input: Any, alpha: _float = ...) -> Any:
 def channel_shuffle(input: Tensor, groups: _int) -> Tensor:
     """(N, C, *) with its channels, as (groups, C / groups), transposed."""
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _Ints = 1, padding: Any = 0, dilation: _Ints = 1, groups: _int = 1) -> Tensor:
-    """Convolution of (N, C, L) or (C, L) with weight (O, C / groups, k): see `convolution`."""
+    """Convolution of (N, C, L) or (C, L), weight (O, C / groups, k)."""
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _Ints = 1, padding: Any = 0, dilation: _Ints = 1, groups: _int = 1) -> Tensor:
-    """Convolution of (N, C, H, W) or (C, H, W) with weight (O, C / groups, kh, kw)."""
+    """Convolution of (N, C, H, W) or (C, H, W), weight (O, C / groups, kh, kw)."""
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _Ints = 1, padding: Any = 0, dilation: _Ints = 1, groups: _int = 1) -> Tensor:
     """Convolution of (N, C, D, H, W) or (C, D, H, W), weight (O, C / groups, kd, kh, kw)."""
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: Any = 0) -> Tensor:
