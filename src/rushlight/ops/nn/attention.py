@@ -178,18 +178,13 @@ def scaled_dot_product_attention(
     if not lead == key.shape[:-2] == value.shape[:-2]:
         lead = geometry.broadcast_shapes(lead, key.shape[:-2], value.shape[:-2])
         query, key, value = (t.expand(*lead, *t.shape[-2:]) for t in (query, key, value))
-    if query.shape[-1] != key.shape[-1]:
-        batch = math.prod(lead)
-        raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: [{batch}, "
-            f"{query.shape[-1]}] but got: [{batch}, {key.shape[-1]}]."
-        )
-    if key.shape[-2] != value.shape[-2]:
-        batch = math.prod(lead)
-        raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: [{batch}, "
-            f"{key.shape[-2]}] but got: [{batch}, {value.shape[-2]}]."
-        )
+    for n, m in ((query.shape[-1], key.shape[-1]), (key.shape[-2], value.shape[-2])):
+        if n != m:
+            batch = math.prod(lead)
+            raise RuntimeError(
+                f"Expected size for first two dimensions of batch2 tensor to be: [{batch}, {n}] but "
+                f"got: [{batch}, {m}]."
+            )
     if attn_mask is not None:
         attn_mask = mask_for(attn_mask, (*lead, query.shape[-2], key.shape[-2]))
     if len(lead) != 2:
@@ -347,12 +342,7 @@ def projected(
 ) -> tuple:
     """query, key and value through their projections; one product where they are one tensor."""
     e = query.shape[-1]
-    if separate is not None:
-        biases = (None,) * 3 if bias is None else bias.chunk(3)
-        return tuple(
-            linear(t, w, b) for t, w, b in zip((query, key, value), separate, biases, strict=True)
-        )
-    if key is value:
+    if separate is None and key is value:
         if query is key:
             return linear(query, weight, bias).chunk(3, -1)
         parts = (None, None) if bias is None else bias.split([e, 2 * e])
@@ -362,9 +352,9 @@ def projected(
             *linear(key, to_rest, parts[1]).chunk(2, -1),
         )
     biases = (None,) * 3 if bias is None else bias.chunk(3)
+    weights = weight.chunk(3) if separate is None else separate
     return tuple(
-        linear(t, w, b)
-        for t, w, b in zip((query, key, value), weight.chunk(3), biases, strict=True)
+        linear(t, w, b) for t, w, b in zip((query, key, value), weights, biases, strict=True)
     )
 
 

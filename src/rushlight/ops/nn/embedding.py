@@ -32,12 +32,6 @@ def check_indices(t: Any, of: str) -> None:
 # -- one row each ----------------------------------------------------------------------------------
 
 
-@op(name="_embedding", node="EmbeddingBackward0", method=False, out=False)
-def rows_of(xp, weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool):
-    """weight[indices], checked."""
-    return rows_taken(xp, weight, indices)
-
-
 def rows_taken(xp, weight: Any, indices: Any) -> Any:
     rows = xp.index_select(weight, indices, 0)
     if rows is None:
@@ -46,26 +40,6 @@ def rows_taken(xp, weight: Any, indices: Any) -> Any:
             f"index out of range in self: [embedding] index {bad}, the table has {weight.shape[0]} rows"
         )
     return rows
-
-
-rows_of.grad(
-    weight=lambda g, weight_shape, indices, padding_idx, scale_grad_by_freq: rows_gradient(
-        g, indices, weight_shape[0], padding_idx, scale_grad_by_freq
-    )
-)
-
-
-@op(name="_embedding_sparse", node="EmbeddingBackward0", method=False, out=False)
-def rows_of_sparse(xp, weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool):
-    """As `_embedding`; the gradient is sparse."""
-    return rows_taken(xp, weight, indices)
-
-
-rows_of_sparse.grad(
-    weight=lambda g, weight_shape, indices, padding_idx, scale_grad_by_freq: entries_of_rows(
-        g, indices, weight_shape[0], padding_idx, scale_grad_by_freq
-    )
-)
 
 
 def entries_of_rows(
@@ -105,6 +79,24 @@ def rows_gradient(
     if scale_grad_by_freq and i.size:
         z /= xp.maximum(xp.bincount(i, None, num_weights), 1)[:, None].astype(z.dtype)
     return z.astype(d, copy=False)
+
+
+def declare_rows(name: str, doc: str, gradient: Any) -> Any:
+    @op(name=name, doc=doc, node="EmbeddingBackward0", method=False, out=False)
+    def rows_of(xp, weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool):
+        return rows_taken(xp, weight, indices)
+
+    return rows_of.grad(
+        weight=lambda g, weight_shape, indices, padding_idx, scale_grad_by_freq: gradient(
+            g, indices, weight_shape[0], padding_idx, scale_grad_by_freq
+        )
+    )
+
+
+rows_of = declare_rows("_embedding", "weight[indices], checked.", rows_gradient)
+rows_of_sparse = declare_rows(
+    "_embedding_sparse", "As `_embedding`; the gradient is sparse.", entries_of_rows
+)
 
 
 def gathered_back(g: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:

@@ -102,7 +102,10 @@ def composed(input: Tensor, grid: Tensor, mode: str, padding: str, corners: bool
     return y.reshape(n, c, *out)
 
 
-def second(g: Tensor, input: Tensor, grid: Tensor, how: tuple, h: list) -> tuple:
+def second(
+    g_grad_input: Tensor, g_grad_grid: Tensor, grad_output: Tensor, input: Tensor, grid: Tensor,
+    interpolation_mode: int, padding_mode: int, align_corners: bool,
+) -> tuple:  # fmt: skip
     """The gradients of `grid_sample`'s gradient, by differentiating `composed` twice."""
     from rushlight.autograd.engine import grad
     from rushlight.autograd.grad_mode import enable_grad, is_grad_enabled
@@ -111,11 +114,13 @@ def second(g: Tensor, input: Tensor, grid: Tensor, how: tuple, h: list) -> tuple
     with enable_grad():
         ts = [
             t.clone() if t.requires_grad and again else t.detach().requires_grad_()
-            for t in (g, input, grid)
+            for t in (grad_output, input, grid)
         ]
-        y = composed(ts[1], ts[2], *how)
+        mode, padding = MODES[interpolation_mode], PADDINGS[padding_mode]
+        y = composed(ts[1], ts[2], mode, padding, align_corners)
         first = grad(y, ts[1:], ts[0], create_graph=True, allow_unused=True)
-        pairs = [(a, b) for a, b in zip(first, h, strict=True) if a is not None and a.requires_grad]
+        pairs = zip(first, (g_grad_input, g_grad_grid), strict=True)
+        pairs = [(a, b) for a, b in pairs if a is not None and a.requires_grad]
         if not pairs:
             return None, None, None
         return grad(
@@ -178,17 +183,7 @@ def declare(n: int) -> Any:
         return tuple(t if needed else None for t, needed in zip(got, needs, strict=True))
 
     sampler.grad_all(rule)
-    gradient.grad_all(
-        lambda g_grad_input, g_grad_grid, grad_output, input, grid, interpolation_mode, padding_mode, align_corners: (
-            second(
-                grad_output,
-                input,
-                grid,
-                (MODES[interpolation_mode], PADDINGS[padding_mode], align_corners),
-                [g_grad_input, g_grad_grid],
-            )
-        )
-    )
+    gradient.grad_all(second)
     return sampler
 
 
@@ -297,8 +292,6 @@ def affine_grid(theta, size, align_corners=None):
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     if align_corners and min(size[2:]) == 1:
-        import warnings
-
         warnings.warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
             "align_corners=True. This is not an intended use case of affine_grid. See the documentation "
