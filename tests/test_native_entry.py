@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 
 import numpy as np
@@ -289,3 +290,50 @@ def test_elementwise_entries_take_arrays_of_one_shape_and_numbers():
         lerp[F32](a, b.T, 0.5)
     now = [sys.getrefcount(o) for o in (a, b, F32, None)]
     assert all(abs(n - m) < 1000 for n, m in zip(held, now, strict=True))
+
+
+def test_attributes_are_the_arrays():
+    """Native getters of tensors: what they are made for, and what they leave to Python."""
+
+    class Own(rushlight.Tensor):
+        pass
+
+    zeros = rushlight.zeros
+    leaf = zeros(3, 4, requires_grad=True)
+    wanting = [leaf, leaf[1], leaf.t(), leaf[:, 1:2], leaf * 2, rushlight.nn.Parameter(zeros(2))]
+    others = [
+        leaf.detach(), leaf.detach().t()[1:], zeros(0, 3), zeros(2, 0, 3)[:, :, 1], rushlight.tensor(1.0),
+        zeros(2, dtype=rushlight.bfloat16), rushlight.ones(1, 1, 5, dtype=rushlight.bool),
+        zeros(2, 3, 4, dtype=rushlight.complex128).permute(2, 0, 1), zeros(2, 3).as_subclass(Own),
+    ]  # fmt: skip
+    for t in wanting + others:
+        a = t._array
+        assert t.requires_grad is any(t is each for each in wanting)
+        assert t.shape == t.size() == a.shape
+        assert t.shape.__class__ is t.size().__class__ is rushlight.Size
+        assert t.ndim == a.ndim and t.dtype.np is a.dtype and t.device == rushlight.device("cpu")
+        assert t.is_contiguous() is a.flags.c_contiguous
+        assert t.data_ptr() == (a.ctypes.data if a.size else 0)
+        if a.size:
+            assert t.stride() == tuple(s // a.itemsize for s in a.strides)
+    assert zeros(2, 0, 3).stride() == (3, 3, 1)
+    meta = zeros(2, 3, device="meta")
+    assert (meta.shape, meta.stride(), meta.device.type) == ((2, 3), (3, 1), "meta")
+    for name in ("shape", "dtype", "_strides"):
+        getter = vars(rushlight.Tensor)[name].fget
+        for wrong in (5, None, np.zeros(2), object.__new__(rushlight.Tensor)):
+            with pytest.raises(AttributeError):
+                getter(wrong)
+        with pytest.raises(TypeError):
+            getter()
+
+
+def test_attributes_stay_the_objects_that_overrides_know():
+    lines = (
+        "import rushlight as torch; from rushlight._backends import llvm",
+        "before = torch.Tensor.shape, torch.Tensor.shape.fget, torch.zeros(2) + 1",
+        "assert llvm.activate()",
+        "assert torch.Tensor.shape is before[0] and torch.Tensor.shape.fget is not before[1]",
+        "assert before[2].shape == (2,)",
+    )
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)

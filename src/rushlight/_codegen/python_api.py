@@ -25,6 +25,8 @@ PyObject_IsTrue = external("PyObject_IsTrue", i32, Object)
 PyObject_Vectorcall = external("PyObject_Vectorcall", Object, Object, Ptr[Object], i64, Object)
 PyTuple_New = external("PyTuple_New", Object, i64)
 PyTuple_SetItem = external("PyTuple_SetItem", i32, Object, i64, Object)
+PyType_GenericAlloc = external("PyType_GenericAlloc", Object, Object, i64)
+PyType_IsSubtype = external("PyType_IsSubtype", i32, Object, Object)
 Py_DecRef = external("Py_DecRef", None, Object)
 Py_IncRef = external("Py_IncRef", None, Object)
 

@@ -77,7 +77,7 @@ class Tensor:
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of dimension `dim`."""
         if dim is None:
-            return _tuple_of(Size, self._array.shape)
+            return self.shape
         try:
             return self._array.shape[dim]
         except (IndexError, TypeError):
@@ -445,17 +445,17 @@ class Tensor:
 
     def stride(self, dim: int | None = None) -> Any:
         """The strides of all dimensions, or that of `dim`, in elements."""
+        return self._strides if dim is None else self._strides[_existing_dim(self._array, dim)]
+
+    @property
+    def _strides(self) -> tuple[int, ...]:
         a = self._array
         size = a.itemsize
         if a.size or 0 not in a.strides:
-            strides = tuple([s // size for s in a.strides])
-        else:  # NumPy gives empty arrays strides of 0
-            from rushlight.core.geometry import contiguous_strides
+            return tuple([s // size for s in a.strides])
+        from rushlight.core.geometry import contiguous_strides
 
-            strides = contiguous_strides(a.shape)
-        if dim is None:
-            return strides
-        return strides[_existing_dim(a, dim)]
+        return contiguous_strides(a.shape)  # NumPy gives empty arrays strides of 0
 
     def storage_offset(self) -> int:
         """The offset of the first element in the storage, in elements."""
@@ -479,16 +479,24 @@ class Tensor:
 
     def data_ptr(self) -> int:
         """The address of the first element."""
+        return self._address
+
+    @property
+    def _address(self) -> int:
         a = self._array
         return devices.of(a).address(a) if a.size else 0
 
+    @property
+    def _row_major(self) -> bool:
+        return self._array.flags.c_contiguous
+
     def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
         """Whether the elements lie without gaps in the order of `memory_format`."""
-        a = self._array
         if memory_format is dtypes.contiguous_format:
-            return a.flags.c_contiguous
+            return self._row_major
         from rushlight.core import geometry
 
+        a = self._array
         if memory_format is dtypes.channels_last:
             return geometry.is_channels_last(a.shape, self.stride(), 4)
         if memory_format is dtypes.channels_last_3d:

@@ -262,7 +262,7 @@ PYTHON_METHODS = frozenset(
     "__len__ __repr__ __bool__ __int__ __float__ __complex__ __index__ __contains__ __format__ "
     "__reversed__ __array__ __deepcopy__ __reduce_ex__ __dlpack__ __dlpack_device__".split()
 )
-NOT_ASKED = frozenset(("as_subclass",))
+NOT_ASKED = frozenset(("as_subclass", "_strides", "_address", "_row_major"))
 
 
 def intercept(cls: type) -> None:

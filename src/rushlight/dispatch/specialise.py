@@ -28,7 +28,7 @@ from rushlight.autograd.state import active, scope, thread
 from rushlight.autograd.views import keep_retaining
 from rushlight.core import dtypes
 from rushlight.core.tensor import Tensor
-from rushlight.dispatch import emit, general, inplace, keys, methods, results
+from rushlight.dispatch import attributes, emit, general, inplace, keys, methods, results
 from rushlight.dispatch.nodes import node_class
 from rushlight.dispatch.record import OpNode, record
 from rushlight.dispatch.registry import OPS
@@ -79,7 +79,8 @@ def kernels_replaced() -> None:
             become(op.inplace, print_inplace(op))
 
 
-xp.after_replace.append(kernels_replaced)
+xp.after_replace += [kernels_replaced, attributes.install]
+attributes.install()  # machine code may be active already
 
 
 def become(function: Any, printed: Any) -> None:

@@ -27,6 +27,7 @@ TYPE = HEAD - 1
 # 32 bits, strides are in bytes. A function of CPython that is bound to an array (`Method`) gets it.
 DATA, NDIM, SHAPE, STRIDES, BASE, DTYPE, FLAGS = range(HEAD, HEAD + 7)
 ARRAY_SIZE = HEAD + 7
+DTYPE_SIZE = HEAD + 3  # of a dtype (_PyArray_Descr): the bytes of an element
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
 # A float (PyFloatObject): a double. A list (PyListObject): the number of items, and where they are.
@@ -111,6 +112,8 @@ def arrays_hold() -> bool:
     odd = np.zeros(9, np.uint8)[1:].view(np.float64)
     fields = field(a, TYPE), field(a, DATA), field(a, BASE), field(a, DTYPE), half(a, NDIM)
     if fields != (id(np.ndarray), a.ctypes.data, id(whole), id(a.dtype), 2):
+        return False
+    if any(field(np.dtype(kind), DTYPE_SIZE) != np.dtype(kind).itemsize for kind in "?hfdD"):
         return False
     shape, strides = field(a, SHAPE), field(a, STRIDES)
     if shape + 2 * 8 != strides:  # they lie side by side: it is safe to look there
@@ -313,6 +316,12 @@ def calibrated(alone: Callable[[int], bool], shared: Callable[[int], bool]) -> i
         if alone(most):
             return 0 if shared(most) else most
     return 0
+
+
+def slot(thing: object, held: object) -> int:
+    """The offset of the slot of an object that holds another one; 0 where none does."""
+    size = type(thing).__basicsize__ // 8
+    return next((k for k in range(HEAD, size) if field(thing, k) == id(held)), 0)
 
 
 def only_tensor_holds(tensor: Any, array: int, base: int) -> bool:
