@@ -9,6 +9,7 @@ import pickle
 import struct
 import zipfile
 from collections import Counter, OrderedDict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 import rushlight as torch
 from rushlight import serialization
 from rushlight.core import dtypes
+from rushlight.serialization import rebuild
 
 
 def saved(thing, **options) -> io.BytesIO:
@@ -603,3 +605,69 @@ def test_deepcopy():
     assert storage(copied) == storage(view) != storage(base)
     with pytest.raises(RuntimeError, match="Only Tensors created explicitly by the user"):
         copy.deepcopy(base * 2)
+
+
+# -- what programs give besides tensors --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("archive", [True, False])
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_sparse_tensors_of_both_formats(archive, layout):
+    t = torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse(layout=layout)
+    file = io.BytesIO()
+    torch.save([t], file, _use_new_zipfile_serialization=archive)
+    file.seek(0)
+    (back,) = torch.load(file)
+    assert back.layout is layout and back.to_dense().tolist() == t.to_dense().tolist()
+
+
+class OutOfRange:
+    """Pickled as a sparse tensor with an index outside of it."""
+
+    def __reduce_ex__(self, protocol):
+        parts = torch.tensor([[3], [0]]), torch.ones(1), torch.Size([3, 3])
+        return rebuild.sparse_tensor, (torch.sparse_coo, parts)
+
+
+@pytest.mark.parametrize("archive", [True, False])
+def test_functions_of_files_may_be_given_by_users(archive):
+    file = io.BytesIO()
+    torch.save(OutOfRange(), file, _use_new_zipfile_serialization=archive)
+    file.seek(0)
+    with pytest.raises(RuntimeError, match="size is inconsistent with indices"):
+        torch.load(file)
+
+
+def test_another_pickle_module():
+    class Loud(pickle.Unpickler):
+        def load(self):
+            return ["loaded", super().load()]
+
+    file = io.BytesIO()
+    torch.save(torch.ones(2), file)
+    file.seek(0)
+    module = SimpleNamespace(Unpickler=Loud)
+    word, t = torch.load(file, pickle_module=module, weights_only=False)
+    assert word == "loaded" and t.tolist() == [1.0, 1.0]
+
+
+def test_streams_and_older_texts():
+    class Stream:
+        def read(self, n=-1):
+            return b""
+
+    with pytest.raises(AttributeError, match="from a file that is seekable"):
+        torch.load(Stream())
+
+    class Counting(io.BytesIO):
+        calls = 0
+
+        def readinto(self, memory):
+            self.calls += 1
+            return super().readinto(memory)
+
+    file = Counting()
+    torch.save(torch.arange(3), file, _use_new_zipfile_serialization=False)
+    file.seek(0)
+    assert torch.load(file, weights_only=False, encoding="bytes").tolist() == [0, 1, 2]
+    assert file.calls

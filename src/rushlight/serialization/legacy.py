@@ -16,11 +16,21 @@ from rushlight.core import dtypes
 from rushlight.core.storage import TypedStorage
 from rushlight.serialization.loading import relocated, storage_reference, swap, unpickle
 from rushlight.serialization.options import MAGIC_NUMBER, PROTOCOL_VERSION
-from rushlight.serialization.rebuild import loaded
+from rushlight.serialization.rebuild import late, loaded
 
 
 def load_legacy(file: Any, map_location: Any, restricted: bool, arguments: Any) -> Any:
     """The object in a file of the older format; errors as those of `load`."""
+    late.tensors = []
+    try:
+        result = _load(file, map_location, restricted, arguments)
+        late.finish()
+    finally:
+        late.tensors = None
+    return result
+
+
+def _load(file: Any, map_location: Any, restricted: bool, arguments: Any) -> Any:
     from rushlight.serialization.tar import is_tar, load_tar, refuse
 
     if is_tar(file):
@@ -89,10 +99,16 @@ def load_legacy(file: Any, map_location: Any, restricted: bool, arguments: Any) 
         count = struct.unpack("<q" if little else ">q", header)[0] if len(header) == 8 else -1
         if count != found[key].size():
             refuse(f"storage {key!r} has no header, or one of another size")
-        content = file.read(memory.size)
-        if len(content) < memory.size:
-            refuse(f"storage {key!r} ends after {len(content)} of {memory.size} bytes")
-        memory[:] = devices.of(memory).from_numpy(np.frombuffer(content, np.uint8))
+        content = np.empty(memory.size, np.uint8)
+        if hasattr(file, "readinto"):
+            size = file.readinto(content.data)
+        else:
+            read = file.read(memory.size)
+            size = len(read)
+            content[:size] = np.frombuffer(read, np.uint8)
+        if size < memory.size:
+            refuse(f"storage {key!r} ends after {size} of {memory.size} bytes")
+        memory[:] = devices.of(memory).from_numpy(content)
         if little != (sys.byteorder == "little"):
             swap(memory, dtype)
         if dtype is dtypes.bool_:

@@ -64,8 +64,8 @@ def load(
     restricted = pickle_module is None if weights_only is None else bool(weights_only)
     if restricted and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
-    if pickle_module is not None and pickle_module is not pickle:
-        raise ValueError("load: only Python's own pickle module is supported as pickle_module")
+    if pickle_module is not None:
+        pickle_load_args["pickle_module"] = pickle_module
     if isinstance(f, str | os.PathLike):
         with open(f, "rb") as file:
             return _load(file, map_location, restricted, bool(mmap), pickle_load_args)
@@ -74,7 +74,8 @@ def load(
     if not (hasattr(f, "read") and hasattr(f, "seek") and hasattr(f, "tell")):
         raise AttributeError(
             f"load: expected 'f' to be a path or a binary file that can read, seek and tell, got {type(f).__name__}. "
-            "A stream that cannot seek can be read into an io.BytesIO first"
+            "You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like "
+            "io.BytesIO and try to load from it instead."
         )
     start = f.tell()
     if isinstance(f, io.BytesIO) and start == f.seek(0, os.SEEK_END):
@@ -159,6 +160,8 @@ def swap(content: np.ndarray, dtype: dtypes.dtype) -> None:
 
 def storage_reference(reference: Any) -> tuple[dtypes.dtype, str, str, int]:
     """(element type, key, location, number of elements) of a file's reference to a storage, checked."""
+    if isinstance(reference, tuple):  # a file of Python 2, read with encoding="bytes"
+        reference = tuple([x.decode("latin-1") if type(x) is bytes else x for x in reference])
     if not (
         isinstance(reference, tuple)
         and len(reference) >= 5
@@ -223,8 +226,10 @@ def unpickle(
     file: Any, find_storage: Callable[[Any], TypedStorage], restricted: bool, arguments: Any
 ) -> Any:
     """The next pickle in `file`, with its references to storages looked up by `find_storage`."""
+    arguments = dict(arguments)
+    module = arguments.pop("pickle_module", pickle)
     if not restricted:
-        unpickler: Any = _UnrestrictedUnpickler(file, **arguments)
+        unpickler: Any = type("Unpickler", (_Unrestricted, module.Unpickler), {})(file, **arguments)
         unpickler.persistent_load = find_storage
         return unpickler.load()
     try:
@@ -254,7 +259,7 @@ def _modern(module: str, name: str) -> tuple[str, str]:
     return _compat_pickle.IMPORT_MAPPING.get(module, module), name
 
 
-class _UnrestrictedUnpickler(pickle.Unpickler):
+class _Unrestricted:
     """For `weights_only=False`: allows all names; PyTorch's names are looked up in Rushlight."""
 
     def find_class(self, module: str, name: str) -> Any:
@@ -263,7 +268,7 @@ class _UnrestrictedUnpickler(pickle.Unpickler):
             return known.meaning if isinstance(known, Name) else known
         if module == "torch" or module.startswith("torch."):
             return resolve(module, name)
-        return super().find_class(module, name)
+        return super().find_class(module, name)  # type: ignore[misc]
 
 
 def _refused(what: str) -> Callable[[Any], None]:

@@ -6,6 +6,7 @@ wrong ones are a RuntimeError.
 
 from __future__ import annotations
 
+import threading
 from math import prod
 from typing import Any
 
@@ -106,7 +107,14 @@ def layout(name: Any) -> Any:
 
 
 def sparse_tensor(layout: Any, data: Any) -> Tensor:
-    """A sparse tensor from its parts, after a check of coordinates, pointers and sizes."""
+    """A sparse tensor from its parts, after a check of coordinates, pointers and sizes.
+
+    In a file of the older format the parts come after what is made of them: `late` tensors are finished then.
+    """
+    if late.tensors is not None:
+        shell = rushlight.empty(0, device="meta")
+        late.tensors.append((shell, layout, data))
+        return shell
     _check(
         isinstance(data, tuple)
         and len(data) in (3, 4)
@@ -125,6 +133,21 @@ def sparse_tensor(layout: Any, data: Any) -> Tensor:
         _check(layout in (dtypes.sparse_csr, dtypes.sparse_csc), "layout {}", layout)
         made = rushlight.sparse_compressed_tensor(*data, layout=layout)
     return made.detach()
+
+
+class Late(threading.local):
+    """The sparse tensors of a file of the older format that is being read, with their parts."""
+
+    tensors: list[tuple[Tensor, Any, Any]] | None = None
+
+    def finish(self) -> None:
+        """Give every tensor its array, now that its parts are read."""
+        tensors, self.tensors = self.tensors or [], None
+        for shell, layout, data in tensors:
+            shell._array = sparse_tensor(layout, data)._array
+
+
+late = Late()
 
 
 def byte_array(*arguments: Any) -> bytearray:

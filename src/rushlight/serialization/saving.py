@@ -7,6 +7,7 @@ import pickle
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cache
 from types import FunctionType
 from typing import IO, Any
 
@@ -20,7 +21,7 @@ from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.nn.parameter import Buffer, Parameter, _Uninitialized
 from rushlight.serialization.archive import ArchiveWriter
-from rushlight.serialization.names import Name, torch_name
+from rushlight.serialization.names import Name, plain_names, torch_name
 
 
 def save(
@@ -196,6 +197,14 @@ _FIXED: dict[Any, tuple[str, str]] = {
     Buffer: ("torch.nn.parameter", "Buffer"),
 }
 
+
+@cache
+def rebuilding_names() -> dict[Any, tuple[str, str]]:
+    """The functions that files call, which a user's `__reduce_ex__` may return -> their names there."""
+    names = (n for n in plain_names().values() if isinstance(n, Name))
+    return {n.meaning: (n.module, n.name) for n in names if isinstance(n.meaning, FunctionType)}
+
+
 _PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
 
 
@@ -231,7 +240,7 @@ class _Pickler(_PythonPickler):
     dispatch[dtypes.dtype] = save_dtype
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
-        theirs = _FIXED.get(obj) or torch_name(obj)
+        theirs = _FIXED.get(obj) or rebuilding_names().get(obj) or torch_name(obj)
         if theirs is None:
             super().save_global(obj, name)
         else:
