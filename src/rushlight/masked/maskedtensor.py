@@ -86,17 +86,9 @@ class MaskedTensor(Tensor):
 
     # -- what autograd shows: that of the numbers
 
-    @property
-    def requires_grad(self) -> bool:
-        return self._data.requires_grad
-
-    @property
-    def is_leaf(self) -> bool:
-        return self._data.is_leaf
-
-    @property
-    def grad_fn(self) -> Any:
-        return self._data.grad_fn
+    requires_grad = property(lambda self: self._data.requires_grad)
+    is_leaf = property(lambda self: self._data.is_leaf)
+    grad_fn = property(lambda self: self._data.grad_fn)
 
     @property
     def grad(self) -> Any:
@@ -107,17 +99,9 @@ class MaskedTensor(Tensor):
     def grad(self, value: Any) -> None:
         self._data.grad = value._data if isinstance(value, MaskedTensor) else value
 
-    @property
-    def data(self) -> MaskedTensor:
-        return MaskedTensor(self._data.detach(), self._mask)
-
-    @property
-    def T(self) -> MaskedTensor:
-        return MaskedTensor(self._data.T, self._mask.T)
-
-    @property
-    def mT(self) -> MaskedTensor:
-        return MaskedTensor(self._data.mT, self._mask.mT)
+    data = property(lambda self: MaskedTensor(self._data.detach(), self._mask))
+    T = property(lambda self: MaskedTensor(self._data.T, self._mask.T))
+    mT = property(lambda self: MaskedTensor(self._data.mT, self._mask.mT))
 
     def backward(self, gradient: Any = None, *args: Any, **options: Any) -> None:
         """Gradients with respect to the numbers that count."""
