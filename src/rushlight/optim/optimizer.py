@@ -460,7 +460,8 @@ def zeros_like(p: Tensor) -> Tensor:
 
 def rate(group: dict[str, Any]) -> Any:
     """The learning rate: a number, unless the step is recorded."""
-    return group["lr"] if group["differentiable"] else number(group["lr"])
+    lr = group["lr"]
+    return lr.item() if isinstance(lr, Tensor) and not group["differentiable"] else lr
 
 
 def number(value: Any) -> Any:
