@@ -72,6 +72,16 @@ class Entry(Source):
             found[argument.arg] = eval(compile(expression, "<annotation>", "eval"), space)
         return found
 
+    def open_names(self) -> list[str]:
+        """What it is compiled for: the parameters without a type, then the types that others leave open, but R
+        beside T."""
+        arguments = self.tree()[0].args.args
+        names = [a.arg for a in arguments if a.annotation is None]
+        for each in [a.annotation for a in arguments if a.annotation is not None]:
+            found = [node.id for node in ast.walk(each) if isinstance(node, ast.Name)]
+            names += [n for n in found if n not in names and n not in self.function.__globals__]
+        return [n for n in names if n != "R" or "T" not in names]
+
 
 class Kernel(Entry):
     """A function that Python calls, compiled for given types and known values."""

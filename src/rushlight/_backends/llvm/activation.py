@@ -14,7 +14,7 @@ import numpy as np
 
 from rushlight._backends import cpu
 from rushlight._backends.llvm.elementwise import Elementwise, into
-from rushlight._backends.llvm.operands import Made
+from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import activation as reference
 from rushlight._codegen.kernels import activations as of
@@ -24,7 +24,6 @@ from rushlight._codegen.kernels.pointwise import Pointwise
 from rushlight._codegen.language import fma, inline, select, typeof
 from rushlight._codegen.native_entry import before
 from rushlight._codegen.types import f32, f64
-from rushlight._codegen.types import of as type_of
 from rushlight.core.dtype_sets import FLOATING, I32, I64
 
 _relu = Pointwise(elementwise.relu, grain=CHEAP)
@@ -260,8 +259,8 @@ def clip_gradient(g: Any, a: Any, low: float | None, high: float | None) -> Any:
     return _clipped(g, a, -inf if low is None else low, inf if high is None else high)
 
 
-_glu = Made(lambda d: of.glu.compiled(T=type_of(d)))
-_glu_gradient = Made(lambda d: of.glu_gradient.compiled(T=type_of(d)))
+_glu = Compiled(of.glu)
+_glu_gradient = Compiled(of.glu_gradient)
 
 
 def half_rows(a: Any, axis: int) -> tuple[int, int, tuple] | None:

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.llvm.operands import Made, known
+from rushlight._backends.llvm.operands import Compiled, known
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import normalize as reference
 from rushlight._backends.reference.normalize import channels_last
 from rushlight._codegen.kernels import batch_norm as kernels
-from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING, compute_dtype
 
 
@@ -54,27 +53,10 @@ def alike(g: Any, a: np.ndarray) -> np.ndarray | None:
     return like
 
 
-def _forward(name: str, weight: bool, bias: bool, d: Any, w: Any, s: Any) -> Any:
-    t: Any = of(d)
-    kinds = {"WEIGHT": weight, "BIAS": bias, "T": t, "W": of(w)}
-    if name.endswith("scale"):
-        kinds["S"] = of(s)
-    if name != "planes_scale":
-        kinds["R"] = t.loaded
-    return getattr(kernels, name).compiled(**kinds)
-
-
-def _backward(
-    name: str, weight: bool, training: bool, sums: bool, gx: bool, d: Any, w: Any, s: Any
-) -> Any:
-    t: Any = of(d)
-    return getattr(kernels, name).compiled(
-        WEIGHT=weight, TRAINING=training, SUMS=sums, INPUT=gx, T=t, W=of(w), S=of(s), R=t.loaded
-    )
-
-
-_norms, _backs = Made(_forward), Made(_backward)
-_moved = Made(lambda s, r: kernels.moved.compiled(S=of(s), R=of(r)))
+_planes_norm, _rows_norm = Compiled(kernels.planes_norm), Compiled(kernels.rows_norm)
+_planes_scale, _rows_scale = Compiled(kernels.planes_scale), Compiled(kernels.rows_scale)
+_planes_back, _rows_back = Compiled(kernels.planes_backward), Compiled(kernels.rows_backward)
+_moved = Compiled(kernels.moved)
 
 
 @implements("batch_norm")
@@ -98,19 +80,19 @@ def batch_norm(
         if not (given and mean.dtype is var.dtype is wide and vectors(channels, mean, var)):
             mean, var = np.empty(channels, wide), np.empty(channels, wide)
         if size > 1:
-            _norms["planes_norm", *key, None](a, w, b, mean, var, y, n, channels, size, eps)
+            _planes_norm[key](a, w, b, mean, var, y, n, channels, size, eps)
         else:
             parts = np.empty((2 * kernels.PARTS + 2) * channels, wide)
-            _norms["rows_norm", *key, None](a, w, b, mean, var, y, parts, n, channels, eps)
+            _rows_norm[key](a, w, b, mean, var, y, parts, n, channels, eps)
         return y, mean, var
     if not vectors(channels, mean, var) or mean.dtype is not var.dtype:
         return reference.batch_norm(a, weight, bias, mean, var, training, eps)
     if size > 1:
-        kernel = _norms["planes_scale", *key, mean.dtype]
-        kernel(a, w, b, mean, var, y, n, channels, size, eps)
+        _planes_scale[*key, mean.dtype](a, w, b, mean, var, y, n, channels, size, eps)
     else:
-        kernel = _norms["rows_scale", *key, mean.dtype]
-        kernel(a, w, b, mean, var, y, np.empty(2 * channels, wide), n, channels, eps)
+        _rows_scale[*key, mean.dtype](
+            a, w, b, mean, var, y, np.empty(2 * channels, wide), n, channels, eps
+        )
     return y, mean, var
 
 
@@ -131,11 +113,11 @@ def batch_norm_gradients(
     gx = np.empty_like(a) if needs[0] else gw
     key = weight is not None, training, bool(needs[1] or needs[2]), bool(needs[0])
     if size > 1:
-        kernel = _backs["planes_backward", *key, a.dtype, w.dtype, mean.dtype]
+        kernel = _planes_back[*key, a.dtype, w.dtype, mean.dtype]
         kernel(h, a, w, mean, var, gx, gw, gb, n, channels, size, eps)
     else:
         parts = np.empty((2 * kernels.PARTS + 3) * channels, compute_dtype(a.dtype))
-        kernel = _backs["rows_backward", *key, a.dtype, w.dtype, mean.dtype]
+        kernel = _rows_back[*key, a.dtype, w.dtype, mean.dtype]
         kernel(h, a, w, mean, var, gx, gw, gb, parts, n, channels, eps)
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 

@@ -1,4 +1,4 @@
-"""Cross entropy as machine code; see `__init__.py` for when it runs, `_codegen/kernels/class_entropy.py` for how.
+"""Cross entropy as machine code; see `__init__.py` for when it runs, `_codegen/kernels/cross_entropy.py` for how.
 
 Logits of floating dtypes, contiguous or with their classes last; classes of int64. All else is the
 reference's.
@@ -12,22 +12,20 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.batch_normalize import vectors
-from rushlight._backends.llvm.operands import Made
+from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import softmax as reference
 from rushlight._backends.reference.normalize import channels_last
-from rushlight._codegen.kernels import class_entropy as kernels
+from rushlight._codegen.kernels import cross_entropy as kernels
 from rushlight._codegen.kernels.rows import CHUNK, width
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING, I64, compute_dtype
 
-
-def _kernel(name: str, weight: bool, smooth: bool, d: Any) -> Any:
-    known = {"WEIGHT": weight, "SMOOTH": smooth, "T": of(d), "R": of(compute_dtype(d))}
-    return getattr(kernels, name).compiled(**known)
-
-
-_made = Made(_kernel)
+_rows, _columns = Compiled(kernels.rows_entropy), Compiled(kernels.columns_entropy)
+_rows_back, _columns_back = (
+    Compiled(kernels.rows_entropy_backward),
+    Compiled(kernels.columns_entropy_backward),
+)
 
 
 def layout_of(a: Any, target: Any, weight: Any) -> tuple[int, int, int] | None:
@@ -78,9 +76,9 @@ def cross_entropy(
     chunks = -(-tiles // max(1, CHUNK // (n * lanes)))
     facts = np.empty((chunks, kernels.FACTS))
     if inner == 1:
-        _made["rows_entropy", *key](a, target, w, losses, sums, facts, outer, n, skip, smoothing)
+        _rows[key](a, target, w, losses, sums, facts, outer, n, skip, smoothing)
     else:
-        columns = _made["columns_entropy", *key]
+        columns = _columns[key]
         columns(a, target, w, losses, sums, facts, outer, n, inner, skip, smoothing)
     total, weights, bad = (facts[0] if chunks == 1 else facts.sum(0)).tolist()
     return losses, sums, total, weights, bad != 0
@@ -113,9 +111,9 @@ def cross_entropy_gradient(
     out = np.empty_like(a)
     step = 0 if g.size == 1 else 1
     if inner == 1:
-        rows = _made["rows_entropy_backward", *key]
+        rows = _rows_back[key]
         rows(g, a, target, w, sums, out, outer, n, skip, smoothing, step, scale)
     else:
-        columns = _made["columns_entropy_backward", *key]
+        columns = _columns_back[key]
         columns(g, a, target, w, sums, out, outer, n, inner, skip, smoothing, step, scale)
     return out

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.llvm.operands import Made
+from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import ctc as reference
 from rushlight._codegen.kernels import ctc as kernels
-from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import F64, FULL, I64
 
-_losses = Made(lambda d: kernels.ctc_loss.compiled(T=of(d)))
-_gradients = Made(lambda zero, d: kernels.ctc_loss_gradient.compiled(ZERO=zero, T=of(d)))
+_losses = Compiled(kernels.ctc_loss)
+_gradients = Compiled(kernels.ctc_loss_gradient)
 
 
 def dense(a: np.ndarray) -> np.ndarray:

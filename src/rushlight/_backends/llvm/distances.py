@@ -10,15 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.llvm.operands import Made
+from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._codegen.kernels import distances as kernels
-from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FULL
 
 NORMS = {1.0: 1, 2.0: 2, float("inf"): 0}  # as kernels call them
 
-_made = Made(lambda name, p, d: getattr(kernels, name).compiled(P=p, T=of(d)))
+_distances, _own_distances = Compiled(kernels.distances), Compiled(kernels.own_distances)
+_gradient, _own_gradient = (
+    Compiled(kernels.distances_gradient),
+    Compiled(kernels.own_distances_gradient),
+)
 
 
 def alike(*arrays: Any) -> bool:
@@ -48,7 +51,7 @@ def cdist(a: Any, b: Any, p: float) -> Any:
         return NotImplemented
     (n, k), m = a.shape[-2:], b.shape[-2]
     out = np.empty((*a.shape[:-1], m), a.dtype)
-    kernel = _made["distances", NORMS[p], a.dtype]
+    kernel = _distances[NORMS[p], a.dtype]
     kernel(dense(a), turned(b), out, a.size // (n * k), n, m, k)
     return out
 
@@ -71,7 +74,7 @@ def cdist_gradient(g: Any, d: Any, a: Any, b: Any, p: float) -> Any:
     if back.flags.carray and not d.flags.carray:
         g, d, down, across = g.swapaxes(-1, -2), back, 1, n
     out = np.empty(a.shape, a.dtype)
-    kernel = _made["distances_gradient", NORMS[p], a.dtype]
+    kernel = _gradient[NORMS[p], a.dtype]
     batches = a.size // (n * k)
     kernel(dense(g), dense(d), dense(a), dense(b), out, batches, n, m, k, down, across)
     return out
@@ -84,7 +87,7 @@ def pdist(a: Any, p: float) -> Any:
         return NotImplemented
     n, k = a.shape
     out = np.empty(n * (n - 1) // 2, a.dtype)
-    _made["own_distances", NORMS[p], a.dtype](dense(a), turned(a), out, n, k)
+    _own_distances[NORMS[p], a.dtype](dense(a), turned(a), out, n, k)
     return out
 
 
@@ -97,6 +100,6 @@ def pdist_gradient(g: Any, d: Any, a: Any, p: float) -> Any:
     if g.shape != (n * (n - 1) // 2,) or d.shape != g.shape:
         return NotImplemented
     out = np.empty(a.shape, a.dtype)
-    kernel = _made["own_distances_gradient", NORMS[p], a.dtype]
+    kernel = _own_gradient[NORMS[p], a.dtype]
     kernel(dense(g), dense(d), dense(a), out, n, k)
     return out

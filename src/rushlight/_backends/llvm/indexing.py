@@ -12,18 +12,19 @@ import numpy as np
 
 from rushlight._backends import cpu
 from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import indexing as reference
 from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.kernels import shape_inference
-from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
-from rushlight._codegen.types import Type, bf16, f16, f32, f64, i32, i64, u8, u16, u32, u64
+from rushlight._codegen.kernels.copy import UNITS
+from rushlight._codegen.native_entry import ByDtype, before, bind
+from rushlight._codegen.types import Type, bf16, f16, f32, f64, i32, i64
 from rushlight.core.dtype_sets import BF16, BOOL, F16, F32, F64, I32, I64, REDUCED
 from rushlight.core.settings import get_num_threads
 
 SMALL = max(1, threshold(512))  # elements from which a kernel takes less time than NumPy
 ROWS = max(1, threshold(8192))  # whole rows are what NumPy is good at
-UNITS = {1: u8, 2: u16, 4: u32, 8: u64}  # what is only moved needs no more than a size
 ADDED = {F16: f16, BF16: bf16, F32: f32, F64: f64, I32: i32, I64: i64}
 INDEX = {I64: i64, I32: i32}
 SHARED = 1 << 16  # elements from which threads share the rows of one matrix
@@ -34,16 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def calls(make: Callable[[np.dtype, Type], Any], types: dict[Any, Type]) -> ByDtype:
-    """Direct calls for arrays of each dtype of `types`, by its size or itself, at int64 indices."""
-
-    def of(dtype: np.dtype) -> Any:
-        t = types.get(dtype if dtype in types else dtype.itemsize)
-        return unbound if t is None or dtype.hasobject else make(dtype, t)
-
-    return ByDtype(of)
-
-
 def both(kernel: Any, **known: Any) -> tuple:
     """A kernel's forms for elements and for slices."""
     return (kernel, {**known, "ONE": True}), (kernel, {**known, "ONE": False})
@@ -51,7 +42,7 @@ def both(kernel: Any, **known: Any) -> tuple:
 
 def taking(infer: Any, kernel: Any) -> ByDtype:
     """Of an array and indices, a result."""
-    return calls(lambda d, u: bind((infer, {}), [d, I64], [d], *both(kernel, U=u, I=i64)), UNITS)
+    return entries(lambda d, u: bind((infer, {}), [d, I64], [d], *both(kernel, U=u, I=i64)), UNITS)
 
 
 def pairing(d: np.dtype, u: Type) -> Any:
@@ -67,7 +58,7 @@ def putting(add: bool) -> ByDtype:
         runs = *both(kernels.put_slices, ADD=add, T=t, V=t, I=i64), fill
         return bind((shape_inference.slices_put, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
 
-    return calls(make, WIDE_ADDED if add else UNITS)
+    return entries(make, WIDE_ADDED if add else UNITS)
 
 
 def writing(how: str) -> ByDtype:
@@ -80,7 +71,7 @@ def writing(how: str) -> ByDtype:
         ]
         return bind((shape_inference.scattered, {"SIZE": d.itemsize}), [d, I64, d], [], *runs)
 
-    return calls(make, UNITS if how == "put" else WIDE_ADDED)
+    return entries(make, UNITS if how == "put" else WIDE_ADDED)
 
 
 def filling(d: np.dtype, t: Type) -> Any:
@@ -93,10 +84,10 @@ TAKE, GATHER = (
     taking(shape_inference.taken, kernels.take_slices),
     taking(shape_inference.gathered, kernels.gather_along),
 )
-PAIRS = calls(pairing, UNITS)
+PAIRS = entries(pairing, UNITS)
 PUT, ADD = putting(False), putting(True)
 WRITE, WRITE_ADD = writing("put"), writing("add")
-FILL = calls(filling, UNITS)
+FILL = entries(filling, UNITS)
 
 
 def plain(a: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.batch_normalize import alike, vectors
-from rushlight._backends.llvm.operands import Made, known
+from rushlight._backends.llvm.operands import Compiled, known
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import normalize as reference
 from rushlight._codegen.kernels import norm, norm_last
@@ -19,47 +19,12 @@ from rushlight._codegen.kernels.batch_norm import PARTS
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING, compute_dtype
 
-
-def _forward(centre: bool, weight: bool, bias: bool, kept: bool, d: Any, w: Any) -> Any:
-    return norm.row_norm.compiled(
-        WEIGHT=weight, BIAS=bias, CENTRE=centre, KEPT=kept, T=of(d), W=of(w), R=of(compute_dtype(d))
-    )
-
-
-def _backward(centre: bool, weight: bool, gx: bool, sums: bool, d: Any, w: Any) -> Any:
-    return norm.row_norm_backward.compiled(
-        WEIGHT=weight, CENTRE=centre, INPUT=gx, SUMS=sums, T=of(d), W=of(w), R=of(compute_dtype(d))
-    )
-
-
-def _groups(weight: bool, bias: bool, kept: bool, d: Any, w: Any) -> Any:
-    return norm.groups_norm.compiled(
-        WEIGHT=weight, BIAS=bias, KEPT=kept, T=of(d), W=of(w), R=of(compute_dtype(d))
-    )
-
-
-def _groups_back(weight: bool, gx: bool, sums: bool, d: Any, w: Any) -> Any:
-    return norm.groups_norm_backward.compiled(
-        WEIGHT=weight, INPUT=gx, SUMS=sums, T=of(d), W=of(w), R=of(compute_dtype(d))
-    )
-
-
-def _last(weight: bool, bias: bool, kept: bool, d: Any, w: Any) -> Any:
-    return norm_last.groups_last.compiled(
-        WEIGHT=weight, BIAS=bias, KEPT=kept, T=of(d), W=of(w), R=of(compute_dtype(d))
-    )
-
-
-def _last_back(weight: bool, gx: bool, sums: bool, d: Any, w: Any) -> Any:
-    return norm_last.groups_last_backward.compiled(
-        WEIGHT=weight, INPUT=gx, SUMS=sums, T=of(d), W=of(w), R=of(compute_dtype(d))
-    )
-
-
-_rows_norm, _rows_back = Made(_forward), Made(_backward)
-_groups_norm, _groups_norm_back = Made(_groups), Made(_groups_back)
-_groups_last, _groups_last_back = Made(_last), Made(_last_back)
-_lengths = Made(lambda d: norm.row_lengths.compiled(T=of(d)))
+_rows_norm, _rows_back = Compiled(norm.row_norm), Compiled(norm.row_norm_backward)
+_groups_norm, _groups_norm_back = Compiled(norm.groups_norm), Compiled(norm.groups_norm_backward)
+_groups_last, _groups_last_back = map(
+    Compiled, (norm_last.groups_last, norm_last.groups_last_backward)
+)
+_lengths = Compiled(norm.row_lengths)
 
 
 def whole(a: Any) -> Any:
@@ -107,7 +72,7 @@ def layer_norm(
         wide = compute_dtype(d)
         mean, rstd = np.empty(rows, wide), np.empty(rows, wide)
     w, b = affine(x, weight, bias)
-    kernel = _rows_norm[True, weight is not None, bias is not None, statistics, d, w.dtype]
+    kernel = _rows_norm[weight is not None, bias is not None, True, statistics, d, w.dtype]
     m, r = (y, y) if mean is None else (mean, rstd)  # what is not kept is not written
     kernel(x, w, b, y, m, r, rows, n, eps)
     return y, mean, rstd
@@ -121,7 +86,7 @@ def rms_norm(a: Any, weight: Any, n: int, eps: float) -> Any:
         return reference.rms_norm(a, weight, n, eps)
     y = np.empty(x.shape, x.dtype)
     w = x if weight is None else weight
-    kernel = _rows_norm[False, weight is not None, False, False, x.dtype, w.dtype]
+    kernel = _rows_norm[weight is not None, False, False, False, x.dtype, w.dtype]
     kernel(x, w, w, y, y, y, x.size // n, n, eps)
     return y
 
@@ -141,7 +106,7 @@ def gradients_of_rows(
     gx = np.empty(x.shape, d) if needs[0] else gw
     # `whole` took x: there is a type for d.
     parts = np.empty(2 * norm.PARTS * n, of(d).loaded.np) if sums else gw  # type: ignore[union-attr]
-    kernel = _rows_back[centre, weight is not None, bool(needs[0]), sums, d, w.dtype]
+    kernel = _rows_back[weight is not None, centre, bool(needs[0]), sums, d, w.dtype]
     kernel(h, x, w, gx, gw, gb, parts, x.size // n, n, eps)
     return gx if needs[0] else None, gw if needs[1] else None, gb if needs[2] else None
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import reduce as reference
 from rushlight._codegen.kernels import scan as kernels
 from rushlight._codegen.kernels.shape_inference import scanned
-from rushlight._codegen.native_entry import ByDtype, bind, unbound
+from rushlight._codegen.native_entry import bind
 from rushlight._codegen.types import Type, bf16, f16, f32, f64, i32, i64, u8
 from rushlight.core.dtype_sets import BF16, BOOL, F16, F32, F64, I32, I64
 
@@ -29,34 +31,33 @@ SUMMED: dict[np.dtype, tuple[Type, Type]] = {
 }
 
 
-def sums(times: bool) -> ByDtype:
-    """Direct calls for running sums, or products."""
-
-    def make(dtype: np.dtype) -> Any:
-        if dtype not in SUMMED:
-            return unbound
-        t, wide = SUMMED[dtype]
-        to = i64 if wide is i64 else t
-        known = {"TIMES": times, "W": wide, "T": t, "R": to}
-        return bind((scanned, {}), [dtype], [to.np], (kernels.running, known))
-
-    return ByDtype(make)
+def sums(dtype: np.dtype, t: Type, times: bool) -> Any:
+    """The native entry for running sums, or products."""
+    wide = SUMMED[dtype][1]
+    to = i64 if wide is i64 else t
+    known = {"TIMES": times, "W": wide, "T": t, "R": to}
+    return bind((scanned, {}), [dtype], [to.np], (kernels.running, known))
 
 
-def extremes(least: bool) -> ByDtype:
-    """Direct calls for running extremes and their places."""
-
-    def make(dtype: np.dtype) -> Any:
-        if dtype not in SUMMED:
-            return unbound
-        known = {"LEAST": least, "T": SUMMED[dtype][0]}
-        return bind((scanned, {}), [dtype], [dtype, I64], (kernels.running_extreme, known))
-
-    return ByDtype(make)
+def extremes(dtype: np.dtype, t: Type, least: bool) -> Any:
+    """The native entry for running extremes and their places."""
+    run = kernels.running_extreme, {"LEAST": least, "T": t}
+    return bind((scanned, {}), [dtype], [dtype, I64], run)
 
 
-SUM, PRODUCT = sums(False), sums(True)
-LARGEST, SMALLEST = extremes(False), extremes(True)
+READ = {dtype: t for dtype, (t, _) in SUMMED.items()}
+SUM, PRODUCT = (entries(partial(sums, times=times), READ) for times in (False, True))
+LARGEST, SMALLEST = (entries(partial(extremes, least=least), READ) for least in (False, True))
+
+
+def blocks(a: np.ndarray, axis: int | None) -> tuple[int, int, int] | None:
+    """(outer, n, inner) of an array that kernels take, n along the axis; else None."""
+    if a.__class__ is not np.ndarray or axis is None or a.size < SMALL or a.dtype not in SUMMED:
+        return None
+    if not (a.flags.c_contiguous and a.flags.aligned and -a.ndim <= axis < a.ndim):
+        return None
+    axis %= a.ndim
+    return prod(a.shape[:axis]), a.shape[axis], prod(a.shape[axis + 1 :])
 
 
 @implements("cumulative")
@@ -66,28 +67,18 @@ def cumulative(a: np.ndarray, axis: int, ufunc: Any, dtype: np.dtype | None = No
         r = (PRODUCT if ufunc.__name__ == "multiply" else SUM)[a.dtype](a, axis)
         if r is not None:
             return r
-    types = SUMMED.get(a.dtype)
-    if (
-        types is None
-        or a.__class__ is not np.ndarray
-        or a.size < SMALL
-        or not a.flags.c_contiguous
-        or not a.flags.aligned
-        or not a.ndim
-        or not -a.ndim <= axis < a.ndim
-    ):
+    found = blocks(a, axis)
+    if found is None:
         return reference.cumulative(a, axis, ufunc, dtype)
-    t, wide = types
+    t, wide = SUMMED[a.dtype]
     result = I64 if wide is i64 else a.dtype
     if dtype is not None and dtype is not result and dtype != result:
         return reference.cumulative(a, axis, ufunc, dtype)
-    axis %= a.ndim
-    shape = a.shape
-    out = np.empty(shape, result)
+    out = np.empty(a.shape, result)
     run = kernels.running.compiled(
         TIMES=ufunc.__name__ == "multiply", W=wide, T=t, R=i64 if wide is i64 else t
     )
-    run(a, out, prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
+    run(a, out, *found)
     return out
 
 
@@ -99,21 +90,10 @@ def cumulative_extreme(
     r = (SMALLEST if ufunc.__name__ == "minimum" else LARGEST)[a.dtype](a, axis)
     if r is not None:
         return r
-    types = SUMMED.get(a.dtype)
-    if (
-        types is None
-        or axis is None
-        or a.__class__ is not np.ndarray
-        or a.size < SMALL
-        or not a.flags.c_contiguous
-        or not a.flags.aligned
-        or not a.ndim
-        or not -a.ndim <= axis < a.ndim
-    ):
+    found = blocks(a, axis)
+    if found is None:
         return reference.cumulative_extreme(a, axis, ufunc)
-    axis %= a.ndim
-    shape = a.shape
-    out, places = np.empty(shape, a.dtype), np.empty(shape, np.int64)
-    run = kernels.running_extreme.compiled(LEAST=ufunc.__name__ == "minimum", T=types[0])
-    run(a, out, places, prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
+    out, places = np.empty(a.shape, a.dtype), np.empty(a.shape, np.int64)
+    run = kernels.running_extreme.compiled(LEAST=ufunc.__name__ == "minimum", T=READ[a.dtype])
+    run(a, out, places, *found)
     return out, places

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.llvm.operands import Made
+from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._codegen.kernels import sequences as kernels
-from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FULL
 
-_counted = Made(lambda dtype: kernels.counted.compiled(T=of(dtype)))
-_spaced = Made(lambda dtype: kernels.spaced.compiled(T=of(dtype)))
+_counted = Compiled(kernels.counted)
+_spaced = Compiled(kernels.spaced)
 
 
 @implements("arange_into", dtypes=FULL, least=1)

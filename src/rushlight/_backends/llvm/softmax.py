@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.llvm.operands import Made, known
+from rushlight._backends.llvm.operands import Compiled, known
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import reduce as numpy_reduce
 from rushlight._backends.reference import softmax as reference
@@ -17,13 +17,13 @@ from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING
 
-_rows = Made(lambda log, d: kernels.rows_softmax.compiled(LOG=log, T=of(d)))
-_short = Made(lambda log, d: kernels.short_softmax.compiled(LOG=log, T=of(d)))
-_few = Made(lambda log, n, d: kernels.few_softmax.compiled(LOG=log, N=n, T=of(d)))
-_columns = Made(lambda log, d: kernels.columns_softmax.compiled(LOG=log, T=of(d)))
-_rows_back = Made(lambda log, d: kernels.rows_softmax_backward.compiled(LOG=log, T=of(d)))
-_columns_back = Made(lambda log, d: kernels.columns_softmax_backward.compiled(LOG=log, T=of(d)))
-_log_sums = Made(lambda d: kernels.rows_log_sum.compiled(T=of(d)))
+_rows = Compiled(kernels.rows_softmax)
+_short = Compiled(kernels.short_softmax)
+_few = Compiled(kernels.few_softmax)
+_columns = Compiled(kernels.columns_softmax)
+_rows_back = Compiled(kernels.rows_softmax_backward)
+_columns_back = Compiled(kernels.columns_softmax_backward)
+_log_sums = Compiled(kernels.rows_log_sum)
 
 
 def sizes(a: Any, dim: int) -> tuple[int, int, int] | None:

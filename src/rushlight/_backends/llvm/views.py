@@ -8,28 +8,25 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm import threshold
+from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import views as reference
 from rushlight._codegen.kernels import copy as kernels
 from rushlight._codegen.kernels import shape_inference
-from rushlight._codegen.native_entry import ByDtype, ListOf, bind, unbound
+from rushlight._codegen.kernels.copy import UNITS
+from rushlight._codegen.native_entry import ListOf, bind
 
 BYTES = max(1, threshold(1 << 13))  # from which a kernel takes less time than NumPy's copy
-UNITS = kernels.UNITS
 LINE = 64  # bytes of a cache line
 
 
-def copies(dtype: np.dtype) -> Any:
-    """The native entry that copies an array into another."""
-    unit = UNITS.get(dtype.itemsize)
-    if unit is None or dtype.hasobject:
-        return unbound
-    infer = shape_inference.copied, {"SIZE": unit.size}
-    runs = (kernels.move_over, {"U": unit}), (kernels.copy, {"U": unit})
-    return bind(infer, [dtype, dtype], [], *runs)
-
-
-COPY = ByDtype(copies)
+COPY = entries(
+    lambda d, u: bind(
+        (shape_inference.copied, {"SIZE": u.size}), [d, d], [],
+        (kernels.move_over, {"U": u}), (kernels.copy, {"U": u}),
+    ),
+    UNITS,
+)  # fmt: skip
 
 
 @implements("copy_into")
@@ -88,20 +85,15 @@ def cat(arrays: list, axis: int) -> np.ndarray:
     return out
 
 
-def joins(stack: bool) -> ByDtype:
-    """Direct calls that join a list of arrays."""
-
-    def make(dtype: np.dtype) -> Any:
-        unit = UNITS.get(dtype.itemsize)
-        if unit is None or dtype.hasobject:
-            return unbound
-        infer = shape_inference.joined, {"STACK": stack}
-        return bind(infer, [ListOf(dtype)], [dtype], (kernels.join, {"U": unit}))
-
-    return ByDtype(make)
-
-
-CAT, STACK = joins(False), joins(True)
+CAT, STACK = [
+    entries(
+        lambda d, u, infer=(shape_inference.joined, {"STACK": stack}): bind(
+            infer, [ListOf(d)], [d], (kernels.join, {"U": u})
+        ),
+        UNITS,
+    )
+    for stack in (False, True)
+]
 
 
 @implements("cat_contiguous")
@@ -144,15 +136,9 @@ def narrow(arrays: list, axis: Any, more: int) -> np.ndarray | None:
     return cat(arrays, axis)
 
 
-def rolls(dtype: np.dtype) -> Any:
-    """The native entry for one dimension."""
-    unit = UNITS.get(dtype.itemsize)
-    if unit is None or dtype.hasobject:
-        return unbound
-    return bind((shape_inference.turned_round, {}), [dtype], [dtype], (kernels.roll, {"U": unit}))
-
-
-ROLL = ByDtype(rolls)
+ROLL = entries(
+    lambda d, u: bind((shape_inference.rolled, {}), [d], [d], (kernels.roll, {"U": u})), UNITS
+)
 
 
 @implements("roll")
@@ -192,20 +178,15 @@ def tile(a: np.ndarray, repeats: tuple) -> np.ndarray:
     return row_major(np.broadcast_to(a, apart)).reshape(whole)
 
 
-def triangles(lower: bool) -> ByDtype:
-    """Direct calls for the matrices of an array with zeros on one side."""
-
-    def make(dtype: np.dtype) -> Any:
-        unit = UNITS.get(dtype.itemsize)
-        if unit is None or dtype.hasobject:
-            return unbound
-        run = kernels.triangle, {"LOWER": lower, "U": unit}
-        return bind((shape_inference.triangular, {}), [dtype], [dtype], run)
-
-    return ByDtype(make)
-
-
-LOWER, UPPER = triangles(True), triangles(False)
+LOWER, UPPER = [
+    entries(
+        lambda d, u, lower=lower: bind(
+            (shape_inference.triangular, {}), [d], [d], (kernels.triangle, {"LOWER": lower, "U": u})
+        ),
+        UNITS,
+    )
+    for lower in (True, False)
+]
 
 
 @implements("triangle")

@@ -15,7 +15,7 @@ from rushlight._codegen.language import *
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, b1, i32, i64, u8, u16, u32, u64
 
-UNITS = {1: u8, 2: u16, 4: u32, 8: u64}
+UNITS = {1: u8, 2: u16, 4: u32, 8: u64}  # by their size
 WIDTH = 64  # bytes of a vector
 PIECE = 32768  # elements that are moved together
 MOST = 64  # dimensions

@@ -67,6 +67,39 @@ def size_of(a):
     return n
 
 
+@inline
+def note(plan, work, numbers):
+    """Write the work and the numbers that the run takes."""
+    plan[WORK] = work
+    for k in unroll(len(numbers)):
+        plan[NUMBERS + k] = numbers[k]
+
+
+@inline
+def like(a, plan):
+    """The result has the shape of `a`."""
+    plan[NDIM] = dims_of(a)
+    for k in range(dims_of(a)):
+        plan[SHAPE + k] = shape_of(a)[k]
+
+
+@inline
+def at_axis(a, axis):
+    """(whether the dimension is there, [outer, n, inner], n along it)."""
+    nd = dims_of(a)
+    d = axis + nd if axis < 0 else axis
+    outer, n, inner = i64(1), i64(1), i64(1)
+    fits = in_order(a) & (d >= 0) & (d < nd) & (nd <= DIMS)
+    if fits:
+        n = shape_of(a)[d]
+        for k in range(nd):
+            if k < d:
+                outer = outer * shape_of(a)[k]
+            if k > d:
+                inner = inner * shape_of(a)[k]
+    return fits, outer, n, inner
+
+
 # Runs of a reduction: of whole rows, of columns, and of one row cut into parts.
 ROWS, COLUMNS, PARTS = 1, 2, 3
 TILE = 64  # columns that are reduced together
@@ -107,11 +140,7 @@ def reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan):
                 kept = kept + 1
         work = outer * n * inner
         plan[NDIM] = kept
-        plan[WORK] = work
-        plan[NUMBERS] = outer
-        plan[NUMBERS + 1] = n
-        plan[NUMBERS + 2] = inner
-        plan[NUMBERS + 3] = n
+        note(plan, work, [outer, n, inner, n])
         if work > 0:
             if inner == 1:
                 plan[NUMBERS + 2] = n
@@ -145,26 +174,12 @@ def variance(LONGEST, DEEPEST, a: Header, axis: i64, keep: i64, correction: i64,
 @inline
 def along_axis(a, axis, plan):
     """A result of the shape of `a`, which is [outer, n, inner] for what goes along an axis."""
-    nd = dims_of(a)
-    d = axis + nd if axis < 0 else axis
+    fits, outer, n, inner = at_axis(a, axis)
     plan[RUN] = 0
-    if in_order(a) & (d >= 0) & (d < nd) & (nd <= DIMS):
-        outer, inner = i64(1), i64(1)
-        for k in range(nd):
-            size = shape_of(a)[k]
-            plan[SHAPE + k] = size
-            if k < d:
-                outer = outer * size
-            if k > d:
-                inner = inner * size
-        n = shape_of(a)[d]
-        plan[NDIM] = nd
-        plan[WORK] = outer * n * inner
-        plan[NUMBERS] = outer
-        plan[NUMBERS + 1] = n
-        plan[NUMBERS + 2] = inner
-        if outer * n * inner > 0:
-            plan[RUN] = 1
+    if fits:
+        like(a, plan)
+        note(plan, outer * n * inner, [outer, n, inner])
+        plan[RUN] = i64(plan[WORK] > 0)
 
 
 @kernel
@@ -185,32 +200,18 @@ def softmaxed(FEW, SHORT, a: Header, axis: i64, plan: Ptr[i64]):
 
 
 @kernel
-def turned_round(a: Header, shift: i64, axis: i64, plan: Ptr[i64]):
-    """Rows of the shape of `a` that begin `shift` places later along an axis: rows, elements of a row,
+def rolled(a: Header, shift: i64, axis: i64, plan: Ptr[i64]):
+    """Rows of the shape of `a` that begin `shift` elements later along an axis: rows, elements of a row,
     elements that come in at its front. Few long rows are left to the way that shares them."""
-    nd = dims_of(a)
-    d = axis + nd if axis < 0 else axis
+    fits, outer, n, inner = at_axis(a, axis)
+    work = outer * n * inner
     plan[RUN] = 0
-    if in_order(a) & (d >= 0) & (d < nd) & (nd <= DIMS):
-        outer, inner = i64(1), i64(1)
-        for k in range(nd):
-            size = shape_of(a)[k]
-            plan[SHAPE + k] = size
-            if k < d:
-                outer = outer * size
-            if k > d:
-                inner = inner * size
-        n = shape_of(a)[d]
-        work = outer * n * inner
-        plan[NDIM] = nd
-        plan[WORK] = work
-        if (work > 0) & ((work <= 16384) | (outer >= 64)):
-            places = shift % n
-            places = places + n if places < 0 else places
-            plan[NUMBERS] = outer
-            plan[NUMBERS + 1] = n * inner
-            plan[NUMBERS + 2] = places * inner
-            plan[RUN] = 1
+    if fits & (work > 0) & ((work <= 16384) | (outer >= 64)):
+        front = shift % n
+        front = front + n if front < 0 else front
+        like(a, plan)
+        note(plan, work, [outer, n * inner, front * inner])
+        plan[RUN] = 1
 
 
 @kernel
@@ -219,20 +220,12 @@ def triangular(a: Header, diagonal: i64, plan: Ptr[i64]):
     nd = dims_of(a)
     plan[RUN] = 0
     if in_order(a) & (nd >= 2) & (nd <= DIMS):
-        count = i64(1)
-        for k in range(nd):
-            plan[SHAPE + k] = shape_of(a)[k]
-            if k < nd - 2:
-                count = count * shape_of(a)[k]
-        m, n = shape_of(a)[nd - 2], shape_of(a)[nd - 1]
-        plan[NDIM] = nd
-        plan[WORK] = count * m * n
-        plan[NUMBERS] = count
-        plan[NUMBERS + 1] = m
-        plan[NUMBERS + 2] = n
-        plan[NUMBERS + 3] = min(max(diagonal, 0 - m), n)
-        if count * m * n > 0:
-            plan[RUN] = 1
+        like(a, plan)
+        count, m, n = i64(1), shape_of(a)[nd - 2], shape_of(a)[nd - 1]
+        for k in range(nd - 2):
+            count = count * shape_of(a)[k]
+        note(plan, count * m * n, [count, m, n, min(max(diagonal, 0 - m), n)])
+        plan[RUN] = i64(plan[WORK] > 0)
 
 
 @kernel
@@ -253,8 +246,7 @@ def copied(SIZE, out: Header, a: Header, plan: Ptr[i64]):
             if apart(out, SIZE, a, SIZE):
                 alike = in_order(out) & in_order(a) & (size_of(a) == n)
                 plan[RUN] = i64(1) if alike else i64(2)
-                plan[WORK] = n
-                plan[NUMBERS] = n
+                note(plan, n, [n])
 
 
 # Runs where elements (inner = 1) or slices are moved.
@@ -282,11 +274,7 @@ def taken(a: Header, index: Header, axis: i64, plan: Ptr[i64]):
             plan[SHAPE + ni + j - 1] = shape[j]
         work = outer * k * inner
         plan[NDIM] = nd + ni - 1
-        plan[WORK] = work
-        plan[NUMBERS] = outer
-        plan[NUMBERS + 1] = shape[d]
-        plan[NUMBERS + 2] = k
-        plan[NUMBERS + 3] = inner
+        note(plan, work, [outer, shape[d], k, inner])
         if work > 0:
             plan[RUN] = i64(ELEMENTS) if inner == 1 else i64(SLICES)
 
@@ -301,13 +289,9 @@ def taken_in_pairs(a: Header, first: Header, second: Header, plan: Ptr[i64]):
     if fits:
         for j in range(nd):
             fits = fits & (shape_of(first)[j] == shape_of(second)[j])
-            plan[SHAPE + j] = shape_of(first)[j]
+        like(first, plan)
         k = size_of(first)
-        plan[NDIM] = nd
-        plan[WORK] = k
-        plan[NUMBERS] = shape_of(a)[0]
-        plan[NUMBERS + 1] = shape_of(a)[1]
-        plan[NUMBERS + 2] = k
+        note(plan, k, [shape_of(a)[0], shape_of(a)[1], k])
         if fits & (k > 0):
             plan[RUN] = 1
 
@@ -337,16 +321,9 @@ def gathered(a: Header, index: Header, axis: i64, plan: Ptr[i64]):
     d = axis + dims_of(a) if axis < 0 else axis
     fits, outer, n, k, inner = along(a, index, d)
     plan[RUN] = 0
-    nd = dims_of(a)
-    if fits & (nd <= DIMS):
-        for j in range(nd):
-            plan[SHAPE + j] = shape_of(index)[j]
-        plan[NDIM] = nd
-        plan[WORK] = outer * k * inner
-        plan[NUMBERS] = outer
-        plan[NUMBERS + 1] = n
-        plan[NUMBERS + 2] = k
-        plan[NUMBERS + 3] = inner
+    if fits & (dims_of(a) <= DIMS):
+        like(index, plan)
+        note(plan, outer * k * inner, [outer, n, k, inner])
         if outer * n * k * inner > 0:
             plan[RUN] = i64(ELEMENTS) if inner == 1 else i64(SLICES)
 
@@ -365,11 +342,7 @@ def scattered(SIZE, z: Header, index: Header, values: Header, axis: i64, plan: P
         if fits:
             for j in range(nd):
                 fits = fits & (shape_of(values)[j] == shape_of(index)[j])
-    plan[WORK] = outer * k * inner
-    plan[NUMBERS] = outer
-    plan[NUMBERS + 1] = n
-    plan[NUMBERS + 2] = k
-    plan[NUMBERS + 3] = inner
+    note(plan, outer * k * inner, [outer, n, k, inner])
     if fits & (outer * n * k * inner > 0):
         if apart(z, SIZE, values, SIZE) & apart(z, SIZE, index, 8):
             run = i64(ELEMENTS) if inner == 1 else i64(SLICES)
@@ -402,13 +375,7 @@ def slices_put(SIZE, z: Header, index: Header, values: Header, axis: i64, plan: 
             if nv > 0:
                 fits = fits & (given[ni + j - 1] == shape[j])
         work = outer * k * inner
-        plan[WORK] = work
-        plan[NUMBERS] = outer
-        plan[NUMBERS + 1] = shape[d]
-        plan[NUMBERS + 2] = k
-        plan[NUMBERS + 3] = inner
-        plan[NUMBERS + 4] = inner
-        plan[NUMBERS + 5] = 0
+        note(plan, work, [outer, shape[d], k, inner, inner, 0])
         if fits & (work > 0) & (shape[d] > 0) & (work < 65536):
             if apart(z, SIZE, values, SIZE) & apart(z, SIZE, index, 8):
                 run = i64(ELEMENTS) if inner == 1 else i64(SLICES)
@@ -426,8 +393,7 @@ def masked(SIZE, z: Header, mask: Header, value: Header, plan: Ptr[i64]):
         for j in range(nd):
             fits = fits & (shape_of(z)[j] == shape_of(mask)[j])
         n = size_of(z)
-        plan[WORK] = n
-        plan[NUMBERS] = n
+        note(plan, n, [n])
         if fits & (n > 0):
             if apart(z, SIZE, mask, 1) & apart(z, SIZE, value, SIZE):
                 plan[RUN] = 1
@@ -500,9 +466,7 @@ def joined(STACK, items: Header, axis: i64, plan: Ptr[i64]):
                         row = row * size
                 plan[SHAPE + j] = size
             plan[NDIM] = more
-            plan[WORK] = rows * row
-            plan[NUMBERS] = rows
-            plan[NUMBERS + 1] = row
+            note(plan, rows * row, [rows, row])
             # Pieces of a few elements are moved faster by who moves the same column of all rows.
             if (rows * row > 0) & ((rows == 1) | (row >= 8 * count) | (rows * row < 256)):
                 plan[RUN] = 1
