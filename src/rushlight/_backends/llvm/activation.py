@@ -6,7 +6,6 @@ written so that an infinite value on a side that was not taken does no harm.
 
 from __future__ import annotations
 
-from functools import partial
 from math import inf, prod
 from typing import Any
 
@@ -21,7 +20,7 @@ from rushlight._codegen.kernels import activations as of
 from rushlight._codegen.kernels import elementwise, math
 from rushlight._codegen.kernels.loops import CHEAP
 from rushlight._codegen.kernels.pointwise import Pointwise
-from rushlight._codegen.language import fma, inline, select, typeof
+from rushlight._codegen.language import fma, select, typeof
 from rushlight._codegen.native_entry import before
 from rushlight._codegen.types import f32, f64
 from rushlight.core.dtype_sets import FLOATING, I32, I64
@@ -48,32 +47,28 @@ mish = implements("mish")(Elementwise(elementwise.mish))
 
 
 @implements("log_sigmoid")
-@Elementwise
-@inline
+@Elementwise.of()
 def log_sigmoid(a):
     """log(1 / (1 + exp(-a)))"""
     return -elementwise.softplus(-a)
 
 
 @implements("hardsigmoid")
-@partial(Elementwise, grain=CHEAP)
-@inline
+@Elementwise.of(grain=CHEAP)
 def hardsigmoid(a):
     """a / 6 + 1 / 2 between 0 and 1."""
     return of.hardtanh(a / 6 + 0.5, 0, 1)
 
 
 @implements("hardswish")
-@partial(Elementwise, grain=CHEAP)
-@inline
+@Elementwise.of(grain=CHEAP)
 def hardswish(a):
     """a * min(max(a + 3, 0), 6) / 6 (Howard et al. 2019)."""
     return a * of.hardtanh(a + 3, 0, 6) / 6
 
 
 @implements("leaky_relu")
-@partial(Elementwise, numbers=1, grain=CHEAP)
-@inline
+@Elementwise.of(numbers=1, grain=CHEAP)
 def leaky_relu(a, slope):
     return a if a > 0 else a * slope
 
@@ -82,31 +77,27 @@ hardtanh = implements("hardtanh")(Elementwise(of.hardtanh, 1, 2, CHEAP))
 
 
 @implements("threshold")
-@partial(Elementwise, numbers=2, grain=CHEAP)
-@inline
+@Elementwise.of(numbers=2, grain=CHEAP)
 def threshold(a, least, value):
     """a above `least` and NaN, else the value."""
     return select(a <= least, typeof(a)(value), a)
 
 
 @implements("hardshrink")
-@partial(Elementwise, numbers=1, grain=CHEAP)
-@inline
+@Elementwise.of(numbers=1, grain=CHEAP)
 def hardshrink(a, width):
     return select((a >= -width) & (a <= width), typeof(a)(0), a)
 
 
 @implements("softshrink")
-@partial(Elementwise, numbers=1, grain=CHEAP)
-@inline
+@Elementwise.of(numbers=1, grain=CHEAP)
 def softshrink(a, width):
     """a moved towards 0 by `width`; within it 0, NaN of NaN."""
     return select(a > width, a - width, select(a < -width, a + width, a * 0))
 
 
 @implements("elu")
-@partial(Elementwise, numbers=3)
-@inline
+@Elementwise.of(numbers=3)
 def elu(a, above, below, inner):
     """above * a for a > 0, else below * (exp(inner * a) - 1)."""
     c = 0 if a > 0 else a
@@ -114,8 +105,7 @@ def elu(a, above, below, inner):
 
 
 @implements("scaled_softplus")
-@partial(Elementwise, numbers=2)
-@inline
+@Elementwise.of(numbers=2)
 def scaled_softplus(a, beta, most):
     """log(1 + exp(beta * a)) / beta, and a where beta * a > most."""
     x = a * beta
@@ -123,36 +113,31 @@ def scaled_softplus(a, beta, most):
 
 
 @implements("prelu")
-@partial(Elementwise, arrays=2, grain=CHEAP)
-@inline
+@Elementwise.of(arrays=2, grain=CHEAP)
 def prelu(a, weight):
     return select(a > 0, a, a * weight)
 
 
 @implements("gelu_gradient")
-@partial(Elementwise, arrays=2)
-@inline
+@Elementwise.of(arrays=2)
 def gelu_gradient(g, a):
     return g * elementwise.gelu_slope(a)
 
 
 @implements("gelu_tanh_gradient")
-@partial(Elementwise, arrays=2)
-@inline
+@Elementwise.of(arrays=2)
 def gelu_tanh_gradient(g, a):
     return g * elementwise.gelu_tanh_slope(a)
 
 
 @implements("silu_gradient")
-@partial(Elementwise, arrays=2)
-@inline
+@Elementwise.of(arrays=2)
 def silu_gradient(g, a):
     return g * elementwise.silu_slope(a)
 
 
 @implements("mish_gradient")
-@partial(Elementwise, arrays=2)
-@inline
+@Elementwise.of(arrays=2)
 def mish_gradient(g, a):
     """tanh(softplus(a)) + a * sigmoid(a) / cosh(softplus(a))**2, of e = exp(-|a|)."""
     t = elementwise.tanh_of_softplus(a)
@@ -160,89 +145,77 @@ def mish_gradient(g, a):
 
 
 @implements("log_sigmoid_gradient")
-@partial(Elementwise, arrays=2)
-@inline
+@Elementwise.of(arrays=2)
 def log_sigmoid_gradient(g, a):
     return g * math.sigmoid(-a)
 
 
 @implements("hardsigmoid_gradient")
-@partial(Elementwise, arrays=2, grain=CHEAP)
-@inline
+@Elementwise.of(arrays=2, grain=CHEAP)
 def hardsigmoid_gradient(g, a):
     return select((a > -3) & (a < 3), g / 6, typeof(g)(0))
 
 
 @implements("hardswish_gradient")
-@partial(Elementwise, arrays=2, grain=CHEAP)
-@inline
+@Elementwise.of(arrays=2, grain=CHEAP)
 def hardswish_gradient(g, a):
     inner = g * fma(a, 1 / 3, 0.5)
     return select(a <= -3, typeof(g)(0), select(a >= 3, g, inner))
 
 
 @implements("prelu_weight_gradient")
-@partial(Elementwise, arrays=2, grain=CHEAP)
-@inline
+@Elementwise.of(arrays=2, grain=CHEAP)
 def prelu_weight_gradient(g, a):
     return select(a > 0, typeof(g)(0), g * a)
 
 
 @implements("sigmoid_gradient")
-@partial(Elementwise, arrays=2, grain=CHEAP)
-@inline
+@Elementwise.of(arrays=2, grain=CHEAP)
 def sigmoid_gradient(g, y):
     return g * ((1 - y) * y)
 
 
 @implements("tanh_gradient")
-@partial(Elementwise, arrays=2, grain=CHEAP)
-@inline
+@Elementwise.of(arrays=2, grain=CHEAP)
 def tanh_gradient(g, y):
     return g * (1 - y * y)
 
 
 @implements("leaky_relu_gradient")
-@partial(Elementwise, arrays=2, numbers=1, grain=CHEAP)
-@inline
+@Elementwise.of(arrays=2, numbers=1, grain=CHEAP)
 def leaky_relu_gradient(g, a, slope):
     return select(a > 0, g, g * slope)
 
 
 @implements("shrink_gradient")
-@partial(Elementwise, arrays=2, numbers=1, grain=CHEAP)
-@inline
+@Elementwise.of(arrays=2, numbers=1, grain=CHEAP)
 def shrink_gradient(g, a, width):
     return select((a >= -width) & (a <= width), typeof(g)(0), g)
 
 
 @implements("hardtanh_gradient")
-@partial(Elementwise, arrays=2, numbers=2, grain=CHEAP)
-@inline
+@Elementwise.of(arrays=2, numbers=2, grain=CHEAP)
 def hardtanh_gradient(g, a, low, high):
     """g strictly between the bounds."""
     return select((a > low) & (a < high), g, typeof(g)(0))
 
 
 @implements("elu_gradient")
-@partial(Elementwise, arrays=2, numbers=3)
-@inline
+@Elementwise.of(arrays=2, numbers=3)
 def elu_gradient(g, a, above, below, inner):
     c = 0 if a > 0 else a
     return select(a > 0, g * above, g * (math.exp(c * inner) * (below * inner)))
 
 
 @implements("scaled_softplus_gradient")
-@partial(Elementwise, arrays=2, numbers=2)
-@inline
+@Elementwise.of(arrays=2, numbers=2)
 def scaled_softplus_gradient(g, a, beta, most):
     x = a * beta
     return select(x > most, g, g * math.sigmoid(x))
 
 
 @implements("prelu_gradient")
-@partial(Elementwise, arrays=3, grain=CHEAP)
-@inline
+@Elementwise.of(arrays=3, grain=CHEAP)
 def prelu_gradient(g, a, weight):
     """By the input."""
     return select(a > 0, g, g * weight)

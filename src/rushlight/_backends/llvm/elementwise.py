@@ -86,6 +86,11 @@ class Elementwise(Binding):
     types: tuple[Type, ...] = FLOAT_TYPES
     output: Type | None = None  # the type of the result, where it is another
 
+    @classmethod
+    def of(cls, **how: Any) -> Callable[[Callable], Elementwise]:
+        """The function that is decorated, in the kernel language."""
+        return lambda function: cls(language.inline(function), **how)
+
     def __post_init__(self) -> None:
         how = self.function, self.arrays, self.numbers, self.grain, self.output, self.types
         self.ufuncs = Pointwise(*how)

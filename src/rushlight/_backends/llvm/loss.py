@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._codegen import types
 from rushlight._codegen.kernels import activations, math, reduce
 from rushlight._codegen.kernels.loops import CHEAP
-from rushlight._codegen.language import inline, select
+from rushlight._codegen.language import select
 from rushlight.core.dtype_sets import FLOATING
 
 
@@ -35,8 +34,7 @@ def squared_distance(a: Any, b: Any) -> Any:
 
 
 @implements("smooth_l1")
-@partial(Elementwise, arrays=2, numbers=1, grain=CHEAP)
-@inline
+@Elementwise.of(arrays=2, numbers=1, grain=CHEAP)
 def smooth_l1(a, b, beta):
     """Squared where |a - b| < beta, else absolute (Girshick 2015)."""
     z = abs(a - b)
@@ -44,15 +42,13 @@ def smooth_l1(a, b, beta):
 
 
 @implements("smooth_l1_gradient")
-@partial(Elementwise, arrays=3, numbers=1, grain=CHEAP)
-@inline
+@Elementwise.of(arrays=3, numbers=1, grain=CHEAP)
 def smooth_l1_gradient(g, a, b, beta):
     return g * activations.hardtanh((a - b) / beta, -1, 1)
 
 
 @implements("huber")
-@partial(Elementwise, arrays=2, numbers=1, grain=CHEAP)
-@inline
+@Elementwise.of(arrays=2, numbers=1, grain=CHEAP)
 def huber(a, b, delta):
     """Squared where |a - b| <= delta, else linear (Huber 1964)."""
     z = abs(a - b)
@@ -60,23 +56,20 @@ def huber(a, b, delta):
 
 
 @implements("huber_gradient")
-@partial(Elementwise, arrays=3, numbers=1, grain=CHEAP)
-@inline
+@Elementwise.of(arrays=3, numbers=1, grain=CHEAP)
 def huber_gradient(g, a, b, delta):
     return g * activations.hardtanh(a - b, -delta, delta)
 
 
 @implements("mse_gradient")
-@partial(Elementwise, arrays=3, numbers=1, grain=CHEAP)
-@inline
+@Elementwise.of(arrays=3, numbers=1, grain=CHEAP)
 def mse_gradient(g, a, b, factor):
     """g * factor * (a - b)."""
     return (a - b) * (g * factor)
 
 
 @implements("bce_with_logits")
-@partial(Elementwise, arrays=2)
-@inline
+@Elementwise.of(arrays=2)
 def bce_with_logits(a, b):
     """max(a, 0) - a * b + log(1 + exp(-|a|))."""
     high = 0 if a < 0 else a
@@ -84,15 +77,13 @@ def bce_with_logits(a, b):
 
 
 @implements("bce_with_logits_gradient")
-@partial(Elementwise, arrays=3)
-@inline
+@Elementwise.of(arrays=3)
 def bce_with_logits_gradient(g, a, b):
     return g * (math.sigmoid(a) - b)
 
 
 @implements("binary_cross_entropy")
-@partial(Elementwise, arrays=2)
-@inline
+@Elementwise.of(arrays=2)
 def binary_cross_entropy(a, b):
     """-(b log(a) + (1 - b) log(1 - a)), each logarithm at least -100."""
     low, high = math.log(a), math.log1p(-a)
@@ -102,8 +93,7 @@ def binary_cross_entropy(a, b):
 
 
 @implements("binary_cross_entropy_gradient")
-@partial(Elementwise, arrays=3)
-@inline
+@Elementwise.of(arrays=3)
 def binary_cross_entropy_gradient(g, a, b):
     d = (1 - a) * a
     d = 1e-12 if d < 1e-12 else d

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     Ints = tuple[int, ...]
+    Window = tuple[Ints, ...]  # kernel, stride, padding, dilation, sizes of the result
 
 SMALL = threshold(256)  # elements from which a kernel takes less time than NumPy's passes
 LONG = 64  # elements of a window in one dimension
@@ -109,15 +110,8 @@ def meeting(kernel: Ints, stride: Ints, padding: Ints, sizes: Ints, out: Ints) -
     return apart, tiled
 
 
-def max_last(
-    places: bool,
-    x: np.ndarray,
-    kernel: Ints,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    out: Ints,
-) -> tuple[np.ndarray, np.ndarray] | None:
+def max_last(places: bool, x: np.ndarray, window: Window) -> tuple[np.ndarray, np.ndarray] | None:
+    kernel, stride, padding, dilation, out = window
     rows = images(x, kernel)
     if rows is None or 0 in out or not fits(rows, rows.shape[1:3], kernel, stride, dilation, out):
         return None
@@ -172,15 +166,10 @@ def averages_adjoint_last(
 # -- row-major ---------------------------------------------------------------------------------------
 
 
-def maxima(
-    places: bool,
-    x: np.ndarray,
-    kernel: Ints,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    out: Ints,
+def max_row_major(
+    places: bool, x: np.ndarray, window: Window
 ) -> tuple[np.ndarray, np.ndarray] | None:
+    kernel, stride, padding, dilation, out = window
     nd = len(kernel)
     if nd == 3 and not x.flags.c_contiguous:
         x = np.ascontiguousarray(x)
@@ -205,17 +194,19 @@ def maxima(
     return y, at
 
 
+def maxima(places: bool, x: np.ndarray, *window: Ints) -> tuple[np.ndarray, np.ndarray] | None:
+    """(maxima, places) of arrays that kernels take; without `places` the second is anything."""
+    found = max_row_major(places, x, window)
+    return max_last(places, x, window) if found is None else found
+
+
 @implements("max_pool")
 def max_pool(
     x: np.ndarray, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints
 ) -> np.ndarray:
     """The maximum of each window; NaN where the window has one."""
     found = maxima(False, x, kernel, stride, padding, dilation, out)
-    if found is None:
-        found = max_last(False, x, kernel, stride, padding, dilation, out)
-    if found is None:
-        return reference.max_pool(x, kernel, stride, padding, dilation, out)
-    return found[0]
+    return found[0] if found else reference.max_pool(x, kernel, stride, padding, dilation, out)
 
 
 @implements("max_pool_places")
@@ -224,11 +215,7 @@ def max_pool_places(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(maxima, places), of the windows of `max_pool`."""
     found = maxima(True, x, kernel, stride, padding, dilation, out)
-    if found is None:
-        found = max_last(True, x, kernel, stride, padding, dilation, out)
-    if found is None:
-        return reference.max_pool_places(x, kernel, stride, padding, dilation, out)
-    return found
+    return found or reference.max_pool_places(x, kernel, stride, padding, dilation, out)
 
 
 @implements("add_at_places")

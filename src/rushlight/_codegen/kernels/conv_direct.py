@@ -317,39 +317,25 @@ class DepthwisePlan:
 
 
 @inline
-def add_seen(KW, S, D, p, ws, left, width, c_size, mask, sums):
-    """Add to the sums of outputs beside each other what their windows see of a line: column `left`
-    of it, which is at p, and on. `width`: of the line, None where all columns exist."""
-    for j in unroll(lines_read(len(sums), KW, S, D)):
+def add_seen(GRADIENT, WINDOWS, factors, p, left, width, c_size, mask, sums):
+    """Add to the sums of outputs beside each other what their windows see of a line, times the weights in
+    `factors`; GRADIENT: to the sums of taps the same, times the gradients of outputs. Column `left` of the line is
+    at p; `width`: of the line, None where all columns exist. WINDOWS: as the arguments of `lines_read`."""
+    for j in unroll(lines_read(*WINDOWS)):
         if width is None:
-            add_column(j, KW, S, D, p, ws, c_size, mask, sums)
+            add_column(GRADIENT, WINDOWS, j, factors, p, c_size, mask, sums)
         elif (left + j >= 0) & (left + j < width):
-            add_column(j, KW, S, D, p, ws, c_size, mask, sums)
+            add_column(GRADIENT, WINDOWS, j, factors, p, c_size, mask, sums)
 
 
 @inline
-def add_column(j, KW, S, D, p, ws, c_size, mask, sums):
+def add_column(GRADIENT, WINDOWS, j, factors, p, c_size, mask, sums):
     a = load(p + j * c_size, lanesof(mask), mask)
-    for b, kw in unroll(meetings(j, len(sums), KW, S, D)):
-        sums[b] = fma(a, ws[kw], sums[b])
-
-
-@inline
-def add_gradients(KW, S, D, gs, p, left, width, c_size, mask, sums):
-    """Add to the sums of taps the products of gradients of outputs beside each other with what their
-    windows see of a line, as in `add_seen`."""
-    for j in unroll(lines_read(len(gs), KW, S, D)):
-        if width is None:
-            add_column_gradients(j, KW, S, D, gs, p, c_size, mask, sums)
-        elif (left + j >= 0) & (left + j < width):
-            add_column_gradients(j, KW, S, D, gs, p, c_size, mask, sums)
-
-
-@inline
-def add_column_gradients(j, KW, S, D, gs, p, c_size, mask, sums):
-    a = load(p + j * c_size, lanesof(mask), mask)
-    for b, kw in unroll(meetings(j, len(gs), KW, S, D)):
-        sums[kw] = fma(a, gs[b], sums[kw])
+    for b, kw in unroll(meetings(j, *WINDOWS)):
+        if GRADIENT:
+            sums[kw] = fma(a, factors[b], sums[kw])
+        else:
+            sums[b] = fma(a, factors[kw], sums[b])
 
 
 @inline
@@ -372,6 +358,7 @@ def depthwise(KW, S, D, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr
     height, width = plan[DepthwisePlan.HEIGHT], plan[DepthwisePlan.WIDTH]
     oh_size, ow_size = plan[DepthwisePlan.OUT_HEIGHT], plan[DepthwisePlan.OUT_WIDTH]
     KH, wide = plan[DepthwisePlan.LINES], plan[DepthwisePlan.BLOCK]
+    WINDOWS = POSITIONS, KW, S, D
     reach = (POSITIONS - 1) * S + (KW - 1) * D
     blocks = (c_size + (wide - 1)) // wide
     strips = (ow_size + (POSITIONS - 1)) // POSITIONS
@@ -394,9 +381,9 @@ def depthwise(KW, S, D, x: Ptr[T], w: Ptr[T], bias: Ptr[T], y: Ptr[T], plan: Ptr
                             ws = [load(at + kw * c_size, L, mask) for kw in range(KW)]
                             p = image + ((ih * width + left) * c_size + c)
                             if inside:
-                                add_seen(KW, S, D, p, ws, left, None, c_size, mask, sums)
+                                add_seen(False, WINDOWS, ws, p, left, None, c_size, mask, sums)
                             else:
-                                add_seen(KW, S, D, p, ws, left, width, c_size, mask, sums)
+                                add_seen(False, WINDOWS, ws, p, left, width, c_size, mask, sums)
                     for b in unroll(POSITIONS):
                         if ow + b < ow_size:
                             to = y + ((t * ow_size + ow + b) * c_size + c)
@@ -445,7 +432,7 @@ def add_to_taps(KW, S, D, ROWS, gs, to, image, top, left, inside, c, mask, plan)
     """Add to `to`, ROWS lines of the weight's gradient, the products of the gradients of outputs beside
     each other with what their windows see from line `top` of an image on."""
     height, width = plan[DepthwisePlan.HEIGHT], plan[DepthwisePlan.WIDTH]
-    c_size = plan[DepthwisePlan.CHANNELS]
+    c_size, WINDOWS = plan[DepthwisePlan.CHANNELS], (POSITIONS, KW, S, D)
     for r in unroll(ROWS):
         row = top + r * plan[DepthwisePlan.DILATION]
         if (row >= 0) & (row < height):
@@ -453,9 +440,9 @@ def add_to_taps(KW, S, D, ROWS, gs, to, image, top, left, inside, c, mask, plan)
             sums = [load(at + kw * c_size, lanesof(mask), mask) for kw in range(KW)]
             p = image + ((row * width + left) * c_size + c)
             if inside:
-                add_gradients(KW, S, D, gs, p, left, None, c_size, mask, sums)
+                add_seen(True, WINDOWS, gs, p, left, None, c_size, mask, sums)
             else:
-                add_gradients(KW, S, D, gs, p, left, width, c_size, mask, sums)
+                add_seen(True, WINDOWS, gs, p, left, width, c_size, mask, sums)
             for kw in unroll(KW):
                 store(at + kw * c_size, sums[kw], mask)
 

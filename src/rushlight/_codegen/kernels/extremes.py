@@ -144,28 +144,9 @@ def column_extremes(p, n, inner, here, SMALL, T):
     return best, at
 
 
-@kernel
-def place_columns(SMALL, x: Ptr[T], places: Ptr[i64], outer: i64, n: i64, inner: i64):
-    L = 64 // computed(T).size
-    W = WIDE * L
-    across = (inner + (W - 1)) // W
-    for lo, hi in parallel(outer * across, rows_of(n * W)):
-        for t in range(lo, hi):
-            o, j = t // across, t % across * W
-            p, to = x + (o * n * inner + j), o * inner + j
-            here = [iota(i64, L) + c * L < inner - j for c in range(WIDE)]
-            if inner - j >= W:
-                _, at = column_extremes(p, n, inner, [None] * WIDE, SMALL, T)
-                for c in unroll(WIDE):
-                    store(places + (to + c * L), i64(at[c]))
-            else:
-                _, at = column_extremes(p, n, inner, here, SMALL, T)
-                for c in unroll(WIDE):
-                    store(places + (to + c * L), i64(at[c]), here[c])
-
-
-@kernel
-def both_columns(SMALL, x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n: i64, inner: i64):
+@routine
+def by_columns(SMALL, x, out, places, outer, n, inner, T):
+    """The places of the extremes of columns, and the extremes unless `out` is None."""
     L = 64 // computed(T).size
     W = WIDE * L
     across = (inner + (W - 1)) // W
@@ -177,13 +158,25 @@ def both_columns(SMALL, x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n:
             if inner - j >= W:
                 best, at = column_extremes(p, n, inner, [None] * WIDE, SMALL, T)
                 for c in unroll(WIDE):
-                    store(out + (to + c * L), T.loaded(best[c]))
+                    if out is not None:
+                        store(out + (to + c * L), T.loaded(best[c]))
                     store(places + (to + c * L), i64(at[c]))
             else:
                 best, at = column_extremes(p, n, inner, here, SMALL, T)
                 for c in unroll(WIDE):
-                    store(out + (to + c * L), T.loaded(best[c]), here[c])
+                    if out is not None:
+                        store(out + (to + c * L), T.loaded(best[c]), here[c])
                     store(places + (to + c * L), i64(at[c]), here[c])
+
+
+@kernel
+def place_columns(SMALL, x: Ptr[T], places: Ptr[i64], outer: i64, n: i64, inner: i64):
+    by_columns(SMALL, x, None, places, outer, n, inner, T=T)
+
+
+@kernel
+def both_columns(SMALL, x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n: i64, inner: i64):
+    by_columns(SMALL, x, out, places, outer, n, inner, T=T)
 
 
 @kernel

@@ -68,34 +68,29 @@ def pick(q, p, which, n):
 
 
 @inline
-def move(q, p, n, U):
-    """q[i] = p[i] for i of [0, n)."""
-    L = width(U)
+def put_slice(q, p, n, ADD, T, coming_q=None, coming_p=None):
+    """q[i] = p[i], or q[i] += p[i], for i of [0, n); what is coming is asked for meanwhile."""
+    L = width(T)
     left = n % L
     for i in range(0, n - left, L):
-        store(q + i, load(p + i, L))
+        if coming_q is not None:
+            prefetch(coming_q + i)
+        if coming_p is not None:
+            prefetch(coming_p + i)
+        v = load(p + i, L)
+        store(q + i, load(q + i, L) + v if ADD else v)
     if left > 0:
         at = n - left
         here = iota(i64, L) < left
-        store(q + at, load(p + at, L, here), here)
+        if coming_q is not None:
+            prefetch(coming_q + at)
+        if coming_p is not None:
+            prefetch(coming_p + at)
+        v = load(p + at, L, here)
+        store(q + at, load(q + at, L, here) + v if ADD else v, here)
 
 
 # -- one index for a slice -------------------------------------------------------------------------
-
-
-@inline
-def move_ahead(q, p, coming, n, U):
-    """As `move`; what is `coming` is asked for meanwhile."""
-    L = width(U)
-    left = n % L
-    for i in range(0, n - left, L):
-        prefetch(coming + i)
-        store(q + i, load(p + i, L))
-    if left > 0:
-        at = n - left
-        here = iota(i64, L) < left
-        prefetch(coming + at)
-        store(q + at, load(p + at, L, here), here)
 
 
 @kernel
@@ -137,47 +132,21 @@ def take_slices(ONE, a: Ptr[U], index: Ptr[I], out: Ptr[U], bad: Ptr[i64],
                         for t in range(m):
                             coming = p + i64(index[j + min(t + ahead, m - 1)]) * inner
                             from_here = p + i64(index[j + t]) * inner
-                            move_ahead(out + (r + t) * inner, from_here, coming, inner, U)
+                            put_slice(
+                                out + (r + t) * inner, from_here, inner, False, U, None, coming
+                            )
                     else:
                         for t in range(m):
-                            move(out + (r + t) * inner, p + i64(index[j + t]) * inner, inner, U)
+                            put_slice(
+                                out + (r + t) * inner,
+                                p + i64(index[j + t]) * inner,
+                                inner,
+                                False,
+                                U,
+                            )
                     r += m
                     j = i64(0)
                     p = p + n * inner
-
-
-@inline
-def put_slice(q, p, lo, hi, ADD, T):
-    """q[i] = p[i], or q[i] += p[i], for i of [lo, hi)."""
-    L = width(T)
-    left = (hi - lo) % L
-    for i in range(lo, hi - left, L):
-        v = load(p + i, L)
-        store(q + i, load(q + i, L) + v if ADD else v)
-    if left > 0:
-        at = hi - left
-        here = iota(i64, L) < left
-        v = load(p + at, L, here)
-        store(q + at, load(q + at, L, here) + v if ADD else v, here)
-
-
-@inline
-def put_slice_ahead(q, p, n, coming_q, coming_p, ADD, T):
-    """As `put_slice` for [0, n), the next ones asked for meanwhile."""
-    L = width(T)
-    left = n % L
-    for i in range(0, n - left, L):
-        prefetch(coming_q + i)
-        prefetch(coming_p + i)
-        v = load(p + i, L)
-        store(q + i, load(q + i, L) + v if ADD else v)
-    if left > 0:
-        at = n - left
-        here = iota(i64, L) < left
-        prefetch(coming_q + at)
-        prefetch(coming_p + at)
-        v = load(p + at, L, here)
-        store(q + at, load(q + at, L, here) + v if ADD else v, here)
 
 
 @kernel
@@ -228,7 +197,7 @@ def put_slices(ADD, ONE, z: Ptr[T], index: Ptr[I], values: Ptr[V], bad: Ptr[i64]
                                 j, next_j = chosen[t], chosen[t + 1]
                                 q, p = z + i64(index[j]) * inner, values + j * step
                                 coming = z + i64(index[next_j]) * inner
-                                put_slice_ahead(q, p, inner, coming, values + next_j * step, ADD, T)
+                                put_slice(q, p, inner, ADD, T, coming, values + next_j * step)
             else:
                 blocks = (inner + (COLUMNS - 1)) // COLUMNS
                 for lo, hi in parallel(outer * blocks, rows_of(k * COLUMNS)):
@@ -237,8 +206,8 @@ def put_slices(ADD, ONE, z: Ptr[T], index: Ptr[I], values: Ptr[V], bad: Ptr[i64]
                         last = min(first + COLUMNS, inner)
                         q, p = z + o * n * inner, values + o * k * step
                         for j in range(k):
-                            to = q + i64(index[j]) * inner
-                            put_slice(to, p + j * step, first, last, ADD, T)
+                            to = q + (i64(index[j]) * inner + first)
+                            put_slice(to, p + (j * step + first), last - first, ADD, T)
 
 
 @kernel
